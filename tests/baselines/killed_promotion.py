@@ -1,8 +1,8 @@
-"""Promote and be killed at each step: killed_promotion.py FOLDER. Prints how many steps there were.
+"""Promote and be killed at each STRIDE-th step: killed_promotion.py FOLDER STRIDE.
 
 A step is a call from Python into C (write, fsync, rename, flock, …) while a store is locked or a
-file is written. Before the first one, then the second, … a child of its own ends by SIGKILL, as by
-the kernel's hand. After each, the store holds the old baseline or the new, whole, and the next
+file is written. Before each a child of its own ends by SIGKILL, as by the kernel's hand, and prints
+in the end how often. After each, the store holds the old baseline or the new, whole, and the next
 promotion goes through.
 """
 
@@ -51,16 +51,16 @@ def killed_at(number: int, act: Callable[[], object]) -> bool:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    folder, stride = Path(sys.argv[1]), int(sys.argv[2])
     old = Store(folder / "old").save(baseline(entries={"c1": entry(50.0)}))
     candidate = candidate_store().save(
         baseline(entries={"c4": entry(110.0, 112.0)}, accepted_by="nobody yet")
     )
     store = suite_store()
     path = store.path("cpu", "small-serve", "abc123")
-    number, outcomes, drafts = 0, set(), 0
+    number, kills, outcomes, drafts = 0, 0, set(), 0
     while True:
-        number += 1
+        number += stride
         shutil.rmtree(store.folder, ignore_errors=True)
         shutil.copytree(folder / "old", store.folder)
         died = killed_at(number, lambda: promote(candidate, by="Grace", reason="faster"))
@@ -77,9 +77,10 @@ def main() -> None:
         if not died:
             assert is_new
             break
+        kills += 1
     assert outcomes == {False, True}
     assert drafts > 0
-    print(f"{number - 1} steps, {drafts} drafts left and removed")
+    print(f"{kills} kills, {drafts} drafts left and removed")
 
 
 if __name__ == "__main__":

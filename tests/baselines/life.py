@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from engine_clone import Clone
+from test_recording import measure
 
 from perfgate.baselines import Baseline, ChosenBaseline, Entry, read, suite_store
 from perfgate.baselines.engine_repo import EngineRepo
@@ -35,6 +36,12 @@ class Measured:
     folder: Path
     nearest: ChosenBaseline | None
     judgements: tuple[Judgement, ...]
+
+    @property
+    def level(self) -> list[str]:
+        """The versions that it was compared with, the nearest first."""
+        assert self.nearest is not None
+        return [one.engine.version for one in self.nearest.window]
 
     def verdict(self, against: str) -> Verdict:
         (one,) = [one for one in self.judgements if one.against == against]
@@ -82,7 +89,18 @@ class Life:
         facts = {"started": f"2026-11-{day % 30 + 1:02d}", "synthetic": False}
         run = RunFolder.create(self.runs / f"run-{day}", facts)
         for number, value in enumerate(values, start=1):
-            run.record("measurement", _line(build, number, value, day))
+            measure(
+                run,
+                "c8",
+                start=number,
+                started=f"2026-11-{day % 30 + 1:02d}T{number:02d}:00:00+00:00",
+                scenario=SCENARIO,
+                hardware=HARDWARE,
+                engine=asdict(build),
+                fingerprint=FACTS,
+                metrics={METRIC: value},
+                disturbed=[],
+            )
         verdict = worst(one.verdict for one in judgements) if judgements else Verdict.NO_BASELINE
         run.record(
             "verdict",
@@ -113,26 +131,6 @@ def _judged(chosen: ChosenBaseline, values: list[float], band: float) -> Judgeme
     entry = chosen.entry("c8")
     assert isinstance(entry, Entry)
     return judge_performance(METRIC, entry.values(METRIC), values, band=band)
-
-
-def _line(build: EngineBuild, number: int, value: float, day: int) -> dict[str, object]:
-    return {
-        "scenario": SCENARIO,
-        "hardware": HARDWARE,
-        "probe": "c8",
-        "role": "new",
-        "machine_bound": False,
-        "start": number,
-        "started": f"2026-11-{day % 30 + 1:02d}T{number:02d}:00:00+00:00",
-        "seconds": 300.0,
-        "engine": asdict(build),
-        "fingerprint": FACTS,
-        "metrics": {METRIC: value},
-        "answers": {},
-        "injected": [],
-        "synthetic": False,
-        "disturbed": [],
-    }
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ import pytest
 from building import SUMS, baseline, of_commit, with_answers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sizes import sized
+from tables import each
 
 from perfgate.baselines import (
     Baseline,
@@ -24,6 +26,8 @@ from perfgate.core.metrics import METRICS
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
 
+SPEED = "output_throughput"
+EXAMPLES = sized(25, 100)
 NAME = st.from_regex(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,20}", fullmatch=True)
 WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 VALUE = st.floats(0, 1, allow_nan=False)
@@ -80,8 +84,24 @@ def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> Path:
     return path
 
 
+def at(place: str, value: object) -> Callable[[dict[str, Any]], object]:
+    """Sets what stands at keys with dots between; `...` takes it out."""
+    *keys, last = [int(key) if key.isdigit() else key for key in place.split(".")]
+
+    def change(plain: Any) -> None:
+        for key in keys:
+            plain = plain[key]
+        if value is ...:
+            del plain[last]
+        else:
+            plain[last] = value
+
+    return change
+
+
+@pytest.mark.nightly
 class TestOneFile:
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=EXAMPLES)
     @given(value=BASELINE)
     def test_reads_back_what_was_saved(
         self, value: Baseline, suite_root: Path, tmp_path_factory: pytest.TempPathFactory
@@ -109,7 +129,7 @@ class TestOneFile:
         assert '"output_throughput": 100.0' in lines
         assert lines.index('"accepted": {') < lines.index('"engine": {')
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=EXAMPLES)
     @given(data=st.data())
     def test_cut_anywhere_it_is_refused_with_its_name(
         self, data: st.DataObject, store: Store
@@ -124,86 +144,61 @@ class TestOneFile:
         finally:
             path.unlink()
 
-    @pytest.mark.parametrize(
-        ("version", "writer"), [(1, "older"), (2, "older"), (4, "newer"), (99, "newer")]
-    )
+    @each(("version", "writer"), [(1, "older"), (2, "older"), (4, "newer"), (99, "newer")])
     def test_one_of_another_perfgate_is_refused(
         self, store: Store, version: int, writer: str
     ) -> None:
-        path = edit(store.save(baseline()), lambda plain: plain.update(schema_version=version))
+        path = edit(store.save(baseline(), merge=False), at("schema_version", version))
         for reads in (lambda: read(path), lambda: store.heads("cpu", "small-serve")):
-            with pytest.raises(
-                InputError, match=f"baseline written by an? {writer} perfgate"
-            ) as caught:
+            with pytest.raises(InputError, match=f"baseline written by an? {writer}") as caught:
                 reads()
             assert caught.value.found == version
             assert str(caught.value.expected).startswith("3, ")
             assert (caught.value.hint == "update perfgate") == (writer == "newer")
 
-    @pytest.mark.parametrize("version", [0, -1, "1", "3", None, 2.5])
-    def test_an_unknown_schema_version_is_refused(self, store: Store, version: object) -> None:
-        path = edit(store.save(baseline()), lambda plain: plain.update(schema_version=version))
-        with pytest.raises(InputError, match="baseline of an unknown schema version") as caught:
-            read(path)
-        assert caught.value.found == version
-
-    @pytest.mark.parametrize("content", ["[]", "null", "7", "{}"])
-    def test_something_else_is_refused(self, store: Store, content: str) -> None:
-        path = store.save(baseline())
-        path.write_text(content)
-        with pytest.raises(InputError, match="unknown schema version"):
+    @each("content", [[], 7, {}, {"schema_version": 0}, {"schema_version": "3"}])
+    def test_something_else_is_refused(self, store: Store, content: object) -> None:
+        path = store.save(baseline(), merge=False)
+        path.write_text(json.dumps(content))
+        with pytest.raises(InputError, match="baseline of an unknown schema version"):
             read(path)
 
-    @pytest.mark.parametrize(
-        ("change", "field"),
+    @each(
+        ("place", "value", "field"),
         [
-            (lambda plain: plain.pop("entries"), "entries"),
-            (lambda plain: plain["entries"].clear(), "entries"),
-            (lambda plain: plain["entries"]["c1"]["runs"].clear(), "entries.c1.runs"),
-            (
-                lambda plain: plain["entries"]["c1"]["runs"][1]["metrics"].update(x="fast"),
-                "entries.c1.runs[1].metrics.x",
-            ),
-            (lambda plain: plain["accepted"].update(by=""), "accepted.by"),
-            (lambda plain: plain["accepted"].update(at="yesterday"), "accepted.at"),
-            (lambda plain: plain["accepted"].update(at="2026-11-05T12:00:00+02:00"), "accepted.at"),
-            (lambda plain: plain["engine"].update(colour="red"), "engine.colour"),
-            (lambda plain: plain.update(schema_version=True), "schema_version"),
-            (lambda plain: plain.pop("hash"), "hash"),
-            (lambda plain: plain.pop("verdicts"), "verdicts"),
-            (lambda plain: plain["verdicts"].update(c1="ERROR"), "verdicts.c1"),
-            (lambda plain: plain["accepted"].pop("change"), "accepted.change"),
-            (lambda plain: plain["accepted"].update(change="better"), "accepted.change"),
-            (lambda plain: plain.update(retired={"by": "Ada"}), "retired.at"),
-            (
-                lambda plain: plain["entries"]["c1"]["runs"][0]["metrics"].update(speed=3.0),
-                "entries.c1.runs[0].metrics.speed",
-            ),
-            (
-                lambda plain: plain["entries"]["c1"]["runs"][0]["metrics"].update(
-                    output_throughput=-1.0
-                ),
-                "entries.c1.runs[0].metrics.output_throughput",
-            ),
-            (
-                lambda plain: plain["entries"]["c1"]["runs"][0]["metrics"].update({SUMS: 66.7}),
-                f"entries.c1.runs[0].metrics.{SUMS}",
-            ),
+            ("entries", ..., "entries"),
+            ("entries", {}, "entries"),
+            ("entries.c1.runs", [], "entries.c1.runs"),
+            ("entries.c1.runs.1.metrics.x", "fast", "entries.c1.runs[1].metrics.x"),
+            ("entries.c1.runs.0.metrics.speed", 3.0, "entries.c1.runs[0].metrics.speed"),
+            (f"entries.c1.runs.0.metrics.{SUMS}", 66.7, f"entries.c1.runs[0].metrics.{SUMS}"),
+            (f"entries.c1.runs.0.metrics.{SPEED}", -1.0, f"entries.c1.runs[0].metrics.{SPEED}"),
+            ("accepted.by", "", "accepted.by"),
+            ("accepted.at", "yesterday", "accepted.at"),
+            ("accepted.at", "2026-11-05T12:00:00+02:00", "accepted.at"),
+            ("accepted.change", ..., "accepted.change"),
+            ("accepted.change", "better", "accepted.change"),
+            ("engine.colour", "red", "engine.colour"),
+            ("schema_version", True, "schema_version"),
+            ("hash", ..., "hash"),
+            ("verdicts", ..., "verdicts"),
+            ("verdicts.c1", "ERROR", "verdicts.c1"),
+            ("retired", {"by": "Ada"}, "retired.at"),
         ],
     )
     def test_edited_amiss_it_is_refused_with_the_field(
-        self, store: Store, change: Callable[[dict[str, Any]], object], field: str
+        self, store: Store, place: str, value: object, field: str
     ) -> None:
-        path = edit(store.save(baseline()), change)
+        path = edit(store.save(baseline(), merge=False), at(place, value))
         with pytest.raises(InputError) as caught:
             read(path)
         assert (caught.value.file, caught.value.field) == (path, field)
 
-    @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity", "1e999"])
+    @each("word", ["NaN", "-Infinity", "1e999"])
     def test_a_value_that_is_not_finite_is_refused_with_its_field(
         self, store: Store, word: str
     ) -> None:
-        path = store.save(baseline())
+        path = store.save(baseline(), merge=False)
         path.write_text(path.read_text().replace("101.0", word))
         with pytest.raises(InputError, match="not a finite number") as caught:
             read(path)
@@ -211,7 +206,7 @@ class TestOneFile:
         assert caught.value.field == "entries.c1.runs[1].metrics.output_throughput"
         assert word in str(caught.value.found)
 
-    @pytest.mark.parametrize(
+    @each(
         ("place", "field"),
         [
             ("8xH200/small-serve/abc123", "hardware"),
@@ -240,46 +235,37 @@ class TestOneFile:
 
 
 class TestEditedByHand:
-    @pytest.mark.parametrize(
-        ("change", "field"),
+    @each(
+        ("place", "value", "field"),
         [
-            (
-                lambda plain: plain["entries"]["c1"]["runs"][0]["metrics"].update(
-                    output_throughput=100.1
-                ),
-                "entries.c1",
-            ),
-            (lambda plain: plain["entries"]["c1"]["runs"].pop(), "entries.c1"),
-            (
-                lambda plain: plain["entries"]["c1"]["fingerprint"].update(cpu="Xeon"),
-                "entries.c1",
-            ),
-            (lambda plain: plain["entries"].update(c4=plain["entries"]["c1"]), "entries.c4"),
-            (lambda plain: plain["probes"].update(c1="0" * 64), "hash"),
-            (lambda plain: plain["accepted"].update(by="Grace"), "hash"),
-            (
-                lambda plain: plain["accepted"].update(change="none", regression="it is right"),
-                "hash",
-            ),
-            (lambda plain: plain["engine"].update(version="1.2.1"), "hash"),
-            (
-                lambda plain: plain.update(
-                    retired={"by": "x", "at": "2026-11-05T12:00:00Z", "reason": "y"}
-                ),
-                "hash",
-            ),
-            (lambda plain: plain.update(hash="0" * 64), "hash"),
+            (f"entries.c1.runs.0.metrics.{SPEED}", 100.1, "entries.c1"),
+            ("entries.c1.runs.1", ..., "entries.c1"),
+            ("entries.c1.fingerprint.cpu", "Xeon", "entries.c1"),
+            ("probes.c1", "0" * 64, "hash"),
+            ("accepted.by", "Grace", "hash"),
+            ("accepted.change", "none", "hash"),
+            ("engine.version", "1.2.1", "hash"),
+            ("retired", {"by": "x", "at": "2026-11-05T12:00:00Z", "reason": "y"}, "hash"),
+            ("hash", "0" * 64, "hash"),
         ],
     )
     def test_any_change_is_noticed_and_git_mends_it(
-        self, store: Store, change: Callable[[dict[str, Any]], object], field: str
+        self, store: Store, place: str, value: object, field: str
     ) -> None:
-        path = edit(store.save(baseline(change="first")), change)
+        path = edit(store.save(baseline(change="first"), merge=False), at(place, value))
         with pytest.raises(InputError, match="the baseline was edited by hand") as caught:
             read(path)
         assert (caught.value.file, caught.value.field) == (path, field)
         assert caught.value.hint == f"git checkout -- {path}"
         assert "`perfgate baseline record` and `promote`" in str(caught.value.expected)
+
+    def test_an_entry_that_was_added_is_noticed(self, store: Store) -> None:
+        def add(plain: dict[str, Any]) -> None:
+            plain["entries"]["c4"] = plain["entries"]["c1"]
+
+        path = edit(store.save(baseline()), add)
+        with pytest.raises(InputError, match=r"entries\.c4: the baseline was edited by hand"):
+            read(path)
 
     def test_layout_alone_is_no_change(self, store: Store) -> None:
         path = edit(store.save(baseline()), lambda plain: None)
@@ -298,10 +284,10 @@ class TestEditedByHand:
         assert plain["probes"] == {label: digest(entry) for label, entry in entries.items()}
 
 
-@pytest.mark.parametrize("first", ['"accepted": {"by": "Grace"}', '"hash": "", "entries": {}'])
+@each("first", ['"accepted": {"by": "Grace"}', '"hash": "", "entries": {}'])
 def test_a_field_twice_is_refused_though_the_hash_is_right(store: Store, first: str) -> None:
     """Readers of a diff see the one, a parser takes the other."""
-    path = store.save(baseline())
+    path = store.save(baseline(), merge=False)
     path.write_text(path.read_text().replace("{", "{" + first + ",", 1))
     with pytest.raises(InputError, match="a field twice") as caught:
         read(path)
@@ -313,27 +299,3 @@ def test_the_committed_baselines_are_sound() -> None:
     found = [read(path) for path in store.list()]
     assert found
     assert all(one.change == "first" for one in found if one.scenario == "local-smollm2-serve")
-
-
-def test_the_local_baseline_has_the_numbers_that_were_measured() -> None:
-    """Its file took a shorter form once; these numbers are of before."""
-    store = Store(Path(__file__).parents[2] / "baselines")
-    (found,) = store.of_scenario("cpu", "local-smollm2-serve")
-    assert (found.accepted_by, found.accepted_at, found.change, found.reason) == (
-        "perfgate maintainers",
-        "2026-11-21T10:02:14+00:00",
-        "first",
-        "first accuracy of SmolLM2-135M-Instruct Q4_1 on the arithmetic task, pinned versions",
-    )
-    (run,) = found.entries["perfgate_arithmetic"].runs
-    task = "accuracy:perfgate_arithmetic:exact_match"
-    metrics = (f"{task}:flexible-extract", f"{task}:strict-match")
-    assert run.metrics == dict.fromkeys(metrics, 0.695)
-    assert set(run.answers) == set(metrics)
-    for of_metric in run.answers.values():
-        answers = {question: int(right) for question, right in of_metric.items()}
-        text = json.dumps(answers, sort_keys=True, separators=(",", ":"))
-        assert (len(answers), sum(answers.values())) == (200, 139)
-        assert hashlib.sha256(text.encode()).hexdigest() == (
-            "181e28d44ec7e9695e3387bdb0f8db617f2c79d589b43a36158b1a0bb0aef768"
-        )

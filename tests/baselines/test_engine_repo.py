@@ -18,17 +18,6 @@ def clone(tmp_path: Path) -> Clone:
     return Clone(tmp_path / "engine")
 
 
-def test_an_ancestor_and_a_cousin(clone: Clone) -> None:
-    root = clone.commit()
-    clone.git("checkout", "--quiet", "-b", "other")
-    cousin = clone.commit("theirs")
-    clone.git("checkout", "--quiet", "main")
-    head = clone.commit("ours")
-    repo = EngineRepo(clone.path)
-    assert repo.ancestors([root, head, cousin], of=head) == {root: 1, head: 0}
-    assert repo.ancestors([head], of=root) == {}
-
-
 def test_the_nearest_has_the_fewest_commits_between(clone: Clone) -> None:
     commits = [clone.commit(str(number)) for number in range(6)]
     repo = EngineRepo(clone.path)
@@ -36,6 +25,7 @@ def test_the_nearest_has_the_fewest_commits_between(clone: Clone) -> None:
     assert repo.nearest([commits[5]], commits[5]) == (commits[5], 0)
     assert repo.nearest([commits[5]], commits[2]) is None
     assert repo.nearest([], commits[2]) is None
+    assert repo.nearest(["0" * 40, "9.9.9", commits[4]], commits[5]) == (commits[4], 1)
     assert repo.ancestors(commits, commits[2]) == {commits[0]: 2, commits[1]: 1, commits[2]: 0}
 
 
@@ -64,29 +54,17 @@ def test_abbreviated_hashes_and_tags_name_commits(clone: Clone) -> None:
     assert repo.nearest(["1.2.0"], last) == ("1.2.0", 1)
     assert repo.knows("v1.2.0")
     assert not repo.knows("main")
-
-
-def test_what_the_clone_lacks_is_passed_over(clone: Clone) -> None:
-    first, last = clone.commit(), clone.commit()
-    assert EngineRepo(clone.path).nearest(["0" * 40, "9.9.9", first], last) == (first, 1)
+    assert not repo.knows("--all")
 
 
 def test_a_build_that_the_clone_lacks_is_told(clone: Clone) -> None:
     first = clone.commit()
     repo = EngineRepo(clone.path)
-    for ask in (
-        lambda: repo.nearest([first], "0" * 40),
-        lambda: repo.ancestors([first], of="0" * 40),
-    ):
+    for ask in (repo.nearest, repo.ancestors):
         with pytest.raises(InputError, match="does not have this commit") as caught:
-            ask()
+            ask([first], "0" * 40)
         assert "0" * 40 in str(caught.value.found)
         assert caught.value.hint == "git fetch in that clone"
-
-
-def test_an_option_is_no_commit(clone: Clone) -> None:
-    clone.commit()
-    assert not EngineRepo(clone.path).knows("--all")
 
 
 class TestShallow:
@@ -138,7 +116,7 @@ def test_git_that_hangs(clone: Clone, tmp_path: Path, monkeypatch: pytest.Monkey
     slow.chmod(slow.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(git_calls, "WITHIN_S", 0.2)
-    with pytest.raises(InputError, match=r"no answer within 0\.2 s|no answer within 0 s"):
+    with pytest.raises(InputError, match="no answer within 0"):
         EngineRepo(clone.path)
 
 

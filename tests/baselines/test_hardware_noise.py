@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from building import baseline, of_commit
+from tables import each
 
 from perfgate.baselines import BaselineRun, Entry, Retired, Store, suite_store
 from perfgate.baselines.hardware_noise import MOST_BASELINES, HardwareNoise, known_noise
@@ -75,10 +76,15 @@ def counts(**options: Any) -> tuple[int, int]:
 def test_nothing_stored_is_no_history() -> None:
     assert not components().has_history
     assert components().sigma == pytest.approx(SIGMA)
+    keep("a", 100.0)
+    accept(0, [100.0], change="first")
+    found, told = known().components(METRIC, SIGMA)
+    assert (found.has_history, told) == (False, ())
 
 
 def test_starts_of_one_session_and_sessions_of_one_build_are_compared() -> None:
     accept(0, [100.0, 101.0], [102.0], [99.0, 100.0, 101.0], change="first")
+    accept(1, [1.0], [1.01], [1010.0], [1000.0], scenario="other", change="first")  # other units
     assert counts() == (3, 2)
 
 
@@ -106,7 +112,10 @@ def test_a_retired_baseline_tells_nothing_and_still_parts_levels() -> None:
     assert counts() == (0, 0)
 
 
-def test_values_of_other_facts_or_probes_are_never_compared() -> None:
+def test_values_of_other_facts_probes_or_hardware_or_of_candidates_are_never_compared() -> None:
+    accept(5, [100.0], [101.0], accepted_by="nobody yet", change="first")
+    other = replace(baseline(entries={"c1": entry([[1.0, 1.1]])}), hardware="8xB200")
+    suite_store().save(other, merge=False)
     accept(0, [100.0], change="first")
     accept(1, [50.0], facts={"driver": "580"})
     accept(2, [25.0], label="c4")
@@ -118,14 +127,6 @@ def test_all_probes_and_scenarios_of_the_hardware_are_pooled() -> None:
     accept(1, [50.0], [50.5], scenario="other", change="first")
     accept(2, [7.0], [7.1], scenario="third", label="c64", change="first")
     assert counts() == (0, 3)
-
-
-def test_candidates_rehearsals_and_other_hardware_do_not_count() -> None:
-    accept(0, [100.0], [101.0], accepted_by="nobody yet", change="first")
-    suite_store().save(
-        replace(baseline(entries={"c1": entry([[1.0, 1.1]])}), hardware="8xB200"), merge=False
-    )
-    assert counts() == (0, 0)
 
 
 def test_of_a_run_only_differences_within_its_session_count() -> None:
@@ -160,7 +161,7 @@ def test_what_another_kind_of_machine_showed_is_left_out_where_it_matters() -> N
     assert counts(machine={"cpu": "Xeon", "cores": "2"}) == (1, 0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "why"),
     [
         ((0.0, 0.0), "cannot be judged"),
@@ -178,19 +179,6 @@ def test_zeros_mixed_units_and_values_that_never_move_are_left_out_and_told(
     assert (found.n_within, found.n_between) == (1, 0)
     assert told.startswith("small-serve-c4: ")
     assert why in told
-
-
-def test_one_value_is_no_history() -> None:
-    keep("a", 100.0)
-    accept(0, [100.0], change="first")
-    found, told = known().components(METRIC, SIGMA)
-    assert (found.has_history, told) == (False, ())
-
-
-def test_units_that_change_between_sessions_leave_their_probe_out() -> None:
-    accept(0, [1.0], [1.01], [1010.0], [1000.0], change="first")
-    accept(1, [5.0], [5.1], scenario="other", change="first")
-    assert counts() == (0, 1)
 
 
 def test_a_damaged_baseline_is_told_and_the_others_are_used(checkout: Path) -> None:
@@ -240,13 +228,11 @@ class TestNodes:
         assert one.offset == pytest.approx(0.03 * 3 / 7)
         assert str(one) == "node n7 lies -1.3% off in output_throughput (3 sessions)"
 
-    def test_two_sessions_tell_nothing(self) -> None:
-        for run in "ab":
-            self.session(run, 0.5)
-        assert known().far_nodes() == {}
-
     @pytest.mark.parametrize(("offset", "is_far"), [(0.0174, False), (0.0176, True)])
     def test_a_few_sessions_weigh_less_than_many(self, offset: float, is_far: bool) -> None:
+        for run in "ab":
+            self.session(run, 0.5 if is_far else offset)
+        assert known().far_nodes() == {}, "two sessions tell nothing"
         for run in "abc":
             self.session(run, offset)
         assert bool(known().far_nodes()) is is_far  # 3/7 of it against 1.5 sigma

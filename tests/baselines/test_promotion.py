@@ -1,16 +1,15 @@
 """A person accepts a candidate, or is refused."""
 
-import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from building import baseline, entry, of_commit, with_answers
+from tables import each
 
 from perfgate.baselines import Retired, candidate_store, own_store, read, suite_store
 from perfgate.baselines.promotion import promote
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
 from perfgate.runs.records import now
 
@@ -23,9 +22,7 @@ def candidate(suite_root: Path) -> Path:
 
 
 class TestPromote:
-    @pytest.mark.parametrize(
-        ("by", "reason", "field"), [("", "x", "--by"), ("x", " \n", "--reason")]
-    )
+    @each(("by", "reason", "field"), [("", "x", "--by"), ("x", " \n", "--reason")])
     def test_needs_a_person_and_a_reason(
         self, candidate: Path, by: str, reason: str, field: str
     ) -> None:
@@ -33,6 +30,18 @@ class TestPromote:
             promote(candidate, by=by, reason=reason)
         assert caught.value.field == field
         assert suite_store().list() == []
+
+    def test_accepts_the_numbers_as_they_are(self, candidate: Path) -> None:
+        older = suite_store().save(of_commit("older"))
+        before = older.read_bytes()
+        done = promote(candidate, by=" Ada Lovelace ", reason="release 1.3\n")
+        assert done.file == suite_store().folder / "cpu" / "small-serve" / "abc123.json"
+        found = read(done.file)
+        assert found.entries == read(candidate).entries
+        assert (found.accepted_by, found.reason) == ("Ada Lovelace", "release 1.3")
+        assert (done.written, done.change) == (True, "first")
+        assert suite_store().list() == [done.file, older]
+        assert older.read_bytes() == before
 
     def test_keeps_the_other_entries_of_the_commit(self, candidate: Path) -> None:
         suite_store().save(
@@ -51,21 +60,6 @@ class TestPromote:
             "(docs/how-to/baselines.md)",
             "replaces the baseline of this commit, accepted by Ada, 1 session",
         )
-
-    def test_baselines_of_other_commits_stay(self, candidate: Path) -> None:
-        older = suite_store().save(of_commit("older"))
-        before = older.read_bytes()
-        done = promote(candidate, by="Ada", reason="newer")
-        assert suite_store().list() == [done.file, older]
-        assert older.read_bytes() == before
-
-    def test_accepts_the_numbers_as_they_are(self, candidate: Path) -> None:
-        done = promote(candidate, by=" Ada Lovelace ", reason="release 1.3\n")
-        assert done.file == suite_store().folder / "cpu" / "small-serve" / "abc123.json"
-        found = read(done.file)
-        assert found.entries == read(candidate).entries
-        assert (found.accepted_by, found.reason) == ("Ada Lovelace", "release 1.3")
-        assert (done.written, done.change, done.before) == (True, "first", None)
 
     def test_shows_what_changes_against_the_newest_baseline(self, candidate: Path) -> None:
         suite_store().save(of_commit("old", entries={"c4": entry(100.0, 100.0)}))
@@ -91,12 +85,6 @@ class TestPromote:
         done = promote(candidate, by="Ada", reason="faster")
         assert replace(done, written=False) == told
 
-    def test_a_value_of_zero_has_no_percentage(self, candidate: Path) -> None:
-        suite_store().save(of_commit("old", entries={"c4": entry(0.0)}))
-        done = promote(candidate, by="Ada", reason="x")
-        (moved,) = done.probes[0].metrics
-        assert (moved.before, moved.after, moved.change) == (0.0, 111.0, None)
-
     def test_is_newer_than_what_was_accepted_before(self, candidate: Path) -> None:
         suite_store().save(of_commit("old", accepted_at="2020-01-01T00:00:00+00:00"))
         before = now()
@@ -111,31 +99,6 @@ class TestPromote:
         own = own_store().save(baseline(accepted_by="self"))
         done = promote(own, by="Ada", reason="a reference machine")
         assert read(done.file).accepted_by == "Ada"
-
-    def test_a_damaged_candidate_changes_nothing(self, candidate: Path) -> None:
-        kept = suite_store().save(baseline())
-        before = kept.read_bytes()
-        plain = json.loads(candidate.read_text())
-        del plain["entries"]["c4"]["fingerprint"]
-        candidate.write_text(json.dumps(plain))
-        with pytest.raises(InputError, match=r"entries\.c4"):
-            promote(candidate, by="Ada", reason="x")
-        assert kept.read_bytes() == before
-
-    def test_a_failure_while_writing_changes_nothing(
-        self, candidate: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        kept = suite_store().save(baseline())
-        before = kept.read_bytes()
-
-        def fail(_: int) -> None:
-            raise OSError(5, "Input/output error")
-
-        monkeypatch.setattr(os, "fsync", fail)
-        with pytest.raises(RunError, match=r"unwritable: .*Input/output error"):
-            promote(candidate, by="Ada", reason="x")
-        assert kept.read_bytes() == before
-        assert list(kept.parent.iterdir()) == [kept]
 
 
 class TestLevels:
@@ -162,15 +125,6 @@ class TestLevels:
         )
         assert promote(path, by="Ada", reason="new machine").change == "first"
 
-    def test_a_pass_keeps_the_level(self, accepted: Path) -> None:
-        done = promote(self.candidate(99.5), by="Ada", reason="as before")
-        assert (done.change, read(done.file).change) == ("none", "none")
-
-    def test_an_improvement_starts_one(self, accepted: Path) -> None:
-        path = self.candidate(110.0, 110.0, verdict="IMPROVEMENT")
-        done = promote(path, by="Ada", reason="faster kernels")
-        assert read(done.file).change == "improvement"
-
     def test_a_regression_is_refused(self, accepted: Path) -> None:
         path = self.candidate(90.0, 90.0, verdict="REGRESSION")
         with pytest.raises(InputError, match="the candidate is a regression") as caught:
@@ -187,19 +141,17 @@ class TestLevels:
         with pytest.raises(InputError, match="the candidate is a regression"):
             promote(path, by="Ada", reason="x")
 
-    def test_a_regression_is_accepted_with_its_own_reason(self, accepted: Path) -> None:
-        path = self.candidate(90.0, 90.0, verdict="REGRESSION")
-        done = promote(path, by="Ada", reason="1.3", accept_regression="safer sampling by default")
-        found = read(done.file)
-        assert (found.change, found.regression) == ("regression", "safer sampling by default")
-        (few,) = done.notes  # a release is the next anchor itself
-        assert few.startswith("baseline of")
-
-    def test_an_accepted_loss_still_counts_against_an_older_anchor(self, accepted: Path) -> None:
-        build = EngineBuild("llama.cpp", "1.3.0rc1", "new")
+    @pytest.mark.parametrize("version", ["1.3.0", "1.3.0rc1"])
+    def test_an_accepted_loss_still_counts_against_an_older_anchor(
+        self, accepted: Path, version: str
+    ) -> None:
+        build = EngineBuild("llama.cpp", version, "new")
         path = self.candidate(90.0, 90.0, verdict="REGRESSION", engine=build)
-        *_, note = promote(path, by="Ada", reason="x", accept_regression="safer").notes
-        assert note.startswith("the anchor is still 1.2.0 (newest final release): this loss counts")
+        few, *more = promote(path, by="Ada", reason="x", accept_regression="safer").notes
+        assert few.startswith("baseline of")
+        # A release is the next anchor itself.
+        why = "the anchor is still 1.2.0 (newest final release): this loss counts"
+        assert [note.startswith(why) for note in more[:1]] == ([] if version == "1.3.0" else [True])
 
     def test_nothing_to_accept_is_told(self, accepted: Path) -> None:
         with pytest.raises(InputError, match="there is no regression to accept") as caught:
@@ -266,18 +218,14 @@ class TestRefused:
             promote(candidate, by="Ada", reason="x")
         assert kept.read_bytes() == before
 
-    def test_a_retired_one(self, suite_root: Path) -> None:
+    def test_a_retired_one_but_new_numbers_may_take_its_place(self, candidate: Path) -> None:
         retired = Retired("Ada", "2026-11-06T08:00:00Z", "wrong clocks")
-        path = suite_store().save(baseline(retired=retired))
+        path = suite_store().save(baseline(retired=retired, change="regression", regression="x"))
         with pytest.raises(InputError, match="a retired baseline cannot be accepted again"):
             promote(path, by="Grace", reason="x")
-
-    def test_new_numbers_may_take_a_retired_ones_place(self, candidate: Path) -> None:
-        retired = Retired("Ada", "2026-11-06T08:00:00Z", "wrong clocks")
-        suite_store().save(baseline(retired=retired))
         done = promote(candidate, by="Grace", reason="right clocks")
         found = read(done.file)
-        assert (set(found.entries), found.retired) == ({"c4"}, None)
+        assert (set(found.entries), found.retired, found.change) == ({"c4"}, None, "first")
         assert done.notes[1:] == (
             "replaces the retired baseline of this commit, accepted by Ada, 2 sessions",
         )

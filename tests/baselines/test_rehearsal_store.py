@@ -38,7 +38,7 @@ def test_a_synthetic_candidate_is_promoted_among_rehearsals_alone(synthetic: Pat
     assert suite_store().list() == []
     done = promote(synthetic, by="Ada", reason="why", rehearsal=True)
     assert rehearsal_store().list() == [done.file]
-    assert read(done.file).synthetic
+    assert read(retire(done.file, by="Ada", reason="old")).synthetic
     assert suite_store().list() == []
 
 
@@ -67,11 +67,6 @@ def test_no_store_of_measured_ones_writes_a_synthetic_one(synthetic: Path, store
     with pytest.raises(InputError, match="in a store of measured ones"):
         store().save(read(synthetic))
     assert store().list() == before
-
-
-def test_a_synthetic_baseline_can_be_retired_where_it_is(synthetic: Path) -> None:
-    done = promote(synthetic, by="Ada", reason="why", rehearsal=True)
-    assert read(retire(done.file, by="Ada", reason="old")).retired is not None
 
 
 def test_what_was_measured_is_not_recorded_as_a_rehearsal(life: Life) -> None:

@@ -3,31 +3,25 @@
 What a start gives is played; campaign, gate and records are the real ones.
 """
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import building
 import pytest
-from test_controlled_campaign import NEW, OLD, SPEED, Played, Script, tools_of
+from played import NEW, OLD, Played, Script, scenario_of, tools_of
 
-from perfgate.baselines.recording import record_candidates
-from perfgate.campaign import campaign as campaigns
 from perfgate.campaign.ab import AbBuilds, AbCampaign
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.injection import parse
 from perfgate.campaign.other_build import OtherBuild
 from perfgate.campaign.session import Session
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import RunError
 from perfgate.engines.build_source import BuildSource
 from perfgate.gate.verdict import Verdict
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.probe import load_probes
-from perfgate.scenarios.scenario import GatePolicy
 from perfgate.verdicts.outcome import Outcome
 
 SLOWER = BuildSource(image="registry/engine:1.3.0", settings=("engine.settings.max_batch_size=8",))
@@ -57,17 +51,9 @@ def ab(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Ab:
         band: float = 0.02,
         **gate: Any,
     ) -> tuple[list[Outcome], Played]:
-        workload = replace(building.SCENARIO.workload, concurrency=points)  # type: ignore[type-var]
-        scenario = replace(
-            building.SCENARIO,
-            workload=workload,
-            accuracy=(),
-            gate=GatePolicy((SPEED,), bands={SPEED: band}, **gate),
-        )
+        scenario = scenario_of(points, band=band, **gate)
         played = Played(script)
-        monkeypatch.setattr(campaigns, "fresh_start", played.fresh_start)
-        monkeypatch.setattr(campaigns, "measure_guarded", played.measure)
-        monkeypatch.setattr(campaigns, "watch_start", lambda *_: nullcontext())
+        played.take_part(monkeypatch)
         launcher = LocalLauncher()
         session = Session(run, building.MACHINE, launcher, cache=run.path, budget=budget)
         tools = tools_of(NEW if b.names_programs else OLD, scenario)
@@ -128,18 +114,20 @@ def test_a_build_that_fails_is_named(ab: Ab) -> None:
     assert played.starts == ["a"]
 
 
-def test_the_scenarios_time_ends_it(ab: Ab) -> None:
-    (outcome,), played = ab({"*": {"a": [100], "b": [92]}}, budget_s=0.0)
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"budget_s": 0.0}, "of gate.budget_s 0"),
+        ({"budget": Budget("1s", 0.0)}, "--budget 1s is nearly used up"),
+    ],
+)
+def test_the_time_of_the_scenario_or_the_session_ends_it(
+    ab: Ab, options: dict[str, Any], why: str
+) -> None:
+    (outcome,), played = ab({"*": {"a": [100], "b": [92]}}, **options)
     assert outcome.verdict == Verdict.INCONCLUSIVE
     assert played.starts == ABBA[:2]
-    assert any("of gate.budget_s 0" in note for note in outcome.notes)
-
-
-def test_the_sessions_time_ends_it(ab: Ab) -> None:
-    (outcome,), played = ab({"*": {"a": [100], "b": [92]}}, budget=Budget("1s", 0.0))
-    assert outcome.verdict == Verdict.INCONCLUSIVE
-    assert played.starts == ABBA[:2]
-    assert any("--budget 1s is nearly used up" in note for note in outcome.notes)
+    assert any(why in note for note in outcome.notes)
 
 
 def test_both_builds_are_named(ab: Ab, run: RunFolder) -> None:
@@ -153,12 +141,8 @@ def test_both_builds_are_named(ab: Ab, run: RunFolder) -> None:
     assert outcome.build.version == "1.3.0"
     assert outcome.injected == ("engine.settings.max_batch_size=8",)
     lines = run.records("measurement")
-    assert [(line["role"], line["engine"]["version"]) for line in lines] == [
-        ("a", "1.2.0"),
-        ("b", "1.3.0"),
-        ("b", "1.3.0"),
-        ("a", "1.2.0"),
-    ]
+    roles = [(line["role"], line["engine"]["version"]) for line in lines]
+    assert roles == [("a", "1.2.0"), ("b", "1.3.0"), ("b", "1.3.0"), ("a", "1.2.0")]
     assert [line["injected"] for line in lines[:2]] == [[], ["engine.settings.max_batch_size=8"]]
 
 
@@ -166,11 +150,3 @@ def test_one_build_twice_is_said(ab: Ab) -> None:
     (outcome,), _ = ab({}, b=BuildSource())
     assert outcome.verdict == Verdict.PASS
     assert any("A and B are one build" in note for note in outcome.notes)
-
-
-def test_nothing_of_it_becomes_a_baseline(ab: Ab, run: RunFolder) -> None:
-    ab({}, b=BuildSource())
-    facts = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
-    (run.path / "run.json").write_text(json.dumps({**facts, "ab": ["A=this", "B=this"]}))
-    with pytest.raises(InputError, match="compared two builds"):
-        record_candidates([run.path])

@@ -57,9 +57,7 @@ def test_the_build_under_test_with_other_settings() -> None:
     assert parse_source("engine.settings.cpu_threads=1") == changed
 
 
-@pytest.mark.parametrize(
-    "text", ["a:1", f"a/b@{DIGEST}", "/opt/old", "this", "a:1,/opt/b,engine.settings.tp=2"]
-)
+@each("text", ["a:1", f"a/b@{DIGEST}", "/opt/old", "this", "a:1,/opt/b,engine.settings.tp=2"])
 def test_its_words_name_it_again(text: str) -> None:
     source = parse_source(text)
     assert parse_source(source.in_words) == source
@@ -71,12 +69,10 @@ def test_its_words_name_it_again(text: str) -> None:
         ("", "a part is empty"),
         ("a:1,", "a part is empty"),
         ("old", r"a folder or an image[^§]*\./old for a folder, old:TAG"),
-        ("venvs/old", "a folder or an image"),
-        ("own:5000/a/b", "a folder or an image"),
         ("a b:1", "a folder or an image"),
+        ("a/" * 1900 + "!", "a folder or an image"),
         (f"a@{DIGEST[:-1]}", "64 digits"),
         ("a:1,b:2", "image is given twice"),
-        ("/a,/b", "folder is given twice"),
         ("engine.settings.tp=1,engine.settings.tp=2", r"engine\.settings\.tp is given twice"),
         ("a:1,./b", "the folder is in the image"),
         ("this,/opt/a", "names two builds"),
@@ -84,7 +80,6 @@ def test_its_words_name_it_again(text: str) -> None:
         ("engine.settings.tp={", "not a setting"),
         ("PERFGATE_PROGRAM_TRTLLM_SERV=/a", "did you mean PERFGATE_PROGRAM_TRTLLM_SERVE"),
         ("PERFGATE_PROGRAM_AIPERF=/a", "measured by the same client"),
-        ("PERFGATE_PROGRAM_TRTLLM_SERVE=", "CALL"),
         ("PERFGATE_PROGRAM_TRTLLM_SERVE", "CALL"),
         ("/opt/a\x1b[2J", "one line of printable text"),
         ("/" * 5000, "one line of printable text"),
@@ -93,8 +88,3 @@ def test_its_words_name_it_again(text: str) -> None:
 def test_what_names_no_build_or_could_be_two_is_refused(text: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
         parse_source(text, field="--control")
-
-
-def test_a_long_name_is_refused_at_once() -> None:
-    with pytest.raises(InputError):
-        parse_source("a/" * 1900 + "!")

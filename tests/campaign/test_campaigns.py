@@ -16,7 +16,7 @@ from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.gate.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.plan.toolchain import Toolchain, needs_server
+from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import EngineChoice, Hardware, Launch, Scenario, Workload
@@ -45,11 +45,6 @@ def suite(tmp_path: Path, *, synthetic: bool = False) -> Campaigns:
 
 def first(scenario: Scenario) -> Probe:
     return all_probes(scenario)[0]
-
-
-def test_only_what_talks_to_a_server_needs_one() -> None:
-    assert needs_server(ON_GPUS)
-    assert not needs_server(replace(ON_GPUS, workload=OFFLINE))
 
 
 def test_a_server_that_slurm_starts_is_not_reached_and_says_so(

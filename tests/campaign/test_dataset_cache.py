@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from power_cut import Disk
+from tables import each
 
 from perfgate.campaign.dataset_cache import made_once
 from perfgate.core.command import Command
@@ -46,7 +47,7 @@ def test_the_second_start_uses_what_the_first_made(tmp_path: Path) -> None:
     assert (second.folder / "dataset.txt").read_text() == "prompts"
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "no checksums", "cut checksums", "gone"])
+@each("damage", ["cut", "changed", "no checksums", "cut checksums", "gone"])
 def test_what_is_damaged_is_made_anew(tmp_path: Path, damage: str) -> None:
     first = start(tmp_path, "first")
     made_once(STEP, first.folder, tmp_path / "store", first)
@@ -102,7 +103,7 @@ def test_a_power_cut_leaves_it_whole_or_to_be_made_anew(
         assert disk.possible(folder / CHECKSUMS) == {(folder / CHECKSUMS).read_bytes()}
 
 
-@pytest.mark.parametrize(
+@each(
     "other",
     [
         replace(STEP, command=Command(("prepare", "--num-requests", "9"))),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import building
-import pytest
+from tables import each
 
 from perfgate.campaign.disturbance_guard import guarded, measure_guarded, watch_over
 from perfgate.campaign.fresh_start import FreshStart, StartSetup
@@ -44,10 +44,6 @@ def test_what_is_over_the_scenarios_limits_disturbs_it() -> None:
     limits = replace(building.SCENARIO.gate.disturbance, others_cpu=0.6)
     lenient = replace(building.SCENARIO, gate=replace(building.SCENARIO.gate, disturbance=limits))
     assert guarded(MEASURED, seen(0.5), lenient).disturbed == ()
-
-
-def test_what_nothing_watched_is_left_as_it_is() -> None:
-    assert guarded(MEASURED, None, building.SCENARIO) is MEASURED
 
 
 def test_what_disturbed_a_node_is_told_with_its_name() -> None:
@@ -112,7 +108,7 @@ def test_load_on_nodes_is_watched_there(tmp_path: Path) -> None:
     assert found.disturbed[0].startswith("n1: other processes used")
 
 
-@pytest.mark.parametrize(("what", "since"), [(TASK, Watch()), (LOAD, None)])
+@each(("what", "since"), [(TASK, Watch()), (LOAD, None)])
 def test_on_nodes_too_only_load_is_watched_and_nothing_that_is_played(
     tmp_path: Path, what: AccuracyTask | LoadPoint, since: Watch | None
 ) -> None:
@@ -120,11 +116,8 @@ def test_on_nodes_too_only_load_is_watched_and_nothing_that_is_played(
     start = start_on(Elsewhere(), nodes, tmp_path)
     assert measure_guarded(start, Probe(building.SCENARIO, what), since) is MEASURED
     assert nodes.told == []
-
-
-def test_nodes_that_nobody_can_watch_are_left_as_they_are(tmp_path: Path) -> None:
-    start = start_on(Elsewhere(), LocalPlacement(_nothing), tmp_path)
-    assert measure_guarded(start, Probe(building.SCENARIO, LOAD), Watch()) is MEASURED
+    unwatched = start_on(Elsewhere(), LocalPlacement(_nothing), tmp_path)
+    assert measure_guarded(unwatched, Probe(building.SCENARIO, LOAD), Watch()) is MEASURED
 
 
 def test_load_on_this_machine_is_watched_here(tmp_path: Path) -> None:
@@ -137,16 +130,12 @@ def test_load_on_this_machine_is_watched_here(tmp_path: Path) -> None:
     assert "cpu" in environment
 
 
-@pytest.mark.parametrize("by", ["srun", "sbatch"])
-def test_a_login_node_is_not_watched_for_what_runs_elsewhere(by: str) -> None:
-    elsewhere = replace(building.SCENARIO, launch=Launch(by))  # type: ignore[arg-type]
-    with watch_over(elsewhere) as watch:
-        assert watch is None
+def test_only_what_runs_on_this_machine_is_watched_here() -> None:
+    for elsewhere in (Launch("srun"), Launch("sbatch")):
+        with watch_over(replace(building.SCENARIO, launch=elsewhere)) as watch:
+            assert watch is None
     with watch_over(building.SCENARIO, wanted=False) as watch:
         assert watch is None
-
-
-def test_a_block_on_this_machine_is_watched() -> None:
     with watch_over(building.SCENARIO) as start, watch_over(building.SCENARIO, start) as watch:
         assert watch is not None
     assert watch.conditions.samples >= 1

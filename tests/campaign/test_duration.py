@@ -19,6 +19,7 @@ from perfgate.runs.records import RunFolder
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
 
+pytestmark = pytest.mark.usefixtures("suite_root")
 LOADED = replace(SCENARIO, accuracy=())
 UNKNOWN = Estimate(SCENARIO.limits.start_s, known=False)
 
@@ -55,13 +56,14 @@ def group(scenario: str, *, made: int, spent: float) -> dict[str, Any]:
     return {"scenario": scenario, "starts": {"made": made}, "seconds": {"spent": spent}}
 
 
-@pytest.mark.usefixtures("suite_root")
 def test_where_nothing_is_known_the_limit_of_a_start_is_the_least(tmp_path: Path) -> None:
     assert estimated(tmp_path) == UNKNOWN
+    assert estimated(tmp_path, [group(LOADED.id, made=0, spent=0.0)]) == UNKNOWN
 
 
-@pytest.mark.usefixtures("suite_root")
 def test_a_baseline_tells_its_seconds_as_in_a_plan(tmp_path: Path) -> None:
+    suite_store().save(baseline(entries={"c1": timed(30.0)}))
+    assert estimated(tmp_path) == UNKNOWN, "half of the probes are not enough"
     suite_store().save(baseline(entries={"c1": timed(30.0), "c4": timed(50.0)}))
     both, one = estimated(tmp_path), estimated(tmp_path, probes=load_probes(LOADED)[:1])
     assert both.known
@@ -69,19 +71,11 @@ def test_a_baseline_tells_its_seconds_as_in_a_plan(tmp_path: Path) -> None:
     assert 30 <= one.seconds < both.seconds
 
 
-@pytest.mark.usefixtures("suite_root")
-def test_a_baseline_of_half_the_probes_is_not_enough(tmp_path: Path) -> None:
-    suite_store().save(baseline(entries={"c1": timed(30.0)}))
-    assert estimated(tmp_path) == UNKNOWN
-
-
-@pytest.mark.usefixtures("suite_root")
 def test_a_rehearsal_does_not_take_as_long_as_what_it_plays(tmp_path: Path) -> None:
     suite_store().save(baseline(entries={"c1": timed(30.0), "c4": timed(50.0)}))
     assert estimated(tmp_path, synthetic=True) == UNKNOWN
 
 
-@pytest.mark.usefixtures("suite_root")
 def test_scenarios_like_it_tell_what_a_start_takes(tmp_path: Path) -> None:
     like = replace(LOADED, id="like")
     unlike = replace(LOADED, id="unlike", model=replace(LOADED.model, name="Huge-900B"))
@@ -91,9 +85,3 @@ def test_scenarios_like_it_tell_what_a_start_takes(tmp_path: Path) -> None:
     assert found.seconds == pytest.approx(100.0)
     alone = estimated(tmp_path, groups[1:], scenarios=(LOADED, like, unlike))
     assert alone == UNKNOWN
-
-
-@pytest.mark.usefixtures("suite_root")
-def test_a_group_without_a_start_tells_nothing(tmp_path: Path) -> None:
-    groups = [group(LOADED.id, made=0, spent=0.0)]
-    assert estimated(tmp_path, groups) == UNKNOWN

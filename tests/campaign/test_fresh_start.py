@@ -1,7 +1,6 @@
 """What a fresh start adds to a client's measurement, and makes of a place that is lost."""
 
 import socket
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,6 +9,7 @@ from typing import Any
 
 import building
 import pytest
+from small_server import small_server
 
 from perfgate.campaign.fresh_start import FreshStart, StartSetup, fresh_start
 from perfgate.clients.base import client
@@ -88,23 +88,6 @@ def test_a_failure_on_a_place_that_is_well_stays_what_it_is(tmp_path: Path) -> N
     assert caught.value is error
 
 
-SERVER = """
-import json, sys
-from http.server import BaseHTTPRequestHandler, HTTPServer
-class Answer(BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(json.dumps({"data": [{"id": "m"}]}).encode())
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(json.dumps({"choices": [{"text": "2"}]}).encode())
-HTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
-"""
-
-
 class Serving(Engine):
     """An engine whose server is a few lines of Python."""
 
@@ -121,7 +104,7 @@ class Serving(Engine):
     def serve(
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
     ) -> Command:
-        return Command((sys.executable, "-c", SERVER, str(endpoint.port)))
+        return small_server(endpoint.port)
 
     def tokenizer(self, *_: object) -> str:
         return "m"
@@ -178,28 +161,26 @@ def test_two_taken_ports_are_an_error_that_names_the_last(tmp_path: Path, taken:
     assert caught.value.failure == "port_in_use"
 
 
+def started(folder: Path, **changes: Any) -> None:
+    tools = Toolchain(building.SCENARIO, Serving(), {"aiperf": client["aiperf"]()})
+    place = StartSetup(Offering(), folder / "start", folder, **changes)
+    with fresh_start(building.SCENARIO, tools, place, load_probes(building.SCENARIO)):
+        pytest.fail("it was started")
+
+
 def test_a_place_that_will_not_do_gets_nothing_started(tmp_path: Path) -> None:
     def refuse(placement: Placement) -> None:
         raise RunError("unfit_machine", f"{placement.host} is not fit")
 
-    tools = Toolchain(building.SCENARIO, Serving(), {"aiperf": client["aiperf"]()})
-    place = StartSetup(Offering(), tmp_path / "start", tmp_path, check=refuse)
-    with (
-        pytest.raises(RunError, match="not fit"),
-        fresh_start(building.SCENARIO, tools, place, load_probes(building.SCENARIO)),
-    ):
-        pytest.fail("it was started")
+    with pytest.raises(RunError, match="not fit"):
+        started(tmp_path, check=refuse)
     assert list((tmp_path / "start").iterdir()) == []
 
 
 def test_a_failed_command_of_the_site_gets_nothing_started(tmp_path: Path) -> None:
     after = tmp_path / "after"
     site = Site(before=(("false",),), after=(("touch", str(after)),), file=Path("site.yaml"))
-    tools = Toolchain(building.SCENARIO, Serving(), {"aiperf": client["aiperf"]()})
-    place = StartSetup(Offering(), tmp_path / "start", tmp_path, check=pytest.fail, site=site)
-    with (
-        pytest.raises(RunError, match=r"site.yaml: before\[0\]: `false`: ended with status 1"),
-        fresh_start(building.SCENARIO, tools, place, load_probes(building.SCENARIO)),
-    ):
-        pytest.fail("it was started")
+    told = r"site.yaml: before\[0\]: `false`: ended with status 1"
+    with pytest.raises(RunError, match=told):
+        started(tmp_path, check=pytest.fail, site=site)
     assert after.exists()

@@ -18,6 +18,7 @@ def test_it_ends_once() -> None:
     groups = Groups({"a-c1": {"a"}})
     assert groups.ended("a-c1", measured=True) == ["a"]
     assert groups.ended("a-c1", measured=True) == []
+    assert Groups({"a-c1": {"a"}}).ended("a-c1", measured=False) == []
 
 
 def test_a_skipped_test_ends_but_is_not_counted() -> None:
@@ -25,10 +26,6 @@ def test_a_skipped_test_ends_but_is_not_counted() -> None:
     assert groups.ended("claim", measured=False) == []
     assert groups.ended("b-c1", measured=True) == ["b"]
     assert groups.counted("b") == ["b-c1"]
-
-
-def test_a_group_whose_tests_were_all_skipped_never_ends() -> None:
-    assert Groups({"a-c1": {"a"}}).ended("a-c1", measured=False) == []
 
 
 def test_what_a_resumed_run_keeps_is_neither_waited_for_nor_forgotten() -> None:

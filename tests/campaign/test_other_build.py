@@ -5,15 +5,16 @@ import shlex
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import building
 import psutil
 import pytest
+from tables import each
 
-from perfgate.baselines import Baseline
 from perfgate.campaign.build_behind import build_behind
 from perfgate.campaign.build_tools import tools_under_test
 from perfgate.campaign.fresh_start import StartSetup, fresh_start
@@ -25,6 +26,7 @@ from perfgate.core.errors import CannotDo, InputError, MissingProgram
 from perfgate.core.programs import AIPERF, LLAMA_CPP_PYTHON
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
+from perfgate.gate.verdict import Against
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import BuildOverride
 from perfgate.runs.records import RunFolder
@@ -46,6 +48,9 @@ case "$*" in
   *gguf_tokenizer.py*) for last; do :; done; mkdir -p "$last"; echo {{}} > "$last/tokenizer.json";;
   *) exit 2;;
 esac"""
+
+
+Find = Callable[..., OtherBuild]
 
 
 def session(tmp_path: Path, **changes: object) -> Session:
@@ -79,194 +84,161 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return installed(tmp_path / "old", "1.0")
 
 
+@pytest.fixture
+def find(machine: Path, tmp_path: Path) -> Find:
+    """Finds another build in a session of its own."""
+
+    def found(source: BuildSource, expected: EngineBuild | None = None, **changes: Any) -> Any:
+        return other_build(SMOLLM2, session(tmp_path, **changes), source, expected=expected)
+
+    return found
+
+
 class TestFound:
-    def test_two_prefixes_are_two_builds_and_nothing_global_changes(
-        self, machine: Path, tmp_path: Path
+    def test_two_prefixes_are_two_builds_and_differ_in_nothing_else(
+        self, machine: Path, tmp_path: Path, find: Find
     ) -> None:
         before = dict(os.environ)
-        found = other_build(SMOLLM2, session(tmp_path), BuildSource(prefix=str(machine)))
-        assert found.tools.build == OLD
-        assert tools_under_test(SMOLLM2, session(tmp_path)).build.version == "2.0"
-        assert dict(os.environ) == before
-
-    def test_their_measurements_differ_in_nothing_but_the_build(
-        self, machine: Path, tmp_path: Path
-    ) -> None:
-        found = other_build(SMOLLM2, session(tmp_path), BuildSource(prefix=str(machine)))
+        found = find(BuildSource(prefix=str(machine)))
         tested = tools_under_test(SMOLLM2, session(tmp_path))
+        assert (found.tools.build, tested.build.version) == (OLD, "2.0")
+        assert dict(os.environ) == before
         (probe, *_) = load_probes(SMOLLM2)
-        assert found.tools.fingerprint(probe, {"cpu": "a"}) == tested.fingerprint(
-            probe, {"cpu": "a"}
-        )
+        cpu = {"cpu": "a"}
+        assert found.tools.fingerprint(probe, cpu) == tested.fingerprint(probe, cpu)
 
-    def test_a_program_that_is_named(self, machine: Path, tmp_path: Path) -> None:
+    def test_a_program_that_is_named(self, machine: Path, find: Find) -> None:
         call = f"nice -n 5 {machine}/bin/python"
-        source = BuildSource(programs={LLAMA_CPP_PYTHON.variable: call})
-        found = other_build(SMOLLM2, session(tmp_path), source)
+        found = find(BuildSource(programs={LLAMA_CPP_PYTHON.variable: call}))
         assert found.tools.build == OLD
         assert Path(found.tools.locations.find(LLAMA_CPP_PYTHON)[0]).name == "nice"
 
-    def test_other_settings_of_the_build_under_test(self, machine: Path, tmp_path: Path) -> None:
-        source = parse_source("engine.settings.cpu_threads=8")
-        found = other_build(SMOLLM2, session(tmp_path), source)
+    def test_other_settings_of_the_build_under_test(self, find: Find) -> None:
+        found = find(parse_source("engine.settings.cpu_threads=8"))
         assert found.tools.build.version == "2.0"
         assert [*map(str, found.injections)] == ["engine.settings.cpu_threads=8"]
 
     def test_what_a_person_says_of_the_build_under_test_is_not_said_of_another(
-        self, machine: Path, tmp_path: Path
+        self, machine: Path, find: Find
     ) -> None:
-        said = session(tmp_path, override=BuildOverride(commit="abc1234"))
-        found = other_build(SMOLLM2, said, BuildSource(prefix=str(machine)))
+        found = find(BuildSource(prefix=str(machine)), override=BuildOverride(commit="abc1234"))
         assert found.tools.build == OLD
 
-    def test_in_a_rehearsal_the_stand_ins_play_it(self, machine: Path, tmp_path: Path) -> None:
-        rehearsed = session(tmp_path, synthetic=True)
+    def test_in_a_rehearsal_the_stand_ins_play_it(self, find: Find) -> None:
         source = parse_source("/no/such,engine.settings.cpu_threads=8")
-        found = other_build(SMOLLM2, rehearsed, source, expected=OLD)
+        found = find(source, OLD, synthetic=True)
         assert (found.tools.build, len(found.injections)) == (OLD, 1)
 
 
 class TestExpected:
     def test_the_baselines_build_has_the_commit_that_a_person_gave_it(
-        self, machine: Path, tmp_path: Path
+        self, machine: Path, find: Find
     ) -> None:
         expected = replace(OLD, commit="abc1234")
-        found = other_build(
-            SMOLLM2, session(tmp_path), BuildSource(prefix=str(machine)), expected=expected
-        )
-        assert found.tools.build == expected
+        assert find(BuildSource(prefix=str(machine)), expected).tools.build == expected
 
-    def test_another_version_in_its_place_is_refused(self, machine: Path, tmp_path: Path) -> None:
+    def test_another_version_in_its_place_is_refused(self, machine: Path, find: Find) -> None:
         installed(machine, "3.0")
         with pytest.raises(InputError, match=r"found: .*/old is llama.cpp 3.0\n.*llama.cpp 1.0"):
-            other_build(SMOLLM2, session(tmp_path), BuildSource(prefix=str(machine)), expected=OLD)
+            find(BuildSource(prefix=str(machine)), OLD)
+        with pytest.raises(InputError, match="expected"):
+            find(BuildSource(), OLD)  # settings of the build under test are no other version
 
     def test_a_build_of_the_same_version_that_took_its_place_is_refused(
-        self, machine: Path, tmp_path: Path
+        self, find: Find, tmp_path: Path
     ) -> None:
-        newer = session(tmp_path, override=BuildOverride(commit="b" * 7))
+        newer = BuildOverride(commit="b" * 7)
         source = BuildSource(prefix=str(tmp_path / "tested"))
         expected = EngineBuild("llama.cpp", "2.0", "a" * 7)
         with pytest.raises(InputError, match="the build under test is in its place"):
-            other_build(SMOLLM2, newer, source, expected=expected)
+            find(source, expected, override=newer)
         same = replace(expected, commit="b" * 7)
-        assert other_build(SMOLLM2, newer, source, expected=same).tools.build == same
-
-    def test_settings_of_the_build_under_test_are_no_other_version(
-        self, machine: Path, tmp_path: Path
-    ) -> None:
-        with pytest.raises(InputError, match="expected"):
-            other_build(SMOLLM2, session(tmp_path), BuildSource(), expected=OLD)
+        assert find(source, same, override=newer).tools.build == same
 
 
 class TestBadInput:
-    def test_no_such_prefix(self, machine: Path, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="no folder /no/such"):
-            other_build(SMOLLM2, session(tmp_path), BuildSource(prefix="/no/such"))
+    @each(
+        ("source", "told"),
+        [
+            (BuildSource(prefix="/no/such"), "no folder /no/such"),
+            (BuildSource(image="a:1"), "--launcher local starts programs in no container"),
+            (BuildSource(settings=("engine.settings.treads=1",)), "setting"),
+            (BuildSource(settings=("engine.settings.tp=two",)), "setting"),
+            (BuildSource(settings=("engine.settings.tp=2",)), "llama.cpp does not support this"),
+            (
+                BuildSource(programs={LLAMA_CPP_PYTHON.variable: "run --api-key ***"}),
+                "a secret in it was not recorded",
+            ),
+        ],
+    )
+    def test_what_is_no_build(self, find: Find, source: BuildSource, told: str) -> None:
+        with pytest.raises(InputError, match=told):
+            find(source)
 
-    def test_a_folder_that_is_no_installation(self, machine: Path, tmp_path: Path) -> None:
+    def test_a_folder_that_is_no_installation_of_it(self, machine: Path, find: Find) -> None:
         with pytest.raises(InputError, match="has no folder bin"):
-            other_build(SMOLLM2, session(tmp_path), BuildSource(prefix=str(machine / "bin")))
-
-    def test_an_installation_of_something_else(self, machine: Path, tmp_path: Path) -> None:
-        executable(tmp_path / "else/bin/sglang", "")
-        with pytest.raises(MissingProgram, match=r"no python in .*/else/bin"):
-            other_build(SMOLLM2, session(tmp_path), BuildSource(prefix=str(tmp_path / "else")))
-
-    def test_a_program_that_is_not_executable(self, machine: Path, tmp_path: Path) -> None:
-        (machine / "bin/python").chmod(0o644)
-        with pytest.raises(MissingProgram, match="python is not executable"):
-            other_build(SMOLLM2, session(tmp_path), BuildSource(prefix=str(machine)))
-
-    def test_a_program_that_fails(self, machine: Path, tmp_path: Path) -> None:
-        executable(machine / "bin/python", "echo no xllamacpp >&2; exit 1")
-        with pytest.raises(MissingProgram, match=r"cannot run llama.cpp: no xllamacpp"):
-            other_build(SMOLLM2, session(tmp_path), BuildSource(prefix=str(machine)))
-
-    def test_an_image_where_there_are_no_containers(self, machine: Path, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match=r"--launcher local starts programs in no container"):
-            other_build(SMOLLM2, session(tmp_path), BuildSource(image="a:1"))
-
-    @pytest.mark.parametrize("setting", ["engine.settings.treads=1", "engine.settings.tp=two"])
-    def test_a_setting_that_is_none(self, machine: Path, tmp_path: Path, setting: str) -> None:
-        with pytest.raises(InputError, match="setting"):
-            other_build(SMOLLM2, session(tmp_path), BuildSource(settings=(setting,)))
-
-    def test_a_setting_that_the_build_does_not_take(self, machine: Path, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match=r"llama.cpp does not support this"):
-            other_build(SMOLLM2, session(tmp_path), BuildSource(settings=("engine.settings.tp=2",)))
-
-    def test_a_record_without_its_secret(self, machine: Path, tmp_path: Path) -> None:
-        source = BuildSource(programs={LLAMA_CPP_PYTHON.variable: "run --api-key ***"})
-        with pytest.raises(InputError, match="a secret in it was not recorded"):
-            other_build(SMOLLM2, session(tmp_path), source)
+            find(BuildSource(prefix=str(machine / "bin")))
+        python = machine / "bin/python"
+        for made, told in (
+            (
+                lambda: executable(python, "echo no xllamacpp >&2; exit 1"),
+                "run llama.cpp: no xllam",
+            ),
+            (lambda: python.chmod(0o644), "python is not executable"),
+            (lambda: python.rename(python.with_name("sglang")), r"no python in .*/old/bin"),
+        ):
+            made()
+            with pytest.raises(MissingProgram, match=told):
+                find(BuildSource(prefix=str(machine)))
 
 
 class TestSame:
-    def both(
-        self, tmp_path: Path, one: BuildSource, two: BuildSource
-    ) -> tuple[OtherBuild, OtherBuild]:
-        made = session(tmp_path)
-        return other_build(SMOLLM2, made, one), other_build(SMOLLM2, made, two)
+    def test_the_same_program_and_settings(self, find: Find, tmp_path: Path) -> None:
+        tested = find(BuildSource(prefix=str(tmp_path / "tested")))
+        assert same_build(tested, find(BuildSource())).startswith("the same program")
 
-    def test_the_same_program_and_settings(self, machine: Path, tmp_path: Path) -> None:
-        tested = BuildSource(prefix=str(tmp_path / "tested"))
-        assert same_build(*self.both(tmp_path, tested, BuildSource())).startswith(
-            "the same program"
-        )
-
-    def test_the_same_version_elsewhere(self, machine: Path, tmp_path: Path) -> None:
-        again = BuildSource(prefix=str(installed(tmp_path / "again", "1.0")))
-        told = same_build(*self.both(tmp_path, again, BuildSource(prefix=str(machine))))
+    def test_the_same_version_elsewhere(self, machine: Path, find: Find, tmp_path: Path) -> None:
+        again = find(BuildSource(prefix=str(installed(tmp_path / "again", "1.0"))))
+        told = same_build(again, find(BuildSource(prefix=str(machine))))
         assert told == "both are llama.cpp 1.0, which may still be two builds"
 
-    def test_another_version_or_other_settings(self, machine: Path, tmp_path: Path) -> None:
+    def test_another_version_or_other_settings(self, machine: Path, find: Find) -> None:
         old = BuildSource(prefix=str(machine))
-        assert not same_build(*self.both(tmp_path, old, BuildSource()))
+        assert not same_build(find(old), find(BuildSource()))
         slowed = replace(old, settings=("engine.settings.cpu_threads=2",))
-        assert not same_build(*self.both(tmp_path, old, slowed))
+        assert not same_build(find(old), find(slowed))
 
 
 class TestRecorded:
     def recorded(
-        self, tmp_path: Path, facts: Mapping[str, object] | None = None, *injected: str
-    ) -> BuildSource | None:
+        self, tmp_path: Path, facts: Mapping[str, Any] | None = None, *injected: str
+    ) -> BuildSource:
         tools = tools_under_test(SMOLLM2, session(tmp_path))
-        return source_of(tools, facts or {}, [*map(parse_injection, injected)])  # type: ignore[arg-type]
+        found = source_of(tools, facts or {}, [*map(parse_injection, injected)])
+        assert found is not None
+        return found
 
-    def test_of_a_prefix_and_nothing_else(self, machine: Path, tmp_path: Path) -> None:
-        assert self.recorded(tmp_path) == BuildSource(prefix=str(tmp_path / "tested"))
-
-    def test_a_record_starts_the_same_build(self, machine: Path, tmp_path: Path) -> None:
+    def test_of_a_prefix_it_starts_the_same_build(self, find: Find, tmp_path: Path) -> None:
         source = self.recorded(tmp_path)
-        assert source is not None
-        made = session(tmp_path)
-        assert same_build(
-            other_build(SMOLLM2, made, source), other_build(SMOLLM2, made, BuildSource())
-        )
+        assert source == BuildSource(prefix=str(tmp_path / "tested"))
+        assert same_build(find(source), find(BuildSource()))
 
     def test_of_a_wrapper(
         self, machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         call = f"{executable(tmp_path / 'my wrap', '')} '--with space'"
         monkeypatch.setenv(LLAMA_CPP_PYTHON.variable, call.replace("my wrap", "'my wrap'"))
-        found = self.recorded(tmp_path)
-        assert found is not None
-        (words,) = found.programs.values()
+        (words,) = self.recorded(tmp_path).programs.values()
         assert shlex.split(words) == [str(tmp_path / "my wrap"), "--with space"]
 
     def test_of_an_image_with_its_digest(self, machine: Path, tmp_path: Path) -> None:
         digest, name = "sha256:" + "cd" * 32, "nvcr.io/nvidia/tensorrt-llm/release"
         told = {"image": f"{name}:1.0", "id": "sha256:ab", "digests": [f"{name}@{digest}"]}
         found = self.recorded(tmp_path, {"docker": told})
-        assert found is not None
         assert (found.image, found.digest, found.image_id) == (f"{name}:1.0", digest, "sha256:ab")
         assert found.image_to_start == f"{name}@{digest}"
-
-    def test_of_an_image_that_was_never_pushed(self, machine: Path, tmp_path: Path) -> None:
-        found = self.recorded(tmp_path, {"docker": {"image": "mine:dev", "id": "sha256:ab"}})
-        assert found is not None
-        assert found.image_to_start == "sha256:ab"
+        never_pushed = {"docker": {"image": "mine:dev", "id": "sha256:ab"}}
+        assert self.recorded(tmp_path, never_pushed).image_to_start == "sha256:ab"
 
     def test_without_any_secret(
         self, machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -284,35 +256,36 @@ class TestRecorded:
 
 
 class TestBehindABaseline:
-    def baseline(self, source: BuildSource | None) -> Baseline:
-        return building.baseline(engine=OLD, source=source)
+    def behind(
+        self, folder: Path, source: str | None, against: Against = "baseline", **changes: Any
+    ) -> OtherBuild:
+        recorded = None if source is None else BuildSource(prefix=source)
+        known = building.baseline(engine=changes.pop("engine", OLD), source=recorded)
+        return build_behind(SMOLLM2, session(folder, **changes), against, known)
 
     def test_it_is_started_as_it_was_recorded(self, machine: Path, tmp_path: Path) -> None:
-        known = self.baseline(BuildSource(prefix=str(machine)))
-        found = build_behind(SMOLLM2, session(tmp_path), "baseline", known)
+        found = self.behind(tmp_path, str(machine))
         assert (found.tools.build, found.note) == (OLD, "")
 
-    def test_a_baseline_that_does_not_say_how_has_none(self, machine: Path, tmp_path: Path) -> None:
+    def test_a_baseline_that_does_not_say_how_has_none_but_a_person_can_name_it(
+        self, machine: Path, tmp_path: Path
+    ) -> None:
         with pytest.raises(CannotDo, match=r"^the anchor does not say how its build was started$"):
-            build_behind(SMOLLM2, session(tmp_path), "anchor", self.baseline(None))
-
-    def test_but_a_person_can_name_it(self, machine: Path, tmp_path: Path) -> None:
-        named = session(tmp_path, control=BuildSource(prefix=str(machine)))
-        for against in ("baseline", "anchor"):
-            found = build_behind(SMOLLM2, named, against, self.baseline(None))
-            assert found.tools.build == OLD
+            self.behind(tmp_path, None, "anchor")
+        named = BuildSource(prefix=str(machine))
+        assert self.behind(tmp_path, None, "baseline", control=named).tools.build == OLD
+        assert self.behind(tmp_path, None, "anchor", control=named).tools.build == OLD
 
     def test_the_anchors_is_the_one_that_it_recorded(self, machine: Path, tmp_path: Path) -> None:
-        named = session(tmp_path, control=BuildSource(prefix="/no/such"))
-        known = self.baseline(BuildSource(prefix=str(machine)))
-        assert build_behind(SMOLLM2, named, "anchor", known).tools.build == OLD
+        named = BuildSource(prefix="/no/such")
+        found = self.behind(tmp_path, str(machine), "anchor", control=named)
+        assert found.tools.build == OLD
         with pytest.raises(CannotDo, match=r"^the build named by --control cannot be started"):
-            build_behind(SMOLLM2, named, "baseline", known)
+            self.behind(tmp_path, str(machine), control=named)
 
     def test_why_not_is_told_in_one_line(self, machine: Path, tmp_path: Path) -> None:
-        known = self.baseline(BuildSource(prefix="/gone"))
         with pytest.raises(CannotDo) as told:
-            build_behind(SMOLLM2, session(tmp_path), "baseline", known)
+            self.behind(tmp_path, "/gone")
         assert str(told.value) == (
             "the build that the baseline recorded cannot be started: the other build's prefix is "
             "no installation, found no folder /gone, expected a folder with bin/, e.g. a virtual "
@@ -322,14 +295,11 @@ class TestBehindABaseline:
     def test_the_build_under_test_itself_is_told_as_such(
         self, machine: Path, tmp_path: Path
     ) -> None:
-        known = replace(
-            self.baseline(BuildSource(prefix=str(tmp_path / "tested"))),
-            engine=EngineBuild("llama.cpp", "2.0", "2.0"),
-        )
-        found = build_behind(SMOLLM2, session(tmp_path), "baseline", known)
+        tested, engine = str(tmp_path / "tested"), EngineBuild("llama.cpp", "2.0", "2.0")
+        found = self.behind(tmp_path, tested, engine=engine)
         assert found.note.startswith("the control is the build under test: the same program")
-        injected = session(tmp_path, injections=(parse_injection("engine.settings.cpu_threads=8"),))
-        assert not build_behind(SMOLLM2, injected, "baseline", known).note
+        injected = (parse_injection("engine.settings.cpu_threads=8"),)
+        assert not self.behind(tmp_path, tested, engine=engine, injections=injected).note
 
 
 @pytest.mark.real
@@ -347,7 +317,7 @@ def test_two_environments_serve_one_after_the_other_and_see_nothing_of_each_othe
     made = session(tmp_path / "run")
     found = other_build(SMOLLM2, made, parse_source(str(old)))
     tested = OtherBuild(BuildSource(), tools_under_test(SMOLLM2, made), made.launcher)
-    for build, prefix in ((found, old), (tested, Path(sys.prefix)), (found, old)):
+    for build, prefix in ((found, old), (tested, Path(sys.prefix))):
         served = _served(build, SMOLLM2, tmp_path / "starts")
         assert served["argv"].startswith(f"{prefix}/bin/python")
         assert served["VIRTUAL_ENV"] == str(prefix)

@@ -18,12 +18,6 @@ def made(of: StartAllowance, role: StartRole, *, disturbed: bool = False) -> int
     return number
 
 
-def test_starts_of_all_roles_are_numbered_together() -> None:
-    one = allowance()
-    roles: tuple[StartRole, ...] = ("new", "new", "baseline_control", "new")
-    assert [made(one, role) for role in roles] == [1, 2, 3, 4]
-
-
 def test_each_role_has_a_limit_of_its_own() -> None:
     one = allowance()
     for _ in range(3):
@@ -56,11 +50,6 @@ def test_a_reference_is_repeated_twice() -> None:
     assert repeated == [True, True, False]
 
 
-def test_one_lost_start_is_made_again() -> None:
-    one = allowance()
-    assert [one.lose(), one.lose()] == [True, False]
-
-
 @pytest.mark.parametrize(
     ("role", "ends"), [("new", True), ("baseline_control", True), ("reference", False)]
 )
@@ -73,10 +62,3 @@ def test_the_scenarios_time_counts_both_builds_and_no_reference(
     assert one.allows("new", 5) is not ends
     told = list(one.why_no_more(undecided=True, is_open=True))
     assert told == (["no more starts: 10 s used of gate.budget_s 5"] if ends else [])
-
-
-def test_the_sessions_time_ends_every_role() -> None:
-    one = allowance(budget=Budget("1h", 0.0))
-    assert not one.allows("baseline_control", 5)
-    (told,) = one.why_no_more(undecided=False, is_open=True)
-    assert "--budget 1h" in told

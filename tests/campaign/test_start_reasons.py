@@ -1,5 +1,7 @@
 """Why a further start is made, in one sentence."""
 
+from dataclasses import replace
+
 from building import SCENARIO, SUMS, judgement
 
 from perfgate.campaign.probe_state import ProbeState
@@ -17,9 +19,13 @@ def undecided(probe: Probe, *judgements: Judgement) -> tuple[Probe, ProbeState]:
 
 
 OPEN = judgement(
-    verdict=Verdict.INCONCLUSIVE, change=-0.012, interval=(-0.04, 0.015), band=0.05, runs_used=1,
+    verdict=Verdict.INCONCLUSIVE,
+    change=-0.012,
+    interval=(-0.04, 0.015),
+    band=0.05,
+    runs_used=1,
     needs_more_runs=True,
-)  # fmt: skip
+)
 
 
 def test_the_numbers_of_what_is_undecided() -> None:
@@ -29,10 +35,7 @@ def test_the_numbers_of_what_is_undecided() -> None:
 
 
 def test_an_accuracy_is_in_points() -> None:
-    one = judgement(
-        metric=SUMS, change=-0.012, interval=(-0.04, 0.015), band=0.025, runs_used=2,
-        needs_more_runs=True,
-    )  # fmt: skip
+    one = replace(OPEN, metric=SUMS, band=0.025, runs_used=2)
     assert why_another([undecided(C4, one)], None) == (
         f"c4: {SUMS} undecided after 2 starts (-1.2 points, interval -4.0…+1.5 points, "
         "band 2.5 points)"

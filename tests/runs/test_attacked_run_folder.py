@@ -62,15 +62,14 @@ class TestLinks:
         self, ended: Path, foreign: Path, name: str
     ) -> None:
         link = ended / name
-        content = link.read_text()
-        foreign.write_text(content)
-        link.unlink()
+        link.replace(foreign)
+        content = foreign.read_text()
         link.symlink_to(foreign)
         told = refused(ended)
         assert told.startswith(f"{link}: not a regular file")
         assert f"a symbolic link to '{foreign}'" in told
-        assert foreign.read_text() == content
         assert link.is_symlink()
+        assert foreign.read_text() == content
 
     @pytest.mark.parametrize("name", FILES)
     def test_a_link_that_is_put_there_while_the_run_is_held_is_not_written_through(
@@ -93,14 +92,12 @@ class TestLinks:
         run.close()
         assert foreign.read_text() == PRECIOUS
 
-    @pytest.mark.parametrize("target", ["foreign", "none"])
-    def test_the_folder_of_a_group_is_never_a_link(
-        self, ended: Path, foreign: Path, target: str
-    ) -> None:
+    def test_the_folder_of_a_group_is_never_a_link(self, ended: Path, foreign: Path) -> None:
         run = RunFolder.reopen(ended)
-        (ended / "other-serve").symlink_to(foreign.parent if target == "foreign" else "nowhere")
-        with pytest.raises(InputError, match=r"other-serve: not a folder"):
-            run.begin_group("other-serve")
+        for target in (foreign.parent, Path("nowhere")):
+            (ended / target.name).symlink_to(target)
+            with pytest.raises(InputError, match=f"{target.name}: not a folder"):
+                run.begin_group(target.name)
         run.close()
         assert [one.name for one in foreign.parent.iterdir()] == ["foreign"]
 
@@ -152,14 +149,12 @@ class TestOwners:
         assert f"{ended}: it belongs to " in told
         assert f"(uid {NOBODY})" in told
         assert "cp -r" in told
-
-    @root_only
-    def test_an_empty_folder_of_another_user_is_no_run_folder(self, tmp_path: Path) -> None:
-        (tmp_path / "given").mkdir()
-        os.chown(tmp_path / "given", NOBODY, NOBODY)
+        given = ended.parent / "given"
+        given.mkdir()
+        os.chown(given, NOBODY, NOBODY)
         with pytest.raises(InputError, match=rf"--run-dir: .*\n.*\(uid {NOBODY}\)"):
-            RunFolder.create(tmp_path / "given", {})
-        assert list((tmp_path / "given").iterdir()) == []
+            RunFolder.create(given, {})
+        assert list(given.iterdir()) == []
 
     @root_only
     @pytest.mark.parametrize("name", FILES)
@@ -189,11 +184,6 @@ class TestOwners:
 
 
 class TestEditedRecords:
-    def test_whole_records_are_read_without_their_checksums(self, ended: Path) -> None:
-        assert [line.get("checksum") for line in RunFolder(ended).records()] == [None, None]
-        lines = (ended / "records.jsonl").read_text().splitlines()
-        assert all('"checksum": "' in line for line in lines)
-
     @pytest.mark.parametrize(
         "change",
         [
@@ -217,13 +207,6 @@ class TestEditedRecords:
     def test_a_changed_run_json_is_seen_by_all_of_its_records(self, ended: Path) -> None:
         edit(ended / "run.json", lambda text: text.replace(": true", ": false"))
         with pytest.raises(InputError, match=r"records\.jsonl:1: .*this line after run\.json"):
-            RunFolder(ended).records()
-
-    def test_the_run_json_of_another_run_is_seen(self, ended: Path, tmp_path: Path) -> None:
-        other = RunFolder.create(tmp_path / "two", {"started": "now", "synthetic": False})
-        other.close()
-        (ended / "run.json").write_bytes((other.path / "run.json").read_bytes())
-        with pytest.raises(InputError, match=r"this line after run\.json"):
             RunFolder(ended).records()
 
     def test_right_checksums_do_not_make_a_rehearsal_real(self, ended: Path) -> None:
@@ -260,4 +243,6 @@ class TestEditedRecords:
         (tmp_path / "copy").mkdir()
         for name in ("run.json", "records.jsonl"):
             (tmp_path / "copy" / name).write_bytes((ended / name).read_bytes())
-        assert RunFolder(tmp_path / "copy").records() == RunFolder(ended).records()
+        records = RunFolder(tmp_path / "copy").records()
+        assert records == RunFolder(ended).records()
+        assert not any("checksum" in line for line in records)

@@ -8,11 +8,13 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 from building import machine
 from power_cut import Disk, steps_of
+from tables import each
 
 from perfgate.core.errors import InputError, RunError
 from perfgate.runs.records import RunFolder, git_state, now, session_facts
@@ -47,13 +49,9 @@ def hold(path: Path, records: int) -> subprocess.Popen[bytes]:
 
 class TestRunFolder:
     def test_facts_are_on_disk_at_once(self, run: RunFolder) -> None:
-        assert run.id == "one"
-        assert json.loads((run.path / "run.json").read_text()) == {
-            "schema_version": 3,
-            "id": "one",
-            "started": "now",
-        }
-        assert RunFolder(run.path).facts() == {"schema_version": 3, "id": "one", "started": "now"}
+        facts = {"schema_version": 3, "id": "one", "started": "now"}
+        assert json.loads((run.path / "run.json").read_text()) == facts
+        assert RunFolder(run.path).facts() == facts
 
     def test_records_by_kind_in_order(self, run: RunFolder) -> None:
         for kind, n in (("verdict", 1), ("skipped", 2), ("verdict", 3)):
@@ -65,10 +63,6 @@ class TestRunFolder:
         assert line.pop("at") <= now()
         assert line == {"record": "skipped", "schema_version": 3, "n": 2}
 
-    def test_a_summary_is_text_beside_them(self, run: RunFolder) -> None:
-        assert run.write_summary("# done\n") == run.path / "summary.md"
-        assert (run.path / "summary.md").read_text() == "# done\n"
-
     def test_a_folder_that_holds_a_run_is_never_reused(self, run: RunFolder) -> None:
         run.record("verdict", {"n": 1})
         run.close()
@@ -76,6 +70,8 @@ class TestRunFolder:
             RunFolder.create(run.path, {})
         assert caught.value.found == run.path
         assert len(run.records()) == 1
+        (run.path / "run.json").unlink()
+        RunFolder.create(run.path, {}).close()  # nobody holds it any more
 
     def test_a_folder_that_another_process_holds_is_refused_until_it_ends(
         self, tmp_path: Path
@@ -91,17 +87,6 @@ class TestRunFolder:
                 RunFolder.create(path, {})
             holder.stdin.close()
         RunFolder.create(path, {}).close()
-
-    def test_closed_twice_is_closed(self, run: RunFolder) -> None:
-        run.close()
-        run.close()
-
-    def test_a_refused_folder_is_not_held(self, run: RunFolder) -> None:
-        run.close()
-        with pytest.raises(InputError, match="already holds a run"):
-            RunFolder.create(run.path, {})
-        (run.path / "run.json").unlink()
-        RunFolder.create(run.path, {}).close()
 
     def test_a_file_is_no_folder(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
@@ -162,7 +147,7 @@ class TestRunFolder:
             assert run.records()[-1]["tests"] == ["a"]
             run.close()
 
-    @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EROFS, errno.EACCES, errno.ENOSPC])
+    @each("number", [errno.ENOLCK, errno.EROFS, errno.EACCES, errno.ENOSPC])
     def test_a_folder_that_cannot_be_written_is_told(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
     ) -> None:
@@ -175,7 +160,7 @@ class TestRunFolder:
         assert ("another one with --run-dir" in caught.value.hint) == (number == errno.ENOLCK)
         assert list((tmp_path / "one").iterdir()) == [tmp_path / "one" / "run.lock"]
 
-    @pytest.mark.parametrize("umask", [0o027, 0o077])
+    @each("umask", [0o027, 0o077])
     def test_the_umask_says_who_may_read_it(self, tmp_path: Path, umask: int) -> None:
         before = os.umask(umask)
         try:
@@ -188,14 +173,9 @@ class TestRunFolder:
         for path in (run.path, *run.path.iterdir()):
             assert path.stat().st_mode & 0o777 == (0o777 if path.is_dir() else 0o666) & ~umask
 
-    def test_no_run_is_told(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="no such run\n  fix: name a folder that"):
-            RunFolder(tmp_path).facts()
-
-    @pytest.mark.parametrize(
+    @each(
         ("content", "problem"),
         [
-            ('{"schema_version": 1}', "run written by an older perfgate"),
             ('{"schema_version": 2}', "run written by an older perfgate"),
             ('{"schema_version": 4}', "run written by a newer perfgate"),
             ("{}", "run of an unknown schema version"),
@@ -235,64 +215,42 @@ class TestSessionFacts:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("PERFGATE_PROGRAM_AIPERF", os.fsdecode(b"/opt/\xff"))
-        facts = session_facts(machine(), [os.fsdecode(b"\xfe")], tmp_path)
-        run = RunFolder.create(tmp_path / "one", facts)
-        run.close()
-        assert run.facts()["arguments"] == [os.fsdecode(b"\xfe")]
-
-    def test_a_package_that_is_not_installed_has_no_version(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        from importlib.metadata import PackageNotFoundError
 
         def missing(_: str) -> str:
             raise PackageNotFoundError
 
         monkeypatch.setattr("perfgate.runs.records.version", missing)
-        facts = session_facts(machine(), [], tmp_path)
+        facts = session_facts(machine(), [os.fsdecode(b"\xfe")], tmp_path)
         assert set(facts["versions"].values()) == {"unknown"}  # type: ignore[attr-defined]
+        run = RunFolder.create(tmp_path / "one", facts)
+        run.close()
+        assert run.facts()["arguments"] == [os.fsdecode(b"\xfe")]
 
 
-class TestGitState:
-    @pytest.fixture
-    def checkout(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        for name in [name for name in os.environ if name.startswith("GIT_")]:
-            monkeypatch.delenv(name)
-        monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-        monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
-        folder = tmp_path / "checkout"
-        folder.mkdir()
-        self.git(folder, "init", "-q")
-        (folder / "file").write_text("one")
-        self.git(folder, "add", "file")
-        self.git(folder, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "one")
-        return folder
+def test_git_tells_the_commit_and_whether_anything_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*words: str) -> str:
+        call = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c", *words]
+        return subprocess.run(call, check=True, capture_output=True, text=True).stdout.strip()
 
-    @staticmethod
-    def git(folder: Path, *words: str) -> str:
-        answer = subprocess.run(
-            ["git", "-C", str(folder), *words], check=True, capture_output=True, text=True
-        )
-        return answer.stdout.strip()
-
-    def test_clean_and_dirty(self, checkout: Path) -> None:
-        commit = self.git(checkout, "rev-parse", "HEAD")
-        assert git_state(checkout) == {"commit": commit, "dirty": False}
-        (checkout / "file").write_text("two")
-        assert git_state(checkout) == {"commit": commit, "dirty": True}
-
-    def test_a_file_not_yet_added_is_a_change(self, checkout: Path) -> None:
-        (checkout / "other").touch()
-        assert git_state(checkout)["dirty"] is True
-
-    def test_outside_of_git_nothing_is_known(self, tmp_path: Path) -> None:
-        assert git_state(tmp_path) == {"commit": None, "dirty": None}
-
-    def test_without_git_nothing_is_known(
-        self, checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        monkeypatch.setenv("PATH", str(tmp_path))
-        assert git_state(checkout) == {"commit": None, "dirty": None}
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    unknown = {"commit": None, "dirty": None}
+    assert git_state(tmp_path) == unknown
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "one")
+    commit = git("rev-parse", "HEAD")
+    assert git_state(tmp_path) == {"commit": commit, "dirty": False}
+    (tmp_path / "file").touch()  # not yet added
+    assert git_state(tmp_path) == {"commit": commit, "dirty": True}
+    git("add", "file")
+    git("commit", "-qm", "two")
+    (tmp_path / "file").write_text("two")
+    assert git_state(tmp_path)["dirty"] is True
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert git_state(tmp_path) == unknown, "without git nothing is known"
 
 
 class TestResuming:
@@ -308,41 +266,27 @@ class TestResuming:
         RunFolder.reopen(run.path).close()
 
     def test_what_holds_no_run_is_no_run_and_nothing_is_made_there(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="no such run"):
+        with pytest.raises(InputError, match="no such run\n  fix: name a folder that"):
             RunFolder.reopen(tmp_path / "none")
         assert not (tmp_path / "none").exists()
 
-    def test_workers_of_a_killed_session_are_waited_for(
-        self, run: RunFolder, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        run.close()
-        worker = RunFolder(run.path)
-        worker.join()
-        monkeypatch.setattr("perfgate.runs.records._WORKERS_END_S", 0.3)
-        with pytest.raises(InputError, match="workers of the previous session are still writing"):
-            RunFolder.reopen(run.path)
-        ending = threading.Timer(0.3, worker.close)
-        monkeypatch.setattr("perfgate.runs.records._WORKERS_END_S", 60.0)
-        ending.start()
-        RunFolder.reopen(run.path).close()
-        ending.join()
-
     @pytest.mark.timeout(30)
-    def test_workers_of_one_session_do_not_wait_for_each_other_but_a_resumed_one_for_all(
+    def test_workers_of_a_killed_session_do_not_wait_for_each_other_but_a_resumed_one_for_all(
         self, run: RunFolder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("perfgate.runs.records._WORKERS_END_S", 0.0)
         run.close()
-        workers = RunFolder(run.path), RunFolder(run.path)
-        for worker in workers:
+        first, second = RunFolder(run.path), RunFolder(run.path)
+        for worker in (first, second):
             worker.join()
-        for worker in workers:
-            with pytest.raises(
-                InputError, match="workers of the previous session are still writing"
-            ):
-                RunFolder.reopen(run.path)
-            worker.close()
+        first.close()
+        with pytest.raises(InputError, match="workers of the previous session are still writing"):
+            RunFolder.reopen(run.path)
+        monkeypatch.setattr("perfgate.runs.records._WORKERS_END_S", 60.0)
+        ending = threading.Timer(0.3, second.close)
+        ending.start()
         RunFolder.reopen(run.path).close()
+        ending.join()
 
     def test_what_an_ended_process_left_of_a_group_is_moved_aside(self, run: RunFolder) -> None:
         worker = RunFolder(run.path)

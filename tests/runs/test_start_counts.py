@@ -15,16 +15,6 @@ def test_a_start_that_serves_three_probes_saves_two() -> None:
     }
 
 
-def test_an_offline_program_is_a_start_of_its_own_either_way() -> None:
-    account = Account()
-    start = account.begin("new", serves=False)
-    start.measured(offline=True)
-    start.measured(offline=True)
-    plain = account.plain()
-    assert plain["starts"]["made"] == plain["starts"]["without_sharing"] == 2
-    assert plain["seconds"]["saved"] == 0.0
-
-
 def test_served_and_offline_probes_of_one_start_are_told_apart() -> None:
     account = Account()
     start = account.begin("new", serves=True)

@@ -1,0 +1,98 @@
+"""Starts that are played by a script; campaign, gate and records are the real ones."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import building
+import pytest
+
+from perfgate.campaign import campaign
+from perfgate.campaign.fresh_start import StartSetup
+from perfgate.core.locations import Locations
+from perfgate.core.measurement import Measurement
+from perfgate.engines.base import EngineBuild
+from perfgate.plan.toolchain import Toolchain
+from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import GatePolicy, Scenario
+
+SPEED = "output_throughput"
+NEW = EngineBuild("llama.cpp", "1.3.0", "def456")
+OLD = EngineBuild("llama.cpp", "1.2.0", "abc123")
+# What a probe gives on the starts of one role, in order; the last one for all that follow.
+Script = Mapping[str, Sequence[float | Exception]]
+
+
+def scenario_of(points: tuple[int, ...], *, band: float, **gate: Any) -> Scenario:
+    """The small scenario, gated by its speed at those concurrencies."""
+    workload = replace(building.SCENARIO.workload, concurrency=points)  # type: ignore[type-var]
+    policy = GatePolicy((SPEED,), bands={SPEED: band}, **gate)
+    return replace(building.SCENARIO, workload=workload, accuracy=(), gate=policy)
+
+
+def tools_of(build: EngineBuild, scenario: Scenario, **facts: str) -> Toolchain:
+    made = SimpleNamespace(
+        scenario=scenario,
+        build=build,
+        is_offline=lambda probe: False,
+        fingerprint=lambda probe, machine: {"content": "a", **facts},
+        named_program=lambda probe: facts.get("client", ""),
+        engine=SimpleNamespace(programs=()),
+        locations=Locations(),
+    )
+    return cast(Toolchain, made)
+
+
+@dataclass
+class Played:
+    """The starts of campaigns that play their engines.
+
+    Attributes:
+        script: probe label, or scenario → role → values, in order of the starts; `*` is any, and
+            `start` what a start itself gives. A negative value was disturbed.
+        starts: the roles of the starts, in order.
+        scenarios: whose they were.
+        loaded: what was loaded on each of them.
+    """
+
+    script: Mapping[str, Script]
+    starts: list[str] = field(default_factory=list)
+    scenarios: list[str] = field(default_factory=list)
+    loaded: list[list[str]] = field(default_factory=list)
+
+    def take_part(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Every start of a campaign is played from now on."""
+        monkeypatch.setattr(campaign, "fresh_start", self._fresh_start)
+        monkeypatch.setattr(campaign, "measure_guarded", self._measure)
+        monkeypatch.setattr(campaign, "watch_start", lambda *_: nullcontext())
+
+    @contextmanager
+    def _fresh_start(
+        self, scenario: Scenario, tools: Toolchain, setup: StartSetup, probes: Sequence[Probe]
+    ) -> Iterator[Any]:
+        self.starts.append(setup.role)
+        self.scenarios.append(scenario.id)
+        self.loaded.append([])
+        if isinstance(given := self._given(("start",), setup.role), Exception):
+            raise given
+        image = f"registry/engine:{tools.build.version}"
+        yield SimpleNamespace(setup=setup, image=image, has_ended=False)
+
+    def _measure(self, start: Any, probe: Probe, watch: object) -> Measurement:
+        self.loaded[-1].append(probe.label)
+        given = self._given((probe.label, probe.scenario.id, "*"), start.setup.role)
+        if isinstance(given, Exception):
+            raise given
+        disturbed = ("a neighbour",) if given < 0 else ()
+        facts = {"docker": {"image": start.image}}
+        return Measurement({SPEED: abs(given)}, facts, disturbed=disturbed)
+
+    def _given(self, names: Sequence[str], role: str) -> float | Exception:
+        nothing: Script = {}
+        script = next((self.script[name] for name in names if name in self.script), nothing)
+        values = script.get(role, [100.0])
+        made = zip(self.starts, self.scenarios, strict=True)
+        number = sum(one == (role, self.scenarios[-1]) for one in made)
+        return values[min(number, len(values)) - 1]
