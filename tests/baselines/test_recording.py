@@ -208,15 +208,15 @@ def select(run: RunFolder, tests: Mapping[str, str]) -> None:
 
 
 def test_a_run_that_did_not_finish(run: RunFolder) -> None:
-    select(run, {"c4": "small-serve", "c8": "small-serve"})
+    select(run, {"small-serve-c4": "small-serve", "small-serve-c8": "small-serve"})
     measure(run)
     judge(run)
-    assert "did not finish: no verdict for c8" in str(refused(run).found)
+    assert "did not finish: no verdict for small-serve-c8" in str(refused(run).found)
 
 
 def test_an_unfinished_test_of_a_longer_name_holds_up_no_other_scenario(run: RunFolder) -> None:
     other = "t.py::test_serving[small-serve-no-padding-c8]"
-    select(run, {"c4": "small-serve", other: "small-serve-no-padding"})
+    select(run, {"small-serve-c4": "small-serve", other: "small-serve-no-padding"})
     measure(run)
     judge(run)
     recorded(run)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from perfgate.baselines.waivers import (
 )
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.metrics import lookup
+from perfgate.core.plain import to_plain
 from perfgate.gate.verdict import Against, AppliedWaiver, Judgement, Verdict, verdict_of
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.probe import all_probes
@@ -69,7 +70,7 @@ def judged(
 
 def record(*judgements: Judgement, probe: str = "c4", **changes: Any) -> dict[str, Any]:
     """A verdict record as a run writes it, read back."""
-    lines = [{**asdict(one), "verdict": one.verdict.value} for one in judgements]
+    lines = to_plain(tuple(judgements))
     plain = {
         "name": f"small-serve-{probe}",
         "scenario": "small-serve",
