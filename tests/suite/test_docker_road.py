@@ -10,7 +10,16 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from checkouts import GIVEN_BAND, PATIENCE_S, POINT, STANDINS, Suite, wait_until, with_plugins
+from checkouts import (
+    GIVEN_BAND,
+    PATIENCE_S,
+    POINT,
+    STANDINS,
+    STORED,
+    Suite,
+    wait_until,
+    with_plugins,
+)
 from docker_host import IMAGE, DockerHost, docker_host
 from sessions import untraced
 
@@ -83,4 +92,19 @@ def test_a_session_that_is_killed_leaves_no_container(suite: Suite, host: Docker
         assert len(host.containers) == 1
         session.send_signal(signal.SIGKILL)
         session.wait(PATIENCE_S)
+    nothing_is_left(suite, host)
+
+
+def test_a_tag_that_moved_still_starts_the_baselines_image_by_its_digest(
+    suite: Suite, host: DockerHost
+) -> None:
+    suite.edit(STORED)
+    suite.promote(suite.run(*OPTIONS).folder, "7.1")
+    old = IMAGE.partition(":")[0] + "@sha256:" + "cd" * 32
+    host.image(old, stand_in_engine=ENGINE)
+    host.image(stand_in_engine=ENGINE.replace("7.1", "7.2").replace('"$@"', '"$@" --threads 1'))
+    done = suite.run(*OPTIONS)
+    assert done.verdicts == {"c1": "REGRESSION"}, done.output
+    images = [line["facts"]["docker"]["image"] for line in done.records("measurement")]
+    assert images == [IMAGE, IMAGE, old, old, IMAGE]
     nothing_is_left(suite, host)

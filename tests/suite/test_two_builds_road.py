@@ -1,6 +1,6 @@
 """The whole road with two builds: a slower one is judged beside the one that its baseline recorded.
 
-The builds are two prefixes; of two images: tests/launchers/docker/test_docker_two_images.py.
+The builds are two prefixes; two images are in test_docker_road.py.
 """
 
 import sys
