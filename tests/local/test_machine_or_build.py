@@ -126,7 +126,8 @@ def checkout_in(folder: Path) -> Checkout:
     del scenario["accuracy"]
     scenario["workload"].update(concurrency=[1], requests=4, osl=16)
     metrics = ["output_throughput", "server_cpu_s_per_1k_tokens"]
-    scenario["gate"].update(metrics=metrics, noise="measured", reference_starts=4, max_starts=4)
+    starts = {"reference_starts": 4, "max_starts": 4}
+    scenario["gate"].update(metrics=metrics, noise="measured", bands={}, **starts)
     (folder / "scenarios").mkdir(parents=True)
     (folder / "baselines").mkdir()
     (folder / "scenarios" / "local.yaml").write_text(yaml.safe_dump(plain))
