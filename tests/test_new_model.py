@@ -5,10 +5,9 @@ And beside the documented scenarios it changes no count of them.
 
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
+import forked
 import msgspec
 import pytest
 import yaml
@@ -109,27 +108,18 @@ def test_the_page_shows_what_is_refused(file: Path) -> None:
 
 @pytest.mark.slow
 def test_it_is_rehearsed(file: Path, tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "pytest", *BENCHMARK, "-q", "perf_tests", "--rehearse"]
-    argv += [f"--scenarios={file.parent}", f"--run-dir={tmp_path / 'run'}", "-m", "b200"]
-    done = subprocess.run(
-        argv,
-        cwd=ROOT,
-        env={
-            **inherited("PERFGATE_"),
-            **ONLY_NEEDED_PLUGINS,
-            "PERFGATE_HOME": str(tmp_path / "home"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 13, done.stdout + done.stderr
+    words = [*BENCHMARK, "-q", "perf_tests", "--rehearse", "-m", "b200"]
+    words += [f"--scenarios={file.parent}", f"--run-dir={tmp_path / 'run'}"]
+    home = {"PERFGATE_HOME": str(tmp_path / "home")}
+    environment = {**inherited("PERFGATE_"), **ONLY_NEEDED_PLUGINS, **home}
+    status, output = forked.session(words, ROOT, environment)
+    assert status == 13, output
     summary = (tmp_path / "run" / "summary.md").read_text(encoding="utf-8")
     assert (
         "extra options: `trtllm-serve --num_postprocess_workers 4; "
         "kv_cache_config.enable_block_reuse: true`"
     ) in summary
-    assert "1 failed" not in done.stdout
+    assert "1 failed" not in output
 
 
 COUNTING = (
@@ -161,12 +151,6 @@ def test_beside_the_documents_it_is_not_counted(tmp_path: Path) -> None:
         if "documented_set" in path.read_text(encoding="utf-8")
     ]
     assert len(places) >= 5
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", *places],
-        cwd=tmp_path,
-        env=inherited("PERFGATE_"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    environment = {**inherited("PERFGATE_"), **ONLY_NEEDED_PLUGINS}
+    status, output = forked.session([*BENCHMARK, "-q", "-x", *places], tmp_path, environment)
+    assert status == 0, output[-3000:]

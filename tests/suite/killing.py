@@ -15,15 +15,7 @@ from dataclasses import dataclass, field
 import psutil
 
 EVERYTHING = "everything at once"
-KINDS = (
-    "pytest",
-    "worker",
-    "outer warden",
-    "inner warden",
-    "server",
-    "client",
-    EVERYTHING,
-)
+KINDS = ("pytest", "worker", "outer warden", "inner warden", "server", "client", EVERYTHING)
 DYING_YOUNG = 0.2
 WAYS = ("SIGTERM", "SIGINT", "SIGKILL", "SIGSTOP and SIGKILL")
 PROGRAMS = {
@@ -35,12 +27,7 @@ PROGRAMS = {
 
 
 def kind_of(process: psutil.Process, main: int) -> str | None:
-    """What a process of a session is; None where that cannot be told, or it has just ended.
-
-    Args:
-        process: one of the session's.
-        main: the process that the session began with.
-    """
+    """What a process of the session that began with `main` is; None where that cannot be told."""
     try:
         words, parent = process.cmdline(), process.parent()
         above = parent.cmdline() if parent is not None else []
@@ -62,14 +49,13 @@ def _runs(program: str, words: Iterable[str]) -> bool:
     return any(word.endswith(f"/{program}") for word in words)
 
 
-def kill(processes: Iterable[psutil.Process], way: str) -> None:
-    """Do as `way` says to all of them; stopped first, none can act on the death of another."""
-    victims = list(processes)
+def kill(victim: psutil.Process, way: str) -> None:
+    """Do as `way` says; one that is stopped first cannot act on the death of another."""
     if way == WAYS[-1]:
-        _send(victims, signal.SIGSTOP)
+        _send([victim], signal.SIGSTOP)
         time.sleep(0.1)
         way = "SIGKILL"
-    _send(victims, signal.Signals[way])
+    _send([victim], signal.Signals[way])
 
 
 def kill_all(processes: Callable[[], Iterable[psutil.Process]]) -> None:
@@ -96,8 +82,7 @@ class Killer:
         seed: of all that is random; the moments depend on the machine as well.
         left: kills still to be done.
         done: what was killed and how → how often.
-        has_killed_everything: in the session that it accompanied last.
-        has_killed_a_server: in that session, too.
+        has_killed_everything, has_killed_a_server: in the session that it accompanied last.
         kinds: what may be drawn, each as likely as the others.
         extra: further victims → what kills one of them; answers whether there was one.
     """
@@ -119,12 +104,9 @@ class Killer:
         processes: Callable[[], Iterable[psutil.Process]],
         patience_s: float,
     ) -> None:
-        """Kill now and then until the session ends.
+        """Kill now and then until the session ends, among the `processes` of it that live.
 
-        Args:
-            session: a running pytest.
-            processes: gives all that live of the session and of what it started.
-            patience_s: a session that lives longer hangs: an AssertionError.
+        One that lives longer than `patience_s` hangs: an AssertionError.
         """
         deadline = time.monotonic() + patience_s
         self.has_killed_everything = self.has_killed_a_server = False
@@ -150,39 +132,24 @@ class Killer:
         """Kill something of the first kind drawn that is there; False if nothing is."""
         way = self._draw.choice(WAYS)
         every = (*self.kinds, *self.extra)
-        return any(
-            self._cancelled(kind)
-            if kind in self.extra
-            else self._killed_all(processes)
-            if kind == EVERYTHING
-            else self._killed(kind, way, main, there)
-            for kind in self._draw.sample(every, len(every))
-        )
-
-    def _cancelled(self, kind: str) -> bool:
-        done = self.extra[kind](self._draw)
-        self.done[kind, ""] += done
-        return done
-
-    def _killed_all(self, processes: Callable[[], Iterable[psutil.Process]]) -> bool:
-        self.has_killed_everything = True
-        kill_all(processes)
-        self.done[EVERYTHING, WAYS[-1]] += 1
-        return True
-
-    def _killed(self, kind: str, way: str, main: int, there: list[psutil.Process]) -> bool:
-        found = [one for one in there if kind_of(one, main) == kind]
-        if found:
-            kill([self._draw.choice(found)], way)
-            self.done[kind, way] += 1
-            self.has_killed_a_server |= kind == "server"
-        return bool(found)
+        for kind in self._draw.sample(every, len(every)):
+            if kind == EVERYTHING:
+                kill_all(processes)
+                self.has_killed_everything = True
+                self.done[kind, WAYS[-1]] += 1
+                return True
+            if kind in self.extra:
+                if self.extra[kind](self._draw):
+                    self.done[kind, ""] += 1
+                    return True
+            elif found := [one for one in there if kind_of(one, main) == kind]:
+                kill(self._draw.choice(found), way)
+                self.has_killed_a_server |= kind == "server"
+                self.done[kind, way] += 1
+                return True
+        return False
 
     def told(self) -> str:
         """The kills, counted."""
-        each = ", ".join(
-            f"{kind} {way} {count}".replace("  ", " ")
-            for (kind, way), count in sorted(self.done.items())
-            if count
-        )
-        return f"{sum(self.done.values())} kills ({each})"
+        counted = [f"{kind} {way} {count}" for (kind, way), count in sorted(self.done.items())]
+        return f"{sum(self.done.values())} kills ({', '.join(counted)})"

@@ -8,10 +8,9 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 
 import forked
@@ -27,15 +26,7 @@ _KEY = "\n".join(f"{n:02d}{'Kx9w' * 15}Q=" for n in range(4))
 
 @dataclass(frozen=True)
 class Planted:
-    """A secret.
-
-    Attributes:
-        kind: what it is.
-        secret: what must be found nowhere.
-        place: where it is planted.
-        text: what is planted there: the value of a variable, an option, a line of a log.
-        name: of the variable.
-    """
+    """A secret that must be found nowhere, and the text around it, or variable, that has it."""
 
     kind: str
     secret: str
@@ -52,72 +43,55 @@ def _hex(seed: str, length: int = 40) -> str:
     return (base64.b16encode(seed.encode()).decode().lower() * 9)[:length]
 
 
-SECRETS = (
-    Planted("Hugging Face token", "hf_" + "QwErTy12" * 4 + "Ab", "environment", name="HF_TOKEN"),
-    Planted("GitHub PAT by name", _hex("pat"), "environment", name="GITHUB_PAT"),
-    Planted(
-        "JSON Web Token",
-        f"eyJ{_hex('head')}.eyJ{_hex('body')}.{_hex('tail')}",
-        "environment",
-        name="CI_JOB_JWT",
-    ),
-    Planted("cookie", "sid-" + _hex("cookie"), "environment", name="SESSION_COOKIE"),
-    Planted(
-        "password of a hub",
-        "hubpass-" + _hex("hub", 12),
-        "environment",
-        "https://bot:{}@hub.example/api",
-        name="HF_ENDPOINT",
-    ),
-    Planted(
-        "password of a proxy",
-        "proxypass-" + _hex("proxy", 12),
-        "environment",
-        "http://me:{}@proxy.example:3128",
-        name="https_proxy",
-    ),
-    Planted("API key by name", _hex("wandb"), "environment", name="WANDB_API_KEY"),
-    Planted("passphrase", "correct horse " + _hex("gpg", 8), "environment", name="GPG_PASSPHRASE"),
-    Planted("database password", "pg-" + _hex("pg", 16), "environment", name="MYSQL_PWD"),
-    Planted(
+ENVIRONMENT: Sequence[tuple[str, str, str, str]] = (
+    ("Hugging Face token", "hf_" + "QwErTy12" * 4 + "Ab", "HF_TOKEN", "{}"),
+    ("GitHub PAT by name", _hex("pat"), "GITHUB_PAT", "{}"),
+    ("JSON Web Token", f"eyJ{_hex('a')}.eyJ{_hex('b')}.{_hex('c')}", "CI_JOB_JWT", "{}"),
+    ("cookie", "sid-" + _hex("cookie"), "SESSION_COOKIE", "{}"),
+    ("hub", "hubpass-" + _hex("hub", 12), "HF_ENDPOINT", "https://bot:{}@hub.example/api"),
+    ("proxy", "proxypass-" + _hex("proxy", 12), "https_proxy", "http://me:{}@proxy.example:3128"),
+    ("API key by name", _hex("wandb"), "WANDB_API_KEY", "{}"),
+    ("passphrase", "correct horse " + _hex("gpg", 8), "GPG_PASSPHRASE", "{}"),
+    ("database password", "pg-" + _hex("pg", 16), "MYSQL_PWD", "{}"),
+    (
         "call of a program",
         "llm-" + _hex("call", 20),
-        "environment",
+        "PERFGATE_PROGRAM_LM_EVAL",
         "/usr/bin/env LM_API_KEY={} lm_eval",
-        name="PERFGATE_PROGRAM_LM_EVAL",
     ),
-    Planted("token of a scenario", "svc-" + _hex("svc", 24), "scenario", name="SERVICE_TOKEN"),
-    Planted(
-        "signature of S3",
-        _hex("amz", 64),
-        "scenario",
-        "https://s3.example/m?X-Amz-Credential=abc&X-Amz-Signature={}",
-        name="MODEL_SOURCE",
-    ),
-    Planted("site option", "site-" + _hex("site", 24), "site", "--env=REGISTRY_PASSWORD={}"),
-    Planted("option", "-x" + _hex("option", 24), "option", "--api-key\n{}"),
-    Planted("password of -u", "upw-" + _hex("user", 12), "option", "-u\nme:{}"),
-    Planted("password in an address", "S3cr3t@w0rd", "log", "GET https://user:{}@hub failed"),
-    Planted("GitHub", "github_pat_" + "11ABCDEFG0" * 5, "log"),
-    Planted("GitHub App", "ghs_" + "a1B2c3D4" * 5, "log", "clone {}: denied"),
-    Planted("NVIDIA", "nvapi-" + "Zz-9_" * 12, "log"),
-    Planted("AWS", "AKIA" + "Q7ZZ" * 4, "log", "id {}."),
-    Planted("GitLab", "glpat-" + "x9_Yz" * 4, "log"),
-    Planted("Slack", "xoxb-" + "123456789012-" * 2 + "AbCdEf", "log"),
-    Planted("OpenAI", "sk-" + "proj-" + "T3st" * 10, "log"),
-    Planted("Google", "AIza" + "Sy_D-" * 7, "log"),
-    Planted("Azure signature", "aB%2Fc" * 8, "log", "https://b.example/c?sv=1&se=2099&sig={}&sp=r"),
-    Planted("bearer", "opaque." + _hex("bearer", 30), "log", "Authorization: Bearer {}"),
-    Planted("bearer alone", _hex("alone", 30), "log", "sent with Bearer {} in it"),
-    Planted("cookie header", _hex("sess", 20), "log", "Cookie: lang=en; session={}"),
-    Planted("password in JSON", "pw with blanks 7", "log", '{"user": "me", "password": "{}"}'),
-    Planted("option of a log", _hex("opt", 18), "log", "args: ['--api-key', '{}', '--port', '1']"),
-    Planted(
+)
+ELSEWHERE: Sequence[tuple[str, str, Place, str]] = (
+    ("site option", "site-" + _hex("site", 24), "site", "--env=REGISTRY_PASSWORD={}"),
+    ("option", "-x" + _hex("option", 24), "option", "--api-key\n{}"),
+    ("password of -u", "upw-" + _hex("user", 12), "option", "-u\nme:{}"),
+    ("password in an address", "S3cr3t@w0rd", "log", "GET https://user:{}@hub failed"),
+    ("GitHub", "github_pat_" + "11ABCDEFG0" * 5, "log", "{}"),
+    ("GitHub App", "ghs_" + "a1B2c3D4" * 5, "log", "clone {}: denied"),
+    ("NVIDIA", "nvapi-" + "Zz-9_" * 12, "log", "{}"),
+    ("AWS", "AKIA" + "Q7ZZ" * 4, "log", "id {}."),
+    ("GitLab", "glpat-" + "x9_Yz" * 4, "log", "{}"),
+    ("Slack", "xoxb-" + "123456789012-" * 2 + "AbCdEf", "log", "{}"),
+    ("OpenAI", "sk-" + "proj-" + "T3st" * 10, "log", "{}"),
+    ("Google", "AIza" + "Sy_D-" * 7, "log", "{}"),
+    ("Azure signature", "aB%2Fc" * 8, "log", "https://b.example/c?sv=1&se=2099&sig={}&sp=r"),
+    ("bearer", "opaque." + _hex("bearer", 30), "log", "Authorization: Bearer {}"),
+    ("bearer alone", _hex("alone", 30), "log", "sent with Bearer {} in it"),
+    ("cookie header", _hex("sess", 20), "log", "Cookie: lang=en; session={}"),
+    ("password in JSON", "pw with blanks 7", "log", '{"user": "me", "password": "{}"}'),
+    ("option of a log", _hex("opt", 18), "log", "args: ['--api-key', '{}', '--port', '1']"),
+    (
         "private key",
         _KEY.splitlines()[2],
         "log",
         f"-----BEGIN RSA PRIVATE KEY-----\n{_KEY}\n-----END RSA PRIVATE KEY-----",
     ),
+)
+SIGNED = "https://s3.example/m?X-Amz-Credential=abc&X-Amz-Signature={}"
+SECRETS = (
+    *(Planted(kind, text, "environment", form, name) for kind, text, name, form in ENVIRONMENT),
+    *(Planted(*row) for row in ELSEWHERE),
+    Planted("token of a scenario", "svc-" + _hex("svc", 24), "scenario", name="SERVICE_TOKEN"),
+    Planted("signature of S3", _hex("amz", 64), "scenario", SIGNED, "MODEL_SOURCE"),
 )
 
 
@@ -149,10 +123,7 @@ def hostile_log(environment: Mapping[str, str]) -> bytes:
 def leaks(folder: Path, output: str, unread: frozenset[Path]) -> list[str]:
     """Where secrets are found: below the folder, but in raw logs that others cannot read.
 
-    Args:
-        folder: what a session wrote.
-        output: what it printed.
-        unread: files that the test planted the secrets in.
+    Files that the test planted the secrets in are left `unread`.
     """
     found = [f"{one.kind}: output" for one in SECRETS if one.secret in output]
     for path in (path for path in folder.rglob("*") if path.is_file() and path not in unread):
@@ -165,11 +136,7 @@ def leaks(folder: Path, output: str, unread: frozenset[Path]) -> list[str]:
 
 
 def write_reports(run: Path, into: Path) -> dict[str, str]:
-    """The report of a run in every format there is, below a folder that `leaks` looks into.
-
-    Returns:
-        File → its text, with what the command printed as `output.log`.
-    """
+    """File → text of the report of a run in every format; `output.log` is what was printed."""
     call = [sys.executable, "-m", "perfgate", "report", str(run), "--to", str(into)]
     done = forked.run(call, cwd=run, env=inherited())
     (into / "output.log").write_text(f"{done.stdout}{done.stderr}")
@@ -192,12 +159,7 @@ class CommandLines:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._end.set()
         self._thread.join()
 

@@ -60,14 +60,7 @@ ENDED = (0, 10, 11)
 def begun_or_resumed(
     argv: Sequence[str], run: Path, environment: Mapping[str, str], log: Path
 ) -> Iterator["subprocess.Popen[str]"]:
-    """A session that begins the run, or goes on with it; killed if it is there in the end.
-
-    Args:
-        argv: the call of pytest, with what is special about it.
-        run: the run's folder; the session works in the one above.
-        environment: of the session.
-        log: what it prints.
-    """
+    """A session in the folder above the run, which it begins or goes on with; killed in the end."""
     is_run = (run / "run.json").exists()
     if not is_run:
         shutil.rmtree(run, ignore_errors=True)  # killed before it was a run

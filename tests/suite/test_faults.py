@@ -4,12 +4,9 @@ The server is a family of processes with shared memory between them, as engines 
 """
 
 import json
-import re
 import signal
-import socket
 import subprocess
-import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,31 +14,17 @@ from pathlib import Path
 
 import psutil
 import pytest
-from sessions import is_held, untraced
+from checkouts import ACCURACY, GIVEN_BAND, POINT, Finished, wait_until
+from leftovers import NOTHING, Watched, watched, words
+from resuming import copies
 from sizes import sized
-from test_road import Finished, Suite, _wait_until, suite  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
-SHM = Path("/dev/shm")
-SERVING = ("perf_tests/test_serving.py", "-k", "c1")
-LEFT_NOTHING = {"processes": [], "leases": [], "ports": [], "shared memory": []}
-
 
 @dataclass
-class Checkout(Suite):
-    """A checkout whose servers have shared memory, and which has its own leases."""
-
-    memory: str
-
-    @property
-    def environment(self) -> dict[str, str]:
-        own = {
-            "PERFGATE_STANDIN_MEMORY": self.memory,
-            "PERFGATE_LEASES": str(self.folder / "leases"),
-        }
-        # What these sessions run is counted where they are let run to their end.
-        return {**untraced(super().environment), **own}
+class Checkout(Watched):
+    """A checkout whose sessions are disturbed while they run."""
 
     @contextmanager
     def session(self, *options: str, fault: str) -> Iterator["subprocess.Popen[str]"]:
@@ -60,29 +43,13 @@ class Checkout(Suite):
             session.kill()
             session.communicate()
 
-    def has(self) -> dict[str, list[str]]:
-        """What of this checkout is there now, of all that could be left behind."""
-        calls = [path.read_text() for path in self.folder.glob("run/*/start-*/server.sh")]
-        ports = {int(port) for call in calls for port in re.findall(r"--port\W+(\d+)", call)}
-        return {
-            "processes": [str(one) for one in self.processes()],
-            "leases": [path.name for path in (self.folder / "leases").iterdir() if is_held(path)],
-            "ports": [str(port) for port in sorted(ports) if _listens(port)],
-            "shared memory": [path.name for path in SHM.glob(f"{self.memory}*")],
-        }
-
-    def left(self) -> dict[str, list[str]]:
-        """What is there when all processes are gone, or a generous while has passed."""
-        self.wait_until_empty()
-        return self.has()
-
-    def find(self, *words: str) -> list[psutil.Process]:
-        """The processes of this checkout with one of `words` in their command line."""
-        return [one for one in self.processes() if any(word in _call(one) for word in words)]
+    def find(self, word: str) -> list[psutil.Process]:
+        """The processes of this checkout with a word in their command line."""
+        return [one for one in self.processes() if word in words(one)]
 
     def family(self) -> dict[str, list[psutil.Process]]:
         """Who is who while a load runs; parents before their children."""
-        (server,) = (one for one in self.find("family.py") if "warden" in _call(one.parent()))
+        (server,) = (one for one in self.find("family.py") if "warden" in words(one.parent()))
         inner = server.parent()
         assert inner is not None
         outer = inner.parent()
@@ -97,42 +64,19 @@ class Checkout(Suite):
         }
 
 
-def _call(process: psutil.Process | None) -> str:
-    try:
-        return " ".join(process.cmdline()) if process else ""
-    except psutil.NoSuchProcess:
-        return ""
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 @pytest.fixture
-def checkout(suite: Suite) -> Iterator[Checkout]:  # noqa: F811
-    plugins = ["perfgate.suite.plugin", "standin", "standin_family"]
-    (suite.folder / "conftest.py").write_text(f"pytest_plugins = {plugins!r}\n")
-    (suite.folder / "leases").mkdir()
-    checkout = Checkout(suite.folder, f"perfgate-standin-{uuid.uuid4().hex}-")
-    yield checkout
-    for path in SHM.glob(f"{checkout.memory}*"):
-        path.unlink()
+def checkout(tmp_path: Path) -> Iterator[Checkout]:
+    with watched(tmp_path) as made:
+        yield Checkout(made.folder)
 
 
 def _under_load(checkout: Checkout, session: "subprocess.Popen[str]", scenario: str) -> None:
     """Wait until the client hangs on the server, and see that there is much to leave behind."""
     log = checkout.folder / "run" / scenario / "start-1-reference" / "c1" / "client.out"
-    _wait_until(lambda: log.exists() or session.poll() is not None)
-    _wait_until(lambda: bool(checkout.find("standin_client.py")) or session.poll() is not None)
-    assert all(checkout.has().values())
-
-
-def copies(checkout: Suite, names: Iterable[str]) -> None:
-    """The stand-ins' scenario under each of these names, in their order."""
-    path = checkout.folder / "scenarios" / "standin.yaml"
-    head, _, block = path.read_text().partition("  - id: standin-serve\n")
-    path.write_text(head + "".join(f"  - id: {name}\n{block}" for name in names))
+    wait_until(lambda: log.exists() or session.poll() is not None)
+    wait_until(lambda: bool(checkout.find("standin_client.py")) or session.poll() is not None)
+    there = checkout.has()
+    assert all(there[kind] for kind in ("processes", "leases", "ports", "shared memory"))
 
 
 ALONE, WITH_A_WORKER = (), ("-n", "1")
@@ -153,11 +97,11 @@ ALONE, WITH_A_WORKER = (), ("-n", "1")
 def test_a_killed_session_leaves_nothing(
     checkout: Checkout, number: signal.Signals, workers: tuple[str, ...]
 ) -> None:
-    with checkout.session(*SERVING, *workers, fault="client-hangs") as session:
+    with checkout.session(*POINT, *workers, fault="client-hangs") as session:
         _under_load(checkout, session, "standin-serve")
         session.send_signal(number)
         status = session.wait(60)
-        assert checkout.left() == LEFT_NOTHING
+        assert checkout.left() == NOTHING
     assert status == (-number if number == signal.SIGKILL else 2)
     assert len(Finished(status, "", checkout.folder / "run").records("selected")) == 1
 
@@ -174,13 +118,13 @@ VICTIMS = {
 
 
 def test_whoever_is_killed_the_test_fails_once_and_nothing_is_left(checkout: Checkout) -> None:
-    copies(checkout, VICTIMS)
-    with checkout.session(*SERVING, fault="client-hangs") as session:
+    copies(checkout, *VICTIMS)
+    with checkout.session(*POINT, fault="client-hangs") as session:
         for victim in VICTIMS:
             _under_load(checkout, session, victim)
             _kill_at_once(checkout.family()[victim])
         output, _ = session.communicate(timeout=100)
-        assert checkout.left() == LEFT_NOTHING
+        assert checkout.left() == NOTHING
     assert session.returncode == 11, output
     ended = Finished(session.returncode, output, checkout.folder / "run").records("verdict")
     assert [(line["scenario"], line["error"]["class"]) for line in ended] == [*VICTIMS.items()]
@@ -188,11 +132,11 @@ def test_whoever_is_killed_the_test_fails_once_and_nothing_is_left(checkout: Che
 
 def test_a_killed_worker_is_an_error_and_nothing_is_left(checkout: Checkout) -> None:
     workers = ("-n", "1", "--max-worker-restart", "0")
-    with checkout.session(*SERVING, *workers, fault="client-hangs") as session:
+    with checkout.session(*POINT, *workers, fault="client-hangs") as session:
         _under_load(checkout, session, "standin-serve")
         _kill_at_once(psutil.Process(session.pid).children())
         output, _ = session.communicate(timeout=100)
-        assert checkout.left() == LEFT_NOTHING
+        assert checkout.left() == NOTHING
     assert session.returncode == 11, output
     assert Finished(session.returncode, output, checkout.folder / "run").records("verdict") == []
 
@@ -205,9 +149,9 @@ def _kill_at_once(victims: Sequence[psutil.Process]) -> None:
 
 
 def test_a_port_stolen_before_the_server_has_it_costs_one_more_try(checkout: Checkout) -> None:
-    done = checkout.run("perf_tests/test_accuracy.py", "--record", fault="port-stolen")
+    done = checkout.run(ACCURACY, "--record", fault="port-stolen")
     assert (done.status, done.verdicts) == (0, {"sums": "NO_BASELINE"}), done.output
-    assert checkout.left() == LEFT_NOTHING
+    assert checkout.left() == NOTHING
 
 
 def test_a_log_that_fills_the_disk_is_told_and_the_records_stay_readable(
@@ -222,7 +166,7 @@ def test_a_log_that_fills_the_disk_is_told_and_the_records_stay_readable(
         'mount -t tmpfs -o mode=0700,size=2g none run && { "$@"; s=$?; cp -r run kept; exit $s; }'
     )
     done = subprocess.run(
-        ("unshare", "-m", "sh", "-c", script, "sh", *checkout.command(*SERVING)),
+        ("unshare", "-m", "sh", "-c", script, "sh", *checkout.command(*POINT)),
         cwd=checkout.folder,
         env={
             **checkout.environment,
@@ -239,22 +183,14 @@ def test_a_log_that_fills_the_disk_is_told_and_the_records_stay_readable(
     assert "disk_full" in done.stdout, done.stdout + done.stderr
     lines = (checkout.folder / "kept" / "records.jsonl").read_text().splitlines()
     assert "selected" in [json.loads(line)["record"] for line in lines]
-    assert left == LEFT_NOTHING
+    assert left == NOTHING
 
 
-def test_a_clock_that_jumps_changes_no_verdict_and_hides_no_hang(
-    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copies(checkout, ("goes-on", "hangs"))
-    checkout.edit(
-        lambda text: (
-            text.replace("silence_s: 20", "silence_s: 3")
-            .replace("noise: measured", "bands: {output_throughput: 0.25}")
-            .replace("reference_starts: 4", "reference_starts: 1")
-        )
-    )
-    monkeypatch.setenv("PERFGATE_STANDIN_HANGS", "hangs")
-    done = checkout.run("-p", "jumping_clock", *SERVING, fault="takes-time")
+def test_a_clock_that_jumps_changes_no_verdict_and_hides_no_hang(checkout: Checkout) -> None:
+    copies(checkout, "goes-on", "hangs")
+    checkout.edit(("silence_s: 20", "silence_s: 3"), *GIVEN_BAND)
+    words = ("-p", "jumping_clock", *POINT)
+    done = checkout.run(*words, fault="takes-time", PERFGATE_STANDIN_HANGS="hangs")
     calm, hung = done.records("verdict")
     assert done.status == 11, done.output
     assert calm["verdict"] == "PASS", done.output
@@ -265,11 +201,11 @@ def test_a_clock_that_jumps_changes_no_verdict_and_hides_no_hang(
     assert max(clock) - min(clock) > timedelta(minutes=30)  # it did jump
     assert hung["error"]["class"] == "hang"
     assert [*done.folder.glob("hangs/start-1-*/server.evidence.txt")]
-    assert checkout.left() == LEFT_NOTHING
+    assert checkout.left() == NOTHING
 
 
 def test_two_runs_started_at_once_take_turns(checkout: Checkout) -> None:
-    words = ("perf_tests/test_accuracy.py", "--record", "--run-dir")
+    words = (ACCURACY, "--record", "--run-dir")
     with (
         checkout.session(*words, "one", fault="takes-time") as one,
         checkout.session(*words, "two", fault="takes-time") as two,
@@ -279,7 +215,7 @@ def test_two_runs_started_at_once_take_turns(checkout: Checkout) -> None:
     assert statuses == [0, 0]
     spans = sorted(_measuring(checkout.folder / name) for name in ("one", "two"))
     assert spans[0][1] < spans[1][0]
-    assert left == LEFT_NOTHING
+    assert left == NOTHING
 
 
 def _measuring(run: Path) -> tuple[float, float]:

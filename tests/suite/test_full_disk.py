@@ -13,33 +13,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from checkouts import ACCURACY, PLUGINS, ROOT, Suite
 from sessions import ONLY_NEEDED_PLUGINS, TRACES, inherited
 from sizes import sized
-from test_road import PLUGINS, Suite, accepted, with_baseline, without_baseline
 
-__all__ = ["accepted", "with_baseline", "without_baseline"]
-
-ROOT = Path(__file__).parents[2]
 # In it two tests, one fresh start; half a MiB.
 SMALL = ("-k", "b200-r1-fp4-min-latency")
 WORSE = ("--rehearse-fault", "slow:30%")
 STEP = 20  # KiB
 PASSES_FROM = 700  # KiB; somewhat above what the rehearsal takes
-# Stand-ins are being written, the first record, the programs' own files, the last lines.
-TRANSITIONS = (0, 300, 460, 480, PASSES_FROM)
+# Nothing can be written, the first record can, all can.
+TRANSITIONS = (0, 460, PASSES_FROM)
 
 pytestmark = pytest.mark.slow
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A session that has ended.
-
-    Attributes:
-        status: its exit status.
-        output: what it printed.
-        kept: a copy of its run folder.
-    """
+    """A session that has ended, and a copy of its run folder."""
 
     status: int
     output: str
@@ -64,14 +55,7 @@ class Ended:
 def rehearse(
     tmp_path: Path, before: str, *options: str, more: Mapping[str, str] | None = None
 ) -> Ended:
-    """One rehearsal after some lines of shell, in a mount namespace of its own.
-
-    Args:
-        tmp_path: becomes the working folder of `before`; the run folder is ``run`` in it.
-        before: the lines; what they mount is gone after it.
-        options: of pytest.
-        more: variables of the environment.
-    """
+    """One rehearsal with its run in ``run``, after lines of shell that mount something there."""
     if subprocess.run(("unshare", "-m", "true"), check=False, capture_output=True).returncode:
         pytest.skip("needs the right to mount a small file system (unshare -m)")
     for name in ("run", "leases"):
@@ -149,31 +133,18 @@ def test_a_read_only_run_folder(tmp_path: Path) -> None:
     assert done.status == 16, done.output
 
 
-@pytest.mark.parametrize(
-    ("unusable", "umask"),
-    [
-        ({"TMPDIR": "missing", "HOME": "read-only"}, 0o027),
-        ({"TMPDIR": "full", "PERFGATE_HOME": "full"}, 0o077),
-    ],
-    ids=["missing and read-only", "full"],
-)
-def test_a_run_needs_no_other_folder_and_the_umask_says_who_may_read_it(
-    tmp_path: Path, unusable: dict[str, str], umask: int
-) -> None:
-    lines = [f"umask {umask:03o}; rmdir run"]
-    for name, what in unusable.items():
-        make = {
-            "missing": f"rmdir {name}",
-            "full": mounted(name, 0),
-            "read-only": f"mount -t tmpfs -o ro none {name}",
-        }
-        lines.append(f"mkdir {name}; {make[what]}")
-    more = {name: str(tmp_path / name) for name in unusable}
-    done = rehearse(tmp_path, "\n".join(lines), more=more)
+def test_a_run_needs_no_other_folder_and_the_umask_says_who_may_read_it(tmp_path: Path) -> None:
+    before = [
+        *("umask 027; rmdir run; mkdir full home stores", mounted("full", 0)),
+        *("mount -t tmpfs -o ro none home", mounted("stores", 0)),
+    ]
+    folders = {"TMPDIR": "full", "HOME": "home", "PERFGATE_HOME": "stores"}
+    more = {name: str(tmp_path / folder) for name, folder in folders.items()}
+    done = rehearse(tmp_path, "\n".join(before), more=more)
     assert done.status == 13, done.output
     files = [path for path in (tmp_path / "run").rglob("*") if not path.is_symlink()]
     assert len(files) > 10
-    assert [path for path in files if path.stat().st_mode & umask] == []
+    assert [path for path in files if path.stat().st_mode & 0o027] == []
     assert all(os.access(path, os.X_OK) for path in files if path.suffix == ".sh")
 
 
@@ -191,10 +162,30 @@ def test_nowhere_to_put_a_temporary_file(tmp_path: Path) -> None:
     assert "ERROR: No usable temporary directory found in" in done.output
 
 
+FULL = """
+from perfgate.core.errors import RunError
+from perfgate.runs.records import RunFolder
+
+whole = RunFolder.{name}
+
+def full(self, *given):
+    if {full}:
+        raise RunError("disk_full", "cannot write {file}: No space left on device")
+    return whole(self, *given)
+
+RunFolder.{name} = full
+"""
+FULL_FROM_THE_VERDICT_ON = FULL.format(
+    name="record", full="given[0] == 'verdict'", file="records.jsonl"
+)
+FULL_AT_THE_END = FULL.format(
+    name="write_summary", full="self.records('verdict')", file="summary.md"
+)
+
+
 def test_a_verdict_that_cannot_be_recorded_is_told_by_its_test(with_baseline: Suite) -> None:
-    with (with_baseline.folder / "conftest.py").open("a") as file:
-        file.write(FULL_FROM_THE_VERDICT_ON)
-    done = with_baseline.run("perf_tests/test_accuracy.py")
+    with_baseline.add_to_conftest(FULL_FROM_THE_VERDICT_ON)
+    done = with_baseline.run(ACCURACY)
     told = Ended(done.status, done.output, done.folder)
     told.require_told("this is on no record: disk_full: cannot write")
     assert "PASS: standin-serve-sums" in done.output
@@ -207,37 +198,8 @@ def test_a_verdict_that_cannot_be_recorded_is_told_by_its_test(with_baseline: Su
 def test_a_summary_that_cannot_be_written_takes_no_verdict_with_it(
     with_baseline: Suite, options: tuple[str, ...], status: int
 ) -> None:
-    with (with_baseline.folder / "conftest.py").open("a") as file:
-        file.write(FULL_AT_THE_END)
-    done = with_baseline.run("perf_tests/test_accuracy.py", *options)
+    with_baseline.add_to_conftest(FULL_AT_THE_END)
+    done = with_baseline.run(ACCURACY, *options)
     told = Ended(done.status, done.output, done.folder)
     told.require_told("the run could not be summed up: disk_full: cannot write summary.md")
     assert done.status == status, done.output
-
-
-FULL_AT_THE_END = """
-from perfgate.core.errors import RunError
-from perfgate.runs.records import RunFolder
-
-write_summary = RunFolder.write_summary
-
-def full(self, text):
-    if self.records("verdict"):
-        raise RunError("disk_full", "cannot write summary.md: No space left on device")
-    return write_summary(self, text)
-
-RunFolder.write_summary = full
-"""
-FULL_FROM_THE_VERDICT_ON = """
-from perfgate.core.errors import RunError
-from perfgate.runs.records import RunFolder
-
-record = RunFolder.record
-
-def full(self, kind, value):
-    if kind == "verdict":
-        raise RunError("disk_full", "cannot write records.jsonl: No space left on device")
-    record(self, kind, value)
-
-RunFolder.record = full
-"""

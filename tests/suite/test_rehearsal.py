@@ -1,89 +1,70 @@
-"""Rehearsals: the real suite with stand-ins for the engine's programs."""
+"""Rehearsals: what is marked as synthetic, which folder they leave, which secrets they keep."""
 
 import json
-import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-import forked
 import pytest
-from sessions import ONLY_NEEDED_PLUGINS, inherited
-from test_road import PLUGINS, Finished
+from checkouts import ROOT
+from planted import CommandLines, leaks, variables, write_reports
+from rehearsing import OFFLINE, Rehearsed, rehearse
 
 from perfgate.cli.main import main
 from perfgate.runs.folder_contents import FILES, RECORD_KINDS
 
-ROOT = Path(__file__).parents[2]
-
-OFFLINE = "h200-r1-fp8-max-throughput"
+NAME = "b200-r1-fp4-fp16kv-max-throughput"
 
 pytestmark = pytest.mark.slow
 
 
-class Rehearsed(Finished):
-    """A finished rehearsal; its verdicts by full name, as it is of several scenarios."""
+@dataclass(frozen=True)
+class Well:
+    """A rehearsal in which all is well, with secrets in its environment; what several tests read.
 
-    @property
-    def verdicts(self) -> dict[str, str]:
-        return {line["name"]: line["verdict"] for line in self.records("verdict")}
-
-
-def rehearse(tmp_path: Path, *options: str, traced: bool = True) -> Rehearsed:
-    """One rehearsal.
-
-    Args:
-        tmp_path: for its files.
-        options: of pytest.
-        traced: the lines of its programs count for the coverage of the tests, which takes time.
+    Attributes:
+        place: where all its files are.
+        done: the session.
+        command_lines: all that there were meanwhile.
     """
-    folder = tmp_path / "run"
-    words = [*PLUGINS, "-q", "-p", "no:cacheprovider", "perf_tests"]
-    words += ["--rehearse", "--run-dir", str(folder), *options]
-    environment = inherited("PERFGATE_") | {
-        "PERFGATE_HOME": str(tmp_path / "home"),
-        "PERFGATE_LEASES": os.environ["PERFGATE_LEASES"],
-        **ONLY_NEEDED_PLUGINS,
-    }
-    return Rehearsed(*forked.session(words, ROOT, environment, traced=traced), folder)
+
+    place: Path
+    done: Rehearsed
+    command_lines: CommandLines
 
 
 @pytest.fixture(scope="module")
-def well(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Rehearsed]:
-    """A rehearsal in which all is well, and where its files are: what several tests read."""
-    tmp_path = tmp_path_factory.mktemp("well")
-    files = (
-        "--junitxml",
-        str(tmp_path / "junit.xml"),
-        "--benchmark-json",
-        str(tmp_path / "b.json"),
-    )
-    selected = ("-k", "b200-r1-fp4-fp16kv-max-throughput and not floor")
-    return tmp_path, rehearse(tmp_path, *selected, *files)
+def well(tmp_path_factory: pytest.TempPathFactory) -> Well:
+    place = tmp_path_factory.mktemp("well")
+    files = (f"--junitxml={place / 'junit.xml'}", f"--benchmark-json={place / 'b.json'}")
+    selected = ("--gate", "-k", f"{NAME} and not floor")
+    with CommandLines() as watch:
+        done = rehearse(place, *selected, *files, traced=True, **variables("environment"))
+    return Well(place, done, watch)
 
 
-def test_the_folder_of_a_run_holds_what_its_table_says(well: tuple[Path, Rehearsed]) -> None:
-    _, done = well
-    there = {f"{one.name}/" if one.is_dir() else one.name for one in done.folder.iterdir()}
-    assert there - FILES.keys() == {"b200-r1-fp4-fp16kv-max-throughput/"}, (
+def test_the_folder_of_a_run_holds_what_its_table_says(well: Well) -> None:
+    folder = well.done.folder
+    there = {f"{one.name}/" if one.is_dir() else one.name for one in folder.iterdir()}
+    assert there - FILES.keys() == {f"{NAME}/"}, (
         "perfgate/runs/folder_contents.py names each file; then `make reference`"
     )
-    lines = (done.folder / "records.jsonl").read_text().splitlines()
-    kinds = {json.loads(line)["record"] for line in lines}
-    assert kinds <= RECORD_KINDS.keys()
-    starts = [one.name for one in (done.folder / "b200-r1-fp4-fp16kv-max-throughput").iterdir()]
+    lines = (folder / "records.jsonl").read_text().splitlines()
+    assert {json.loads(line)["record"] for line in lines} <= RECORD_KINDS.keys()
+    starts = [one.name for one in (folder / NAME).iterdir()]
     assert starts
     assert all(re.fullmatch(r"start-\d+-\w+", name) for name in starts)
 
 
-def test_a_rehearsal_in_which_all_is_well_does_not_end_in_0(
-    well: tuple[Path, Rehearsed],
+def test_a_rehearsal_in_which_all_is_well_does_not_end_in_0_nor_becomes_a_baseline(
+    well: Well, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tmp_path, done = well
+    done = well.done
     assert set(done.verdicts.values()) == {"PASS"}, done.output
     assert done.status == 13, done.output
     assert "nothing is claimed of any engine" in done.output
-    assert '<property name="synthetic" value="true"' in (tmp_path / "junit.xml").read_text()
-    entries = json.loads((tmp_path / "b.json").read_text())["benchmarks"]
+    assert '<property name="synthetic" value="true"' in (well.place / "junit.xml").read_text()
+    entries = json.loads((well.place / "b.json").read_text())["benchmarks"]
     assert len({one["extra_info"]["metric"] for one in entries}) == len(entries) > 1
     assert all(one["extra_info"]["synthetic"] for one in entries)
     rows = [line for line in done.output.splitlines() if " tokens/s " in line]
@@ -92,25 +73,18 @@ def test_a_rehearsal_in_which_all_is_well_does_not_end_in_0(
     assert "Synthetic values:" in (done.folder / "summary.md").read_text()
     (played,) = done.records("rehearsal")
     assert played["pages"]["tensorrt-llm 1.0.0"]["trtllm-bench throughput"] == "1.0.0rc4"
-
-
-def test_nothing_of_a_rehearsal_becomes_a_baseline(
-    well: tuple[Path, Rehearsed], capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, done = well
     assert main(["baseline", "record", str(done.folder)]) == 2
     assert "synthetic" in capsys.readouterr().err
 
 
-def test_the_gate_never_passes_a_rehearsal(tmp_path: Path) -> None:
-    done = rehearse(
-        tmp_path, "--gate", "-k", "b200-r1-fp4-fp16kv-max-throughput and not floor", traced=False
-    )
-    assert done.status not in (0,)
+def test_a_rehearsal_tells_no_secret(well: Well) -> None:
+    assert len(write_reports(well.done.folder, well.place / "reports")) > 5
+    assert not leaks(well.place, well.done.output, frozenset())
+    assert not well.command_lines.found
 
 
 def test_a_slow_build_is_worse_than_the_documented_value(tmp_path: Path) -> None:
-    done = rehearse(tmp_path, "-k", OFFLINE, "--rehearse-fault", "slow:20%", traced=False)
+    done = rehearse(tmp_path, "-k", OFFLINE, "--rehearse-fault", "slow:20%")
     (line,) = [one for one in done.records("verdict") if one["probe"].startswith("c")]
     assert line["verdict"] == "REGRESSION", done.output
     assert "misses the document by more than " in done.output
@@ -125,9 +99,7 @@ def test_a_setting_that_the_report_does_not_show_is_told(tmp_path: Path) -> None
         text = file.read_text().replace('engine_version: "1.0.0"', 'engine_version: "1.1.0rc6"')
         (folder / file.name).write_text(text)
     name = "b200-r1-0528-fp4-fp8kv-max-throughput"
-    done = rehearse(
-        tmp_path, "--scenarios", str(folder), "-k", f"{name} and not floor", traced=False
-    )
+    done = rehearse(tmp_path, f"--scenarios={folder}", "-k", f"{name} and not floor")
     assert (done.status, list(done.verdicts.values())) == (13, ["PASS"]), done.output
     summary = (done.folder / "summary.md").read_text()
     assert "the report does not show kv_cache_fraction" in summary

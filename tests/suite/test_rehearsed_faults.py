@@ -3,22 +3,19 @@
 from pathlib import Path
 
 import pytest
+from rehearsing import OFFLINE, rehearse
 from sizes import sized
-from test_rehearsal import OFFLINE, rehearse
 
 pytestmark = pytest.mark.slow
 
 SERVED = "h200-r1-0528-fp8-sharegpt"
 
 
-CASES = [
-    ("oom", SERVED, "oom"),
-    ("hang", OFFLINE, "hang"),
-    ("truncated", OFFLINE, "truncated_output"),
-    ("partial", SERVED, "incomplete"),
-]
+CASES = [("hang", OFFLINE, "hang"), ("partial", SERVED, "incomplete")]
 # What programs print of these is known for what it is: tests/rehearsal/test_rehearsal_faults.py.
 MORE = [
+    ("oom", SERVED, "oom"),
+    ("truncated", OFFLINE, "truncated_output"),
     ("oom", OFFLINE, "oom"),
     ("kv_cache_too_small", OFFLINE, "kv_cache_too_small"),
     ("request_too_long", OFFLINE, "request_too_long"),
@@ -41,7 +38,7 @@ MORE = [
 def test_each_fault_is_an_error_of_its_class_with_evidence_and_a_next_step(
     tmp_path: Path, fault: str, scenario: str, failure: str
 ) -> None:
-    done = rehearse(tmp_path, "-k", scenario, "--rehearse-fault", fault, traced=False)
+    done = rehearse(tmp_path, "-k", scenario, "--rehearse-fault", fault)
     errors = [line["error"] for line in done.records("verdict") if line["error"]]
     assert {error["class"] for error in errors} == {failure}, done.output[-3000:]
     assert all(error["next_step"] for error in errors)

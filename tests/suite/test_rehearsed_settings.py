@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from test_rehearsal import rehearse
+from rehearsing import rehearse
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +19,7 @@ def test_dp_attention_is_in_force_with_a_size_and_without_one_every_report_says_
     lab = "h200-r1-0528-lab-sglang"
     name, sized = f"{lab}-dp-sharegpt", f"{lab}-dp8-sharegpt"
     xml = tmp_path / "junit.xml"
-    done = rehearse(tmp_path, "-k", f"{name} or {sized}", "--junitxml", str(xml), traced=False)
+    done = rehearse(tmp_path, "-k", f"{name} or {sized}", "--junitxml", str(xml))
     expected = {f"{name}-c1000": "PASS", f"{sized}-c1000": "NO_BASELINE"}
     assert done.verdicts == expected, done.output[-3000:]
     verdicts = {line["scenario"]: line["settings"] for line in done.records("verdict")}

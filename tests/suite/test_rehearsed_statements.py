@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from documented_set import documented_suite
+from rehearsing import Rehearsed, rehearse
 from sizes import sized
-from test_rehearsal import Rehearsed, rehearse
 
 from perfgate.cli.main import main
 from perfgate.engines.base import engine
@@ -124,7 +124,7 @@ def test_every_claim_has_what_makes_it_false() -> None:
 
 @pytest.mark.nightly
 def test_a_rehearsal_in_which_every_claim_is_true(tmp_path: Path) -> None:
-    run = rehearse(tmp_path, *of(TRUE), traced=False)
+    run = rehearse(tmp_path, *of(TRUE))
     assert of_claims(run) == dict.fromkeys(TRUE, "PASS"), run.output
     assert run.status == 13
     told = (run.folder / "summary.md").read_text(encoding="utf-8")
@@ -134,7 +134,7 @@ def test_a_rehearsal_in_which_every_claim_is_true(tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_a_rehearsal_in_which_every_claim_is_false(tmp_path: Path) -> None:
     fault = "scale:" + ",".join(filter(None, SCALES.values()))
-    run = rehearse(tmp_path, *of(FALSE), "--rehearse-fault", fault, traced=False)
+    run = rehearse(tmp_path, *of(FALSE), "--rehearse-fault", fault)
     assert of_claims(run) == dict.fromkeys(FALSE, "REGRESSION"), run.output
     assert run.status == 1
 
@@ -144,7 +144,7 @@ def test_the_acceptance_length_of_mtp_gates_against_a_baseline(
 ) -> None:
     """ "The MTP accept rate is affected … affecting the performance": a loss of it alone is red."""
     selected = ("-k", "b200-r1-fp4-min-latency and not floor")
-    assert rehearse(tmp_path, *selected, traced=False).status == 13
+    assert rehearse(tmp_path, *selected).status == 13
     monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))
     assert main(["baseline", "record", "--rehearsal", str(tmp_path / "run")]) == 0
     (candidate,) = (tmp_path / "home" / "rehearsal" / "candidates").rglob("*.json")
@@ -152,7 +152,7 @@ def test_the_acceptance_length_of_mtp_gates_against_a_baseline(
     assert main(["baseline", "promote", *accepted]) == 0
     (tmp_path / "run").rename(tmp_path / "first")
     fault = "scale:b200-r1-fp4-min-latency:acceptance_length=0.8"
-    run = rehearse(tmp_path, *selected, "--rehearse-fault", fault, traced=False)
+    run = rehearse(tmp_path, *selected, "--rehearse-fault", fault)
     assert run.verdicts == {"b200-r1-fp4-min-latency-c1": "REGRESSION"}, run.output
     assert run.status == 1
     assert "acceptance_length: -20.0 %" in run.output

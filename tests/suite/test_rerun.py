@@ -8,73 +8,54 @@ from typing import Any
 
 import forked
 import pytest
-from test_road import PLUGINS, make_suite
+from checkouts import ACCURACY, PLUGINS, Suite
+from tables import each
 
 from perfgate.suite.rerun import shaping_options
 
+TEST = "test_accuracy.py::test_accuracy[standin-serve-sums]"
 SHAPED = (
     *("--engine-version=9.9", "--engine-commit=abc123"),
     *("--scenarios=scenarios", "--self-reference=stored"),
     *("--inject=engine.settings.cpu_threads=1", "--inject=limits.start_s=21"),
 )
+AB = ["A=this", "B=engine.settings.cpu_threads=8"]
 
 
-def options(**given: Any) -> list[str]:
-    defaults = {"--launcher": "local", "--self-reference": "auto"}
-    lists = ("--inject", "--shape")
-
-    def option(name: str) -> Any:
-        known = given.get(name.removeprefix("--").replace("-", "_"))
-        return known if known is not None else defaults.get(name, [] if name in lists else None)
-
-    return shaping_options(option)
-
-
-def test_only_what_was_given_is_repeated() -> None:
-    assert options() == []
-    assert options(launcher="local", rehearse=False, inject=[]) == []
-
-
-def test_all_that_shapes_a_number_is_repeated() -> None:
-    found = options(
-        launcher="slurm",
-        rehearse=True,
-        rehearse_fault="slow:8%",
-        shape=["1024/2048", "8/8"],
-        engine_repo=Path("clones of mine"),
-    )
-    assert sorted(found) == [
-        "--engine-repo=clones of mine",
-        "--launcher=slurm",
-        "--rehearse",
-        "--rehearse-fault=slow:8%",
-        "--shape=1024/2048",
-        "--shape=8/8",
-    ]
-
-
-def test_both_builds_of_an_ab_are_repeated() -> None:
-    words = ["A=this", "B=engine.settings.cpu_threads=8"]
-    assert options(ab=words) == ["--ab", *words]
-
-
-def test_what_shapes_no_number_is_left_out() -> None:
-    assert options(gate=True, run_dir=Path("r"), resume=Path("r"), budget="4h") == []
+@each(
+    ("given", "repeated"),
+    [
+        ({"launcher": "local", "rehearse": False, "inject": []}, []),
+        ({"gate": True, "run_dir": Path("r"), "resume": Path("r"), "budget": "4h"}, []),
+        ({"launcher": "slurm", "rehearse": True}, ["--launcher=slurm", "--rehearse"]),
+        ({"rehearse_fault": "slow:8%"}, ["--rehearse-fault=slow:8%"]),
+        ({"shape": ["1024/2048", "8/8"]}, ["--shape=1024/2048", "--shape=8/8"]),
+        ({"engine_repo": Path("clones of mine")}, ["--engine-repo=clones of mine"]),
+        ({"ab": AB}, ["--ab", *AB]),
+    ],
+)
+def test_all_that_shapes_a_number_and_was_given_is_repeated(
+    given: dict[str, Any], repeated: list[str]
+) -> None:
+    defaults = {"launcher": "local", "self_reference": "auto", "inject": [], "shape": []}
+    options = {f"--{name.replace('_', '-')}": value for name, value in (defaults | given).items()}
+    assert sorted(shaping_options(options.get)) == sorted(repeated)
 
 
 @pytest.mark.slow
-def test_the_printed_line_selects_the_same_test_with_the_same_options(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PERFGATE_MODELS", "/models of mine")
-    monkeypatch.setenv("PERFGATE_PROGRAM_SECRET_TOKEN", "do-not-tell")
-    suite = make_suite(tmp_path)
+def test_the_printed_line_selects_the_same_test_with_the_same_options(suite: Suite) -> None:
+    secret = {"PERFGATE_PROGRAM_SECRET_TOKEN": "do-not-tell"}
+    given = {"PERFGATE_MODELS": "/models of mine", "CI": "true", **secret}
     nothing = ("--benchmark-json", "benchmark.json")
-    done = suite.run("perf_tests/test_accuracy.py", *SHAPED, *nothing, fault="no-result")
+    done = suite.run(ACCURACY, *SHAPED, *nothing, fault="no-result", **given)
     assert done.status == 11, done.output
     # Nothing was measured: the file is there, and says so.
     assert json.loads((suite.folder / "benchmark.json").read_text())["benchmarks"] == []
     (line,) = [one for one in done.output.splitlines() if one.startswith("rerun: ")]
+    # In CI pytest repeats whole messages in its short summary, and a table of numbers is long.
+    short = done.output.partition("short test summary info")[2]
+    assert f"FAILED perf_tests/{TEST}" in short
+    assert "rerun: " not in short
     assert "do-not-tell" not in done.output
     words = shlex.split(line.removeprefix("rerun: "))
     start = words.index("pytest")
@@ -84,7 +65,6 @@ def test_the_printed_line_selects_the_same_test_with_the_same_options(
     assert variables["PERFGATE_PROGRAM_SECRET_TOKEN"] == "***"
     assert sorted(words[start + 2 :]) == sorted(SHAPED)
     assert "PERFGATE_SCENARIOS" not in variables  # the option says it
-    assert "'/models of mine'" in line
     bare = {name: value for name, value in suite.environment.items() if name not in variables}
     again = forked.run(
         [sys.executable, "-m", "pytest", *PLUGINS, *words[start + 1 :], "--collect-only", "-q"],
@@ -92,20 +72,15 @@ def test_the_printed_line_selects_the_same_test_with_the_same_options(
         env={**bare, **variables},
     )
     assert again.returncode == 0, again.stdout + again.stderr
-    tests = [one for one in again.stdout.splitlines() if "::" in one]
-    assert tests == ["perf_tests/test_accuracy.py::test_accuracy[standin-serve-sums]"]
+    assert [one for one in again.stdout.splitlines() if "::" in one] == [f"perf_tests/{TEST}"]
 
 
 @pytest.mark.slow
-def test_from_another_folder_the_line_names_the_test_from_there(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
-    done = forked.run(
-        suite.command("test_accuracy.py"),
-        cwd=suite.folder / "perf_tests",
-        env={**suite.environment, "PERFGATE_STANDIN_FAULT": "no-result"},
-    )
+def test_from_another_folder_the_line_names_the_test_from_there(suite: Suite) -> None:
+    environment = {**suite.environment, "PERFGATE_STANDIN_FAULT": "no-result"}
+    folder = suite.folder / "perf_tests"
+    done = forked.run(suite.command("test_accuracy.py"), cwd=folder, env=environment)
     assert done.returncode == 11, done.stdout + done.stderr
     (line,) = [one for one in done.stdout.splitlines() if one.startswith("rerun: ")]
     words = shlex.split(line)
-    test = words[words.index("pytest") + 1]
-    assert test == "test_accuracy.py::test_accuracy[standin-serve-sums]"
+    assert words[words.index("pytest") + 1] == TEST

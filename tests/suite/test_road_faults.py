@@ -1,18 +1,13 @@
-"""Faults on the whole road: programs that fail, a run in another's folder, a small disk."""
+"""Faults on the whole road: programs that fail, and a small disk."""
 
 import os
 import subprocess
 
-import forked
 import pytest
-from sessions import untraced
-from test_faults import SERVING, copies
-from test_road import PLUGINS, Finished, Suite, _wait_for, suite
-
-__all__ = ["suite"]
+from checkouts import POINT, Suite
+from resuming import copies
 
 pytestmark = pytest.mark.slow
-
 
 FAULTS = {
     "die-at-start": "model_file",
@@ -29,9 +24,9 @@ FAULTS = {
 
 
 def test_a_fault_is_an_error_with_its_class_never_a_number(suite: Suite) -> None:
-    copies(suite, FAULTS)
-    suite.edit(lambda text: text.replace("start_s: 20, silence_s: 20", "start_s: 3, silence_s: 3"))
-    done = suite.run(*SERVING, fault="as-the-scenario")
+    copies(suite, *FAULTS)
+    suite.edit(("start_s: 20, silence_s: 20", "start_s: 3, silence_s: 3"))
+    done = suite.run(*POINT, fault="as-the-scenario")
     assert done.status == 11, done.output
     verdicts = done.records("verdict")
     assert {line["verdict"] for line in verdicts} == {"ERROR"}
@@ -52,44 +47,16 @@ def test_a_crash_fails_what_needed_the_server_and_is_told_once(suite: Suite) -> 
     assert suite.wait_until_empty() == []
 
 
-def test_two_runs_in_one_folder_are_refused_and_one_broken_off_at_start_leaves_nothing(
-    suite: Suite,
-) -> None:
-    first = subprocess.Popen(
-        suite.command("perf_tests/test_serving.py"),
-        cwd=suite.folder,
-        env={**untraced(suite.environment), "PERFGATE_STANDIN_FAULT": "never-ready"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    run = str(suite.folder / "run")
-    words = [*PLUGINS, "-q", "--run-dir", run]
-    try:
-        _wait_for(suite.folder / "run" / "standin-serve" / "start-1-reference" / "server.out")
-        second, told = forked.session(words, suite.folder, untraced(suite.environment))
-    finally:
-        first.terminate()
-        status = first.wait(60)
-    assert second == 4, told
-    assert "another run is writing to this folder" in told
-    assert (status, suite.wait_until_empty()) == (2, [])
-    assert Finished(status, "", suite.folder / "run").records("selected")
-    third, told = forked.session(words, suite.folder, untraced(suite.environment))
-    assert third == 4
-    assert "already holds a run" in told
-
-
 def test_a_small_disk_is_told_before_anything_starts(suite: Suite) -> None:
-    folder = suite.folder / "run"
+    folder = suite.folder / "small"
     folder.mkdir()
     call = ["mount", "-t", "tmpfs", "-o", "mode=0700,size=100m", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(call, check=False, capture_output=True).returncode:
         pytest.skip("needs the right to mount a small file system")
     try:
-        words = [*PLUGINS, "-q", "--run-dir", str(folder), *SERVING]
-        status, told = forked.session(words, suite.folder, untraced(suite.environment))
-        assert status == 11, told
-        assert "run folder: 100 MiB free" in told
+        done = suite.run(f"--run-dir={folder}", *POINT)
+        assert done.status == 11, done.output
+        assert "run folder: 100 MiB free" in done.output
         assert not list(folder.rglob("server.sh"))
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)

@@ -4,13 +4,10 @@ import json
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from checkouts import ACCURACY, Suite, wait_for, wait_until
 from sessions import untraced
-from test_road import Suite, _wait_for, _wait_until, suite
-
-__all__ = ["suite"]
 
 pytestmark = pytest.mark.slow
 
@@ -24,25 +21,21 @@ def test_after_runs_when_perfgate_is_killed(suite: Suite, workers: tuple[str, ..
     calls = {"before": [[*note, "b"]], "after": [[*note, "a"], [*note, "A"]]}
     (suite.folder / "site.yaml").write_text(json.dumps({"schema_version": 1, **calls}))
     session = subprocess.Popen(
-        suite.command("perf_tests/test_accuracy.py", *workers),
+        suite.command(ACCURACY, *workers),
         cwd=suite.folder,
         env={**untraced(suite.environment), "PERFGATE_STANDIN_FAULT": "never-ready"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
-        _wait_for(suite.folder / "starts")
+        wait_for(suite.folder / "starts")
         assert notes.read_text() == "b"
         session.send_signal(signal.SIGKILL)
         session.wait(60)
     finally:
         session.kill()
         session.wait()
-    _wait_until(lambda: notes.read_text() == "baA")
+    wait_until(lambda: notes.read_text() == "baA")
     assert suite.wait_until_empty() == []
-    (facts,) = map(_json, suite.folder.glob("run/run.json"))
+    facts = json.loads((suite.folder / "run" / "run.json").read_text())
     assert facts["site_commands"].keys() == {"before", "after"}
-
-
-def _json(file: Path) -> dict:
-    return json.loads(file.read_text())

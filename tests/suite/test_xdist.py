@@ -6,6 +6,7 @@ from typing import Any
 
 import building
 import pytest
+from tables import each
 from xdist.remote import Producer
 
 from perfgate.scenarios.scenario import Claim, Source
@@ -21,26 +22,17 @@ def claim(scenario: str, versus: str | None, name: str = "a-claim") -> Claim:
     return Claim(name, "faster", source, "output_throughput", scenario, "better", versus=versus)
 
 
-def test_all_probes_of_a_scenario_are_one_group() -> None:
-    found = groups([ONE, TWO])
-    assert found["small-serve-c1"] == found["small-serve-c4"] == found["small-serve-sums"]
-    assert found["small-serve-c1"] != found["other-serve-c1"]
-
-
-def test_scenarios_that_a_claim_compares_are_one_group_with_the_claim() -> None:
-    found = groups([ONE, TWO, THREE], [claim(ONE.id, TWO.id)])
-    assert found["small-serve-c1"] == found["other-serve-c4"] == found["a-claim"]
-    assert found["third-serve-c1"] != found["a-claim"]
-
-
-def test_claims_that_share_a_scenario_join_all_of_them() -> None:
-    claims = [claim(ONE.id, TWO.id), claim(TWO.id, THREE.id, "another")]
-    assert len(set(groups([ONE, TWO, THREE], claims).values())) == 1
-
-
-def test_a_claim_about_a_number_goes_where_its_scenario_goes() -> None:
-    found = groups([ONE, TWO], [claim(TWO.id, None)])
-    assert found["a-claim"] == found["other-serve-c1"]
+def test_what_a_claim_compares_is_one_group_with_all_probes_of_its_scenarios() -> None:
+    alone = groups([ONE, TWO])
+    assert alone["small-serve-c1"] == alone["small-serve-c4"] == alone["small-serve-sums"]
+    assert alone["small-serve-c1"] != alone["other-serve-c1"]
+    compared = groups([ONE, TWO, THREE], [claim(ONE.id, TWO.id)])
+    assert compared["small-serve-c1"] == compared["other-serve-c4"] == compared["a-claim"]
+    assert compared["third-serve-c1"] != compared["a-claim"]
+    linked = [claim(ONE.id, TWO.id), claim(TWO.id, THREE.id, "another")]
+    assert len(set(groups([ONE, TWO, THREE], linked).values())) == 1
+    of_a_number = groups([ONE, TWO], [claim(TWO.id, None)])
+    assert of_a_number["a-claim"] == of_a_number["other-serve-c1"]
 
 
 class Worker:
@@ -70,7 +62,7 @@ SCENARIOS = [replace(ONE, id=f"s{number}") for number in range(12)]
 TESTS = [f"test.py::test[{one.id}-{label}]" for one in SCENARIOS for label in ("c1", "c4", "sums")]
 
 
-@pytest.mark.parametrize("crash_after", range(1, len(TESTS), 3))
+@each("crash_after", range(1, len(TESTS), 3))
 def test_after_a_crash_every_other_test_is_still_run(
     crash_after: int, pytestconfig: pytest.Config
 ) -> None:
