@@ -1,9 +1,9 @@
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from building import baseline, entry, of_commit, outcome, with_answers
+from tables import each
 
 from perfgate.baselines import candidate_store, own_store, read, suite_store
 from perfgate.baselines.noise_history import read as read_noise
@@ -82,25 +82,13 @@ class TestList:
         assert {one["store"]: one["file"] for one in found} == {
             name: str(path) for name, path in stores.items()
         }
-        assert found[0] == {
-            "store": "suite",
-            "file": str(stores["suite"]),
-            "hardware": "cpu",
-            "scenario": "small-serve",
-            "engine": "llama.cpp",
-            "version": "1.2.0",
-            "commit": "abc123",
-            "accepted_by": "Ada",
-            "accepted_at": "2026-11-05T12:00:00+00:00",
-            "reason": "release 1.2 as it was shipped",
-            "change": "first",
-            "regression": None,
-            "retired": None,
-            "synthetic": False,
-            "source": None,
-            "verdicts": {"c1": "NO_BASELINE"},
-            "probes": {"c1": 2, "c4": 1},
+        assert set(found[0]) == {
+            *("store", "file", "hardware", "scenario", "engine", "version", "commit", "source"),
+            *("accepted_by", "accepted_at", "reason", "change", "regression", "retired"),
+            *("synthetic", "verdicts", "probes"),
         }
+        assert (found[0]["accepted_by"], found[0]["change"]) == ("Ada", "first")
+        assert found[0]["probes"] == {"c1": 2, "c4": 1}
 
     def test_of_nothing_says_how_to_get_one(self, suite_root: Path, capsys: Capture) -> None:
         assert main(["baseline", "list"]) == 0
@@ -129,15 +117,6 @@ class TestShow:
         assert c1[2] == "facts: content 0123456789abcdef, cpu Grace"
         assert c1[1].split(None, 2) == ["output_throughput", "tokens/s", "100, 101"]
 
-    def test_as_json(self, stores: dict[str, Path], capsys: Capture) -> None:
-        assert main(["baseline", "show", str(stores["suite"]), "--format", "json"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert found["commit"] == "abc123"
-        assert found["values"] == {
-            "c1": {"output_throughput": [100.0, 101.0]},
-            "c4": {"output_throughput": [9.0]},
-        }
-
     def test_how_the_build_was_started(self, suite_root: Path, capsys: Capture) -> None:
         source = BuildSource(image="registry.example/trtllm:1.2.0", digest="sha256:0123")
         path = suite_store().save(baseline(source=source))
@@ -145,10 +124,14 @@ class TestShow:
         lines = capsys.readouterr().out.splitlines()
         assert "source: image registry.example/trtllm:1.2.0, digest sha256:0123" in lines
         assert main(["baseline", "show", str(path), "--format", "json"]) == 0
-        told = json.loads(capsys.readouterr().out)["source"]
-        assert told == {"image": "registry.example/trtllm:1.2.0", "digest": "sha256:0123"}
+        told = json.loads(capsys.readouterr().out)
+        assert told["source"] == {
+            "image": "registry.example/trtllm:1.2.0",
+            "digest": "sha256:0123",
+        }
+        assert told["values"] == {"c1": {"output_throughput": [100.0, 101.0]}}
 
-    @pytest.mark.parametrize("name", ["none.json", "."])
+    @each("name", ["none.json", "."])
     def test_no_such_file(self, suite_root: Path, name: str, capsys: Capture) -> None:
         assert main(["baseline", "show", str(suite_root / name)]) == 2
         assert capsys.readouterr().err.startswith(f"perfgate: {suite_root / name}: ")
@@ -208,53 +191,25 @@ class TestRecordAndPromote:
     def test_as_json(self, run: Path, capsys: Capture) -> None:
         assert main(["baseline", "record", str(run), "--format", "json"]) == 0
         recorded = json.loads(capsys.readouterr().out)
-        assert recorded["left_out"] == ["noisy-serve: the verdict of c4 is INCONCLUSIVE"]
         (candidate,) = recorded["candidates"]
         words = ["baseline", "promote", candidate, "--by", "Ada", "--reason", "x"]
         assert main([*words, "--format", "json"]) == 0
         done = json.loads(capsys.readouterr().out)
         assert done["baseline"] == str(suite_store().path("cpu", "small-serve", "fed987"))
         assert recorded["sessions"] == {candidate: 1}
-        (few,) = done["notes"]
         assert (done["written"], done["change"]) == (True, "first")
-        assert few.startswith("baseline of 1 session; 3 are asked for")
-        assert done["changes"] == [
-            {
-                "probe": "c1",
-                "metrics": [
-                    {
-                        "metric": "output_throughput",
-                        "before": None,
-                        "after": 110.0,
-                        "change": None,
-                        "interval": None,
-                        "lost": None,
-                        "gained": None,
-                    }
-                ],
-                "differing_facts": [],
-            }
-        ]
+        ((moved,),) = [one["metrics"] for one in done["changes"]]
+        assert (moved["metric"], moved["before"], moved["after"]) == (
+            *("output_throughput", None, 110.0),
+        )
 
-    def test_several_runs(self, run: Path, capsys: Capture) -> None:
-        copy = run.parent / "two"
-        shutil.copytree(run, copy)
-        assert main(["baseline", "record", str(run), str(copy)]) == 2
-        assert "is in two runs, and would count twice" in capsys.readouterr().err
-
-    @pytest.mark.parametrize("how", ["text", "json"])
-    def test_a_dry_run_writes_nothing(
-        self, stores: dict[str, Path], how: str, capsys: Capture
-    ) -> None:
+    def test_a_dry_run_writes_nothing(self, stores: dict[str, Path], capsys: Capture) -> None:
         words = ["baseline", "promote", str(stores["candidate"]), "--by", "Ada", "--reason", "x"]
-        assert main([*words, "--dry-run", "--format", how]) == 0
-        out = capsys.readouterr().out
         file = suite_store().path("cpu", "small-serve", "next")
-        if how == "json":
-            assert json.loads(out)["written"] is False
-        else:
-            assert out.splitlines()[-1] == f"would write: {file}"
-            assert "+19.4 %" in out
+        assert main([*words, "--dry-run"]) == 0
+        assert capsys.readouterr().out.splitlines()[-1] == f"would write: {file}"
+        assert main([*words, "--dry-run", "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["written"] is False
         assert not file.exists()
 
     def test_with_a_clone_of_the_engine(
@@ -280,16 +235,6 @@ class TestRecordAndPromote:
         assert "change: regression (a loss is accepted; a new level starts)" in (
             capsys.readouterr().out
         )
-
-    def test_no_run(self, suite_root: Path, capsys: Capture) -> None:
-        assert main(["baseline", "record", str(suite_root)]) == 2
-        assert "run.json: no such run" in capsys.readouterr().err
-
-    def test_no_person(self, stores: dict[str, Path], capsys: Capture) -> None:
-        words = ["baseline", "promote", str(stores["candidate"]), "--by", " ", "--reason", "x"]
-        assert main(words) == 2
-        assert capsys.readouterr().err == "perfgate: --by: must not be empty\n"
-        assert suite_store().list() == [stores["suite"]]
 
 
 class TestRetireAndAnchor:
@@ -338,11 +283,10 @@ class TestDiff:
         assert moved["change"] == pytest.approx(-0.1)
         assert plain["changes"][1]["differing_facts"] == ["cpu: measured Xeon, baseline Grace"]
 
-    def test_as_markdown(self, two: tuple[Path, Path], capsys: Capture) -> None:
-        assert main(["baseline", "diff", *map(str, two), "--format", "markdown"]) == 0
-        lines = capsys.readouterr().out.splitlines()
-        assert "| probe | metric | unit | before | after | change | interval |" in lines
-        assert "|---|---|---|---|---|---|---|" in lines
+    @each("words", [["diff", "aaaaaaa", "bbbbbbb"], ["history", "small-serve"]])
+    def test_as_markdown(self, two: object, words: list[str], capsys: Capture) -> None:
+        assert main(["baseline", *words, "--format", "markdown"]) == 0
+        assert "\n|---|---|---|" in capsys.readouterr().out
 
     def test_a_commit_of_several_scenarios_needs_to_be_told_which(
         self, two: tuple[Path, Path], capsys: Capture
@@ -354,9 +298,7 @@ class TestDiff:
         assert main([*words, "--scenario", "small-serve", "--hardware", "cpu"]) == 0
         assert main([*words, "--hardware", "8xH200"]) == 2
         assert "no baseline of this commit" in capsys.readouterr().err
-
-    def test_two_scenarios_are_refused(self, two: tuple[Path, Path], capsys: Capture) -> None:
-        other = suite_store().save(of_commit("ccccccc", scenario="other"))
+        other = suite_store().path("cpu", "other", "aaaaaaa")
         assert main(["baseline", "diff", str(two[0]), str(other)]) == 2
         assert "two scenarios have nothing to compare" in capsys.readouterr().err
 
@@ -392,14 +334,7 @@ class TestHistory:
         assert value["since_before"] == pytest.approx(98 / 99 - 1)
 
     @pytest.mark.usefixtures("three")
-    def test_as_markdown(self, capsys: Capture) -> None:
-        assert main(["baseline", "history", "small-serve", "--format", "markdown"]) == 0
-        assert capsys.readouterr().out.startswith(
-            "## small-serve on cpu, oldest first\n\n| version"
-        )
-
-    @pytest.mark.usefixtures("three")
-    @pytest.mark.parametrize("words", [["other"], ["small-serve", "--hardware", "8xH200"]])
+    @each("words", [["other"], ["small-serve", "--hardware", "8xH200"]])
     def test_of_nothing(self, words: list[str], capsys: Capture) -> None:
         assert main(["baseline", "history", *words]) == 2
         assert "expected: one of small-serve" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from building import MACHINE, machine
+from tables import each
 
 from perfgate.cli.main import main
 from perfgate.core.environment_variables import variables_set
@@ -51,7 +52,9 @@ def found(monkeypatch: pytest.MonkeyPatch):
     return set_report
 
 
-def test_what_can_run_and_why_not_the_rest(capsys: Capture) -> None:
+def test_what_can_run_and_why_not_the_rest(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == [
@@ -66,9 +69,6 @@ def test_what_can_run_and_why_not_the_rest(capsys: Capture) -> None:
         [],
         ["fix", "1: use a machine that has them, or try it here: pytest --rehearse"],
     ]
-
-
-def test_as_json(capsys: Capture) -> None:
     assert main(["doctor", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "machine": json.loads(json.dumps(asdict(MACHINE))),
@@ -80,9 +80,6 @@ def test_as_json(capsys: Capture) -> None:
         "variables": {},
         "shared_python": None,
     }
-
-
-def test_gpus_are_named(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr("perfgate.cli.doctor.detect", lambda: machine("NVIDIA H200", "NVIDIA H200"))
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
@@ -95,25 +92,18 @@ def test_what_is_missing_is_told_with_what_to_do(
 ) -> None:
     missing = Check("programs", "failed", "no aiperf", "clients", "install it")
     unasked = Check("model", "unknown", "from the hub")
-    for checks, told in (
-        ((unasked, missing), "no: no aiperf [fix 2]"),
-        ((missing, SICK), "no: no aiperf (and 1 more) [fix 2]"),
-        ((unasked,), "yes"),
+    closer = "perfgate doctor --scenario local-smollm2-serve"
+    for checks, told, fix in (
+        ((unasked, missing), "no: no aiperf [fix 2]", "install it"),
+        ((missing, SICK), "no: no aiperf (and 1 more) [fix 2]", "install it"),
+        ((replace(missing, hint=""),), "no: no aiperf [fix 2]", closer),
+        ((unasked,), "yes", None),
     ):
         monkeypatch.setattr("perfgate.cli.doctor.judge_software", lambda tools, it=checks: it)
         assert main(["doctor"]) == 0
         out = capsys.readouterr().out
         assert f"local-smollm2-serve  {told}\n" in out
-        assert ("\nfix 2: install it\n" in out) is (told != "yes")
-
-
-def test_a_reason_without_a_fix_of_its_own_names_the_closer_look(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    sick = replace(SICK, hint="")
-    monkeypatch.setattr("perfgate.cli.doctor.judge_software", lambda tools: (sick,))
-    assert main(["doctor"]) == 0
-    assert "fix 2: perfgate doctor --scenario local-smollm2-serve" in capsys.readouterr().out
+        assert f"\nfix 2: {fix}" in out if fix else "fix 2" not in out
 
 
 def test_a_module_of_an_absent_engine_is_absent(
@@ -173,45 +163,15 @@ def test_a_python_that_is_shared_with_an_engine_is_told(
     assert "own environment: warning\n  found: shared with vllm 1\n" in capsys.readouterr().out
 
 
-def test_a_wrong_site_is_wrong_usage(
-    suite_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.delenv("PERFGATE_SITE", raising=False)
-    (suite_root / "site.yaml").write_text("schema_version: 1\ndocker: {imgae: x}\n")
-    assert main(["doctor"]) == 2
-    assert "did you mean image?" in capsys.readouterr().err
-
-
-def test_an_unknown_scenario_is_an_error(capsys: Capture) -> None:
-    assert main(["doctor", "--scenario", "h200-serv"]) == 2
-    assert "did you mean h200-serve?" in capsys.readouterr().err
-
-
 def test_a_fit_machine(found, capsys: Capture) -> None:
     asked = found(REPORT)
     assert main(["doctor", "--scenario", "h200-serve"]) == 0
     assert asked == [("h200-serve", PreflightTarget())]
-    assert (
-        capsys.readouterr().out
-        == """\
-h200-serve on node7
-
-check            outcome  found
-gpus             ok       8×NVIDIA B200: 0, 1
-gpu persistence  warning  GPU 1: off
-hosts            unknown  checked only with --reach
-
-gpu persistence: warning
-  found: GPU 1: off
-  expected: persistence mode on
-  fix: -pm 1 as root
-
-observed, not judged:
-  driver: 580.65.06
-
-fit: 3 checks, 1 to be looked at, 1 unknown
-"""
-    )
+    out = capsys.readouterr().out
+    assert "gpu persistence  warning  GPU 1: off\nhosts            unknown  checked only" in out
+    assert "\n  found: GPU 1: off\n  expected: persistence mode on\n  fix: -pm 1 as root\n" in out
+    assert "\nobserved, not judged:\n  driver: 580.65.06\n" in out
+    assert out.endswith("fit: 3 checks, 1 to be looked at, 1 unknown\n")
 
 
 def test_a_machine_that_is_not_fit(found, capsys: Capture) -> None:
@@ -243,27 +203,22 @@ def test_the_preflight_as_json(found, capsys: Capture) -> None:
     }
 
 
-def test_where_the_run_would_go_and_how_far_to_reach(found, tmp_path: Path) -> None:
-    asked = found(REPORT)
-    arguments = ["--scenario", "h200-serve", "--run-dir", str(tmp_path), "--reach"]
-    assert main(["doctor", *arguments]) == 0
-    assert asked == [("h200-serve", PreflightTarget(run_folder=tmp_path, reach=True))]
-
-
 def test_how_the_programs_would_be_started(
     found, suite_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     asked = found(REPORT)
     monkeypatch.delenv("PERFGATE_SITE", raising=False)
     (suite_root / "site.yaml").write_text("schema_version: 1\ndocker: {image: 'mine:1'}\n")
-    assert main(["doctor", "--scenario", "h200-serve", "--launcher", "docker"]) == 0
-    assert main(["doctor", "--scenario", "h200-serve", "--launcher", "slurm"]) == 0
+    for words in (["--launcher", "docker"], ["--launcher", "slurm"], ["--run-dir", "x", "--reach"]):
+        assert main(["doctor", "--scenario", "h200-serve", *words]) == 0
     assert [where for _, where in asked] == [
         PreflightTarget(runtime="docker"),
         PreflightTarget(by_slurm=True),
+        PreflightTarget(run_folder=Path("x"), reach=True),
     ]
-    assert main(["doctor", "--launcher", "docker"]) == 2
-    assert "name the scenario" in capsys.readouterr().err
+    (suite_root / "site.yaml").write_text("schema_version: 1\ndocker: {imgae: x}\n")
+    assert main(["doctor"]) == 2
+    assert "did you mean image?" in capsys.readouterr().err
 
 
 def test_engines_of_ones_own_are_imported(
@@ -280,23 +235,19 @@ def test_engines_of_ones_own_are_imported(
     assert "PYTHONPATH must name its folder" in capsys.readouterr().err
 
 
-def test_only_scenarios_to_explore_with_have_other_shapes(found, capsys: Capture) -> None:
-    found(REPORT)
-    assert main(["doctor", "--scenario", "h200-serve", "--shape", "4096/512"]) == 2
-    assert "a scenario marked explore" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "option",
+@each(
+    "words, said",
     [
-        ["--reach"],
-        ["--run-dir", "x"],
-        ["--shape", "1/2"],
+        (["--reach"], "--reach"),
+        (["--run-dir", "x"], "--run-dir"),
+        (["--launcher", "docker"], "name the scenario"),
+        (["--scenario", "h200-serv"], "did you mean h200-serve?"),
+        (["--scenario", "h200-serve", "--shape", "4096/512"], "a scenario marked explore"),
     ],
 )
-def test_what_belongs_to_the_preflight_needs_a_scenario(option: list[str], capsys) -> None:
-    assert main(["doctor", *option]) == 2
-    assert option[0] in capsys.readouterr().err
+def test_what_cannot_be_looked_at_is_wrong_usage(words: list[str], said: str, capsys) -> None:
+    assert main(["doctor", *words]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_really_without_the_gpu(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

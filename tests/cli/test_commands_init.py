@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.cli.main import main
 from perfgate.core.paths import packaged, repository, scenario_folders
@@ -42,14 +43,11 @@ def test_the_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Cap
     assert scenario_folders() == (packaged() / "scenarios",)
     (gate / "scenarios" / "own.yaml").touch()
     assert scenario_folders() == (packaged() / "scenarios", gate / "scenarios")
-
-
-def test_it_holds_every_test_of_the_suite_and_no_documented_value(tmp_path: Path) -> None:
-    main(["init", str(tmp_path)])
     tests = {path.name for path in (packaged() / "perf_tests").glob("*.py")}
-    assert {path.name for path in (tmp_path / "perf_tests").iterdir()} == tests
-    assert list((tmp_path / "baselines").rglob("*.json"))
-    assert not (tmp_path / "baselines" / "documented").exists()
+    assert {path.name for path in (gate / "perf_tests").iterdir()} == tests
+    assert list((gate / "baselines").rglob("*.json"))
+    assert not (gate / "baselines" / "documented").exists()
+    assert not (gate / ".github").exists()
 
 
 def test_again_it_changes_nothing_and_adds_what_is_missing(tmp_path: Path, capsys: Capture) -> None:
@@ -85,7 +83,7 @@ def test_a_link_is_not_written_through(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.parametrize("name", ["file", "file/below"])
+@each("name", ["file", "file/below"])
 def test_what_cannot_be_a_folder(tmp_path: Path, capsys: Capture, name: str) -> None:
     (tmp_path / "file").touch()
     assert main(["init", str(tmp_path / name)]) == 2
@@ -115,8 +113,6 @@ def test_the_nightly_script_passes_on_what_it_is_given(tmp_path: Path) -> None:
 
 
 def test_the_files_of_a_pipeline_are_there_when_they_are_asked_for(tmp_path: Path) -> None:
-    assert main(["init", str(tmp_path / "without")]) == 0
-    assert not (tmp_path / "without" / ".github").exists()
     assert main(["init", str(tmp_path / "gate"), "--ci", "github", "--ci", "github"]) == 0
     made = files(tmp_path / "gate")
     for folder in ("workflows", "actions"):
