@@ -3,6 +3,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.cli.main import main
 
@@ -30,18 +31,12 @@ def test_no_usable_result_is_status_1(capsys: Capture) -> None:
 def test_several_files_are_a_list(capsys: Capture) -> None:
     assert main(["parse", str(GOOD), str(BAD)]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert [(one["file"], one["outcome"]) for one in found] == [
-        (str(GOOD), "success"),
-        (str(BAD), "error"),
-    ]
-
-
-def test_several_good_files_are_status_0(capsys: Capture) -> None:
+    ends = [(one["file"], one["outcome"]) for one in found]
+    assert ends == [(str(GOOD), "success"), (str(BAD), "error")]
     assert main(["parse", str(GOOD), str(GOOD)]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 2
 
 
-@pytest.mark.parametrize("name", ["none.txt", "."])
+@each("name", ["none.txt", "."])
 def test_a_file_that_cannot_be_read(tmp_path: Path, capsys: Capture, name: str) -> None:
     assert main(["parse", str(GOOD), str(tmp_path / name)]) == 2
     captured = capsys.readouterr()
@@ -54,15 +49,7 @@ def test_an_unknown_client(capsys: Capture) -> None:
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "one of trtllm-bench, " in captured.err
-    for name in ("benchmark_serving", "vllm-bench", "sglang-bench", "aiperf", "lm_eval"):
-        assert name in captured.err
-
-
-def test_bytes_that_are_no_text(tmp_path: Path, capsys: Capture) -> None:
-    file = tmp_path / "core"
-    file.write_bytes(bytes(range(256)) * 8)
-    assert main(["parse", str(file)]) == 1
-    assert json.loads(capsys.readouterr().out)["class"] == "no_metrics"
+    assert "lm_eval" in captured.err
 
 
 @pytest.mark.timeout(60)
@@ -75,11 +62,11 @@ def test_what_never_ends_is_refused_at_once(tmp_path: Path, capsys: Capture) -> 
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize(
-    ("content", "told"),
+@each(
+    "content, told",
     [
+        (bytes(range(256)).decode("latin-1"), "no"),
         ('{"a":' + "[" * 200_000 + "]" * 200_000 + "}", "nested too deep"),
-        ('{"performance": ' + "1" * 6000 + ', "request_info": {}}', "a number of too many digits"),
         ('{"completed": 1, "request_throughput": ' + "1" * 400 + "}", "too many digits"),
         ('{"completed": 1, "request_throughput": 1e999}', "a metric is inf"),
         (
