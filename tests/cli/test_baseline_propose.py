@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import made_runs
 import pytest
 from forked import session
 from registered_standins import registered_standins
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
+from sides_made import measurement
 from tables import each
 
 from perfgate.baselines import Store, read, suite_store
@@ -85,35 +87,22 @@ def run(suite: Path, tmp_path: Path) -> Make:
         version: str = "1.0.0",
         **changes: Any,
     ) -> Path:
-        plain = {
-            "started": "2026-11-20T08:00:00+00:00",
-            "arguments": ["pytest"],
-            "machine": {"gpus": []},
-            "versions": {},
-            "git": {"commit": "c0ffee", "dirty": False},
-            "synthetic": False,
-            **(facts or {}),
-        }
+        plain = {**made_runs.facts(name, "08:00"), "versions": {}, **(facts or {})}
+        del plain["id"], plain["schema_version"]
         folder = RunFolder.create(tmp_path / "runs" / name, plain)
         subject = {"scenario": SCENARIO, "probe": probe.label}
+        made = {
+            **subject,
+            "hardware": HARDWARE,
+            "seconds": 300.0,
+            "engine": {"name": "llama.cpp", "version": version, "commit": engine},
+            "fingerprint": {"content": probe.content_hash(), "cpu": "Grace", "gpus": "H200"},
+            "disturbed": [],
+            **changes,
+        }
         for start, value in enumerate((speed, speed * 1.004), start=1):
-            line = {
-                **subject,
-                "hardware": HARDWARE,
-                "role": "new",
-                "machine_bound": False,
-                "start": start,
-                "started": f"2026-11-20T{len(name):02d}:{start:02d}:00+00:00",
-                "seconds": 300.0,
-                "engine": {"name": "llama.cpp", "version": version, "commit": engine},
-                "fingerprint": {"content": probe.content_hash(), "cpu": "Grace", "gpus": "H200"},
-                "metrics": {"output_throughput": value},
-                "answers": {},
-                "injected": [],
-                "synthetic": False,
-                "disturbed": [],
-                **changes,
-            }
+            began = {"started": f"2026-11-20T{len(name):02d}:{start:02d}:00+00:00"}
+            line = measurement({"output_throughput": value}, start, **{**made, **began})
             folder.record("measurement", line)
         end = {"test": probe.id, "name": probe.id, **subject, "verdict": verdict, "judgements": []}
         folder.record("verdict", end)

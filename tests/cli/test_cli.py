@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from building import baseline
+from command_line import Perfgate
 from tables import each
 
 from perfgate import __doc__ as purpose
@@ -89,12 +90,10 @@ def test_wrong_usage_is_2(words: list[str], capsys: Capture) -> None:
 
 
 def test_unusable_input_is_2_with_file_and_line_and_no_traceback(
-    suite_root: Path, capsys: Capture
+    suite_root: Path, perfgate: Perfgate
 ) -> None:
     path = suite_store().save(baseline())
     path.write_text('{"schema_version": 1,\n oops}')
-    assert main(["baseline", "show", str(path)]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith(f"perfgate: {path}:2: baseline is not JSON\n  found: ")
-    assert "Traceback" not in told.err
+    told = perfgate.refused(f"baseline show {path}")
+    assert told.startswith(f"perfgate: {path}:2: baseline is not JSON\n  found: ")
+    assert "Traceback" not in told

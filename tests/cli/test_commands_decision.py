@@ -1,8 +1,7 @@
 """`perfgate decision`: one line for the job's log, and the status that the job ends in."""
 
-import json
-
 import pytest
+from command_line import Perfgate
 from tables import each
 
 from perfgate.cli.main import main
@@ -26,9 +25,8 @@ def test_one_line_and_the_status(event, status, word, ends_in, capsys):
     assert said.startswith(f"{word}: {event}, status {status}: ")
 
 
-def test_as_json(capsys):
-    assert main(["decision", "--event", "release", "10", "--format", "json"]) == 10
-    found = json.loads(capsys.readouterr().out)
+def test_as_json(perfgate: Perfgate):
+    found = perfgate.plain("decision --event release 10", 10)
     assert found.pop("sentence")
     assert found == {"event": "release", "status": 10, "decision": "block", "exit_status": 10}
 

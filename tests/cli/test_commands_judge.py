@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Perfgate
 from sizes import sized
 from tables import each
 
@@ -103,18 +104,16 @@ class TestOptions:
             "100.1,100.2": ("REGRESSION", "", False),
         }
 
-    def test_an_accuracy_by_its_questions(self, capsys: Capture) -> None:
+    def test_an_accuracy_by_its_questions(self, perfgate: Perfgate) -> None:
         words = ["judge", "--metric", GSM8K, "--baseline", "0.95", "--new", "0.90"]
-        assert main([*words, "--questions", "1319"]) == 10
-        assert "-5.0 points" in capsys.readouterr().out
+        assert "-5.0 points" in perfgate.printed([*words, "--questions", "1319"], 10)
         again = [*words[:-1], "0.90,0.91"]
-        assert main([*again, "--questions", "1319"]) == 1
-        assert "2 evaluations" in capsys.readouterr().out
+        assert "2 evaluations" in perfgate.printed([*again, "--questions", "1319"], 1)
         assert main([*again, "--questions", "1319", "--max-runs", "1"]) == 10
-        assert main([*words, "--questions", "20"]) == 0
-        assert "margin raised from 2.0 to 24.1 points" in capsys.readouterr().out
-        assert main(words) == 2
-        assert "add the number of questions" in capsys.readouterr().err
+        assert "margin raised from 2.0 to 24.1 points" in perfgate.printed(
+            [*words, "--questions", "20"]
+        )
+        assert "add the number of questions" in perfgate.refused(words)
 
     @each(
         "words, said",
@@ -141,11 +140,11 @@ class TestOptions:
         assert captured.out == ""
         assert said in captured.err
 
-    def test_a_metric_is_named_and_known(self, capsys: Capture) -> None:
-        assert main(["judge", "--new", "96.1"]) == 2
-        assert "--new: the option needs --metric" in capsys.readouterr().err
-        assert main(["judge", "--metric", "speed", "--baseline", "1", "--new", "1"]) == 2
-        assert "unknown metric\n  found: speed" in capsys.readouterr().err
+    def test_a_metric_is_named_and_known(self, perfgate: Perfgate) -> None:
+        assert "--new: the option needs --metric" in perfgate.refused("judge --new 96.1")
+        assert "unknown metric\n  found: speed" in perfgate.refused(
+            "judge --metric speed --baseline 1 --new 1"
+        )
 
 
 class TestLines:

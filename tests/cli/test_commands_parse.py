@@ -3,6 +3,7 @@ import os
 from pathlib import Path
 
 import pytest
+from command_line import Perfgate
 from tables import each
 
 from perfgate.cli.main import main
@@ -37,28 +38,22 @@ def test_several_files_are_a_list(capsys: Capture) -> None:
 
 
 @each("name", ["none.txt", "."])
-def test_a_file_that_cannot_be_read(tmp_path: Path, capsys: Capture, name: str) -> None:
-    assert main(["parse", str(GOOD), str(tmp_path / name)]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "the file cannot be read" in captured.err
+def test_a_file_that_cannot_be_read(tmp_path: Path, perfgate: Perfgate, name: str) -> None:
+    assert "the file cannot be read" in perfgate.refused(f"parse {GOOD} {tmp_path / name}")
 
 
-def test_an_unknown_client(capsys: Capture) -> None:
-    assert main(["parse", "--client", "genai-perf", str(GOOD)]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "one of trtllm-bench, " in captured.err
-    assert "lm_eval" in captured.err
+def test_an_unknown_client(perfgate: Perfgate) -> None:
+    assert "one of trtllm-bench, " in perfgate.refused(f"parse --client genai-perf {GOOD}")
 
 
 @pytest.mark.timeout(60)
-def test_what_never_ends_is_refused_at_once(tmp_path: Path, capsys: Capture) -> None:
+def test_what_never_ends_is_refused_at_once(tmp_path: Path, perfgate: Perfgate) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to("/dev/zero")
     for name, kind in (("fifo", "a FIFO"), ("link", "a device")):
-        assert main(["parse", str(tmp_path / name)]) == 2
-        assert f"{name}: not a regular file\n  found: {kind}" in capsys.readouterr().err
+        assert f"{name}: not a regular file\n  found: {kind}" in perfgate.refused(
+            f"parse {tmp_path / name}"
+        )
 
 
 @pytest.mark.timeout(60)

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from command_line import Perfgate
 from tables import each
 
 from perfgate.cli.main import main
@@ -75,10 +76,9 @@ def test_the_text_is_the_recorded_one(
     ],
 )
 def test_an_option_of_another_launcher_is_refused(
-    capsys: Capture, words: tuple[str, ...], option: str, launcher: str
+    perfgate: Perfgate, words: tuple[str, ...], option: str, launcher: str
 ) -> None:
-    assert main(["scenarios", "command", "b200-r1-fp4-explore", *words]) == 2
-    refused = capsys.readouterr().err
+    refused = perfgate.refused(["scenarios", "command", "b200-r1-fp4-explore", *words])
     assert option in refused
     assert f"only --launcher {launcher} takes it" in refused
 
