@@ -107,6 +107,9 @@ class TestOptions:
     def test_an_accuracy_by_its_questions(self, perfgate: Perfgate) -> None:
         words = ["judge", "--metric", GSM8K, "--baseline", "0.95", "--new", "0.90"]
         assert "-5.0 points" in perfgate.printed([*words, "--questions", "1319"], 10)
+        two = ["judge", "--metric", GSM8K, "--baseline", "0.99,0.91", "--new", "0.90"]
+        pooled = perfgate.plain([*two, "--questions", "1319"], 10)
+        assert pooled["change"] == pytest.approx(-0.05, abs=1e-3)
         again = [*words[:-1], "0.90,0.91"]
         assert "2 evaluations" in perfgate.printed([*again, "--questions", "1319"], 1)
         assert main([*again, "--questions", "1319", "--max-runs", "1"]) == 10
