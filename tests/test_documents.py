@@ -53,11 +53,6 @@ def anchors(file: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_the_index_links_every_page() -> None:
-    linked = {path for _, path, _ in links(INDEX)}
-    assert [str(page) for page in PAGES if page not in linked | {INDEX}] == []
-
-
 def test_the_readme_links_the_index() -> None:
     assert INDEX in {path for _, path, _ in links(ROOT / "README.md")}
 

@@ -26,7 +26,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     code = PAGE.read_text().split("```python\n")[1].split("```")[0]
     file = tmp_path / "my_engine.py"
     file.write_text(code)
-    monkeypatch.setattr(engine, "_classes", dict(engine._classes))
+    monkeypatch.setattr(engine, "_classes", dict(engine))
     spec = importlib.util.spec_from_file_location("my_engine", file)
     assert spec is not None
     assert spec.loader is not None

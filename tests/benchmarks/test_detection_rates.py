@@ -7,7 +7,7 @@ import pytest
 from sizes import sized
 
 from benchmarks.detection import release_run
-from benchmarks.detection.draws import NOISES, noise, probes, session_counts
+from benchmarks.detection.draws import NOISES, noise, probes
 from benchmarks.detection.error_rates import (
     SHIFTS,
     Cell,
@@ -108,16 +108,6 @@ def test_equal_keys_draw_equal_noise_and_others_do_not() -> None:
     assert (first != other).all()
     one, part = (probes("real", 3, 3, 1, 5, number)[0] for number in (0, 1))
     assert (one != part).any()
-
-
-def test_starts_are_spread_over_sessions_as_even_as_can_be() -> None:
-    assert session_counts(10, 2) == [5, 5]
-    assert session_counts(5, 3) == [2, 2, 1]
-
-
-def test_unknown_noise_is_refused() -> None:
-    with pytest.raises(ValueError, match="pink"):
-        noise("a", "pink", 1, [1])
 
 
 def test_a_rate_of_none_still_has_an_error() -> None:

@@ -18,6 +18,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 ROOT = Path(__file__).parents[2]
 REQUIRED = os.environ.get("PERFGATE_REQUIRE_BROWSER") == "1"
+PICTURES = os.environ.get("PERFGATE_PICTURES")
 PATIENCE_S = 120.0  # how long to wait for what must happen; a crowded machine is slow
 PHONE, DESK = (360, 740), (1440, 900)
 _AXE = ROOT / ".perfgate" / "browser" / "axe.min.js"
@@ -111,10 +112,24 @@ class Browser:
             if one["impact"] in ("serious", "critical")
         ]
 
-    def picture(self, file: Path) -> None:
-        """The whole page, not only what the screen shows."""
-        shot = self.cdp("Page.captureScreenshot", captureBeyondViewport=True)
-        file.write_bytes(base64.b64decode(shot["data"]))
+    def picture(self, name: str) -> None:
+        """Keep a picture of the whole page, where a person asked for pictures."""
+        if PICTURES:
+            shot = self.cdp("Page.captureScreenshot", captureBeyondViewport=True)
+            _keep_picture(name, base64.b64decode(shot["data"]))
+
+    def printed(self, name: str) -> bytes:
+        """The page as a PDF, kept where pictures are."""
+        told = self.cdp("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
+        content = base64.b64decode(told["data"])
+        _keep_picture(name, content)
+        return content
+
+
+def _keep_picture(name: str, content: bytes) -> None:
+    if PICTURES:
+        Path(PICTURES).mkdir(parents=True, exist_ok=True)
+        (Path(PICTURES) / name).write_bytes(content)
 
 
 @contextmanager
@@ -152,6 +167,22 @@ def axe() -> str:
     content = _AXE.read_bytes()
     assert hashlib.sha256(content).hexdigest() == _AXE_SHA256, "axe.min.js is another one"
     return content.decode()
+
+
+def draw_all(found: Browser) -> None:
+    """Scroll to each chart that can be seen, and wait until it is drawn."""
+    found.run(
+        """return (async () => {
+          await document.fonts.ready;
+          const all = [...document.querySelectorAll("figure.chart")];
+          for (const one of all.filter((chart) => chart.checkVisibility())) {
+            one.scrollIntoView();
+            while (!one.querySelector(".drawn svg, .chart-fault"))
+              await new Promise((drawn) => setTimeout(drawn, 10));
+          }
+          scrollTo(0, 0);
+        })();"""
+    )
 
 
 def wider_than_screen(found: Browser) -> Sequence[str]:

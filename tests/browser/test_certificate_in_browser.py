@@ -1,14 +1,12 @@
 """The release certificate in a real headless Chromium: for eyes, screen readers, and a printer."""
 
-import base64
-import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import made_checks
 import pytest
-from browsing import DESK, PHONE, Browser, browser, wider_than_screen
+from browsing import DESK, PHONE, Browser, wider_than_screen
 from run_reports import HOSTILE
 
 from perfgate.release.certificate_page import certificate_page
@@ -25,21 +23,6 @@ CHECKS: dict[str, Callable[[], ReleaseCheck]] = {
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where pictures of the page go, for a person to look at: $PERFGATE_PICTURES, if set."""
-    named = os.environ.get("PERFGATE_PICTURES")
-    folder = Path(named) if named else tmp_path_factory.mktemp("pictures")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder, found = tmp_path_factory.mktemp("certificates"), {}
     for name, make in CHECKS.items():
@@ -49,21 +32,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("name", ["long", "every", "hostile"])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+@pytest.mark.parametrize(("size", "dark"), [(PHONE, True), (DESK, False)], ids=["phone", "desk"])
 def test_is_legible(
-    chromium: Browser,
-    pages: dict[str, Path],
-    name: str,
-    size: tuple[int, int],
-    dark: bool,
-    pictures: Path,
+    chromium: Browser, pages: dict[str, Path], name: str, size: tuple[int, int], dark: bool
 ) -> None:
     """Nothing serious of axe's, no scrolling sideways, nothing asked for."""
     page = pages[name]
     chromium.open(page, size=size, dark=dark)
     scheme = "dark" if dark else "light"
-    chromium.picture(pictures / f"{page.stem}-{size[0]}-{scheme}.png")
+    chromium.picture(f"{page.stem}-{size[0]}-{scheme}.png")
     assert wider_than_screen(chromium) == []
     assert chromium.complaints() == []
     assert {one for one in chromium.requests() if not one.startswith("data:")} == {page.as_uri()}
@@ -72,13 +49,11 @@ def test_is_legible(
 
 @pytest.mark.parametrize("name", ["usual", "long", "sixty", "empty"])
 def test_prints_a_usual_release_on_one_page(
-    chromium: Browser, pages: dict[str, Path], name: str, pictures: Path
+    chromium: Browser, pages: dict[str, Path], name: str
 ) -> None:
     """Signature included; on A4."""
     chromium.open(pages[name])
-    told = chromium.cdp("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
-    printed = base64.b64decode(told["data"])
-    (pictures / f"certificate-{name}.pdf").write_bytes(printed)
+    printed = chromium.printed(f"certificate-{name}.pdf")
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
     width, height = re.findall(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)", printed)[0]
     assert (round(float(width)), round(float(height))) == (595, 842)  # in points

@@ -1,19 +1,12 @@
 """The site of docs/ in a real headless Chromium, read as files: no server, no network."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browsing import DESK, PHONE, Browser, browser, wider_than_screen
+from browsing import DESK, PHONE, Browser, wider_than_screen
 from built_site import built_site
 
 PAGES = ("index", "how-to/gpus", "reference/options", "reference/commands", "repository/index")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -24,25 +17,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_asks_for_nothing_but_files_and_complains_of_nothing(
+def test_a_page_fits_a_phone_asks_for_nothing_but_files_and_complains_of_nothing(
     chromium: Browser, site: Path, page: str
 ) -> None:
-    chromium.open(site / f"{page}.html")
+    chromium.open(site / f"{page}.html", size=PHONE)
     chromium.until("return document.readyState === 'complete'")
     asked = chromium.requests()
     assert len(asked) > 3
     assert {address.partition(":")[0] for address in asked} <= {"file", "data"}
     assert chromium.complaints() == []
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_fits_a_phone(chromium: Browser, site: Path, page: str) -> None:
-    chromium.open(site / f"{page}.html", size=PHONE)
     assert wider_than_screen(chromium) == []
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+@pytest.mark.parametrize(("size", "dark"), [(PHONE, True), (DESK, False)], ids=["phone", "desk"])
 def test_a_page_has_no_barriers(
     chromium: Browser, site: Path, size: tuple[int, int], dark: bool
 ) -> None:

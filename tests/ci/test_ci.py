@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tables import each
 
 ROOT = Path(__file__).parents[2]
 THROUGH_SLURM = ROOT / "ci" / "local-through-slurm.sh"
@@ -91,6 +92,11 @@ esac
 """
 
 LOCAL = "make local, and a release of it"
+STEPS = [
+    LOCAL,
+    "make setup and the documented commands",
+    *("make wheel-test", "make test", "make browser-test pipeline-test slurm-test"),
+]
 
 
 class TestRun:
@@ -125,36 +131,21 @@ class TestRun:
         done = self.run(tmp_path, checkout)
         assert done.returncode == 0, done.stderr
         assert calls(tmp_path) == self.expected(checkout)
-        told = [line for line in done.stdout.splitlines() if line.startswith("== ")]
-        assert [line.partition(" took ")[0] for line in told if " took " in line] == [
-            f"== {LOCAL}",
-            "== make setup and the documented commands",
-            "== make wheel-test",
-            "== make test",
-            "== make browser-test pipeline-test slurm-test",
-        ]
+        told = re.findall(r"^== (.*) took ", done.stdout, re.MULTILINE)
+        assert told == STEPS
         table = done.stdout.splitlines()[-6:]
         assert table[0] == "== minutes  step"
-        assert [line.split("  ")[-1] for line in table[1:]] == [
-            LOCAL,
-            "make setup and the documented commands",
-            "make wheel-test",
-            "make test",
-            "make browser-test pipeline-test slurm-test",
-        ]
+        assert [line.split("  ")[-1] for line in table[1:]] == STEPS
         assert all(re.match(r" +\d+:\d\d  ", line) for line in table[1:])
 
     @pytest.mark.parametrize(
         ("broken", "ran", "step"),
         [
-            ("local", 1, LOCAL),
-            ("local-release", 2, LOCAL),
-            ("setup", 3, "make setup and the documented commands"),
-            ("python", 4, "make setup and the documented commands"),
-            ("pytest", 5, "make setup and the documented commands"),
-            ("wheel-test", 6, "make wheel-test"),
-            ("test", 7, "make test"),
-            ("browser-test", 9, "make browser-test pipeline-test slurm-test"),
+            ("local-release", 2, STEPS[0]),
+            ("pytest", 5, STEPS[1]),
+            ("wheel-test", 6, STEPS[2]),
+            ("test", 7, STEPS[3]),
+            ("browser-test", 9, STEPS[4]),
         ],
     )
     def test_ends_with_the_first_step_that_fails_and_says_which(
@@ -238,21 +229,22 @@ class TestTargets:
         )
         left_out = {word.partition("=")[2] for word in run.split() if word.startswith("--ignore")}
         assert "tests" in run.split()
-        needing: list[str] = []
-        for target, required in (("slurm-test", "SLURM"), ("browser-test", "BROWSER")):
-            others = make(tmp_path, "-n", target).stdout.splitlines()
-            needing += next(
-                one for one in others if f"PERFGATE_REQUIRE_{required}=1" in one
-            ).split()
-        assert left_out == {word for word in needing if word.startswith("tests/")}
-        assert all(any((ROOT / folder).glob("test_*.py")) for folder in left_out)
+        needing = {
+            name: self.folders_of(tmp_path, f"{name}-test")
+            for name in ("slurm", "browser", "pipeline")
+        }
+        assert left_out == needing["slurm"] | needing["browser"]
+        for folder in left_out | needing["pipeline"]:
+            assert any((ROOT / folder).glob("test_*.py")), folder
 
-    def test_what_needs_node_is_required_where_it_is_there(self, tmp_path: Path) -> None:
-        others = make(tmp_path, "-n", "pipeline-test").stdout.splitlines()
-        needing = next(one for one in others if "PERFGATE_REQUIRE_PIPELINES=1" in one).split()
-        folders = [word for word in needing if word.startswith("tests/")]
-        assert folders
-        assert all(any((ROOT / folder).glob("test_*.py")) for folder in folders)
+    @staticmethod
+    def folders_of(tmp_path: Path, target: str) -> set[str]:
+        """The folders of tests that a target requires to run."""
+        lines = make(tmp_path, "-n", target).stdout.splitlines()
+        words = next(line for line in lines if "PERFGATE_REQUIRE_" in line).split()
+        found = {word for word in words if word.startswith("tests/")}
+        assert found
+        return found
 
     def test_a_machine_that_cannot_have_a_slurm_is_told_and_fails(self, tmp_path: Path) -> None:
         cannot = program(
@@ -266,10 +258,7 @@ class TestTargets:
 
 
 class TestThroughSlurm:
-    @pytest.mark.parametrize(
-        ("first", "second", "status", "runs"),
-        [(0, 0, 0, 2), (10, 10, 0, 2), (11, 0, 11, 1), (0, 1, 1, 2)],
-    )
+    @each("first, second, status, runs", [(10, 10, 0, 2), (11, 0, 11, 1), (0, 1, 1, 2)])
     def test_takes_inconclusive_for_an_answer_and_no_other_status(
         self, tmp_path: Path, first: int, second: int, status: int, runs: int
     ) -> None:
@@ -286,7 +275,7 @@ class TestThroughSlurm:
             calls(tmp_path) == [f"{measure} fresh", "salloc", f"{measure} stored"][: runs * 2 - 1]
         )
 
-    @pytest.mark.parametrize(("ends", "status"), [(0, 0), (10, 0), (1, 1)])
+    @each("ends, status", [(0, 0), (10, 0), (1, 1)])
     def test_on_each_push_one_point_is_measured_from_the_login_node(
         self, tmp_path: Path, ends: int, status: int
     ) -> None:

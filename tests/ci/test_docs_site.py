@@ -11,6 +11,7 @@ import pytest
 from built_site import built_site
 from lxml import html
 from pygments.lexers import get_lexer_by_name
+from tables import each
 
 from ci.docs_hooks import navigation
 from ci.documented_lines import documents
@@ -60,25 +61,18 @@ def paged(nav: object) -> Iterator[str]:
 
 
 def test_nothing_is_amiss(built: tuple[Path, str]) -> None:
-    _, said = built
+    folder, said = built
     assert [line for line in said.splitlines() if not line.startswith("INFO")] == []
+    names = [page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")]
+    assert [str(name) for name in names if not (folder / name).is_file()] == []
 
 
 def test_each_page_is_in_the_navigation_once() -> None:
     files = sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
     named = sorted(paged(navigation((DOCS / "index.md").read_text())))
     assert named == files, "link each page of docs/ from docs/index.md, which is the navigation"
-
-
-def test_the_navigation_has_the_four_parts() -> None:
     parts = [next(iter(part)) for part in navigation((DOCS / "index.md").read_text())]
     assert parts == ["Home", "Tutorial", "How-to", "Reference", "Explanation"]
-
-
-def test_each_page_is_built(built: tuple[Path, str]) -> None:
-    folder, _ = built
-    names = [page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")]
-    assert [str(name) for name in names if not (folder / name).is_file()] == []
 
 
 def test_every_address_leads_to_a_file_and_an_anchor_of_the_site(
@@ -142,22 +136,14 @@ def test_nothing_is_fetched_from_a_network(built: tuple[Path, str]) -> None:
     assert hosts - {"www.w3.org"} <= IN_SCRIPTS
 
 
-def test_no_page_has_what_would_make_the_theme_fetch_something(
+def test_pages_have_a_purpose_no_marks_and_nothing_that_makes_the_theme_fetch_something(
     pages: dict[Path, html.HtmlElement],
 ) -> None:
     for page, root in pages.items():
         assert not root.find_class("mermaid"), page
         assert not root.xpath("//*[@data-md-component='source']"), page
-
-
-def test_marks_for_the_documented_lines_are_not_seen(pages: dict[Path, html.HtmlElement]) -> None:
-    for page, root in pages.items():
         prose = " ".join(root.xpath("//body//text()[not(ancestor::pre or ancestor::code)]"))
         assert not re.search(r"<!--|-->|not run, (needs|a step)", prose), page
-
-
-def test_a_page_says_what_it_is_for(pages: dict[Path, html.HtmlElement]) -> None:
-    for page, root in pages.items():
         if "repository" not in page.parts:
             (description,) = root.xpath("//meta[@name='description']/@content")
             assert len(description) > 20, page
@@ -181,7 +167,7 @@ def test_docs_holds_nothing_that_is_built() -> None:
     assert {file.suffix for file in DOCS.rglob("*") if file.is_file()} <= {".md", ".svg", ".json"}
 
 
-@pytest.mark.parametrize("document", documents(ROOT), ids=lambda file: file.name)
+@each("document", documents(ROOT), ids=lambda file: file.name)
 def test_a_block_of_code_says_its_language(document: Path) -> None:
     fences = re.findall(r"^ *```+([^\n]*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
     for language in fences[::2]:

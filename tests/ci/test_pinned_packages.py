@@ -7,15 +7,16 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from tables import each
 
 from ci.pinned_packages import CONSTRAINTS, FOLDER, SBOM, pins
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(FOLDER.glob("*.txt"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+EXTRAS = PROJECT["project"]["optional-dependencies"]
 
 
 def pinned(*names: str) -> dict[str, Requirement]:
@@ -25,7 +26,7 @@ def pinned(*names: str) -> dict[str, Requirement]:
     return {canonicalize_name(one.name): one for one in found}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@each("path", FILES, ids=lambda path: path.name)
 def test_each_package_has_one_exact_version_and_hashes(path: Path) -> None:
     found = pins(path.read_text())
     assert found
@@ -37,7 +38,7 @@ def test_each_package_has_one_exact_version_and_hashes(path: Path) -> None:
         assert all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", one) for one in hashes)
 
 
-@pytest.mark.parametrize("path", [*FILES, CONSTRAINTS], ids=lambda path: path.name)
+@each("path", [*FILES, CONSTRAINTS], ids=lambda path: path.name)
 def test_no_index_and_no_path(path: Path) -> None:
     lines = [line.strip() for line in path.read_text().splitlines() if not line.startswith("#")]
     assert not [one for one in lines if "/" in one or (one[0] == "-" and "--hash" not in one)]
@@ -51,16 +52,15 @@ def test_the_constraints_are_the_same_versions() -> None:
     assert {one.partition(";")[0].strip() for one in constraints} == versions
 
 
-@pytest.mark.parametrize(
-    ("wanted", "names"),
+@each(
+    "wanted, names",
     [
         (PROJECT["build-system"]["requires"], ("build",)),
         (PROJECT["project"]["dependencies"], ("base",)),
-        (PROJECT["project"]["optional-dependencies"]["local"], ("base", "local")),
-        (PROJECT["project"]["optional-dependencies"]["lm-eval"], ("base", "local")),
-        (PROJECT["project"]["optional-dependencies"]["dev"], ("base", "local", "dev")),
+        (EXTRAS["local"], ("base", "local")),
+        (EXTRAS["lm-eval"], ("base", "local")),
+        (EXTRAS["dev"], ("base", "local", "dev")),
     ],
-    ids=["build", "base", "local", "lm-eval", "dev"],
 )
 def test_whatever_the_project_wants_is_pinned(wanted: list[str], names: tuple[str, ...]) -> None:
     found = pinned(*names)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from ci.secret_scan import MADE_UP, main, secrets_in
 
@@ -18,8 +19,8 @@ def token(prefix: str, length: int) -> str:
     return prefix + "".join(letters)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
+@each(
+    "text, kind",
     [
         (f"remote = {token('gh' + 'p_', 36)}", "GitHub Token"),
         (f"AWS {token('AKI' + 'A', 16).upper()}", "AWS Access Key"),
@@ -34,7 +35,7 @@ def test_finds_a_secret(tmp_path: Path, text: str, kind: str) -> None:
     assert main([str(file)]) == 1
 
 
-@pytest.mark.parametrize("name", MADE_UP)
+@each("name", MADE_UP)
 def test_what_is_left_out_has_secrets_that_are_made_up(name: str) -> None:
     assert list(secrets_in([ROOT / name]))
 

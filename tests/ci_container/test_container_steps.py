@@ -1,13 +1,21 @@
-"""The build stage of the container file, done in a folder that stands for the image."""
+"""The build stage of the container file, done in a folder that stands for the image.
+
+By night alone: it installs all packages. On each push ci/wheel.sh installs them.
+"""
 
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from sizes import IS_NIGHTLY
 from test_container_files import FOLDER, ROOT, Step, steps
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.nightly,
+    pytest.mark.skipif(not IS_NIGHTLY, reason="installs all packages: make nightly"),
+]
 
 
 def kept(folder: Path) -> list[Path]:

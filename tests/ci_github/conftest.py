@@ -1,14 +1,13 @@
 """A gate repository with GitHub's files, as `perfgate init --ci github` makes it."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from github_actions import Service
+from github_actions import Service, commit, git
 from github_expressions import Expressions, node
 from github_runner import Runner
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS
@@ -23,13 +22,8 @@ def gate_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A git repository with one commit."""
     folder = tmp_path_factory.mktemp("gate") / "gate"
     assert main(["init", str(folder), "--ci", "github"]) == 0
-    git = ("git", "-C", str(folder), "-c", "user.name=Ada", "-c", "user.email=ada@example.com")
-    for words in (
-        ("init", "--quiet", "--initial-branch", "main"),
-        ("add", "--all"),
-        ("commit", "--quiet", "--message", "A gate"),
-    ):
-        subprocess.run((*git, *words), check=True)
+    git(folder, "init", "--quiet", "--initial-branch", "main")
+    commit(folder, "A gate")
     return folder
 
 
@@ -49,8 +43,8 @@ def expressions() -> Iterator[Expressions]:
 def service(gate_repository: Path, tmp_path: Path) -> Service:
     """What GitHub keeps, with a clone of the gate repository of this test's own."""
     clone = tmp_path / "gate"
-    subprocess.run(("git", "clone", "--quiet", gate_repository, clone), check=True)
-    return Service(clone, commit_of(clone), tmp_path / "store")
+    git(gate_repository, "clone", "--quiet", ".", str(clone))
+    return Service(clone, git(clone, "rev-parse", "HEAD"), tmp_path / "store")
 
 
 @pytest.fixture
@@ -68,11 +62,3 @@ def runner(service: Service, expressions: Expressions, tmp_path: Path) -> Make:
         return Runner(service, tmp_path, expressions, machine=machine, **more)
 
     return make
-
-
-def commit_of(repository: Path) -> str:
-    """The commit that is checked out."""
-    said = subprocess.run(
-        ("git", "-C", repository, "rev-parse", "HEAD"), check=True, capture_output=True, text=True
-    )
-    return said.stdout.strip()

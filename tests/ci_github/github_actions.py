@@ -12,6 +12,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 Outputs = dict[str, str]
+_ADA = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+
+
+def git(repository: Path, *words: str) -> str:
+    """What git prints."""
+    called = ("git", "-C", repository, *_ADA, *words)
+    return subprocess.run(called, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def commit(repository: Path, message: str, *files: str) -> str:
+    """Commit these files, or all that is there; the commit's name."""
+    git(repository, "add", *(files or ("--all",)))
+    git(repository, "commit", "--quiet", "--message", message)
+    return git(repository, "rev-parse", "HEAD")
 
 
 class ActionFailed(Exception):
@@ -42,12 +56,10 @@ class Service:
 def _checkout(given: Mapping[str, str], workspace: Path, service: Service) -> Outputs:
     _known(given, "ref", "persist-credentials")
     assert given["persist-credentials"] == "false" or "token" in given
-    commit = given.get("ref") or service.commit
-    subprocess.run(
-        ("git", "clone", "--quiet", "--no-checkout", service.repository, workspace), check=True
-    )
-    subprocess.run(("git", "-C", workspace, "checkout", "--quiet", commit), check=True)
-    return {"commit": commit}
+    asked = given.get("ref") or service.commit
+    git(service.repository, "clone", "--quiet", "--no-checkout", ".", str(workspace))
+    git(workspace, "checkout", "--quiet", asked)
+    return {"commit": asked}
 
 
 def _setup_python(given: Mapping[str, str], workspace: Path, service: Service) -> Outputs:

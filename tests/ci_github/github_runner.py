@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from github_actions import ACTIONS, ActionFailed, Service
+from github_actions import ACTIONS, ActionFailed, Service, git
 from github_expressions import Expressions
 
 Plain = dict[str, Any]
@@ -139,13 +139,8 @@ class Runner:
         return run
 
     def _read(self, path: str) -> Plain:
-        shown = subprocess.run(
-            ("git", "-C", self.service.repository, "show", f"{self.service.commit}:{path}"),
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        found: Plain = yaml.safe_load(shown.stdout)
+        shown = git(self.service.repository, "show", f"{self.service.commit}:{path}")
+        found: Plain = yaml.safe_load(shown)
         return found
 
     def _inputs(self, declared: Plain, given: Plain, contexts: Plain) -> Plain:

@@ -3,15 +3,15 @@
 import base64
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from github_actions import Service
+from forked import session
+from github_actions import Service, commit, git
 from github_runner import Runner
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
 
 pytestmark = [pytest.mark.slow]
 
@@ -48,12 +48,9 @@ def test_a_night_can_be_rehearsed_by_hand(runner: Make) -> None:
 
 def _pull_request(service: Service, action: str, repository: str = "octo/gate") -> dict[str, Any]:
     """The event of a pull request whose branch went on after it was labelled."""
-    git = ("git", "-C", str(service.repository), "-c", "user.name=Eve", "-c", "user.email=e@x.org")
-    head = subprocess.run(
-        (*git, "rev-parse", "HEAD"), check=True, capture_output=True, text=True
-    ).stdout.strip()
+    head = git(service.repository, "rev-parse", "HEAD")
     (service.repository / "conftest.py").write_text("raise SystemExit('a later push')\n")
-    subprocess.run((*git, "commit", "--quiet", "--all", "--message", "later"), check=True)
+    commit(service.repository, "later")
     return {
         "action": action,
         "label": {"name": "perfgate"},
@@ -109,12 +106,7 @@ def test_a_rehearsed_release_never_passes(runner: Make, service: Service) -> Non
         "schema_version: 1\nrelease: a rehearsal\nbuild: {engine: tensorrt-llm}\n"
         "required: [{name: nights, select: h200 and latency and offline}]\n"
     )
-    git = ("git", "-C", str(service.repository), "-c", "user.name=A", "-c", "user.email=a@x.org")
-    subprocess.run((*git, "add", "release.yaml"), check=True)
-    subprocess.run((*git, "commit", "--quiet", "--message", "A policy"), check=True)
-    service.commit = subprocess.run(
-        (*git, "rev-parse", "HEAD"), check=True, capture_output=True, text=True
-    ).stdout.strip()
+    service.commit = commit(service.repository, "A policy")
     words = {"expression": "h200 and latency and offline", "options": "--rehearse"}
     github = runner(variables=VARIABLES, secrets={"PERFGATE_RELEASE_KEY": "no key at all"})
     run = github.run("release.yml", {**words, "policy": "release.yaml"})
@@ -141,29 +133,19 @@ def measured(service: Service, tmp_path: Path) -> Path:
         'pytest_plugins = ["perfgate.suite.plugin", "standin"]\n'
     )
     environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("PERFGATE_")},
+        **inherited("PERFGATE_"),
+        **ONLY_NEEDED_PLUGINS,
         "PYTHONPATH": str(STANDINS),
         "PERFGATE_STANDIN_COUNTER": str(tmp_path / "starts"),
         "PERFGATE_LEASES": os.environ["PERFGATE_LEASES"],
     }
     folder = service.artifact("perfgate-run-cpu", run_id="77")
     folder.parent.mkdir(parents=True)
-    words = ("perf_tests/test_serving.py", "perf_tests/test_sweep.py", "-m", "standin", "--record")
-    done = subprocess.run(
-        (sys.executable, "-m", "pytest", *words, "--engine-commit", "aaa", "--run-dir", folder),
-        cwd=service.repository,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    git = ("git", "-C", service.repository, "-c", "user.name=Ada", "-c", "user.email=a@x.org")
-    subprocess.run((*git, "add", "scenarios"), check=True)
-    subprocess.run((*git, "commit", "--quiet", "--message", "A scenario"), check=True)
-    service.commit = subprocess.run(
-        (*git, "rev-parse", "HEAD"), check=True, capture_output=True, text=True
-    ).stdout.strip()
+    words = ["perf_tests/test_serving.py", "perf_tests/test_sweep.py", "-m", "standin", "--record"]
+    words = [*BENCHMARK, *words, "--engine-commit", "aaa", "--run-dir", str(folder)]
+    status, said = session(words, service.repository, environment)
+    assert status == 0, said
+    service.commit = commit(service.repository, "A scenario", "scenarios")
     return folder
 
 
@@ -180,16 +162,6 @@ def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return noted
 
 
-def git_log(service: Service, branch: str) -> str:
-    """The message of a branch's last commit."""
-    return subprocess.run(
-        ("git", "-C", service.repository, "log", "-1", "--format=%B", branch),
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-
-
 @pytest.mark.usefixtures("measured")
 def test_a_baseline_is_proposed_with_its_evidence(runner: Make, service: Service, gh: Path) -> None:
     github = runner(
@@ -198,12 +170,7 @@ def test_a_baseline_is_proposed_with_its_evidence(runner: Make, service: Service
     run = github.run("baseline_update.yml", {"run-id": "77", "reason": "the $(first) `numbers`"})
     assert run.result == "success", [(job.log, job.annotations) for job in run.jobs]
     branch = "perfgate/baselines-77-4242"
-    shown = subprocess.run(
-        ("git", "-C", service.repository, "diff", "--stat", f"{service.commit}..{branch}"),
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    shown = git(service.repository, "diff", "--stat", f"{service.commit}..{branch}")
     assert "baselines/cpu/standin-serve/aaa.json" in shown
     assert shown.count("|") == shown.count("baselines/")
     calls = gh.read_text()
@@ -211,15 +178,10 @@ def test_a_baseline_is_proposed_with_its_evidence(runner: Make, service: Service
     body = (service.artifact("perfgate-proposal") / "body.md").read_text()
     assert "### `standin-serve` on `cpu`" in body
     assert "The runs ended in status 0." in body
-    message = git_log(service, branch)
+    message = git(service.repository, "log", "-1", "--format=%B", branch)
     assert message.startswith("Baseline standin-serve on cpu: stand-in 1.0 aaa, the first")
     assert "Accepted-by: octocat" in message
-    stored = subprocess.run(
-        ("git", "-C", service.repository, "show", f"{branch}:baselines/cpu/standin-serve/aaa.json"),
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    stored = git(service.repository, "show", f"{branch}:baselines/cpu/standin-serve/aaa.json")
     assert "the $(first) `numbers`" in stored
     assert "octocat" in stored
 
@@ -244,9 +206,7 @@ def test_a_proposal_that_changes_anything_else_opens_nothing(
         'set -e\nmkdir -p "$PROPOSAL"\necho body >"$PROPOSAL/body.md"\n'
         f'printf %s "{mail}" >"$PROPOSAL/baselines.patch"\n'
     )
-    git = ("git", "-C", service.repository, "-c", "user.name=Eve", "-c", "user.email=e@x.org")
-    subprocess.run((*git, "commit", "--quiet", "--all", "--message", "bad"), check=True)
-    service.commit = "main"
+    service.commit = commit(service.repository, "bad")
     run = runner().run("baseline_update.yml", {"run-id": "77", "reason": "none"})
     assert run.job("evidence").result == "success", run.job("evidence").log
     job = run.job("pull-request")

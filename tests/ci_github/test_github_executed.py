@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from github_actions import Service
+from github_actions import Service, commit
 from github_runner import Job, Runner
 from sizes import IS_NIGHTLY
 
@@ -132,10 +132,7 @@ def test_perfgate_is_installed_as_jobs_install_it(
     wheels = service.repository / "wheels"
     subprocess.run((*build, "--wheel-dir", wheels, ROOT), check=True)
     (wheel,) = wheels.iterdir()
-    git = ("git", "-C", service.repository, "-c", "user.name=Ada", "-c", "user.email=a@x.org")
-    subprocess.run((*git, "add", "wheels"), check=True)
-    subprocess.run((*git, "commit", "--quiet", "--message", "A wheel"), check=True)
-    service.commit = "main"
+    service.commit = commit(service.repository, "A wheel")
     github = runner()
     del github.machine["PERFGATE_PYTHON"]
     run = github.run("perfgate.yml", _inputs(requirement=f"wheels/{wheel.name}", shards=1))

@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import yaml
 from github_expressions import PIPELINES, Expressions, node
+from tables import each
 
 ROOT = Path(__file__).parents[2]
 GITHUB = ROOT / "ci/github"
@@ -43,14 +43,12 @@ def test_there_are_files() -> None:
     assert {one.stem for one in WORKFLOWS} == {
         *("perfgate", "nightly", "pull_request", "release", "baseline_update")
     }
-    assert ACTIONS
-    assert SCRIPTS
 
 
-@pytest.mark.parametrize("file", [*WORKFLOWS, *ACTIONS], ids=lambda one: one.name)
-def test_the_published_schema_holds(file: Path) -> None:
-    schema = "vendor.github-actions" if file.name == "action.yml" else "vendor.github-workflows"
-    said = _said(BIN / "check-jsonschema", "--builtin-schema", schema, file)
+@each("kind, files", [("actions", ACTIONS), ("workflows", WORKFLOWS)])
+def test_the_published_schema_holds(kind: str, files: list[Path]) -> None:
+    assert files
+    said = _said(BIN / "check-jsonschema", "--builtin-schema", f"vendor.github-{kind}", *files)
     assert said.returncode == 0, said.stdout
 
 
@@ -72,29 +70,25 @@ def test_zizmor_finds_nothing_but_a_newer_way_to_name_the_repository(gate_reposi
     assert {one["ident"] for one in json.loads(said.stdout)} == {"self-repository"}
 
 
-@pytest.mark.parametrize("file", SCRIPTS, ids=lambda one: one.name)
-def test_shellcheck_has_nothing_to_say_of_a_script(file: Path) -> None:
-    said = _said(BIN / "shellcheck", file)
+def test_shellcheck_has_nothing_to_say_of_the_scripts() -> None:
+    assert SCRIPTS
+    said = _said(BIN / "shellcheck", *SCRIPTS)
     assert said.returncode == 0, said.stdout
-    assert "set -euo pipefail" in file.read_text()
+    assert all("set -euo pipefail" in file.read_text() for file in SCRIPTS)
 
 
-@pytest.mark.parametrize("file", [*WORKFLOWS, *ACTIONS], ids=lambda one: one.name)
-def test_steps_are_short_and_take_nothing_from_outside_into_a_script(
-    file: Path, tmp_path: Path
-) -> None:
-    for step in _steps(file):
-        if "run" not in step:
-            continue
+def test_steps_are_short_and_take_nothing_from_outside_into_a_script(tmp_path: Path) -> None:
+    steps = [step for file in (*WORKFLOWS, *ACTIONS) for step in _steps(file) if "run" in step]
+    for number, step in enumerate(steps):
         script = str(step["run"])
         assert "${{" not in script, "text from outside goes through env"
         assert script.count("\n") <= 5, "longer scripts are files"
-        there = tmp_path / "step.sh"
-        there.write_text(f"#!/usr/bin/env bash\n{script}\n")
-        assert _said(BIN / "shellcheck", there).returncode == 0, script
+        (tmp_path / f"step{number}.sh").write_text(f"#!/usr/bin/env bash\n{script}\n")
+    said = _said(BIN / "shellcheck", *tmp_path.iterdir())
+    assert said.returncode == 0, said.stdout
 
 
-@pytest.mark.parametrize("file", [*WORKFLOWS, *ACTIONS], ids=lambda one: one.name)
+@each("file", [*WORKFLOWS, *ACTIONS], ids=lambda one: one.name)
 def test_actions_are_pinned_by_the_commit_that_was_looked_up(file: Path) -> None:
     for line in file.read_text().splitlines():
         if found := re.search(r"uses: (\S+?)@(.*)", line):
@@ -103,7 +97,7 @@ def test_actions_are_pinned_by_the_commit_that_was_looked_up(file: Path) -> None
             assert found[1].startswith("./.github/")
 
 
-@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda one: one.name)
+@each("file", WORKFLOWS, ids=lambda one: one.name)
 def test_rights_are_given_job_by_job(file: Path) -> None:
     plain = yaml.safe_load(file.read_text())
     assert plain["permissions"] == {}

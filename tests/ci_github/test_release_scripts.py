@@ -60,7 +60,7 @@ def test_what_meets_the_policy_is_packed(job) -> None:
     assert calls.splitlines()[-1] == pack
 
 
-@pytest.mark.parametrize("refused", [1, 20, 21, 22, 23, 24])
+@pytest.mark.parametrize("refused", [1, 24])
 def test_what_does_not_meet_it_is_not_packed(job, refused: int) -> None:
     status, said, calls = job("release_pack.sh", status=refused)
     assert status == refused

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -37,6 +38,28 @@ done
 exec RSYNC "${words[@]}"
 """
 SCHEDULE = {"CI_PIPELINE_SOURCE": "schedule", "CI_COMMIT_REF_PROTECTED": "true"}
+
+
+# Brings the artifacts of a job, which are at ZIP.
+CURL = """#!/bin/sh
+while [ "$1" != --output ]; do shift; done
+cp ZIP "$2"
+"""
+
+
+def job_of(name: str) -> dict[str, Any]:
+    """A job of a file of its own, as plain values."""
+    file = ROOT / "ci" / "gitlab" / f"{name.replace('-', '_')}.gitlab-ci.yml"
+    _, jobs = yaml.safe_load_all(file.read_text())
+    found: dict[str, Any] = jobs[name]
+    return found
+
+
+def job_script(name: str) -> str:
+    """Its script; its inputs stand in variables alone."""
+    (text,) = job_of(name)["script"]
+    assert "$[[" not in text
+    return str(text)
 
 
 def require_executor() -> None:

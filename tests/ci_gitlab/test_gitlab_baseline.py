@@ -3,44 +3,15 @@
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import yaml
+from gitlab_executor import CURL, job_script
 
-ROOT = Path(__file__).parents[2]
-FILE = ROOT / "ci/gitlab/perfgate_baseline.gitlab-ci.yml"
-BIN = Path(sys.executable).parent
-CURL = """#!/bin/sh
-while [ "$1" != --output ]; do shift; done
-cp ZIP "$2"
-"""
 PERFGATE = """#!/bin/sh
 printf '%s\\n' "$@" >ARGUMENTS
 git branch "perfgate/baselines-5"
 """
-
-
-def script() -> str:
-    """The job's script; its inputs stand in variables alone."""
-    _, jobs = yaml.safe_load_all(FILE.read_text())
-    (text,) = jobs["perfgate-baseline"]["script"]
-    assert "$[[" not in text
-    return str(text)
-
-
-def test_it_is_what_gitlab_and_shellcheck_take(tmp_path: Path) -> None:
-    _, jobs = yaml.safe_load_all(FILE.read_text())
-    jobs["perfgate-baseline"].update(tags=["a"], image="b", stage="test")
-    plain = tmp_path / "job.yml"
-    plain.write_text(yaml.safe_dump(jobs))
-    there = tmp_path / "job.sh"
-    there.write_text(f"#!/usr/bin/env bash\n{script()}")
-    schema = (BIN / "check-jsonschema", "--builtin-schema", "vendor.gitlab-ci", plain)
-    for words in (schema, (BIN / "shellcheck", there)):
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("jobs", ["17", "17; touch planted", "-x"])
@@ -83,7 +54,7 @@ def test_the_branch_is_pushed_with_a_merge_request(tmp_path: Path, jobs: str) ->
         **dict.fromkeys(("CI_JOB_TOKEN", "CI_API_V4_URL", "CI_PROJECT_ID", "CI_PROJECT_URL"), "x"),
     }
     done = subprocess.run(
-        ("bash", "-c", script()),
+        ("bash", "-c", job_script("perfgate-baseline")),
         cwd=gate,
         env=environment,
         capture_output=True,

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 import yaml
-from gitlab_executor import INCLUDED, ROOT
+from gitlab_executor import INCLUDED, ROOT, job_of, job_script
+from tables import each
 
 from perfgate.cli.gitlab import tolerated
 from perfgate.cli.main import main
@@ -103,6 +104,19 @@ def test_both_files_are_what_gitlab_takes(
     assert validated(tmp_path / "broken.yml").returncode == 1
 
 
+@each("name", ["perfgate-baseline", "perfgate-release"])
+def test_a_job_in_a_file_of_its_own_is_what_gitlab_and_shellcheck_take(
+    name: str, tmp_path: Path
+) -> None:
+    plain = {**job_of(name), "tags": ["a"], "image": "b", "stage": "test"}
+    (tmp_path / "job.yml").write_text(yaml.safe_dump({name: plain}))
+    (tmp_path / "job.sh").write_text(f"#!/usr/bin/env bash\n{job_script(name)}")
+    assert validated(tmp_path / "job.yml").returncode == 0
+    shellcheck = (Path(sys.executable).with_name("shellcheck"), tmp_path / "job.sh")
+    done = subprocess.run(shellcheck, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_shellcheck_finds_nothing_in_any_script(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -122,7 +136,7 @@ def test_shellcheck_finds_nothing_in_any_script(
         assert not any("SC" in line for line in left), done.stdout + block
 
 
-@pytest.mark.parametrize("event", list(Event))
+@each("event", list(Event))
 def test_what_only_warns_is_what_the_table_says(
     event: Event, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -205,28 +219,26 @@ def test_nothing_of_an_expression_is_obeyed(
     assert not (tmp_path / "planted").exists()
 
 
-@pytest.mark.parametrize(
+@each(
     "matrix",
     [
-        b"",
-        b"[]",
-        b'{"include": []}',
-        json.dumps({"include": [{**ROW, "name": "a b"}]}).encode(),
-        json.dumps({"include": [{**ROW, "name": "../x"}]}).encode(),
-        json.dumps({"include": [{**ROW, "shard": "0/2"}]}).encode(),
-        json.dumps({"include": [{**ROW, "expression": "a\nb"}]}).encode(),
-        json.dumps({"include": [{**ROW, "timeout_minutes": True}]}).encode(),
-        json.dumps({"include": [{**ROW, "timeout_minutes": 10**7}]}).encode(),
-        json.dumps({"include": [ROW, ROW]}).encode(),
-        json.dumps({"include": ["b200"]}).encode(),
+        [],
+        {"include": []},
+        {"include": [{**ROW, "name": "../x"}]},
+        {"include": [{**ROW, "shard": "0/2"}]},
+        {"include": [{**ROW, "expression": "a\nb"}]},
+        {"include": [{**ROW, "timeout_minutes": True}]},
+        {"include": [{**ROW, "timeout_minutes": 10**7}]},
+        {"include": [ROW, ROW]},
+        {"include": ["b200"]},
     ],
 )
-def test_what_is_no_matrix_becomes_no_pipeline(matrix: bytes) -> None:
+def test_what_is_no_matrix_becomes_no_pipeline(matrix: object) -> None:
     with pytest.raises(InputError):
-        read_rows(matrix)
+        read_rows(json.dumps(matrix).encode())
 
 
-@pytest.mark.parametrize(
+@each(
     "words", [("--tags", "a$(b)"), ("--image", "a b"), ("--options=-k 'a",), ("--report-tags=[x",)]
 )
 def test_settings_that_are_none_are_refused(

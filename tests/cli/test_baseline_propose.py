@@ -3,14 +3,17 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import made_runs
 import pytest
+from forked import session
 from registered_standins import registered_standins
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
+from sides_made import measurement
+from tables import each
 
 from perfgate.baselines import Store, read, suite_store
 from perfgate.baselines.promotion import pin_anchor
@@ -84,35 +87,22 @@ def run(suite: Path, tmp_path: Path) -> Make:
         version: str = "1.0.0",
         **changes: Any,
     ) -> Path:
-        plain = {
-            "started": "2026-11-20T08:00:00+00:00",
-            "arguments": ["pytest"],
-            "machine": {"gpus": []},
-            "versions": {},
-            "git": {"commit": "c0ffee", "dirty": False},
-            "synthetic": False,
-            **(facts or {}),
-        }
+        plain = {**made_runs.facts(name, "08:00"), "versions": {}, **(facts or {})}
+        del plain["id"], plain["schema_version"]
         folder = RunFolder.create(tmp_path / "runs" / name, plain)
         subject = {"scenario": SCENARIO, "probe": probe.label}
+        made = {
+            **subject,
+            "hardware": HARDWARE,
+            "seconds": 300.0,
+            "engine": {"name": "llama.cpp", "version": version, "commit": engine},
+            "fingerprint": {"content": probe.content_hash(), "cpu": "Grace", "gpus": "H200"},
+            "disturbed": [],
+            **changes,
+        }
         for start, value in enumerate((speed, speed * 1.004), start=1):
-            line = {
-                **subject,
-                "hardware": HARDWARE,
-                "role": "new",
-                "machine_bound": False,
-                "start": start,
-                "started": f"2026-11-20T{len(name):02d}:{start:02d}:00+00:00",
-                "seconds": 300.0,
-                "engine": {"name": "llama.cpp", "version": version, "commit": engine},
-                "fingerprint": {"content": probe.content_hash(), "cpu": "Grace", "gpus": "H200"},
-                "metrics": {"output_throughput": value},
-                "answers": {},
-                "injected": [],
-                "synthetic": False,
-                "disturbed": [],
-                **changes,
-            }
+            began = {"started": f"2026-11-20T{len(name):02d}:{start:02d}:00+00:00"}
+            line = measurement({"output_throughput": value}, start, **{**made, **began})
             folder.record("measurement", line)
         end = {"test": probe.id, "name": probe.id, **subject, "verdict": verdict, "judgements": []}
         folder.record("verdict", end)
@@ -258,66 +248,42 @@ class TestRefused:
         assert "against the anchor" in said
         assert "against the baseline before" not in said
 
-    def test_a_rehearsal(self, run: Make, refused: Any) -> None:
-        facts = {"synthetic": True}
-        assert "stand-ins made these numbers" in refused(run("one", facts=facts, synthetic=True))
-        assert "that stand-ins made" in refused(run("three", synthetic=True))
-
-    def test_injected_settings(self, run: Make, refused: Any) -> None:
-        facts = {"injected": ["max_batch_size=1"]}
-        assert "changed on purpose (--inject)" in refused(run("one", facts=facts))
-        assert "changed on purpose" in refused(run("three", injected=["max_batch_size=1"]))
-
-    def test_a_disturbed_run(self, run: Make, refused: Any) -> None:
-        assert "GPU 0 was used" in refused(run("one", disturbed=["GPU 0 was used by 4711"]))
-
-    def test_a_run_that_did_not_end(self, run: Make, refused: Any) -> None:
-        assert "the run did not end" in refused(run("one", ends=False))
-
-    def test_another_content_of_the_scenario(self, run: Make, refused: Any) -> None:
-        said = refused(run("one", fingerprint={"content": "0123456789abcdef", "cpu": "Grace"}))
-        assert "written otherwise when it was measured" in said
-
-    def test_a_scenario_that_the_suite_does_not_have(self, run: Make, refused: Any) -> None:
-        assert "no such scenario" in refused(run("one", scenario="other-serve"))
-
-    @pytest.mark.parametrize(
-        ("version", "engine"),
+    @each(
+        "changes, said",
         [
-            ("1.0.0", "unknown"),
-            ("1.0.0", "4e55fb9-dirty"),
-            ("1.0.0.dev3+g4e55fb9.d20261120", "a" * 40),
-            ("", "a" * 40),
+            ({"facts": {"synthetic": True}, "synthetic": True}, "stand-ins made these numbers"),
+            ({"synthetic": True}, "that stand-ins made"),
+            ({"facts": {"injected": ["max_batch_size=1"]}}, "changed on purpose (--inject)"),
+            ({"injected": ["max_batch_size=1"]}, "changed on purpose"),
+            ({"disturbed": ["GPU 0 was used by 4711"]}, "GPU 0 was used"),
+            ({"ends": False}, "the run did not end"),
+            ({"fingerprint": {"content": "0123456789abcdef"}}, "written otherwise when it was"),
+            ({"scenario": "other-serve"}, "no such scenario"),
+            ({"engine": "unknown"}, "known, clean commit"),
+            ({"engine": "4e55fb9-dirty"}, "known, clean commit"),
+            ({"version": "1.0.0.dev3+g4e55fb9.d20261120"}, "known, clean commit"),
+            ({"version": ""}, "known, clean commit"),
+            ({"verdict": "INCONCLUSIVE"}, "nothing in this run can become a baseline"),
         ],
     )
-    def test_a_build_of_no_known_commit(
-        self, run: Make, refused: Any, version: str, engine: str
+    def test_a_run_that_proves_nothing(
+        self, tmp_path: Path, run: Make, refused: Any, changes: dict[str, Any], said: str
     ) -> None:
-        assert "known, clean commit" in refused(run("one", version=version, engine=engine))
-
-    def test_a_run_that_gives_no_candidate(self, run: Make, refused: Any) -> None:
-        said = refused(run("one", verdict="INCONCLUSIVE"))
-        assert "nothing in this run can become a baseline" in said
+        assert said in refused(run(tmp_path.name, **changes))
 
     def test_what_is_the_baseline_already(self, suite: Path, run: Make, refused: Any) -> None:
         folder = run("one")
         accepted(suite, folder)
         assert "the baseline is there already" in refused(folder)
 
-    @pytest.mark.parametrize(
-        "branch", ["-x", "--force", "a b", "a..b", "x.lock", "HEAD", "@{-1}", "a\nb", "$(id)^"]
-    )
-    def test_what_is_no_name_of_a_branch(self, run: Make, refused: Any, branch: str) -> None:
-        assert "not a name of a branch" in refused(run("one"), f"--branch={branch}")
-
-    def test_a_branch_that_is_there(self, suite: Path, run: Make, refused: Any) -> None:
+    def test_a_branch_that_cannot_be(self, suite: Path, run: Make, refused: Any) -> None:
+        """Of one below another git finds out last; what files it has made by then are no one's."""
         git(suite, "branch", "taken")
-        assert "the branch exists already" in refused(run("one"), "--branch", "taken")
-
-    def test_a_branch_below_another(self, suite: Path, run: Make, refused: Any) -> None:
-        """git finds out last; the files of its own that it has made by then are no one's."""
-        git(suite, "branch", "taken")
-        assert "update-ref failed" in refused(run("one"), "--branch", "taken/below")
+        folder = run("one")
+        for branch in ("--force", "a b", "a..b", "HEAD", "@{-1}", "a\nb", "$(id)^"):
+            assert "not a name of a branch" in refused(folder, f"--branch={branch}")
+        assert "the branch exists already" in refused(folder, "--branch", "taken")
+        assert "update-ref failed" in refused(folder, "--branch", "taken/below")
 
     def test_nobody_who_accepts_it(
         self, run: Make, refused: Any, monkeypatch: pytest.MonkeyPatch
@@ -364,20 +330,10 @@ def test_what_a_session_recorded_is_proposed(suite: Path, capsys: Capture, tmp_p
     words = ("-m", "standin", "--record", "--engine-commit", "aaa", "--run-dir", str(folder))
     plugins = (*BENCHMARK, "-p", "standin")
     root = Path(__file__).parents[2]
-    done = subprocess.run(
-        (sys.executable, "-m", "pytest", *plugins, root / "perf_tests", *words),
-        cwd=suite,
-        env={
-            **inherited(),
-            **ONLY_NEEDED_PLUGINS,
-            "PYTHONPATH": str(STANDINS),
-            "PERFGATE_STANDIN_COUNTER": str(tmp_path / "starts"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    starts = {"PYTHONPATH": str(STANDINS), "PERFGATE_STANDIN_COUNTER": str(tmp_path / "starts")}
+    environment = {**inherited(), **ONLY_NEEDED_PLUGINS, **starts}
+    status, said = session([*plugins, str(root / "perf_tests"), *words], suite, environment)
+    assert status == 0, said
     with registered_standins():
         assert propose(folder, "--import", "standin", "--branch", "night") == 0, capsys.readouterr()
     message = git(suite, "log", "-1", "--format=%B", "night", "--", "baselines")

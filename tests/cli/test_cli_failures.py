@@ -1,6 +1,5 @@
 """What goes wrong around a command is never a verdict's status: output, input, bugs."""
 
-import importlib
 import json
 import os
 import subprocess
@@ -11,7 +10,8 @@ from pathlib import Path
 import pytest
 from tables import each
 
-from perfgate.cli.main import COMMANDS, main
+from perfgate.cli import doctor
+from perfgate.cli.main import main
 from perfgate.core.errors import RunError
 
 PERFGATE = f"{sys.executable} -m perfgate"
@@ -30,8 +30,10 @@ def shell(line: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
 
 
 class TestOutput:
-    @each(("words", "status"), [(REGRESSION, 1), (PASS, 0), ("--help", 0)])
-    @each("unbuffered", ["", "1"])
+    @each(
+        "words, status, unbuffered",
+        [(REGRESSION, 1, ""), (REGRESSION, 1, "1"), ("scenarios list --format json", 0, "")],
+    )
     def test_a_reader_that_has_seen_enough_changes_no_status(
         self, words: str, status: int, unbuffered: str
     ) -> None:
@@ -39,7 +41,7 @@ class TestOutput:
         done = shell(line, PYTHONUNBUFFERED=unbuffered)
         assert (done.returncode, done.stderr) == (status, b"")
 
-    @pytest.mark.parametrize("words", [REGRESSION, PASS, "--help", "doctor"])
+    @each("words", [PASS, "--help"])
     def test_a_full_target_is_told(self, words: str) -> None:
         done = shell(f"perfgate {words} > /dev/full")
         assert done.returncode == 16
@@ -52,7 +54,7 @@ class TestOutput:
         assert done.returncode == 16
         assert done.stderr == b"perfgate: standard output cannot be written: it is closed\n"
 
-    @pytest.mark.parametrize("closed", [">&- 2>&-", "> /dev/full 2> /dev/full", "<&- >&- 2>&-"])
+    @each("closed", ["> /dev/full 2> /dev/full", "<&- >&- 2>&-"])
     def test_nobody_to_tell_it_to_leaves_the_status(self, closed: str) -> None:
         done = shell(f"perfgate {PASS} {closed}")
         assert (done.returncode, done.stdout, done.stderr) == (16, b"", b"")
@@ -61,9 +63,8 @@ class TestOutput:
         assert shell("perfgate parse no-such-file 2> /dev/full").returncode == 2
         assert shell("perfgate judje 2>&-").returncode == 2
 
-    @pytest.mark.parametrize("encoding", ["ascii", "ascii:strict", "latin-1"])
-    def test_an_encoding_that_lacks_characters_loses_nothing(self, encoding: str) -> None:
-        done = shell(f"perfgate {REGRESSION}", PYTHONIOENCODING=encoding)
+    def test_an_encoding_that_lacks_characters_loses_nothing(self) -> None:
+        done = shell(f"perfgate {REGRESSION}", PYTHONIOENCODING="ascii:strict")
         assert (done.returncode, done.stderr) == (1, b"")
         assert rb"-40.4 \u2026 -38.8 %" in done.stdout
 
@@ -83,9 +84,6 @@ class TestOutput:
         assert done.returncode == 1
         assert json.loads(done.stdout)[0]["file"] == os.fsdecode(name)
         assert done.stderr == b""
-        missing = shell("perfgate judge --metric $'\\xff' --baseline 1 --new 1")
-        assert missing.returncode == 2
-        assert rb"found: \udcff" in missing.stderr
 
 
 class TestInput:
@@ -102,43 +100,23 @@ class TestInput:
 
 
 class TestBugs:
-    @pytest.mark.parametrize("name", COMMANDS)
     def test_a_bug_in_a_verb_claims_nothing(
-        self,
-        name: str,
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: pytest.CaptureFixture[str],
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        def fail(arguments: Namespace) -> int:
-            raise TypeError("of two\nlines")
-
-        self.end_in(fail, name, monkeypatch)
-        assert main([name]) == 15
+        self.end_in(TypeError("of two\nlines"), monkeypatch)
+        assert main(["doctor"]) == 15
         first, second, *_ = capsys.readouterr().err.splitlines()
         assert first.startswith("perfgate: internal error: TypeError: of two lines; this is a bug")
         assert second.startswith("Traceback")
 
-    @pytest.mark.parametrize(
-        ("error", "status", "told"),
+    @each(
+        "error, status, told",
         [
             (KeyboardInterrupt(), 130, "\nperfgate: interrupted\n"),
             (PermissionError(13, "Permission denied", "x"), 2, "perfgate: x: Permission denied\n"),
-            (RunError("disk_full", "cannot write x"), 16, "perfgate: disk_full: cannot write x\n"),
-            (
-                RunError("unwritable", "cannot write x"),
-                16,
-                "perfgate: unwritable: cannot write x\n",
-            ),
-            (
-                OSError(28, "No space left"),
-                16,
-                "perfgate: disk_full: cannot write a file: No space",
-            ),
-            (
-                OSError(30, "Read-only", "x"),
-                16,
-                "perfgate: unwritable: cannot write x: Read-only\n",
-            ),
+            (RunError("unwritable", "cannot write"), 16, "perfgate: unwritable: cannot write\n"),
+            (OSError(28, "No space"), 16, "perfgate: disk_full: cannot write a file: No space"),
+            (OSError(30, "Read-only", "x"), 16, "perfgate: unwritable: cannot write x: Read-only"),
         ],
     )
     def test_what_is_no_bug_is_told_without_a_traceback(
@@ -149,19 +127,18 @@ class TestBugs:
         monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str],
     ) -> None:
-        def fail(arguments: Namespace) -> int:
-            raise error
-
-        self.end_in(fail, "doctor", monkeypatch)
+        self.end_in(error, monkeypatch)
         assert main(["doctor"]) == status
         err = capsys.readouterr().err
         assert err.startswith(told)
         assert "Traceback" not in err
 
     @staticmethod
-    def end_in(fail: object, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end_in(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(arguments: Namespace) -> int:
+            raise error
+
         def add_options(command: ArgumentParser) -> None:
             command.set_defaults(execute=fail)
 
-        module = importlib.import_module(f"perfgate.cli.{name}")
-        monkeypatch.setattr(module, "add_options", add_options)
+        monkeypatch.setattr(doctor, "add_options", add_options)

@@ -1,12 +1,13 @@
 """A mistyped command, choice or option of the command line is answered with the nearest one."""
 
 import pytest
+from tables import each
 
 from perfgate.cli.main import main
 
 
-@pytest.mark.parametrize(
-    ("words", "hint"),
+@each(
+    "words, hint",
     [
         (["scenario", "list"], "did you mean scenarios?"),
         (["scenarios", "lst"], "did you mean list?"),
@@ -24,7 +25,7 @@ def test_what_was_meant_is_asked(
     assert capsys.readouterr().err.endswith(f"; {hint}\n")
 
 
-@pytest.mark.parametrize("words", [["zzzzzz"], ["plan", "--zzzzzz"], ["baseline", "show"], ["-"]])
+@each("words", [["zzzzzz"], ["plan", "--zzzzzz"], ["baseline", "show"], ["-"]])
 def test_what_is_like_nothing_gets_no_hint(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,9 +1,11 @@
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 from building import baseline, entry, of_commit, outcome, with_answers
+from command_line import Perfgate
+from sides_made import measurement
+from tables import each
 
 from perfgate.baselines import candidate_store, own_store, read, suite_store
 from perfgate.baselines.noise_history import read as read_noise
@@ -39,22 +41,15 @@ def run(suite_root: Path) -> Path:
     folder = RunFolder.create(suite_root / "runs" / "one", {"synthetic": False})
     ends = (("small-serve", "c1", Verdict.PASS), ("noisy-serve", "c4", Verdict.INCONCLUSIVE))
     for scenario, probe, verdict in ends:
-        line = {
-            "scenario": scenario,
-            "hardware": "cpu",
-            "probe": probe,
-            "role": "new",
-            "machine_bound": False,
-            "started": now(),
-            "engine": {"name": "llama.cpp", "version": "1.3.0", "commit": "fed987"},
-            "fingerprint": {"cpu": "Grace"},
-            "metrics": {"output_throughput": 110.0},
-            "disturbed": [],
-            "seconds": 20.5,
-            "answers": {},
-            "injected": [],
-            "synthetic": False,
-        }
+        line = measurement(
+            {"output_throughput": 110.0},
+            probe=probe,
+            scenario=scenario,
+            started=now(),
+            fingerprint={"cpu": "Grace"},
+            disturbed=[],
+            seconds=20.5,
+        )
         folder.record("measurement", line)
         end = outcome(verdict=verdict, judgements=()).as_record()
         named = {"test": probe, "name": f"{scenario}-{probe}", "scenario": scenario, "probe": probe}
@@ -65,10 +60,9 @@ def run(suite_root: Path) -> Path:
 
 class TestList:
     def test_one_line_per_baseline_of_all_stores(
-        self, stores: dict[str, Path], capsys: Capture
+        self, stores: dict[str, Path], perfgate: Perfgate
     ) -> None:
-        assert main(["baseline", "list"]) == 0
-        header, *lines = capsys.readouterr().out.splitlines()
+        header, *lines = perfgate.printed("baseline list").splitlines()
         assert header.split("  ")[0] == "store"
         assert [line.split()[0] for line in lines] == ["suite", "candidate", "own"]
         assert "c1 (2), c4 (1)" in lines[0]
@@ -76,52 +70,35 @@ class TestList:
         assert lines[2].endswith("2026-11-05 by self")
         assert len({line.index("small-serve") for line in lines}) == 1
 
-    def test_as_json(self, stores: dict[str, Path], capsys: Capture) -> None:
-        assert main(["baseline", "list", "--format", "json"]) == 0
-        found = json.loads(capsys.readouterr().out)
+    def test_as_json(self, stores: dict[str, Path], perfgate: Perfgate) -> None:
+        found = perfgate.plain("baseline list")
         assert {one["store"]: one["file"] for one in found} == {
             name: str(path) for name, path in stores.items()
         }
-        assert found[0] == {
-            "store": "suite",
-            "file": str(stores["suite"]),
-            "hardware": "cpu",
-            "scenario": "small-serve",
-            "engine": "llama.cpp",
-            "version": "1.2.0",
-            "commit": "abc123",
-            "accepted_by": "Ada",
-            "accepted_at": "2026-11-05T12:00:00+00:00",
-            "reason": "release 1.2 as it was shipped",
-            "change": "first",
-            "regression": None,
-            "retired": None,
-            "synthetic": False,
-            "source": None,
-            "verdicts": {"c1": "NO_BASELINE"},
-            "probes": {"c1": 2, "c4": 1},
+        assert set(found[0]) == {
+            *("store", "file", "hardware", "scenario", "engine", "version", "commit", "source"),
+            *("accepted_by", "accepted_at", "reason", "change", "regression", "retired"),
+            *("synthetic", "verdicts", "probes"),
         }
+        assert (found[0]["accepted_by"], found[0]["change"]) == ("Ada", "first")
+        assert found[0]["probes"] == {"c1": 2, "c4": 1}
 
-    def test_of_nothing_says_how_to_get_one(self, suite_root: Path, capsys: Capture) -> None:
-        assert main(["baseline", "list"]) == 0
-        assert capsys.readouterr().out.startswith("no baselines yet; ")
-        assert main(["baseline", "list", "--format", "json"]) == 0
-        assert json.loads(capsys.readouterr().out) == []
+    def test_of_nothing_says_how_to_get_one(self, suite_root: Path, perfgate: Perfgate) -> None:
+        assert perfgate.printed("baseline list").startswith("no baselines yet; ")
+        assert perfgate.plain("baseline list") == []
 
-    def test_a_broken_file_is_an_error(self, stores: dict[str, Path], capsys: Capture) -> None:
+    def test_a_broken_file_is_an_error(self, stores: dict[str, Path], perfgate: Perfgate) -> None:
         stores["own"].write_text("")
-        assert main(["baseline", "list"]) == 2
-        captured = capsys.readouterr()
-        assert captured.out == ""
-        assert captured.err.startswith(f"perfgate: {stores['own']}:1: baseline is not JSON")
+        assert perfgate.refused("baseline list").startswith(
+            f"perfgate: {stores['own']}:1: baseline is not JSON"
+        )
 
 
 class TestShow:
     def test_values_with_their_unit_one_per_start(
-        self, stores: dict[str, Path], capsys: Capture
+        self, stores: dict[str, Path], perfgate: Perfgate
     ) -> None:
-        assert main(["baseline", "show", str(stores["suite"])]) == 0
-        out = capsys.readouterr().out
+        out = perfgate.printed(f"baseline show {stores['suite']}")
         assert "accepted_by: Ada\n" in out
         assert "change: first\nverdicts: c1 NO_BASELINE\nprobes: c1 2, c4 1\n" in out
         c1 = out.partition("\nc1\n")[2].partition("\n\n")[0].splitlines()
@@ -129,35 +106,28 @@ class TestShow:
         assert c1[2] == "facts: content 0123456789abcdef, cpu Grace"
         assert c1[1].split(None, 2) == ["output_throughput", "tokens/s", "100, 101"]
 
-    def test_as_json(self, stores: dict[str, Path], capsys: Capture) -> None:
-        assert main(["baseline", "show", str(stores["suite"]), "--format", "json"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert found["commit"] == "abc123"
-        assert found["values"] == {
-            "c1": {"output_throughput": [100.0, 101.0]},
-            "c4": {"output_throughput": [9.0]},
-        }
-
-    def test_how_the_build_was_started(self, suite_root: Path, capsys: Capture) -> None:
+    def test_how_the_build_was_started(self, suite_root: Path, perfgate: Perfgate) -> None:
         source = BuildSource(image="registry.example/trtllm:1.2.0", digest="sha256:0123")
         path = suite_store().save(baseline(source=source))
-        assert main(["baseline", "show", str(path)]) == 0
-        lines = capsys.readouterr().out.splitlines()
+        lines = perfgate.printed(f"baseline show {path}").splitlines()
         assert "source: image registry.example/trtllm:1.2.0, digest sha256:0123" in lines
-        assert main(["baseline", "show", str(path), "--format", "json"]) == 0
-        told = json.loads(capsys.readouterr().out)["source"]
-        assert told == {"image": "registry.example/trtllm:1.2.0", "digest": "sha256:0123"}
+        told = perfgate.plain(f"baseline show {path}")
+        assert told["source"] == {
+            "image": "registry.example/trtllm:1.2.0",
+            "digest": "sha256:0123",
+        }
+        assert told["values"] == {"c1": {"output_throughput": [100.0, 101.0]}}
 
-    @pytest.mark.parametrize("name", ["none.json", "."])
-    def test_no_such_file(self, suite_root: Path, name: str, capsys: Capture) -> None:
-        assert main(["baseline", "show", str(suite_root / name)]) == 2
-        assert capsys.readouterr().err.startswith(f"perfgate: {suite_root / name}: ")
+    @each("name", ["none.json", "."])
+    def test_no_such_file(self, suite_root: Path, name: str, perfgate: Perfgate) -> None:
+        assert perfgate.refused(f"baseline show {suite_root / name}").startswith(
+            f"perfgate: {suite_root / name}: "
+        )
 
 
 class TestRecordAndPromote:
-    def test_the_way_of_a_person(self, run: Path, capsys: Capture) -> None:
-        assert main(["baseline", "record", str(run)]) == 0
-        lines = capsys.readouterr().out.splitlines()
+    def test_the_way_of_a_person(self, run: Path, perfgate: Perfgate) -> None:
+        lines = perfgate.printed(f"baseline record {run}").splitlines()
         assert lines[0] == "left out: noisy-serve: the verdict of c4 is INCONCLUSIVE"
         noise = Path(lines[1].removeprefix("noise: "))
         assert {one.scenario for one in read_noise(noise).series} == {"small-serve", "noisy-serve"}
@@ -167,8 +137,7 @@ class TestRecordAndPromote:
         assert read(Path(candidate)).accepted_by == "nobody yet"
 
         words = ["baseline", "promote", candidate, "--by", "Ada", "--reason", "faster kernels"]
-        assert main(words) == 0
-        *told, path, advice = capsys.readouterr().out.splitlines()
+        *told, path, advice = perfgate.printed(words).splitlines()
         assert told[0] == "compared with: nothing, there is no baseline yet"
         assert told[2].split() == ["c1", "output_throughput", "tokens/s", "-", "110", "-", "-"]
         assert told[3] == "change: first (nothing comparable came before; a new level starts)"
@@ -177,11 +146,14 @@ class TestRecordAndPromote:
         assert (accepted.accepted_by, accepted.reason) == ("Ada", "faster kernels")
         assert suite_store().list() == [accepted.file]
 
-    def test_names_the_questions_that_go_with_it(self, suite_root: Path, capsys: Capture) -> None:
+    def test_names_the_questions_that_go_with_it(
+        self, suite_root: Path, perfgate: Perfgate
+    ) -> None:
         entries = {"sums": with_answers({"q1": True, "q2": False})}
         path = candidate_store().save(baseline(accepted_by="nobody yet", entries=entries))
-        assert main(["baseline", "promote", str(path), "--by", "Ada", "--reason", "x"]) == 0
-        *_, asked, written, advice = capsys.readouterr().out.splitlines()
+        *_, asked, written, advice = perfgate.printed(
+            f"baseline promote {path} --by Ada --reason x"
+        ).splitlines()
         (file,) = (suite_store().folder / "questions" / "sums").iterdir()
         assert asked == f"questions: {file}"
         assert written.startswith("baseline: ")
@@ -205,64 +177,33 @@ class TestRecordAndPromote:
         (line,) = told.out.splitlines()
         assert read_noise(Path(line.removeprefix("noise: "))).run == "undecided"
 
-    def test_as_json(self, run: Path, capsys: Capture) -> None:
-        assert main(["baseline", "record", str(run), "--format", "json"]) == 0
-        recorded = json.loads(capsys.readouterr().out)
-        assert recorded["left_out"] == ["noisy-serve: the verdict of c4 is INCONCLUSIVE"]
+    def test_as_json(self, run: Path, perfgate: Perfgate) -> None:
+        recorded = perfgate.plain(f"baseline record {run}")
         (candidate,) = recorded["candidates"]
         words = ["baseline", "promote", candidate, "--by", "Ada", "--reason", "x"]
-        assert main([*words, "--format", "json"]) == 0
-        done = json.loads(capsys.readouterr().out)
+        done = perfgate.plain([*words])
         assert done["baseline"] == str(suite_store().path("cpu", "small-serve", "fed987"))
         assert recorded["sessions"] == {candidate: 1}
-        (few,) = done["notes"]
         assert (done["written"], done["change"]) == (True, "first")
-        assert few.startswith("baseline of 1 session; 3 are asked for")
-        assert done["changes"] == [
-            {
-                "probe": "c1",
-                "metrics": [
-                    {
-                        "metric": "output_throughput",
-                        "before": None,
-                        "after": 110.0,
-                        "change": None,
-                        "interval": None,
-                        "lost": None,
-                        "gained": None,
-                    }
-                ],
-                "differing_facts": [],
-            }
-        ]
+        ((moved,),) = [one["metrics"] for one in done["changes"]]
+        assert (moved["metric"], moved["before"], moved["after"]) == (
+            *("output_throughput", None, 110.0),
+        )
 
-    def test_several_runs(self, run: Path, capsys: Capture) -> None:
-        copy = run.parent / "two"
-        shutil.copytree(run, copy)
-        assert main(["baseline", "record", str(run), str(copy)]) == 2
-        assert "is in two runs, and would count twice" in capsys.readouterr().err
-
-    @pytest.mark.parametrize("how", ["text", "json"])
-    def test_a_dry_run_writes_nothing(
-        self, stores: dict[str, Path], how: str, capsys: Capture
-    ) -> None:
+    def test_a_dry_run_writes_nothing(self, stores: dict[str, Path], perfgate: Perfgate) -> None:
         words = ["baseline", "promote", str(stores["candidate"]), "--by", "Ada", "--reason", "x"]
-        assert main([*words, "--dry-run", "--format", how]) == 0
-        out = capsys.readouterr().out
         file = suite_store().path("cpu", "small-serve", "next")
-        if how == "json":
-            assert json.loads(out)["written"] is False
-        else:
-            assert out.splitlines()[-1] == f"would write: {file}"
-            assert "+19.4 %" in out
+        assert perfgate.printed([*words, "--dry-run"]).splitlines()[-1] == f"would write: {file}"
+        assert perfgate.plain([*words, "--dry-run"])["written"] is False
         assert not file.exists()
 
     def test_with_a_clone_of_the_engine(
-        self, stores: dict[str, Path], tmp_path: Path, capsys: Capture
+        self, stores: dict[str, Path], tmp_path: Path, perfgate: Perfgate
     ) -> None:
         words = ["baseline", "promote", str(stores["candidate"]), "--by", "Ada", "--reason", "x"]
-        assert main([*words, "--engine-repo", str(tmp_path / "none")]) == 2
-        assert "not a git clone that git can read" in capsys.readouterr().err
+        assert "not a git clone that git can read" in perfgate.refused(
+            [*words, "--engine-repo", str(tmp_path / "none")]
+        )
         assert suite_store().list() == [stores["suite"]]
 
     def test_a_regression_is_refused_until_it_is_accepted(
@@ -281,38 +222,24 @@ class TestRecordAndPromote:
             capsys.readouterr().out
         )
 
-    def test_no_run(self, suite_root: Path, capsys: Capture) -> None:
-        assert main(["baseline", "record", str(suite_root)]) == 2
-        assert "run.json: no such run" in capsys.readouterr().err
-
-    def test_no_person(self, stores: dict[str, Path], capsys: Capture) -> None:
-        words = ["baseline", "promote", str(stores["candidate"]), "--by", " ", "--reason", "x"]
-        assert main(words) == 2
-        assert capsys.readouterr().err == "perfgate: --by: must not be empty\n"
-        assert suite_store().list() == [stores["suite"]]
-
 
 class TestRetireAndAnchor:
-    def test_retire(self, stores: dict[str, Path], capsys: Capture) -> None:
+    def test_retire(self, stores: dict[str, Path], perfgate: Perfgate) -> None:
         words = [str(stores["suite"]), "--by", "Ada", "--reason", "wrong clocks"]
-        assert main(["baseline", "retire", *words]) == 0
-        assert capsys.readouterr().out.startswith(f"retired: {stores['suite']}\n")
-        assert main(["baseline", "show", str(stores["suite"])]) == 0
-        assert "by Ada: wrong clocks" in capsys.readouterr().out
-        assert main(["baseline", "list"]) == 0
-        assert "  retired  " in capsys.readouterr().out
-        assert main(["baseline", "retire", *words]) == 2
-        assert "the baseline is retired" in capsys.readouterr().err
+        assert perfgate.printed(["baseline", "retire", *words]).startswith(
+            f"retired: {stores['suite']}\n"
+        )
+        assert "by Ada: wrong clocks" in perfgate.printed(f"baseline show {stores['suite']}")
+        assert "  retired  " in perfgate.printed("baseline list")
+        assert "the baseline is retired" in perfgate.refused(["baseline", "retire", *words])
 
-    def test_anchor(self, stores: dict[str, Path], capsys: Capture) -> None:
+    def test_anchor(self, stores: dict[str, Path], capsys: Capture, perfgate: Perfgate) -> None:
         words = [str(stores["suite"]), "--by", "Ada", "--reason", "the last release"]
         assert main(["baseline", "anchor", *words, "--format", "json"]) == 0
         path = Path(json.loads(capsys.readouterr().out)["anchor"])
         assert json.loads(path.read_text())["commit"] == "abc123"
-        assert main(["baseline", "retire", *words]) == 2
-        assert "the anchor cannot be retired" in capsys.readouterr().err
-        assert main(["baseline", "list"]) == 0
-        assert "anchor.json" not in capsys.readouterr().out
+        assert "the anchor cannot be retired" in perfgate.refused(["baseline", "retire", *words])
+        assert "anchor.json" not in perfgate.printed("baseline list")
 
 
 class TestDiff:
@@ -322,43 +249,36 @@ class TestDiff:
         after = of_commit("bbbbbbb", entries={"c1": entry(90.0), "c4": entry(9.0, cpu="Xeon")})
         return suite_store().save(before), suite_store().save(after)
 
-    def test_two_files(self, two: tuple[Path, Path], capsys: Capture) -> None:
-        assert main(["baseline", "diff", *map(str, two)]) == 0
-        lines = capsys.readouterr().out.splitlines()
+    def test_two_files(self, two: tuple[Path, Path], perfgate: Perfgate) -> None:
+        lines = perfgate.printed(["baseline", "diff", *map(str, two)]).splitlines()
         assert lines[0].startswith("A: llama.cpp 1.2.0, commit aaaaaaa, cpu, small-serve, accepted")
         c1 = next(line for line in lines if line.startswith("c1"))
         assert c1.split()[:6] == ["c1", "output_throughput", "tokens/s", "100", "90", "-10.0"]
         assert lines[-1] == "not comparable: c4 cpu: B Xeon, A Grace"
 
-    def test_two_commits(self, two: tuple[Path, Path], capsys: Capture) -> None:
-        assert main(["baseline", "diff", "aaaaaaa", "bbbbbbb", "--format", "json"]) == 0
-        plain = json.loads(capsys.readouterr().out)
+    def test_two_commits(self, two: tuple[Path, Path], perfgate: Perfgate) -> None:
+        plain = perfgate.plain("baseline diff aaaaaaa bbbbbbb")
         assert (plain["before"], plain["after"]) == tuple(map(str, two))
         (moved,) = plain["changes"][0]["metrics"]
         assert moved["change"] == pytest.approx(-0.1)
         assert plain["changes"][1]["differing_facts"] == ["cpu: measured Xeon, baseline Grace"]
 
-    def test_as_markdown(self, two: tuple[Path, Path], capsys: Capture) -> None:
-        assert main(["baseline", "diff", *map(str, two), "--format", "markdown"]) == 0
-        lines = capsys.readouterr().out.splitlines()
-        assert "| probe | metric | unit | before | after | change | interval |" in lines
-        assert "|---|---|---|---|---|---|---|" in lines
+    @each("words", [["diff", "aaaaaaa", "bbbbbbb"], ["history", "small-serve"]])
+    def test_as_markdown(self, two: object, words: list[str], perfgate: Perfgate) -> None:
+        assert "\n|---|---|---|" in perfgate.printed(["baseline", *words, "--format", "markdown"])
 
     def test_a_commit_of_several_scenarios_needs_to_be_told_which(
-        self, two: tuple[Path, Path], capsys: Capture
+        self, two: tuple[Path, Path], perfgate: Perfgate
     ) -> None:
         suite_store().save(of_commit("aaaaaaa", scenario="other"))
         words = ["baseline", "diff", "aaaaaaa", "bbbbbbb"]
-        assert main(words) == 2
-        assert "found: cpu/other, cpu/small-serve" in capsys.readouterr().err
+        assert "found: cpu/other, cpu/small-serve" in perfgate.refused(words)
         assert main([*words, "--scenario", "small-serve", "--hardware", "cpu"]) == 0
-        assert main([*words, "--hardware", "8xH200"]) == 2
-        assert "no baseline of this commit" in capsys.readouterr().err
-
-    def test_two_scenarios_are_refused(self, two: tuple[Path, Path], capsys: Capture) -> None:
-        other = suite_store().save(of_commit("ccccccc", scenario="other"))
-        assert main(["baseline", "diff", str(two[0]), str(other)]) == 2
-        assert "two scenarios have nothing to compare" in capsys.readouterr().err
+        assert "no baseline of this commit" in perfgate.refused([*words, "--hardware", "8xH200"])
+        other = suite_store().path("cpu", "other", "aaaaaaa")
+        assert "two scenarios have nothing to compare" in perfgate.refused(
+            f"baseline diff {two[0]} {other}"
+        )
 
 
 class TestHistory:
@@ -369,9 +289,8 @@ class TestHistory:
             suite_store().save(baseline(engine=build, entries={"c1": entry(value)}))
 
     @pytest.mark.usefixtures("three")
-    def test_as_text(self, capsys: Capture) -> None:
-        assert main(["baseline", "history", "small-serve"]) == 0
-        lines = capsys.readouterr().out.splitlines()
+    def test_as_text(self, perfgate: Perfgate) -> None:
+        lines = perfgate.printed("baseline history small-serve").splitlines()
         assert lines[0] == "small-serve on cpu, oldest first"
         assert [line.split()[0] for line in lines[3:6]] == ["1.0.0", "1.1.0rc1", "1.1.0rc2"]
         assert lines[3].endswith("anchor")
@@ -382,9 +301,8 @@ class TestHistory:
         ]
 
     @pytest.mark.usefixtures("three")
-    def test_as_json(self, capsys: Capture) -> None:
-        assert main(["baseline", "history", "small-serve", "--format", "json"]) == 0
-        (steps,) = json.loads(capsys.readouterr().out).values()
+    def test_as_json(self, perfgate: Perfgate) -> None:
+        (steps,) = perfgate.plain("baseline history small-serve").values()
         assert [step["version"] for step in steps] == ["1.0.0", "1.1.0rc1", "1.1.0rc2"]
         assert [step["anchor"] for step in steps] == [True, False, False]
         (value,) = steps[2]["values"]
@@ -392,14 +310,6 @@ class TestHistory:
         assert value["since_before"] == pytest.approx(98 / 99 - 1)
 
     @pytest.mark.usefixtures("three")
-    def test_as_markdown(self, capsys: Capture) -> None:
-        assert main(["baseline", "history", "small-serve", "--format", "markdown"]) == 0
-        assert capsys.readouterr().out.startswith(
-            "## small-serve on cpu, oldest first\n\n| version"
-        )
-
-    @pytest.mark.usefixtures("three")
-    @pytest.mark.parametrize("words", [["other"], ["small-serve", "--hardware", "8xH200"]])
-    def test_of_nothing(self, words: list[str], capsys: Capture) -> None:
-        assert main(["baseline", "history", *words]) == 2
-        assert "expected: one of small-serve" in capsys.readouterr().err
+    @each("words", [["other"], ["small-serve", "--hardware", "8xH200"]])
+    def test_of_nothing(self, words: list[str], perfgate: Perfgate) -> None:
+        assert "expected: one of small-serve" in perfgate.refused(["baseline", "history", *words])

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from sides_made import aiperf, measurement, run, throughputs
+from tables import each
 
 from perfgate.cli.main import main
 
@@ -19,8 +20,8 @@ def a(tmp_path: Path) -> Path:
 
 
 class TestStatus:
-    @pytest.mark.parametrize(
-        ("values", "changes", "status", "verdict"),
+    @each(
+        "values, changes, status, verdict",
         [
             ((100.1,), {}, 0, "PASS"),
             ((106.0, 106.2), {}, 0, "IMPROVEMENT"),
@@ -48,8 +49,6 @@ class TestStatus:
         assert compare(a, b, "--format", "json") == status
         found = json.loads(capsys.readouterr().out)
         assert (found["exit_status"], found["verdict"]) == (status, verdict)
-        assert compare(a, b, "--format", "markdown") == status
-        assert capsys.readouterr().out.startswith("# perfgate compare\n")
 
     def test_of_a_probe_that_failed(self, a: Path, tmp_path: Path, capsys: Capture) -> None:
         assert compare(a, run(tmp_path / "b", [], failed=["c1"])) == 11
@@ -64,12 +63,10 @@ class TestStatus:
         assert compare(a, b) == 12
         assert "PASS: small-serve-c1\n" in capsys.readouterr().out
 
-    @pytest.mark.parametrize(
-        ("words", "said"),
+    @each(
+        "words, said",
         [
             (["--band", "output_throughput"], "unknown metric"),
-            (["--band", "=0.1"], "unknown metric"),
-            (["--band", "output_throughput=x"], "--band: the band of output_throughput"),
             (["--band", "output_throughput=nan"], "--band: the band of output_throughput"),
             (["--band", "output_throughput=5"], "--band: the band of output_throughput"),
             (["--band", "output_throughput=0.1"] * 2, "two bands for one metric"),
@@ -98,10 +95,6 @@ class TestStatus:
 
 
 class TestOptions:
-    def test_a_wider_band(self, a: Path, tmp_path: Path) -> None:
-        b = throughputs(tmp_path / "b", 96.0, 96.2)
-        assert compare(a, b, "--band", "output_throughput=0.1") == 0
-
     def test_facts_that_are_meant_to_differ(self, a: Path, tmp_path: Path, capsys: Capture) -> None:
         fingerprint = {"content": "0123456789abcdef", "cpu": "EPYC", "driver": "580"}
         b = throughputs(tmp_path / "b", 100.0, fingerprint=fingerprint)
@@ -109,10 +102,14 @@ class TestOptions:
         assert compare(a, b, "--across", "cpu,driver") == 0
         assert compare(a, b, "--across", "cpu", "--across", "driver") == 0
         assert "meant to differ: cpu: A Grace, B EPYC" in capsys.readouterr().out
+        slower = throughputs(tmp_path / "slower", 96.0, 96.2)
+        assert compare(a, slower, "--band", "output_throughput=0.1") == 0
 
     def test_results_of_other_tools(self, tmp_path: Path, capsys: Capture) -> None:
         a, b = aiperf(tmp_path / "a", 1.0, 1.002, 0.999), aiperf(tmp_path / "b", 1.05, 1.049)
         assert compare(a, b, "--metric", "output_throughput,ttft_mean_ms") == 1
         out = capsys.readouterr().out
         assert "REGRESSION: aiperf\n" in out
+        assert compare(a, b, "--metric", "output_throughput", "--format", "markdown") == 1
+        assert capsys.readouterr().out.startswith("# perfgate compare\n")
         assert compare(a, b, "--metric", "ttft_mean_ms") == 0

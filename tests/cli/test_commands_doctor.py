@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from building import MACHINE, machine
+from command_line import Perfgate
+from tables import each
 
 from perfgate.cli.main import main
 from perfgate.core.environment_variables import variables_set
@@ -51,9 +53,10 @@ def found(monkeypatch: pytest.MonkeyPatch):
     return set_report
 
 
-def test_what_can_run_and_why_not_the_rest(capsys: Capture) -> None:
-    assert main(["doctor"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_what_can_run_and_why_not_the_rest(
+    monkeypatch: pytest.MonkeyPatch, perfgate: Perfgate
+) -> None:
+    lines = perfgate.printed("doctor").splitlines()
     assert lines[:3] == [
         "machine: node7, 72 cores of Grace",
         "memory: 16.0 GiB; GPUs: none (no nvidia-smi on PATH)",
@@ -66,11 +69,7 @@ def test_what_can_run_and_why_not_the_rest(capsys: Capture) -> None:
         [],
         ["fix", "1: use a machine that has them, or try it here: pytest --rehearse"],
     ]
-
-
-def test_as_json(capsys: Capture) -> None:
-    assert main(["doctor", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {
+    assert perfgate.plain("doctor") == {
         "machine": json.loads(json.dumps(asdict(MACHINE))),
         "cannot_run": {
             "h200-serve": "needs 1×H200, found none (no nvidia-smi on PATH)",
@@ -80,44 +79,32 @@ def test_as_json(capsys: Capture) -> None:
         "variables": {},
         "shared_python": None,
     }
-
-
-def test_gpus_are_named(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr("perfgate.cli.doctor.detect", lambda: machine("NVIDIA H200", "NVIDIA H200"))
-    assert main(["doctor"]) == 0
-    out = capsys.readouterr().out
+    out = perfgate.printed("doctor")
     assert "GPUs: NVIDIA H200, NVIDIA H200" in out
     assert out.count("  yes\n") == 2
 
 
 def test_what_is_missing_is_told_with_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    monkeypatch: pytest.MonkeyPatch, perfgate: Perfgate
 ) -> None:
     missing = Check("programs", "failed", "no aiperf", "clients", "install it")
     unasked = Check("model", "unknown", "from the hub")
-    for checks, told in (
-        ((unasked, missing), "no: no aiperf [fix 2]"),
-        ((missing, SICK), "no: no aiperf (and 1 more) [fix 2]"),
-        ((unasked,), "yes"),
+    closer = "perfgate doctor --scenario local-smollm2-serve"
+    for checks, told, fix in (
+        ((unasked, missing), "no: no aiperf [fix 2]", "install it"),
+        ((missing, SICK), "no: no aiperf (and 1 more) [fix 2]", "install it"),
+        ((replace(missing, hint=""),), "no: no aiperf [fix 2]", closer),
+        ((unasked,), "yes", None),
     ):
         monkeypatch.setattr("perfgate.cli.doctor.judge_software", lambda tools, it=checks: it)
-        assert main(["doctor"]) == 0
-        out = capsys.readouterr().out
+        out = perfgate.printed("doctor")
         assert f"local-smollm2-serve  {told}\n" in out
-        assert ("\nfix 2: install it\n" in out) is (told != "yes")
-
-
-def test_a_reason_without_a_fix_of_its_own_names_the_closer_look(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    sick = replace(SICK, hint="")
-    monkeypatch.setattr("perfgate.cli.doctor.judge_software", lambda tools: (sick,))
-    assert main(["doctor"]) == 0
-    assert "fix 2: perfgate doctor --scenario local-smollm2-serve" in capsys.readouterr().out
+        assert f"\nfix 2: {fix}" in out if fix else "fix 2" not in out
 
 
 def test_a_module_of_an_absent_engine_is_absent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, perfgate: Perfgate
 ) -> None:
     """A version of TensorRT-LLM is told, and a Python is found; the package is nowhere."""
     monkeypatch.setattr("perfgate.cli.doctor.judge_software", judge_software)
@@ -126,8 +113,7 @@ def test_a_module_of_an_absent_engine_is_absent(
     scenario = "gb200-r1-0528-fp4-wide-ep-serve"
     monkeypatch.delenv("PERFGATE_ROOT")
     monkeypatch.setattr("perfgate.cli.doctor.load", lambda folders: documented(scenario))
-    assert main(["doctor"]) == 0
-    out = capsys.readouterr().out
+    out = perfgate.printed("doctor")
     assert "no: benchmark_serving is not installed: " in out
     assert "set PERFGATE_PROGRAM_BENCHMARK_SERVING to the Python that has it" in out
     assert main(["doctor", "--scenario", scenario, "--format", "json"]) == 1
@@ -153,80 +139,49 @@ def executables(folder: Path) -> Path:
 
 
 def test_variables_that_are_set_are_shown_without_secrets(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    monkeypatch: pytest.MonkeyPatch, perfgate: Perfgate
 ) -> None:
     monkeypatch.setattr("perfgate.cli.doctor.variables_set", variables_set)
     monkeypatch.setenv("PERFGATE_PROGRAM_AIPERF", "/opt/aiperf --api-key=abc")
-    assert main(["doctor"]) == 0
-    out = capsys.readouterr().out
+    out = perfgate.printed("doctor")
     assert "\nPERFGATE_PROGRAM_AIPERF=/opt/aiperf --api-key=***\n" in out
 
 
 def test_a_python_that_is_shared_with_an_engine_is_told(
-    found, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    found, monkeypatch: pytest.MonkeyPatch, perfgate: Perfgate
 ) -> None:
     monkeypatch.setattr("perfgate.cli.doctor.shared_python", lambda: "shared with vllm 1")
-    assert main(["doctor"]) == 0
-    assert "\nwarning: shared with vllm 1\n  fix: install perfgate into" in capsys.readouterr().out
+    assert "\nwarning: shared with vllm 1\n  fix: install perfgate into" in perfgate.printed(
+        "doctor"
+    )
     found(REPORT)
-    assert main(["doctor", "--scenario", "h200-serve"]) == 0
-    assert "own environment: warning\n  found: shared with vllm 1\n" in capsys.readouterr().out
-
-
-def test_a_wrong_site_is_wrong_usage(
-    suite_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.delenv("PERFGATE_SITE", raising=False)
-    (suite_root / "site.yaml").write_text("schema_version: 1\ndocker: {imgae: x}\n")
-    assert main(["doctor"]) == 2
-    assert "did you mean image?" in capsys.readouterr().err
-
-
-def test_an_unknown_scenario_is_an_error(capsys: Capture) -> None:
-    assert main(["doctor", "--scenario", "h200-serv"]) == 2
-    assert "did you mean h200-serve?" in capsys.readouterr().err
+    assert "own environment: warning\n  found: shared with vllm 1\n" in perfgate.printed(
+        "doctor --scenario h200-serve"
+    )
 
 
 def test_a_fit_machine(found, capsys: Capture) -> None:
     asked = found(REPORT)
     assert main(["doctor", "--scenario", "h200-serve"]) == 0
     assert asked == [("h200-serve", PreflightTarget())]
-    assert (
-        capsys.readouterr().out
-        == """\
-h200-serve on node7
-
-check            outcome  found
-gpus             ok       8×NVIDIA B200: 0, 1
-gpu persistence  warning  GPU 1: off
-hosts            unknown  checked only with --reach
-
-gpu persistence: warning
-  found: GPU 1: off
-  expected: persistence mode on
-  fix: -pm 1 as root
-
-observed, not judged:
-  driver: 580.65.06
-
-fit: 3 checks, 1 to be looked at, 1 unknown
-"""
-    )
-
-
-def test_a_machine_that_is_not_fit(found, capsys: Capture) -> None:
-    found(PreflightReport((*REPORT.checks, SICK)))
-    assert main(["doctor", "--scenario", "h200-serve"]) == 1
     out = capsys.readouterr().out
+    assert "gpu persistence  warning  GPU 1: off\nhosts            unknown  checked only" in out
+    assert "\n  found: GPU 1: off\n  expected: persistence mode on\n  fix: -pm 1 as root\n" in out
+    assert "\nobserved, not judged:\n  driver: 580.65.06\n" in out
+    assert out.endswith("fit: 3 checks, 1 to be looked at, 1 unknown\n")
+
+
+def test_a_machine_that_is_not_fit(found, perfgate: Perfgate) -> None:
+    found(PreflightReport((*REPORT.checks, SICK)))
+    out = perfgate.printed("doctor --scenario h200-serve", 1)
     assert "\n  fix: reset the GPU\n" in out
     assert out.index("gpu errors: failed") < out.index("gpu persistence: warning")
     assert out.endswith("not fit: 4 checks, 1 failed, 1 to be looked at, 1 unknown\n")
 
 
-def test_the_preflight_as_json(found, capsys: Capture) -> None:
+def test_the_preflight_as_json(found, perfgate: Perfgate) -> None:
     found(PreflightReport((SICK,), {"swap": "none"}))
-    assert main(["doctor", "--scenario", "h200-serve", "--format", "json"]) == 1
-    assert json.loads(capsys.readouterr().out) == {
+    assert perfgate.plain("doctor --scenario h200-serve", 1) == {
         "scenario": "h200-serve",
         "machine": json.loads(json.dumps(asdict(MACHINE))),
         "fit": False,
@@ -243,60 +198,50 @@ def test_the_preflight_as_json(found, capsys: Capture) -> None:
     }
 
 
-def test_where_the_run_would_go_and_how_far_to_reach(found, tmp_path: Path) -> None:
-    asked = found(REPORT)
-    arguments = ["--scenario", "h200-serve", "--run-dir", str(tmp_path), "--reach"]
-    assert main(["doctor", *arguments]) == 0
-    assert asked == [("h200-serve", PreflightTarget(run_folder=tmp_path, reach=True))]
-
-
 def test_how_the_programs_would_be_started(
-    found, suite_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    found, suite_root: Path, monkeypatch: pytest.MonkeyPatch, perfgate: Perfgate
 ) -> None:
     asked = found(REPORT)
     monkeypatch.delenv("PERFGATE_SITE", raising=False)
     (suite_root / "site.yaml").write_text("schema_version: 1\ndocker: {image: 'mine:1'}\n")
-    assert main(["doctor", "--scenario", "h200-serve", "--launcher", "docker"]) == 0
-    assert main(["doctor", "--scenario", "h200-serve", "--launcher", "slurm"]) == 0
+    for words in (["--launcher", "docker"], ["--launcher", "slurm"], ["--run-dir", "x", "--reach"]):
+        assert main(["doctor", "--scenario", "h200-serve", *words]) == 0
     assert [where for _, where in asked] == [
         PreflightTarget(runtime="docker"),
         PreflightTarget(by_slurm=True),
+        PreflightTarget(run_folder=Path("x"), reach=True),
     ]
-    assert main(["doctor", "--launcher", "docker"]) == 2
-    assert "name the scenario" in capsys.readouterr().err
+    (suite_root / "site.yaml").write_text("schema_version: 1\ndocker: {imgae: x}\n")
+    assert "did you mean image?" in perfgate.refused("doctor")
 
 
 def test_engines_of_ones_own_are_imported(
-    found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    found, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture, perfgate: Perfgate
 ) -> None:
     found(REPORT)
     (tmp_path / "engines_of_mine.py").write_text("print('here they are')\n")
     monkeypatch.syspath_prepend(tmp_path)
     words = ["doctor", "--scenario", "h200-serve", "--import"]
-    assert main([*words, "engines_of_mine"]) == 0
-    assert "here they are" in capsys.readouterr().out
+    assert "here they are" in perfgate.printed([*words, "engines_of_mine"])
     with pytest.raises(SystemExit, match="2"):
         main([*words, "no_such_engines"])
     assert "PYTHONPATH must name its folder" in capsys.readouterr().err
 
 
-def test_only_scenarios_to_explore_with_have_other_shapes(found, capsys: Capture) -> None:
-    found(REPORT)
-    assert main(["doctor", "--scenario", "h200-serve", "--shape", "4096/512"]) == 2
-    assert "a scenario marked explore" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "option",
+@each(
+    "words, said",
     [
-        ["--reach"],
-        ["--run-dir", "x"],
-        ["--shape", "1/2"],
+        (["--reach"], "--reach"),
+        (["--run-dir", "x"], "--run-dir"),
+        (["--launcher", "docker"], "name the scenario"),
+        (["--scenario", "h200-serv"], "did you mean h200-serve?"),
+        (["--scenario", "h200-serve", "--shape", "4096/512"], "a scenario marked explore"),
     ],
 )
-def test_what_belongs_to_the_preflight_needs_a_scenario(option: list[str], capsys) -> None:
-    assert main(["doctor", *option]) == 2
-    assert option[0] in capsys.readouterr().err
+def test_what_cannot_be_looked_at_is_wrong_usage(
+    words: list[str], said: str, perfgate: Perfgate
+) -> None:
+    assert said in perfgate.refused(["doctor", *words])
 
 
 def test_really_without_the_gpu(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,12 @@
 """A gate repository from nothing, in a folder that has files already, where none can be."""
 
-import json
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
+from command_line import Perfgate
+from tables import each
 
 from perfgate.cli.main import main
 from perfgate.core.paths import packaged, repository, scenario_folders
@@ -30,10 +31,9 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
-def test_the_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+def test_the_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, perfgate: Perfgate) -> None:
     gate = tmp_path / "deep" / "gate"
-    assert main(["init", str(gate)]) == 0
-    out = capsys.readouterr().out
+    out = perfgate.printed(f"init {gate}")
     assert out.rstrip().endswith(f"next: cd {gate} && perfgate doctor")
     assert {path.name for path in gate.iterdir()} >= LAYOUT
     assert os.access(gate / "ci" / "nightly.sh", os.X_OK)
@@ -42,24 +42,22 @@ def test_the_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Cap
     assert scenario_folders() == (packaged() / "scenarios",)
     (gate / "scenarios" / "own.yaml").touch()
     assert scenario_folders() == (packaged() / "scenarios", gate / "scenarios")
-
-
-def test_it_holds_every_test_of_the_suite_and_no_documented_value(tmp_path: Path) -> None:
-    main(["init", str(tmp_path)])
     tests = {path.name for path in (packaged() / "perf_tests").glob("*.py")}
-    assert {path.name for path in (tmp_path / "perf_tests").iterdir()} == tests
-    assert list((tmp_path / "baselines").rglob("*.json"))
-    assert not (tmp_path / "baselines" / "documented").exists()
+    assert {path.name for path in (gate / "perf_tests").iterdir()} == tests
+    assert list((gate / "baselines").rglob("*.json"))
+    assert not (gate / "baselines" / "documented").exists()
+    assert not (gate / ".github").exists()
 
 
-def test_again_it_changes_nothing_and_adds_what_is_missing(tmp_path: Path, capsys: Capture) -> None:
+def test_again_it_changes_nothing_and_adds_what_is_missing(
+    tmp_path: Path, capsys: Capture, perfgate: Perfgate
+) -> None:
     main(["init", str(tmp_path)])
     (tmp_path / "site.yaml").write_text("schema_version: 1\nslurm: {partition: gpu}\n")
     (tmp_path / "perf_tests" / "test_sweep.py").unlink()
     before = files(tmp_path)
     capsys.readouterr()
-    assert main(["init", str(tmp_path), "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)["files"]
+    told = perfgate.plain(f"init {tmp_path}")["files"]
     assert told.pop("site.yaml") == "differs: left as it is"
     assert told.pop("perf_tests/test_sweep.py") == "written"
     assert set(told.values()) == {"as it was"}
@@ -85,11 +83,10 @@ def test_a_link_is_not_written_through(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.parametrize("name", ["file", "file/below"])
-def test_what_cannot_be_a_folder(tmp_path: Path, capsys: Capture, name: str) -> None:
+@each("name", ["file", "file/below"])
+def test_what_cannot_be_a_folder(tmp_path: Path, perfgate: Perfgate, name: str) -> None:
     (tmp_path / "file").touch()
-    assert main(["init", str(tmp_path / name)]) == 2
-    assert str(tmp_path / "file") in capsys.readouterr().err
+    assert str(tmp_path / "file") in perfgate.refused(f"init {tmp_path / name}")
 
 
 def test_the_nightly_script_passes_on_what_it_is_given(tmp_path: Path) -> None:
@@ -115,8 +112,6 @@ def test_the_nightly_script_passes_on_what_it_is_given(tmp_path: Path) -> None:
 
 
 def test_the_files_of_a_pipeline_are_there_when_they_are_asked_for(tmp_path: Path) -> None:
-    assert main(["init", str(tmp_path / "without")]) == 0
-    assert not (tmp_path / "without" / ".github").exists()
     assert main(["init", str(tmp_path / "gate"), "--ci", "github", "--ci", "github"]) == 0
     made = files(tmp_path / "gate")
     for folder in ("workflows", "actions"):

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from command_line import Perfgate
+from sizes import sized
+from tables import each
 
 from perfgate.cli.main import main
 from perfgate.gate.performance import judge_performance
@@ -56,8 +57,8 @@ def options(*words: str) -> list[str]:
 
 
 class TestOptions:
-    @pytest.mark.parametrize(
-        ("new", "verdict", "status"),
+    @each(
+        "new, verdict, status",
         [
             ("100.1", "PASS", 0),
             ("106.1,106.2", "IMPROVEMENT", 0),
@@ -90,10 +91,6 @@ class TestOptions:
             with_one = NumberTest("output_throughput", tuple(BASE), (97.0,) * 4, **changed)
             assert judge_question(with_one) != judge_question(plain)
 
-    def test_notes_are_told(self, capsys: Capture) -> None:
-        assert main(options("--new", "100", "--band", "0.011")) == 10
-        assert "note: the band is below the noise floor" in capsys.readouterr().out
-
     def test_controls_decide_what_two_starts_suspect(self, capsys: Capture) -> None:
         slow = ["--new", "96.1,96.4,96.2", "--format", "json"]
         seen = {}
@@ -107,27 +104,24 @@ class TestOptions:
             "100.1,100.2": ("REGRESSION", "", False),
         }
 
-    def test_an_accuracy_by_its_questions(self, capsys: Capture) -> None:
+    def test_an_accuracy_by_its_questions(self, perfgate: Perfgate) -> None:
         words = ["judge", "--metric", GSM8K, "--baseline", "0.95", "--new", "0.90"]
-        assert main([*words, "--questions", "1319"]) == 10
-        assert "-5.0 points" in capsys.readouterr().out
+        assert "-5.0 points" in perfgate.printed([*words, "--questions", "1319"], 10)
+        two = ["judge", "--metric", GSM8K, "--baseline", "0.99,0.91", "--new", "0.90"]
+        pooled = perfgate.plain([*two, "--questions", "1319"], 10)
+        assert pooled["change"] == pytest.approx(-0.05, abs=1e-3)
         again = [*words[:-1], "0.90,0.91"]
-        assert main([*again, "--questions", "1319"]) == 1
-        assert "2 evaluations" in capsys.readouterr().out
+        assert "2 evaluations" in perfgate.printed([*again, "--questions", "1319"], 1)
         assert main([*again, "--questions", "1319", "--max-runs", "1"]) == 10
-        assert main([*words, "--questions", "20"]) == 0
-        assert "margin raised from 2.0 to 24.1 points" in capsys.readouterr().out
-        assert main(words) == 2
-        assert "add the number of questions" in capsys.readouterr().err
+        assert "margin raised from 2.0 to 24.1 points" in perfgate.printed(
+            [*words, "--questions", "20"]
+        )
+        assert "add the number of questions" in perfgate.refused(words)
 
-    @pytest.mark.parametrize(
-        ("words", "said"),
+    @each(
+        "words, said",
         [
             (["--new", "nan"], "cannot be judged"),
-            (["--new", "inf"], "cannot be judged"),
-            (["--new=-5"], "cannot be judged"),
-            (["--new", "0"], "cannot be judged"),
-            (["--new", ""], "--new: not a number"),
             (["--new", "96,"], "--new: not a number"),
             (["--new", "0,1"], "cannot be judged"),
             (["--new", "100", "--band", "2%"], "--band: not a number"),
@@ -149,13 +143,11 @@ class TestOptions:
         assert captured.out == ""
         assert said in captured.err
 
-    def test_without_a_metric_they_mean_nothing(self, capsys: Capture) -> None:
-        assert main(["judge", "--new", "96.1"]) == 2
-        assert "--new: the option needs --metric" in capsys.readouterr().err
-
-    def test_an_unknown_metric(self, capsys: Capture) -> None:
-        assert main(["judge", "--metric", "speed", "--baseline", "1", "--new", "1"]) == 2
-        assert "unknown metric\n  found: speed" in capsys.readouterr().err
+    def test_a_metric_is_named_and_known(self, perfgate: Perfgate) -> None:
+        assert "--new: the option needs --metric" in perfgate.refused("judge --new 96.1")
+        assert "unknown metric\n  found: speed" in perfgate.refused(
+            "judge --metric speed --baseline 1 --new 1"
+        )
 
 
 class TestLines:
@@ -164,16 +156,12 @@ class TestLines:
             line(), line(new=[96.1, 96.0]), line(new=[96.1]), line(new=[106.1, 106.2])
         )
         assert status == 1
-        assert [one["verdict"] for one in found] == [
-            "PASS",
-            "REGRESSION",
-            "INCONCLUSIVE",
-            "IMPROVEMENT",
-        ]
+        verdicts = [one["verdict"] for one in found]
+        assert verdicts == ["PASS", "REGRESSION", "INCONCLUSIVE", "IMPROVEMENT"]
         assert all(set(one) == KEYS for one in found)
 
-    @pytest.mark.parametrize(
-        ("lines", "status"),
+    @each(
+        "lines, status",
         [
             ([line()], 0),
             ([line(), line(new=[106.1, 106.2])], 0),
@@ -205,33 +193,27 @@ class TestLines:
             "(the band is below the noise floor: 5 fresh starts resolve 2.9 %)"
         )
 
-    def test_one_number_is_a_list_of_one(self, stream: Stream) -> None:
-        assert stream(line(baseline=100, new=100)) == stream(line(baseline=[100], new=[100]))
-
     def test_an_empty_list_of_controls_asks_for_one(self, stream: Stream) -> None:
         _, (found,) = stream(line(new=[96.1, 96.0], controls=[]))
         assert (found["verdict"], found["needs_control"]) == ("INCONCLUSIVE", True)
         _, (found,) = stream(line(new=[96.1, 96.0, 96.1], controls=[100.0, 100.2]))
         assert (found["verdict"], found["controls_used"]) == ("REGRESSION", 2)
 
-    def test_null_leaves_a_field_to_the_rule(self, stream: Stream) -> None:
+    def test_null_leaves_a_field_to_the_rule_and_one_number_is_a_list(self, stream: Stream) -> None:
         assert stream(line(band=None, sigma=None)) == stream(line())
-
-    def test_equal_values_on_both_sides_pass(self, stream: Stream) -> None:
-        status, (found,) = stream(line(baseline=[100.0] * 8, new=[100.0]))
-        assert (status, found["verdict"]) == (0, "PASS")
+        assert stream(line(baseline=100, new=100)) == stream(line(baseline=[100], new=[100]))
 
     def test_blank_lines_and_a_byte_order_mark_are_skipped(self, stream: Stream) -> None:
         status, found = stream("\ufeff" + line(), "", "   ", line())
         assert (status, len(found)) == (0, 2)
 
-    @pytest.mark.parametrize("lines", [[], ["", "  "]])
+    @each("lines", [[], ["", "  "]])
     def test_no_line_at_all_is_an_error(self, stream: Stream, lines: list[str]) -> None:
         assert stream(*lines) == (2, [])
         assert "nothing to judge: the input has no line" in stream.err
 
-    @pytest.mark.parametrize(
-        ("bad", "said"),
+    @each(
+        "bad, said",
         [
             ("x", "the line is not JSON"),
             (line()[:-3], "the line is not JSON"),
@@ -239,7 +221,6 @@ class TestLines:
             ("[" * 100_000, "the line is nested too deep"),
             (b"\xff\xfe", "not UTF-8"),
             (line(metric="speed"), "unknown metric"),
-            (line(metric=7), "metric: not a metric's name"),
             (line(metric="LEFT OUT"), "metric: the field is missing"),
             (line(new="LEFT OUT"), "new: the field is missing"),
             (line(sigmas=0.1), "sigmas: unknown field"),
@@ -248,21 +229,16 @@ class TestLines:
             (line(baseline=[float("inf")]), "not a finite number: Infinity"),
             (line().replace("99.7", "1e999"), "not a finite number: 1e999"),
             (line(new=[10**400]), "a number of too many digits"),
-            (line().replace("99.7", "9" * 5000), "a number of too many digits"),
             (line(new=[]), "new: no values"),
             (line(baseline=[]), "baseline: no values"),
             (line(new=["96.1"]), "write it without quotes"),
             (line(new=[True]), "value 1 is not a number"),
-            (line(new=[[96.1]]), "value 1 is not a number"),
             (line(new={"a": 1}), "new: not a number"),
-            (line(new=[-1]), "cannot be judged"),
             (line(new=[0]), "cannot be judged"),
             (line(new=[0.1]), "hardly all in tokens/s"),
-            (line(baseline=[100, 100_000]), "hardly all in tokens/s"),
             (line(band=0), "the band of output_throughput cannot be used"),
             (line(band="2%"), "band: not a number"),
             (line(sigma=-1), "the prior noise"),
-            (line(alpha=0.7), "unknown field"),
             (line(max_runs=1.5), "max_runs: not a count"),
             (line(questions=5), "does not come from questions"),
             (line(metric="ttft_p99_ms"), "has no band of its own"),
@@ -316,11 +292,12 @@ class TestLines:
         assert done.returncode == 2
         assert "<standard input>:1: the line is too large" in done.stderr
 
-    @pytest.mark.slow
-    def test_ten_thousand_take_less_than_ten_seconds(self) -> None:
+    @pytest.mark.nightly
+    def test_a_line_takes_less_than_a_millisecond(self) -> None:
+        number = sized(1_000, 10_000)
         text = "\n".join(
             line(baseline=[100 + 0.01 * (n % 7)] * (n % 30 + 1), new=[97.0 + n % 5, 99, 98, 97, 97])
-            for n in range(10_000)
+            for n in range(number)
         )
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(
@@ -332,39 +309,7 @@ class TestLines:
         )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         # Its own time: what else the machine is busy with is not its fault.
-        assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 10
+        spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        assert spent < 4 + number / 1000
         assert done.returncode in (0, 1, 10)
-        assert len(done.stdout.splitlines()) == 10_000
-
-
-class TestQuestion:
-    def test_of_an_accuracy_the_order_of_the_baseline_does_not_matter(self) -> None:
-        one = NumberTest(GSM8K, (0.95, 0.93), (0.94,), questions=500)
-        other = NumberTest(GSM8K, (0.93, 0.95), (0.94,), questions=500)
-        assert judge_question(one) == judge_question(other)
-        assert judge_question(one).baseline == pytest.approx(0.94)
-
-    def test_of_an_accuracy_later_values_change_nothing(self) -> None:
-        one = NumberTest(GSM8K, (0.95,), (0.94,), questions=500)
-        assert judge_question(one) == judge_question(
-            NumberTest(GSM8K, (0.95,), (0.94, 0.1), questions=500)
-        )
-
-    @given(st.floats(1e-3, 1e3))
-    def test_scaling_all_values_leaves_the_verdict(self, factor: float) -> None:
-        plain = NumberTest("output_throughput", tuple(BASE), (98.0, 97.0, 98.5))
-        scaled = NumberTest(
-            "output_throughput",
-            tuple(factor * value for value in plain.baseline),
-            tuple(factor * value for value in plain.new),
-        )
-        assert judge_question(plain).verdict == judge_question(scaled).verdict
-
-    @given(st.floats(90, 110), st.floats(0.5, 1))
-    def test_a_worse_value_never_betters_the_verdict(self, new: float, worse: float) -> None:
-        order = ["REGRESSION", "INCONCLUSIVE", "PASS", "IMPROVEMENT"]
-        verdicts = [
-            judge_question(NumberTest("output_throughput", tuple(BASE), (value, value))).verdict
-            for value in (new * worse, new)
-        ]
-        assert order.index(verdicts[0]) <= order.index(verdicts[1])
+        assert len(done.stdout.splitlines()) == number

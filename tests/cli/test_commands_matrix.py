@@ -4,23 +4,23 @@ import json
 from typing import Any
 
 import pytest
+from command_line import Perfgate
+from tables import each
 
-from perfgate.cli.main import main
 from perfgate.core.paths import scenario_folders
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_suite
 
 
-def rows(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, Any]]:
-    assert main(["matrix", *words]) == 0
-    out = capsys.readouterr().out
+def rows(perfgate: Perfgate, *words: str) -> list[dict[str, Any]]:
+    out = perfgate.printed(["matrix", *words])
     assert out.count("\n") == 1
     include: list[dict[str, Any]] = json.loads(out)["include"]
     return include
 
 
-def test_every_scenario_of_each_gpu_is_in_one_row(capsys: pytest.CaptureFixture[str]) -> None:
-    found = rows(capsys, "-m", "nightly", "--shards", "3")
+def test_every_scenario_of_each_gpu_is_in_one_row(perfgate: Perfgate) -> None:
+    found = rows(perfgate, "-m", "nightly", "--shards", "3")
     named = [name for row in found for name in row["scenarios"]]
     suite = load_suite(scenario_folders(None), registered())
     asked = [one for one in suite.scenarios if "nightly" in one.markers]
@@ -35,48 +35,43 @@ def test_every_scenario_of_each_gpu_is_in_one_row(capsys: pytest.CaptureFixture[
     assert len({row["name"] for row in found}) == len(found)
 
 
-def test_there_are_no_more_rows_than_scenarios(capsys: pytest.CaptureFixture[str]) -> None:
-    (row,) = rows(capsys, "-m", "local and not opt_in", "--shards", "5")
+def test_there_are_no_more_rows_than_scenarios(perfgate: Perfgate) -> None:
+    (row,) = rows(perfgate, "-m", "local and not opt_in", "--shards", "5")
     assert row["shard"] == "1/1"
     assert (row["gpu"], row["gpus"]) == ("none", 0)
 
 
-def test_several_expressions_are_all_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    (row,) = rows(capsys, "-m", "nightly or weekly", "-m", "latency", "--gpu", "B200")
+def test_several_expressions_are_all_asked_for(perfgate: Perfgate) -> None:
+    (row,) = rows(perfgate, "-m", "nightly or weekly", "-m", "latency", "--gpu", "B200")
     assert row["expression"] == "((nightly or weekly) and (latency)) and b200"
     assert row["scenarios"] == ["b200-r1-fp4-min-latency"]
 
 
-def test_a_template_is_in_it_only_if_it_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    named = [name for row in rows(capsys) for name in row["scenarios"]]
+def test_a_template_is_in_it_only_if_it_is_named(perfgate: Perfgate) -> None:
+    named = [name for row in rows(perfgate) for name in row["scenarios"]]
     assert not any("explore" in name for name in named)
-    (row,) = rows(capsys, "-m", "explore", "--gpu", "H200")
+    (row,) = rows(perfgate, "-m", "explore", "--gpu", "H200")
     assert row["scenarios"] == ["h200-r1-fp8-explore"]
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("-m", "b200 and h200"),
         ("-m", "latency", "--gpu", "GB200"),
         ("-m", "nosuchmarker"),
         ("-m", "b200 and"),
-        ("--shards", "0"),
         ("--shards", "257"),
     ],
 )
 def test_no_job_is_an_error_and_prints_no_matrix(
-    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], perfgate: Perfgate
 ) -> None:
-    assert main(["matrix", *words]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("perfgate: ")
+    assert perfgate.refused(["matrix", *words]).startswith("perfgate: ")
 
 
 def test_more_rows_than_github_takes_are_refused(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    perfgate: Perfgate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("perfgate.cli.matrix._MOST_ROWS", 3)
-    assert main(["matrix", "--shards", "3"]) == 2
-    assert "more rows than GitHub takes" in capsys.readouterr().err
+    assert "more rows than GitHub takes" in perfgate.refused("matrix --shards 3")

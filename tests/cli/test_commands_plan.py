@@ -1,6 +1,5 @@
 """`perfgate plan`: what could be shown and what it would cost, without starting anything."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,8 @@ import building
 import pytest
 import yaml
 from building import MACHINE
+from command_line import Perfgate
+from tables import each
 
 from perfgate.baselines import Baseline, BaselineRun, Entry, own_store, suite_store
 from perfgate.baselines.noise_history import NoiseRun, NoiseSeries, save
@@ -89,9 +90,8 @@ def accepted(
     )
 
 
-def planned(capsys: Capture, *words: str, status: int = 0) -> dict[str, Any]:
-    assert main(["plan", *words, "--format", "json"]) == status
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+def planned(perfgate: Perfgate, *words: str, status: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = perfgate.plain(["plan", *words], status)
     return found
 
 
@@ -102,10 +102,10 @@ def of(plan: dict[str, Any], scenario: str, probe: str, metric: str) -> dict[str
     return {"compared_with": measured["compared_with"], **judged}
 
 
-def test_against_a_baseline(two_scenarios: Path, h200: Scenario, capsys: Capture) -> None:
+def test_against_a_baseline(two_scenarios: Path, h200: Scenario, perfgate: Perfgate) -> None:
     edit(two_scenarios, noise="prior")
     suite_store().save(accepted(h200))
-    plan = planned(capsys, "h200-serve")
+    plan = planned(perfgate, "h200-serve")
     # c1 and c4 with two metrics each, and the accuracy; two points are no sweep
     assert (plan["tests"], plan["problems"], plan["unjudged"]) == (5, [], [])
     found = of(plan, "h200-serve", "c1", "output_throughput")
@@ -113,12 +113,8 @@ def test_against_a_baseline(two_scenarios: Path, h200: Scenario, capsys: Capture
         "compared with llama.cpp 2026.10 of 2026-11-05, accepted by Ada, 5 fresh starts "
         "(same engine commit), if the machine's facts match"
     )
-    assert (found["against"], found["baseline_runs"], found["noise_from"]) == (
-        "baseline",
-        5,
-        "history",
-    )
-    assert found["baseline_sessions"] == 5
+    assert (found["against"], found["noise_from"]) == ("baseline", "history")
+    assert (found["baseline_runs"], found["baseline_sessions"]) == (5, 5)
     assert found["sigma"] == pytest.approx(0.005, rel=0.25)
     assert found["smallest"] == pytest.approx(0.0225, abs=0.003)
     assert [at["loss"] for at in found["odds"]] == [0.0, 0.5, 1.0, 1.5]
@@ -140,19 +136,16 @@ def test_against_a_baseline(two_scenarios: Path, h200: Scenario, capsys: Capture
     assert one["cost"]["unchanged"]["hours_at_most"] is False
 
 
-def test_as_text(two_scenarios: Path, h200: Scenario, capsys: Capture) -> None:
+def test_as_text(two_scenarios: Path, h200: Scenario, perfgate: Perfgate) -> None:
     edit(two_scenarios, noise="prior")
     suite_store().save(accepted(h200))
-    assert main(["plan"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = perfgate.printed("plan").splitlines()
     assert lines[0].startswith("10 gating tests, simulated on noise as published nightlies")
     assert "h200-serve (1xH200)" in lines
     assert "  build under test: llama.cpp 2026.10, the installed one" in lines
     assert "  c1, c4: compared with this machine itself, 6 fresh starts to be made first" in lines
-    columns = next(line.split() for line in lines if line.startswith("  probe"))
-    assert columns[-2:] == ["by", "accident"]
-    row = next(line.split() for line in lines if line.startswith("  c1 ")).__iter__()
-    assert [next(row) for _ in range(3)] == ["c1", "output_throughput", "2.0%"]
+    row = next(line.split() for line in lines if line.startswith("  c1 "))
+    assert row[:3] == ["c1", "output_throughput", "2.0%"]
     assert any("6 starts of the reference, then 4." in line for line in lines)
     assert any(line.startswith("  no control, the machine is not excluded: ") for line in lines)
     assert any("GPU hours) at worst" in line for line in lines)
@@ -160,8 +153,10 @@ def test_as_text(two_scenarios: Path, h200: Scenario, capsys: Capture) -> None:
     assert lines[-2].startswith("all, one after the other")
 
 
-def test_no_baseline_is_no_error_but_with_gate(two_scenarios: Path, capsys: Capture) -> None:
-    plan = planned(capsys, "h200-serve")
+def test_no_baseline_is_no_error_but_with_gate(
+    two_scenarios: Path, capsys: Capture, perfgate: Perfgate
+) -> None:
+    plan = planned(perfgate, "h200-serve")
     assert plan["unjudged"] == ["h200-serve-c1", "h200-serve-c4", "h200-serve-perfgate_arithmetic"]
     found = of(plan, "h200-serve", "c1", "output_throughput")
     assert found["compared_with"] == (
@@ -177,8 +172,8 @@ def test_no_baseline_is_no_error_but_with_gate(two_scenarios: Path, capsys: Capt
     assert "would get no verdict: h200-serve-c1, h200-serve-c4" in capsys.readouterr().err
 
 
-def test_a_machine_that_measures_itself_is_planned_with_its_reference(capsys: Capture) -> None:
-    plan = planned(capsys, "local-smollm2-serve")
+def test_a_machine_that_measures_itself_is_planned_with_its_reference(perfgate: Perfgate) -> None:
+    plan = planned(perfgate, "local-smollm2-serve")
     (one,) = plan["scenarios"]
     assert (one["reference_starts"], one["max_starts"]) == (6, 6)
     assert plan["total"] == one["cost"]
@@ -188,12 +183,12 @@ def test_a_machine_that_measures_itself_is_planned_with_its_reference(capsys: Ca
     assert plan["unjudged"] == ["local-smollm2-serve-perfgate_arithmetic"]
 
 
-def test_its_stored_reference_spares_the_starts(h200: Scenario, capsys: Capture) -> None:
+def test_its_stored_reference_spares_the_starts(h200: Scenario, perfgate: Perfgate) -> None:
     stored = accepted(h200)
     own_store().save(
         replace(stored, scenario="local-smollm2-serve", hardware="cpu", accepted_by="self")
     )
-    plan = planned(capsys, "local-smollm2-serve")
+    plan = planned(perfgate, "local-smollm2-serve")
     (one,) = plan["scenarios"]
     assert one["reference_starts"] == 0
     found = of(plan, "local-smollm2-serve", "c1", "output_throughput")
@@ -202,11 +197,11 @@ def test_its_stored_reference_spares_the_starts(h200: Scenario, capsys: Capture)
 
 
 def test_with_a_baseline_that_can_be_started_again_controls_are_planned(
-    two_scenarios: Path, h200: Scenario, capsys: Capture
+    two_scenarios: Path, h200: Scenario, perfgate: Perfgate
 ) -> None:
     edit(two_scenarios, noise="prior")
     suite_store().save(replace(accepted(h200), source=BuildSource(image="engine:old")))
-    plan = planned(capsys, "h200-serve")
+    plan = planned(perfgate, "h200-serve")
     found = of(plan, "h200-serve", "c1", "output_throughput")
     assert found["control"] == "controlled"
     assert found["odds"][0]["regression"] <= 0.0005
@@ -216,17 +211,13 @@ def test_with_a_baseline_that_can_be_started_again_controls_are_planned(
     assert one["accident"] < 0.02
     # a control is measured like any start: 7 of 40 s for each probe but the answers
     assert 3600 * one["cost"]["worst"]["hours"] == pytest.approx(40 * (7 + 7 + 3), abs=1)
-    assert main(["plan", "h200-serve"]) == 0
-    text = capsys.readouterr().out
-    assert "a suspected loss is checked against the baseline's build, started beside it" in text
-    assert "7 at most (3 of them controls)" in text
     edit(two_scenarios, control="none")
-    plan = planned(capsys, "h200-serve")
+    plan = planned(perfgate, "h200-serve")
     assert of(plan, "h200-serve", "c1", "output_throughput")["control"] == "alone"
 
 
 def test_what_finds_too_little_is_an_error_and_all_are_told(
-    two_scenarios: Path, h200: Scenario, capsys: Capture
+    two_scenarios: Path, h200: Scenario, capsys: Capture, perfgate: Perfgate
 ) -> None:
     bands = {"output_throughput": 0.002, "server_cpu_s_per_1k_tokens": 0.003}
     edit(two_scenarios, noise="prior", bands=bands)
@@ -239,20 +230,13 @@ def test_what_finds_too_little_is_an_error_and_all_are_told(
     assert told.err.count("fix: widen the band to ") == 4
     assert f"{two_scenarios / 'h200.yaml'}: h200-serve.gate.bands.output_throughput" in told.err
     assert "cannot gate so, see the error" in told.out  # and the plan is shown all the same
-    plan = planned(capsys, "h200-serve", status=2)
-    assert len(plan["problems"]) == 4
-
-
-def test_measured_noise_widens_its_band_instead(
-    two_scenarios: Path, h200: Scenario, capsys: Capture
-) -> None:
-    edit(two_scenarios, bands={"output_throughput": 0.002})
-    suite_store().save(accepted(h200))
-    assert planned(capsys, "h200-serve")["problems"] == []
+    assert len(planned(perfgate, "h200-serve", status=2)["problems"]) == 4
+    edit(two_scenarios, noise="measured", bands={"output_throughput": 0.002})
+    assert planned(perfgate, "h200-serve")["problems"] == [], "measured noise widens the band"
 
 
 def test_noise_of_the_hardwares_history_is_taken_and_told(
-    two_scenarios: Path, h200: Scenario, capsys: Capture
+    two_scenarios: Path, h200: Scenario, perfgate: Perfgate
 ) -> None:
     edit(two_scenarios, noise="prior")
     suite_store().save(accepted(h200))
@@ -260,7 +244,7 @@ def test_noise_of_the_hardwares_history_is_taken_and_told(
     series = NoiseSeries(h200.id, "c1", "a", "abc", {"output_throughput": values})
     label = h200.hardware.label
     save(NoiseRun(label, "r", "2026-11-20T08:00:00+00:00", (series,)), own=False)
-    plan = planned(capsys, "h200-serve")
+    plan = planned(perfgate, "h200-serve")
     found = of(plan, "h200-serve", "c1", "output_throughput")
     assert found["noise_from"] == "history"
     assert found["sigma"] > 0.006
@@ -268,7 +252,7 @@ def test_noise_of_the_hardwares_history_is_taken_and_told(
 
 
 def test_the_budget_in_seconds_allows_fewer_starts(
-    two_scenarios: Path, h200: Scenario, capsys: Capture
+    two_scenarios: Path, h200: Scenario, perfgate: Perfgate
 ) -> None:
     text = (two_scenarios / "h200.yaml").read_text()
     plain = yaml.safe_load(text)
@@ -280,23 +264,23 @@ def test_the_budget_in_seconds_allows_fewer_starts(
     )
     (two_scenarios / "h200.yaml").write_text(yaml.safe_dump(plain))
     suite_store().save(accepted(h200))
-    (found,) = planned(capsys, "h200-serve")["scenarios"]
+    (found,) = planned(perfgate, "h200-serve")["scenarios"]
     # One probe of 40 s: after two starts 80 s are gone.
     assert found["max_starts"] == 2
     assert found["notes"] == ["the budget of 70 s allows 2 starts of 40 s, not 5"]
-    judged = of(planned(capsys, "h200-serve"), "h200-serve", "c1", "output_throughput")
+    judged = of(planned(perfgate, "h200-serve"), "h200-serve", "c1", "output_throughput")
     assert judged["odds"][2]["regression"] > 0.7
     assert found["cost"]["unchanged"]["hours_at_most"] is False
 
 
 def test_which_build_is_planned(
-    h200: Scenario, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    h200: Scenario, monkeypatch: pytest.MonkeyPatch, perfgate: Perfgate
 ) -> None:
     suite_store().save(accepted(h200, EngineBuild("llama.cpp", "2026.9", "aaa")))
     suite_store().save(accepted(h200, EngineBuild("llama.cpp", "2026.10", "bbb")))
 
     def chosen(*words: str) -> tuple[str, str, str]:
-        plan = planned(capsys, "h200-serve", *words)
+        plan = planned(perfgate, "h200-serve", *words)
         (one,) = plan["scenarios"]
         compared = of(plan, "h200-serve", "c1", "output_throughput")["compared_with"]
         return one["version"], one["build_source"], re.findall(r"llama.cpp (\S+?),? ", compared)[0]
@@ -313,8 +297,8 @@ def test_which_build_is_planned(
     assert (version, source) == ("unknown", "of the document, as none is installed here")
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
+@each(
+    "words, problem",
     [
         (["h200-srve"], "did you mean h200-serve?"),
         (["-m", "b200"], "no scenario is selected"),
@@ -322,15 +306,11 @@ def test_which_build_is_planned(
         (["--engine-repo", "/nowhere-at-all"], "not a git clone"),
     ],
 )
-def test_bad_wishes(words: list[str], problem: str, capsys: Capture) -> None:
-    assert main(["plan", *words]) == 2
-    told = capsys.readouterr()
-    assert problem in told.err
-    assert told.out == ""
+def test_bad_wishes(words: list[str], problem: str, perfgate: Perfgate) -> None:
+    assert problem in perfgate.refused(["plan", *words])
 
 
-def test_a_damaged_baseline_is_an_error(h200: Scenario, capsys: Capture) -> None:
+def test_a_damaged_baseline_is_an_error(h200: Scenario, perfgate: Perfgate) -> None:
     path = suite_store().save(accepted(h200))
     path.write_text("{")
-    assert main(["plan", "h200-serve"]) == 2
-    assert str(path) in capsys.readouterr().err
+    assert str(path) in perfgate.refused("plan h200-serve")

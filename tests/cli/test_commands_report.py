@@ -5,7 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
+from command_line import Perfgate
 from made_runs import PARTS, SHARDS, run, write_run
+from tables import each
 
 from perfgate.cli.main import main
 from perfgate.gate.verdict import Verdict
@@ -22,10 +24,9 @@ def shards(tmp_path: Path) -> tuple[str, str]:
 
 
 def test_shards_become_one_report_in_every_format(
-    shards: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shards: tuple[str, str], tmp_path: Path, perfgate: Perfgate
 ) -> None:
-    assert main(["report", *shards, "--to", str(tmp_path / "out")]) == 1
-    told = capsys.readouterr().out
+    told = perfgate.printed(["report", *shards, "--to", str(tmp_path / "out")], 1)
     assert "runs: one (shard 1/2, exit status 1), two (shard 2/2, exit status 0)" in told
     assert "tests: 3 (1 REGRESSION, 2 PASS)" in told
     files = sorted(path.name for path in (tmp_path / "out").iterdir())
@@ -42,12 +43,6 @@ def test_one_format_on_standard_output_stands_alone(
     assert "exit status 1" in told.err
 
 
-def test_one_format_in_a_file(shards: tuple[str, str], tmp_path: Path) -> None:
-    file = tmp_path / "r.json"
-    assert main(["report", *shards, "--format", "json", "--output", str(file)]) == 1
-    assert json.loads(file.read_text())["schema_version"] == 1
-
-
 def test_a_missing_shard_is_an_error_and_nothing_is_written(
     shards: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -60,7 +55,7 @@ def test_a_missing_shard_is_an_error_and_nothing_is_written(
 
 
 def test_every_row_of_a_matrix_must_be_there(
-    shards: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    shards: tuple[str, str], tmp_path: Path, perfgate: Perfgate
 ) -> None:
     rows = [
         {"name": f"b200-{number}", "expression": "b200", "shard": f"{number}/2", "scenarios": part}
@@ -71,11 +66,12 @@ def test_every_row_of_a_matrix_must_be_there(
     assert main(["report", *shards, "--matrix", str(file)]) == 1
     rows.append({"name": "h200-1", "expression": "h200", "shard": "1/1", "scenarios": ["d"]})
     file.write_text(json.dumps({"include": rows}))
-    assert main(["report", *shards, "--matrix", str(file)]) == 2
-    assert "row h200-1 of the matrix has no run" in capsys.readouterr().err
+    assert "row h200-1 of the matrix has no run" in perfgate.refused(
+        ["report", *shards, "--matrix", str(file)]
+    )
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"include": []}', "nothing", '{"include": [{}]}'])
+@each("text", ["", '{"include": []}', '{"include": [{}]}'])
 def test_an_unusable_matrix_is_told(shards: tuple[str, str], tmp_path: Path, text: str) -> None:
     file = tmp_path / "matrix.json"
     file.write_text(text)
@@ -83,82 +79,68 @@ def test_an_unusable_matrix_is_told(shards: tuple[str, str], tmp_path: Path, tex
 
 
 def test_a_gate_can_be_asked_for(tmp_path: Path) -> None:
-    found = run("one", "10:00", {"a-c1": PASS, "a-c4": "lack"})
-    folder = str(write_run(tmp_path / "one", found))
+    folder = str(write_run(tmp_path / "one", run("one", "10:00", {"a-c1": PASS, "a-c4": "lack"})))
     assert main(["report", folder]) == 0
     assert main(["report", folder, "--gate"]) == 12
 
 
-def test_a_run_that_did_not_end_is_no_success(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = write_run(tmp_path / "one", run("one", "10:00", {"a-c1": PASS}, end=None))
-    assert main(["report", str(folder)]) == 11
-    assert "run one did not end" in capsys.readouterr().out
-
-
-def test_a_changed_record_is_refused(
-    shards: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_changed_record_is_refused(shards: tuple[str, str], perfgate: Perfgate) -> None:
     records = Path(shards[0], "records.jsonl")
     records.write_text(records.read_text().replace('"REGRESSION"', '"PASS"'))
-    assert main(["report", *shards]) == 2
-    assert "checksum" in capsys.readouterr().err
+    assert "checksum" in perfgate.refused(["report", *shards])
 
 
 def test_a_record_that_was_taken_away_at_the_end_is_a_run_that_did_not_end(
-    tmp_path: Path,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], perfgate: Perfgate
 ) -> None:
     folder = write_run(tmp_path / "one", run("one", "10:00", {"a-c1": PASS}))
     records = folder / "records.jsonl"
     records.write_text("".join(records.read_text().splitlines(keepends=True)[:-1]))
-    assert main(["report", str(folder)]) == 11
+    capsys.readouterr()
+    assert "run one did not end" in perfgate.printed(f"report {folder}", 11)
 
 
 @pytest.mark.parametrize("file", ["records.jsonl", "run.json"])
 def test_a_link_in_a_run_is_not_followed(
-    shards: tuple[str, str], tmp_path: Path, file: str, capsys: pytest.CaptureFixture[str]
+    shards: tuple[str, str], tmp_path: Path, file: str, perfgate: Perfgate
 ) -> None:
     moved = tmp_path / "elsewhere"
     Path(shards[0], file).rename(moved)
     Path(shards[0], file).symlink_to(moved)
-    assert main(["report", *shards]) == 2
-    assert "link" in capsys.readouterr().err
+    assert "link" in perfgate.refused(["report", *shards])
 
 
 def test_a_folder_that_others_may_write_to_is_refused(
-    shards: tuple[str, str], capsys: pytest.CaptureFixture[str]
+    shards: tuple[str, str], perfgate: Perfgate
 ) -> None:
     Path(shards[0]).chmod(0o777)
-    assert main(["report", *shards]) == 2
-    assert "others could have put there" in capsys.readouterr().err
+    assert "others could have put there" in perfgate.refused(["report", *shards])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_another_users_folder_is_refused(
-    shards: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_users_folder_is_refused(shards: tuple[str, str], perfgate: Perfgate) -> None:
     os.chown(shards[0], 65534, 65534)
-    assert main(["report", *shards]) == 2
-    assert "others could have put there" in capsys.readouterr().err
+    assert "others could have put there" in perfgate.refused(["report", *shards])
 
 
 def test_a_link_where_a_report_would_be_is_replaced_and_not_followed(
     shards: tuple[str, str], tmp_path: Path
 ) -> None:
-    out, precious = tmp_path / "out", tmp_path / "precious"
-    out.mkdir()
+    file, precious = tmp_path / "r.json", tmp_path / "precious"
     precious.write_text("mine")
-    (out / "report.json").symlink_to(precious)
-    assert main(["report", *shards, "--to", str(out)]) == 1
+    file.symlink_to(precious)
+    assert main(["report", *shards, "--format", "json", "--output", str(file)]) == 1
     assert precious.read_text() == "mine"
-    assert not (out / "report.json").is_symlink()
+    assert not file.is_symlink()
+    assert json.loads(file.read_text())["schema_version"] == 1
+    assert main(["report", *shards, "--output", str(file)]) == 2  # without a format
 
 
 def test_what_cannot_be_written_leaves_the_reports_before_it(
     shards: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
+    monkeypatch.setattr(report_format["html"], "render", lambda *_: "<p>quick</p>")
     assert main(["report", *shards, "--to", str(out)]) == 1
     before = {path.name: path.read_text() for path in out.iterdir()}
 
@@ -171,32 +153,20 @@ def test_what_cannot_be_written_leaves_the_reports_before_it(
     assert {path.name: path.read_text() for path in out.iterdir()} == before
 
 
-def test_what_a_terminal_would_obey_is_shown_as_text(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_terminal_would_obey_is_shown_as_text(tmp_path: Path, perfgate: Perfgate) -> None:
     hostile = "\x1b]0;mine\x07\x1b[2J"
     found = run("one", "10:00", {"a-c1": PASS}, faults=[hostile], end=14)
-    assert main(["report", str(write_run(tmp_path / "one", found))]) == 14
-    told = capsys.readouterr().out
+    told = perfgate.printed(f"report {write_run(tmp_path / 'one', found)}", 14)
     assert "\x1b" not in told
     assert "\\x1b[2J" in told
 
 
-@pytest.mark.parametrize("field", ["started", "arguments", "git"])
-def test_a_run_without_its_facts_is_told(
-    tmp_path: Path, field: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = run("one", "10:00", {"a-c1": PASS}, changes={field: None})
-    assert main(["report", str(write_run(tmp_path / "one", found))]) == 2
-    assert f"{field}: run.json is not whole" in capsys.readouterr().err
+def test_a_run_without_its_facts_is_told(tmp_path: Path, perfgate: Perfgate) -> None:
+    found = run("one", "10:00", {"a-c1": PASS}, changes={"started": None})
+    assert "started: run.json is not whole" in perfgate.refused(
+        f"report {write_run(tmp_path / 'one', found)}"
+    )
 
 
-def test_a_folder_that_is_no_run_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["report", str(tmp_path)]) == 2
-    assert "run.json" in capsys.readouterr().err
-
-
-def test_a_file_without_a_format_is_told(shards: tuple[str, str]) -> None:
-    assert main(["report", *shards, "--output", "r.json"]) == 2
+def test_a_folder_that_is_no_run_is_told(tmp_path: Path, perfgate: Perfgate) -> None:
+    assert "run.json" in perfgate.refused(f"report {tmp_path}")

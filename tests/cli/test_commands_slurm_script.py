@@ -1,9 +1,12 @@
 """The Slurm job of a start, printed: the text of a script that a person could hand in."""
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from command_line import Perfgate
+from tables import each
 
 from perfgate.cli.main import main
 
@@ -36,8 +39,8 @@ def part(text: str, title: str) -> list[str]:
     return rest[: rest.index("#") if "#" in rest else None]
 
 
-@pytest.mark.parametrize(
-    ("scenario", "words"),
+@each(
+    "scenario, words",
     [
         ("gb200-r1-fp4-2node-slurm", ("--site", str(SITE))),
         ("h200-v3-fp8-2node-mpirun", ("--site", str(SITE))),
@@ -54,11 +57,16 @@ def test_the_text_is_the_recorded_one(
 ) -> None:
     (tmp_path / "plain.yaml").write_text(PLAIN_SITE)
     monkeypatch.chdir(tmp_path)
-    assert printed(capsys, scenario, *words) == (RECORDED / f"{scenario}.txt").read_text()
+    text = printed(capsys, scenario, *words)
+    assert text == (RECORDED / f"{scenario}.txt").read_text()
+    subprocess.run(("/bin/sh", "-n"), input=text, text=True, check=True)
+    # sbatch stops reading options at the first line that is no comment.
+    comments, *_ = re.split(r"^[^#\n]", text, maxsplit=1, flags=re.MULTILINE)
+    assert "#SBATCH" not in text.removeprefix(comments)
 
 
-@pytest.mark.parametrize(
-    ("words", "option", "launcher"),
+@each(
+    "words, option, launcher",
     [
         (("--launcher", "slurm", "--container"), "--container", "local"),
         (("--launcher", "slurm", "--here"), "--here", "local"),
@@ -68,45 +76,11 @@ def test_the_text_is_the_recorded_one(
     ],
 )
 def test_an_option_of_another_launcher_is_refused(
-    capsys: Capture, words: tuple[str, ...], option: str, launcher: str
+    perfgate: Perfgate, words: tuple[str, ...], option: str, launcher: str
 ) -> None:
-    assert main(["scenarios", "command", "b200-r1-fp4-explore", *words]) == 2
-    refused = capsys.readouterr().err
+    refused = perfgate.refused(["scenarios", "command", "b200-r1-fp4-explore", *words])
     assert option in refused
     assert f"only --launcher {launcher} takes it" in refused
-
-
-def test_the_script_and_how_it_is_handed_in(capsys: Capture) -> None:
-    text = printed(capsys, "gb200-r1-fp4-2node-slurm", "--site", str(SITE))
-    lines = text.splitlines()
-    assert lines[0] == "#!/bin/sh"
-    options = [line for line in lines if line.startswith("#SBATCH ")]
-    assert "#SBATCH --partition=batch" in options
-    assert "#SBATCH --gres=gpu:gb200:4" in options
-    assert "#SBATCH --segment=4" in options
-    assert "#   sbatch \\" in lines
-    assert "#     --ntasks-per-node=4 \\" in lines
-    # sbatch stops reading options at the first line that is no comment.
-    assert max(map(lines.index, options)) < min(
-        number for number, line in enumerate(lines) if line and not line.startswith("#")
-    )
-    subprocess.run(("/bin/sh", "-n"), input=text, text=True, check=True)
-
-
-def test_a_submitting_scenario_becomes_ranks_of_the_job(capsys: Capture) -> None:
-    text = printed(capsys, "gb200-r1-fp4-2node-slurm", "--site", str(SITE))
-    ranks = text[text.index("# benchmark of c3072") :]
-    for line in (
-        "#     --mpi=pmix \\",
-        "#     -N 2 \\",
-        "#     --ntasks 8 \\",
-        "#     -w '<NODE1>,<NODE2>' \\",
-        "#     '--container-image=nvcr.io#nvidia/tensorrt-llm/release:1.0.0' \\",
-        "#     trtllm-llmapi-launch trtllm-bench \\",
-    ):
-        assert line in ranks.splitlines()
-    assert "--container-mounts=/models:/models,<RUN>/c3072:<RUN>/c3072" in ranks
-    assert "#   with extra-llm-api-config.yml:" in ranks
 
 
 def test_clients_are_where_the_site_says(capsys: Capture, tmp_path: Path) -> None:

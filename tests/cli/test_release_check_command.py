@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 import made_runs
 import pytest
 import yaml
+from command_line import Perfgate
+from tables import each
 
 from perfgate.cli.main import main
 from perfgate.gate.verdict import Verdict
@@ -24,6 +25,8 @@ POLICY = {
     "build": {"engine": "llama.cpp", "version": "1.3.0"},
     "required": [{"name": "speed", "tests": [*PASSED]}],
 }
+OTHER = {"engine": "llama.cpp", "version": "2"}
+UNKNOWN = [{"name": "a", "tests": ["x"]}]
 
 
 @pytest.fixture
@@ -86,27 +89,15 @@ def test_json_and_markdown(
     assert "\n| ● passed | `small` | 2 of 2 | `output_throughput` of c1 |" in text
 
 
-@pytest.mark.parametrize(
-    ("changes", "days", "words", "status", "told"),
+@each(
+    "changes, days, at, status, told",
     [
-        ({}, 8.0, [], ReleaseStatus.INCOMPLETE, "stale"),
-        ({"max_age_days": 9}, 8.0, [], ReleaseStatus.PASSED, "result: PASSED"),
-        ({}, 0.0, ["--at", "2026-01-01T00:00:00Z"], ReleaseStatus.CLOCK, "still to come"),
-        (
-            {"build": {"engine": "llama.cpp", "version": "2"}},
-            0.0,
-            [],
-            ReleaseStatus.MIXED,
-            "version 1.3.0, not 2",
-        ),
-        (
-            {"required": [{"name": "a", "tests": ["x"]}]},
-            0.0,
-            [],
-            ReleaseStatus.POLICY,
-            "no scenario or test of that id",
-        ),
-        ({"release": 1}, 0.0, [], ReleaseStatus.POLICY, "quote it"),
+        ({}, 8.0, "", ReleaseStatus.INCOMPLETE, "stale"),
+        ({"max_age_days": 9}, 8.0, "", ReleaseStatus.PASSED, "result: PASSED"),
+        ({}, 0.0, "2026-01-01T00:00:00Z", ReleaseStatus.CLOCK, "still to come"),
+        ({"build": OTHER}, 0.0, "", ReleaseStatus.MIXED, "version 1.3.0, not 2"),
+        ({"required": UNKNOWN}, 0.0, "", ReleaseStatus.POLICY, "no scenario or test of that id"),
+        ({"release": 1}, 0.0, "", ReleaseStatus.POLICY, "quote it"),
     ],
 )
 @pytest.mark.usefixtures("scenarios")
@@ -115,11 +106,12 @@ def test_each_status_is_told_with_its_reason(
     capsys: pytest.CaptureFixture[str],
     changes: dict[str, Any],
     days: float,
-    words: list[str],
+    at: str,
     status: int,
     told: str,
 ) -> None:
     run = folder_of(tmp_path, days=days)
+    words = ["--at", at] if at else []
     assert main(["release", "check", policy_of(tmp_path, **changes), run, *words]) == status
     out = capsys.readouterr()
     assert told in out.out + out.err
@@ -134,28 +126,11 @@ def test_warned_has_a_status_of_its_own_where_that_is_asked_for(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("scenarios")
-def test_two_builds_are_both_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one = folder_of(tmp_path)
-    other = replace(
-        made_runs.run("two", "08:00", PASSED, changes={"started": datetime.now(UTC).isoformat()})
-    )
-    for line in other.records:
-        if line["record"] == "verdict":
-            line["build"]["commit"] = "abc123"  # type: ignore[index]
-    two = str(made_runs.write_run(tmp_path / "two", other))
-    assert main(["release", "check", policy_of(tmp_path), one, two]) == ReleaseStatus.MIXED
-    told = capsys.readouterr().err
-    assert "run one: llama.cpp 1.3.0, commit def456" in told
-    assert "run two: llama.cpp 1.3.0, commit abc123" in told
-
-
-@pytest.mark.usefixtures("scenarios")
 def test_what_is_no_run_and_no_time_is_unusable(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], perfgate: Perfgate
 ) -> None:
     assert main(["release", "check", policy_of(tmp_path), str(tmp_path)]) == 2
-    assert main(["release", "check", str(tmp_path / "none.yaml"), str(tmp_path)]) == 2
-    assert "no such file" in capsys.readouterr().err
+    assert "no such file" in perfgate.refused(f"release check {tmp_path / 'none.yaml'} {tmp_path}")
     with pytest.raises(SystemExit) as caught:
         main(["release", "check", policy_of(tmp_path), str(tmp_path), "--at", "today"])
     assert caught.value.code == 2
