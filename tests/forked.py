@@ -54,7 +54,7 @@ def session(
 ) -> tuple[int, str]:
     """Run pytest with these words in a folder: its exit status, and all that it printed."""
     argv = [sys.executable, "-m", "pytest", *words]
-    return outcome(run(argv, cwd=folder, env=env, timeout=400, traced=traced))
+    return outcome(run(argv, cwd=folder, env=env, timeout=1500, traced=traced))
 
 
 def outcome(done: "subprocess.CompletedProcess[str]") -> tuple[int, str]:
