@@ -44,7 +44,7 @@ def test_all_that_shapes_a_number_and_was_given_is_repeated(
 
 @pytest.mark.slow
 def test_the_printed_line_selects_the_same_test_with_the_same_options(suite: Suite) -> None:
-    secret = {"PERFGATE_PROGRAM_SECRET_TOKEN": "do-not-tell"}
+    secret = {"PERFGATE_PROGRAM_SECRET_TOKEN": "do-not-tell"}  # pragma: allowlist secret
     given = {"PERFGATE_MODELS": "/models of mine", "CI": "true", **secret}
     nothing = ("--benchmark-json", "benchmark.json")
     done = suite.run(ACCURACY, *SHAPED, *nothing, fault="no-result", **given)
