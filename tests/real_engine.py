@@ -40,6 +40,7 @@ class RealEngine:
 
     Attributes:
         name: what `make NAME-test` and the marker ``NAME_cpu`` are called by.
+        required: the variable that says so.
         needs: variables of its programs.
         patience_s: how long a session may take; a crowded machine is slow.
         is_server: whether the words of a process are those of the server's process of a title.
@@ -49,6 +50,7 @@ class RealEngine:
     """
 
     name: str
+    required: str
     needs: tuple[str, ...]
     patience_s: float
     is_server: Callable[[Sequence[str], str], bool]
@@ -57,7 +59,7 @@ class RealEngine:
     keeps_memory: bool = False
 
     def require(self) -> None:
-        """Skip where there is none; fail where PERFGATE_REQUIRE_… demands one."""
+        """Skip where there is none; fail where one is required."""
         missing = [name for name in (*self.needs, MODELS) if not os.environ.get(name)]
         why = ""
         if missing:
@@ -65,8 +67,7 @@ class RealEngine:
         elif not (Path(os.environ[MODELS]) / MODEL / "config.json").is_file():
             why = f"no {MODEL} below {os.environ[MODELS]}: run `make {self.name}-env`"
         if why:
-            required = os.environ.get(f"PERFGATE_REQUIRE_{self.name.upper()}") == "1"
-            (pytest.fail if required else pytest.skip)(why)
+            (pytest.fail if os.environ.get(self.required) == "1" else pytest.skip)(why)
 
 
 @dataclass

@@ -211,7 +211,8 @@ CASES = {
         beyond=REPORT,
     ),
     # 000, "B200 max-throughput for R1-0528 with FP8 KV cache". The document's top-level
-    # `kv_cache_dtype` is that of its commit; 1.0.0 reads kv_cache_config.dtype only (#5752).
+    # `kv_cache_dtype` is that of its commit; 1.0.0 reads kv_cache_config.dtype only (#5752), a
+    # mapping that would take the command line's 0.93 away, and no block reuse.
     "b200-fp8-kv": of(
         "b200-r1-0528-fp4-fp8kv-max-throughput",
         "--model nvidia/DeepSeek-R1-0528-FP4 --tp 8 --ep 8 --max_batch_size 896 "
@@ -223,7 +224,11 @@ CASES = {
                 "batch_sizes": [896, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1],
             },
             "print_iter_log": True,
-            "kv_cache_config": {"dtype": "fp8"},
+            "kv_cache_config": {
+                "dtype": "fp8",
+                "free_gpu_memory_fraction": 0.93,
+                "enable_block_reuse": False,
+            },
             "enable_attention_dp": True,
         },
         beyond=REPORT,

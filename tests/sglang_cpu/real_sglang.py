@@ -19,6 +19,7 @@ def _is_server(words: Sequence[str], title: str) -> bool:
 
 SGLANG = RealEngine(
     "sglang",
+    "PERFGATE_REQUIRE_SGLANG",
     ("PERFGATE_PROGRAM_SGLANG", "PERFGATE_PROGRAM_SGLANG_BENCH_SERVING"),
     patience_s=1200,  # a start takes 20 s on two idle cores, and minutes on crowded ones
     is_server=_is_server,

@@ -19,6 +19,7 @@ def _is_server(words: Sequence[str], title: str) -> bool:
 
 VLLM = RealEngine(
     "vllm",
+    "PERFGATE_REQUIRE_VLLM",
     (PROGRAM, "PERFGATE_PROGRAM_VLLM"),
     patience_s=900,  # a start takes half a minute on two quiet cores
     is_server=_is_server,

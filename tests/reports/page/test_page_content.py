@@ -61,7 +61,7 @@ def test_the_first_screen_tells_the_verdict_the_build_and_what_moved() -> None:
         ("Could not be decided", "b200-made-0-undecided-c256-8"),
         ("Could not be decided", "driver: 570.1 here, 565.2 in the baseline"),
         ("Could not be decided", "there is no baseline yet"),
-        ("Waived losses", "known slower sampler, A. Person, until 2026-12-01"),
+        ("Waived losses", "known slower sampler, until 2026-12-01"),
         ("Improved", "b200-made-0-improvement-c128-7"),
         ("Not run", "needs 8×B200, found no GPU"),
         ("Not run", "not enough time left: needs 2 h, 20 min are left"),
