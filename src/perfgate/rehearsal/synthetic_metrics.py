@@ -118,9 +118,9 @@ def scaled(values: Mapping[str, float], factor: Callable[[str], float]) -> dict[
     """Metrics, some multiplied, and with them what follows from them: a report stays consistent.
 
     Rates and duration are one number in several units, so that the factor farthest from 1 holds
-    for all of them; latencies shrink with the duration where a request would take longer than all
-    of them. Percentiles of a latency stay in order: where the factors would break it, all get the
-    one farthest from 1.
+    for all of them; latencies without a factor of their own shrink with the duration where a
+    request would take longer than all of them. Percentiles of a latency stay in order: where the
+    factors would break it, all get the one farthest from 1.
 
     Args:
         values: metric → value.
@@ -132,7 +132,8 @@ def scaled(values: Mapping[str, float], factor: Callable[[str], float]) -> dict[
     if factors[_USER] * values[_USER] > rate * values["output_throughput"]:
         factors[_USER] = rate  # no user gets more than all of them
     if factors[_LATENCY] * values[_LATENCY] > 1000 * values["duration_s"] / rate:
-        factors |= {name: 1 / rate for name in values if name.endswith("_ms")}
+        times = (name for name, own in factors.items() if name.endswith("_ms") and own == 1)
+        factors |= dict.fromkeys(times, 1 / rate)
     for short in _SHAPES:
         names = [name for point in _POINTS if (name := f"{short}_{point}_ms") in values]
         now = [values[name] * factors[name] for name in names]
