@@ -198,8 +198,8 @@ def _mask_named(text: str, named: re.Pattern[str]) -> str:
 class _KnownValues:
     """What the values of known secrets look like in a text, the longest first.
 
-    Every text is masked, so they are made anew only when the environment or what programs were
-    given has changed.
+    They are computed again only when the environment or the given secrets changed, as every text
+    is masked.
     """
 
     def __init__(self) -> None:

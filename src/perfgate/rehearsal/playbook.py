@@ -130,8 +130,8 @@ class Playbook:
         chance = dice(self.seed, self.scenario, label, self.start)
         loss = max(map(self._lost, _SLOWER))
         values = performance(documented, load, self.scenario_part.guess, chance, loss)
-        if self.fault is None or self.fault.name == "zero_metrics":
-            return {name: value * self._factor(label, name) for name, value in values.items()}
+        if self.fault is not None and self.fault.name == "zero_metrics":
+            return dict.fromkeys(values, 0.0)
         return scaled(values, lambda name: self._factor(label, name))
 
     def answers(self, task: str, name: str, questions: int) -> list[bool]:

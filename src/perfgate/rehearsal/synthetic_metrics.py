@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from perfgate.core.metrics import ACCEPTANCE, THROUGHPUT, TTFT, lookup
 
 _FARTHEST = 2.0  # standard deviations: a rehearsal shows the road, not the gate's error rates
-# Statistics of a latency relative to its mean, where none is documented: median, p90, p99.
 _RATES = (
     "request_throughput",
     "output_throughput",
@@ -21,6 +20,7 @@ _RATES = (
 )
 _USER, _LATENCY = "output_throughput_per_user", "mean_request_latency_ms"
 _POINTS = ("median", "p90", "p95", "p99")
+# Statistics of a latency relative to its mean, where none is documented: median, p90, p99.
 _SHAPES = {
     "ttft": (0.98, 1.2, 1.6),
     "tpot": (0.995, 1.03, 1.08),
