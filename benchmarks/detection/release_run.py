@@ -1,17 +1,23 @@
 """Release run: false alarms of a whole suite, and of the probes that it is made of.
 
-Twelve scenarios of six probes of three metrics, each held against the baseline (one band) and
-against an anchor of three starts (1.5 bands, controls of the anchor's own build). Nothing changed.
+Twelve scenarios of six probes of three metrics, and the packaged suite of each GPU: each metric is
+held against the baseline (one band) and against an anchor of three starts (1.5 bands, controls of
+the anchor's own build). Nothing changed.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
 from benchmarks.detection.draws import IN_SESSION, Values, session_counts, source
 from benchmarks.detection.error_rates import BAND, CONTROLS, CURVES, MOST_RUNS
+from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.paths import packaged
+from perfgate.gate import scale
 from perfgate.gate.anchor import ANCHOR_MARGIN
-from perfgate.gate.noise_scenarios import CORRELATION, SCENARIOS, NoiseScenario, starts
+from perfgate.gate.noise_scenarios import SCENARIOS, NoiseScenario, starts
 from perfgate.gate.simulated_verdicts import (
     HOST_SHIFT,
     PASS,
@@ -20,17 +26,57 @@ from perfgate.gate.simulated_verdicts import (
     levels,
     together,
 )
+from perfgate.scenarios.files import load_suite
+from perfgate.scenarios.probe import load_probes
+from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.judgement import band_of, sigma_of
 from perfgate.verdicts.power import Control, Design, simulated
 
-SCENARIO_COUNT = 12
-PROBES = 6
-METRICS = len(CORRELATION)
+METRICS = 3
 ANCHOR = (3, 3)
 # Of single probes, by width: bands from which on a release's error rates are told, in sigma
 # (`perfgate.verdicts.release_rates`).
 PROBE_BANDS = (2.0, 3.0, 3.6, 3.9)
 _AT_ONCE = 5000
 _PROBES_AT_ONCE = 50_000
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One scenario of a release.
+
+    Attributes:
+        probes: its points of load.
+        metrics: speeds that gate, of each.
+        band: the narrowest of them, in sigma of one start.
+    """
+
+    probes: int
+    metrics: int
+    band: float
+
+
+STUDY = "12 scenarios"
+PACKAGED = ("B200", "GB200", "H200")
+
+
+@cache
+def shapes_of(suite: str) -> tuple[Shape, ...]:
+    """The scenarios of `STUDY`, or those that the packaged suite gates on one GPU."""
+    if suite == STUDY:
+        return (Shape(6, METRICS, BAND),) * 12
+    scenarios = load_suite(packaged() / "scenarios").scenarios
+    found = [_shape(one) for one in scenarios if one.hardware.gpu == suite]
+    return tuple(one for one in found if one.probes and one.metrics)
+
+
+def _shape(scenario: Scenario) -> Shape:
+    speeds = [one for one in scenario.gate.metrics if not is_accuracy(one)]
+    bands = (
+        scale.margin(lookup(one), band_of(one, scenario) or 0.0) / sigma_of(one, scenario)
+        for one in speeds
+    )
+    return Shape(len(load_probes(scenario)), len(speeds), min(bands, default=BAND))
 
 
 @dataclass(frozen=True)
@@ -42,6 +88,7 @@ class Release:
         n_base, sessions: of the baseline.
         shared: whether all probes of a start meet its events, or each its own.
         control: with controls, or without.
+        suite: `STUDY`, or a GPU of `PACKAGED`. No part of the repr, which names the draws.
     """
 
     noise: str
@@ -49,11 +96,17 @@ class Release:
     sessions: int
     shared: bool
     control: Control
+    suite: str = field(default=STUDY, repr=False)
 
 
 CASES = tuple(
-    Release(noise, *size, shared, control)
-    for noise, control in (("real", "controlled"), ("real", "alone"), ("heavy", "controlled"))
+    Release(noise, *size, shared, control, suite)
+    for suite, noise, control in (
+        (STUDY, "real", "controlled"),
+        (STUDY, "real", "alone"),
+        (STUDY, "heavy", "controlled"),
+        *((gpu, "real", "controlled") for gpu in PACKAGED),
+    )
     for size in ((10, 10), (3, 3))
     for shared in (True, False)
 )
@@ -118,23 +171,26 @@ def _tests(
             levels(base[:, metric].astype(np.float64), 1.0, sessions=sessions),
             session[:, metric],
         )
-        for metric in range(METRICS)
+        for metric in range(base.shape[1])
     ]
 
 
 def _simulated(case: Release, runs: int) -> dict[str, object]:
     red, red_nearest = np.zeros(runs, bool), np.zeros(runs, bool)
     passed, made = np.ones(runs, bool), 0.0
-    for scenario in range(SCENARIO_COUNT):
+    shapes = shapes_of(case.suite)
+    for scenario, shape in enumerate(shapes):
         for first in range(0, runs, _AT_ONCE):
             size, there = min(_AT_ONCE, runs - first), slice(first, first + _AT_ONCE)
             rng = source(f"release {case}", scenario * 10_000 + first // _AT_ONCE)
-            nearest, probes, starts_made = _scenario(case, size, rng)
+            nearest, probes, starts_made = _scenario(case, shape, size, rng)
             red[there] |= (probes == REGRESSION).any(axis=1)
             red_nearest[there] |= (nearest == REGRESSION).any(axis=1)
             passed[there] &= np.isin(probes, (PASS, HOST_SHIFT)).all(axis=1)
             made += float(starts_made.sum())
     return {
+        "suite": case.suite,
+        "comparisons": 2 * sum(one.probes * one.metrics for one in shapes),
         "noise": case.noise,
         "n_base": case.n_base,
         "shared": case.shared,
@@ -143,38 +199,41 @@ def _simulated(case: Release, runs: int) -> dict[str, object]:
         "any_regression": float(red.mean()),
         "any_without_anchors": float(red_nearest.mean()),
         "all_pass": float(passed.mean()),
-        "starts": made / runs / SCENARIO_COUNT,
+        "starts": made / runs / len(shapes),
     }
 
 
 def _scenario(
-    case: Release, trials: int, rng: np.random.Generator
+    case: Release, shape: Shape, trials: int, rng: np.random.Generator
 ) -> tuple[Values, Values, Values]:
     """Codes of each probe against the baseline alone and against both; starts of the scenario."""
 
     def drawn(counts: list[int]) -> Values:
-        return _drawn(rng, case, trials, counts)
+        return _drawn(rng, case, shape, trials, counts)
 
     base = drawn(session_counts(case.n_base, case.sessions))
     anchor, session = drawn(session_counts(*ANCHOR)), drawn([IN_SESSION])
-    tests = _tests(base, case.sessions, 1.0, BAND, case.control, session)
-    tests += _tests(anchor, ANCHOR[1], ANCHOR_MARGIN, BAND, case.control, session)
-    nearest, probe = together(tests[:METRICS]), together(tests)
-    made = (probe.new + probe.controls).reshape(trials, PROBES).max(axis=1)
+    tests = _tests(base, case.sessions, 1.0, shape.band, case.control, session)
+    tests += _tests(anchor, ANCHOR[1], ANCHOR_MARGIN, shape.band, case.control, session)
+    nearest, probe = together(tests[: shape.metrics]), together(tests)
+    made = (probe.new + probe.controls).reshape(trials, shape.probes).max(axis=1)
     return _by_run(nearest, trials), _by_run(probe, trials), made
 
 
 def _by_run(found: Verdicts, trials: int) -> Values:
-    return found.codes.reshape(trials, PROBES)
+    return found.codes.reshape(trials, -1)
 
 
-def _drawn(rng: np.random.Generator, case: Release, trials: int, counts: list[int]) -> Values:
+def _drawn(
+    rng: np.random.Generator, case: Release, shape: Shape, trials: int, counts: Sequence[int]
+) -> Values:
     """Starts of all probes, shape (trials × probes, metrics, starts)."""
-    rows = trials * PROBES
+    rows = trials * shape.probes
     if not case.shared:
-        return starts(rng, case.noise, rows, METRICS, counts)
+        return starts(rng, case.noise, rows, shape.metrics, counts)
     kind = SCENARIOS[case.noise]
     quiet = NoiseScenario(kind.core, kind.between)
     events = NoiseScenario(0.0, 0.0, kind.of_starts, kind.of_sessions, kind.event_size)
-    own = starts(rng, quiet, rows, METRICS, counts)
-    return own + np.repeat(starts(rng, events, trials, METRICS, counts), PROBES, axis=0)
+    own = starts(rng, quiet, rows, shape.metrics, counts)
+    of_events = starts(rng, events, trials, shape.metrics, counts)
+    return own + np.repeat(of_events, shape.probes, axis=0)

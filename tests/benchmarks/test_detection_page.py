@@ -59,7 +59,8 @@ def test_the_study_runs_as_one_command(tmp_path: Path, monkeypatch, capsys) -> N
     """With few trials, and without Otava and the series, whose stored results it keeps."""
     creeps = study.creep.of_small_steps
     monkeypatch.setattr(study.creep, "of_small_steps", lambda trials: creeps(1))
-    monkeypatch.setattr(study.release_run, "SCENARIO_COUNT", 2)
+    shapes = (study.release_run.Shape(6, 3, 4.04),) * 2
+    monkeypatch.setattr(study.release_run, "shapes_of", lambda _suite: shapes)
     monkeypatch.setattr(study, "_CHECKED_PER_CELL", 1)
     monkeypatch.setattr(study, "_CURVE_TRIALS", 50)
     stored = tmp_path / "results"

@@ -80,8 +80,11 @@ def test_many_trials_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch) -> None
     assert sum(map(float, map(str, shares))) == pytest.approx(1)
 
 
+SHAPE = release_run.Shape(probes=6, metrics=3, band=4.04)
+
+
 def test_a_release_run_counts_every_probe_and_its_anchor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release_run, "SCENARIO_COUNT", 2)
+    monkeypatch.setattr(release_run, "shapes_of", lambda _suite: (SHAPE,) * 2)
     monkeypatch.setattr(release_run, "_AT_ONCE", 30)
     found = release_run.of_releases(40)
     assert len(found) == len(release_run.CASES)
@@ -94,10 +97,10 @@ def test_a_release_run_counts_every_probe_and_its_anchor(monkeypatch: pytest.Mon
 
 def test_shared_events_hit_all_probes_of_a_start() -> None:
     case = release_run.Release("old4x6", 10, 10, True, "controlled")
-    drawn = release_run._drawn(np.random.default_rng(1), case, 500, [4])
-    slow = (drawn[:, 0] > 4).reshape(500, release_run.PROBES, 4)
-    own = release_run._drawn(np.random.default_rng(1), replace(case, shared=False), 500, [4])
-    apart = (own[:, 0] > 4).reshape(500, release_run.PROBES, 4)
+    drawn = release_run._drawn(np.random.default_rng(1), case, SHAPE, 500, [4])
+    slow = (drawn[:, 0] > 4).reshape(500, SHAPE.probes, 4)
+    own = release_run._drawn(np.random.default_rng(1), replace(case, shared=False), SHAPE, 500, [4])
+    apart = (own[:, 0] > 4).reshape(500, SHAPE.probes, 4)
     assert slow.all(axis=1).mean() > 0.02
     assert apart.all(axis=1).mean() < 0.002
 

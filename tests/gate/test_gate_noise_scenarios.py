@@ -48,5 +48,5 @@ def test_every_scenario_draws_whole_numbers_of_starts() -> None:
 
 
 def test_a_number_of_metrics_that_is_not_modelled() -> None:
-    with pytest.raises(ValueError, match="4 metrics"):
-        drawn("real", 4, [1], trials=1)
+    with pytest.raises(ValueError, match="8 metrics"):
+        drawn("real", 8, [1], trials=1)

@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 from building import SCENARIO, SUMS
-from documented_set import LAB
+from documented_set import LAB, documented_suite
 from tables import each
 
 from perfgate.core.errors import SeveralInputErrors
+from perfgate.core.plain import to_plain
+from perfgate.gate.verdict import Verdict, unjudged
+from perfgate.reports.measured_text import documented_gaps
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
 from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario, Source
+from perfgate.verdicts.documented_metrics import documented_metrics
+from perfgate.verdicts.measured import MeasuredMetric
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = {scenario.id: scenario for scenario in load_scenarios(ROOT / "scenarios")}
@@ -104,6 +110,83 @@ def test_the_recipes_scores_are_all_there(name: str) -> None:
         for filter_name, (value, stderr) in GSM8K[name].items()
     }
     assert set(documented(name).values) <= set(SCENARIOS[name].gate.metrics)
+
+
+# What gates. -------------------------------------------------------------------------------
+
+_SPEED = ("output_throughput", "total_token_throughput")
+_GSM8K = tuple(f"accuracy:gsm8k:exact_match:{one}" for one in ("strict-match", "flexible-extract"))
+_ON, _FP8 = "h200-v3-fp8", "h200-r1-fp8"
+JUDGED: dict[tuple[str, ...], str] = {
+    (): f"{_ON}-quickstart {_ON}-mtp-0 {_ON}-mtp-1 {_ON}-mtp-2 {_ON}-mtp-3",
+    ("output_throughput_per_user", "mean_request_latency_ms", "acceptance_length"): (
+        f"b200-r1-fp4-min-latency {_FP8}-min-latency"
+    ),
+    (*_SPEED, "mean_request_latency_ms"): (
+        "b200-r1-0528-fp4-fp8kv-max-throughput b200-r1-fp4-fp16kv-max-throughput "
+        f"{_FP8}-max-throughput"
+    ),
+    ("output_throughput", "tpot_mean_ms"): " ".join(
+        f"{one}-chunked-context-{end}"
+        for one in ("b200-r1-fp4", _FP8)
+        for end in ("off", "on", "small")
+    ),
+    _SPEED: (
+        f"b200-r1-fp4-explore {_FP8}-explore gb200-r1-fp4-2node-slurm {_ON}-2node-slurm "
+        "gb200-r1-fp4-reasoning-no-streaming gb200-r1-fp4-chat-no-streaming "
+        "gb200-r1-fp4-summarization-no-streaming gb200-r1-fp4-generation-no-streaming"
+    ),
+    (*_SPEED, "tpot_mean_ms"): (
+        "gb200-r1-fp4-reasoning-streaming gb200-r1-fp4-chat-streaming "
+        "gb200-r1-fp4-summarization-streaming gb200-r1-fp4-generation-streaming "
+        f"{_ON}-deepgemm-on {_ON}-deepgemm-off {_ON}-deepgemm-nvcc {_ON}-2node-mpirun "
+        f"{_ON}-2node-deepgemm-on {_ON}-2node-deepgemm-off "
+        + " ".join(name for name in SCENARIOS if "-dp8-" in name)
+    ),
+    (
+        *("ttft_median_ms", "tpot_median_ms", "itl_median_ms", "e2el_median_ms"),
+        *("total_token_throughput", *_GSM8K),
+    ): (
+        "b200-r1-0528-fp4-serve b200-r1-0528-fp8-serve gb200-r1-0528-fp4-wide-ep-serve "
+        "h200-r1-0528-fp8-serve"
+    ),
+    ("output_throughput", "tpot_median_ms", "ttft_median_ms"): (
+        "b200-r1-0528-fp4-serve-no-padding b200-r1-0528-fp4-serve-graphs-1024 "
+        f"h200-r1-0528-fp8-serve-8k1k {_ON}-serve"
+    ),
+    (
+        *(*_SPEED, "ttft_mean_ms", "ttft_median_ms", "tpot_mean_ms", "tpot_median_ms"),
+        "itl_mean_ms",
+    ): " ".join(LABS),
+    _GSM8K: (
+        f"b200-r1-fp4-kv-fp16 b200-r1-fp4-kv-fp8 b200-r1-0528-fp4-gsm8k-bos {_ON}-kv-fp8-checkpoint"
+    ),
+    ("output_throughput", *_GSM8K): f"{_ON}-kv-bf16 {_ON}-kv-fp8",
+    ("accuracy:gpqa_diamond:accuracy:none",): f"{_ON}-gpqa",
+    ("accuracy:gpqa_diamond:exact_match:strict-match",): f"{_ON}-gpqa-eval",
+}
+
+
+def test_each_scenario_is_judged_by_these_metrics() -> None:
+    suite = {one.id: one.gate.metrics for one in documented_suite().scenarios}
+    assert suite == {name: metrics for metrics, names in JUDGED.items() for name in names.split()}
+
+
+@each("name", [*OFFLINE, *GSM8K, *LABS])
+def test_each_documented_value_is_judged_or_its_gap_is_told(name: str) -> None:
+    found = documented(name)
+    measured = [
+        MeasuredMetric(metric, "", 1.1 * one.value, ()) for metric, one in found.values.items()
+    ]
+    told: set[str] = set()
+    for probe in all_probes(SCENARIOS[name]):
+        judged = set(probe.gating_metrics())
+        lines = documented_metrics(probe, measured)
+        told |= judged & {one["metric"] for one in lines}
+        judgements = [to_plain(unjudged(one, Verdict.PASS, "", band=None)) for one in judged]
+        gaps = documented_gaps({"judgements": judgements, "documented": lines})
+        told |= {gap.removesuffix(" +10.0 %") for gap in gaps.split(", ") if gap}
+    assert told == set(found.values)
 
 
 def test_the_commit_is_told_where_the_blog_gives_it() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from documented_set import documented_suite
-from rehearsing import Rehearsed, rehearse
+from rehearsing import OFFLINE, Rehearsed, rehearse
 from sizes import sized
 
 from perfgate.cli.main import main
@@ -137,6 +137,27 @@ def test_a_rehearsal_in_which_every_claim_is_false(tmp_path: Path) -> None:
     run = rehearse(tmp_path, *of(FALSE), "--rehearse-fault", fault)
     assert of_claims(run) == dict.fromkeys(FALSE, "REGRESSION"), run.output
     assert run.status == 1
+
+
+MISSED = {
+    "h200-r1-0528-lab-vllm-sharegpt": ("tpot_mean_ms", 1.5),
+    "h200-r1-0528-fp8-sharegpt": ("ttft_mean_ms", 1.5),
+    "h200-r1-0528-lab-sglang-sharegpt": ("itl_mean_ms", 2),
+    OFFLINE: ("mean_request_latency_ms", 1.9),
+}
+
+
+def test_a_documented_mean_that_is_missed_is_a_regression(tmp_path: Path) -> None:
+    fault = ",".join(f"{name}:{metric}={by}" for name, (metric, by) in MISSED.items())
+    selected = " or ".join(f"{name}-c10" for name in MISSED)
+    run = rehearse(tmp_path, "-k", selected, "--rehearse-fault", f"scale:{fault}")
+    worse = {
+        line["scenario"]: [one["metric"] for one in line["judgements"] if one["verdict"] != "PASS"]
+        for line in run.records("verdict")
+    }
+    assert worse == {name: [metric] for name, (metric, _) in MISSED.items()}, run.output
+    assert set(run.verdicts.values()) == {"REGRESSION"}
+    assert run.output.count("not judged, against the document: ") == len(MISSED)
 
 
 def test_the_acceptance_length_of_mtp_gates_against_a_baseline(

@@ -82,6 +82,16 @@ def measured_lines(verdicts: Sequence[Record]) -> Iterator[str]:
         yield f"and {counted(values - len(shown), 'more value')} in summary.md"
 
 
+def documented_gaps(line: Record) -> str:
+    """How far a test is from each documented value that is not judged; empty: there is none."""
+    judged = {one.metric for one in judgements_of(line)}
+    return ", ".join(
+        f"{one['metric']} {signed(one['metric'], one['change'])}"
+        for one in line.get("documented", ())
+        if one["metric"] not in judged and one["change"] is not None
+    )
+
+
 def identity_lines(verdicts: Sequence[Record]) -> Iterator[str]:
     """The builds, their settings that were not in force or bounded, their controls and what they
     were compared with, each once; few of them.

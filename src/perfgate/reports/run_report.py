@@ -56,12 +56,15 @@ class DocumentedMetric:
         value: in `unit`.
         unit: that of the metric.
         source: document and section.
+        change: how far the measured value is from it, as a fraction; of an accuracy the
+            difference; None: it was not measured, or with other prompts.
     """
 
     metric: str
     value: float
     unit: str
     source: str
+    change: float | None = None
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from perfgate.reports.measured_text import (
     OF_JUDGED,
     WORSE_COLUMNS,
     WORSE_NUMBERS,
+    documented_gaps,
     measured_rows,
     worse_rows,
 )
@@ -183,6 +184,8 @@ def _identity(record: Mapping[str, Any]) -> list[str]:
     told += [f"- setting: {one}" for one in record.get("settings", ())]
     if record["compared_with"]:
         told.append(f"- compared with: {record['compared_with']}")
+    if gaps := documented_gaps(record):
+        told.append(f"- not judged, against the document: {gaps}")
     if record["starts"]:
         told.append(f"- fresh starts: {record['starts']}")
     return [*told, ""] if told else []

@@ -7,7 +7,12 @@ from perfgate.campaign.resume import judgements_of
 from perfgate.core.redaction import visible
 from perfgate.gate.verdict import Verdict
 from perfgate.reports.candidates import candidate_lines
-from perfgate.reports.measured_text import identity_lines, measured_lines, worse_lines
+from perfgate.reports.measured_text import (
+    documented_gaps,
+    identity_lines,
+    measured_lines,
+    worse_lines,
+)
 from perfgate.reports.outcome_text import brief, resolution, resumed
 from perfgate.reports.whole_run import (
     WORSE,
@@ -38,6 +43,8 @@ def terminal_lines(
     for line in verdicts:
         text, good = _verdict(line)
         yield _shown(text), good
+        if gaps := documented_gaps(line):
+            yield _shown(f"{'':14} not judged, against the document: {gaps}"), good
     rest = [*(f"{'skipped':14} {name_of(line)}: {line['reason']}" for line in skipped)]
     rest += [*measured_lines(verdicts), *identity_lines(verdicts), *_whole_run(records)]
     rest += candidate_lines(records)

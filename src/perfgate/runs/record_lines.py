@@ -98,7 +98,7 @@ def _is_lists_of_texts(value: Any) -> bool:
 
 
 def _is_documented(value: Any) -> bool:
-    fields = {"metric", "value", "unit", "source"}
+    fields = {"metric", "value", "unit", "source", "change"}
     return isinstance(value, list) and all(
         isinstance(one, dict) and one.keys() == fields for one in value
     )
@@ -130,7 +130,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("gpus", "number", "of"), ("a whole number", _is(int))),
     "subjects": ("a mapping of mappings", _is_mappings),
     "scenarios": ("a list of lists of texts", _is_lists_of_texts),
-    "documented": ("a list of values with metric, value, unit and source", _is_documented),
+    "documented": ("a list of values with metric, value, unit, source and change", _is_documented),
     **dict.fromkeys(("facts", "answers", "content", "fingerprint"), _MAPPING),
     "metrics": ("metric → number", _is_numbers),
     "starts": ("a whole number, or numbers by their names", _is(int, dict)),

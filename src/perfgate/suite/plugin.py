@@ -48,6 +48,7 @@ from perfgate.suite.xdist import DESELECTED, XdistHooks
 from perfgate.verdicts.documented_metrics import documented_metrics
 from perfgate.verdicts.exit_status import ExitStatus, worst
 from perfgate.verdicts.outcome import Outcome
+from perfgate.verdicts.prompt_identity import unlike_documented
 
 pytest_plugins = (
     "perfgate.suite.fixtures",
@@ -469,6 +470,8 @@ class SuiteSession:
 def _documented(outcome: Outcome) -> list[dict[str, Any]]:
     """What its document says; nothing where that is unusable, which the outcome itself tells."""
     try:
-        return documented_metrics(cast(Selected, outcome.probe))
+        is_alike = not unlike_documented(outcome.measurements)
+        measured = outcome.measured if is_alike else ()
+        return documented_metrics(cast(Selected, outcome.probe), measured)
     except PerfgateError:
         return []

@@ -1,20 +1,29 @@
 """Documented metrics: what the document of a test says of its metrics, as plain values."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from perfgate.core.metrics import lookup
+from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.scenarios.documented import documented_values
 from perfgate.scenarios.probe import Probe
 from perfgate.verdicts.claims import ClaimProbe
+from perfgate.verdicts.measured import MeasuredMetric
 from perfgate.verdicts.references import belongs, cited, measures_itself
 from perfgate.verdicts.sweeps import SweepProbe
 
 
-def documented_metrics(subject: Probe | ClaimProbe | SweepProbe) -> list[dict[str, Any]]:
-    """Metric, value, unit and source of each value that is documented for a test.
+def documented_metrics(
+    subject: Probe | ClaimProbe | SweepProbe, measured: Sequence[MeasuredMetric] = ()
+) -> list[dict[str, Any]]:
+    """Metric, value, unit, source and change of each value that is documented for a test.
 
     None for a machine that is its own reference, nor for a curve, whose points have theirs; a claim
     has the number that it must reach.
+
+    Args:
+        subject: the test.
+        measured: what was measured as the document did: how far it is from the documented value is
+            the change, as a fraction, of an accuracy the difference; else that is None.
 
     Raises:
         InputError, SeveralInputErrors: the file of documented values is not as it should be.
@@ -29,12 +38,22 @@ def documented_metrics(subject: Probe | ClaimProbe | SweepProbe) -> list[dict[st
     found = None if measures_itself(subject) else documented_values(subject.scenario)
     if found is None:
         return []
+    values = {one.metric: one.value for one in measured}
     return [
-        _plain(metric, value.value, cited(found.source))
+        _plain(metric, value.value, cited(found.source), values.get(metric))
         for metric, value in found.values.items()
         if belongs(metric, value, subject)
     ]
 
 
-def _plain(metric: str, value: float, source: str) -> dict[str, Any]:
-    return {"metric": metric, "value": value, "unit": lookup(metric).unit, "source": source}
+def _plain(metric: str, value: float, source: str, now: float | None = None) -> dict[str, Any]:
+    change = None
+    if now is not None:
+        change = now - value if is_accuracy(metric) else now / value - 1
+    return {
+        "metric": metric,
+        "value": value,
+        "unit": lookup(metric).unit,
+        "source": source,
+        "change": change,
+    }

@@ -8,7 +8,7 @@ from perfgate.gate.verdict import Against, Judgement
 from perfgate.reports.outcome_text import interval, number, signed
 from perfgate.reports.overview import allowed, known
 from perfgate.reports.page.signs import REPORTED, Sign, judgement_sign
-from perfgate.reports.run_report import TestResult
+from perfgate.reports.run_report import DocumentedMetric, TestResult
 
 AGAINST: Mapping[Against, str] = {
     "baseline": "",
@@ -82,11 +82,16 @@ def _row(result: TestResult, metric: str, one: Judgement | Change | None) -> Met
         change="-" if one is None else signed(metric, one.change),
         interval="-" if one is None else interval(one),
         band="-" if judged is None else allowed(judged),
-        documented="" if told is None else number(told.value),
+        documented="" if told is None else number(told.value) + _gap(told),
         sign=judgement_sign(judged) if judged is not None else None if one is None else REPORTED,
         mark="" if judged is None else judged.mark,
         controls=0 if judged is None else judged.controls_used,
     )
+
+
+def _gap(told: DocumentedMetric) -> str:
+    """How far the measured value is from a documented one."""
+    return "" if told.change is None else f" ({signed(told.metric, told.change)})"
 
 
 def unit_of(metric: str) -> str:
