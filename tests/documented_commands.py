@@ -616,12 +616,12 @@ def differences(command: Documented) -> set[Difference]:
     program = command.program
     if not command.scenarios:
         return {Difference(program, "", is_documented=True, word=WHOLE)}
-    calls = [(name, call) for name in command.runs_in for call in rendered(name)]
-    calls = [(name, call) for name, call in calls if call.program == program]
-    assert {name for name, _ in calls} == {*command.runs_in} != set()
+    made = [(name, call) for name in command.runs_in for call in rendered(name)]
+    made = [(name, call) for name, call in made if call.program == program]
+    assert {name for name, _ in made} == {*command.runs_in} != set()
     return {
         Difference(program, name, is_documented, text(pair, call.variables))
-        for name, call in calls
+        for name, call in made
         for is_documented, left in zip((True, False), _left(command, call), strict=True)
         for pair in left
     }
