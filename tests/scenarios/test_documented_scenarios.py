@@ -1,14 +1,13 @@
 """The documented scenarios: every number of the documents, written down here a second time.
 
-But for settings that commands of the documents hold: those of trtllm_scenarios, and the lines of
-the performance lab.
+But for settings that commands of the documents hold: those of documented_commands.
 """
 
 from typing import Any
 
+from documented_commands import COMMANDS
 from documented_set import BLOG, EXAMPLE, GB200_RECIPE, LAB, RECIPE, documented_suite
 from tables import each
-from trtllm_scenarios import DOCUMENTED
 
 from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import Scenario
@@ -70,9 +69,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "b200-r1-0528-fp4-gsm8k-bos": SERVE,
     "b200-r1-fp4-kv-fp16": B200_KV,
     "b200-r1-fp4-kv-fp8": {**B200_KV, "kv_cache_dtype": "fp8"},
-    "h200-r1-0528-fp8-serve": SERVE,
     "h200-r1-0528-fp8-serve-8k1k": {**SERVE, "max_num_tokens": 9216, "max_seq_len": 9216},
-    **{f"h200-v3-fp8-mtp-{n}": {"tp": 8, "mtp": {"layers": n}} for n in (1, 2)},
     "h200-v3-fp8-gpqa-eval": {
         "tp": 8, "backend": "pytorch", "max_batch_size": 32, "max_num_tokens": 4096,
         "kv_cache_fraction": 0.95, "moe_backend": "CUTLASS", "overlap_scheduler": True,
@@ -80,7 +77,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
     "h200-v3-fp8-deepgemm-off": {**V3_SERVE, "kv_cache_fraction": 0.9},
     "h200-v3-fp8-deepgemm-nvcc": {**V3_SERVE, "kv_cache_fraction": 0.9},
-    "h200-v3-fp8-2node-deepgemm-on": {**V3, "tp": 16, "ep": 16, "kv_cache_fraction": 0.9},
     "h200-v3-fp8-2node-deepgemm-off": {**V3, "tp": 16, "ep": 16, "kv_cache_fraction": 0.9},
     "h200-v3-fp8-kv-bf16": V3_KV,
     "h200-v3-fp8-kv-fp8": {**V3_KV, "kv_cache_dtype": "fp8"},
@@ -176,8 +172,8 @@ def told_settings(scenario: Scenario) -> dict[str, Any]:
 
 
 def test_every_documented_scenario_is_there_and_no_other() -> None:
-    by_command = {case.scenario.id for case in DOCUMENTED} - {"fp8-kv"}
-    assert {name for name in SCENARIOS if "-lab-" not in name} == {*SETTINGS, *by_command}
+    by_command = {name for one in COMMANDS if one.words is not None for name in one.runs_in}
+    assert {name for name in SCENARIOS if "-dp8-" not in name} == {*SETTINGS, *by_command}
     assert not by_command & set(SETTINGS)
     assert set(LOADS) == {name for name, s in SCENARIOS.items() if s.workload is not None}
 

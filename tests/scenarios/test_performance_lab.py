@@ -5,31 +5,26 @@ end, unchanged. It is read with regular expressions of this module alone.
 """
 
 import re
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import pytest
+from documented_commands import COMMANDS, Documented
 from documented_set import LAB, documented_suite
 from tables import each
 
 from perfgate.cli.main import main
 from perfgate.clients.base import client
-from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild, engine
-from perfgate.plan.calls import endpoint_of, steps
-from perfgate.rehearsal.argparse_options import given as given_options
 from perfgate.rehearsal.expected_results import scenario_part
-from perfgate.rehearsal.options import Syntax
-from perfgate.rehearsal.recorded_pages import read
 from perfgate.scenarios.documented import documented_values
 from perfgate.scenarios.scenario import EngineSettings
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "tests/data/performance_lab/deepseek_r1_h200.txt").read_text(encoding="utf-8")
-PAPER = Locations(on_paper=True)
 PREFIX = "h200-r1-0528-lab-"
 TENSORRT_LLM = "h200-r1-0528-fp8-sharegpt"
 SCENARIOS = {
@@ -214,95 +209,20 @@ def test_the_scenario_of_tensorrt_llm_is_the_one_that_people_have_baselines_of()
     assert scenario.point_hash(scenario.points()[0]) == "7477827ba4789841"
 
 
-def bench_words(name: str) -> list[str]:
-    """The document's own benchmark command, with the lengths and numbers of the case."""
-    lines = [line for line in DOCUMENT.splitlines() if line.startswith("vllm bench serve")]
-    sharegpt, random = (shlex.split(line) for line in lines)
-    load, (point,) = SCENARIOS[name].workload, SCENARIOS[name].points()
-    assert load is not None
-    words = [*(random if load.dataset == "synthetic" else sharegpt)]
-    words[words.index("--num-prompts") + 1] = str(point.requests)
-    if load.dataset == "synthetic":
-        words[words.index("--random-input-len") + 1] = str(load.isl)
-        words[words.index("--random-output-len") + 1] = str(load.osl)
-    return words + (["--max-concurrency", str(point.concurrency)] if point.capped else [])
+LINES = [one for one in COMMANDS if one.document == LAB and one.words is not None]
 
 
-def resolved(page: str, program: str, words: Sequence[str]) -> dict[str, Any]:
-    """What a release makes of a command line, by its own recorded options: with all defaults."""
-    options = read(page).options(program)
-    found = given_options(Syntax(program, options), words)
-    told = {name: option.default for name, option in options.items()}
-    return {**told, **{name: list(values) or True for name, values in found.values.items()}}
-
-
-def differing(page: str, program: str, ours: Sequence[str], theirs: Sequence[str]) -> set[str]:
-    """The options in which two command lines differ once they are resolved."""
-    one, other = (resolved(page, program, words) for words in (ours, theirs))
-    return {name for name in one if _plain(one[name]) != _plain(other[name])}
-
-
-def _plain(value: Any) -> Any:
-    """A value as text: what is given stands in words, what is not in the page's own type."""
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return value
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-# Where the server is and where the result goes; latencies beyond those that are printed anyway; and
-# the temperature of 0 that this release sends where none is given.
-OUR_CLIENT_OPTIONS = {
-    *("host", "port", "save_result", "result_dir", "result_filename"),
-    *("percentile_metrics", "metric_percentiles", "temperature"),
-}
-
-
-@each("name", SCENARIOS)
-def test_the_benchmark_command_is_the_documents(name: str) -> None:
-    (words,) = (step.command.argv for step in rendered(name) if step.role == "client")
-    assert words[:3] == ("vllm", "bench", "serve")
-    differ = differing("vllm_0.11.0", "vllm bench serve", words[3:], bench_words(name)[3:])
-    assert differ <= OUR_CLIENT_OPTIONS
-
-
-def rendered(name: str) -> Any:
-    scenario = SCENARIOS[name]
-    version = VERSIONS[scenario.engine.name]
-    build = EngineBuild(scenario.engine.name, version, version)
-    where = scenario.listen.host if scenario.listen else None
-    endpoint = endpoint_of(scenario, build, PAPER, where)
-    return steps(scenario, build, PAPER, endpoint)
-
-
-def server_words(name: str) -> tuple[str, ...]:
-    (words,) = (step.command.argv for step in rendered(name) if step.role == "server")
-    return words
-
-
-@each("name", [name for name in PRINTED if "-vllm-" in name])
-def test_vllms_line_is_the_documents(name: str) -> None:
-    ours, theirs = server_words(name), PRINTED[name].launch.split()
-    assert ours[:2] == ("vllm", "serve")
-    assert differing("vllm_0.11.0", "vllm serve", ours[2:], theirs[2:]) <= {"host", "port"}
-
-
-@each("name", [name for name in PRINTED if "-sglang-" in name])
-def test_sglangs_line_is_the_documents(name: str) -> None:
-    ours, theirs = server_words(name), PRINTED[name].launch.split()
-    assert ours[:3] == ("python3", "-m", "sglang.launch_server")
-    differ = differing("sglang_0.5.3", "sglang.launch_server", ours[3:], theirs[3:])
-    assert differ <= (set() if "sharegpt" in name else {"host", "port"})
-
-
-def test_tensorrt_llms_line_is_the_documents() -> None:
-    ours, theirs = server_words(TENSORRT_LLM), PRINTED[TENSORRT_LLM].launch.split()
-    assert ours[0] == theirs[0] == "trtllm-serve"
-    assert " ".join(theirs[2:]) in " ".join(ours[2:])
+@each("line", LINES, ids=lambda line: line.words)
+def test_a_line_is_the_documents(line: Documented) -> None:
+    words = str(line.words)
+    shown = [PRINTED[name].launch.split() for name in line.runs_in]
+    if line.program == "vllm bench serve":
+        numbers = {"isl": 4000, "osl": 200, "num_prompts": 500 if "${isl}" in words else 1000}
+        words = Template(words).substitute(numbers)
+        lines = [text.split() for text in DOCUMENT.splitlines() if text.startswith(line.program)]
+        shown = [one for one in lines if sorted(one) == sorted(words.split())]
+    assert shown
+    assert all(sorted(one) == sorted(words.split()) for one in shown)
 
 
 # What the lines do not do. ------------------------------------------------------------------

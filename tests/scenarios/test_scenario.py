@@ -91,6 +91,7 @@ NOT_SHAPING = [
     {"floors": (Floor("duration_s", 1.0),)},
     {"markers": ("nightly",)},
     {"id": "renamed"},
+    {"model": replace(SCENARIO.model, folder=SCENARIO.model.name.rpartition("/")[2])},
     {"file": Path("elsewhere.yaml")},
 ]
 
@@ -119,6 +120,7 @@ SHAPING = {
     "accuracy": replace(SCENARIO, accuracy=()),
     "hardware": replace(SCENARIO, hardware=Hardware("B200", 8)),
     "model": replace(SCENARIO, model=replace(SCENARIO.model, precision="fp8")),
+    "folder": replace(SCENARIO, model=replace(SCENARIO.model, folder="other")),
     "engine": replace(SCENARIO, engine=replace(SCENARIO.engine, name="vllm")),
     "setting": replace(
         SCENARIO,

@@ -25,17 +25,17 @@ class ModelReference:
 def reference(scenario: Scenario, locations: Locations) -> ModelReference:
     """The scenario's model: its folder is looked for below `locations.models`.
 
-    Tried in this order: the folder's name that the scenario gives, the public name as a path below
-    (``nvidia/DeepSeek-R1-FP4``), its last part. On paper a folder that the scenario gives is below
-    one that is still to be named.
+    Tried: the folder of other weights that the scenario gives; without one the public name as a
+    path below (``nvidia/DeepSeek-R1-FP4``), then its last part. On paper a folder that the scenario
+    gives is below one that is still to be named.
     """
     model = scenario.model
     if locations.models is None and locations.on_paper and model.folder:
         return ModelReference(model.name, Path(UNNAMED) / model.folder)
     if locations.models is None:
         return ModelReference(model.name, None)
-    names = [model.folder] if model.folder else [model.name, model.name.rpartition("/")[2]]
-    for name in names:
+    other = model.other_folder
+    for name in [other] if other else [model.name, model.name.rpartition("/")[2]]:
         folder = locations.models / name
         if folder.is_dir():
             return ModelReference(model.name, folder)

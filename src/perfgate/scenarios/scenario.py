@@ -59,7 +59,8 @@ class Model:
     Attributes:
         name: public name, ``organisation/model``.
         precision: precision of its weights: ``fp8``, ``nvfp4``, …
-        folder: name of its local folder, where that is not the last part of `name`.
+        folder: name of its local folder, which commands on paper have; None: the last part of
+            `name`, and on paper none.
         weights: what a complete local folder holds, as documented.
         quantization: keys that the checkpoint's ``hf_quant_config.json`` must have under
             ``quantization``.
@@ -70,6 +71,11 @@ class Model:
     folder: str | None = None
     weights: Weights | None = None
     quantization: Mapping[str, str] | None = None
+
+    @property
+    def other_folder(self) -> str | None:
+        """`folder`, except where it is the last part of `name`: that names the same weights."""
+        return None if self.folder == self.name.rpartition("/")[2] else self.folder
 
 
 @dataclass(frozen=True)
@@ -533,9 +539,11 @@ class Scenario:
         return self._hash(replace(task, concurrency=1))
 
     def _hash(self, *parts: object) -> str:
-        settings = self.engine.settings  # one stage measures the same, said or not
+        # One stage measures the same, said or not; so does the folder that a model has anyway.
+        settings = self.engine.settings
         engine = replace(self.engine, settings=replace(settings, pp=settings.stages), inert=None)
-        return content_hash(self.hardware, self.model, engine, self.environment, *parts)
+        model = replace(self.model, folder=self.model.other_folder)
+        return content_hash(self.hardware, model, engine, self.environment, *parts)
 
 
 def _as_measured(load: Workload | None) -> Workload | None:

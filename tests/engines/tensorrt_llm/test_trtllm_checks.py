@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 from tables import each
 from trtllm_scenarios import (
     CASES,
-    DOCUMENTED,
-    Documented,
     build,
     offline,
     render,
@@ -57,9 +55,9 @@ def with_pdl(value: str, **settings: Any) -> Scenario:
     return replace(benched(**settings), environment={"TRTLLM_ENABLE_PDL": value})
 
 
-@each("case", DOCUMENTED, ids=CASES)
-def test_every_document_passes_at_its_release(case: Documented) -> None:
-    check(case.scenario, build(str(case.scenario.source.engine_version)))
+@each("case", CASES.values(), ids=CASES)
+def test_every_document_passes_at_its_release(case: Scenario) -> None:
+    check(case, build(str(case.source.engine_version)))
 
 
 BOTH_SIZES = CudaGraphs(batch_sizes=(1,), max_batch_size=8)
@@ -129,7 +127,7 @@ def test_a_release_without_a_switch() -> None:
 def test_a_server_is_needed_by_what_has_no_engine_inside() -> None:
     assert is_served(on_server())
     assert not is_served(benched())
-    assert not is_served(CASES["gpqa"].scenario)
+    assert not is_served(CASES["gpqa"])
     assert is_served(scenario(smoke=Smoke("completion", ("Hello",))))
     assert is_served(replace(benched(), smoke=Smoke("completion", ("Hello",))))
 
@@ -225,17 +223,17 @@ def test_no_setting_is_dropped_without_a_word(maker: str, version: str) -> None:
 
 
 @given(
-    document=st.sampled_from(DOCUMENTED),
+    document=st.sampled_from([*CASES.values()]),
     version=st.sampled_from([*VERSIONS, "1.3.0rc7", "1.0.0rc6", "2.0.0"]),
     field=st.sampled_from(sorted(ASKED)),
     choice=st.integers(0, 4),
 )
 def test_a_check_that_passes_can_be_rendered(
-    document: Documented, version: str, field: str, choice: int
+    document: Scenario, version: str, field: str, choice: int
 ) -> None:
     values = ASKED[field]
-    settings = replace(document.scenario.engine.settings, **{field: values[choice % len(values)]})
-    case = replace(document.scenario, engine=replace(document.scenario.engine, settings=settings))
+    settings = replace(document.engine.settings, **{field: values[choice % len(values)]})
+    case = replace(document, engine=replace(document.engine, settings=settings))
     try:
         check(case, build(version))
     except InputError:

@@ -1,14 +1,13 @@
-"""At the document's release, what is rendered is what the document shows."""
+"""How models, loads, datasets and examples of the documents are named to the programs."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
+from tables import each
 from trtllm_scenarios import (
     CASES,
     ON_PAPER,
-    Documented,
     build,
     offline,
     options,
@@ -23,34 +22,6 @@ from perfgate.engines.tensorrt_llm import bench, dataset, examples
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.scenarios.scenario import EngineSettings, Model, Smoke
 
-YAML = "extra-llm-api-config.yml"
-
-every_document = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-
-
-def documented_release(case: Documented) -> str:
-    assert case.scenario.source.engine_version is not None
-    return case.scenario.source.engine_version
-
-
-@every_document
-def test_options_are_the_documents(case: Documented) -> None:
-    found = options(render(case.scenario, documented_release(case)).argv)
-    assert {key: found[key] for key in found if key not in case.beyond} == case.options
-    assert set(case.beyond) <= set(found), "each said addition is made"
-
-
-@every_document
-def test_the_yaml_file_is_the_documents(case: Documented) -> None:
-    files = render(case.scenario, documented_release(case)).files
-    found = {name: yaml.safe_load(text) for name, text in files.items()}
-    assert found == ({YAML: case.yaml} if case.yaml else {})
-
-
-@every_document
-def test_the_environment_is_the_documents(case: Documented) -> None:
-    assert render(case.scenario, documented_release(case)).env == case.env
-
 
 class TestLocalModels:
     @pytest.fixture
@@ -59,7 +30,7 @@ class TestLocalModels:
         return replace(ON_PAPER, models=tmp_path)
 
     def test_the_benchmark_keeps_the_name_and_adds_the_folder(self, locations: Locations) -> None:
-        found = options(render(CASES["b200-min-latency"].scenario, "1.0.0", locations).argv)
+        found = options(render(CASES["b200-min-latency"], "1.0.0", locations).argv)
         assert found["--model"] == "nvidia/DeepSeek-R1-FP4"
         assert locations.models is not None
         assert found["--model_path"] == str(locations.models / "DeepSeek-R1-FP4")
@@ -67,7 +38,7 @@ class TestLocalModels:
     def test_the_server_takes_the_folder(self, locations: Locations) -> None:
         assert locations.models is not None
         (locations.models / "DeepSeek-R1-0528").mkdir()
-        argv = render(CASES["sharegpt"].scenario, "1.0.0", locations).argv
+        argv = render(CASES["sharegpt"], "1.0.0", locations).argv
         assert argv[1] == str(locations.models / "DeepSeek-R1-0528")
 
     def test_the_server_calls_a_folder_by_its_last_part_and_has_its_tokenizer(
@@ -76,7 +47,7 @@ class TestLocalModels:
         assert locations.models is not None
         folder = locations.models / "DeepSeek-R1-0528"
         folder.mkdir()
-        trtllm, case = TensorRTLLM(), CASES["sharegpt"].scenario
+        trtllm, case = TensorRTLLM(), CASES["sharegpt"]
         for here, name in ((locations, str(folder)), (ON_PAPER, case.model.name)):
             assert trtllm.tokenizer(case, folder, here) == name
         assert trtllm.served_model(case, locations) == "DeepSeek-R1-0528"
@@ -87,10 +58,20 @@ class TestLocalModels:
 
     def test_a_folder_of_other_weights_is_named_on_paper_before_anybody_has_it(self) -> None:
         model = Model("deepseek-ai/DeepSeek-R1", "nvfp4", folder="DeepSeek-R1-FP4")
-        case = replace(CASES["gb200-2node"].scenario, model=model)
+        case = replace(CASES["gb200-2node"], model=model)
         found = options(render(case, "0.19.0").argv)
         assert found["--model"] == "deepseek-ai/DeepSeek-R1"
         assert found["--model_path"] == "<MODELS>/DeepSeek-R1-FP4"
+
+    @each("place", ["deepseek-ai/DeepSeek-V3", "DeepSeek-V3"])
+    def test_a_folder_named_as_its_model_is_found_wherever_that_is(
+        self, tmp_path: Path, place: str
+    ) -> None:
+        (tmp_path / place).mkdir(parents=True)
+        case = CASES["2node-slurm"]
+        assert case.model.folder == "DeepSeek-V3"
+        found = options(render(case, "0.19.0", replace(ON_PAPER, models=tmp_path)).argv)
+        assert found["--model_path"] == str(tmp_path / place)
 
 
 class TestLoad:
@@ -108,7 +89,7 @@ class TestLoad:
 
 
 class TestDataset:
-    CASE = CASES["b200-fp16-kv"].scenario
+    CASE = CASES["b200-fp16-kv"]
     LENGTHS = (
         *("--input-mean", "1024", "--output-mean", "2048"),
         *("--input-stdev", "0", "--output-stdev", "0"),
@@ -172,27 +153,27 @@ class TestDataset:
 class TestExamples:
     def test_other_prompts_are_passed(self) -> None:
         case = replace(
-            CASES["quickstart"].scenario, smoke=Smoke("trtllm-quickstart", ("Why?", "How so?"), 8)
+            CASES["quickstart"], smoke=Smoke("trtllm-quickstart", ("Why?", "How so?"), 8)
         )
         argv = render(case, "0.19.0").argv
         assert argv[-3:] == ("--prompt", "Why?", "How so?")
         assert options(argv)["--max_tokens"] == "8"
 
     def test_prompts_are_passed_where_the_examples_own_are_not_established(self) -> None:
-        argv = render(CASES["quickstart"].scenario, "1.2.0").argv
+        argv = render(CASES["quickstart"], "1.2.0").argv
         assert argv[argv.index("--prompt") + 1] == "Hello, my name is"
 
     def test_the_example_moved(self) -> None:
-        case = CASES["quickstart"].scenario
+        case = CASES["quickstart"]
         assert render(case, "0.20.0").argv[1] == "examples/pytorch/quickstart_advanced.py"
         assert render(case, "1.0.0").argv[1] == "examples/llm-api/quickstart_advanced.py"
 
     def test_zero_draft_layers_are_left_out_where_the_example_refuses_them(self) -> None:
-        found = options(render(CASES["mtp-0"].scenario, "1.0.0").argv)
+        found = options(render(CASES["mtp-0"], "1.0.0").argv)
         assert "--spec_decode_nextn" not in found
 
     def test_one_model_drafts_where_two_would_run_without_a_word(self) -> None:
-        case = CASES["mtp-3"].scenario
+        case = CASES["mtp-3"]
         assert options(render(case, "1.0.0").argv)["--spec_decode_nextn"] == "3"
         assert "--use_one_model" not in render(case, "1.0.0").argv
         for version in ("1.1.0rc0", "1.3.0"):
@@ -202,7 +183,7 @@ class TestExamples:
             assert "--spec_decode_nextn" not in found
 
     def test_gpqa_takes_a_share_for_the_first_questions(self) -> None:
-        case = CASES["gpqa"].scenario
+        case = CASES["gpqa"]
         for limit in (1, 20, 197, 198):
             task = replace(case.accuracy[0], limit=limit)
             argv = examples.gpqa(case, build("0.19.0"), task, "gpqa_diamond.csv", ON_PAPER).argv
@@ -211,4 +192,4 @@ class TestExamples:
 
     def test_gpqa_left_after_0_19(self) -> None:
         with pytest.raises(InputError, match=r"later releases have no examples/gpqa_llmapi\.py"):
-            render(CASES["gpqa"].scenario, "0.20.0")
+            render(CASES["gpqa"], "0.20.0")

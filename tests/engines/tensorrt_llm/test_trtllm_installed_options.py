@@ -134,7 +134,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def command(folder: Path) -> Command:
-    argv = render(CASES["b200-min-latency"].scenario, "1.0.0").argv
+    argv = render(CASES["b200-min-latency"], "1.0.0").argv
     return Command((str(folder / "trtllm-bench"), *argv[1:]))
 
 
@@ -142,9 +142,7 @@ def declared(*options: str) -> str:
     return "".join(f"  {option} TEXT  what it is\n" for option in options)
 
 
-KNOWN = [
-    word for word in render(CASES["b200-min-latency"].scenario, "1.0.0").argv if word[:2] == "--"
-]
+KNOWN = [word for word in render(CASES["b200-min-latency"], "1.0.0").argv if word[:2] == "--"]
 
 
 class TestVerify:
@@ -176,7 +174,7 @@ class TestVerify:
                 return Answer(0, declared(*KNOWN))
 
         program_output.answer.cache_clear()
-        argv = render(CASES["b200-min-latency"].scenario, "1.0.0").argv
+        argv = render(CASES["b200-min-latency"], "1.0.0").argv
         commands = [Command(argv, files={FILE: "print_iter_log: true\n"})]
         (unasked,) = verify(build("1.0.0"), commands, Locations(inside=Image()))
         assert "keys of the LLM-API YAML: not asked: no answer" in unasked

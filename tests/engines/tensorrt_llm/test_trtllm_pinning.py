@@ -48,7 +48,7 @@ def test_the_kernels_of_the_experts_are_pinned_where_their_default_moved() -> No
         assert file(case, "1.3.0rc3")["moe_config"] == {"backend": "CUTLASS"}
         for version in ("1.0.0", "1.1.0", "1.2.0"):
             assert "moe_config" not in file(case, version)
-    argv = options(render(CASES["quickstart"].scenario, "1.3.0").argv)
+    argv = options(render(CASES["quickstart"], "1.3.0").argv)
     assert argv["--moe_backend"] == "CUTLASS"
     assert "--disable_overlap_scheduler" in argv, "off in 0.19, on by default since 0.20"
     assert "--use_cuda_graph" not in argv
