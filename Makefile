@@ -223,8 +223,11 @@ reference: $(VENV)/.stamp-base ## the tables of docs/reference that are made fro
 	@$(BIN)/python -m ci.reference_pages
 
 nightly: $(VENV)/.stamp-dev ## what `make test` and .ci/run do a part of, whole: soaks, rehearsals, pipelines, Slurm, detection, a real vLLM (root, Debian; two hours)
-	@echo "== soaks and rehearsals at full size: PERFGATE_NIGHTLY=1"
-	@PERFGATE_NIGHTLY=1 $(PYTEST) tests $(NEED_SLURM:%=--ignore=%) -m nightly -rP -n 2 $(SIDE_BY_SIDE)
+	@echo "== verdicts of this machine, with nothing beside: PERFGATE_NIGHTLY=1"
+	@PERFGATE_NIGHTLY=1 $(PYTEST) tests/local -m nightly -rP
+	@echo "== soaks and rehearsals at full size"
+	@PERFGATE_NIGHTLY=1 $(PYTEST) tests $(NEED_SLURM:%=--ignore=%) --ignore=tests/local -m nightly -rP \
+	  -n 2 $(SIDE_BY_SIDE)
 	@echo "== the pipelines, and a real Slurm and Open MPI"
 	@PERFGATE_NIGHTLY=1 $(MAKE) pipeline-test slurm-test
 	@echo "== the study of error rates"
