@@ -8,9 +8,9 @@ from tables import each
 
 from perfgate.core.errors import FAILURES, RunError
 from perfgate.core.paths import repository
-from perfgate.engines.in_force import InForce, require_in_force
+from perfgate.engines.in_force import InForce, not_established, require_in_force
 from perfgate.scenarios.files import load_scenarios
-from perfgate.scenarios.scenario import EngineSettings, Mtp, Scenario
+from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Mtp, Scenario
 
 
 def asked(inert: dict[str, str] | None = None, **settings: Any) -> Scenario:
@@ -84,3 +84,34 @@ def test_an_inert_setting_that_is_in_force_after_all_is_told() -> None:
 def test_what_is_known_to_be_inert_does_not_change_what_is_measured() -> None:
     plain = asked(attention_dp=True)
     assert asked({"attention_dp": "why"}, attention_dp=True).content_hash() == plain.content_hash()
+
+
+GRAPHS = {"cuda_graphs": CudaGraphs(padding=True, batch_sizes=(1, 8))}
+
+
+@each(
+    ("settings", "told", "names"),
+    [
+        ({"kv_cache_dtype": "fp8", "mtp": Mtp(0), "attention_dp": False}, {"tp": 1}, 3),
+        ({"kv_cache_dtype": "auto", "tp": 8, "max_batch_size": 8}, {}, []),  # nothing to ignore
+        ({"attention_dp": True}, {"attention_dp": True}, []),
+        (GRAPHS, {}, ["cuda_graphs"]),
+        (GRAPHS, {"cuda_graphs": {"enabled": True}}, ["padding", "batch_sizes"]),
+        (GRAPHS, {"cuda_graphs": {"enabled": True, "padding": True, "batch_sizes": [1, 8]}}, []),
+    ],
+)
+def test_what_may_be_ignored_and_is_not_told_is_not_established(
+    settings: dict[str, Any], told: dict[str, Any], names: list[str] | int
+) -> None:
+    facts = not_established(asked(**settings), found(**told))
+    silent = facts.get("settings_not_established", {})
+    assert isinstance(silent, dict)
+    if isinstance(names, int):
+        assert len(silent) == names
+    else:
+        assert [one.rpartition(".")[2] for one in silent] == names
+    assert set(silent.values()) <= {"/server_info does not tell"}
+
+
+def test_what_is_known_to_be_inert_needs_no_word_of_the_server() -> None:
+    assert not_established(asked({"attention_dp": "why"}, attention_dp=True), found()) == {}

@@ -11,9 +11,14 @@ pytestmark = pytest.mark.slow
 SERVED = "h200-r1-0528-fp8-sharegpt"
 
 
-CASES = [("hang", OFFLINE, "hang"), ("partial", SERVED, "incomplete")]
+CASES = [
+    ("hang", OFFLINE, "hang"),
+    ("partial", SERVED, "incomplete"),
+    ("ignored_options", OFFLINE, "not_in_force"),
+]
 # What programs print of these is known for what it is: tests/rehearsal/test_rehearsal_faults.py.
 MORE = [
+    ("ignored_options", "b200-r1-0528-fp4-serve-no-padding", "not_in_force"),
     ("oom", SERVED, "oom"),
     ("truncated", OFFLINE, "truncated_output"),
     ("oom", OFFLINE, "oom"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import building
 import pytest
@@ -11,7 +12,7 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.gate.verdict import Verdict
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.scenario import Claim, Source
+from perfgate.scenarios.scenario import Claim, EngineSettings, Source
 from perfgate.verdicts.claims import ClaimProbe, claim_outcome, claim_probes
 from perfgate.verdicts.measured import MeasuredBuild
 from perfgate.verdicts.outcome import Outcome
@@ -165,3 +166,31 @@ def test_a_side_without_an_undisturbed_start_decides_nothing() -> None:
         Verdict.INCONCLUSIVE,
         "disturbed, so not used: a neighbour",
     )
+
+
+SILENT = {"settings_not_established": {"kv_cache_dtype": "its log is cut"}}
+
+
+@pytest.mark.parametrize(
+    ("expect", "settings", "facts", "is_blind"),
+    [
+        ("not_worse", EngineSettings(kv_cache_dtype="fp8"), SILENT, True),
+        ("better", EngineSettings(kv_cache_dtype="fp8"), SILENT, False),  # ignored, it would fail
+        ("not_worse", EngineSettings(tp=8), SILENT, False),  # of both sides alike
+        ("not_worse", EngineSettings(kv_cache_dtype="fp8"), {}, False),
+    ],
+)
+def test_a_claim_of_no_loss_says_that_it_is_blind_to_an_ignored_option(
+    expect: Any, settings: EngineSettings, facts: dict[str, Any], is_blind: bool
+) -> None:
+    on = replace(ON, engine=replace(ON.engine, settings=settings))
+    (claim,) = claim_probes([replace(FASTER, expect=expect)], [on, OFF])
+
+    def outcome(probe: Probe) -> Outcome:
+        measured = Measurement({"tpot_mean_ms": 100.0}, facts if probe.scenario is on else {})
+        return Outcome(probe, Verdict.NO_BASELINE, measurements=[measured] * 3)
+
+    found = claim_outcome(claim, outcome, lambda _probe: False)
+    notes = [one for one in found.notes if one.startswith("blind to an ignored option")]
+    assert bool(notes) == is_blind
+    assert all("kv_cache_dtype" in one and "its log is cut" in one for one in notes)

@@ -61,3 +61,12 @@ def test_where_the_server_tells_nothing_the_scenario_does() -> None:
 def test_of_what_is_in_force_as_asked_and_of_nothing_measured_nothing_is_said() -> None:
     assert list(settings_notes(scenario(), measured(scenario(), InForce({"tp": 8})))) == []
     assert list(settings_notes(scenario(attention_dp=True), [])) == []
+
+
+def test_what_the_server_does_not_tell_is_not_established_in_one_line_a_reason() -> None:
+    settings = EngineSettings(tp=8, kv_cache_dtype="fp8", attention_dp=True)
+    asked = replace(SCENARIO, engine=replace(SCENARIO.engine, settings=settings))
+    starts = measured(asked, InForce({"tp": 8}, source="its log"), starts=2)
+    assert list(settings_notes(asked, starts)) == [
+        "not established: whether kv_cache_dtype, attention_dp is in force: its log does not tell"
+    ]

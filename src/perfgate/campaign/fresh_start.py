@@ -11,7 +11,7 @@ from pathlib import Path
 
 from perfgate.campaign.dataset_cache import made_once
 from perfgate.campaign.derived_metrics import of_load, of_offline, write_server_cpu
-from perfgate.campaign.server_answers import settings_facts
+from perfgate.campaign.server_answers import settings_facts, told_settings
 from perfgate.campaign.serving import answers, require_serving, run_to_end, wait_until_ready
 from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.client_facts import client_facts
@@ -232,7 +232,10 @@ class FreshStart:
         with self.placement.start(marked, folder, "benchmark") as job:
             run_to_end(job, None, self.scenario.limits, otherwise="unknown")
         measured = program.parse(self.scenario, what, folder)
-        return replace(measured, metrics=of_offline(measured, self.scenario))
+        facts = measured.facts
+        if isinstance(what, LoadPoint):
+            facts = {**settings_facts(self.scenario, self.tools, job, facts), **facts}
+        return replace(measured, metrics=of_offline(measured, self.scenario), facts=facts)
 
     def _prepare(self, step: Step, probe: Probe, folder: Path) -> None:
         def run() -> None:
@@ -294,7 +297,7 @@ def _serving(start: FreshStart, running: ExitStack) -> FreshStart:
             running.close()
         else:
             break
-    facts = settings_facts(scenario, tools, server, endpoint)
+    facts = settings_facts(scenario, tools, server, told_settings(tools.engine, endpoint))
     target = Target(endpoint, tokenizer, tools.locations, _client_version(tools))
     return replace(start, server=server, target=target, server_facts=facts)
 

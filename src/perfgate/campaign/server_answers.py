@@ -14,7 +14,7 @@ from perfgate.core import json_text
 from perfgate.core.measurement import Json
 from perfgate.core.raw_log import lines_with
 from perfgate.engines.base import Endpoint, Engine
-from perfgate.engines.in_force import require_in_force
+from perfgate.engines.in_force import InForce, not_established, require_in_force
 from perfgate.launchers.base import Job
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.scenario import Scenario
@@ -71,20 +71,29 @@ def _no_token(endpoint: Endpoint, within_s: float) -> str:
 
 
 def settings_facts(
-    scenario: Scenario, tools: Toolchain, server: Job, endpoint: Endpoint
+    scenario: Scenario, tools: Toolchain, program: Job, told: Mapping[str, Json]
 ) -> dict[str, Json]:
-    """Facts for the record: what the ready server says that it runs with; empty: it says nothing.
+    """Facts for the record: what the engine says that it runs with, and what it does not tell.
+
+    Args:
+        scenario: what was asked.
+        tools: its engine.
+        program: that holds the engine: a server that is ready, or a benchmark at its end.
+        told: what the server answers of its settings (`told_settings`), or the benchmark reports.
 
     Raises:
         RunError: ``not_in_force``: a setting of the scenario is another there.
     """
     engine = tools.engine
-    told = _settings(engine, endpoint)
-    found = engine.in_force(scenario, tools.build, told, _telling(engine, server))
-    return {} if found is None else require_in_force(scenario, found)
+    found = engine.in_force(scenario, tools.build, told, _telling(engine, program))
+    if found is not None:
+        return require_in_force(scenario, found)
+    can_tell = engine.settings_paths or engine.settings_words
+    return not_established(scenario, InForce({})) if can_tell else {}
 
 
-def _settings(engine: Engine, endpoint: Endpoint) -> Mapping[str, Json]:
+def told_settings(engine: Engine, endpoint: Endpoint) -> Mapping[str, Json]:
+    """What the ready server answers of its settings, and under ``path`` where; empty: nothing."""
     for path in engine.settings_paths:
         try:
             answer = _object(endpoint.url + path, _SETTINGS_WITHIN_S)

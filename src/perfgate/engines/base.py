@@ -201,7 +201,8 @@ class Engine(ABC):
             scenario: what was asked.
             build: the engine's.
             told: what it answered under the first of `settings_paths` that tells something, and
-                under ``path`` which one that was; empty: it answered nothing.
+                under ``path`` which one that was, or facts of its own benchmark's report; empty:
+                it answered nothing.
             log: its log lines with one of `settings_words`, in order.
         """
         return None

@@ -6,10 +6,14 @@ that tells its resolved settings is asked for them after it is ready and before 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
+from typing import Any
 
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
 from perfgate.scenarios.scenario import Scenario
+
+# What a release may ignore without an error, and what documents draw conclusions from.
+WATCHED = ("kv_cache_dtype", "mtp", "cuda_graphs", "attention_dp")
 
 
 @dataclass(frozen=True)
@@ -23,12 +27,14 @@ class InForce:
             for people: ``max_running_requests 48, 1000 requests in flight``.
         told: what it said of itself that is worth keeping, without secrets.
         source: where it said so: a path of its HTTP server, or its log.
+        gap: what is missing from there, though it should have been said; empty: nothing.
     """
 
     settings: Mapping[str, Json]
     limits: tuple[str, ...] = ()
     told: Mapping[str, Json] = field(default_factory=dict)
     source: str = ""
+    gap: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ def differences(scenario: Scenario, found: InForce) -> Iterator[Difference]:
         asked = getattr(settings, name, None)
         if asked is None:
             continue
-        plain = asdict(asked) if is_dataclass(asked) and not isinstance(asked, type) else asked
+        plain = _plain(asked)
         if not _same(plain, value):
             yield Difference(name, plain, value)
 
@@ -87,7 +93,36 @@ def require_in_force(scenario: Scenario, found: InForce) -> dict[str, Json]:
     if alive := [name for name in revived if name in found.settings]:
         told: list[Json] = [*alive]
         facts["settings_no_longer_inert"] = told
-    return facts
+    return facts | not_established(scenario, found)
+
+
+def not_established(scenario: Scenario, found: InForce) -> dict[str, Json]:
+    """Fact: of the `WATCHED` settings that are asked for, those not told → why; empty: all are."""
+    settings, inert = scenario.engine.settings, scenario.engine.inert or {}
+    silent = [
+        name
+        for setting in WATCHED
+        if setting not in inert
+        for name in _silent(setting, _plain(getattr(settings, setting)), found.settings)
+    ]
+    why = found.gap or f"{found.source or 'the server'} does not tell"
+    return {"settings_not_established": dict.fromkeys(silent, why)} if silent else {}
+
+
+def _silent(setting: str, asked: Any, told: Mapping[str, Json]) -> Iterator[str]:
+    """The setting, or its parts, that are asked for and not told; ``auto`` asks for nothing."""
+    found = told.get(setting)
+    if setting not in told:
+        if asked not in (None, "auto"):
+            yield setting
+    elif isinstance(asked, dict) and isinstance(found, dict):
+        parts = [key for key, value in asked.items() if value not in (None, ())]
+        yield from (f"{setting}.{key}" for key in parts if key not in found)
+
+
+def _plain(asked: Any) -> Json:
+    plain: Json = asdict(asked) if is_dataclass(asked) and not isinstance(asked, type) else asked
+    return plain
 
 
 def _same(asked: Json, found: Json) -> bool:

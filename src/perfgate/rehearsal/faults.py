@@ -14,7 +14,7 @@ from msgspec import Struct, toml
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 
-Place = Literal["engine", "client", "answers", "text", "numbers"]
+Place = Literal["engine", "options", "client", "answers", "text", "numbers"]
 
 
 class FaultLines(Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,7 +39,8 @@ class FaultKind(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         name: as `--rehearse-fault` takes it.
         meaning: what goes wrong, for people.
-        place: ``engine``: the program that holds the engine, when it starts; ``answers``: the
+        place: ``engine``: the program that holds the engine, when it starts; ``options``: what
+            TensorRT-LLM does with its file of options; ``answers``: the
             server's answers; ``client``: the program that measures; ``numbers``: only the numbers.
         failure: class of failure that perfgate should find; None: none, the numbers are worse.
         on_control: what becomes of a control, a start of the other build: it goes well, the same

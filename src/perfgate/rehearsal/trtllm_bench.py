@@ -47,7 +47,8 @@ def throughput(playbook: Playbook, outer: GivenOptions) -> None:
     world_size = given.integer("--tp", 1) * given.integer("--pp", 1)
     healthy.info("Preparing to run throughput benchmark...")
     healthy.info("Setting up throughput benchmark.")
-    healthy.engine_starts(model, world_size, fraction)
+    said = healthy.resolved(playbook, options, graphs_by_default=True)
+    healthy.engine_starts(model, world_size, fraction, said)
     inject_engine_fault(playbook)
     if given.integer("--warmup", 2) > 0:
         healthy.info("Setting up for warmup...")
@@ -98,8 +99,6 @@ def _run(
     in_flight = concurrency if concurrency > 0 else requests
     load = Load(requests, in_flight, dataset.lengths.isl, dataset.lengths.osl, tp * pp)
     values = playbook.performance(playbook.probe or f"c{in_flight}", load)
-    speculative = options.get("speculative_config") or {}
-    layers = speculative.get("num_nextn_predict_layers", speculative.get("max_draft_len", 0))
     folder = outer.text("--model_path")
     return Run(
         playbook=playbook,
@@ -110,7 +109,7 @@ def _run(
         sizes=sizes,
         fraction=_told_fraction(playbook, given, options),
         streaming=given.has("--streaming"),
-        draft_layers=int(layers),
+        draft_layers=healthy.draft_tokens(options),
         dataset=Path(given.text("--dataset")).resolve(),
         lengths=dataset.lengths,
         requests=requests,

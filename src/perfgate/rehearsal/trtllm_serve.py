@@ -21,6 +21,7 @@ _ANSWER = (
     " New York is a state in the northeastern United States. It is bordered by New Jersey and"
     " Pennsylvania to the south, Connecticut, Massachusetts and Vermont to the east."
 )
+_GRAPHS_SINCE = (1, 0)  # captured by default (#5480)
 _MOST_TOKENS = 16  # where the request names none, as in OpenAI's API
 
 
@@ -144,7 +145,9 @@ def _serve(playbook: Playbook, given: GivenOptions, model: str) -> None:
     if isinstance(written, dict) and playbook.numbers < (1, 3):
         fraction = written.get("free_gpu_memory_fraction", 0.9)  # it replaces the command line's
     world_size = given.integer("--tp_size", 1) * given.integer("--pp_size", 1)
-    healthy.engine_starts(model, world_size, fraction)
+    by_default = playbook.numbers >= _GRAPHS_SINCE
+    said = healthy.resolved(playbook, options, graphs_by_default=by_default)
+    healthy.engine_starts(model, world_size, fraction, said)
     inject_engine_fault(playbook, host, str(port))
     try:
         server = Server((host, port), served_name(model), playbook)

@@ -8,6 +8,7 @@ only where it is not decided yet.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
@@ -15,11 +16,12 @@ from perfgate.core.metrics import is_accuracy
 from perfgate.gate.claim_evidence import EarlierStarts
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.probe import Probe, all_probes
-from perfgate.scenarios.scenario import Claim, Scenario
+from perfgate.scenarios.scenario import Claim, EngineSettings, Scenario
 from perfgate.verdicts.documented_values import judge_measured_claim
 from perfgate.verdicts.measured import MeasuredMetric, measured_metrics
 from perfgate.verdicts.outcome import Outcome
 from perfgate.verdicts.prompt_identity import unlike_documented
+from perfgate.verdicts.settings_notes import unestablished
 from perfgate.verdicts.stored_side import StoredSide
 
 _NONE_STORED: Mapping[Probe, StoredSide] = MappingProxyType({})
@@ -159,7 +161,11 @@ def claim_outcome(
         folder=measured.folder,
         injected=measured.injected,
         synthetic=measured.synthetic,
-        notes=(*(one.in_words for one in stored.values()), *_builds(claim_probe, ends)),
+        notes=(
+            *(one.in_words for one in stored.values()),
+            *_builds(claim_probe, ends),
+            *_blind(claim_probe, given),
+        ),
         measured=_measured(judgement, given[claim_probe.probe]),
         build=measured.build,
     )
@@ -217,6 +223,30 @@ def _builds(claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome]) -> Iterator[
                 f"the document measured {probe.scenario.id} with {build.name} {document}, not "
                 f"{build.version}"
             )
+
+
+def _blind(claim_probe: ClaimProbe, given: Mapping[Probe, Sequence[Measurement]]) -> Iterator[str]:
+    """That "no worse" would hold if a setting in which the sides differ were ignored."""
+    if claim_probe.claim.expect != "not_worse" or claim_probe.versus is None:
+        return
+    silent: dict[str, str] = {}
+    for measured in given.values():
+        silent |= unestablished(measured)
+    settings = [probe.scenario.engine.settings for probe in claim_probe.probes]
+    differing = [name for name in silent if len({_asked(one, name) for one in settings}) > 1]
+    if differing:
+        yield (
+            f"blind to an ignored option: the sides differ in {', '.join(differing)}, which is not "
+            f"established to be in force ({silent[differing[0]]}); ignored, it would be no worse"
+        )
+
+
+def _asked(settings: EngineSettings, name: str) -> Any:
+    """A setting, or a part of one as ``cuda_graphs.padding``; None: it is not asked for."""
+    value: Any = settings
+    for part in name.split("."):
+        value = getattr(value, part, None)
+    return value
 
 
 def _measured(judgement: Judgement, new: Sequence[Measurement]) -> tuple[MeasuredMetric, ...]:

@@ -45,6 +45,17 @@ def settings_notes(scenario: Scenario, measurements: Sequence[Measurement]) -> I
     for name, why in inert.items():
         if name not in revived and not any(one.startswith(f"{name}:") for one in told):
             yield f"not in force, by the scenario alone, as the server does not tell: {name}: {why}"
+    silent = unestablished(measurements)
+    for why in dict.fromkeys(silent.values()):
+        names = ", ".join(name for name, reason in silent.items() if reason == why)
+        yield f"not established: whether {names} is in force: {why}"
+
+
+def unestablished(measurements: Sequence[Measurement]) -> dict[str, str]:
+    """Setting that is asked for → why it is not known to be in force, over all fresh starts."""
+    given = [one.facts.get("settings_not_established") for one in measurements]
+    told = [facts for facts in given if isinstance(facts, dict)]
+    return {name: str(why) for facts in told for name, why in facts.items()}
 
 
 def _texts(measurements: Sequence[Measurement], fact: str) -> list[str]:

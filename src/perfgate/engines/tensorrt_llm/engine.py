@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
+from perfgate.core.measurement import Json
 from perfgate.core.programs import (
     BENCHMARK_SERVING,
     TENSORRT_LLM_PYTHON,
@@ -18,8 +19,9 @@ from perfgate.core.programs import (
 )
 from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
 from perfgate.engines.checkpoint_engine import CheckpointEngine
+from perfgate.engines.in_force import InForce
 from perfgate.engines.model_reference import reference
-from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, serve
+from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, resolved, serve
 from perfgate.engines.tensorrt_llm.releases import all_releases, uncovered
 from perfgate.engines.tensorrt_llm.releases.table import QUICKSTART, SERVE, THROUGHPUT
 from perfgate.scenarios.problem import Problem
@@ -84,6 +86,7 @@ class TensorRTLLM(CheckpointEngine):
         TENSORRT_LLM_PYTHON,
         BENCHMARK_SERVING,
     )
+    settings_words = resolved.WORDS
 
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:
@@ -126,3 +129,13 @@ class TensorRTLLM(CheckpointEngine):
     ) -> Command:
         """See `Engine.serve`."""
         return serve.serve(scenario, build, endpoint, locations)
+
+    def in_force(
+        self,
+        scenario: Scenario,
+        build: EngineBuild,  # noqa: ARG002
+        told: Mapping[str, Json],
+        log: Iterable[str],
+    ) -> InForce | None:
+        """See `Engine.in_force`."""
+        return resolved.in_force(scenario, told, log)
