@@ -134,7 +134,6 @@ REPORT = {"--report_json": "the results are read from it"}
 COUNTED = {"--num_requests": "the whole dataset, which the document does not count"}
 LISTENING = dict.fromkeys(("--host", "--port"), "the run chooses where the server listens")
 UNCAPPED = {"--concurrency": "-1 is the default"}
-LAUNCH_SH = dict.fromkeys(("--backend", "--warmup"), "as in the recipe's launch.sh")
 V3 = "deepseek-ai/DeepSeek-V3"
 GRAPHS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 384]
 V3_YAML = {
@@ -146,6 +145,15 @@ V3_YAML = {
         "enable_overlap_scheduler": True,
     },
     "enable_attention_dp": True,
+}
+GB200_YAML = {  # config.yml of its setup.sh
+    "kv_cache_dtype": "fp8",
+    "cuda_graph_padding_enabled": True,
+    "print_iter_log": True,
+    "stream_interval": 4,
+    "enable_attention_dp": True,
+    "use_cuda_graph": True,
+    "cuda_graph_batch_sizes": [*GRAPHS[:-1], 512, 816, 1024, 2048, 3600],
 }
 R1_SERVE_YAML = {
     "enable_attention_dp": True,
@@ -181,14 +189,14 @@ def of(
 
 
 def _gb200(use: str, tokens: int, fraction: float) -> Documented:
-    """A row of the GB200 recipe's table of use cases."""
+    """A row of the GB200 recipe's table of use cases, in the command of its launch.sh."""
     command = (
-        "--model nvidia/DeepSeek-R1-FP4 --num_requests 7680 --concurrency -1 "
-        f"--streaming --max_batch_size 384 --max_num_tokens {tokens} --tp 4 --ep 4 --pp 1 "
-        f"--kv_cache_free_gpu_mem_fraction {fraction}"
+        "--model nvidia/DeepSeek-R1-FP4 --num_requests 7680 --concurrency -1 --warmup 0 "
+        f"--backend pytorch --streaming --max_batch_size 384 --max_num_tokens {tokens} "
+        f"--tp 4 --ep 4 --pp 1 --kv_cache_free_gpu_mem_fraction {fraction}"
     )
     name = f"gb200-r1-fp4-{use}-streaming"
-    return of(name, command, {"enable_attention_dp": True}, beyond={**REPORT, **LAUNCH_SH})
+    return of(name, command, GB200_YAML, beyond=REPORT)
 
 
 def _quickstart(layers: int) -> Documented:

@@ -11,7 +11,8 @@ pytestmark = pytest.mark.slow
 SERVED = "h200-r1-0528-fp8-sharegpt"
 
 
-CASES = [("hang", OFFLINE, "hang"), ("partial", SERVED, "incomplete")]
+GB200 = "gb200-r1-fp4-chat-streaming"  # a Slurm job with an iteration log
+CASES = [("hang", GB200, "hang"), ("partial", SERVED, "incomplete")]
 # What programs print of these is known for what it is: tests/rehearsal/test_rehearsal_faults.py.
 MORE = [
     ("oom", SERVED, "oom"),
