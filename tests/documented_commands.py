@@ -412,7 +412,16 @@ def _gb200_cluster() -> Iterator[Documented]:
 
 
 def _gb200_recipe() -> Iterator[Documented]:
-    """The table of use cases: settings of a program that its scripts call, and no command."""
+    """The table of use cases, in the command of launch.sh with the file of setup.sh."""
+    settings = {
+        "kv_cache_dtype": "fp8",
+        "cuda_graph_padding_enabled": True,
+        "print_iter_log": True,
+        "stream_interval": 4,
+        "enable_attention_dp": True,
+        "use_cuda_graph": True,
+        "cuda_graph_batch_sizes": [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 816, 1024, 2048, 3600],
+    }
     for use, tokens, fraction in (
         ("reasoning", 6000, 0.85),
         ("chat", 7000, 0.8),
@@ -424,10 +433,11 @@ def _gb200_recipe() -> Iterator[Documented]:
             "Inference Use case configs",
             "trtllm-bench",
             (f"gb200-r1-fp4-{use}-streaming",),
-            "--model nvidia/DeepSeek-R1-FP4 --num_requests 7680 --concurrency -1 --streaming "
-            f"--max_batch_size 384 --max_num_tokens {tokens} --tp 4 --ep 4 --pp 1 "
+            "--model nvidia/DeepSeek-R1-FP4 --num_requests 7680 --concurrency -1 --warmup 0 "
+            "--backend pytorch --streaming --max_batch_size 384 "
+            f"--max_num_tokens {tokens} --tp 4 --ep 4 --pp 1 "
             f"--kv_cache_free_gpu_mem_fraction {fraction}",
-            {"enable_attention_dp": True},
+            settings,
             excerpt=True,
         )
 

@@ -8,6 +8,7 @@ from tables import each
 from perfgate.cli.main import main
 
 Capture = pytest.CaptureFixture[str]
+DATA = Path(__file__).parents[1] / "data"
 
 
 def compare(*words: object) -> int:
@@ -104,6 +105,21 @@ class TestOptions:
         assert "meant to differ: cpu: A Grace, B EPYC" in capsys.readouterr().out
         slower = throughputs(tmp_path / "slower", 96.0, 96.2)
         assert compare(a, slower, "--band", "output_throughput=0.1") == 0
+
+    def test_logs_of_the_gb200_recipe_beside_their_err_files(
+        self, tmp_path: Path, capsys: Capture
+    ) -> None:
+        name = "DeepSeek-R1_TP4_EP4_PP1_CON-1_chat"
+        report = (DATA / "trtllm_bench" / "whole_0.21_streaming.txt").read_text()
+        iteration = "[TRT-LLM] [I] iter = 7, global_rank = 0, rank = 0, elapsed_time = 0.02s\n"
+        for side, job in (("a", 4711), ("b", 4712)):
+            folder = tmp_path / side / name
+            folder.mkdir(parents=True)
+            (folder / f"{name}_streaming-on_{job}.out").write_text(iteration + report)
+            (folder / f"{name}_streaming-on_{job}.err").write_text("Loading weights: 100%\n")
+            assert main(["parse", *map(str, folder.glob("*.out"))]) == 0
+        assert compare(tmp_path / "a", tmp_path / "b" / name) == 0
+        assert "PASS: trtllm-bench" in capsys.readouterr().out
 
     def test_results_of_other_tools(self, tmp_path: Path, capsys: Capture) -> None:
         a, b = aiperf(tmp_path / "a", 1.0, 1.002, 0.999), aiperf(tmp_path / "b", 1.05, 1.049)

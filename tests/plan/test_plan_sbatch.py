@@ -43,7 +43,7 @@ def test_is_spelled_as_documented() -> None:
 
 
 def test_a_run_has_everything_in_the_logs_of_its_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SBATCH", "TRTLLM_LLMAPI_LAUNCH"):
+    for name in ("SBATCH", "SCANCEL", "TRTLLM_LLMAPI_LAUNCH"):
         monkeypatch.setenv(f"PERFGATE_PROGRAM_{name}", "true")
     monkeypatch.delenv("PERFGATE_CONTAINER_IMAGE", raising=False)
     job = wrapped(BENCH, SCENARIO, Locations()).files["benchmark.slurm"]
@@ -57,7 +57,8 @@ def test_a_run_that_is_ended_ends_its_job(tmp_path: Path, monkeypatch: pytest.Mo
     program(tmp_path, "scancel", 'echo "$@" > cancelled')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH", "true")
-    monkeypatch.delenv("PERFGATE_PROGRAM_SBATCH", raising=False)
+    for name in ("SBATCH", "SCANCEL"):
+        monkeypatch.delenv(f"PERFGATE_PROGRAM_{name}", raising=False)
     made = wrapped(BENCH, SCENARIO, Locations())
     for name, content in made.files.items():
         (tmp_path / name).write_text(content)
@@ -77,6 +78,7 @@ def test_the_status_of_the_job_is_that_of_the_run(
 ) -> None:
     program(tmp_path, "sbatch", f"echo 17\nexit {status}")
     monkeypatch.setenv("PERFGATE_PROGRAM_SBATCH", str(tmp_path / "sbatch"))
+    monkeypatch.setenv("PERFGATE_PROGRAM_SCANCEL", "true")
     monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_LLMAPI_LAUNCH", "true")
     made = wrapped(BENCH, SCENARIO, Locations())
     (tmp_path / "submit.sh").write_text(made.files["submit.sh"])

@@ -86,6 +86,27 @@ def test_trtllm_bench_is_read_as_a_whole_measurement(
         assert found.metrics[metric] == pytest.approx(value.value, rel=0.03)
 
 
+@each(
+    ("version", "yaml", "logged"),
+    [
+        ("1.0.0rc1", "print_iter_log: true", True),
+        ("1.0.0rc1", "print_iter_log: false", False),
+        ("0.20.0", "pytorch_backend_config: {print_iter_log: true}", True),
+    ],
+)
+def test_iterations_are_logged_where_the_file_asks_for_it(
+    put: Put, tmp_path: Path, version: str, yaml: str, logged: bool
+) -> None:
+    stage = put(version)
+    (tmp_path / "data").write_text(DATA)
+    (tmp_path / "options.yml").write_text(yaml)
+    words = ["--model", "any", "throughput", "--dataset", "data"]
+    words += ["--extra_llm_api_options", "options.yml"]
+    ended = stage.run([stage.program("trtllm-bench"), *words], tmp_path)
+    assert ended.status == 0, ended.err
+    assert ("[TRT-LLM] [I] iter = 1, global_rank = 0" in ended.out) is logged
+
+
 @each("version", [None, "1.3.0"])
 def test_the_printed_report_says_the_same_as_the_json(
     put: Put, tmp_path: Path, version: str | None

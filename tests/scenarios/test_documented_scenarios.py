@@ -44,7 +44,9 @@ B200_KV = {name: value for name, value in SERVE.items() if name not in {
 }}  # fmt: skip
 GB200 = {
     "backend": "pytorch", "tp": 4, "pp": 1, "ep": 4, "attention_dp": True, "max_batch_size": 384,
-    "kv_cache_fraction": 0.85,
+    "kv_cache_fraction": 0.85, "kv_cache_dtype": "fp8", "stream_interval": 4,
+    "iteration_log": True,
+    "cuda_graphs": {"padding": True, "batch_sizes": [*POWERS[:-1], 512, 816, 1024, 2048, 3600]},
 }  # fmt: skip
 
 # Lengths → requests, all at once.
@@ -246,8 +248,10 @@ def test_hardware_model_and_source_follow_from_the_name(name: str) -> None:
 
 def test_what_takes_several_nodes_says_how_they_are_reached() -> None:
     launched = {name: s.launch for name, s in SCENARIOS.items() if s.launch is not None}
-    assert set(launched) == {name for name, s in SCENARIOS.items() if s.hardware.nodes > 1}
-    assert all("multinode" in SCENARIOS[name].markers for name in launched)
+    several = {name for name, s in SCENARIOS.items() if s.hardware.nodes > 1}
+    recipe = {s.id for s in SCENARIOS.values() if s.source.document == GB200_RECIPE}
+    assert set(launched) == several | recipe
+    assert {name for name, s in SCENARIOS.items() if "multinode" in s.markers} == several
     mpirun = launched["h200-v3-fp8-2node-mpirun"]
     assert (mpirun.by, mpirun.ssh_port) == ("mpirun", 2233)
     assert mpirun.output == "bench_log_2node_ep8_tp16_attndp_on_sl1000"

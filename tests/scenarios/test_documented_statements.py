@@ -1,12 +1,15 @@
 """The documents' statements: the page says how each is asserted, and what it names is there."""
 
 import re
+import shlex
 from pathlib import Path
 
 from documented_set import DOCUMENTS, documented_suite
 from tables import each
 
+from perfgate.plan.ranks import Ranks, ranks_of
 from perfgate.scenarios.claims import claims_of
+from perfgate.scenarios.scenario import Container, Launch
 from perfgate.scenarios.selection import select_marked
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +82,28 @@ def test_every_rule_that_is_named_is_a_rule() -> None:
     assert [rule for rule in told if rule.strip().lower() not in rules] == []
 
 
+def test_every_llmb_run_command_has_one_here_that_measures_the_same() -> None:
+    page = (ROOT / "docs" / "how-to" / "slurm.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(.+) llmb-run single .+?` \| `pytest -m \"(.+?)\" --l", page, re.M)
+    assert len(rows) == 6
+    for variables, expression in rows:
+        told = dict(word.split("=", 1) for word in shlex.split(variables))
+        found = select_marked(SUITE.scenarios, expression, SUITE.markers)
+        lengths = {f"{s.markers[2]}:{s.workload.isl}/{s.workload.osl}" for s in found if s.workload}
+        assert lengths == set(told.pop("USE_CASES").split())
+        streaming = told.pop("STREAMING", "true") == "true"
+        for one in found:
+            assert one.workload is not None
+            assert one.launch is not None
+            assert one.workload.streaming is streaming
+            here = {
+                "MAX_NUM_TOKENS": str(one.engine.settings.max_num_tokens),
+                "KV_CACHE_FRACTION": str(one.engine.settings.kv_cache_fraction),
+                "SBATCH_TIMELIMIT": (one.launch.time_limit or "").removeprefix("00:").lstrip("0"),
+            }
+            assert told.items() <= here.items()
+
+
 # Of the GB200 recipe: use case, lengths, minutes.
 VARIABLES = [
     ("reasoning", "1000/1000", 30),
@@ -89,14 +114,20 @@ VARIABLES = [
 
 
 @each(("use_case", "lengths", "minutes"), VARIABLES)
-def test_the_gb200_recipes_variables_select_a_scenario(
+def test_the_gb200_recipes_variables_select_a_job_of_four_ranks_whose_silence_shows(
     use_case: str, lengths: str, minutes: int
 ) -> None:
     assert f"`{use_case}:{lengths}`" in PAGE.read_text(encoding="utf-8")
-    for streamed in ("streaming", "not streaming"):
+    limit = f"{minutes // 60:02}:{minutes % 60:02}:00"
+    for streamed, switch in (("streaming", "on"), ("not streaming", "off")):
         expression = f"gb200 and {use_case} and {streamed}"
         (found,) = select_marked(SUITE.scenarios, expression, SUITE.markers)
         assert found.workload is not None
         assert f"{found.workload.isl}/{found.workload.osl}" == lengths
         assert found.workload.streaming is (streamed == "streaming")
-        assert found.limits.total_s == 60 * minutes
+        log = f"DeepSeek-R1_TP4_EP4_PP1_CON-1_{use_case}_streaming-{switch}_%j.out"
+        assert found.launch == Launch("sbatch", output=log, time_limit=limit)
+        assert ranks_of(found) == Ranks(nodes=1, per_node=4)
+        assert found.container == Container("nvcr.io/nvidia/tensorrt-llm/release:1.0.0rc1")
+        assert found.engine.settings.iteration_log
+        assert found.limits.silence_s < found.limits.total_s == 60 * minutes

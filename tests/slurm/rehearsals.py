@@ -1,4 +1,4 @@
-"""The documented launches on several nodes, rehearsed through a real launcher."""
+"""The documented launches, on one node and several, rehearsed through a real launcher."""
 
 import json
 import subprocess
@@ -13,6 +13,7 @@ from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS
 PROBES = {
     "h200-v3-fp8-2node-mpirun-c4096": "offline_throughput",
     "gb200-r1-fp4-2node-slurm-c3072": "offline_throughput",
+    "gb200-r1-fp4-chat-streaming-c7680": "offline_throughput",
     "gb200-r1-0528-fp4-wide-ep-serve-smoke": "smoke",
     "gb200-r1-0528-fp4-wide-ep-serve-c32": "serving",
 }

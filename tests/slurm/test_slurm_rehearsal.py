@@ -21,6 +21,7 @@ def test_documented_launches_run_as_ranks_on_the_nodes_of_a_job(
     assert nodes == {
         "h200-v3-fp8-2node-mpirun": 2,
         "gb200-r1-fp4-2node-slurm": 2,
+        "gb200-r1-fp4-chat-streaming": 1,
         "gb200-r1-0528-fp4-wide-ep-serve": 4,
     }
     assert all(line["synthetic"] for line in measured(records))

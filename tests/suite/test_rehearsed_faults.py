@@ -11,8 +11,9 @@ pytestmark = pytest.mark.slow
 SERVED = "h200-r1-0528-fp8-sharegpt"
 
 
+GB200 = "gb200-r1-fp4-chat-streaming"  # a Slurm job with an iteration log
 CASES = [
-    ("hang", OFFLINE, "hang"),
+    ("hang", GB200, "hang"),
     ("partial", SERVED, "incomplete"),
     ("ignored_options", OFFLINE, "not_in_force"),
 ]

@@ -248,4 +248,5 @@ SGLANG_BENCH = Program(
 MPIRUN = Program("mpirun", "mpirun", "Open MPI")
 SRUN = Program("srun", "srun", "Slurm")
 SBATCH = Program("sbatch", "sbatch", "Slurm")
+SCANCEL = Program("scancel", "scancel", "Slurm")
 DOCKER = Program("docker", "docker", "Docker with the NVIDIA Container Toolkit")

@@ -86,7 +86,7 @@ def container_of(scenario: Scenario, build: EngineBuild) -> Container:
         )
     if scenario.launch is not None:
         raise InputError(
-            "a run on several nodes uses its own container",
+            "ranks that are launched use a container of their own",
             found=f"launched by {scenario.launch.by}",
             hint="srun and sbatch take it from PERFGATE_CONTAINER_IMAGE; mpirun runs inside one",
         )

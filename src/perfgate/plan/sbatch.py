@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
-from perfgate.core.programs import SBATCH
+from perfgate.core.programs import SBATCH, SCANCEL
 from perfgate.plan.ranks import Ranks, of_each_rank
 from perfgate.plan.shell_text import call, exports
 from perfgate.plan.slurm_container import container_options
@@ -44,7 +44,8 @@ def wrap(
     argv = (*locations.find(SBATCH), "--wait", *sizes, JOB)
     if locations.on_paper:
         return replace(command, argv=argv, files=files)
-    return replace(command, argv=("bash", SUBMIT), files={**files, SUBMIT: _submit(argv)})
+    submit = _submit(argv, locations.find(SCANCEL))
+    return replace(command, argv=("bash", SUBMIT), files={**files, SUBMIT: submit})
 
 
 def _job_options(scenario: Scenario, launch: Launch, locations: Locations) -> list[str]:
@@ -65,7 +66,7 @@ def _srun_options(launch: Launch, locations: Locations) -> list[str]:
     return options
 
 
-def _submit(argv: Sequence[str]) -> str:
+def _submit(argv: Sequence[str], scancel: Sequence[str]) -> str:
     """The script of a run that submits and waits: a job is ended with it, as a run's programs are.
 
     An sbatch that is ended while it waits leaves its job running (seen with Slurm 22.05).
@@ -74,7 +75,11 @@ def _submit(argv: Sequence[str]) -> str:
     return f"""\
 #!/bin/bash
 {call([sbatch, "--parsable", *options], indent="")} > job.id &
-trap 'scancel "$(cut -d ";" -f 1 job.id)"; exit 143' INT TERM
+end_job() {{
+  {call(scancel)} "$(cut -d ";" -f 1 job.id)"
+  exit 143
+}}
+trap end_job INT TERM
 wait $!
 """
 

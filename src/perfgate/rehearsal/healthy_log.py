@@ -85,6 +85,18 @@ class Resolved:
             yield f"{head} Run {kind} CUDA graph warmup for batch size={size}{drafted}"
 
 
+def iterations(requests: int) -> None:
+    """The iteration log, as `py_executor.py` of 1.0 writes it for rank 0: some of its lines."""
+    for number in range(1, 4):
+        info(
+            f"iter = {number}, global_rank = 0, rank = 0, "
+            f"currank_total_requests = 0/{requests}, elapsed_time = 0.0231s, "
+            f"timestamp = {time.strftime('%Y-%m-%d %H:%M:%S')}, num_scheduled_requests: {number}, "
+            f"states = {{'num_ctx_requests': 0, 'num_ctx_tokens': 0, "
+            f"'num_generation_tokens': {number}}}"
+        )
+
+
 def engine_starts(
     model: str, world_size: int, fraction: float, said: Resolved | None = None
 ) -> None:

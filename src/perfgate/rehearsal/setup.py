@@ -42,6 +42,7 @@ _LAUNCHERS = (
     programs.MPIRUN,
     programs.SRUN,
     programs.SBATCH,
+    programs.SCANCEL,
     programs.DOCKER,
 )
 _MODULES: Mapping[Program, tuple[str, ...]] = {

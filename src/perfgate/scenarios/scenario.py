@@ -376,7 +376,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Launch:
-    """How the document starts the engine on several nodes.
+    """How the document starts the ranks of the engine, on one node or several.
 
     Attributes:
         by: ``mpirun``, ``srun`` (inside an allocation, or allocating one) or ``sbatch``.

@@ -386,7 +386,7 @@ class TestImage:
 
     def test_of_several_nodes_is_refused(self) -> None:
         several = replace(CPU, launch=Launch("mpirun"))
-        with pytest.raises(InputError, match="runs on one node"):
+        with pytest.raises(InputError, match="starts no ranks"):
             DockerLauncher(SITE).locations(Locations(), several, None)
 
 

@@ -34,11 +34,11 @@ def image_of(scenario: Scenario, site: DockerSite, version: str | None) -> str:
         version: the release, as a person says it; None: the document's.
 
     Raises:
-        InputError: it runs on several nodes; or no image is known.
+        InputError: its document launches ranks; or no image is known.
     """
     if scenario.launch is not None:
         raise InputError(
-            "--launcher docker runs on one node",
+            "--launcher docker starts no ranks",
             file=scenario.file,
             field=f"{scenario.id}.launch.by",
             found=f"launched by {scenario.launch.by}",

@@ -16,8 +16,9 @@ from perfgate.runs.result_formats import parse_file
 from perfgate.verdicts.comparison.comparability import agreed, told_facts
 from perfgate.verdicts.comparison.sides import Measured, Side
 
-# Result files that their programs name themselves; they may lie in folders below.
-_OWN_NAMES = (AIPERF_RESULT, "results_*.json")
+# Result files that their programs name themselves; they may lie in folders below. The last two are
+# of the GB200 recipe ("Results/Log files"), which has the .err of each job beside its .out.
+_OWN_NAMES = (AIPERF_RESULT, "results_*.json", "*_streaming-on_*.out", "*_streaming-off_*.out")
 _MOST_FILES = 100
 
 
