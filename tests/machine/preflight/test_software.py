@@ -102,6 +102,10 @@ def test_options_are_asked_of_engines_whose_options_move(monkeypatch) -> None:
     unasked = of("options", judge_software(tools(Asking(options=("keys: not asked", "and why")))))
     assert unasked.outcome == "unknown", "what was not asked is never taken for right"
     assert unasked.found == "those of 2 commands; keys: not asked; and why"
+    moved = of("options", judge_software(tools(Asking(defaults=("default of a: found 1",)))))
+    assert (moved.outcome, moved.found) == ("warning", "those of 2 commands; default of a: found 1")
+    both = of("options", judge_software(tools(Asking(options=("keys",), defaults=("default",)))))
+    assert (both.outcome, both.found) == ("unknown", "those of 2 commands; keys; default")
     drift = CliDrift("no such option", found="--new")
     assert of("options", judge_software(tools(Asking(options=drift)))).outcome == "failed"
 

@@ -121,6 +121,10 @@ class TensorRTLLM(CheckpointEngine):
         """See `Engine.verify`."""
         return installed_options.verify(build, commands, locations)
 
+    def moved_defaults(self, commands: Sequence[Command], locations: Locations) -> tuple[str, ...]:
+        """See `Engine.moved_defaults`."""
+        return installed_options.moved_defaults(commands, locations)
+
     def serve(
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
     ) -> Command:
