@@ -61,8 +61,8 @@ class Model:
         precision: precision of its weights: ``fp8``, ``nvfp4``, …
         folder: name of its local folder, where that is not the last part of `name`.
         weights: what a complete local folder holds, as documented.
-        quantization: keys that the checkpoint's ``hf_quant_config.json`` must have under
-            ``quantization``.
+        quantization: keys that ``hf_quant_config.json`` of a local folder must have under
+            ``quantization``; with `folder` there must be one.
     """
 
     name: str

@@ -162,7 +162,7 @@ class TestDocumentedWeights:
         assert asked is not None
         own = folder / (scenario.model.folder or scenario.model.name)
         own.mkdir(parents=True)
-        quantization = {"quantization": dict(scenario.model.quantization or {})}
+        quantization = {"quantization": scenario.model.quantization or {"quant_algo": "NVFP4"}}
         (own / "hf_quant_config.json").write_text(json.dumps(quantization))
         for number in range(1, asked.shards + 1):
             size = sizes.get(number, asked.gib * 2**30 // asked.shards)

@@ -75,6 +75,7 @@ class TensorRTLLM(CheckpointEngine):
     distribution = "tensorrt_llm"
     image = ReleaseImage("nvcr.io/nvidia/tensorrt-llm/release")
     is_rehearsed = True
+    quantized_by_file = True
     interpreter = TENSORRT_LLM_PYTHON
     programs = (
         TRTLLM_BENCH,
