@@ -127,6 +127,21 @@ class TestQuantization:
         assert "found: NVFP4" in message
         assert json.dumps({"quantization": self.ASKED}) in message
 
+    def test_none_is_null_or_no_such_key(self, locations: Locations, folder: Path) -> None:
+        asked = case(quantization={"quant_algo": "NVFP4", "kv_cache_quant_algo": "none"})
+        with pytest.raises(InputError, match=r"(?s)kv_cache_quant_algo.*: FP8\n  expected: none"):
+            trtllm_facts(asked, locations)
+        for says in ({"quant_algo": "NVFP4"}, {"quant_algo": "NVFP4", "kv_cache_quant_algo": None}):
+            (folder / "hf_quant_config.json").write_text(json.dumps({"quantization": says}))
+            trtllm_facts(asked, locations)
+
+    def test_a_type_that_is_overridden_on_purpose(self, locations: Locations) -> None:
+        plain = scenario(settings=EngineSettings(tp=8, kv_cache_dtype="nvfp4"))
+        with pytest.raises(InputError, match="KV cache has another type"):
+            trtllm_facts(replace(plain, model=Model(NAME, "nvfp4")), locations)
+        said = Model(NAME, "nvfp4", quantization={"kv_cache_quant_algo": "FP8"})
+        trtllm_facts(replace(plain, model=said), locations)
+
     @each("quantization", [ASKED, None], ids=["asked for", "by the precision"])
     @each(
         ("text", "told"),

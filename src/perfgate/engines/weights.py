@@ -19,6 +19,7 @@ from perfgate.scenarios.deepseek_tables import CHECKPOINTS
 from perfgate.scenarios.scenario import Scenario
 
 QUANTIZATION = "hf_quant_config.json"
+NOT_QUANTIZED = "none"  # in a scenario: the key is null, or missing
 _DESCRIBING = ("config.json", QUANTIZATION, "model.safetensors.index.json")
 _GIB = 2**30
 _LARGEST_POINTER = 1024  # bytes; Git LFS: "must be less than 1024 bytes"
@@ -141,17 +142,17 @@ def _check_quantization(scenario: Scenario, folder: Path, *, is_needed: bool) ->
         return
     found = _quantization(file)
     for key, value in asked.items():
-        if found.get(key) != value:
+        if (found.get(key) or NOT_QUANTIZED) != value:
             raise InputError(
                 "the checkpoint is quantized in another way",
                 file=file,
                 field=f"quantization.{key}",
-                found=found.get(key, "nothing"),
+                found=found.get(key) or NOT_QUANTIZED,
                 expected=value,
                 hint=f"make a copy of the folder whose {QUANTIZATION} says "
                 + json.dumps({"quantization": asked}),
             )
-    algorithm = str(found.get("quant_algo") or "nothing")
+    algorithm = str(found.get("quant_algo") or NOT_QUANTIZED)
     if weights and "quant_algo" not in asked and not algorithm.upper().startswith(weights):
         raise InputError(
             "the checkpoint's weights have another precision",
@@ -166,15 +167,16 @@ def _check_quantization(scenario: Scenario, folder: Path, *, is_needed: bool) ->
         str(found.get("kv_cache_quant_algo") or ""),
         scenario.engine.settings.kv_cache_dtype,
     )
-    if is_needed and cache and own and own != "auto" and cache.lower() != own.lower():
+    is_claimed = "kv_cache_quant_algo" not in asked and own not in (None, "auto")
+    if is_needed and is_claimed and cache and cache.lower() != str(own).lower():
         raise InputError(
             "the checkpoint's KV cache has another type",
             file=file,
             field="quantization.kv_cache_quant_algo",
             found=cache,
             expected=f"{own}, as {scenario.id}.engine.settings.kv_cache_dtype says, or none",
-            hint="the engine lets no option take back what the checkpoint says: put a checkpoint "
-            "there that says the same",
+            hint="put the right checkpoint there; a scenario that overrides its type, which "
+            "releases before 1.3 refuse (#11487), says it under model.quantization",
         )
 
 

@@ -62,7 +62,7 @@ class Model:
         folder: name of its local folder, where that is not the last part of `name`.
         weights: what a complete local folder holds, as documented.
         quantization: keys that ``hf_quant_config.json`` of a local folder must have under
-            ``quantization``; with `folder` there must be one.
+            ``quantization``, ``none`` for null or no such key; with `folder` there must be one.
     """
 
     name: str
