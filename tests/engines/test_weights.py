@@ -120,8 +120,11 @@ class TestQuantization:
         model_facts(case(quantization=self.ASKED), locations)
 
     def test_another_one(self, locations: Locations) -> None:
-        with pytest.raises(InputError) as caught:
+        with pytest.raises(InputError, match=r"fix: put the right checkpoint there$"):
             model_facts(case(quantization=self.ASKED), locations)
+        own = case(quantization=self.ASKED, folder="DeepSeek-R1-FP4")
+        with pytest.raises(InputError) as caught:
+            model_facts(own, locations)
         message = str(caught.value)
         assert "quantization.quant_algo: the checkpoint is quantized in another way" in message
         assert "found: NVFP4" in message

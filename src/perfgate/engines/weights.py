@@ -131,8 +131,7 @@ def _check_quantization(scenario: Scenario, folder: Path, *, is_needed: bool) ->
     if not file.is_file():
         if asked or (is_needed and weights == "NVFP4"):
             raise InputError(
-                "the checkpoint has no quantization config, without which its weights are read as "
-                "unquantized",
+                "the checkpoint has no quantization config",
                 file=file,
                 field=f"{scenario.id}.model",
                 found="no such file",
@@ -149,8 +148,7 @@ def _check_quantization(scenario: Scenario, folder: Path, *, is_needed: bool) ->
                 field=f"quantization.{key}",
                 found=found.get(key) or NOT_QUANTIZED,
                 expected=value,
-                hint=f"make a copy of the folder whose {QUANTIZATION} says "
-                + json.dumps({"quantization": asked}),
+                hint=_right_checkpoint(asked) if model.folder else "put the right checkpoint there",
             )
     algorithm = str(found.get("quant_algo") or NOT_QUANTIZED)
     if weights and "quant_algo" not in asked and not algorithm.upper().startswith(weights):
@@ -211,6 +209,11 @@ def _require_folder_for_quantization(scenario: Scenario, locations: Locations) -
         field=MODELS,
         found=f"no local folder for {folder}",
         expected=f"a folder of models with {folder}",
-        hint=f"put a copy of the checkpoint there whose {QUANTIZATION} says "
-        + json.dumps({"quantization": dict(asked)}),
+        hint=_right_checkpoint(asked),
     )
+
+
+def _right_checkpoint(asked: Mapping[str, str]) -> str:
+    """What to do where the hub has no such checkpoint (the same section of the example)."""
+    says = json.dumps({"quantization": dict(asked)})
+    return f"put a copy of the checkpoint there whose {QUANTIZATION} says {says}"
