@@ -161,10 +161,8 @@ def _check_quantization(scenario: Scenario, folder: Path, *, is_needed: bool) ->
             hint="put the right checkpoint there; a scenario that means this one says it under "
             "model.quantization",
         )
-    cache, own = (
-        str(found.get("kv_cache_quant_algo") or ""),
-        scenario.engine.settings.kv_cache_dtype,
-    )
+    cache = str(found.get("kv_cache_quant_algo") or "")
+    own = scenario.engine.settings.kv_cache_dtype
     is_claimed = "kv_cache_quant_algo" not in asked and own not in (None, "auto")
     if is_needed and is_claimed and cache and cache.lower() != str(own).lower():
         raise InputError(
