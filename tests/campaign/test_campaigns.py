@@ -108,7 +108,11 @@ def test_what_the_build_could_not_be_asked_is_a_record(
     (line,) = campaigns.session.run.records("unasked")
     assert (line["scenario"], line["why"]) == (ON_GPUS.id, [why])
     assert line["build"]["commit"] == "0123abc"
+    assert not list(campaigns.session.run.records("moved_defaults"))
     monkeypatch.setattr(TensorRTLLM, "verify", lambda *_: ())
+    monkeypatch.setattr(TensorRTLLM, "moved_defaults", lambda *_: ("default of a: found 1",))
     campaigns.toolchain(ON_GPUS)
     assert len(campaigns.session.run.records("unasked")) == 1, "all was asked: nothing to say"
+    (line,) = campaigns.session.run.records("moved_defaults")
+    assert (line["scenario"], line["defaults"]) == (ON_GPUS.id, ["default of a: found 1"])
     campaigns.session.run.close()

@@ -42,6 +42,7 @@ def test_no_spelling_belongs_to_two_options(name: str) -> None:
         ("1.0.0", "trtllm-bench throughput", "1.0.0rc4"),
         ("1.2.0", "trtllm-bench throughput", "1.1.0rc6"),
         ("99", "trtllm-bench throughput", "1.3.0rc3"),
+        ("1.4.0", "trtllm-serve serve", "about 1.4.0rc0"),
         ("0.19.0", "gpqa_llmapi.py", "about 0.19"),
         ("1.0.0", YAML, "about 1.0.0rc5"),
         ("1.0.0rc1", YAML, "0.20.0"),

@@ -361,6 +361,11 @@ def test_the_checkpoints_that_are_checked() -> None:
     fp8 = SCENARIOS["h200-v3-fp8-kv-fp8-checkpoint"].model
     assert fp8.folder == "DeepSeek-V3-FP8-KV"
     assert fp8.quantization == {"quant_algo": "FP8_BLOCK_SCALES", "kv_cache_quant_algo": "FP8"}
+    fp4 = SCENARIOS["b200-r1-0528-fp4-fp8kv-max-throughput"].model
+    assert fp4.quantization == {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8"}
+    for fp16 in ("b200-r1-fp4-fp16kv-max-throughput", "b200-r1-fp4-kv-fp16"):
+        asked = SCENARIOS[fp16].model.quantization
+        assert asked == {"quant_algo": "NVFP4", "kv_cache_quant_algo": "none"}
     weighed = {name: s.model.weights for name, s in SCENARIOS.items() if s.model.weights}
     assert set(weighed) == {
         name

@@ -310,7 +310,8 @@ class Campaigns:
     def toolchain(self, scenario: Scenario) -> Toolchain:
         """The scenario's programs, asked for all that the plan gives them before any GPU time.
 
-        What the build could not be asked becomes a record: ``unasked``.
+        What the build could not be asked, and what it has other defaults of than documented, become
+        records: ``unasked``, ``moved_defaults``.
 
         Raises:
             MissingProgram: one is not installed.
@@ -321,11 +322,12 @@ class Campaigns:
         tools.require()
         commands = commands_to_verify(scenario, tools.build, tools.locations)
         unasked = tools.engine.verify(tools.build, commands, tools.locations)
+        whose = {"scenario": scenario.id, "build": to_plain(tools.build)}
         if unasked:
-            self.session.run.record(
-                "unasked",
-                {"scenario": scenario.id, "build": to_plain(tools.build), "why": list(unasked)},
-            )
+            self.session.run.record("unasked", {**whose, "why": list(unasked)})
+        moved = tools.engine.moved_defaults(commands, tools.locations)
+        if moved:
+            self.session.run.record("moved_defaults", {**whose, "defaults": list(moved)})
         return tools
 
     def _tools(self, scenario: Scenario) -> Toolchain:

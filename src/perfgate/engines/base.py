@@ -182,6 +182,20 @@ class Engine(ABC):
         """
         return ()
 
+    def moved_defaults(
+        self,
+        commands: Sequence[Command],  # noqa: ARG002
+        locations: Locations,  # noqa: ARG002
+    ) -> tuple[str, ...]:
+        """Defaults of the installed build that the scenarios' documents state otherwise.
+
+        Each names the setting, both defaults and the document; nothing where the build tells none.
+
+        Raises:
+            RunError: the container that it is in cannot be had.
+        """
+        return ()
+
     @abstractmethod
     def serve(
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
@@ -12,7 +13,13 @@ from perfgate.scenarios.scenario import Scenario
 
 
 class CheckpointEngine(Engine):
-    """An engine whose model is its checkpoint, tokenizer included, as it was published."""
+    """An engine whose model is its checkpoint, tokenizer included, as it was published.
+
+    Attributes:
+        quantized_by_file: see `weights.model_facts`.
+    """
+
+    quantized_by_file: ClassVar[bool] = False
 
     def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:  # noqa: ARG002
         """See `Engine.tokenizer`."""
@@ -20,4 +27,4 @@ class CheckpointEngine(Engine):
 
     def model_facts(self, scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
         """See `Engine.model_facts`."""
-        return weights.model_facts(scenario, locations)
+        return weights.model_facts(scenario, locations, quantized_by_file=self.quantized_by_file)

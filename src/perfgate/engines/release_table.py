@@ -15,6 +15,7 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
         flag: it takes no value.
         opposite: the flag that says the opposite.
         choices: the only values that it takes; empty: any.
+        deprecated: it is given only where it says another value than the program's default.
     """
 
     name: str | None = None
@@ -22,6 +23,7 @@ class Option(Struct, frozen=True, forbid_unknown_fields=True):
     flag: bool = False
     opposite: str | None = None
     choices: tuple[str, ...] = ()
+    deprecated: bool = False
 
     @property
     def spellings(self) -> tuple[str, ...]:

@@ -15,23 +15,33 @@ from perfgate.core.input_files import read_input
 from perfgate.core.locations import MODELS, Locations
 from perfgate.core.measurement import Json
 from perfgate.engines.model_reference import reference
+from perfgate.scenarios.deepseek_tables import CHECKPOINTS
 from perfgate.scenarios.scenario import Scenario
 
 QUANTIZATION = "hf_quant_config.json"
+NOT_QUANTIZED = "none"  # in a scenario: the key is null, or missing
 _DESCRIBING = ("config.json", QUANTIZATION, "model.safetensors.index.json")
 _GIB = 2**30
 _LARGEST_POINTER = 1024  # bytes; Git LFS: "must be less than 1024 bytes"
 _ROUNDING_GIB = 1  # the documents give what `ls` prints, rounded to a whole number
 
 
-def model_facts(scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
+def model_facts(
+    scenario: Scenario, locations: Locations, *, quantized_by_file: bool = False
+) -> Mapping[str, Json]:
     """What identifies the weights: ``sha256`` over what describes them, bytes, shards.
 
-    Without a local folder the public name is all that is known.
+    Without a local folder the public name is all that is known, and nothing is checked.
+
+    Args:
+        scenario: whose model it is.
+        locations: where models are.
+        quantized_by_file: the engine knows the quantization of weights and KV cache from
+            ``hf_quant_config.json``, and takes the scenario's word for neither.
 
     Raises:
-        InputError: the folder is not as the scenario says; or its quantization must be checked and
-            there is no folder.
+        InputError: the folder is not as the scenario says, its quantization is another one or
+            cannot be read; or a folder with a name of its own is missing.
     """
     model = reference(scenario, locations)
     precision = scenario.model.precision
@@ -41,7 +51,8 @@ def model_facts(scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
         return {"name": model.name, "source": "hub", "sha256": digest, "precision": precision}
     shards = sorted(model.path.glob("*.safetensors"))
     _check_shards(scenario, model.path, shards)
-    _check_quantization(scenario, model.path)
+    if not locations.on_paper:
+        _check_quantization(scenario, model.path, is_needed=quantized_by_file)
     return {
         "name": model.name,
         "source": str(model.path),
@@ -112,49 +123,95 @@ def _missing(shards: list[Path], count: int) -> str | None:
     return None
 
 
-def _check_quantization(scenario: Scenario, folder: Path) -> None:
+def _check_quantization(scenario: Scenario, folder: Path, *, is_needed: bool) -> None:
     """The engine reads the file by itself (DeepSeek-V3 example, "Option 1: Checkpoint config")."""
-    asked = scenario.model.quantization
-    if not asked:
+    model, file = scenario.model, folder / QUANTIZATION
+    weights = CHECKPOINTS.get(model.precision.lower(), "")
+    asked = dict(model.quantization or {})
+    if not file.is_file():
+        if asked or (is_needed and weights == "NVFP4"):
+            raise InputError(
+                "the checkpoint has no quantization config",
+                file=file,
+                field=f"{scenario.id}.model",
+                found="no such file",
+                expected=json.dumps({"quantization": asked or {"quant_algo": weights}}),
+                hint="download the checkpoint again, or put the file there",
+            )
         return
-    file = folder / QUANTIZATION
     found = _quantization(file)
     for key, value in asked.items():
-        if found.get(key) != value:
+        if (found.get(key) or NOT_QUANTIZED) != value:
             raise InputError(
                 "the checkpoint is quantized in another way",
                 file=file,
                 field=f"quantization.{key}",
-                found=found.get(key, "nothing"),
+                found=found.get(key) or NOT_QUANTIZED,
                 expected=value,
-                hint=f"make a copy of the folder whose {QUANTIZATION} says "
-                + json.dumps({"quantization": dict(asked)}),
+                hint=_right_checkpoint(asked) if model.folder else "put the right checkpoint there",
             )
+    algorithm = str(found.get("quant_algo") or NOT_QUANTIZED)
+    if weights and "quant_algo" not in asked and not algorithm.upper().startswith(weights):
+        raise InputError(
+            "the checkpoint's weights have another precision",
+            file=file,
+            field="quantization.quant_algo",
+            found=algorithm,
+            expected=f"{weights}, as {scenario.id}.model.precision says",
+            hint="put the right checkpoint there; a scenario that means this one says it under "
+            "model.quantization",
+        )
+    cache = str(found.get("kv_cache_quant_algo") or "")
+    own = scenario.engine.settings.kv_cache_dtype
+    is_claimed = "kv_cache_quant_algo" not in asked and own not in (None, "auto")
+    if is_needed and is_claimed and cache and cache.lower() != str(own).lower():
+        raise InputError(
+            "the checkpoint's KV cache has another type",
+            file=file,
+            field="quantization.kv_cache_quant_algo",
+            found=cache,
+            expected=f"{own}, as {scenario.id}.engine.settings.kv_cache_dtype says, or none",
+            hint="put the right checkpoint there; a scenario that overrides its type, which "
+            "releases before 1.3 refuse (#11487), says it under model.quantization",
+        )
 
 
 def _quantization(file: Path) -> Mapping[str, Json]:
-    if not file.is_file():
-        return {}
     try:
         content = read_input(file, json_text.LARGEST_OWN, "quantization config")
         found = json_text.parse_object(content)["quantization"]
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(
-            "not a quantization config", file=file, found=error, expected='{"quantization": {…}}'
-        ) from error
-    return found if isinstance(found, dict) else {}
+        if isinstance(found, dict):
+            return found
+        problem: object = f"quantization: {found!r}"
+    except KeyError:
+        problem = "no key quantization"
+    except (OSError, ValueError) as error:
+        problem = error
+    raise InputError(
+        "not a quantization config",
+        file=file,
+        found=problem,
+        expected='{"quantization": {…}}',
+        hint="the file is cut or damaged: download it again",
+    )
 
 
 def _require_folder_for_quantization(scenario: Scenario, locations: Locations) -> None:
-    asked = scenario.model.quantization
-    if not asked or locations.on_paper:
+    """Of a checkpoint that the hub has not: its folder has a name of its own."""
+    asked, folder = scenario.model.quantization, scenario.model.folder
+    if not asked or folder is None or locations.on_paper:
         return
     raise InputError(
         "this scenario needs a checkpoint whose quantization can be seen",
         file=scenario.file,
         field=MODELS,
-        found="no local folder for " + (scenario.model.folder or scenario.model.name),
-        expected=f"a folder of models with {scenario.model.folder or scenario.model.name}",
-        hint=f"put a copy of the checkpoint there whose {QUANTIZATION} says "
-        + json.dumps({"quantization": dict(asked)}),
+        found=f"no local folder for {folder}",
+        expected=f"a folder of models with {folder}",
+        hint=_right_checkpoint(asked),
     )
+
+
+def _right_checkpoint(asked: Mapping[str, str]) -> str:
+    """What to do where the hub has no such checkpoint (the same section of the example)."""
+    says = json.dumps({"quantization": dict(asked)})
+    return f"put a copy of the checkpoint there whose {QUANTIZATION} says {says}"

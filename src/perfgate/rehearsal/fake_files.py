@@ -59,7 +59,8 @@ def _model(place: Path, model: Model) -> None:
     weights = {f"model.layers.{number}.weight": name for number, name in enumerate(names)}
     index = {"metadata": {"total_size": size * shards}, "weight_map": weights}
     _json(place / "model.safetensors.index.json", index)
-    quantization = dict(model.quantization or {})
+    asked = (model.quantization or {}).items()
+    quantization = {key: value for key, value in asked if value != "none"}
     if "4" in model.precision:
         quantization.setdefault("quant_algo", "NVFP4")
     if quantization:

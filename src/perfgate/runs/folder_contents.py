@@ -35,6 +35,7 @@ RECORD_KINDS: dict[str, str] = {
     "verdict": "what the gate says of one test, with all of its numbers",
     "skipped": "a test without a verdict, and why",
     "unasked": "an installed build that could not be asked which options it has, and why",
+    "moved_defaults": "defaults of the installed build that a document states otherwise",
     "group": "a scenario whose tests are done: starts made, planned and saved, and the time taken",
     "set_aside": "a folder of starts that was left half done and moved out of the way",
     "resumed": "a session that went on with the run: what it keeps, and what it makes again",

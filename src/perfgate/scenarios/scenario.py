@@ -62,8 +62,8 @@ class Model:
         folder: name of its local folder, which commands on paper have; None: the last part of
             `name`, and on paper none.
         weights: what a complete local folder holds, as documented.
-        quantization: keys that the checkpoint's ``hf_quant_config.json`` must have under
-            ``quantization``.
+        quantization: keys that ``hf_quant_config.json`` of a local folder must have under
+            ``quantization``, ``none`` for null or no such key; with `folder` there must be one.
     """
 
     name: str

@@ -31,7 +31,7 @@ from perfgate.scenarios.scenario import (
     Smoke,
 )
 
-VERSIONS = ("0.19.0", "0.20.0", "0.21.0", "1.0.0rc3", "1.0.0", "1.1.0", "1.2.0", "1.3.0")
+VERSIONS = ("0.19.0", "0.20.0", "0.21.0", "1.0.0rc3", "1.0.0", "1.1.0", "1.2.0", "1.3.0", "1.4.0")
 
 
 def benched(**settings: Any) -> Scenario:
@@ -84,6 +84,15 @@ SMALL = EngineSettings(tp=8, max_num_tokens=1000)
         (first_answer(backend="_autodeploy"), "1.0.0", "settings.backend"),
         (with_pdl("0", pdl=True), "1.0.0", "what environment says: TRTLLM_ENABLE_PDL is 0 there"),
         (benched(), "0.18.0", "too old"),
+        (
+            on_server(backend="tensorrt"),
+            "1.4.0rc0",
+            "case.engine.settings.backend: TensorRT-LLM 1.4.0rc0 cannot do this\n"
+            "  found: tensorrt\n"
+            "  expected: one of _autodeploy, pytorch\n"
+            "  fix: run it with a release that can",
+        ),
+        (benched(backend="tensorrt"), "1.4.0rc0", "expected: one of _autodeploy, pytorch"),
         (
             first_answer(stream_interval=10),
             "1.0.0",
@@ -186,6 +195,7 @@ ALWAYS = {
 # The same for what only some releases do by themselves.
 BY_ITSELF = {
     ("bench", "chunked_context", False): ("0.19.0", "0.20.0", "0.21.0", "1.0.0rc3", "1.0.0"),
+    ("serve", "backend", "pytorch"): ("1.4.0",),
     ("first_answer", "overlap_scheduler", False): ("0.19.0",),
     ("first_answer", "overlap_scheduler", True): VERSIONS[1:],
 }

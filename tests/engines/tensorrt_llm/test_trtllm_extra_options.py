@@ -183,7 +183,8 @@ OWN_OPTIONS = [
     "--max_batch_size", "--max-batch-size", "--tp_size", "--tensor_parallel_size",
     "--kv_cache_free_gpu_memory_fraction", "--free_gpu_memory_fraction", "--backend",
     "--trust_remote_code", "--enable_chunked_prefill", "--grpc", "--server_role",
-    "--metadata_server_config_file", "--disagg_cluster_uri",
+    "--metadata_server_config_file", "--disagg_cluster_uri", "--kv_cache_dtype",
+    "--served_model_name",
 ]  # fmt: skip
 OWN_OF_BENCH = [
     "--report_json", "--output_json", "--request_json", "--iteration_log", "--dataset", "--model",

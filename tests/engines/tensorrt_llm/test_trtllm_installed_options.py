@@ -3,6 +3,7 @@
 import re
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import made_release
@@ -19,7 +20,7 @@ from perfgate.core.programs import TRTLLM_BENCH
 from perfgate.engines import program_output
 from perfgate.engines.help_page import options_in
 from perfgate.engines.tensorrt_llm.checkout import script
-from perfgate.engines.tensorrt_llm.installed_options import verify
+from perfgate.engines.tensorrt_llm.installed_options import moved_defaults, verify
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.program_calls import calls
 from perfgate.engines.tensorrt_llm.releases.table import (
@@ -335,6 +336,36 @@ class TestInstalledBuild:
         assert told.startswith("types of the keys of the LLM-API YAML: not asked: names alone")
         with pytest.raises(CliDrift, match=r"no key cuda_graph_config\.padding"):
             installed.verify(THROUGHPUT_CALL, cuda_graph_config={"padding": True})
+
+    @each(
+        ("change", "told"),
+        [
+            (("enable_padding: bool = Field(default=False)", "enable_padding: bool = True"),
+             "cuda_graph_config.enable_padding: found True, documented False"),
+            (("max_batch_size: NonNegativeInt = Field(default=0)", "max_batch_size: int = 128"),
+             "cuda_graph_config.max_batch_size: found 128, documented 0"),
+            (("batch_sizes: Optional[List[int]] = Field(default=None)", "batch_sizes: list = [1]"),
+             "cuda_graph_config.batch_sizes: found [1], documented None"),
+            (('attn_backend: str = "TRTLLM"', 'attn_backend: str = "FLASHINFER"'),
+             "attn_backend: found 'FLASHINFER', documented 'TRTLLM'"),
+            (('dtype: str = Field(default="auto"', 'dtype: str = Field(default="fp8"'),
+             "kv_cache_config.dtype: found 'fp8', documented 'auto'"),
+            (("max_batch_size: NonNegativeInt = Field(default=0)", "max_batch_size: int"), None),
+            (('attn_backend: str = "TRTLLM"', 'attention: str = "FLASHINFER"'), None),
+            (("from enum import Enum", "import no_such_torch"), None),
+            (("from enum import Enum", "from enum import Enum"), None),
+        ],
+    )  # fmt: skip
+    def test_a_default_that_the_recipe_documents_otherwise_is_told(
+        self, installed: Installed, change: tuple[str, str], told: str | None
+    ) -> None:
+        program_output.answer.cache_clear()
+        installed.drifted(model=change)
+        file = Command(("trtllm-serve", "m"), files={FILE: "stream_interval: 10\n"})
+        recipe = "quick-start-recipe-for-deepseek-r1-on-trtllm.md, Extra LLM API Options"
+        expected = () if told is None else (f"default of {told} ({recipe})",)
+        assert moved_defaults([file], Locations()) == expected
+        assert moved_defaults([replace(file, files={})], Locations()) == ()
 
     def test_secrets_are_masked(self, installed: Installed) -> None:
         leak = "raise OSError('HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz012345')"

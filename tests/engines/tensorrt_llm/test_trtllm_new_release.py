@@ -28,7 +28,7 @@ from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 PAPER = Locations(on_paper=True)
 DOCUMENT = repository() / "docs" / "reference" / "dialects.md"
-NEW, OLD = "1.4.0", "1.3.0"
+NEW, OLD = "1.5.0", "1.4.0"
 
 
 def shown() -> tuple[str, str]:
@@ -63,12 +63,12 @@ def file(made: Scenario, version: str) -> Any:
 
 
 def test_it_holds_from_its_first_candidate_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert release(NEW).since == "1.4.0rc0"
-    assert release(OLD).since == "1.3.0rc24"
+    assert release(NEW).since == "1.5.0rc0"
+    assert release(OLD).since == "1.4.0rc0"
     assert uncovered(NEW) is None
-    assert uncovered("1.5.0") is not None
+    assert uncovered("1.6.0") is not None
     monkeypatch.delenv(TABLES)
-    assert release(NEW).since == "1.3.0rc24"
+    assert release(NEW).since == "1.4.0rc0"
     assert uncovered(NEW) is not None
 
 
@@ -153,5 +153,5 @@ def test_it_is_planned_and_told_on_the_command_line(capsys: pytest.CaptureFixtur
     assert main(call) == 0
     told = capsys.readouterr()
     assert "--kv_cache_share 0.8" in told.out
-    assert "spelled for tensorrt-llm 1.4.0" in told.out
+    assert "spelled for tensorrt-llm 1.5.0" in told.out
     assert "no table of releases" not in told.err

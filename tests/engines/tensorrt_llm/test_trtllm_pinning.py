@@ -1,5 +1,6 @@
 """Pinning: nothing at the document's release; at any other, the defaults of then, spelled out."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -110,6 +111,22 @@ def test_the_cpp_engine_is_refused_where_it_is_gone() -> None:
     assert "--backend" not in render(case, "0.21.0").argv, "what it uses when it is not told"
     with pytest.raises(InputError, match=r"settings\.backend: TensorRT-LLM 1\.3\.0 cannot"):
         render(case, "1.3.0")
+
+
+def test_a_deprecated_option_says_only_what_is_no_default() -> None:
+    assert options(render(SERVED, "1.3.0").argv)["--backend"] == "pytorch"
+    assert "--backend" not in render(SERVED, "1.4.0rc0").argv
+    assert options(render(BENCHED, "1.4.0rc0").argv)["--backend"] == "pytorch", "not deprecated"
+    other = scenario(settings=EngineSettings(tp=8, backend="_autodeploy"), workload=served())
+    assert options(render(other, "1.4.0rc0").argv)["--backend"] == "_autodeploy"
+
+
+@each("case", [BENCHED, SERVED], ids=["bench", "serve"])
+def test_telemetry_is_off_unless_the_scenario_says_otherwise(case: Scenario) -> None:
+    name = "TRTLLM_NO_USAGE_STATS"
+    assert render(case, "1.4.0rc0").env == {name: "1", "TRTLLM_ENABLE_PDL": "0"}
+    assert name not in render(case, "1.3.0").env
+    assert render(replace(case, environment={name: "0"}), "1.4.0rc0").env[name] == "0"
 
 
 def test_what_the_scenario_says_is_never_replaced() -> None:

@@ -31,7 +31,9 @@ from perfgate.engines.tensorrt_llm.releases.table import (
         ("1.1.0rc2.post1", "1.1.0rc0"),
         ("1.3.0rc10", "1.3.0rc0"),
         ("1.3.0rc11", "1.3.0rc11"),
-        ("2.0.0", "1.3.0rc24"),
+        ("1.3.7", "1.3.0rc24"),
+        ("1.4.0rc0", "1.4.0rc0"),
+        ("2.0.0", "1.4.0rc0"),
         ("1.0.0+abc123", "1.0.0rc4"),
         ("v1.0.0", "1.0.0rc4"),
     ],
@@ -133,12 +135,12 @@ class TestFiles:
             all_releases()
 
 
-@each("version", ["0.19.0", "1.3.0rc23", "1.3.0rc99", "1.3.7", "1.3.0+abc"])
+@each("version", ["0.19.0", "1.3.0rc23", "1.3.7", "1.3.0+abc", "1.4.0rc0", "1.4.7"])
 def test_a_release_within_the_tables_is_covered(version: str) -> None:
     assert uncovered(version) is None
 
 
-@each("version", ["1.4.0rc0", "1.4.0.dev2", "2.0", "99"])
+@each("version", ["1.5.0rc0", "1.5.0.dev2", "2.0", "99"])
 def test_a_later_release_is_told_with_the_table_that_is_used(version: str) -> None:
     told = uncovered(version)
     assert told is not None

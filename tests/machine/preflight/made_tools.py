@@ -45,6 +45,9 @@ class Asking(Made):
     def verify(self, build, commands, locations) -> tuple[str, ...]:
         return self._say("options", ())
 
+    def moved_defaults(self, commands, locations) -> tuple[str, ...]:
+        return self._say("defaults", ())
+
 
 class Client:
     """A client that tells its version or why it cannot."""

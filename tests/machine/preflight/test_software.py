@@ -102,6 +102,10 @@ def test_options_are_asked_of_engines_whose_options_move(monkeypatch) -> None:
     unasked = of("options", judge_software(tools(Asking(options=("keys: not asked", "and why")))))
     assert unasked.outcome == "unknown", "what was not asked is never taken for right"
     assert unasked.found == "those of 2 commands; keys: not asked; and why"
+    moved = of("options", judge_software(tools(Asking(defaults=("default of a: found 1",)))))
+    assert (moved.outcome, moved.found) == ("warning", "those of 2 commands; default of a: found 1")
+    both = of("options", judge_software(tools(Asking(options=("keys",), defaults=("default",)))))
+    assert (both.outcome, both.found) == ("unknown", "those of 2 commands; keys; default")
     drift = CliDrift("no such option", found="--new")
     assert of("options", judge_software(tools(Asking(options=drift)))).outcome == "failed"
 
@@ -158,7 +162,7 @@ class TestDocumentedWeights:
         assert asked is not None
         own = folder / (scenario.model.folder or scenario.model.name)
         own.mkdir(parents=True)
-        quantization = {"quantization": dict(scenario.model.quantization or {})}
+        quantization = {"quantization": scenario.model.quantization or {"quant_algo": "NVFP4"}}
         (own / "hf_quant_config.json").write_text(json.dumps(quantization))
         for number in range(1, asked.shards + 1):
             size = sizes.get(number, asked.gib * 2**30 // asked.shards)

@@ -77,6 +77,7 @@ class TensorRTLLM(CheckpointEngine):
     distribution = "tensorrt_llm"
     image = ReleaseImage("nvcr.io/nvidia/tensorrt-llm/release")
     is_rehearsed = True
+    quantized_by_file = True
     interpreter = TENSORRT_LLM_PYTHON
     programs = (
         TRTLLM_BENCH,
@@ -123,6 +124,10 @@ class TensorRTLLM(CheckpointEngine):
     ) -> tuple[str, ...]:
         """See `Engine.verify`."""
         return installed_options.verify(build, commands, locations)
+
+    def moved_defaults(self, commands: Sequence[Command], locations: Locations) -> tuple[str, ...]:
+        """See `Engine.moved_defaults`."""
+        return installed_options.moved_defaults(commands, locations)
 
     def serve(
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations

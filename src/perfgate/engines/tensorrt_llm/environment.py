@@ -14,7 +14,7 @@ def environment(scenario: Scenario, settings: EngineSettings, release: Release) 
     Raises:
         InputError: the release has no variable for a setting, or the scenario names it otherwise.
     """
-    found: dict[str, str] = {}
+    found = dict(release.environment)
     if settings.pdl is not None:
         if release.pdl_variable is None:
             raise refusal(

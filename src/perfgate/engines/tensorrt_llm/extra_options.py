@@ -30,7 +30,7 @@ PROGRAMS: Mapping[str, str] = {
 _OWN = "perfgate itself"
 _ONE_SERVER = "nothing: perfgate measures one server, over HTTP"
 # Beside the options that a call is rendered with, what would take the measurement out of perfgate's
-# hands (options of 1.3.0rc3).
+# hands (options of 1.3.0rc3, and the server's of 1.4).
 _NEVER: Mapping[str, str] = {
     **dict.fromkeys(("--config", "--extra_llm_api_options"), dotted(YAML)),
     **dict.fromkeys(("--report_json", "--output_json", "--request_json", "--iteration_log"), _OWN),
@@ -43,6 +43,8 @@ _NEVER: Mapping[str, str] = {
     "--target_input_len": "workload.isl",
     "--target_output_len": "workload.osl",
     "--free_gpu_memory_fraction": "engine.settings.kv_cache_fraction",
+    "--kv_cache_dtype": "engine.settings.kv_cache_dtype",
+    "--served_model_name": _OWN,
 }
 # Keys of the file for what the programs have options for (`TorchLlmArgs` of 1.3.0rc3).
 _KEYS_OF_OPTIONS: Mapping[Keys, str] = {

@@ -32,6 +32,7 @@ from perfgate.engines.definitions import (
 from perfgate.engines.installed_pages import drift, last_line, page, unknown_extra
 from perfgate.engines.program_output import answer
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
+from perfgate.engines.tensorrt_llm.definition_check import moved_defaults as moved_in
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.program_calls import calls
 from perfgate.engines.tensorrt_llm.releases import told_by
@@ -72,6 +73,14 @@ def verify(
             build, _TITLE, tuple(found), told_by
         )
     return definitions.notes
+
+
+def moved_defaults(commands: Iterable[Command], locations: Locations) -> tuple[str, ...]:
+    """See `Engine.moved_defaults`: the model behind the YAML file tells its defaults."""
+    if not any(FILE in command.files for command in commands):
+        return ()
+    model = _told(locations).get("model")
+    return () if model is None else tuple(redact(text) for text in moved_in(keys_of(model)))
 
 
 def installed_definitions(

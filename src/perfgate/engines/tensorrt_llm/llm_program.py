@@ -58,7 +58,7 @@ class LlmProgram:
         """The option that names the back end; left out where nothing else can say it.
 
         The C++ engine has no word up to 0.21: it is what the programs use when they are not told.
-        It left with 1.3 (#15918, #16369).
+        It left with 1.3 (#15918, #16369). A deprecated option does not say the default.
 
         Raises:
             InputError: the program has no such back end.
@@ -73,6 +73,9 @@ class LlmProgram:
             else:
                 expected = "one of " + ", ".join(sorted(choices))
                 raise refusal(self.scenario, _BACKEND, asked, self.release, expected)
+        option = self.release.options(self.name).get("backend")
+        if option and option.deprecated and asked == self.release.defaults[self.name].backend:
+            word = None
         return Argument("backend", word, _BACKEND)
 
     @property

@@ -161,8 +161,9 @@ def _model(tools: Toolchain) -> Finding:
 def _options(tools: Toolchain) -> str | Finding:
     commands = commands_to_verify(tools.scenario, tools.build, tools.locations)
     unasked = tools.engine.verify(tools.build, commands, tools.locations)
-    found = f"those of {len(commands)} commands"
-    return Finding("unknown", f"{found}; {_line('; '.join(unasked))}") if unasked else found
+    moved = tools.engine.moved_defaults(commands, tools.locations)
+    found = _line("; ".join((f"those of {len(commands)} commands", *unasked, *moved)))
+    return Finding("unknown" if unasked else "warning", found) if unasked or moved else found
 
 
 _LAUNCH = "launch"
