@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from documented_commands import COMMANDS, SCENARIOS, WHOLE, Difference, differences
+from command_differences import WHOLE, Difference, differences
+from documented_commands import COMMANDS, SCENARIOS
 from documented_set import DOCUMENTS
 from tables import each
 
