@@ -59,7 +59,7 @@ def test_it_refuses_every_other_setting(module: ModuleType) -> None:
 
 def test_a_setting_that_the_server_changed_is_found(module: ModuleType) -> None:
     known, case = engine["fastserve"](), scenario(tp=8, max_batch_size=1000)
-    found = known.in_force(case, BUILD, {"tp": 8, "max_requests": 48, "path": "/settings"}, ())
+    found = known.in_force(case, {"tp": 8, "max_requests": 48, "path": "/settings"}, ())
     assert found is not None
     with pytest.raises(RunError, match="max_batch_size: asked 1000, in force 48"):
         require_in_force(case, found)

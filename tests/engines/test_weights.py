@@ -112,6 +112,15 @@ class TestCompleteness:
             model_facts(case(weights=Weights(3, 5)), locations)
 
 
+def write_quantization(folder: Path, text: str | None) -> Path:
+    """The checkpoint's quantization config with this text; None: it is not there."""
+    file = folder / "hf_quant_config.json"
+    file.unlink(missing_ok=True)
+    if text is not None:
+        file.write_text(text)
+    return file
+
+
 class TestQuantization:
     ASKED = {"quant_algo": "FP8_BLOCK_SCALES", "kv_cache_quant_algo": "FP8"}  # noqa: RUF012
 
@@ -165,10 +174,7 @@ class TestQuantization:
         locations: Locations,
         folder: Path,
     ) -> None:
-        file = folder / "hf_quant_config.json"
-        file.unlink(missing_ok=True)
-        if text is not None:
-            file.write_text(text)
+        file = write_quantization(folder, text)
         with pytest.raises(InputError) as caught:
             trtllm_facts(case(quantization=quantization), locations)
         assert told in str(caught.value)
@@ -205,10 +211,7 @@ class TestQuantization:
         locations: Locations,
         folder: Path,
     ) -> None:
-        file = folder / "hf_quant_config.json"
-        file.unlink(missing_ok=True)
-        if says is not None:
-            file.write_text(json.dumps({"quantization": says}))
+        write_quantization(folder, None if says is None else json.dumps({"quantization": says}))
         plain = scenario(settings=EngineSettings(tp=8, kv_cache_dtype=cache))
         asked = replace(plain, model=Model(NAME, precision))
         if told is None:

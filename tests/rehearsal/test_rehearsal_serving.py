@@ -108,7 +108,7 @@ def test_its_log_tells_what_it_runs_with(put: Put, tmp_path: Path, fault: str | 
     with started(stage, SERVED, tmp_path):
         pass
     log = [line for one in tmp_path.glob("*.out") for line in one.read_text().splitlines()]
-    found = TensorRTLLM().in_force(scenario, stage.build(scenario), {}, log)
+    found = TensorRTLLM().in_force(scenario, {}, log)
     assert found is not None
     if fault is None:
         told = require_in_force(scenario, found)["settings_in_force"]

@@ -129,7 +129,7 @@ def test_the_server_answers_and_its_log_tells_what_was_asked(
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(endpoint.url + "/server_info")
         log = (tmp_path / "server.out").read_text().splitlines()
-    found = Vllm().in_force(case, EngineBuild("vllm", version, version), {}, log)
+    found = Vllm().in_force(case, {}, log)
     assert found is not None
     facts = require_in_force(case, found)
     assert facts["settings_told_by"] == "its log"
@@ -146,7 +146,7 @@ def test_in_its_development_mode_it_tells_its_settings_over_http(
         path = Vllm.settings_paths[0]
         with urllib.request.urlopen(endpoint.url + path) as answered:
             told = {**json.load(answered), "path": path}
-    found = Vllm().in_force(case, EngineBuild("vllm", "0.11.0", "0.11.0"), told, ())
+    found = Vllm().in_force(case, told, ())
     assert found is not None
     assert found.source == f"GET {path}"
     assert found.settings["kv_cache_reuse"] is False

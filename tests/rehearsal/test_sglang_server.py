@@ -115,7 +115,7 @@ def test_it_serves_tells_its_settings_and_ends_well(play: Play, tmp_path: Path) 
         server.terminate()
         assert server.wait(30) == 0
     log = (tmp_path / "server.out").read_text().splitlines()
-    found = SGLANG.in_force(eagle(), SGLANG.build(Locations()), settings, log)
+    found = SGLANG.in_force(eagle(), settings, log)
     assert found is not None
     assert found.limits[0].startswith("max_running_requests 48, 1000 requests in flight")
 

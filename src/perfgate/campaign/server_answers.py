@@ -85,7 +85,7 @@ def settings_facts(
         RunError: ``not_in_force``: a setting of the scenario is another there.
     """
     engine = tools.engine
-    found = engine.in_force(scenario, tools.build, told, _telling(engine, program))
+    found = engine.in_force(scenario, told, _telling(engine, program))
     if found is not None:
         return require_in_force(scenario, found)
     can_tell = engine.settings_paths or engine.settings_words

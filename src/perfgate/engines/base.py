@@ -205,7 +205,6 @@ class Engine(ABC):
     def in_force(
         self,
         scenario: Scenario,  # noqa: ARG002
-        build: EngineBuild,  # noqa: ARG002
         told: Mapping[str, Json],  # noqa: ARG002
         log: Iterable[str],  # noqa: ARG002
     ) -> InForce | None:
@@ -213,7 +212,6 @@ class Engine(ABC):
 
         Args:
             scenario: what was asked.
-            build: the engine's.
             told: what it answered under the first of `settings_paths` that tells something, and
                 under ``path`` which one that was, or facts of its own benchmark's report; empty:
                 it answered nothing.

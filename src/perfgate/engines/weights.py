@@ -141,12 +141,12 @@ def _check_quantization(scenario: Scenario, folder: Path, *, is_needed: bool) ->
         return
     found = _quantization(file)
     for key, value in asked.items():
-        if (found.get(key) or NOT_QUANTIZED) != value:
+        if (says := found.get(key) or NOT_QUANTIZED) != value:
             raise InputError(
                 "the checkpoint is quantized in another way",
                 file=file,
                 field=f"quantization.{key}",
-                found=found.get(key) or NOT_QUANTIZED,
+                found=says,
                 expected=value,
                 hint=_right_checkpoint(asked) if model.folder else "put the right checkpoint there",
             )

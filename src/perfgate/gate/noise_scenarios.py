@@ -124,9 +124,9 @@ def _events(
     trials, metrics, number = shape
     found = np.zeros(shape, np.float32)
     if events.happen:
-        for of_first_token in dict.fromkeys(_OF_FIRST_TOKEN[:metrics].tolist()):
-            alike = _OF_FIRST_TOKEN[:metrics] == of_first_token
-            found[:, alike] = _one_events(rng, events, size, trials, number)[:, np.newaxis]
+        for alike in (~_OF_FIRST_TOKEN[:metrics], _OF_FIRST_TOKEN[:metrics]):
+            if alike.any():
+                found[:, alike] = _one_events(rng, events, size, trials, number)[:, np.newaxis]
     return found
 
 

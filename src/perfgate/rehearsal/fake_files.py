@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from perfgate.engines.weights import NOT_QUANTIZED
 from perfgate.scenarios.scenario import Model, Scenario
 
 SHAREGPT = "ShareGPT_V3_unfiltered_cleaned_split.json"
@@ -60,7 +61,7 @@ def _model(place: Path, model: Model) -> None:
     index = {"metadata": {"total_size": size * shards}, "weight_map": weights}
     _json(place / "model.safetensors.index.json", index)
     asked = (model.quantization or {}).items()
-    quantization = {key: value for key, value in asked if value != "none"}
+    quantization = {key: value for key, value in asked if value != NOT_QUANTIZED}
     if "4" in model.precision:
         quantization.setdefault("quant_algo", "NVFP4")
     if quantization:

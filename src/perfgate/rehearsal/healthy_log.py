@@ -108,13 +108,8 @@ def engine_starts(
         fraction: of the free GPU memory that the KV cache takes.
         said: what the engine runs with; None: nothing of it is printed.
     """
-    lines = {
-        "config": "",
-        "kv_cache": "",
-        "graphs": "",
-        "end": "",
-        **(said.lines() if said else {}),
-    }
+    lines = dict.fromkeys(("config", "kv_cache", "graphs", "end"), "")
+    lines |= said.lines() if said else {}
     start = _START.read_text().format(
         model=model, world_size=world_size, fraction=fraction, **lines
     )
@@ -134,7 +129,7 @@ def resolved(
     """
     if playbook.fault_at("options"):
         options = {}
-    flat = {**options, **(options.get("pytorch_backend_config") or {})}
+    flat = flattened(options)
     config = options.get("cuda_graph_config", {})
     is_on = flat.get("use_cuda_graph", graphs_by_default or bool(config)) and config is not None
     config = config or {}
@@ -150,6 +145,11 @@ def resolved(
         any(padding),
         draft_tokens(options),
     )
+
+
+def flattened(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The YAML file without the mapping that 0.20 and older have most of it in."""
+    return {**options, **(options.get("pytorch_backend_config") or {})}
 
 
 def draft_tokens(options: Mapping[str, Any]) -> int:

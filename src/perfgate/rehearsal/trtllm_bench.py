@@ -23,7 +23,6 @@ from perfgate.rehearsal.trtllm_bench_report import Run, statistics, text
 _PROGRAM = "trtllm-bench"
 _MAPPING_TOLD_FROM = (1, 1)
 _MERGED_DEEPLY_FROM = (1, 3)
-_NESTED_UP_TO_0_20 = "pytorch_backend_config"
 
 
 def main(argv: Sequence[str]) -> None:
@@ -56,7 +55,7 @@ def throughput(playbook: Playbook, outer: GivenOptions) -> None:
         healthy.info("Running warmup.")
         healthy.info("Warmup done.")
     healthy.info(f"Benchmarking {dataset.requests} requests.")
-    if any(level.get("print_iter_log") for level in (options, options.get(_NESTED_UP_TO_0_20, {}))):
+    if healthy.flattened(options).get("print_iter_log"):
         healthy.iterations(dataset.requests)
     fault = inject_client_fault(playbook)
     run = _run(playbook, outer, given, options, dataset, fault)

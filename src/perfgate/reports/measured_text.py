@@ -85,11 +85,12 @@ def measured_lines(verdicts: Sequence[Record]) -> Iterator[str]:
 def documented_gaps(line: Record) -> str:
     """How far a test is from each documented value that is not judged; empty: there is none."""
     judged = {one.metric for one in judgements_of(line)}
-    return ", ".join(
+    gaps = ", ".join(
         f"{one['metric']} {signed(one['metric'], one['change'])}"
         for one in line.get("documented", ())
         if one["metric"] not in judged and one["change"] is not None
     )
+    return f"not judged, against the document: {gaps}" if gaps else ""
 
 
 def identity_lines(verdicts: Sequence[Record]) -> Iterator[str]:

@@ -185,7 +185,7 @@ def _identity(record: Mapping[str, Any]) -> list[str]:
     if record["compared_with"]:
         told.append(f"- compared with: {record['compared_with']}")
     if gaps := documented_gaps(record):
-        told.append(f"- not judged, against the document: {gaps}")
+        told.append(f"- {gaps}")
     if record["starts"]:
         told.append(f"- fresh starts: {record['starts']}")
     return [*told, ""] if told else []

@@ -44,7 +44,7 @@ def terminal_lines(
         text, good = _verdict(line)
         yield _shown(text), good
         if gaps := documented_gaps(line):
-            yield _shown(f"{'':14} not judged, against the document: {gaps}"), good
+            yield _shown(f"{'':14} {gaps}"), good
     rest = [*(f"{'skipped':14} {name_of(line)}: {line['reason']}" for line in skipped)]
     rest += [*measured_lines(verdicts), *identity_lines(verdicts), *_whole_run(records)]
     rest += candidate_lines(records)

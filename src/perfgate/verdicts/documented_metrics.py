@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.metrics import lookup
 from perfgate.scenarios.documented import documented_values
 from perfgate.scenarios.probe import Probe
 from perfgate.verdicts.claims import ClaimProbe
+from perfgate.verdicts.documented_values import gap
 from perfgate.verdicts.measured import MeasuredMetric
 from perfgate.verdicts.references import belongs, cited, measures_itself
 from perfgate.verdicts.sweeps import SweepProbe
@@ -47,13 +48,10 @@ def documented_metrics(
 
 
 def _plain(metric: str, value: float, source: str, now: float | None = None) -> dict[str, Any]:
-    change = None
-    if now is not None:
-        change = now - value if is_accuracy(metric) else now / value - 1
     return {
         "metric": metric,
         "value": value,
         "unit": lookup(metric).unit,
         "source": source,
-        "change": change,
+        "change": None if now is None else gap(metric, value, now),
     }

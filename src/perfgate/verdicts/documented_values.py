@@ -133,13 +133,19 @@ def judge_measured_claim(
     )
 
 
+def gap(metric: str, documented: float, now: float) -> float:
+    """How far a value is from the documented one, as a fraction; of an accuracy the difference."""
+    return now - documented if is_accuracy(metric) else now / documented - 1
+
+
 def with_gap(judgement: Judgement, documented: DocumentedValue | None) -> Judgement:
     """The judgement with a note on how far the build is from what is documented."""
     if documented is None or judgement.measured is None:
         return judgement
     value, unit = documented.value, lookup(judgement.metric).unit
+    change = gap(judgement.metric, value, judgement.measured)
     if is_accuracy(judgement.metric):
-        note = f"documented: {value:g}, now {100 * (judgement.measured - value):+.1f} points"
+        note = f"documented: {value:g}, now {100 * change:+.1f} points"
     else:
-        note = f"documented: {value:.10g} {unit}, now {percent(judgement.measured / value - 1)}"
+        note = f"documented: {value:.10g} {unit}, now {percent(change)}"
     return replace(judgement, notes=(*judgement.notes, note))

@@ -17,7 +17,6 @@ from sglang_scenarios import (
     ENGINE,
     LOAD,
     TP,
-    build,
     page,
     render,
     scenario,
@@ -50,7 +49,7 @@ def answered(case: Scenario, version: str = "0.5.3") -> dict[str, Any]:
 
 
 def asked(case: Scenario, told: dict[str, Any], *log: str) -> InForce:
-    found = ENGINE.in_force(case, build(), told, log)
+    found = ENGINE.in_force(case, told, log)
     assert found is not None
     return found
 
@@ -196,5 +195,5 @@ def test_a_real_answer_is_read_and_no_secret_is_kept() -> None:
 
 
 def test_a_server_that_tells_nothing_is_not_believed_to_have_all_in_force() -> None:
-    assert ENGINE.in_force(scenario(DP), build(), {}, []) is None
-    assert ENGINE.in_force(scenario(DP), build(), {"detail": "Not Found"}, []) is None
+    assert ENGINE.in_force(scenario(DP), {}, []) is None
+    assert ENGINE.in_force(scenario(DP), {"detail": "Not Found"}, []) is None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tables import each
-from vllm_scenarios import HERE, build, scenario
+from vllm_scenarios import HERE, scenario
 
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
@@ -55,7 +55,7 @@ def load(requests: int) -> Workload:
 def told(
     case: Scenario, answer: dict[str, Json] | None = None, log: tuple[str, ...] = ()
 ) -> InForce:
-    found = Vllm().in_force(case, build("0.32.0"), answer or {}, log)
+    found = Vllm().in_force(case, answer or {}, log)
     assert found is not None
     return found
 
@@ -237,7 +237,7 @@ def test_what_bounds_the_load_is_told() -> None:
 
 @pytest.mark.parametrize("log", [(), ("INFO: nothing of a config",), BESIDE])
 def test_a_server_that_says_nothing_tells_nothing(log: tuple[str, ...]) -> None:
-    assert Vllm().in_force(scenario(tp=8), build("0.11.0"), {}, log) is None
+    assert Vllm().in_force(scenario(tp=8), {}, log) is None
 
 
 def test_a_key_among_the_arguments_is_not_kept() -> None:

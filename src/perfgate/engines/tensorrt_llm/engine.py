@@ -136,11 +136,7 @@ class TensorRTLLM(CheckpointEngine):
         return serve.serve(scenario, build, endpoint, locations)
 
     def in_force(
-        self,
-        scenario: Scenario,
-        build: EngineBuild,  # noqa: ARG002
-        told: Mapping[str, Json],
-        log: Iterable[str],
+        self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]
     ) -> InForce | None:
         """See `Engine.in_force`."""
         return resolved.in_force(scenario, told, log)

@@ -80,11 +80,7 @@ class Vllm(CheckpointEngine):
         return serve.serve(scenario, build, endpoint, locations)
 
     def in_force(
-        self,
-        scenario: Scenario,
-        build: EngineBuild,  # noqa: ARG002
-        told: Mapping[str, Json],
-        log: Iterable[str],
+        self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]
     ) -> InForce | None:
         """See `Engine.in_force`."""
         return resolved_settings.in_force(scenario, told, log)
