@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 from github_expressions import PIPELINES, Expressions, node
+from marked_processes import ended_by
 from tables import each
 
 ROOT = Path(__file__).parents[2]
@@ -114,3 +115,17 @@ def test_a_pull_request_never_runs_with_the_rights_of_its_target() -> None:
         assert "pull_request_target" not in yaml.safe_load(file.read_text())[True]
         if file.stem not in ("nightly", "release"):
             assert "secrets." not in file.read_text(), file
+
+
+def test_the_clean_up_ends_what_this_row_started_and_nothing_else(tmp_path: Path) -> None:
+    """Rows of one run have one number: two runners of one machine must not end each other's."""
+    script = GITHUB / "actions/perfgate/clean_up.sh"
+    job = {"GITHUB_RUN_ID": "77", "RUNNER_TEMP": "/runner-1/_temp"}
+    marks = {
+        "ours": {**job, "PERFGATE_LAUNCH": "a"},
+        "other row": {**job, "RUNNER_TEMP": "/runner-2/_temp", "PERFGATE_LAUNCH": "b"},
+        "other run": {**job, "GITHUB_RUN_ID": "770", "PERFGATE_LAUNCH": "c"},
+        "not perfgate": job,
+    }
+    ended = ended_by(("bash", str(script)), {**job, "RUN_DIR": str(tmp_path / "run")}, marks)
+    assert ended == {"ours"}

@@ -4,17 +4,16 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from gitlab_executor import INCLUDED, ROOT, job_of, job_script
+from marked_processes import ended_by
 from tables import each
 
 from perfgate.cli.gitlab import tolerated
@@ -257,20 +256,4 @@ def test_the_clean_up_ends_what_this_job_started_and_nothing_else() -> None:
         "not perfgate": {"CI_JOB_ID": "77"},
         "longer number": {"CI_JOB_ID": "770", "PERFGATE_LAUNCH": "c"},
     }
-    clean = {name: value for name, value in os.environ.items() if name != "PERFGATE_LAUNCH"}
-    started = {
-        name: subprocess.Popen(("sleep", "600"), env={**clean, **mark})
-        for name, mark in marks.items()
-    }
-    try:
-        time.sleep(0.1)  # until the environment is that of sleep
-        subprocess.run(
-            ("sh", "-c", CLEAN_UP), env={**clean, "CI_JOB_ID": "77"}, check=True, timeout=60
-        )
-        ended = {name for name, process in started.items() if process.poll() is not None}
-        assert ended == {"ours"}
-        assert started["ours"].returncode == -signal.SIGTERM
-    finally:
-        for process in started.values():
-            process.kill()
-            process.wait()
+    assert ended_by(("sh", "-c", CLEAN_UP), {"CI_JOB_ID": "77"}, marks) == {"ours"}

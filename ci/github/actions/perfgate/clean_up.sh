@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # After a row, however it ended: ends what a killed session left running, and removes what is large.
-# Environment: RUN_DIR. Only processes are ended that carry perfgate's mark and this job's number.
+# Environment: RUN_DIR. Only processes are ended that carry perfgate's mark, this run's number and this
+# runner's folder: rows of one run have one number, and may share a machine that has several runners.
 set -euo pipefail
 left() {
   local process environment
@@ -8,7 +9,8 @@ left() {
     # In this order, as a process may be another user's, or gone.
     environment=$(tr '\0' '\n' 2>/dev/null <"$process/environ") || continue
     if grep -q '^PERFGATE_LAUNCH=' <<<"$environment" &&
-      grep -qxF "GITHUB_RUN_ID=$GITHUB_RUN_ID" <<<"$environment"; then
+      grep -qxF "GITHUB_RUN_ID=$GITHUB_RUN_ID" <<<"$environment" &&
+      grep -qxF "RUNNER_TEMP=$RUNNER_TEMP" <<<"$environment"; then
       echo "${process#/proc/}"
     fi
   done
