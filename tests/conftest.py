@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[1]
 # A shell starts jobs in the background with both ignored, and so would every program of a test.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGQUIT) == signal.SIG_IGN:
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 # Likewise under nohup; a handler, so that this session lives on, and what it starts hears it.
 if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
-if signal.getsignal(signal.SIGQUIT) == signal.SIG_IGN:
-    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 # A busy machine is no reason for a test to fail.
 settings.register_profile("perfgate", deadline=None)

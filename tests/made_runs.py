@@ -89,7 +89,7 @@ def lines_of(
                 "record": "ended",
                 "status": end,
                 "gate": False,
-                "record_only": False,
+                "recording": False,
                 "failed": [*failed],
                 "bugs": [*bugs],
                 "unwritten": False,

@@ -96,7 +96,7 @@ def report(*results: TestResult, **changes: Any) -> RunReport:
         started="2026-11-23T01:00:00+00:00",
         status=1,
         gate=True,
-        record_only=False,
+        recording=False,
         machine={"host": "node7", "gpus": ["B200"] * 8},
         versions={"perfgate": "0.1.0"},
         launcher="local",

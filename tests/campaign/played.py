@@ -37,6 +37,7 @@ def tools_of(build: EngineBuild, scenario: Scenario, **facts: str) -> Toolchain:
         scenario=scenario,
         build=build,
         is_offline=lambda probe: False,
+        missing_for=lambda probe: None,
         fingerprint=lambda probe, machine: {"content": "a", **facts},
         named_program=lambda probe: facts.get("client", ""),
         engine=SimpleNamespace(programs=()),

@@ -322,7 +322,7 @@ def test_a_resumed_run_keeps_the_verdict_with_its_controls(make: Make) -> None:
     found = only(campaign)
     run = campaign.session.run
     run.record("verdict", {"test": "t", **found.as_record()})
-    run.record("group", {"scenario": campaign.scenario.id, "tests": ["t"]})
+    run.record("group", {"scenario": campaign.scenario.id, "tests": ["t"], "content": {}})
     (probe,) = load_probes(campaign.scenario)
     kept = kept_of(run.records()).outcome(probe, [probe])
     assert kept is not None

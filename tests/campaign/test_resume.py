@@ -144,7 +144,7 @@ def of_a_run() -> list[dict[str, Any]]:
         line("measurement", **common),
         line("measurement", **{**common, "metrics": {"output_throughput": 6.0}}),
         {**recorded(), "at": "first"},
-        line("group", scenario=SCENARIO.id, tests=["t"]),
+        line("group", scenario=SCENARIO.id, tests=["t"], content={"c1": "a", "sums": "b"}),
         line("measurement", **{**common, "scenario": "other"}),
         {**recorded(), "test": "other", "name": "other-c1"},
     ]

@@ -47,7 +47,7 @@ def test_no_index_and_no_path(path: Path) -> None:
 def test_the_constraints_are_the_same_versions() -> None:
     lines = CONSTRAINTS.read_text().splitlines()
     constraints = {str(Requirement(one)) for one in lines if not one.startswith("#")}
-    names = ("build", "base", "local", "dev", "model")
+    names = ("build", "base", "lm_eval", "local", "dev", "model")
     versions = {str(one).partition(";")[0].strip() for one in pinned(*names).values()}
     assert {one.partition(";")[0].strip() for one in constraints} == versions
 
@@ -57,9 +57,9 @@ def test_the_constraints_are_the_same_versions() -> None:
     [
         (PROJECT["build-system"]["requires"], ("build",)),
         (PROJECT["project"]["dependencies"], ("base",)),
-        (EXTRAS["local"], ("base", "local")),
-        (EXTRAS["lm-eval"], ("base", "local")),
-        (EXTRAS["dev"], ("base", "local", "dev")),
+        (EXTRAS["lm-eval"], ("base", "lm_eval")),
+        (EXTRAS["local"], ("base", "lm_eval", "local")),
+        (EXTRAS["dev"], ("base", "lm_eval", "local", "dev")),
     ],
 )
 def test_whatever_the_project_wants_is_pinned(wanted: list[str], names: tuple[str, ...]) -> None:

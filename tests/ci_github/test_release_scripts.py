@@ -53,6 +53,44 @@ def job(tmp_path: Path):
     return run
 
 
+@pytest.mark.parametrize(
+    ("mode", "event", "said"),
+    [
+        ("atuo", "nightly", "::error::unknown mode: atuo; expected: gate, record or auto"),
+        ("auto", "release", "::error::a release is gated: mode auto is for nights"),
+    ],
+)
+def test_a_mode_that_cannot_be_ends_before_anything_is_measured(
+    job, mode: str, event: str, said: str
+) -> None:
+    assert job("matrix.sh", MODE=mode, EVENT=event) == (1, f"{said}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("mode", "measures", "reports"),
+    [
+        ("gate", "--gate", " --gate"),
+        ("record", "--record", ""),
+        ("auto", "--gate --record", " --gate"),
+    ],
+)
+def test_what_a_night_does(job, tmp_path: Path, mode: str, measures: str, reports: str) -> None:
+    calls = tmp_path / "calls"
+    (tmp_path / "bin").mkdir()
+    pytest_here = tmp_path / "bin" / "pytest"
+    pytest_here.write_text(f'#!/bin/sh\necho "pytest $*" >>{calls}\n')
+    pytest_here.chmod(0o755)
+    row = {"EXPRESSION": "b200", "SHARD": "1/1", "RUN_DIR": "runs/b200", "EVENT": "nightly"}
+    output = {"GITHUB_OUTPUT": str(tmp_path / "output")}
+    status, said, calls = job("run.sh", MODE=mode, REHEARSE="false", **row, **output)
+    assert (status, calls.splitlines()[0]) == (
+        *(0, f"pytest -m b200 --shard 1/1 --run-dir runs/b200 {measures}"),
+    ), said
+    ended = {"MATRIX": "{}", "MATRIX_RESULT": "success", "ROWS_RESULT": "success"}
+    _, said, calls = job("collect.sh", MODE=mode, REHEARSE="false", REPORT="out", **ended, **output)
+    assert calls == (f"report runs/b200-1-of-1/ --matrix out/matrix.json --to out{reports}\n"), said
+
+
 def test_what_meets_the_policy_is_packed(job) -> None:
     status, _, calls = job("release_pack.sh")
     assert status == 0

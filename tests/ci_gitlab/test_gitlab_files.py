@@ -175,6 +175,55 @@ def test_a_job_with_gpus_is_alone_in_its_place_and_outlives_perfgates_limits(
     ]
 
 
+@each(
+    "mode, measures, report",
+    [
+        ("gate", ["--gate"], "--gate --matrix"),
+        ("record", ["--record"], "report perfgate-runs/* --matrix"),
+        ("auto", ["--gate", "--record"], "--gate --matrix"),
+    ],
+)
+def test_what_a_night_does(
+    mode: str,
+    measures: list[str],
+    report: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plain = yaml.safe_load(child(tmp_path, capsys, "--mode", mode))
+    words = shlex.split(plain["b200-1-of-2"]["script"][0].splitlines()[-1])
+    assert words[words.index("1/2") + 1 : words.index("--run-dir")] == measures
+    assert report in plain["perfgate-report"]["script"][0]
+    rehearsed = child(tmp_path, capsys, "--mode", mode, "--options=--rehearse")
+    assert not {"--gate", "--record"} & set(rehearsed.split())
+
+
+def test_a_job_with_gpus_has_no_key_of_other_jobs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    fake = programs / "pytest"
+    fake.write_text("#!/bin/sh\nenv\n")
+    fake.chmod(0o755)
+    plain = yaml.safe_load(child(tmp_path, capsys, "--programs", str(programs)))
+    keys = {"PERFGATE_PUSH_TOKEN": "a", "PERFGATE_RELEASE_KEY": "b"}
+    done = subprocess.run(
+        ("sh", "-ec", plain["b200-1-of-2"]["script"][0]),
+        cwd=tmp_path,
+        env={**os.environ, **keys, "CI_JOB_ID": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "CI_JOB_ID=1" in done.stdout
+    assert not [name for name in keys if name in done.stdout]
+    scopes = {
+        name: job_of(name)["environment"] for name in ("perfgate-baseline", "perfgate-release")
+    }
+    assert scopes == {name: {"name": name, "action": "access"} for name in scopes}
+
+
 def test_a_job_that_is_started_again_leaves_one_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -238,7 +287,14 @@ def test_what_is_no_matrix_becomes_no_pipeline(matrix: object) -> None:
 
 
 @each(
-    "words", [("--tags", "a$(b)"), ("--image", "a b"), ("--options=-k 'a",), ("--report-tags=[x",)]
+    "words",
+    [
+        ("--mode", "auto", "--event", "release"),
+        ("--tags", "a$(b)"),
+        ("--image", "a b"),
+        ("--options=-k 'a",),
+        ("--report-tags=[x",),
+    ],
 )
 def test_settings_that_are_none_are_refused(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]

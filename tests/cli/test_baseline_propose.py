@@ -107,7 +107,7 @@ def run(suite: Path, tmp_path: Path) -> Make:
         end = {"test": probe.id, "name": probe.id, **subject, "verdict": verdict, "judgements": []}
         folder.record("verdict", end)
         if ends:
-            told = {"status": 0, "gate": False, "record_only": True, "failed": [], "bugs": []}
+            told = {"status": 0, "gate": False, "recording": True, "failed": [], "bugs": []}
             folder.record("ended", {**told, "unwritten": False})
         folder.close()
         return folder.path

@@ -48,6 +48,7 @@ def found(monkeypatch: pytest.MonkeyPatch):
             return report
 
         monkeypatch.setattr("perfgate.cli.doctor.look", look)
+        monkeypatch.setattr("perfgate.cli.doctor_selection.look", look)
         return asked
 
     return set_report
@@ -88,13 +89,16 @@ def test_what_can_run_and_why_not_the_rest(
 def test_what_is_missing_is_told_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch, perfgate: Perfgate
 ) -> None:
-    missing = Check("programs", "failed", "no aiperf", "clients", "install it")
+    missing = Check("clients", "failed", "no aiperf", "", "install it")
+    no_lm_eval = Check("evaluators", "failed", "no lm_eval", "", "pip install it")
     unasked = Check("model", "unknown", "from the hub")
     closer = "perfgate doctor --scenario local-smollm2-serve"
     for checks, told, fix in (
         ((unasked, missing), "no: no aiperf [fix 2]", "install it"),
         ((missing, SICK), "no: no aiperf (and 1 more) [fix 2]", "install it"),
         ((replace(missing, hint=""),), "no: no aiperf [fix 2]", closer),
+        ((no_lm_eval, missing), "no: no aiperf (and 1 more) [fix 2]", "install it"),
+        ((no_lm_eval,), "all but accuracy: no lm_eval [fix 2]", "pip install it"),
         ((unasked,), "yes", None),
     ):
         monkeypatch.setattr("perfgate.cli.doctor.judge_software", lambda tools, it=checks: it)
@@ -118,7 +122,7 @@ def test_a_module_of_an_absent_engine_is_absent(
     assert "set PERFGATE_PROGRAM_BENCHMARK_SERVING to the Python that has it" in out
     assert main(["doctor", "--scenario", scenario, "--format", "json"]) == 1
     checks = {one["name"]: one for one in json.loads(capsys.readouterr().out)["checks"]}
-    assert checks["programs"]["outcome"] == "failed"
+    assert checks["clients"]["outcome"] == "failed"
     assert checks["engine"]["outcome"] == "ok"
     assert checks["launch"]["outcome"] == "ok"
 
@@ -179,6 +183,38 @@ def test_a_machine_that_is_not_fit(found, perfgate: Perfgate) -> None:
     assert out.endswith("not fit: 4 checks, 1 failed, 1 to be looked at, 1 unknown\n")
 
 
+def test_a_selection_of_tests(found, perfgate: Perfgate) -> None:
+    asked = found(REPORT)
+    out = perfgate.printed(["doctor", "-m", "h200 or local", "--launcher", "slurm"])
+    assert out.splitlines()[0] == (
+        "h200 or local: 6 tests (2 accuracy, 4 throughput) of 2 scenarios"
+    )
+    assert [name for name, _ in asked] == ["h200-serve", "local-smollm2-serve"]
+    assert {where for _, where in asked} == {PreflightTarget(by_slurm=True)}
+    assert "gpu persistence  warning  all        GPU 1: off; expected: persistence mode" in out
+    assert (out.count("fix 1: -pm 1 as root"), out.count("fix 2")) == (1, 0)
+    assert out.endswith("\ncomplete\n")
+    found(PreflightReport((SICK,)))
+    assert perfgate.plain("doctor -m h200", 1) == {
+        "expression": "h200",
+        "machine": json.loads(json.dumps(asdict(MACHINE))),
+        "tests": {"accuracy": 1, "throughput": 2},
+        "fit": False,
+        "checks": {"h200-serve": [json.loads(json.dumps(asdict(SICK)))]},
+    }
+
+
+def test_a_selection_asks_for_what_its_tests_need(
+    monkeypatch: pytest.MonkeyPatch, perfgate: Perfgate
+) -> None:
+    monkeypatch.setenv("PERFGATE_PROGRAM_LM_EVAL", "/nowhere/lm_eval")
+    checks = perfgate.plain("doctor -m local", 1)["checks"]["local-smollm2-serve"]
+    (failed,) = [one for one in checks if one["outcome"] == "failed"]
+    assert (failed["name"], "/nowhere/lm_eval" in failed["found"]) == ("evaluators", True)
+    checks = perfgate.plain(["doctor", "-m", "local and throughput"])["checks"]
+    assert "evaluators" not in [one["name"] for one in checks["local-smollm2-serve"]]
+
+
 def test_the_preflight_as_json(found, perfgate: Perfgate) -> None:
     found(PreflightReport((SICK,), {"swap": "none"}))
     assert perfgate.plain("doctor --scenario h200-serve", 1) == {
@@ -235,6 +271,10 @@ def test_engines_of_ones_own_are_imported(
         (["--run-dir", "x"], "--run-dir"),
         (["--launcher", "docker"], "name the scenario"),
         (["--scenario", "h200-serv"], "did you mean h200-serve?"),
+        (["-m", "h200 and smoke"], "no test is selected"),
+        (["-m", "h20 and"], "malformed marker expression"),
+        (["-m", "h2000"], "did you mean h200?"),
+        (["-m", "h200", "--scenario", "h200-serve"], "not together with -m"),
         (["--scenario", "h200-serve", "--shape", "4096/512"], "a scenario marked explore"),
     ],
 )

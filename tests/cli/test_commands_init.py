@@ -111,6 +111,48 @@ def test_the_nightly_script_passes_on_what_it_is_given(tmp_path: Path) -> None:
     assert words[5:] == ["--launcher", "slurm"]
 
 
+@each(
+    "mode, status, words",
+    [
+        ("", 10, ["--gate"]),
+        ("gate", 10, ["--gate"]),
+        ("record", 10, ["--record"]),
+        ("auto", 10, ["--gate", "--record"]),
+        ("atuo", 4, []),
+    ],
+)
+def test_what_the_job_of_slurm_does(
+    mode: str, status: int, words: list[str], tmp_path: Path
+) -> None:
+    main(["init", str(tmp_path / "gate"), "--ci", "slurm"])
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in {
+        "pytest": 'printf "<%s>" "$@"; exit 10',
+        **dict.fromkeys(("squeue", "scontrol"), "exit 0"),
+        "perfgate": "exit 10",
+    }.items():
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    done = subprocess.run(
+        ["bash", "ci/nightly.sbatch", "b200"],
+        cwd=tmp_path / "gate",
+        env={
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            **{"SLURM_JOB_ID": "7", "SLURM_SUBMIT_DIR": str(tmp_path / "gate")},
+            **({"NIGHTLY_MODE": mode} if mode else {}),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == status, done.stderr
+    called = "".join(f"<{word}>" for word in ("-m", "b200", "--launcher", "slurm", *words))
+    assert (called in done.stdout) == bool(words)
+    assert ("expected: gate, record or auto" in done.stderr) == (not words)
+
+
 def test_the_files_of_a_pipeline_are_there_when_they_are_asked_for(tmp_path: Path) -> None:
     assert main(["init", str(tmp_path / "gate"), "--ci", "github", "--ci", "github"]) == 0
     made = files(tmp_path / "gate")
@@ -119,6 +161,8 @@ def test_the_files_of_a_pipeline_are_there_when_they_are_asked_for(tmp_path: Pat
         names = {str(one.relative_to(brought)) for one in brought.rglob("*") if one.is_file()}
         assert names
         assert {f".github/{folder}/{name}" for name in names} <= made.keys()
-    assert b"--hash=sha256:" in made["ci/requirements.txt"]
+    pins = made["ci/requirements.txt"]
+    assert all(name in pins for name in (b"\npytest==", b"\nlm-eval==", b"--hash=sha256:"))
+    assert b"\nhatchling==" in made["ci/build.txt"]
     scripts = (tmp_path / "gate" / ".github/actions/perfgate").glob("*.sh")
     assert all(os.access(one, os.X_OK) for one in scripts)

@@ -33,11 +33,18 @@ class TestList:
         assert header.split() == ["id", "hardware", "engine", "speed", "markers", "title"]
         h200, local, _, *legend = lines
         assert h200.split()[:6] == [
-            *("h200-serve", "1xH200", "llama.cpp", "first", "run", "h200,serving,streaming"),
+            *(
+                "h200-serve",
+                "1xH200",
+                "llama.cpp",
+                "first",
+                "run",
+                "accuracy,h200,serving,streaming,throughput",
+            ),
         ]
         assert local.split()[:5] == [
             *("local-smollm2-serve", "cpu", "llama.cpp", "machine"),
-            "cpu,local,serving,streaming,throughput",
+            "accuracy,cpu,local,serving,streaming,throughput",
         ]
         assert " ".join(legend) == (
             "speed, first run: no document gives one. Without a baseline the first run records one "
@@ -55,7 +62,7 @@ class TestList:
             "engine": "llama.cpp",
             "model": "SmolLM2-135M-Instruct",
             "speed": "first run",
-            "markers": ["h200", "serving", "streaming"],
+            "markers": ["accuracy", "h200", "serving", "streaming", "throughput"],
             "document": "docs/explanation/architecture.md",
             "section": "The embedded default",
         }
@@ -296,7 +303,7 @@ class TestValidate:
             ("evaluator: lm_eval", "evaluator: lmeval", "accuracy[0].evaluator", "lm_eval?"),
             (":strict-match\n", ":strict_match\n", "gate.metrics[2]", ":strict-match?"),
             ("- output_throughput", "- output_troughput", "gate.metrics[0]", "output_throughput?"),
-            ("throughput]", "througput]", "markers[3]", "did you mean throughput?"),
+            ("serving]", "servin]", "markers[2]", "did you mean serving?"),
         ],
     )
     def test_an_unknown_name(

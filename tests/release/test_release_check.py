@@ -148,7 +148,7 @@ def test_a_run_of_uncommitted_files_is_told() -> None:
 
 
 def test_a_run_that_only_recorded() -> None:
-    only = run(record_only=True, results=dict.fromkeys((C1, C4, SUMS), Verdict.NO_BASELINE))
+    only = run(recording=True, results=dict.fromkeys((C1, C4, SUMS), Verdict.NO_BASELINE))
     found = checked(only)
     assert {one.finding for one in found.tests} == {Finding.NO_BASELINE}
     assert "run one only recorded (--record)" in found.notes

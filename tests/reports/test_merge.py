@@ -76,7 +76,7 @@ def test_a_run_that_ended_has_the_status_that_it_ended_with(
                 bugs=bugs,
                 end=end.status,
                 gate=gate,
-                record_only=record,
+                recording=record,
                 changes={"synthetic": rehearsed},
             )
         ]
@@ -93,7 +93,7 @@ def test_a_run_that_ended_has_the_status_that_it_ended_with(
         ({"a-c1": PASS, "a-c4": ERROR}, {}, 11),
         ({"a-c1": "lack"}, {}, 12),
         ({"a-c1": PASS, "a-c4": "lack"}, {"gate": True}, 12),
-        ({"a-c1": Verdict.NO_BASELINE}, {"record_only": True}, 0),
+        ({"a-c1": Verdict.NO_BASELINE}, {"recording": True}, 0),
         ({"a-c1": PASS}, {"faults": ["the waiver has expired"]}, 14),
         ({"a-c1": PASS}, {"failed": ["a-c1"], "bugs": ["a-c1"]}, 15),
         ({"a-c1": PASS}, {"unwritten": True}, 16),
@@ -290,8 +290,8 @@ def test_runs_of_two_builds_of_one_engine_are_refused() -> None:
 
 
 def test_a_run_that_only_records_is_not_merged_with_one_that_judges() -> None:
-    one = run("one", "10:00", {"a-c1": Verdict.NO_BASELINE}, record_only=True)
-    assert "only records" in fails(one, run("two", "11:00", {"b-c1": PASS}))
+    one = run("one", "10:00", {"a-c1": Verdict.NO_BASELINE}, recording=True)
+    assert "a run with --record and one without" in fails(one, run("two", "11:00", {"b-c1": PASS}))
 
 
 def test_runs_of_one_name_are_told_apart() -> None:

@@ -89,7 +89,7 @@ def test_every_llmb_run_command_has_one_here_that_measures_the_same() -> None:
     for variables, expression in rows:
         told = dict(word.split("=", 1) for word in shlex.split(variables))
         found = select_marked(SUITE.scenarios, expression, SUITE.markers)
-        lengths = {f"{s.markers[2]}:{s.workload.isl}/{s.workload.osl}" for s in found if s.workload}
+        lengths = {f"{s.markers[1]}:{s.workload.isl}/{s.workload.osl}" for s in found if s.workload}
         assert lengths == set(told.pop("USE_CASES").split())
         streaming = told.pop("STREAMING", "true") == "true"
         for one in found:

@@ -159,8 +159,9 @@ def test_markers_select_what_they_name(marker: str) -> None:
 def test_every_scenario_is_offline_or_served_and_has_its_day() -> None:
     for scenario in SCENARIOS.values():
         assert ("offline" in scenario.markers) != ("serving" in scenario.markers), scenario.id
-        if "explore" not in scenario.markers:
-            assert ("nightly" in scenario.markers) != ("weekly" in scenario.markers), scenario.id
+        days = [day for day in ("nightly", "weekly") if day in scenario.markers]
+        is_others = "lab" in scenario.markers and scenario.engine.name != "tensorrt-llm"
+        assert len(days) == (0 if "explore" in scenario.markers or is_others else 1), scenario.id
 
 
 # The page. ----------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ from perfgate.scenarios.markers import (
     GPUS,
     HARDWARE_MARKERS,
     hardware_marker,
+    kinds_of,
     markers_of,
+    markers_of_test,
 )
 from perfgate.scenarios.scenario import Hardware
 
@@ -29,11 +31,19 @@ def test_markers_of_hardware_and_streaming_are_added() -> None:
     at_once = replace(SCENARIO, workload=replace(SCENARIO.workload, streaming=False))
     assert "streaming" not in markers_of(at_once)
     assert markers_of(replace(SCENARIO, workload=None, markers=("serving",))) == (
-        "local",
-        "serving",
+        *("accuracy", "local", "serving"),
     )
-    assert markers_of(B200) == ("b200", "latency", "streaming")
-    assert markers_of(replace(B200, markers=("b200",))) == ("b200", "streaming")
+    load = ("b200", "streaming", "throughput")
+    assert markers_of_test(replace(B200, markers=("b200",)), "throughput") == load
+
+
+def test_latency_is_of_load_alone_and_all_else_of_all_tests_of_a_scenario() -> None:
+    one = replace(B200, markers=("latency", "quick"))
+    assert kinds_of(one) == ("throughput", "accuracy")
+    load = ("b200", "latency", "quick", "streaming", "throughput")
+    assert markers_of_test(one, "throughput") == load
+    assert markers_of_test(one, "accuracy") == ("accuracy", "b200", "quick")
+    assert markers_of(one) == ("accuracy", *load)
 
 
 def test_every_gpu_of_the_schema_has_a_marker_with_a_meaning() -> None:

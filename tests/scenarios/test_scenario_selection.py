@@ -10,7 +10,9 @@ from perfgate.scenarios.scenario import Hardware
 from perfgate.scenarios.selection import pick, select, select_marked
 
 LOCAL = replace(SCENARIO, id="local-small", markers=("serving",))
-B200 = replace(SCENARIO, id="b200-r1", hardware=Hardware("B200", 8), markers=("latency",))
+B200 = replace(
+    SCENARIO, id="b200-r1", hardware=Hardware("B200", 8), accuracy=(), markers=("latency",)
+)
 GB200 = replace(SCENARIO, id="gb200-r1", hardware=Hardware("GB200", 4), markers=())
 SCENARIOS = (LOCAL, B200, GB200)
 
@@ -42,7 +44,7 @@ def test_one_scenario_is_picked_by_its_whole_id() -> None:
         pick(SCENARIOS, "b200-r*")
 
 
-DECLARED = {"b200": "needs B200 GPUs", "gb200": "", "local": "", "latency": "", "serving": ""}
+DECLARED = dict.fromkeys(("accuracy", "b200", "gb200", "local", "latency", "serving"), "")
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,7 @@ DECLARED = {"b200": "needs B200 GPUs", "gb200": "", "local": "", "latency": "", 
         ("b200", (B200,)),
         ("b200 or serving", (LOCAL, B200)),
         ("not (local or latency)", (GB200,)),
+        ("latency and accuracy", ()),  # no test of any scenario has both
         ("b200 and serving", ()),
         ("", SCENARIOS),
     ],
@@ -65,7 +68,7 @@ def test_every_unknown_marker_of_an_expression_is_an_error() -> None:
     first, second = caught.value.errors
     assert (first.field, first.problem, first.found) == ("-m", "unknown marker", "b20")
     assert first.hint == "did you mean b200?"
-    assert first.expected == "one of b200, gb200, latency, local, serving"
+    assert first.expected == "one of accuracy, b200, gb200, latency, local, serving"
     assert second.hint == "`perfgate scenarios list --markers` explains them"
 
 

@@ -54,7 +54,7 @@ class TestDoctor:
         with launcher.placed(start_request) as placement:
             told: Any = placement.doctor()
         outcomes = {one["name"]: one["outcome"] for one in told["checks"]}
-        assert outcomes["engine"] == outcomes["programs"] == "unknown"
+        assert outcomes["engine"] == outcomes["clients"] == "unknown"
         assert outcomes["container"] == "failed"  # the plugin is not here
 
     def test_a_doctor_that_cannot_be_asked_is_told(

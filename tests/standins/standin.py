@@ -153,6 +153,8 @@ class StandinEvaluator(Evaluator):
     name = "stand-in"
 
     def version(self, build: EngineBuild, locations: Locations) -> str:
+        if os.environ.get("PERFGATE_STANDIN_LACKS") == self.name:
+            raise MissingProgram("no evaluator here", hint="bring it")
         return "1.0"
 
     def command(self, target: Target, task: AccuracyTask, folder: Path) -> Command:

@@ -132,6 +132,33 @@ def test_what_was_judged_makes_a_run_green_and_the_rest_is_told(
     assert "1 of 2 selected tests got no verdict" in done.output
 
 
+def test_gate_and_record_together_record_what_has_no_baseline_and_judge_the_rest(
+    unchanged: tuple[Suite, Finished], tmp_path: Path
+) -> None:
+    checkout = copied(unchanged[0], tmp_path / "suite")
+    auto = ("perf_tests", "-k", "sums or c1", "--gate", "--record")
+    done = checkout.run(*auto)
+    assert (done.status, done.output.count("of 3 sessions")) == (0, 0), done.output
+    shutil.rmtree(checkout.folder / "baselines" / "cpu")
+    done = checkout.run(*auto)
+    assert done.verdicts == {"c1": "PASS", "sums": "NO_BASELINE"}, done.output
+    assert (done.status, done.output.count("2 of 3 sessions")) == (0, 1), done.output
+    lacking = checkout.run(*auto, PERFGATE_STANDIN_LACKS="stand-in")
+    assert lacking.status == 12, "what was skipped is neither recorded nor judged"
+
+
+def test_a_missing_evaluator_skips_its_tests_alone_until_it_is_there(
+    unchanged: tuple[Suite, Finished], tmp_path: Path
+) -> None:
+    checkout = copied(unchanged[0], tmp_path / "suite")
+    lacking = checkout.run(PERFGATE_STANDIN_LACKS="stand-in")
+    assert lacking.verdicts == {"c1": "PASS", "c2": "PASS"}, lacking.output
+    (skipped,) = lacking.records("skipped")
+    assert (skipped["probe"], skipped["reason"]) == ("sums", "no evaluator here; bring it")
+    resumed = checkout.again()
+    assert (resumed.status, resumed.verdicts) == (0, PASSED), resumed.output
+
+
 @each("options", [(), ("-n", "1"), ("--record",)])
 def test_a_selection_without_a_test_is_not_green(suite: Suite, options: tuple[str, ...]) -> None:
     done = suite.run("-k", "nothing", *options)
@@ -251,7 +278,6 @@ WRONG = ("--inject", "engine.settings.cpu_thread=1")
         (("--launcher", "slrum"), "unknown launcher"),
         (("--engine-repo", "perf_tests"), "perf_tests: not a git clone"),
         (("--budget", "tomorrow"), "--budget: not a duration"),
-        (("--record", "--gate"), "found: --gate beside it"),
         (("--record", "--rehearse-fault=oom"), "found: --rehearse beside it"),
     ],
 )

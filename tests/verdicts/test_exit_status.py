@@ -18,25 +18,26 @@ PASS, REGRESSION, IMPROVEMENT, INCONCLUSIVE, NO_BASELINE, NOT_COMPARABLE, ERROR 
     Verdict.ERROR,
 )
 
-# One verdict alone: its status of a plain run, with --gate, and with --record.
-ALONE: dict[Verdict | None, tuple[int, int, int]] = {
-    PASS: (0, 0, 0),
-    IMPROVEMENT: (0, 0, 0),
-    REGRESSION: (1, 1, 1),
-    INCONCLUSIVE: (10, 10, 10),
-    ERROR: (11, 11, 11),
-    NO_BASELINE: (12, 12, 0),
-    NOT_COMPARABLE: (12, 12, 0),
-    None: (12, 12, 12),
+# One verdict alone: its status of a plain run, with --gate, with --record, and with both.
+ALONE: dict[Verdict | None, tuple[int, int, int, int]] = {
+    PASS: (0, 0, 0, 0),
+    IMPROVEMENT: (0, 0, 0, 0),
+    REGRESSION: (1, 1, 1, 1),
+    INCONCLUSIVE: (10, 10, 10, 10),
+    ERROR: (11, 11, 11, 11),
+    NO_BASELINE: (12, 12, 0, 0),
+    NOT_COMPARABLE: (12, 12, 0, 12),
+    None: (12, 12, 12, 12),
 }
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/reference/verdicts.md").read_text()
 FROM_WORST = (1, 11, 12, 10, 0)
-PLAIN, GATE, RECORD = range(3)
+PLAIN, GATE, RECORD, BOTH = range(4)
 OPTIONS: list[dict[str, bool]] = [
     {"gate": False},
     {"gate": True},
     {"gate": False, "record": True},
+    {"gate": True, "record": True},
 ]
 
 
@@ -54,23 +55,23 @@ def test_the_numbers_are_a_promise_to_scripts() -> None:
     }
 
 
-@each("mode", [PLAIN, GATE, RECORD])
+@each("mode", [PLAIN, GATE, RECORD, BOTH])
 @each("verdict", ALONE)
 def test_one_verdict_alone(verdict: Verdict | None, mode: int) -> None:
     assert exit_status([verdict], **OPTIONS[mode]) == ALONE[verdict][mode]
 
 
-@each("mode", [PLAIN, GATE, RECORD])
+@each("mode", [PLAIN, GATE, RECORD, BOTH])
 @each("verdicts", list(product(ALONE, repeat=2)))
 def test_of_several_the_worst_counts(verdicts: tuple[Verdict | None, ...], mode: int) -> None:
     statuses = {ALONE[verdict][mode] for verdict in verdicts}
-    if mode != GATE and len(statuses) > 1:
+    if mode in (PLAIN, RECORD) and len(statuses) > 1:
         statuses -= {12}  # only --gate asks that every test is judged
     expected = next(status for status in FROM_WORST if status in statuses)
     assert exit_status(iter(verdicts), **OPTIONS[mode]) == expected
 
 
-@pytest.mark.parametrize("mode", [PLAIN, GATE, RECORD])
+@pytest.mark.parametrize("mode", [PLAIN, GATE, RECORD, BOTH])
 def test_a_run_that_measured_nothing_is_never_green(mode: int) -> None:
     for verdicts in ([], [None], [None] * 3):
         assert exit_status(verdicts, **OPTIONS[mode]) == ExitStatus.NOT_JUDGED

@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +37,7 @@ _CARRIED = {
     Verdict.NO_BASELINE,
     Verdict.NOT_COMPARABLE,
 }
+_UNJUDGED = {Verdict.NO_BASELINE, Verdict.NOT_COMPARABLE}
 _SHIFTED = (
     "the machine was slower than in the baseline's sessions (HOST_SHIFT): its numbers tell the "
     "noise, and no level"
@@ -134,7 +136,7 @@ def candidates_of(
     return candidates, left_out
 
 
-def record_session(run: Path) -> tuple[list[Path], list[str]]:
+def record_session(run: Path, *, only_unjudged: bool = False) -> tuple[list[Path], list[str]]:
     """The same at the end of a session that measured what later ones are compared with.
 
     A scenario that cannot be recorded is told and keeps no other from it. A regression is left to
@@ -142,12 +144,15 @@ def record_session(run: Path) -> tuple[list[Path], list[str]]:
 
     Args:
         run: the session's run folder.
+        only_unjudged: leave out the scenarios that baselines judged, in every test.
 
     Raises:
         InputError: the run or an earlier candidate is unusable.
     """
     candidates, left_out = [], set[str]()
     for scenario, one in _found([RunFolder(run)], synthetic=False).items():
+        if only_unjudged and not _UNJUDGED.intersection(chain(*one.verdicts.values())):
+            continue
         try:
             made, why = _candidate(scenario, one, _CARRIED - {Verdict.REGRESSION})
         except InputError as error:

@@ -183,7 +183,7 @@ class Campaigns:
         """What became of it; measures its scenario's campaign when first asked.
 
         Raises:
-            MissingProgram: a program of the scenario is not installed.
+            MissingProgram: a program that it needs is not installed.
             InputError: the scenario names something unknown, or cannot be honoured.
         """
         kept = self._kept(one)
@@ -266,10 +266,13 @@ class Campaigns:
         return self.session.kept.outcome(one, probes_of(one))
 
     def measured(self, probe: Probe) -> Outcome:
-        """What became of a probe in its scenario's own campaign."""
+        """What became of a probe in its scenario's own campaign; errors as of `outcome`."""
         if probe.scenario.id in self.session.kept.groups:
             return self.session.kept.measured(probe)
-        return self.campaign(probe.scenario).outcome(probe)
+        campaign = self.campaign(probe.scenario)
+        if missing := campaign.tools.missing_for(probe):
+            raise missing
+        return campaign.outcome(probe)
 
     def again(self, probes: Sequence[Probe], controls: Collection[Against] = ()) -> bool:
         """Another start for probes of one scenario; False: none is left."""
@@ -295,9 +298,12 @@ class Campaigns:
     def _made(self, scenario: Scenario) -> Campaign:
         """The campaign of a scenario, its programs found; errors as of `toolchain`."""
         probes = self._probes[scenario.id]
-        if self.session.ab is not None:
-            return AbCampaign(scenario, probes, ab_builds(scenario, self.session), self.session)
-        return Campaign(scenario, probes, self.toolchain(scenario), self.session)
+        builds = None if self.session.ab is None else ab_builds(scenario, self.session)
+        tools = self.toolchain(scenario) if builds is None else builds.b.tools
+        probes = [probe for probe in probes if tools.missing_for(probe) is None]
+        if builds is not None:
+            return AbCampaign(scenario, probes, builds, self.session)
+        return Campaign(scenario, probes, tools, self.session)
 
     def build_of(self, scenario: Scenario) -> EngineBuild:
         """The engine build that would be measured now.
@@ -320,7 +326,7 @@ class Campaigns:
         """
         tools = self._tools(scenario)
         tools.require()
-        commands = commands_to_verify(scenario, tools.build, tools.locations)
+        commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
         unasked = tools.engine.verify(tools.build, commands, tools.locations)
         whose = {"scenario": scenario.id, "build": to_plain(tools.build)}
         if unasked:

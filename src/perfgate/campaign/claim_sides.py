@@ -162,7 +162,8 @@ class ClaimSides:
             if probe in unmeasured or self._is_kept(probe):
                 continue
             try:
-                self._own.campaign(probe.scenario)
+                if missing := self._own.campaign(probe.scenario).tools.missing_for(probe):
+                    raise missing
             except (MissingProgram, CannotDo) as error:
                 unmeasured[probe] = str(error)
                 met.append(error)

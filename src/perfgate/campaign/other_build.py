@@ -240,7 +240,7 @@ def _require_able(scenario: Scenario, tools: Toolchain) -> None:
     """As for the build under test, before any GPU time: it can do the scenario as it is started."""
     tools = replace(tools, scenario=scenario)
     tools.require()
-    commands = commands_to_verify(scenario, tools.build, tools.locations)
+    commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
     tools.engine.verify(tools.build, commands, tools.locations)
 
 

@@ -113,6 +113,7 @@ def look_at(
             run_folder=session.run.path,
             leased=lease.gpus or None,
             runtime=session.launcher.runtime,
+            starts=True,
         )
         looked = PreflightResult(session.machine, look(scenario, tools, session.machine, where))
     else:

@@ -74,8 +74,17 @@ class KeptResults:
 
 
 def kept_of(lines: Sequence[Line]) -> KeptResults:
-    """What a run's standing lines keep, if it is resumed."""
-    groups = {line["scenario"]: line for line in lines if line["record"] == "group"}
+    """What a run's standing lines keep, if it is resumed.
+
+    A group is not finished while one of its probes was skipped, e.g. for a missing evaluator.
+    """
+    skipped = {(line["scenario"], line["probe"]) for line in lines if line["record"] == "skipped"}
+    groups = {
+        line["scenario"]: line
+        for line in lines
+        if line["record"] == "group"
+        and not any((line["scenario"], label) in skipped for label in line["content"])
+    }
     counted = {test for group in groups.values() for test in group["tests"]}
     ends = {
         line["test"]: line

@@ -3,39 +3,47 @@
 What pytest selects with `-m` can so be known without pytest.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from perfgate.campaign.selection import Selected
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.marker_expression import parse
-from perfgate.scenarios.markers import CLAIM, markers_of
-from perfgate.scenarios.probe import all_probes
+from perfgate.scenarios.markers import CLAIM, NIGHTLY, WEEKLY, markers_of_test
+from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.selection import left_out
 from perfgate.verdicts.claims import ClaimProbe
-from perfgate.verdicts.sweeps import sweep_probes
+from perfgate.verdicts.sweeps import SweepProbe, sweep_probes
 
 
 def suite_tests(
     scenarios: Sequence[Scenario], claims: Sequence[ClaimProbe]
 ) -> list[tuple[Selected, tuple[str, ...]]]:
     """Every test of the suite with its markers: probes, curves, then claims."""
-    found: list[tuple[Selected, tuple[str, ...]]] = []
+    tests: list[Selected] = []
     for scenario in scenarios:
-        markers = markers_of(scenario)
-        found += [(one, markers) for one in all_probes(scenario)]
-        found += [(one, markers) for one in sweep_probes(scenario)]
-    return found + [(one, markers_of_claim(one)) for one in claims]
+        tests += [*all_probes(scenario), *sweep_probes(scenario)]
+    return [(test, markers_of_selected(test)) for test in (*tests, *claims)]
 
 
-def markers_of_claim(claim: ClaimProbe) -> tuple[str, ...]:
-    """The markers of both sides, and its own: a claim is selected with either side."""
-    return (*_markers_of_sides(claim), CLAIM)
+def markers_of_selected(test: Selected) -> tuple[str, ...]:
+    """The markers of one test, sorted.
 
-
-def _markers_of_sides(claim: ClaimProbe) -> Iterator[str]:
-    yield from dict.fromkeys(one for probe in claim.probes for one in markers_of(probe.scenario))
+    A claim has those of both sides, so that it is selected with either. It is `nightly` where both
+    sides are, and `weekly` where both have one of the two: else a night would lack a side.
+    """
+    if isinstance(test, SweepProbe):
+        return markers_of_test(test.scenario, "throughput")
+    if isinstance(test, Probe):
+        return markers_of_test(test.scenario, test.kind)
+    sides = [set(markers_of_test(side.scenario, side.kind)) for side in test.probes]
+    found = {CLAIM}.union(*sides) - {NIGHTLY, WEEKLY}
+    if all(NIGHTLY in side for side in sides):
+        found.add(NIGHTLY)
+    elif all(side & {NIGHTLY, WEEKLY} for side in sides):
+        found.add(WEEKLY)
+    return tuple(sorted(found))
 
 
 def selected_with(

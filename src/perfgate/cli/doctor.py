@@ -1,10 +1,11 @@
 """`perfgate doctor`: what this machine can run, and why not the rest.
 
 Beside each scenario that cannot run stands the first reason, and what to do about it. With
---scenario: whether the machine is fit for that one; every check, what it found, how to mend it.
+--scenario: whether the machine is fit for that one; every check, what it found, how to fix it. With
+-m: the same for all tests that an expression selects, like answers once.
 
-Exit status: 0 the table was made, or no check failed; 1 a check failed, so that the scenario cannot
-run; 2 wrong usage. docs/how-to/preflight.md
+Exit status: 0 the table was made, or no check failed; 1 a check failed, so that a selected test
+cannot run; 2 wrong usage. docs/how-to/preflight.md
 """
 
 import argparse
@@ -14,17 +15,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from textwrap import shorten
 
+from perfgate.cli.doctor_selection import check_selection
 from perfgate.cli.output import add_format, described, print_json, print_table
 from perfgate.cli.scenario_choice import add_folder, load, shaped
 from perfgate.core.environment_variables import variables_set
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.locations import Locations
-from perfgate.launchers.base import launcher
+from perfgate.launchers.base import Launcher, launcher
 from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, detect
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look
 from perfgate.machine.preflight.shared_python import HINT, shared_python
-from perfgate.machine.preflight.software import judge_software
+from perfgate.machine.preflight.software import EVALUATORS, judge_software
 from perfgate.plan.toolchain import toolchain_for
 from perfgate.scenarios.scenario import Scenario
 
@@ -34,18 +36,26 @@ _REHEARSED = "pytest --rehearse"
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why a scenario cannot run here.
+    """Why a scenario cannot run here, or not all of it.
 
     Attributes:
         reason: the first one.
         fix: what to do about it.
+        of_accuracy: its accuracy tests alone cannot.
     """
 
     reason: str
     fix: str
+    of_accuracy: bool = False
+
+    @property
+    def text(self) -> str:
+        """As the table has it."""
+        return f"{'all but accuracy' if self.of_accuracy else 'no'}: {self.reason}"
 
 
 _HELP = {
+    "--marker": "check this machine for the tests of this expression, as in pytest -m",
     "--scenario": "check this machine for this scenario (preflight)",
     "--shape": "other lengths, for a scenario to explore with, e.g. 4096/512",
     "--run-dir": "where the run's files would go (default: runs)",
@@ -57,6 +67,7 @@ _HELP = {
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's options."""
     add = described(command, _HELP)
+    add("-m", "--marker", metavar="EXPRESSION")
     add("--scenario", metavar="ID")
     add_folder(command)
     add("--shape", metavar="ISL/OSL")
@@ -69,7 +80,12 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     load_site()  # what is wrong with it is told here, not by a night's run
-    scenarios = load(arguments.scenarios).scenarios
+    suite = load(arguments.scenarios)
+    scenarios = suite.scenarios
+    if arguments.marker is not None:
+        _refuse(arguments, {"--scenario": None, "--shape": None}, "not together with -m")
+        start_with, where = _target(arguments)
+        return check_selection(arguments, suite, detect(), start_with, where)
     if arguments.scenario:
         shapes = [arguments.shape] if arguments.shape else []
         (scenario,) = shaped(scenarios, arguments.scenario, shapes)
@@ -79,7 +95,10 @@ def _run(arguments: argparse.Namespace) -> int:
     found = {scenario.id: _why_not(scenario, machine) for scenario in scenarios}
     shared, variables = shared_python(), variables_set(os.environ)
     if arguments.format == "json":
-        reasons = {name: why and why.reason for name, why in found.items()}
+        reasons = {
+            name: None if why is None or why.of_accuracy else why.reason
+            for name, why in found.items()
+        }
         fixes = {name: why.fix for name, why in found.items() if why is not None}
         print_json(
             {
@@ -102,7 +121,7 @@ def _print_obstacles(found: Mapping[str, Obstacle | None]) -> None:
     print_table(
         ("scenario", "can run here"),
         [
-            (name, "yes" if why is None else f"no: {why.reason} [fix {fixes.index(why.fix) + 1}]")
+            (name, "yes" if why is None else f"{why.text} [fix {fixes.index(why.fix) + 1}]")
             for name, why in found.items()
         ],
     )
@@ -123,29 +142,34 @@ def _print_surroundings(machine: Machine, shared: str | None, variables: Mapping
 
 
 def _refuse_alone(arguments: argparse.Namespace) -> None:
-    for option, default in {
-        "--run-dir": None,
-        "--reach": False,
-        "--shape": None,
-        "--launcher": "local",
-    }.items():
+    unused = {"--run-dir": None, "--reach": False, "--shape": None, "--launcher": "local"}
+    hint = "name the scenario with --scenario ID, or tests with -m EXPRESSION"
+    _refuse(arguments, unused, "belongs to the preflight of chosen scenarios", hint)
+
+
+def _refuse(
+    arguments: argparse.Namespace, unused: Mapping[str, object], problem: str, hint: str = ""
+) -> None:
+    """Refuse each of the options that is not its default."""
+    for option, default in unused.items():
         if getattr(arguments, option.removeprefix("--").replace("-", "_")) != default:
-            raise InputError(
-                "belongs to the preflight of one scenario",
-                field=option,
-                hint="name the scenario with --scenario ID",
-            )
+            raise InputError(problem, field=option, hint=hint or None)
 
 
-def _preflight(arguments: argparse.Namespace, scenario: Scenario) -> int:
-    machine = detect()
+def _target(arguments: argparse.Namespace) -> tuple[Launcher, PreflightTarget]:
+    """The launcher, and where and how it would start something."""
     start_with = launcher[arguments.launcher]()
-    where = PreflightTarget(
+    return start_with, PreflightTarget(
         run_folder=arguments.run_dir,
         reach=arguments.reach,
         runtime=start_with.runtime,
         by_slurm=arguments.launcher == "slurm",
     )
+
+
+def _preflight(arguments: argparse.Namespace, scenario: Scenario) -> int:
+    machine = detect()
+    start_with, where = _target(arguments)
     tools = toolchain_for(
         scenario, start_with.locations(Locations.of_environment(), scenario, None)
     )
@@ -221,7 +245,10 @@ def _why_not(scenario: Scenario, machine: Machine) -> Obstacle | None:
         return Obstacle(" ".join(str(error).split()), "mend what the message names")
     if not failed:
         return None
+    failed.sort(key=lambda check: check.name == EVALUATORS)
     first = failed[0]
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
     everything = f"perfgate doctor --scenario {scenario.id} tells more"
-    return Obstacle(first.found + more, first.hint or everything)
+    return Obstacle(
+        first.found + more, first.hint or everything, of_accuracy=first.name == EVALUATORS
+    )

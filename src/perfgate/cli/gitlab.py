@@ -11,7 +11,13 @@ from pathlib import Path
 from perfgate.cli.output import described
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
-from perfgate.plan.gitlab_pipeline import ChildSettings, as_yaml, child_pipeline, read_rows
+from perfgate.plan.gitlab_pipeline import (
+    MODES,
+    ChildSettings,
+    as_yaml,
+    child_pipeline,
+    read_rows,
+)
 from perfgate.verdicts.pipeline_decision import LARGEST, Action, Event, decision
 
 _LARGEST = 4 * 2**20
@@ -20,6 +26,8 @@ _CHILD = {
     "--matrix": "what perfgate matrix printed",
     "--event": "what the pipeline is for: it says which statuses stop it; with --rehearse among "
     "--options always rehearsal",
+    "--mode": "judge (gate), measure what baselines are made of (record), or record what has none "
+    "and judge the rest (auto)",
     "--programs": "folder of pytest and perfgate on the runners (default: /opt/perfgate/bin)",
     "--requirements": "a file of hashed requirements, which each job installs first instead",
     "--tags": "tags of the runners with GPUs; {gpu} becomes the kind of GPU (default: {gpu})",
@@ -38,6 +46,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add = described(child, _CHILD)
     add("--matrix", type=Path, required=True, metavar="FILE")
     add("--event", choices=[str(one) for one in Event], required=True)
+    add("--mode", choices=list(MODES), default="gate")
     add("--programs", default="/opt/perfgate/bin", metavar="FOLDER")
     add("--requirements", default="", metavar="FILE")
     add("--tags", default="{gpu}", metavar="TAGS")
@@ -62,8 +71,13 @@ def _child(arguments: argparse.Namespace) -> int:
         raise InputError("--options: not quoted as in a shell", found=str(error)) from error
     rehearses = any(word.startswith("--rehearse") for word in options)
     event = Event.REHEARSAL if rehearses else Event(arguments.event)
+    if event is Event.RELEASE and arguments.mode != "gate":
+        raise InputError(
+            "a release is gated", field="--mode", found=arguments.mode, expected="gate"
+        )
     settings = ChildSettings(
         event=str(event),
+        mode=arguments.mode,
         tolerated=tolerated(event),
         programs=arguments.programs,
         requirements=arguments.requirements,

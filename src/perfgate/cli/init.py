@@ -5,7 +5,7 @@ and names what differs.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,10 +24,14 @@ _PIPELINES = {
     "github": {
         "ci/github/workflows": ".github/workflows",
         "ci/github/actions": ".github/actions",
-        "requirements/base.txt": "ci/requirements.txt",
     },
-    "gitlab": {"ci/gitlab": "ci/gitlab", "requirements/base.txt": "ci/requirements.txt"},
+    "gitlab": {"ci/gitlab": "ci/gitlab"},
     "slurm": {"ci/slurm/nightly.sbatch": "ci/nightly.sbatch"},
+}
+# What a job of the first two installs: file of the gate repository → files of perfgate.
+_INSTALLED = {
+    "ci/build.txt": ("build",),
+    "ci/requirements.txt": ("base", "lm_eval"),
 }
 _EMPTY = ("scenarios/.gitkeep", "fixtures/lm_eval_tasks/.gitkeep")
 _IGNORED = ("__pycache__",)
@@ -90,11 +94,19 @@ def _files(pipelines: Sequence[str]) -> Iterator[_File]:
             taken = source.relative_to(packaged())
             if source.is_file() and not {*_IGNORED, DOCUMENTED} & set(taken.parts):
                 yield _file(taken.as_posix(), source)
-    for pipeline in dict.fromkeys(pipelines):
-        for brought, path in _PIPELINES[pipeline].items():
-            yield from _tree(packaged() / brought, path)
+    yield from _of_pipelines(dict.fromkeys(pipelines))
     for empty in _EMPTY:
         yield _File(empty, "")
+
+
+def _of_pipelines(pipelines: Collection[str]) -> Iterator[_File]:
+    for pipeline in pipelines:
+        for brought, path in _PIPELINES[pipeline].items():
+            yield from _tree(packaged() / brought, path)
+    if {"github", "gitlab"} & set(pipelines):
+        for path, names in _INSTALLED.items():
+            parts = (packaged() / "requirements" / f"{name}.txt" for name in names)
+            yield _File(path, "".join(part.read_text(encoding="utf-8") for part in parts))
 
 
 def _tree(root: Path, path: str) -> Iterator[_File]:

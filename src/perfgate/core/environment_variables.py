@@ -92,6 +92,12 @@ VARIABLES: tuple[EnvironmentVariable, ...] = (
         "the Python of an environment that holds perfgate, for a pipeline that installs none; "
         "read by the files of ci/ alone",
     ),
+    EnvironmentVariable(
+        "PERFGATE_PUSH_TOKEN", "the token that GitLab's baseline job pushes with; read by it alone"
+    ),
+    EnvironmentVariable(
+        "PERFGATE_RELEASE_KEY", "the key that a release job signs with; read by it alone"
+    ),
     EnvironmentVariable("PERFGATE_SCENARIO", "the scenario that a program runs for", "perfgate"),
     EnvironmentVariable("PERFGATE_PROBE", "the probe that a program runs for", "perfgate"),
     EnvironmentVariable("PERFGATE_START", "the number of the fresh start", "perfgate"),

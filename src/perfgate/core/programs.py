@@ -192,7 +192,7 @@ def _absolute(path: str) -> str:
 
 
 AIPERF = Program("aiperf", "aiperf", "`make setup-local`")
-LM_EVAL = Program("lm_eval", "lm_eval", "`make setup-local`")
+LM_EVAL = Program("lm_eval", "lm_eval", "`pip install 'perfgate[lm-eval]'`")
 LLAMA_CPP_PYTHON = Program(
     "llama.cpp",
     "python",

@@ -49,6 +49,13 @@ def model_facts(
         _require_folder_for_quantization(scenario, locations)
         digest = hashlib.sha256(model.name.encode()).hexdigest()
         return {"name": model.name, "source": "hub", "sha256": digest, "precision": precision}
+    if not locations.on_paper and not any(model.path.iterdir()):
+        raise InputError(
+            "the folder of weights is empty",
+            file=model.path,
+            expected=f"the files of {model.name}",
+            hint=f"download the weights into it, or remove it from {MODELS}: then the name is used",
+        )
     shards = sorted(model.path.glob("*.safetensors"))
     _check_shards(scenario, model.path, shards)
     if not locations.on_paper:

@@ -3,7 +3,7 @@
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -335,6 +335,15 @@ class Launcher(ABC):
             version: the engine's release as a person says it; None: nobody does.
         """
         return here
+
+    def warnings(self, scenarios: Iterable[Scenario], version: str | None) -> tuple[str, ...]:  # noqa: ARG002
+        """What whoever starts these scenarios may not know, each in one line.
+
+        Args:
+            scenarios: what will be started.
+            version: as in `locations`.
+        """
+        return ()
 
     def with_image(self, image: str) -> "Launcher":
         """The same, with the engine's programs in another image; this one stays as it is.

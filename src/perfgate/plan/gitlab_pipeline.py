@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 import yaml
@@ -23,8 +24,16 @@ REPORT_MINUTES = 30
 RUNS = "perfgate-runs"
 REPORT = "perfgate-report"
 
+# What a night does → options of pytest.
+MODES: Mapping[str, tuple[str, ...]] = {
+    "gate": ("--gate",),
+    "record": ("--record",),
+    "auto": ("--gate", "--record"),
+}
 # Where a job begins, by its name: the checkout may belong to another user than the job.
 _ROOT = 'export PERFGATE_ROOT="$PWD"\n'
+# Where a GPU job begins: keys of other jobs, if the project gives them to all.
+_WITHOUT_KEYS = "unset PERFGATE_PUSH_TOKEN PERFGATE_RELEASE_KEY\n"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 _SHARD = re.compile(r"([1-9]\d{0,3})/([1-9]\d{0,3})")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
@@ -82,6 +91,7 @@ class ChildSettings:
 
     Attributes:
         event: `pull-request`, `nightly`, `release` or `rehearsal`.
+        mode: one of `MODES`; a rehearsal has none.
         tolerated: statuses of the whole that are shown, but stop nothing, in this event.
         programs: the folder of `pytest` and `perfgate`.
         requirements: a file of hashed requirements that is installed first; empty: nothing is.
@@ -94,6 +104,7 @@ class ChildSettings:
     """
 
     event: str
+    mode: str = "gate"
     tolerated: tuple[int, ...] = ()
     programs: str = "/opt/perfgate/bin"
     requirements: str = ""
@@ -208,10 +219,10 @@ def _measure(row: MatrixRow, settings: ChildSettings) -> dict[str, Any]:
     # A job that GitLab starts again, perhaps in the same folder, neither finds nor adds to what the
     # one before it measured; the report gets the artifacts of the last one alone.
     folder = f"{RUNS}/{row.name}-$CI_JOB_ID"
-    gate = () if settings.event == "rehearsal" else ("--gate",)
-    words = (*("-m", row.expression, "--shard", row.shard), *gate, *settings.options)
+    mode = () if settings.event == "rehearsal" else MODES[settings.mode]
+    words = (*("-m", row.expression, "--shard", row.shard), *mode, *settings.options)
     script = (
-        f"{_ROOT}rm -rf {RUNS} && mkdir {RUNS}\n"
+        f"{_WITHOUT_KEYS}{_ROOT}rm -rf {RUNS} && mkdir {RUNS}\n"
         f'{_program(settings, "pytest")} {shlex.join(words)} --run-dir "{folder}"\n'
     )
     return {
@@ -228,7 +239,7 @@ def _measure(row: MatrixRow, settings: ChildSettings) -> dict[str, Any]:
             "RUNNER_SCRIPT_TIMEOUT": f"{row.timeout_minutes}m",
             "RUNNER_AFTER_SCRIPT_TIMEOUT": f"{AFTER_MINUTES}m",
         },
-        **_prepared(settings),
+        **_prepared(settings, _WITHOUT_KEYS),
         "script": [script],
         "after_script": [CLEAN_UP],
         "artifacts": {
@@ -244,7 +255,7 @@ def _report(rows: Sequence[MatrixRow], settings: ChildSettings) -> dict[str, Any
     matrix = json.dumps({"include": [dict(row.plain) for row in rows]})
     perfgate = _program(settings, "perfgate")
     event = shlex.quote(settings.event)
-    gate = "" if settings.event == "rehearsal" else "--gate "
+    gate = "" if settings.event == "rehearsal" or settings.mode == "record" else "--gate "
     script = (
         f"{_ROOT}printf '%s\\n' {shlex.quote(matrix)} >perfgate-matrix.json\n"
         "status=0\n"
@@ -291,12 +302,18 @@ def _program(settings: ChildSettings, name: str) -> str:
     return shlex.quote(f"{folder.rstrip('/')}/{name}")
 
 
-def _prepared(settings: ChildSettings) -> dict[str, Any]:
+def _prepared(settings: ChildSettings, first: str = "") -> dict[str, Any]:
     if not settings.requirements:
         return {}
+    requirements = PurePosixPath(settings.requirements)
+    build = shlex.quote(str(requirements.with_name("build.txt")))
     install = (
-        "python3 -m venv .perfgate-venv\n"
-        ".perfgate-venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps "
-        f"--require-hashes -r {shlex.quote(settings.requirements)}\n"
+        f"{first}python3 -m venv .perfgate-venv\n"
+        f"set -- {shlex.quote(str(requirements))}\n"
+        f'[ ! -f {build} ] || set -- {build} "$@"\n'
+        "for file; do\n"
+        "  .perfgate-venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps"
+        ' --no-build-isolation --require-hashes -r "$file"\n'
+        "done\n"
     )
     return {"before_script": [install]}

@@ -1,10 +1,11 @@
 """Toolchain: the programs that one scenario needs, found and asked for their versions once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from perfgate.clients.base import Client, Offline, client
+from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.engines.base import Engine, EngineBuild, engine, said_of
@@ -68,9 +69,40 @@ class Toolchain:
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
-        """Program name → version, of clients and evaluators."""
-        programs = [*self.clients.values(), *self.evaluators.values()]
-        return {program.name: program.version(self.build, self.locations) for program in programs}
+        """Program name → version, of clients and of the evaluators that are here."""
+        clients = {
+            one.name: one.version(self.build, self.locations) for one in self.clients.values()
+        }
+        return clients | self._evaluator_versions[0]
+
+    @property
+    def missing_evaluators(self) -> Mapping[str, MissingProgram | InputError]:
+        """Evaluator → why it cannot be called. Only its accuracy tests need it."""
+        return self._evaluator_versions[1]
+
+    @cached_property
+    def _evaluator_versions(self) -> tuple[dict[str, str], dict[str, MissingProgram | InputError]]:
+        versions: dict[str, str] = {}
+        missing: dict[str, MissingProgram | InputError] = {}
+        for name, program in self.evaluators.items():
+            try:
+                versions[program.name] = program.version(self.build, self.locations)
+            except (MissingProgram, InputError) as error:
+                missing[name] = error
+        return versions, missing
+
+    def missing_for(self, probe: Probe) -> MissingProgram | InputError | None:
+        """Why the probe cannot be measured, though others of its scenario can; None: it can."""
+        task = probe.what
+        return (
+            self.missing_evaluators.get(task.evaluator) if isinstance(task, AccuracyTask) else None
+        )
+
+    def measurable(self) -> Scenario:
+        """The scenario without the accuracy tasks whose evaluator is missing."""
+        missing = self.missing_evaluators
+        kept = tuple(task for task in self.scenario.accuracy if task.evaluator not in missing)
+        return replace(self.scenario, accuracy=kept) if missing else self.scenario
 
     def program_of(self, probe: Probe) -> Client | Evaluator | Offline | None:
         """What measures the probe; None: perfgate itself asks the server."""
@@ -94,9 +126,11 @@ class Toolchain:
     def require(self) -> None:
         """Make sure that everything is here and can honour the scenario, before any work.
 
+        A missing evaluator is no fault of the scenario's other tests: see `missing_for`.
+
         Raises:
             InputError: the engine cannot honour a setting, or an input file is unusable.
-            MissingProgram: a program is not installed.
+            MissingProgram: the engine or a client is not installed.
         """
         self.engine.check(self.scenario, self.build)
         _ = (self.versions, self.model_facts)

@@ -83,7 +83,7 @@ class RunEvidence:
             return f"run {self.id} is a rehearsal: stand-ins made its numbers"
         if self.compares_builds:
             return f"run {self.id} compares two builds (--ab)"
-        if self.facts.record_only:
+        if self.facts.recording and not self.facts.gate:
             return f"run {self.id} only recorded (--record)"
         if self.injected:
             return f"run {self.id} was made with --inject {self.injected}"

@@ -63,14 +63,14 @@ def merge(
     open_ends, more = _not_ended(reports, chosen)
     faults = tuple(dict.fromkeys(fault for one in reports for fault in one.waiver_faults))
     synthetic = any(one.synthetic for one in reports)
-    record_only = all(one.runs[0].record_only for one in reports)
+    recording = all(one.runs[0].recording for one in reports)
     gate = gate or any(one.runs[0].gate for one in reports)
     verdicts = [one.verdict for one in results]
     found = [
         exit_status(
             verdicts,
             gate=gate,
-            record=record_only,
+            record=recording,
             rehearsed=synthetic,
             waivers_hold=not faults,
         )

@@ -36,7 +36,7 @@ def require_mergeable(runs: Sequence[EndedRun]) -> None:
         for name, words, of in (
             ("versions", "runs of different perfgate releases", _perfgate),
             ("git", "runs of different commits of the gate repository", _commit),
-            ("record_only", "a run that only records and one that judges", _records_only),
+            ("recording", "a run with --record and one without", _recording),
         ):
             one, two = of(first), of(other)
             if one is not None and two is not None and one != two:
@@ -77,8 +77,8 @@ def _commit(run: EndedRun) -> object:
     return (run.facts.get("git") or {}).get("commit")
 
 
-def _records_only(run: EndedRun) -> object:
-    return bool(run.facts.get("record_only")) if run.end is None else run.end.record_only
+def _recording(run: EndedRun) -> object:
+    return bool(run.facts.get("recording")) if run.end is None else run.end.recording
 
 
 def _builds(runs: Sequence[EndedRun]) -> list[InputError]:

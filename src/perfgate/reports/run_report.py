@@ -208,7 +208,7 @@ class RunFacts:
         started: ISO 8601, UTC.
         status: its own exit status; None: it did not end.
         gate: whether every selected test had to have a verdict.
-        record_only: whether it was to record what later runs are compared with.
+        recording: whether it was to record what later runs are compared with.
         machine: of `run.json`.
         versions: package → version.
         launcher: how programs were started.
@@ -221,7 +221,7 @@ class RunFacts:
     started: str
     status: int | None
     gate: bool
-    record_only: bool
+    recording: bool
     machine: Mapping[str, Any]
     versions: Mapping[str, str]
     launcher: str
@@ -430,7 +430,7 @@ def _run_facts(facts: Mapping[str, Any], records: Sequence[Record], end: RunEnd 
         started=facts["started"],
         status=None if end is None else end.status,
         gate=bool(facts.get("gate") if end is None else end.gate),
-        record_only=bool(facts.get("record_only") if end is None else end.record_only),
+        recording=bool(facts.get("recording") if end is None else end.recording),
         machine=facts["machine"],
         versions=facts["versions"],
         launcher=str(facts.get("launcher", "")),

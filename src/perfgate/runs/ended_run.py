@@ -29,7 +29,7 @@ class RunEnd:
     Attributes:
         status: its exit status.
         gate: whether every selected test had to have a verdict.
-        record_only: whether it was to record what later runs are compared with.
+        recording: whether it was to record what later runs are compared with.
         failed: tests, or files of tests, that failed though no verdict of theirs did it.
         bugs: those that ended in a bug of perfgate.
         unwritten: whether something could not be written at the end.
@@ -37,7 +37,7 @@ class RunEnd:
 
     status: int
     gate: bool
-    record_only: bool
+    recording: bool
     failed: tuple[str, ...] = ()
     bugs: tuple[str, ...] = ()
     unwritten: bool = False
@@ -108,7 +108,7 @@ def end_of(records: Sequence[Line]) -> RunEnd | None:
     return RunEnd(
         status,
         gate=bool(line["gate"]),
-        record_only=bool(line["record_only"]),
+        recording=bool(line["recording"]),
         failed=tuple(map(str, line["failed"])),
         bugs=tuple(map(str, line["bugs"])),
         unwritten=bool(line["unwritten"]),

@@ -1,10 +1,12 @@
 """Markers: the words that `pytest -m` selects by, and what each of them means.
 
 A marker is declared once: by perfgate, for what follows from a scenario's facts (below), or under
-`markers` of a scenario file, for what a scenario names itself.
+`markers` of a scenario file, for what a scenario names itself. Markers of a kind are those of a
+test, all others those of all tests of a scenario.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Literal
 
 from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.problem import Keys, Problem
@@ -13,7 +15,19 @@ from perfgate.scenarios.scenario import Scenario
 EXPLORE = "explore"
 OPT_IN = "opt_in"
 STREAMING = "streaming"
+LATENCY = "latency"
+NIGHTLY, WEEKLY = "nightly", "weekly"
+
+# What a test measures; a claim has that of its metric, too.
+Kind = Literal["smoke", "throughput", "accuracy"]
 CLAIM = "claim"
+_KINDS: Mapping[str, str] = {
+    "smoke": "asks for a first answer",
+    "throughput": "measures speed under load, or is a claim about speed",
+    "accuracy": "measures how well questions are answered, or is a claim about scores",
+    "claim": "checks a statement of the documents about one or two results",
+}
+KIND_MARKERS = frozenset(_KINDS)
 
 # A scenario with one of these is a template: measured only where one of them is named.
 OPT_IN_MARKERS = frozenset({EXPLORE, OPT_IN})
@@ -38,8 +52,11 @@ DECLARED_BY_PERFGATE: Mapping[str, str] = {
     },
     EXPLORE: "takes other prompt and answer lengths by --shape; measured only when asked for",
     OPT_IN: "measured only when asked for, by this name",
-    STREAMING: "its load is streamed token by token",
-    CLAIM: "checks a statement of the documents about one or two results",
+    STREAMING: "load that is streamed token by token",
+    LATENCY: "load with few requests in flight: how fast one is answered",
+    NIGHTLY: "is done within about an hour, worth a run each night",
+    WEEKLY: "takes longer, or seldom shows anything new",
+    **_KINDS,
 }
 
 _OF_EXPRESSIONS = frozenset({"and", "or", "not"})
@@ -54,11 +71,33 @@ def hardware_marker(scenario: Scenario) -> str:
     return _OF_GPU[scenario.hardware.gpu]
 
 
+def kinds_of(scenario: Scenario) -> tuple[Kind, ...]:
+    """What tests of the scenario's own there are."""
+    kinds: Mapping[Kind, object] = {
+        "smoke": scenario.smoke,
+        "throughput": scenario.workload,
+        "accuracy": scenario.accuracy,
+    }
+    return tuple(kind for kind, measured in kinds.items() if measured)
+
+
+def markers_of_test(scenario: Scenario, kind: Kind) -> tuple[str, ...]:
+    """The markers of the scenario's tests of one kind, sorted.
+
+    Its hardware, what it names itself, and the kind; `latency` and `streaming` are of load alone.
+    """
+    found = {hardware_marker(scenario), kind, *scenario.markers}
+    if kind != "throughput":
+        found.discard(LATENCY)
+    elif scenario.workload is not None and scenario.workload.streaming:
+        found.add(STREAMING)
+    return tuple(sorted(found))
+
+
 def markers_of(scenario: Scenario) -> tuple[str, ...]:
-    """The scenario's own markers and those of its facts, sorted: of its hardware, streaming."""
-    load = scenario.workload
-    streamed = {STREAMING} if load is not None and load.streaming else set()
-    return tuple(sorted({hardware_marker(scenario), *streamed, *scenario.markers}))
+    """The markers of all tests of the scenario's own together, sorted."""
+    kinds = kinds_of(scenario)
+    return tuple(sorted({name for kind in kinds for name in markers_of_test(scenario, kind)}))
 
 
 def taken_name(path: Keys, name: str) -> Problem | None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from perfgate.scenarios.markers import Kind
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Measurable, Scenario, Smoke
 
 
@@ -32,6 +33,13 @@ class Probe:
     def id(self) -> str:
         """Readable name, unique in the suite: ``local-smollm2-serve-c4``."""
         return f"{self.scenario.id}-{self.label}"
+
+    @property
+    def kind(self) -> Kind:
+        """Which kind of test it is."""
+        if isinstance(self.what, AccuracyTask):
+            return "accuracy"
+        return "smoke" if isinstance(self.what, Smoke) else "throughput"
 
     @property
     def is_load(self) -> bool:

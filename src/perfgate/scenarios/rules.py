@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from perfgate.gate.interleaved import FEWEST_REFERENCES, FIRST_LOOK
 from perfgate.scenarios.extra_options import EXTRA_OPTION_RULES
-from perfgate.scenarios.markers import HARDWARE_MARKERS, hardware_marker
+from perfgate.scenarios.markers import HARDWARE_MARKERS, KIND_MARKERS, hardware_marker
 from perfgate.scenarios.metric_rules import METRIC_RULES
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
@@ -192,9 +192,17 @@ def _turns_are_enough_to_decide(scenario: Scenario) -> Iterator[Problem]:
             )
 
 
-def _markers_are_of_this_hardware(scenario: Scenario) -> Iterator[Problem]:
+def _markers_do_not_contradict_its_facts(scenario: Scenario) -> Iterator[Problem]:
     own = hardware_marker(scenario)
     for position, marker in enumerate(scenario.markers):
+        if marker in KIND_MARKERS:
+            yield Problem(
+                ("markers", position),
+                "marker of a kind of test",
+                marker,
+                "markers that hold for all tests of the scenario",
+                "remove it: perfgate gives it to the tests that it fits",
+            )
         if marker in HARDWARE_MARKERS and marker != own:
             yield Problem(
                 ("markers", position),
@@ -220,5 +228,5 @@ RULES: tuple[Rule, ...] = (
     *TENSORRT_LLM_RULES,
     _silence_ends_before_all,
     _turns_are_enough_to_decide,
-    _markers_are_of_this_hardware,
+    _markers_do_not_contradict_its_facts,
 )

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.marker_expression import parse
-from perfgate.scenarios.markers import EXPLORE, OPT_IN_MARKERS, markers_of
+from perfgate.scenarios.markers import EXPLORE, OPT_IN_MARKERS, kinds_of, markers_of_test
 from perfgate.scenarios.scenario import Scenario
 
 _SHOWN = 3  # ids of templates in a line
@@ -47,7 +47,7 @@ def _no_match(pattern: str, ids: Sequence[str]) -> InputError:
 def select_marked(
     scenarios: Sequence[Scenario], expression: str, declared: Mapping[str, str]
 ) -> tuple[Scenario, ...]:
-    """The scenarios that a marker expression selects; an empty one selects all, as in pytest.
+    """The scenarios with a test that a marker expression selects; an empty one selects all.
 
     Args:
         scenarios: what to select from.
@@ -64,7 +64,11 @@ def select_marked(
     unknown = [name for name in sorted(parsed.names) if name not in declared]
     if unknown:
         raise SeveralInputErrors([_no_marker(name, declared) for name in unknown])
-    return tuple(scenario for scenario in scenarios if parsed.matches(markers_of(scenario)))
+    return tuple(
+        scenario
+        for scenario in scenarios
+        if any(parsed.matches(markers_of_test(scenario, kind)) for kind in kinds_of(scenario))
+    )
 
 
 def left_out(scenario: Scenario, asked: Collection[str]) -> bool:

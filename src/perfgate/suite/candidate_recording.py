@@ -14,7 +14,9 @@ from perfgate.suite.options import joined
 _OF_ONE_RUN = ("--run-dir=", "--resume=")
 
 
-def record_candidates_of(run: RunFolder, arguments: Sequence[object]) -> None:
+def record_candidates_of(
+    run: RunFolder, arguments: Sequence[object], *, only_unjudged: bool
+) -> None:
     """Record the candidates of a finished session, and write down how far each is.
 
     What its starts showed of the noise is kept, whatever became of them.
@@ -22,6 +24,7 @@ def record_candidates_of(run: RunFolder, arguments: Sequence[object]) -> None:
     Args:
         run: its run folder.
         arguments: those of pytest, for the line that makes another such session.
+        only_unjudged: leave out the scenarios that baselines judged.
 
     Raises:
         InputError: an earlier candidate is unusable, or another process holds the store.
@@ -30,7 +33,7 @@ def record_candidates_of(run: RunFolder, arguments: Sequence[object]) -> None:
     noise = keep_noise([run.path])  # undecided starts are as noisy as any
     if noise:
         run.record("noise_kept", {"files": [str(path) for path in noise]})
-    paths, left_out = record_session(run.path)
+    paths, left_out = record_session(run.path, only_unjudged=only_unjudged)
     again = another_session([*map(str, arguments)])
     for path in paths:
         run.record("candidate", {**_how_far(path), "again": again})

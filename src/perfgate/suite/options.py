@@ -109,8 +109,8 @@ def _is_pytest_html_here() -> bool:
 
 _HELP = {
     "--gate": "for a release: a selected scenario without a verdict fails the run",
-    "--record": "a run that records what later ones are compared with: a test that was measured "
-    "and cannot be judged yet is fine; at the end candidates for baselines are recorded",
+    "--record": "record candidates for baselines at the end: a test without a baseline is fine; "
+    "with --gate: record what has none, judge the rest",
     "--run-dir": "the run folder (default: runs/<time>-<pid>)",
     "--resume": "continue a run that was killed or interrupted: its folder, or its name under "
     "runs/; scenarios that were finished are not measured again",

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import pytest
 
 from perfgate.campaign.selection import Selected
-from perfgate.campaign.suite_tests import markers_of_claim
+from perfgate.campaign.suite_tests import markers_of_selected
 from perfgate.clients.base import Offline, client
-from perfgate.scenarios.markers import markers_of
 from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes, smoke_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.claims import ClaimProbe
@@ -42,13 +41,10 @@ def parameters_of(
     name: str, scenarios: Sequence[Scenario], claims: Sequence[ClaimProbe]
 ) -> list[tuple[Selected, tuple[str, ...]]]:
     """What a test function with parameter `name` is run for, each with its markers."""
-    if name == _OF_CLAIMS:
-        return [(one, markers_of_claim(one)) for one in claims]
-    return [
-        (one, markers_of(scenario))
-        for scenario in scenarios
-        for one in _OF_A_SCENARIO[name](scenario)
-    ]
+    tests: Iterable[Selected] = claims
+    if name != _OF_CLAIMS:
+        tests = (test for scenario in scenarios for test in _OF_A_SCENARIO[name](scenario))
+    return [(test, markers_of_selected(test)) for test in tests]
 
 
 def of_scenarios(scenarios: Sequence[Scenario]) -> Iterator[Selected]:

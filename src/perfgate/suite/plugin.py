@@ -157,12 +157,11 @@ class SuiteSession:
             InputError: they contradict each other.
         """
         option = self.config.getoption
-        if option("--record") and (option("--gate") or self.options.rehearses):
-            other = "--gate" if option("--gate") else "--rehearse"
+        if option("--record") and self.options.rehearses:
             raise InputError(
-                "a run that records what later ones are compared with is no gate, and no rehearsal",
+                "what mocks played is no baseline",
                 field="--record",
-                found=f"{other} beside it",
+                found="--rehearse beside it",
                 expected="one of both",
             )
         if self.sharding is not None:
@@ -430,12 +429,16 @@ class SuiteSession:
             run.record("waiver_fault", {"kind": fault.kind, "message": fault.message})
         self._ended = {
             "gate": self.config.getoption("--gate"),
-            "record_only": self.config.getoption("--record"),
+            "recording": self.config.getoption("--record"),
             "failed": list(end.failed),
             "bugs": sorted(self._with_bug),
         }
         if self.config.getoption("--record"):
-            record_candidates_of(run, self.config.invocation_params.args)
+            record_candidates_of(
+                run,
+                self.config.invocation_params.args,
+                only_unjudged=self.config.getoption("--gate"),
+            )
 
     def pytest_terminal_summary(
         self,

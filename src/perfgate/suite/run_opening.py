@@ -43,7 +43,7 @@ def opened(option: Option, root: Path, machine: Machine) -> RunFolder:
     facts = _shape(option)
     fingerprint = {"fingerprint": machine.fingerprint()}
     if option("--resume") is None:
-        ends = {"gate": option("--gate"), "record_only": option("--record")}
+        ends = {"gate": option("--gate"), "recording": option("--record")}
         facts = {**session_facts(machine, sys.argv, root), **facts, **ends}
         run = RunFolder.create(run_path(option("--run-dir"), root), facts | fingerprint)
         run.write_summary(summary(run.facts(), [], None))

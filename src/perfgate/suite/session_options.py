@@ -213,9 +213,11 @@ class SessionOptions:
         Raises:
             InputError: the release that is asked for is none of an engine under test.
         """
-        scenarios = chain(*needs(selected).values())
+        scenarios = [*chain(*needs(selected).values())]
+        version = self._option("--engine-version")
         found = [*unknown_variables(os.environ)]
-        found += uncovered(scenarios, self._option("--engine-version"))
+        found += uncovered(scenarios, version)
+        found += launcher[self._option("--launcher")]().warnings(scenarios, version)
         found += [
             f"claim {one.id} is left out: --shape replaced a scenario that it speaks of"
             for one in self._explored_away

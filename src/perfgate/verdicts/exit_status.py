@@ -79,7 +79,7 @@ def meaning(status: ExitStatus, verdicts: Collection[Verdict | None] = ()) -> st
         return "measured and recorded (--record); nothing was judged, so nothing is claimed"
     return (
         f"what was judged passed; {unjudged} of {len(verdicts)} selected tests got no verdict, "
-        "with --gate this run fails"
+        "with --gate alone this run fails"
     )
 
 
@@ -111,7 +111,7 @@ def exit_status(
         verdicts: one per selected probe; None for a skipped one.
         gate: whether every selected probe must have been judged.
         record: whether it is enough that something was measured: a run that records what later ones
-            are compared with.
+            are compared with. With `gate`, only what has no baseline need not be judged.
         rehearsed: whether stand-ins made the numbers; such a run never ends in PASSED, and in
             NOT_JUDGED when every test was skipped.
         waivers_hold: whether no waiver is expired, unmatched or exceeded.
@@ -120,7 +120,8 @@ def exit_status(
     found = [_OF_A_VERDICT[one] for one in seen if one in _OF_A_VERDICT]
     if not waivers_hold:
         found.append(ExitStatus.WAIVERS)
-    if gate and (not seen or _UNJUDGED & seen):
+    unjudged = _UNJUDGED - ({Verdict.NO_BASELINE} if record else set())
+    if gate and (not seen or unjudged & seen):
         found.append(ExitStatus.NOT_JUDGED)
     # Without a judged PASS, 0 would say that the build is good though nobody looked.
     enough = any(seen) if rehearsed or record else bool(_JUDGED_GOOD & seen)

@@ -3,9 +3,11 @@
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from building import SCENARIO
 from docker_host import docker_host
 from tables import each
 
@@ -20,6 +22,7 @@ from perfgate.launchers.docker.argv import (
     run_words,
 )
 from perfgate.launchers.docker.calls import not_started
+from perfgate.launchers.docker.launcher import DockerLauncher
 from perfgate.launchers.site import DockerSite
 
 IMAGE = "registry/engine:1"
@@ -181,3 +184,14 @@ def test_dockers_own_program_reads_it_as_it_is_meant(tmp_path: Path) -> None:
     assert {"HF_TOKEN=hf_1", "A=x=y z"} <= set(asked["Env"])
     assert (asked["User"], asked["WorkingDir"]) == ("7:8", "/runs/one")
     assert asked["Labels"] == {"perfgate.start": "s"}
+
+
+def test_the_release_of_a_document_is_started_with_a_warning_alone() -> None:
+    """It is hardly the build under test."""
+    told = replace(SCENARIO, engine=replace(SCENARIO.engine, name="tensorrt-llm"))
+    told = replace(told, source=replace(told.source, engine_version="1.0.0"))
+    (warning,) = DockerLauncher(DockerSite()).warnings([told, told], None)
+    assert "starts nvcr.io/nvidia/tensorrt-llm/release:1.0.0, the release of the doc" in warning
+    assert DockerLauncher(DockerSite()).warnings([told], "1.1.0") == ()
+    assert DockerLauncher(DockerSite(image="mine:1")).warnings([told], None) == ()
+    assert DockerLauncher(DockerSite()).warnings([SCENARIO], None) == (), "no image is known"

@@ -31,7 +31,7 @@ from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.scenario import Hardware, Launch, Source
 
 HOST = ["run folder", "own store", "open files", "ports", "date"]
-SOFTWARE = ["engine", "programs", "model"]
+SOFTWARE = ["engine", "clients", "model"]
 H200 = Hardware("H200", 2)
 QUICK_START = "quick-start-recipe-for-deepseek-r1-on-trtllm.md"
 
@@ -235,7 +235,7 @@ def test_every_check_is_documented() -> None:
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "preflight.md").read_text()
     rules = [rule.name for rule in GPU_RULES]
     others = [*HOST, *SOFTWARE, "gpus", "driver", "shared memory", "locked memory", "model cache"]
-    others += ["dataset", "options", "container", "slurm", "hosts"]
+    others += ["evaluators", "dataset", "options", "container", "slurm", "hosts"]
     for name in (*rules, *others):
         assert f"| {name} |" in page, name
 

@@ -51,7 +51,7 @@ def test_all_is_here() -> None:
     checks = judge_software(tools(Made()))
     assert [(check.name, check.outcome, check.found) for check in checks] == [
         ("engine", "ok", "made 1.2, commit 0123456789ab"),
-        ("programs", "ok", "aiperf 0.13.0"),
+        ("clients", "ok", "aiperf 0.13.0"),
         ("model", "ok", "Small-1B, 4 shards, 3.0 GiB"),
     ]
 
@@ -61,7 +61,7 @@ def test_all_is_here() -> None:
     [
         (Made(build=MissingProgram("made is not installed")), None, "engine", "made is not inst"),
         (Made(check=InputError("made cannot honour this", found="x")), None, "engine", None),
-        (Made(), Client(MissingProgram("no aiperf\n  get it")), "programs", "no aiperf get it"),
+        (Made(), Client(MissingProgram("no aiperf\n  get it")), "clients", "no aiperf get it"),
         (Made(model=WRONG), None, "model", "/models/small: small.model.weights.shards: the folder"),
     ],
 )
@@ -75,13 +75,13 @@ def test_what_is_missing_is_told_by_the_check_it_belongs_to(engine, client, fail
 def test_what_is_in_a_container_is_not_looked_for() -> None:
     missing = MissingProgram("not installed")
     checks = judge_software(tools(Asking(build=missing), Client(missing)), contained=True)
-    unknown = dict.fromkeys(("engine", "programs", "options"), "unknown")
+    unknown = dict.fromkeys(("engine", "clients", "options"), "unknown")
     assert outcomes(checks) == {**unknown, "model": "ok"}
 
 
 def test_without_the_engines_version_clients_and_options_cannot_be_asked() -> None:
     checks = judge_software(tools(Asking(build=MissingProgram("made is not installed"))))
-    unknown = dict.fromkeys(("programs", "options"), "unknown")
+    unknown = dict.fromkeys(("clients", "options"), "unknown")
     assert outcomes(checks) == {"engine": "failed", "model": "ok", **unknown}
     assert checks[1].found == "the engine reports no version"
 
@@ -90,7 +90,9 @@ def test_a_model_from_the_hub_says_so() -> None:
     engine = Made(model={"name": "lab/Small-1B", "source": "hub"})
     found = of("model", judge_software(tools(engine)))
     assert found.outcome == "unknown"
-    assert found.found == "lab/Small-1B comes from the hub: there is no local folder to check"
+    assert found.found == (
+        "lab/Small-1B comes from the hub, and is not checked: PERFGATE_MODELS is not set"
+    )
 
 
 def test_options_are_asked_of_engines_whose_options_move(monkeypatch) -> None:

@@ -168,7 +168,7 @@ def run_facts(**more: object) -> RunFacts:
         started="2026-11-23T09:00:00+00:00",
         status=1,
         gate=False,
-        record_only=False,
+        recording=False,
         machine={
             "host": "node7",
             "cores": 128,

@@ -1,8 +1,13 @@
 #!/usr/bin/env bash
 # The rows of the GPU jobs, one line of JSON, into the step's output `matrix`.
 # Environment: EXPRESSION (of pytest's -m), SHARDS (for each kind of GPU), RUNNERS (JSON: kind of GPU →
-# labels), REHEARSE (true: no runner of RUNNERS is used).
+# labels), REHEARSE (true: no runner of RUNNERS is used), EVENT and MODE, which are checked here.
 set -euo pipefail
+case $MODE in
+  gate) ;;
+  record | auto) [ "$EVENT" != release ] || { echo "::error::a release is gated: mode $MODE is for nights"; exit 1; } ;;
+  *) echo "::error::unknown mode: $MODE; expected: gate, record or auto"; exit 1 ;;
+esac
 matrix=$(perfgate matrix -m "$EXPRESSION" --shards "$SHARDS")
 python3 - "$matrix" <<'PYTHON'
 import json, os, sys

@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
 # One row of the matrix: measures a shard, and leaves its run folder in RUN_DIR.
-# Environment: EXPRESSION, SHARD (1/2), RUN_DIR, EVENT (of perfgate decision), REHEARSE (true: stand-ins
-# for the engine), ENGINE_IMAGE, PERFGATE_MODELS, OPTIONS (more options of pytest, words separated by blanks).
+# Environment: EXPRESSION, SHARD (1/2), RUN_DIR, EVENT (of perfgate decision), MODE (gate, record, auto),
+# REHEARSE (true: stand-ins for the engine), ENGINE_IMAGE, PERFGATE_MODELS, OPTIONS (more options of pytest, words separated by blanks).
 # Ends in 0 where the event lets the status through, so that a row is red where its shard blocks.
 set -euo pipefail
 options=()
 read -r -a options <<<"${OPTIONS:-}" || true
-if [ "$REHEARSE" = true ]; then options+=(--rehearse); else options+=(--gate); fi
+case $REHEARSE/$MODE in
+  true/*) options+=(--rehearse) ;;
+  */gate) options+=(--gate) ;;
+  */record) options+=(--record) ;;
+  */auto) options+=(--gate --record) ;;
+esac
 mkdir -p "$(dirname "$RUN_DIR")"
 [ -n "${PERFGATE_MODELS:-}" ] || unset PERFGATE_MODELS
 if [ -n "${ENGINE_IMAGE:-}" ]; then

@@ -6,12 +6,12 @@ with the local launcher. That no container outlives perfgate, a cleanup guard se
 """
 
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from perfgate.core.errors import MissingProgram, RunError
+from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.paths import machine_store
@@ -56,6 +56,20 @@ class DockerLauncher(Launcher):
         image = image_of(scenario, self._site, version)
         self._images[scenario.id] = image
         return replace(here, inside=DockerQuery(self._box(image, scenario, here)))
+
+    def warnings(self, scenarios: Iterable[Scenario], version: str | None) -> tuple[str, ...]:
+        """As in `Launcher`: the images that nobody named."""
+        if version is not None or self._site.image is not None:
+            return ()
+        images = set()
+        for scenario in scenarios:
+            with suppress(InputError):  # which the scenario's own tests report
+                images.add(image_of(scenario, self._site, None))
+        return tuple(
+            f"--launcher docker starts {image}, the release of the document, as no other is named: "
+            "docker.image in site.yaml, or --engine-version, names the build under test"
+            for image in sorted(images)
+        )
 
     def with_image(self, image: str) -> "DockerLauncher":
         """As in `Launcher`; what it remembers of images is its own."""

@@ -61,6 +61,7 @@ class PreflightTarget:
         reach: whether other machines may be touched.
         on_node: this is one of the machines that the launcher found.
         contained: the engine's programs are in a container, and are not looked for.
+        starts: the engine is started next: what only accuracy tests need is not asked for.
     """
 
     run_folder: Path | None = None
@@ -70,6 +71,7 @@ class PreflightTarget:
     reach: bool = False
     on_node: bool = False
     contained: bool = False
+    starts: bool = False
 
 
 def look(
@@ -82,7 +84,12 @@ def look(
     """
     where = where or PreflightTarget()
     launches = not (where.on_node or where.by_slurm)
-    software = judge_software(tools, contained=where.contained, launches=launches)
+    software = judge_software(
+        tools,
+        contained=where.contained,
+        launches=launches,
+        evaluates=not (where.on_node or where.starts),
+    )
     facts = _model_facts(tools)
     need = need_of(scenario, facts, by_slurm=where.by_slurm, on_node=where.on_node)
     from_hub = (facts or {}).get("source") == "hub"

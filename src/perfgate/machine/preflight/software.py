@@ -8,10 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from perfgate.clients import datasets
+from perfgate.clients.base import Offline
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError
+from perfgate.core.locations import MODELS
 from perfgate.core.redaction import redact
-from perfgate.engines.base import Engine
+from perfgate.engines.base import Engine, EngineBuild
 from perfgate.evaluators import trtllm_eval_results, trtllm_gpqa
 from perfgate.machine.preflight.check import Check, Finding, gib
 from perfgate.plan.calls import commands_to_verify
@@ -36,7 +38,7 @@ class SoftwareCheck:
 
 
 def judge_software(
-    tools: Toolchain, *, contained: bool = False, launches: bool = True
+    tools: Toolchain, *, contained: bool = False, launches: bool = True, evaluates: bool = True
 ) -> tuple[Check, ...]:
     """All that the scenario needs of software and files.
 
@@ -44,7 +46,11 @@ def judge_software(
         tools: the scenario's.
         contained: the engine's programs are in a container, and cannot be asked here.
         launches: the scenario's own launch is done from here; else the launcher's nodes are found.
+        evaluates: accuracy is measured from here, and its programs are asked for.
     """
+    left_out = {
+        name for name, wanted in ((_LAUNCH, launches), (EVALUATORS, evaluates)) if not wanted
+    }
     has_build = contained or _has_build(tools)
 
     def missing(question: SoftwareCheck) -> str:
@@ -58,7 +64,7 @@ def judge_software(
         if (why := missing(question))
         else asked(question, tools)
         for question in questions_of(tools)
-        if launches or question.name != _LAUNCH
+        if question.name not in left_out
     )
 
 
@@ -94,6 +100,8 @@ def questions_of(tools: Toolchain) -> tuple[SoftwareCheck, ...]:
     left_out = set()
     if dataset_of(tools.scenario) is None:
         left_out.add("dataset")
+    if not tools.evaluators:
+        left_out.add(EVALUATORS)
     if type(tools.engine).verify is Engine.verify:
         left_out.add("options")
     if tools.scenario.launch is None:
@@ -142,15 +150,30 @@ def _launch(tools: Toolchain) -> str:
     return "none" if launch is None else launch.by
 
 
-def _programs(tools: Toolchain) -> str:
-    return ", ".join(f"{name} {version}" for name, version in tools.versions.items()) or "none"
+def _clients(tools: Toolchain) -> str:
+    build, where = tools.build, tools.locations
+    versions = [f"{one.name} {one.version(build, where)}" for one in tools.clients.values()]
+    return ", ".join(versions) or "none"
+
+
+def _evaluators(tools: Toolchain) -> str:
+    """Those that are programs of their own, which no build of the engine is asked for."""
+    no_build = EngineBuild(tools.engine.name, "", "")
+    return ", ".join(
+        f"{program.name} of the engine"
+        if isinstance(program, Offline) or program.of_engine
+        else f"{program.name} {program.version(no_build, tools.locations)}"
+        for program in tools.evaluators.values()
+    )
 
 
 def _model(tools: Toolchain) -> Finding:
     facts = tools.model_facts
     name = str(facts.get("file") or facts.get("name") or tools.scenario.model.name)
     if facts.get("source") == "hub":
-        return Finding("unknown", f"{name} comes from the hub: there is no local folder to check")
+        models = tools.locations.models
+        where = f"{MODELS} is not set" if models is None else f"no folder of it below {models}"
+        return Finding("unknown", f"{name} comes from the hub, and is not checked: {where}")
     size, shards = facts.get("bytes"), facts.get("shards")
     parts = [name]
     parts += [f"{shards} shards"] if shards is not None else []
@@ -159,7 +182,7 @@ def _model(tools: Toolchain) -> Finding:
 
 
 def _options(tools: Toolchain) -> str | Finding:
-    commands = commands_to_verify(tools.scenario, tools.build, tools.locations)
+    commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
     unasked = tools.engine.verify(tools.build, commands, tools.locations)
     moved = tools.engine.moved_defaults(commands, tools.locations)
     found = _line("; ".join((f"those of {len(commands)} commands", *unasked, *moved)))
@@ -167,12 +190,16 @@ def _options(tools: Toolchain) -> str | Finding:
 
 
 _LAUNCH = "launch"
+EVALUATORS = "evaluators"
 SOFTWARE: tuple[SoftwareCheck, ...] = (
     SoftwareCheck(
         "engine", "an engine that supports what the scenario needs", _engine, of_engine=True
     ),
+    SoftwareCheck("clients", "load clients installed", _clients, of_build=True, of_engine=True),
     SoftwareCheck(
-        "programs", "clients and evaluators installed", _programs, of_build=True, of_engine=True
+        EVALUATORS,
+        "programs that measure accuracy; without one its accuracy tests are skipped",
+        _evaluators,
     ),
     SoftwareCheck("model", "the weights as the scenario says", _model),
     SoftwareCheck("dataset", "a dataset of the right kind and size", _dataset),

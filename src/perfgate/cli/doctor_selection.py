@@ -1,0 +1,136 @@
+"""`perfgate doctor -m`: what the tests of a marker expression need, and what of it lacks here."""
+
+import argparse
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+
+from perfgate.campaign.selection import Selected, measured_scenarios, probes_of
+from perfgate.campaign.suite_tests import selected_with, suite_tests
+from perfgate.cli.output import print_json, print_table
+from perfgate.core.errors import InputError, PerfgateError
+from perfgate.core.locations import Locations
+from perfgate.launchers.base import Launcher
+from perfgate.machine.hardware import Machine
+from perfgate.machine.preflight import Check, PreflightTarget, look
+from perfgate.plan.toolchain import toolchain_for
+from perfgate.scenarios.claims import claims_of
+from perfgate.scenarios.files import LoadedSuite
+from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.claims import ClaimProbe, claim_probes
+
+_SHOWN = 2  # ids of scenarios in a row
+
+
+def check_selection(
+    arguments: argparse.Namespace,
+    suite: LoadedSuite,
+    machine: Machine,
+    start_with: Launcher,
+    where: PreflightTarget,
+) -> int:
+    """Print every check of the selected scenarios, like ones once; 1 where one failed.
+
+    Raises:
+        InputError: nothing is selected, or the expression is malformed.
+        SeveralInputErrors: it names markers that are declared nowhere.
+    """
+    expression = arguments.marker
+    claims = claim_probes(claims_of(suite.scenarios, suite.claims), suite.scenarios)
+    tests = selected_with(expression, suite_tests(suite.scenarios, claims), suite.markers)
+    if not tests:
+        raise InputError(
+            "no test is selected",
+            field="-m",
+            found=expression,
+            expected="an expression that selects tests",
+            hint="`perfgate scenarios list --markers` explains the markers",
+        )
+    measured = measured_scenarios(tests)
+    scenarios = [
+        _as_selected(scenario, tests) for scenario in suite.scenarios if scenario.id in measured
+    ]
+    checks = {scenario.id: _checks(scenario, machine, start_with, where) for scenario in scenarios}
+    kinds = Counter(map(_kind, tests))
+    failed = any(check.outcome == "failed" for found in checks.values() for check in found)
+    if arguments.format == "json":
+        print_json(
+            {
+                "expression": expression,
+                "machine": asdict(machine),
+                "tests": dict(kinds),
+                "fit": not failed,
+                "checks": {name: [asdict(one) for one in found] for name, found in checks.items()},
+            }
+        )
+    else:
+        counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+        print(f"{expression}: {len(tests)} tests ({counts}) of {len(checks)} scenarios")
+        print(f"machine: {machine.host}\n")
+        _print(checks)
+        print(f"\n{'something lacks: see the fixes' if failed else 'complete'}")
+    return 1 if failed else 0
+
+
+def _kind(test: Selected) -> str:
+    if isinstance(test, ClaimProbe):
+        return "claim"
+    return test.kind if isinstance(test, Probe) else "throughput"
+
+
+def _as_selected(scenario: Scenario, tests: Sequence[Selected]) -> Scenario:
+    """The scenario without accuracy tasks where no selected test needs one."""
+    kinds = {
+        probe.kind for test in tests for probe in probes_of(test) if probe.scenario == scenario
+    }
+    return scenario if "accuracy" in kinds else replace(scenario, accuracy=())
+
+
+def _checks(
+    scenario: Scenario, machine: Machine, start_with: Launcher, where: PreflightTarget
+) -> tuple[Check, ...]:
+    try:
+        locations = start_with.locations(Locations.of_environment(), scenario, None)
+        return look(scenario, toolchain_for(scenario, locations), machine, where).checks
+    except PerfgateError as error:
+        return (Check("setup", "failed", " ".join(str(error).split())),)
+
+
+def _print(checks: Mapping[str, Sequence[Check]]) -> None:
+    """A row for each answer, with the scenarios that have it; then each fix once."""
+    scenarios: dict[Check, list[str]] = {}
+    for name, found in checks.items():
+        for check in found:
+            scenarios.setdefault(check, []).append(name)
+    order = {check.name: place for place, check in reversed(list(enumerate(scenarios)))}
+    rows = sorted(scenarios, key=lambda check: order[check.name])
+    fixes = list(dict.fromkeys(check.hint for check in rows if check.hint and _is_bad(check)))
+    print_table(
+        ("check", "outcome", "scenarios", "found"),
+        [
+            (check.name, check.outcome, _named(scenarios[check], len(checks)), _found(check, fixes))
+            for check in rows
+        ],
+    )
+    for number, fix in enumerate(fixes, start=1):
+        print(f"\nfix {number}: {fix}")
+
+
+def _is_bad(check: Check) -> bool:
+    return check.outcome in ("failed", "warning")
+
+
+def _found(check: Check, fixes: Sequence[str]) -> str:
+    if not _is_bad(check):
+        return check.found
+    expected = f"; expected: {check.expected}" if check.expected else ""
+    fix = f" [fix {fixes.index(check.hint) + 1}]" if check.hint else ""
+    return f"{check.found}{expected}{fix}"
+
+
+def _named(names: Sequence[str], of: int) -> str:
+    if len(names) == of:
+        return "all" if of > 1 else names[0]
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
