@@ -7,9 +7,15 @@ from pathlib import Path
 from documented_set import LAB, documented_suite
 from tables import each
 
+from perfgate.campaign.selection import measured_scenarios
+from perfgate.campaign.suite_tests import selected_with, suite_tests
+from perfgate.core.metrics import is_accuracy
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.markers import markers_of
+from perfgate.scenarios.probe import accuracy_probes, load_probes, smoke_probes
 from perfgate.scenarios.scenario import EngineSettings, Scenario
+from perfgate.verdicts.claims import ClaimProbe, claim_probes
+from perfgate.verdicts.sweeps import sweep_probes
 
 ROOT = Path(__file__).parents[2]
 SUITE = documented_suite()
@@ -162,6 +168,47 @@ def test_every_scenario_is_offline_or_served_and_has_its_day() -> None:
         days = [day for day in ("nightly", "weekly") if day in scenario.markers]
         is_others = "lab" in scenario.markers and scenario.engine.name != "tensorrt-llm"
         assert len(days) == (0 if "explore" in scenario.markers or is_others else 1), scenario.id
+
+
+CLAIMS = claim_probes(claims_of(SUITE.scenarios, SUITE.claims), SUITE.scenarios)
+TESTS = suite_tests(SUITE.scenarios, CLAIMS)
+
+
+@each("gpu", ["b200", "h200", "gb200"])
+def test_a_kind_selects_the_tests_of_that_kind_and_no_other(gpu: str) -> None:
+    def selected(expression: str) -> set[str]:
+        return {test.id for test in selected_with(expression, TESTS, SUITE.markers)}
+
+    of_claims = {claim.id: is_accuracy(claim.claim.metric) for claim in CLAIMS}
+    kinds = {kind: selected(f"{gpu} and {kind}") for kind in ("smoke", "throughput", "accuracy")}
+    assert selected(gpu) == set().union(*kinds.values())
+    assert sum(map(len, kinds.values())) == len(selected(gpu)), "no test is of two kinds"
+    for scenario in SUITE.scenarios:
+        if gpu not in markers_of(scenario) or "explore" in scenario.markers:
+            continue
+        load = [*load_probes(scenario), *sweep_probes(scenario)]
+        assert {one.id for one in load} <= kinds["throughput"]
+        assert {one.id for one in smoke_probes(scenario)} <= kinds["smoke"]
+        assert {one.id for one in accuracy_probes(scenario)} <= kinds["accuracy"]
+    claims = selected(f"{gpu} and claim")
+    assert {name for name in claims if of_claims[name]} <= kinds["accuracy"]
+    assert {name for name in claims if not of_claims[name]} <= kinds["throughput"]
+    assert bool(claims) == (gpu != "gb200"), "no document compares results of GB200"
+
+
+@each("when", ["nightly", "weekly"])
+@each("gpu", ["b200", "h200", "gb200"])
+def test_a_night_starts_one_engine_alone_and_has_both_sides_of_its_claims(
+    gpu: str, when: str
+) -> None:
+    tests = selected_with(f"{gpu} and {when}", TESTS, SUITE.markers)
+    engines = {SCENARIOS[name].engine.name for name in measured_scenarios(tests)}
+    assert engines == {"tensorrt-llm"}
+    if when == "nightly":
+        own = {test.scenario.id for test in tests if not isinstance(test, ClaimProbe)}
+        for claim in tests:
+            if isinstance(claim, ClaimProbe):
+                assert set(claim.claim.sides) <= own
 
 
 # The page. ----------------------------------------------------------------------------------

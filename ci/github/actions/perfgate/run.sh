@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # One row of the matrix: measures a shard, and leaves its run folder in RUN_DIR.
 # Environment: EXPRESSION, SHARD (1/2), RUN_DIR, EVENT (of perfgate decision), MODE (gate, record, auto),
-# REHEARSE (true: stand-ins for the engine), ENGINE_IMAGE, PERFGATE_MODELS, OPTIONS (more options of pytest, words separated by blanks).
+# REHEARSE (true: stand-ins for the engine), ENGINE_IMAGE, PERFGATE_MODELS, PERFGATE_DATASETS, OPTIONS
+# (more options of pytest, words separated by blanks).
 # Ends in 0 where the event lets the status through, so that a row is red where its shard blocks.
 set -euo pipefail
 options=()
@@ -14,6 +15,7 @@ case $REHEARSE/$MODE in
 esac
 mkdir -p "$(dirname "$RUN_DIR")"
 [ -n "${PERFGATE_MODELS:-}" ] || unset PERFGATE_MODELS
+[ -n "${PERFGATE_DATASETS:-}" ] || unset PERFGATE_DATASETS
 if [ -n "${ENGINE_IMAGE:-}" ]; then
   # The repository's site.yaml with another image; its other facts hold.
   export PERFGATE_SITE=$RUNNER_TEMP/site-with-image.yaml
