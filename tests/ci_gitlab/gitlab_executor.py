@@ -106,6 +106,13 @@ class GateRepository:
         local = str(INCLUDED.relative_to(ROOT))
         include = {"include": [{"local": local, "inputs": dict(inputs)}]}
         (folder / ".gitlab-ci.yml").write_text(yaml.safe_dump(include))
+        return cls.committed(folder)
+
+    @classmethod
+    def committed(cls, folder: Path) -> "GateRepository":
+        """A folder with a pipeline, all of it committed on the default branch."""
+        if (folder / ".git").is_dir():
+            shutil.rmtree(folder / ".git")
         git = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org")
         for words in (
             ("init", "--quiet", "--initial-branch=main"),

@@ -13,6 +13,7 @@ def candidate(sessions: int, file: str = "/c/x.json") -> dict[str, object]:
         "sessions": sessions,
         "wanted": 3,
         "again": "pytest -m b200 --record",
+        "synthetic": False,
     }
 
 
@@ -35,6 +36,11 @@ def candidate(sessions: int, file: str = "/c/x.json") -> dict[str, object]:
 )
 def test_how_far_it_is_and_what_comes_next(sessions: int, text: str) -> None:
     assert list(candidate_lines([candidate(sessions)])) == [f"small-serve: {text}"]
+
+
+def test_that_of_a_rehearsal_is_promoted_among_rehearsals() -> None:
+    (line,) = candidate_lines([{**candidate(3), "synthetic": True}])
+    assert "promote --rehearsal /c/x.json --by" in line
 
 
 def test_a_file_that_a_shell_would_split_is_quoted() -> None:

@@ -278,7 +278,7 @@ WRONG = ("--inject", "engine.settings.cpu_thread=1")
         (("--launcher", "slrum"), "unknown launcher"),
         (("--engine-repo", "perf_tests"), "perf_tests: not a git clone"),
         (("--budget", "tomorrow"), "--budget: not a duration"),
-        (("--record", "--rehearse-fault=oom"), "found: --rehearse beside it"),
+        (("--record", "--rehearse-fault=oom"), "found: --rehearse-fault beside it"),
     ],
 )
 def test_a_wrong_option_is_told_before_anything_starts(

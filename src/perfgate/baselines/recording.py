@@ -136,7 +136,9 @@ def candidates_of(
     return candidates, left_out
 
 
-def record_session(run: Path, *, only_unjudged: bool = False) -> tuple[list[Path], list[str]]:
+def record_session(
+    run: Path, *, only_unjudged: bool = False, rehearsal: bool = False
+) -> tuple[list[Path], list[str]]:
     """The same at the end of a session that measured what later ones are compared with.
 
     A scenario that cannot be recorded is told and keeps no other from it. A regression is left to
@@ -145,12 +147,13 @@ def record_session(run: Path, *, only_unjudged: bool = False) -> tuple[list[Path
     Args:
         run: the session's run folder.
         only_unjudged: leave out the scenarios that baselines judged, in every test.
+        rehearsal: mocks made its numbers, which stay among rehearsals.
 
     Raises:
         InputError: the run or an earlier candidate is unusable.
     """
     candidates, left_out = [], set[str]()
-    for scenario, one in _found([RunFolder(run)], synthetic=False).items():
+    for scenario, one in _found([RunFolder(run)], synthetic=rehearsal).items():
         if only_unjudged and not _UNJUDGED.intersection(chain(*one.verdicts.values())):
             continue
         try:
@@ -158,8 +161,9 @@ def record_session(run: Path, *, only_unjudged: bool = False) -> tuple[list[Path
         except InputError as error:
             made, why = None, {f"{scenario}: {error.problem}: {error.found}"}
         left_out |= why
-        candidates += [] if made is None else [made]
-    paths, uncounted = keep(candidate_store(), candidates, anew=False)
+        candidates += [] if made is None else [replace(made, synthetic=rehearsal)]
+    store = rehearsal_candidate_store() if rehearsal else candidate_store()
+    paths, uncounted = keep(store, candidates, anew=False)
     return paths, sorted({*left_out, *uncounted})
 
 

@@ -91,7 +91,8 @@ class ChildSettings:
 
     Attributes:
         event: `pull-request`, `nightly`, `release` or `rehearsal`.
-        mode: one of `MODES`; a rehearsal has none.
+        mode: one of `MODES`; a rehearsal that records nothing is not gated, as it has no baselines
+            of what is real.
         tolerated: statuses of the whole that are shown, but stop nothing, in this event.
         programs: the folder of `pytest` and `perfgate`.
         requirements: a file of hashed requirements that is installed first; empty: nothing is.
@@ -219,7 +220,7 @@ def _measure(row: MatrixRow, settings: ChildSettings) -> dict[str, Any]:
     # A job that GitLab starts again, perhaps in the same folder, neither finds nor adds to what the
     # one before it measured; the report gets the artifacts of the last one alone.
     folder = f"{RUNS}/{row.name}-$CI_JOB_ID"
-    mode = () if settings.event == "rehearsal" else MODES[settings.mode]
+    mode = () if _is_ungated(settings) else MODES[settings.mode]
     words = (*("-m", row.expression, "--shard", row.shard), *mode, *settings.options)
     script = (
         f"{_WITHOUT_KEYS}{_ROOT}rm -rf {RUNS} && mkdir {RUNS}\n"
@@ -255,7 +256,7 @@ def _report(rows: Sequence[MatrixRow], settings: ChildSettings) -> dict[str, Any
     matrix = json.dumps({"include": [dict(row.plain) for row in rows]})
     perfgate = _program(settings, "perfgate")
     event = shlex.quote(settings.event)
-    gate = "" if settings.event == "rehearsal" or settings.mode == "record" else "--gate "
+    gate = "" if _is_ungated(settings) or settings.mode == "record" else "--gate "
     script = (
         f"{_ROOT}printf '%s\\n' {shlex.quote(matrix)} >perfgate-matrix.json\n"
         "status=0\n"
@@ -287,6 +288,10 @@ def _report(rows: Sequence[MatrixRow], settings: ChildSettings) -> dict[str, Any
             "expire_in": settings.expire_in,
         },
     }
+
+
+def _is_ungated(settings: ChildSettings) -> bool:
+    return settings.event == "rehearsal" and settings.mode == "gate"
 
 
 def _where(image: str, tags: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def progress(candidate: Mapping[str, Any]) -> str:
 
     Args:
         candidate: its `file`, how many `sessions` it has and how many are `wanted`; `again`: the
-            command that makes another.
+            command that makes another; `synthetic`: mocks made its numbers.
     """
     sessions, wanted = candidate["sessions"], candidate["wanted"]
     missing = wanted - sessions
@@ -39,8 +39,9 @@ def progress(candidate: Mapping[str, Any]) -> str:
             f"{sessions} of {counted(wanted, 'session')}; {_NUMBERS.get(missing, missing)} more: "
             f"{candidate['again']}, {WHERE}"
         )
+    rehearsal = "--rehearsal " if candidate["synthetic"] else ""
     file = shlex.quote(str(candidate["file"]))
     return (
         f"{counted(sessions, 'session')}, enough for a baseline: "
-        f"perfgate baseline promote {file} --by NAME --reason WHY"
+        f"perfgate baseline promote {rehearsal}{file} --by NAME --reason WHY"
     )

@@ -15,7 +15,7 @@ _OF_ONE_RUN = ("--run-dir=", "--resume=")
 
 
 def record_candidates_of(
-    run: RunFolder, arguments: Sequence[object], *, only_unjudged: bool
+    run: RunFolder, arguments: Sequence[object], *, only_unjudged: bool, rehearsal: bool
 ) -> None:
     """Record the candidates of a finished session, and write down how far each is.
 
@@ -25,18 +25,20 @@ def record_candidates_of(
         run: its run folder.
         arguments: those of pytest, for the line that makes another such session.
         only_unjudged: leave out the scenarios that baselines judged.
+        rehearsal: mocks made the numbers, which stay among rehearsals and tell no noise.
 
     Raises:
         InputError: an earlier candidate is unusable, or another process holds the store.
         RunError: a candidate, or what the session shows of the noise, cannot be written.
     """
-    noise = keep_noise([run.path])  # undecided starts are as noisy as any
+    # Undecided starts are as noisy as any.
+    noise = [] if rehearsal else keep_noise([run.path])
     if noise:
         run.record("noise_kept", {"files": [str(path) for path in noise]})
-    paths, left_out = record_session(run.path, only_unjudged=only_unjudged)
+    paths, left_out = record_session(run.path, only_unjudged=only_unjudged, rehearsal=rehearsal)
     again = another_session([*map(str, arguments)])
     for path in paths:
-        run.record("candidate", {**_how_far(path), "again": again})
+        run.record("candidate", {**_how_far(path), "again": again, "synthetic": rehearsal})
     if left_out:
         run.record("not_recorded", {"reasons": left_out})
 

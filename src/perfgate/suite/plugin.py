@@ -157,12 +157,12 @@ class SuiteSession:
             InputError: they contradict each other.
         """
         option = self.config.getoption
-        if option("--record") and self.options.rehearses:
+        if option("--record") and option("--rehearse-fault"):
             raise InputError(
-                "what mocks played is no baseline",
+                "a fault that mocks play becomes no baseline, not even of rehearsals",
                 field="--record",
-                found="--rehearse beside it",
-                expected="one of both",
+                found="--rehearse-fault beside it",
+                expected="--rehearse, or no --record",
             )
         if self.sharding is not None:
             self.sharding.require_sense()
@@ -438,6 +438,7 @@ class SuiteSession:
                 run,
                 self.config.invocation_params.args,
                 only_unjudged=self.config.getoption("--gate"),
+                rehearsal=self.options.rehearses,
             )
 
     def pytest_terminal_summary(

@@ -20,7 +20,7 @@ shopt -s nullglob
 folders=("$RUNS"/*/)
 [ ${#folders[@]} -gt 0 ] || refuse "no row left a run folder"
 gate=(--gate)
-if [ "$REHEARSE" = true ] || [ "$MODE" = record ]; then gate=(); fi
+case $REHEARSE/$MODE in true/gate | */record) gate=() ;; esac
 status=0
 perfgate report "${folders[@]}" --matrix "$REPORT/matrix.json" --to "$REPORT" "${gate[@]}" \
   2>"$REPORT/errors.txt" || status=$?

@@ -7,8 +7,9 @@
 set -euo pipefail
 options=()
 read -r -a options <<<"${OPTIONS:-}" || true
+[ "$REHEARSE" != true ] || options+=(--rehearse)
 case $REHEARSE/$MODE in
-  true/*) options+=(--rehearse) ;;
+  true/gate) ;; # it has no baselines of what is real
   */gate) options+=(--gate) ;;
   */record) options+=(--record) ;;
   */auto) options+=(--gate --record) ;;

@@ -1,0 +1,108 @@
+"""docs/how-to/github.md, followed step by step in a rehearsal: from nothing to a judged night."""
+
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from github_actions import Service, commit, git
+from github_expressions import Expressions
+from github_runner import Run, Runner
+from page_steps import Newcomer, nights_of, require_all_judged, steps_of
+from sizes import sized
+
+pytestmark = [pytest.mark.slow]
+STEPS = steps_of("github.md")
+_ROW = re.compile(r"^\| (`PERFGATE_[^|]+?) +\| ([^|]+?) +\|", re.M)
+
+
+@dataclass
+class Follower(Newcomer):
+    """Who follows GitHub's page; mocks play the engine all along."""
+
+    expressions: Expressions = field(kw_only=True)
+    variables: dict[str, str] = field(default_factory=dict)
+    run: Run = field(default_factory=Run)
+    nights: int = 0
+
+    def follow(self, steps: dict[str, str]) -> None:
+        """Each step in order."""
+        for title, text in steps.items():
+            getattr(self, "_" + re.sub(r"\W+", "_", title.lower()))(text)
+
+    def _the_repository(self, text: str) -> None:
+        self.lay_out(text)
+        assert "Commit it all" in text
+        git(self.repository, "init", "--quiet", "--initial-branch", "main")
+        commit(self.repository, "A gate")
+
+    def _variables(self, text: str) -> None:
+        """Those of the table, with its examples; folders are made up."""
+        for names, examples in _ROW.findall(text):
+            values = re.findall(r"`([^`]+)`", examples)
+            self.variables |= dict(zip(re.findall(r"`(\w+)`", names), values, strict=False))
+        for name in ("PERFGATE_MODELS", "PERFGATE_DATASETS"):
+            if name in self.variables:
+                self.set_variables(f"`{name}`")
+                self.variables[name] = self.environment[name]
+        del self.variables["PERFGATE_NIGHTLY_MODE"], self.variables["PERFGATE_REQUIREMENT"]
+
+    def _try_it_without_a_gpu(self, text: str) -> None:
+        (status,) = re.findall(r"\bstatus (\d+)", text)
+        self._night()
+        assert f"status {status}:" in self.run.job("gate/collect").summary
+
+    def _a_runner(self, text: str) -> None:
+        self.look(text)
+
+    def _the_first_numbers(self, text: str) -> None:
+        (mode,) = re.findall(r"with the mode `(\w+)`", text)
+        self.set_variables(text)
+        for _ in range(nights_of(text)):
+            self._night(mode=mode)
+        assert "then accept them" in text
+        self.accept("".join(job.log for job in self.run.jobs))
+
+    def _controls(self, text: str) -> None:
+        """What a rehearsal starts has no place of its own."""
+
+    def _from_the_next_night_on(self, text: str) -> None:
+        store = self._night(mode="auto")
+        require_all_judged(json.loads((store / "perfgate-report" / "report.json").read_text()))
+
+    def _night(self, **inputs: object) -> Path:
+        """Run the nightly by hand; the folder of its artifacts."""
+        self.nights += 1
+        place = self.folder / f"night-{self.nights}"
+        place.mkdir()
+        head = git(self.repository, "rev-parse", "HEAD")
+        service = Service(self.repository, head, place / "store")
+        machine = {**self.environment, "PERFGATE_PYTHON": sys.executable}
+        runner = Runner(service, place, self.expressions, variables=self.variables, machine=machine)
+        self.run = runner.run("nightly.yml", {"rehearse": True, **inputs})
+        assert self.run.result == "success", [(job.id, job.log) for job in self.run.jobs]
+        return service.artifact("")
+
+
+def test_from_nothing_to_a_night_with_every_test_judged(
+    tmp_path: Path, expressions: Expressions
+) -> None:
+    Follower(tmp_path, expressions=expressions).follow(STEPS)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "title",
+    sized(
+        ["The repository"],
+        ["The repository", "Variables", "The first numbers"],
+    ),
+)
+def test_without_one_of_its_steps_it_leads_nowhere(
+    title: str, tmp_path: Path, expressions: Expressions
+) -> None:
+    left = {name: text for name, text in STEPS.items() if name != title}
+    with pytest.raises((AssertionError, KeyError, FileNotFoundError)):
+        Follower(tmp_path, expressions=expressions).follow(left)

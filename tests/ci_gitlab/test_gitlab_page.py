@@ -1,0 +1,112 @@
+"""docs/how-to/gitlab.md, followed step by step in a rehearsal: from nothing to a judged night."""
+
+import json
+import re
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from gitlab_executor import PROGRAMS, Ended, GateRepository, require_executor
+from page_steps import Newcomer, blocks, nights_of, require_all_judged, steps_of
+from sizes import sized
+
+pytestmark = [pytest.mark.slow]
+STEPS = steps_of("gitlab.md")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _executor() -> None:
+    require_executor()
+
+
+@dataclass
+class Follower(Newcomer):
+    """Who follows GitLab's page; mocks play the engine all along."""
+
+    inputs: dict[str, Any] = field(default_factory=dict)
+    ended: Ended = field(default_factory=lambda: Ended(0, ""))
+
+    def follow(self, steps: dict[str, str]) -> None:
+        """Each step in order."""
+        for title, text in steps.items():
+            getattr(self, "_" + re.sub(r"\W+", "_", title.lower()))(text)
+
+    def _the_repository(self, text: str) -> None:
+        self.lay_out(text)
+
+    def _perfgate_itself(self, text: str) -> None:
+        assert "leave `requirements` out" in text
+        self.inputs["programs"] = str(PROGRAMS)
+
+    def _the_pipeline(self, text: str) -> None:
+        (block,) = blocks(text, "yaml")
+        (file,) = yaml.safe_load(block)["include"]
+        self.inputs = {**file["inputs"], **self.inputs}
+        del self.inputs["requirements"]
+
+    def _try_it(self, text: str) -> None:
+        (status,) = re.findall(r"status (\d+)", text)
+        self._run()
+        assert f"status {status}:" in self.ended.output
+
+    def _a_runner(self, text: str) -> None:
+        self.set_variables(text)
+        self.look(text)
+
+    def _the_first_numbers(self, text: str) -> None:
+        (mode,) = re.findall(r"`mode: (\w+)`", text)
+        self.inputs |= {"mode": mode, "options": "--rehearse"}
+        self.set_variables(text)
+        for _ in range(nights_of(text)):
+            self._run()
+
+    def _accept_them(self, text: str) -> None:
+        self.accept(self.ended.output)
+
+    def _controls(self, text: str) -> None:
+        """What a rehearsal starts has no place of its own."""
+
+    def _every_night(self, text: str) -> None:
+        del self.inputs["mode"]
+        self.inputs["options"] = "--rehearse --gate"
+        self._run()
+        report = self.repository / "perfgate-report" / "report.json"
+        require_all_judged(json.loads(report.read_text()))
+
+    def _run(self) -> None:
+        """Commit all, and have a pipeline run that finds nothing of those before it."""
+        for left in ("perfgate-runs", "perfgate-report", ".gitlab-ci-local"):
+            shutil.rmtree(self.repository / left, ignore_errors=True)
+        include = {"local": "ci/gitlab/perfgate.gitlab-ci.yml", "inputs": self.inputs}
+        (self.repository / ".gitlab-ci.yml").write_text(yaml.safe_dump({"include": [include]}))
+        # Where gitlab-ci-local looks for the project's variables: in the folder that is its HOME.
+        variables = self.folder / ".gitlab-ci-local" / "variables.yml"
+        variables.parent.mkdir(exist_ok=True)
+        texts = {
+            name: {"type": "variable", "values": {"*": value}}
+            for name, value in self.environment.items()
+        }
+        variables.write_text(yaml.safe_dump({"global": texts}))
+        self.ended = GateRepository.committed(self.repository).run()
+        assert self.ended.end_of("perfgate-report") == ("PASS", 0), self.ended.output
+
+
+def test_from_nothing_to_a_night_with_every_test_judged(tmp_path: Path) -> None:
+    Follower(tmp_path).follow(STEPS)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "title",
+    sized(
+        ["perfgate itself"],
+        [title for title in STEPS if title not in ("Try it", "Controls", "Every night")],
+    ),
+)
+def test_without_one_of_its_steps_it_leads_nowhere(title: str, tmp_path: Path) -> None:
+    left = {name: text for name, text in STEPS.items() if name != title}
+    with pytest.raises((AssertionError, KeyError, ValueError, FileNotFoundError)):
+        Follower(tmp_path).follow(left)
