@@ -166,9 +166,11 @@ local-vllm: vllm-env ## vLLM on the CPU: measure, judge and report (needs 6 GB o
 	  echo "INCONCLUSIVE is an answer, not a failure: this machine is too noisy right now"; exit 0; \
 	fi; exit $$status
 
+ENGINES := perf_tests/test_claims.py -m "vllm_cpu and opt_in"
+
 local-engines: vllm-env ## llama.cpp and vLLM with one model and load, compared by a claim
 	@echo "== the same load on both engines, in turns"
-	@$(WITH_VLLM) $(PYTEST) perf_tests/test_claims.py -m "vllm_cpu and opt_in"
+	@$(WITH_VLLM) $(PYTEST) $(ENGINES)
 
 vllm-test: vllm-env $(VENV)/.stamp-dev ## the tests that need a real vLLM: its faults through perfgate's own road
 	@$(WITH_VLLM) PERFGATE_REQUIRE_VLLM=1 $(PYTEST) tests/vllm_cpu
@@ -232,8 +234,9 @@ nightly: $(VENV)/.stamp-dev ## what `make test` and .ci/run do a part of, whole:
 	@PERFGATE_NIGHTLY=1 $(MAKE) pipeline-test slurm-test
 	@echo "== the study of error rates"
 	@$(MAKE) detection
-	@echo "== a real vLLM: its faults, and its comparison with llama.cpp"
-	@$(MAKE) vllm-test local-engines
+	@echo "== a real vLLM: its faults, and its comparison with llama.cpp, in which any verdict is an answer"
+	@$(MAKE) vllm-test
+	@$(WITH_VLLM) $(PYTEST) $(ENGINES); case $$? in 0 | 1 | 10) ;; *) exit 1 ;; esac
 
 lint: $(VENV)/.stamp-dev ## ruff, mypy, the contracts of imports, a search for secrets
 	@echo "== format, lint, types, imports, secrets"
