@@ -64,7 +64,7 @@ def test_the_program_looks_at_this_machine_and_imports_nothing_of_its_folder(fol
 
 def test_programs_in_a_container_are_unknown(folder: Path) -> None:
     checks = checked(folder, contained=True)
-    assert checks["engine"]["outcome"] == checks["programs"]["outcome"] == "unknown"
+    assert checks["engine"]["outcome"] == checks["clients"]["outcome"] == "unknown"
 
 
 def test_a_node_without_the_file_says_so(tmp_path: Path) -> None:
