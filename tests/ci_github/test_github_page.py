@@ -5,6 +5,7 @@ import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import CalledProcessError
 
 import pytest
 from github_actions import Service, commit, git
@@ -104,5 +105,5 @@ def test_without_one_of_its_steps_it_leads_nowhere(
     title: str, tmp_path: Path, expressions: Expressions
 ) -> None:
     left = {name: text for name, text in STEPS.items() if name != title}
-    with pytest.raises((AssertionError, KeyError, FileNotFoundError)):
+    with pytest.raises((AssertionError, KeyError, FileNotFoundError, CalledProcessError)):
         Follower(tmp_path, expressions=expressions).follow(left)
