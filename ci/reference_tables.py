@@ -22,11 +22,10 @@ from perfgate.core.metrics import METRICS
 from perfgate.plan.registered import registered
 from perfgate.release import release_status
 from perfgate.runs.folder_contents import FILES, RECORD_KINDS
-from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.probe import Probe
 from perfgate.suite import options
-from perfgate.verdicts.claims import ClaimProbe, claim_probes
+from perfgate.verdicts.claims import ClaimProbe, claims_of_suite
 from perfgate.verdicts.exit_status import ExitStatus, meaning
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -161,7 +160,7 @@ def selections() -> str:
     # Those that perfgate brings along; a checkout may hold others beside them.
     named = ("b200", "h200", "gb200", "markers.yaml")
     suite = load_suite([ROOT / "scenarios" / name for name in named], registered())
-    claims = claim_probes(claims_of(suite.scenarios, suite.claims), suite.scenarios)
+    claims = claims_of_suite(suite)
     tests = suite_tests(suite.scenarios, claims)
     engines = {one.id: one.engine.name for one in suite.scenarios}
     rows = []

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 PROGRAMS = Path(sys.executable).parent
 _STEP = re.compile(r"^\d+\. \*\*(?P<title>[^*]+?)[.:]?\*\*(?P<text>.*(?:\n(?:   .*|))*)", re.M)
 _NUMBERS = {"two": 2, "three": 3, "four": 4}
-# Judged without a baseline: nothing that a first night could lack.
+# Checks that pass on any machine where the page was followed.
 _OF_THIS_MACHINE = frozenset({"model", "dataset", "evaluators"})
 
 
@@ -56,6 +56,14 @@ class Newcomer:
 
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
+
+    def follow(self, steps: dict[str, str]) -> None:
+        """Do each step in order, by the method that has its title."""
+        for title, text in steps.items():
+            getattr(self, "_" + re.sub(r"\W+", "_", title.lower()))(text)
+
+    def _controls(self, text: str) -> None:
+        """What a rehearsal starts has no place of its own."""
 
     @property
     def repository(self) -> Path:

@@ -28,11 +28,6 @@ class Follower(Newcomer):
     run: Run = field(default_factory=Run)
     nights: int = 0
 
-    def follow(self, steps: dict[str, str]) -> None:
-        """Each step in order."""
-        for title, text in steps.items():
-            getattr(self, "_" + re.sub(r"\W+", "_", title.lower()))(text)
-
     def _the_repository(self, text: str) -> None:
         self.lay_out(text)
         assert "Commit it all" in text
@@ -65,9 +60,6 @@ class Follower(Newcomer):
             self._night(mode=mode)
         assert "then accept them" in text
         self.accept("".join(job.log for job in self.run.jobs))
-
-    def _controls(self, text: str) -> None:
-        """What a rehearsal starts has no place of its own."""
 
     def _from_the_next_night_on(self, text: str) -> None:
         store = self._night(mode="auto")

@@ -52,6 +52,16 @@ def test_the_pages_first_pipeline_fits_what_init_lays_out(tmp_path: Path) -> Non
     assert (tmp_path / "gate" / file["inputs"]["requirements"]).is_file()
 
 
+def programs_in(folder: Path, **scripts: str) -> str:
+    """A folder of programs, each a script of sh."""
+    programs = folder / "programs"
+    programs.mkdir()
+    for name, script in scripts.items():
+        (programs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (programs / name).chmod(0o755)
+    return str(programs)
+
+
 def child(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], *words: str, matrix: object = MATRIX
 ) -> str:
@@ -202,12 +212,8 @@ def test_what_a_night_does(
 def test_a_job_with_gpus_has_no_key_of_other_jobs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    fake = programs / "pytest"
-    fake.write_text("#!/bin/sh\nenv\n")
-    fake.chmod(0o755)
-    plain = yaml.safe_load(child(tmp_path, capsys, "--programs", str(programs)))
+    programs = programs_in(tmp_path, pytest="env")
+    plain = yaml.safe_load(child(tmp_path, capsys, "--programs", programs))
     keys = {"PERFGATE_PUSH_TOKEN": "a", "PERFGATE_RELEASE_KEY": "b"}
     done = subprocess.run(
         ("sh", "-ec", plain["b200-1-of-2"]["script"][0]),
@@ -229,12 +235,10 @@ def test_a_job_that_is_started_again_leaves_one_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In the same folder, as on a runner with a shell, where the first try left half a run."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    fake = programs / "pytest"
-    fake.write_text('#!/bin/sh\nfor last; do :; done\nmkdir "$last" && echo x >"$last/records"\n')
-    fake.chmod(0o755)
-    plain = yaml.safe_load(child(tmp_path, capsys, "--programs", str(programs)))
+    leaves = 'for last; do :; done\nmkdir "$last" && echo x >"$last/records"'
+    plain = yaml.safe_load(
+        child(tmp_path, capsys, "--programs", programs_in(tmp_path, pytest=leaves))
+    )
     script = plain["b200-1-of-2"]["script"][0]
     for job in ("11", "12"):
         subprocess.run(
@@ -248,12 +252,10 @@ def test_nothing_of_an_expression_is_obeyed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     matrix = {"include": [{**ROW, "expression": HOSTILE}]}
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name in ("pytest", "perfgate"):
-        (programs / name).write_text('#!/bin/sh\nprintf "<%s>\\n" "$@"\n')
-        (programs / name).chmod(0o755)
-    plain = yaml.safe_load(child(tmp_path, capsys, "--programs", str(programs), matrix=matrix))
+    programs = programs_in(
+        tmp_path, **dict.fromkeys(("pytest", "perfgate"), r'printf "<%s>\n" "$@"')
+    )
+    plain = yaml.safe_load(child(tmp_path, capsys, "--programs", programs, matrix=matrix))
     for job in ("b200-1-of-2", "perfgate-report"):
         done = subprocess.run(
             ("sh", "-ec", plain[job]["script"][0]),

@@ -29,11 +29,6 @@ class Follower(Newcomer):
     inputs: dict[str, Any] = field(default_factory=dict)
     ended: Ended = field(default_factory=lambda: Ended(0, ""))
 
-    def follow(self, steps: dict[str, str]) -> None:
-        """Each step in order."""
-        for title, text in steps.items():
-            getattr(self, "_" + re.sub(r"\W+", "_", title.lower()))(text)
-
     def _the_repository(self, text: str) -> None:
         self.lay_out(text)
 
@@ -65,9 +60,6 @@ class Follower(Newcomer):
 
     def _accept_them(self, text: str) -> None:
         self.accept(self.ended.output)
-
-    def _controls(self, text: str) -> None:
-        """What a rehearsal starts has no place of its own."""
 
     def _every_night(self, text: str) -> None:
         del self.inputs["mode"]

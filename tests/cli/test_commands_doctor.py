@@ -47,7 +47,6 @@ def found(monkeypatch: pytest.MonkeyPatch):
             asked.append((scenario.id, where))
             return report
 
-        monkeypatch.setattr("perfgate.cli.doctor.look", look)
         monkeypatch.setattr("perfgate.cli.doctor_selection.look", look)
         return asked
 

@@ -10,11 +10,11 @@ from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.marker_expression import parse
 from perfgate.scenarios.markers import CLAIM, NIGHTLY, WEEKLY, markers_of_test
-from perfgate.scenarios.probe import Probe, all_probes
+from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.selection import left_out
 from perfgate.verdicts.claims import ClaimProbe
-from perfgate.verdicts.sweeps import SweepProbe, sweep_probes
+from perfgate.verdicts.sweeps import sweep_probes
 
 
 def suite_tests(
@@ -33,9 +33,7 @@ def markers_of_selected(test: Selected) -> tuple[str, ...]:
     A claim has those of both sides, so that it is selected with either. It is `nightly` where both
     sides are, and `weekly` where both have one of the two: else a night would lack a side.
     """
-    if isinstance(test, SweepProbe):
-        return markers_of_test(test.scenario, "throughput")
-    if isinstance(test, Probe):
+    if not isinstance(test, ClaimProbe):
         return markers_of_test(test.scenario, test.kind)
     sides = [set(markers_of_test(side.scenario, side.kind)) for side in test.probes]
     found = {CLAIM}.union(*sides) - {NIGHTLY, WEEKLY}

@@ -15,16 +15,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from textwrap import shorten
 
-from perfgate.cli.doctor_selection import check_selection
+from perfgate.cli.doctor_selection import check_selection, preflight_of
 from perfgate.cli.output import add_format, described, print_json, print_table
 from perfgate.cli.scenario_choice import add_folder, load, shaped
 from perfgate.core.environment_variables import variables_set
 from perfgate.core.errors import InputError, PerfgateError
-from perfgate.core.locations import Locations
 from perfgate.launchers.base import Launcher, launcher
 from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, detect
-from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look
+from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget
 from perfgate.machine.preflight.shared_python import HINT, shared_python
 from perfgate.machine.preflight.software import EVALUATORS, judge_software
 from perfgate.plan.toolchain import toolchain_for
@@ -170,10 +169,7 @@ def _target(arguments: argparse.Namespace) -> tuple[Launcher, PreflightTarget]:
 def _preflight(arguments: argparse.Namespace, scenario: Scenario) -> int:
     machine = detect()
     start_with, where = _target(arguments)
-    tools = toolchain_for(
-        scenario, start_with.locations(Locations.of_environment(), scenario, None)
-    )
-    report = look(scenario, tools, machine, where)
+    report = preflight_of(scenario, machine, start_with, where)
     report = replace(report, checks=(*report.checks, *_own_environment()))
     if arguments.format == "json":
         print_json(

@@ -12,13 +12,12 @@ from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.locations import Locations
 from perfgate.launchers.base import Launcher
 from perfgate.machine.hardware import Machine
-from perfgate.machine.preflight import Check, PreflightTarget, look
+from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look
 from perfgate.plan.toolchain import toolchain_for
-from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import LoadedSuite
-from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.markers import CLAIM
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.claims import ClaimProbe, claim_probes
+from perfgate.verdicts.claims import ClaimProbe, claims_of_suite
 
 _SHOWN = 2  # ids of scenarios in a row
 
@@ -37,7 +36,7 @@ def check_selection(
         SeveralInputErrors: it names markers that are declared nowhere.
     """
     expression = arguments.marker
-    claims = claim_probes(claims_of(suite.scenarios, suite.claims), suite.scenarios)
+    claims = claims_of_suite(suite)
     tests = selected_with(expression, suite_tests(suite.scenarios, claims), suite.markers)
     if not tests:
         raise InputError(
@@ -73,10 +72,16 @@ def check_selection(
     return 1 if failed else 0
 
 
+def preflight_of(
+    scenario: Scenario, machine: Machine, start_with: Launcher, where: PreflightTarget
+) -> PreflightReport:
+    """The look at this machine for one scenario; errors as of `look` and `toolchain_for`."""
+    locations = start_with.locations(Locations.of_environment(), scenario, None)
+    return look(scenario, toolchain_for(scenario, locations), machine, where)
+
+
 def _kind(test: Selected) -> str:
-    if isinstance(test, ClaimProbe):
-        return "claim"
-    return test.kind if isinstance(test, Probe) else "throughput"
+    return CLAIM if isinstance(test, ClaimProbe) else test.kind
 
 
 def _as_selected(scenario: Scenario, tests: Sequence[Selected]) -> Scenario:
@@ -91,8 +96,7 @@ def _checks(
     scenario: Scenario, machine: Machine, start_with: Launcher, where: PreflightTarget
 ) -> tuple[Check, ...]:
     try:
-        locations = start_with.locations(Locations.of_environment(), scenario, None)
-        return look(scenario, toolchain_for(scenario, locations), machine, where).checks
+        return preflight_of(scenario, machine, start_with, where).checks
     except PerfgateError as error:
         return (Check("setup", "failed", " ".join(str(error).split())),)
 

@@ -19,10 +19,9 @@ from perfgate.campaign.suite_tests import selected_with, suite_tests
 from perfgate.cli.output import json_text
 from perfgate.cli.scenario_choice import add_folder, load
 from perfgate.core.errors import InputError
-from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.markers import GPUS, hardware_marker
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.claims import claim_probes
+from perfgate.verdicts.claims import claims_of_suite
 
 _MOST_ROWS = 256  # of a matrix: GitHub, "Usage limits"
 _BESIDE_MINUTES = 30  # collecting, installing, writing reports
@@ -54,7 +53,7 @@ def _matrix(arguments: argparse.Namespace) -> int:
             expected=f"1 to {_MOST_ROWS}",
         )
     suite = load(arguments.scenarios)
-    claims = claim_probes(claims_of(suite.scenarios, suite.claims), suite.scenarios)
+    claims = claims_of_suite(suite)
     tests = suite_tests(suite.scenarios, claims)
     asked = " and ".join(
         f"({one})" if len(arguments.marker) > 1 else one for one in arguments.marker if one

@@ -28,8 +28,7 @@ from perfgate.release.policy_file import load_policy
 from perfgate.release.release_check import check, status_of
 from perfgate.release.requirements import SuiteTests
 from perfgate.runs.ended_run import EndedRun, read_run
-from perfgate.scenarios.claims import claims_of
-from perfgate.verdicts.claims import claim_probes
+from perfgate.verdicts.claims import claims_of_suite
 from perfgate.verdicts.documented_metrics import documented_metrics
 
 _HELP = {
@@ -95,7 +94,7 @@ def checked(
 def suite_tests_of(folders: Sequence[str] | None) -> SuiteTests:
     """What the scenario files of `folders`, or the suite's, can measure."""
     suite = load(folders)
-    claims = claim_probes(claims_of(suite.scenarios, suite.claims), suite.scenarios)
+    claims = claims_of_suite(suite)
     return SuiteTests(suite.scenarios, claims, suite.markers, _has_document)
 
 

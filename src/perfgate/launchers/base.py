@@ -337,7 +337,7 @@ class Launcher(ABC):
         return here
 
     def warnings(self, scenarios: Iterable[Scenario], version: str | None) -> tuple[str, ...]:  # noqa: ARG002
-        """What whoever starts these scenarios may not know, each in one line.
+        """Warnings about starting these scenarios, one line each.
 
         Args:
             scenarios: what will be started.

@@ -22,7 +22,7 @@ from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.runs.ended_run import EndedRun, read_run
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import LoadedSuite, load_suite
-from perfgate.verdicts.claims import claim_probes
+from perfgate.verdicts.claims import claims_of_suite
 
 _TOLD = 10  # differences in one message
 
@@ -108,7 +108,7 @@ def _scenario_folders(folder: Path) -> list[Path]:
 def _checked(
     policy: Policy, suite: LoadedSuite, runs: Sequence[EndedRun], at: datetime
 ) -> ReleaseCheck:
-    claims = claim_probes(claims_of(suite.scenarios, suite.claims), suite.scenarios)
+    claims = claims_of_suite(suite)
     return check(policy, runs, suite.scenarios, claims, at, markers=suite.markers)
 
 

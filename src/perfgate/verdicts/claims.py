@@ -15,6 +15,8 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.gate.claim_evidence import EarlierStarts
 from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.scenarios.claims import claims_of
+from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Claim, EngineSettings, Scenario
 from perfgate.verdicts.documented_values import judge_measured_claim
@@ -92,6 +94,11 @@ def claim_probes(claims: Sequence[Claim], scenarios: Sequence[Scenario]) -> tupl
         )
         for claim in claims
     )
+
+
+def claims_of_suite(suite: LoadedSuite) -> tuple[ClaimProbe, ...]:
+    """All claims of a suite: floors and those of its files; errors as of `claim_probes`."""
+    return claim_probes(claims_of(suite.scenarios, suite.claims), suite.scenarios)
 
 
 def _probe(claim: Claim, scenarios: dict[str, Scenario], name: str) -> Probe:

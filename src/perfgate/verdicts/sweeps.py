@@ -6,6 +6,7 @@ so a fresh start that measured every point counts as one value, not as many.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from perfgate.baselines import BaselineRun, Entry
 from perfgate.core.measurement import Measurement
@@ -15,6 +16,7 @@ from perfgate.gate.probe import CurveTest, ProbeJudgement, ProbeTests, RunNoise,
 from perfgate.gate.rule import Rule
 from perfgate.gate.sweep import FEWEST_POINTS
 from perfgate.gate.verdict import Verdict, counted
+from perfgate.scenarios.markers import Kind
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.judgement import band_of, noise_of
@@ -26,6 +28,7 @@ from perfgate.verdicts.outcome import Outcome
 class SweepProbe:
     """All points of one scenario, as one curve."""
 
+    kind: ClassVar[Kind] = "throughput"
     scenario: Scenario
 
     def __hash__(self) -> int:
