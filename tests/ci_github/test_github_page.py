@@ -28,9 +28,9 @@ class Follower(Newcomer):
     run: Run = field(default_factory=Run)
     nights: int = 0
 
-    def _the_repository(self, text: str) -> None:
+    def _repository(self, text: str) -> None:
         self.lay_out(text)
-        assert "Commit it all" in text
+        assert "Commit everything" in text
         git(self.repository, "init", "--quiet", "--initial-branch", "main")
         commit(self.repository, "A gate")
 
@@ -50,18 +50,20 @@ class Follower(Newcomer):
         self._night()
         assert f"status {status}:" in self.run.job("gate/collect").summary
 
-    def _a_runner(self, text: str) -> None:
-        self.look(text)
+    def _runner(self, text: str) -> None:
+        assert "`PERFGATE_RUNNERS`" in text
 
-    def _the_first_numbers(self, text: str) -> None:
+    def _first_numbers(self, text: str) -> None:
         (mode,) = re.findall(r"with the mode `(\w+)`", text)
         self.set_variables(text)
         for _ in range(nights_of(text)):
             self._night(mode=mode)
-        assert "then accept them" in text
+
+    def _accept_them(self, text: str) -> None:
+        assert "#update-a-baseline" in text
         self.accept("".join(job.log for job in self.run.jobs))
 
-    def _from_the_next_night_on(self, text: str) -> None:
+    def _every_night(self, text: str) -> None:
         store = self._night(mode="auto")
         require_all_judged(json.loads((store / "perfgate-report" / "report.json").read_text()))
 
@@ -89,8 +91,8 @@ def test_from_nothing_to_a_night_with_every_test_judged(
 @pytest.mark.parametrize(
     "title",
     sized(
-        ["The repository"],
-        ["The repository", "Variables", "The first numbers"],
+        ["Repository"],
+        ["Repository", "Variables", "Models and data sets", "First numbers", "Accept them"],
     ),
 )
 def test_without_one_of_its_steps_it_leads_nowhere(

@@ -15,6 +15,8 @@ from sizes import sized
 
 pytestmark = [pytest.mark.slow]
 STEPS = steps_of("gitlab.md")
+# Steps that a rehearsal on this machine reaches a judged night without.
+NOTHING_FOLLOWS = ("Install perfgate", "Try it", "Runner", "Controls", "Every night")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -29,14 +31,12 @@ class Follower(Newcomer):
     inputs: dict[str, Any] = field(default_factory=dict)
     ended: Ended = field(default_factory=lambda: Ended(0, ""))
 
-    def _the_repository(self, text: str) -> None:
+    def _repository(self, text: str) -> None:
         self.lay_out(text)
-
-    def _perfgate_itself(self, text: str) -> None:
         assert "leave `requirements` out" in text
         self.inputs["programs"] = str(PROGRAMS)
 
-    def _the_pipeline(self, text: str) -> None:
+    def _pipeline(self, text: str) -> None:
         (block,) = blocks(text, "yaml")
         (file,) = yaml.safe_load(block)["include"]
         self.inputs = {**file["inputs"], **self.inputs}
@@ -47,11 +47,11 @@ class Follower(Newcomer):
         self._run()
         assert f"status {status}:" in self.ended.output
 
-    def _a_runner(self, text: str) -> None:
-        self.set_variables(text)
-        self.look(text)
+    def _runner(self, text: str) -> None:
+        """The machine of this test; what its containers need is written for another."""
+        assert "shm_size" in text
 
-    def _the_first_numbers(self, text: str) -> None:
+    def _first_numbers(self, text: str) -> None:
         (mode,) = re.findall(r"`mode: (\w+)`", text)
         self.inputs |= {"mode": mode, "options": "--rehearse"}
         self.set_variables(text)
@@ -94,8 +94,8 @@ def test_from_nothing_to_a_night_with_every_test_judged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "title",
     sized(
-        ["perfgate itself"],
-        [title for title in STEPS if title not in ("Try it", "Controls", "Every night")],
+        ["Pipeline"],
+        [title for title in STEPS if title not in NOTHING_FOLLOWS],
     ),
 )
 def test_without_one_of_its_steps_it_leads_nowhere(title: str, tmp_path: Path) -> None:

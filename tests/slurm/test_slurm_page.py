@@ -33,11 +33,7 @@ class Follower(Newcomer):
     nightly: Nightly = field(init=False)
     job: str = ""
 
-    def _perfgate(self, text: str) -> None:
-        """It is there: the tests' own; what the step installs, `ci/wheel.sh` tries."""
-        assert "lm-eval" in text
-
-    def _the_repository(self, text: str) -> None:
+    def _repository(self, text: str) -> None:
         assert "perfgate init /shared/gate --ci slurm" in text
         self.nightly = Nightly(self.folder, self.cluster)
 
@@ -46,11 +42,14 @@ class Follower(Newcomer):
         self._submit(text)
         assert self.nightly.status(f"nightly-{self.job}") == f"{status}\n"
 
-    def _the_site(self, text: str) -> None:
-        self.set_variables(text)
+    def _site(self, text: str) -> None:
+        """A rehearsal needs nothing of a site."""
+        assert "`site.yaml`" in text
+
+    def _check_a_node(self, text: str) -> None:
         self.look(text)
 
-    def _the_first_numbers(self, text: str) -> None:
+    def _first_numbers(self, text: str) -> None:
         self.environment |= dict(re.findall(r"export (NIGHTLY_\w+)=(\w+)", text))
         for _ in range(nights_of(text)):
             self._submit(text, *REHEARSED)
@@ -59,9 +58,9 @@ class Follower(Newcomer):
         self.environment["PERFGATE_HOME"] = str(self.folder / "home")  # as the jobs have it
         self.accept(self.nightly.log(self.job))
 
-    def _each_night(self, text: str) -> None:
-        assert "as in step 5" in text
-        self._submit(STEPS["The first numbers"], *REHEARSED, NIGHTLY_MODE="gate")
+    def _every_night(self, text: str) -> None:
+        assert "the job of step 7" in text
+        self._submit(STEPS["First numbers"], *REHEARSED, NIGHTLY_MODE="gate")
         report = self.repository / "runs" / f"nightly-{self.job}.report" / "report.json"
         require_all_judged(json.loads(report.read_text()))
 
@@ -91,6 +90,6 @@ def test_from_nothing_to_a_night_with_every_test_judged(tmp_path: Path, slurm: C
 
 
 def test_without_its_first_numbers_it_leads_nowhere(tmp_path: Path, slurm: Cluster) -> None:
-    left = {name: text for name, text in STEPS.items() if name != "The first numbers"}
+    left = {name: text for name, text in STEPS.items() if name != "First numbers"}
     with pytest.raises(AssertionError):
         Follower(tmp_path, cluster=slurm).follow(left)
