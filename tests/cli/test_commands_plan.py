@@ -136,6 +136,30 @@ def test_against_a_baseline(two_scenarios: Path, h200: Scenario, perfgate: Perfg
     assert one["cost"]["unchanged"]["hours_at_most"] is False
 
 
+@each(
+    "scenario, probe, metric, band, source",
+    [
+        ("local-smollm2-serve", "perfgate_arithmetic", ACCURACY, 0.085, "scenario"),
+        (
+            "h200-v3-fp8-gpqa",
+            "gpqa_diamond",
+            "accuracy:gpqa_diamond:accuracy:none",
+            0.1,
+            "scenario",
+        ),
+        ("h200-v3-fp8-serve", "c32", "output_throughput", 0.02, "family"),
+        ("h200-v3-fp8-2node-slurm", "c4096", "output_throughput", 0.06, "nodes"),
+        ("h200-r1-fp8-max-throughput", "c1024", "output_throughput", 0.1, "document"),
+    ],
+)
+def test_each_band_with_its_source(
+    scenario: str, probe: str, metric: str, band: float, source: str, perfgate: Perfgate
+) -> None:
+    plan = planned(perfgate, scenario, "--scenarios", "packaged")
+    found = of(plan, scenario, probe, metric)
+    assert (found["band_source"], found["band"]) == (source, pytest.approx(band))
+
+
 def test_as_text(two_scenarios: Path, h200: Scenario, perfgate: Perfgate) -> None:
     edit(two_scenarios, noise="prior")
     suite_store().save(accepted(h200))
@@ -145,7 +169,7 @@ def test_as_text(two_scenarios: Path, h200: Scenario, perfgate: Perfgate) -> Non
     assert "  build under test: llama.cpp 2026.10, the installed one" in lines
     assert "  c1, c4: compared with this machine itself, 6 fresh starts to be made first" in lines
     row = next(line.split() for line in lines if line.startswith("  c1 "))
-    assert row[:3] == ["c1", "output_throughput", "2.0%"]
+    assert row[:4] == ["c1", "output_throughput", "2.0%", "family"]
     assert any("6 starts of the reference, then 4." in line for line in lines)
     assert any(line.startswith("  no control, the machine is not excluded: ") for line in lines)
     assert any("GPU hours) at worst" in line for line in lines)

@@ -27,10 +27,16 @@ def scenarios(two_scenarios: Path) -> Path:
     return two_scenarios
 
 
+def against_baseline(band: float, source: str) -> dict[str, object]:
+    return {"against": "baseline", "band": band, "source": source}
+
+
 class TestList:
     def test_one_line_each(self, scenarios: Path, perfgate: Perfgate) -> None:
         header, *lines = perfgate.printed("scenarios list").splitlines()
-        assert header.split() == ["id", "hardware", "engine", "speed", "markers", "title"]
+        assert header.split() == [
+            *("id", "hardware", "engine", "speed", "markers", "title", "bands")
+        ]
         h200, local, _, *legend = lines
         assert h200.split()[:6] == [
             *(
@@ -46,6 +52,11 @@ class TestList:
             *("local-smollm2-serve", "cpu", "llama.cpp", "machine"),
             "accuracy,cpu,local,serving,streaming,throughput",
         ]
+        assert h200.endswith(
+            "  2.0 % family throughput: output_throughput; 5.0 % family cpu: "
+            "server_cpu_s_per_1k_tokens; 8.5 points scenario: "
+            "accuracy:perfgate_arithmetic:exact_match:strict-match"
+        )
         assert " ".join(legend) == (
             "speed, first run: no document gives one. Without a baseline the first run records one "
             "(pytest --record), which a person promotes (perfgate baseline promote)."
@@ -65,7 +76,22 @@ class TestList:
             "markers": ["accuracy", "h200", "serving", "streaming", "throughput"],
             "document": "docs/explanation/architecture.md",
             "section": "The embedded default",
+            "bands": {
+                "output_throughput": [against_baseline(0.02, "family")],
+                "server_cpu_s_per_1k_tokens": [against_baseline(0.05, "family")],
+                "accuracy:perfgate_arithmetic:exact_match:strict-match": [
+                    against_baseline(0.085, "scenario")
+                ],
+            },
         }
+
+    def test_a_band_against_the_document_once_for_all_its_metrics(self, perfgate: Perfgate) -> None:
+        header, line = perfgate.printed("scenarios list h200-r1-fp8-max-throughput").splitlines()
+        assert line[header.index("bands") :] == (
+            "2.0 % family throughput: output_throughput, total_token_throughput; "
+            "2.0 % family latency: mean_request_latency_ms; 10.0 % document: output_throughput, "
+            "total_token_throughput, mean_request_latency_ms"
+        )
 
     def test_of_another_folder(self, scenarios: Path, tmp_path: Path, perfgate: Perfgate) -> None:
         (tmp_path / "other").mkdir()
@@ -127,6 +153,94 @@ class TestShow:
         assert plain["id"] == "h200-serve"
         assert plain["hardware"]["gpus"] == 1
         assert plain["documented"] == {}
+
+    @each(
+        "name, expected",
+        [
+            (
+                "h200-r1-fp8-min-latency",
+                """
+                output_throughput_per_user: 0.02 family, 0.1 document
+                mean_request_latency_ms: 0.02 family, 0.1 document
+                acceptance_length: 0.03 family
+                """,
+            ),
+            (
+                "b200-r1-0528-fp8-serve",
+                """
+                ttft_median_ms: 0.15 family
+                tpot_median_ms: 0.02 family
+                itl_median_ms: 0.02 family
+                e2el_median_ms: 0.02 family
+                total_token_throughput: 0.02 family
+                accuracy:gsm8k:exact_match:strict-match: 0.02 family, 0.02 family
+                accuracy:gsm8k:exact_match:flexible-extract: 0.02 family, 0.02 family
+                """,
+            ),
+            ("h200-v3-fp8-gpqa", "accuracy:gpqa_diamond:accuracy:none: 0.1 scenario"),
+            (
+                "h200-v3-fp8-2node-mpirun",
+                """
+                output_throughput: 0.06 nodes
+                total_token_throughput: 0.06 nodes
+                tpot_mean_ms: 0.05 nodes
+                """,
+            ),
+            (
+                "gb200-r1-fp4-chat-streaming",
+                """
+                output_throughput: 0.02 family
+                total_token_throughput: 0.02 family
+                tpot_mean_ms: 0.02 family
+                """,
+            ),
+            (
+                "h200-r1-0528-lab-vllm-sharegpt",
+                """
+                output_throughput: 0.02 family, 0.1 document
+                total_token_throughput: 0.02 family, 0.1 document
+                ttft_mean_ms: 0.15 family, 0.15 family
+                ttft_median_ms: 0.15 family, 0.15 family
+                tpot_mean_ms: 0.02 family, 0.1 document
+                tpot_median_ms: 0.02 family, 0.1 document
+                itl_mean_ms: 0.02 family, 0.1 document
+                """,
+            ),
+        ],
+    )
+    def test_the_band_of_each_gating_metric_and_its_source(
+        self, perfgate: Perfgate, name: str, expected: str
+    ) -> None:
+        """A scenario of each document: against a baseline, then against the documented value."""
+        shown = perfgate.plain(f"scenarios show {name}")
+        lines = [
+            f"{metric}: " + ", ".join(f"{one['band']:g} {one['source']}" for one in bands)
+            for metric, bands in shown["bands"].items()
+        ]
+        assert lines == [line.strip() for line in expected.strip().splitlines()]
+        assert list(shown["bands"]) == shown["gate"]["metrics"]
+
+    def test_a_tolerance_of_the_document(self, scenarios: Path, perfgate: Perfgate) -> None:
+        place = scenarios.parent / "baselines" / "documented"
+        place.mkdir(parents=True)
+        value = {"value": 100.0, "concurrency": 1, "tolerance": 0.25}
+        plain = {
+            "schema_version": 1,
+            "scenario": "h200-serve",
+            "source": {"document": "guide.md", "section": "Results"},
+            "values": {"output_throughput": value},
+        }
+        (place / "h200-serve.json").write_text(json.dumps(plain))
+        bands = perfgate.plain("scenarios show h200-serve")["bands"]
+        assert bands["output_throughput"] == [
+            against_baseline(0.02, "family"),
+            {"against": "documented", "band": 0.25, "source": "document"},
+        ]
+
+    def test_the_bands_of_the_file_only_where_it_has_some(self, perfgate: Perfgate) -> None:
+        written = perfgate.plain("scenarios show h200-v3-fp8-gpqa")["gate"]["bands"]
+        assert written == {"accuracy:gpqa_diamond:accuracy:none": 0.1}
+        assert "bands" not in perfgate.plain("scenarios show h200-v3-fp8-serve")["gate"]
 
     def test_secrets_of_the_environment_are_masked(
         self, scenarios: Path, perfgate: Perfgate

@@ -11,11 +11,11 @@ from perfgate.gate.performance import Rule
 from perfgate.gate.verdict import Judgement, Verdict
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Claim, Source
+from perfgate.verdicts.bands import Band, resolve_band
 from perfgate.verdicts.documented_values import (
     documented_test,
     judge_measured_claim,
     measured_score,
-    tolerance_of,
     with_gap,
 )
 
@@ -32,16 +32,20 @@ def answered(right: int, questions: int, metric: str = STRICT) -> Measurement:
 
 
 def throughput(
-    value: DocumentedValue, *values: float, band: float | None = 0.02, rule: Rule | None = None
+    value: DocumentedValue, *values: float, band: float = 0.02, rule: Rule | None = None
 ) -> Judgement:
-    test = documented_test("output_throughput", value, throughputs(*values), band)
+    test = documented_test(value, against(value, "output_throughput", band), throughputs(*values))
     return test.judge(rule or Rule())
+
+
+def against(value: DocumentedValue, metric: str, band: float) -> Band:
+    gate = replace(building.SCENARIO.gate, bands={metric: band})
+    return resolve_band(metric, replace(building.SCENARIO, gate=gate), value)
 
 
 def test_the_tolerance_is_the_documents_own_else_the_wider_of_band_and_ten_per_cent() -> None:
     assert throughput(DocumentedValue(100.0), 100).band == pytest.approx(0.10)
     assert throughput(DocumentedValue(100.0), 100, band=0.15).band == pytest.approx(0.15)
-    assert throughput(DocumentedValue(100.0), 100, band=None).band == pytest.approx(0.10)
     own = throughput(DocumentedValue(100.0, tolerance=0.25), 100, band=0.5)
     assert own.band == pytest.approx(0.25)
 
@@ -52,9 +56,9 @@ def test_what_is_planned_with_is_what_is_judged_by() -> None:
         DocumentedValue(100.0, tolerance=0.05),
         DocumentedValue(100.0, tolerance=0.25),
     ):
-        for band in (None, 0.02, 0.15):
+        for band in (0.02, 0.15):
             judged = throughput(document, 100, band=band)
-            assert judged.band == pytest.approx(tolerance_of(document, band))
+            assert judged.band == pytest.approx(against(document, "output_throughput", band).loss)
 
 
 def test_three_fresh_starts_at_most_and_no_more_than_the_rule_allows() -> None:
@@ -68,14 +72,16 @@ def test_three_fresh_starts_at_most_and_no_more_than_the_rule_allows() -> None:
 def test_an_accuracy_is_compared_with_the_documented_score_and_its_error() -> None:
     # the DeepSeek-R1 quick start recipe documents 0.9500 ± 0.0060 for FP8, strict-match
     document = DocumentedValue(0.95, stderr=0.006)
-    judged = documented_test(STRICT, document, [answered(1253, 1319)], 0.03).judge(Rule())
+    band = against(document, STRICT, 0.03)
+    judged = documented_test(document, band, [answered(1253, 1319)]).judge(Rule())
     assert judged.verdict == Verdict.PASS
     assert judged.band == 0.03
-    bad = documented_test(STRICT, document, [answered(1150, 1319)] * 2, 0.03).judge(Rule())
+    bad = documented_test(document, band, [answered(1150, 1319)] * 2).judge(Rule())
     assert bad.verdict == Verdict.REGRESSION
     assert bad.reason.startswith("worse than the documented score: -7.8 points")
     narrow = replace(document, tolerance=0.01)
-    judged = documented_test(STRICT, narrow, [answered(1253, 1319)], 0.03).judge(Rule())
+    band = against(narrow, STRICT, 0.03)
+    judged = documented_test(narrow, band, [answered(1253, 1319)]).judge(Rule())
     assert judged.verdict == Verdict.PASS
     assert judged.band == pytest.approx(0.0297, abs=1e-4)
     assert "margin raised from 1.0 to 3.0 points" in judged.notes[0]

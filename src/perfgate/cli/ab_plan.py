@@ -11,7 +11,8 @@ from perfgate.gate.ab import AbNoise
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.ab_effort import AbEffort, expected_ab
-from perfgate.verdicts.judgement import band_of, noise_of
+from perfgate.verdicts.bands import band_of
+from perfgate.verdicts.judgement import noise_of
 
 _COLUMNS = ("metric", "band", "true loss of B", "worse", "no worse", "undecided", "starts of both")
 

@@ -39,7 +39,7 @@ from perfgate.reports.proposal_text import body, message, subject
 from perfgate.runs.ended_run import EndedRun, read_run
 from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.judgement import band_of
+from perfgate.verdicts.bands import band_of
 
 
 def add_options(verb: argparse.ArgumentParser) -> None:

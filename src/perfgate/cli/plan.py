@@ -118,9 +118,9 @@ def _print(plan: Plan) -> None:
         "(docs/reference/plan.md)"
     )
     print(
-        "baseline: its starts/sessions; finds: the smallest loss that is a REGRESSION in 19 of 20 "
-        "runs;\nof 1 band, of 1.5 bands: how often a loss of that size is; by accident: how often "
-        "an unchanged build is"
+        "from: source of the band; baseline: its starts/sessions; finds: the smallest loss that "
+        "is a\nREGRESSION in 19 of 20 runs; of 1 band, of 1.5 bands: how often a loss of that size "
+        "is;\nby accident: how often an unchanged build is"
     )
     for one in plan.scenarios:
         print()
@@ -163,6 +163,7 @@ _COLUMNS = (
     "  probe",
     "metric",
     "band",
+    "from",
     "noise of a start",
     "baseline",
     "finds",
@@ -214,7 +215,9 @@ def _row(one: Prospect) -> list[str]:
     if at and one.smallest is None:
         least = "nothing"
     name = f"  {one.probe.label}"
-    return [name, one.metric, band, noise, baseline, least, *shares, f"< {accident}" if at else "-"]
+    accidents = f"< {accident}" if at else "-"
+    cells = [name, one.metric, band, one.band_source, noise, baseline, least]
+    return [*cells, *shares, accidents]
 
 
 def _rare(share: float) -> str:
@@ -321,6 +324,7 @@ def _plain_prospect(one: Prospect) -> dict[str, Json]:
         "noise_from": one.noise_from,
         "noise": None if one.noise is None else one.noise.source,
         "band": one.band,
+        "band_source": one.band_source,
         "smallest": one.smallest,
         "control": one.control,
         "odds": [

@@ -2,7 +2,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -21,6 +21,7 @@ from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.selection import pick
 from perfgate.scenarios.speed_reference import speed_from
+from perfgate.verdicts.bands import Band, gating_bands
 
 _FIRST_RUN = (
     "speed, first run: no document gives one. Without a baseline the first run records one "
@@ -69,7 +70,7 @@ def _list(arguments: argparse.Namespace) -> int:
         return 0
     speeds = [speed_from(scenario, suite.claims) for scenario in found]
     print_table(
-        ("id", "hardware", "engine", "speed", "markers", "title"),
+        ("id", "hardware", "engine", "speed", "markers", "title", "bands"),
         [
             (
                 scenario.id,
@@ -78,6 +79,7 @@ def _list(arguments: argparse.Namespace) -> int:
                 speed,
                 ",".join(markers_of(scenario)),
                 scenario.title,
+                _bands_text(scenario),
             )
             for scenario, speed in zip(found, speeds, strict=True)
         ],
@@ -116,12 +118,39 @@ def _plain(scenario: Scenario, suite: LoadedSuite) -> dict[str, Json]:
         "markers": list(markers_of(scenario)),
         "document": scenario.source.document,
         "section": scenario.source.section,
+        "bands": _bands(scenario),
     }
+
+
+def _gating_bands(scenario: Scenario) -> Mapping[str, tuple[Band, ...]]:
+    found = documented_values(scenario)
+    return gating_bands(scenario, {} if found is None else found.values)
+
+
+def _bands(scenario: Scenario) -> dict[str, Json]:
+    """Gating metric → its bands, each with what it is compared with and the band's source."""
+    return {
+        metric: [{"against": one.against, "band": one.loss, "source": one.source} for one in bands]
+        for metric, bands in _gating_bands(scenario).items()
+    }
+
+
+def _bands_text(scenario: Scenario) -> str:
+    """Each band with its source and the metrics that have it."""
+    all_bands = [one for bands in _gating_bands(scenario).values() for one in bands]
+    metrics: dict[str, dict[str, None]] = {}
+    for one in sorted(all_bands, key=lambda one: one.against):
+        metrics.setdefault(one.describe(), {})[one.metric] = None
+    return "; ".join(f"{band}: {', '.join(names)}" for band, names in metrics.items())
 
 
 def _show(arguments: argparse.Namespace) -> int:
     scenario = pick(load(arguments.scenarios).scenarios, arguments.id)
-    plain = mask_plain({**scenario_to_plain(scenario), "documented": _documented(scenario)})
+    written = scenario_to_plain(scenario)
+    if not scenario.gate.bands and isinstance(written["gate"], dict):
+        del written["gate"]["bands"]  # an empty one would read as if no metric had a band
+    more = {"bands": _bands(scenario), "documented": _documented(scenario)}
+    plain = mask_plain({**written, **more})
     if arguments.format == "json":
         print_json(plain)
     else:

@@ -17,8 +17,9 @@ from perfgate.gate.rule import Rule
 from perfgate.gate.scores import pooled_score
 from perfgate.gate.verdict import Judgement
 from perfgate.scenarios.probe import Probe
+from perfgate.verdicts.bands import band_of
 from perfgate.verdicts.documented_values import measured_score
-from perfgate.verdicts.judgement import band_of, noise_of, nothing_to_judge
+from perfgate.verdicts.judgement import noise_of, nothing_to_judge
 
 # An accuracy is asked no oftener than against a baseline.
 _ACCURACY_RULE = Rule(max_runs=3)

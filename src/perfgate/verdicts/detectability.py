@@ -19,7 +19,8 @@ from perfgate.gate.performance import declared_band, forced_margin
 from perfgate.gate.rule import Rule
 from perfgate.gate.verdict import counted
 from perfgate.scenarios.probe import Probe
-from perfgate.verdicts.judgement import Reference, band_of, performance_test
+from perfgate.verdicts.bands import BandSource, band_of, resolve_band
+from perfgate.verdicts.judgement import Reference, performance_test
 from perfgate.verdicts.power import (
     FEW_SESSIONS,
     FEW_SIGMAS,
@@ -85,7 +86,12 @@ def prospects(
                 found.append(of_document(probe, metric, value, most))
         else:
             found.append(Prospect(probe, metric, "nothing", band=_band(probe, metric)))
-    return tuple(found)
+    return tuple(replace(one, band_source=_band_source(one, reference)) for one in found)
+
+
+def _band_source(one: Prospect, reference: Reference) -> BandSource:
+    value = reference.documented.get(one.metric) if one.against == "documented" else None
+    return resolve_band(one.metric, one.probe.scenario, value).source
 
 
 def control_of(policy: ControlPolicy, *, can_be_started: bool) -> Control:

@@ -17,47 +17,40 @@ from perfgate.gate.scores import Score, counted_score, documented_score, score_o
 from perfgate.gate.verdict import Judgement, percent
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Claim
+from perfgate.verdicts.bands import Band
 
 
 def documented_test(
-    metric: str,
     value: DocumentedValue,
+    band: Band,
     measurements: Sequence[Measurement],
-    band: float | None,
     *,
     sigma: float | None = None,
 ) -> DocumentedTest | AccuracyTest:
     """One metric against its documented value; REGRESSION: worse than documented.
 
     Args:
-        metric: canonical name.
         value: what is documented.
+        band: the metric's, against that value.
         measurements: one per fresh start, in order.
-        band: the loss that counts against a baseline. Against a document it is the value's own
-            tolerance, else this band; for performance 10 % where that is wider.
         sigma: prior noise of one fresh start of a speed; None: that of its family on one node.
 
     Raises:
         InputError: a score of an unknown number of questions.
     """
+    metric = band.metric
     if not is_accuracy(metric):
         now = [measurement.metrics[metric] for measurement in measurements]
-        declared = value.tolerance or max(band or 0.0, LEAST_TOLERANCE)
-        return DocumentedTest(metric, declared, value.value, now, sigma)
+        return DocumentedTest(metric, band.declared or LEAST_TOLERANCE, value.value, now, sigma)
     scores = [measured_score(metric, measurement) for measurement in measurements]
     return AccuracyTest(
         metric,
-        value.tolerance or band,
+        band.declared,
         ((), ()),
         (documented_score(value.value, value.stderr), scores),
         ({metric: value.value}, measurements[-1].metrics),
         against="documented",
     )
-
-
-def tolerance_of(value: DocumentedValue, band: float | None) -> float:
-    """The loss of a performance metric that counts against a document: at least 10 %."""
-    return max(value.tolerance or band or 0.0, LEAST_TOLERANCE)
 
 
 def measured_score(metric: str, measurement: Measurement) -> Score:

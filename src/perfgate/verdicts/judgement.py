@@ -35,6 +35,7 @@ from perfgate.gate.verdict import Against, Verdict
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
+from perfgate.verdicts.bands import band_of, resolve_band
 from perfgate.verdicts.control_starts import ControlStarts
 from perfgate.verdicts.documented_values import documented_test, measured_score, with_gap
 from perfgate.verdicts.prompt_identity import unlike_baseline, unlike_documented
@@ -215,11 +216,12 @@ def _documented(
     documented: Mapping[str, DocumentedValue],
     measurements: Sequence[Measurement],
 ) -> MetricTest:
-    band, value = band_of(metric, scenario), documented.get(metric)
+    value = documented.get(metric)
+    band = resolve_band(metric, scenario, value)
     if value is None:
         why = "not judged: nothing is documented for it, and there is no baseline yet"
-        return NoTest(metric, band, measurements[-1].metrics.get(metric), why, "documented")
-    return documented_test(metric, value, measurements, band, sigma=sigma_of(metric, scenario))
+        return NoTest(metric, band.loss, measurements[-1].metrics.get(metric), why, "documented")
+    return documented_test(value, band, measurements, sigma=sigma_of(metric, scenario))
 
 
 def _measured(
@@ -308,12 +310,6 @@ def noise_of(metric: str, scenario: Scenario, learnt: Mapping[str, RunNoise]) ->
     if scenario.gate.noise == "measured":
         return replace(known, dof=OWN_DOF, widen=True)
     return known
-
-
-def band_of(metric: str, scenario: Scenario) -> float | None:
-    """The loss that counts: the scenario's band, else the metric's own; None: report only."""
-    own = lookup(metric).family.on(scenario.hardware.nodes).band
-    return scenario.gate.bands.get(metric, own)
 
 
 def sigma_of(metric: str, scenario: Scenario) -> float:

@@ -6,6 +6,7 @@ from typing import Literal
 from perfgate.core.errors import InputError
 from perfgate.gate.noise import Noise
 from perfgate.scenarios.probe import Probe
+from perfgate.verdicts.bands import BandSource
 from perfgate.verdicts.power import Control, Odds
 from perfgate.verdicts.start_effort import AnyTest, SpeedTest
 
@@ -29,6 +30,7 @@ class Prospect:
         noise: of one fresh start, on the log scale; None: not known, or an accuracy.
         noise_from: where it comes from; "measured": what this machine showed, with a weak prior.
         band: the loss that counts, as a fraction (accuracy: absolute); None: none is declared.
+        band_source: where the declared band comes from.
         smallest: the loss that is found in 19 of 20 runs, as a fraction (accuracy: absolute);
             None: none is, up to four bands, or it is not known.
         odds: how often each verdict, at each of `LOSSES`; empty: not simulated.
@@ -46,6 +48,7 @@ class Prospect:
     noise: Noise | None = None
     noise_from: NoiseFrom = "unknown"
     band: float | None = None
+    band_source: BandSource = "family"
     smallest: float | None = None
     odds: tuple[Odds, ...] = ()
     test: AnyTest | None = None

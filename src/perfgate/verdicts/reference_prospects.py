@@ -17,8 +17,8 @@ from perfgate.gate.simulated_references import ReferenceOdds
 from perfgate.gate.verdict import counted
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
-from perfgate.verdicts.documented_values import tolerance_of
-from perfgate.verdicts.judgement import band_of, sigma_of
+from perfgate.verdicts.bands import band_of, resolve_band
+from perfgate.verdicts.judgement import sigma_of
 from perfgate.verdicts.power import Odds, bisected
 from perfgate.verdicts.prospect import LOSSES, Prospect, placed
 from perfgate.verdicts.start_effort import (
@@ -40,7 +40,8 @@ MOST_CHANGED = 0.42
 def of_document(probe: Probe, metric: str, value: DocumentedValue, most: int) -> Prospect:
     """A performance metric against its documented value, which comes without a spread."""
     known = lookup(metric)
-    margin = documented_margin(known, tolerance_of(value, band_of(metric, probe.scenario)))
+    band = resolve_band(metric, probe.scenario, value)
+    margin = documented_margin(known, band.declared or 0.0)
     sigma = sigma_of(metric, probe.scenario) or known.family.sigma
     test = DocumentedTest(margin, sigma, most)
     smallest = bisected(lambda loss: documented_odds(test, loss).below)
@@ -119,7 +120,7 @@ def _margin_too_small(found: Prospect, test: AnswersTest) -> InputError | None:
 def of_score(probe: Probe, metric: str, value: DocumentedValue) -> Prospect:
     """An accuracy against a documented score."""
     score = documented_score(value.value, value.stderr)
-    band = value.tolerance or band_of(metric, probe.scenario)
+    band = resolve_band(metric, probe.scenario, value).loss
     found = Prospect(
         probe, metric, "documented", n_base=1, sessions=1, noise_from="document", band=band
     )

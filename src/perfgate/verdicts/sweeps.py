@@ -19,7 +19,8 @@ from perfgate.gate.verdict import Verdict, counted
 from perfgate.scenarios.markers import Kind
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.judgement import band_of, noise_of
+from perfgate.verdicts.bands import band_of
+from perfgate.verdicts.judgement import noise_of
 from perfgate.verdicts.measured import MeasuredControl, central_value, measured_metrics
 from perfgate.verdicts.outcome import Outcome
 
