@@ -39,7 +39,15 @@ def test_all_that_shapes_a_number_and_was_given_is_repeated(
 ) -> None:
     defaults = {"launcher": "local", "self_reference": "auto", "inject": [], "shape": []}
     options = {f"--{name.replace('_', '-')}": value for name, value in (defaults | given).items()}
-    assert sorted(shaping_options(options.get)) == sorted(repeated)
+    assert sorted(shaping_options(options.get, str)) == sorted(repeated)
+
+
+def test_a_name_that_another_plugin_has_is_repeated_by_its_long_name() -> None:
+    taken = {"--ab": "--perfgate-ab", "--shape": "--perfgate-shape"}
+    options = {"--ab": AB, "--shape": ["8/8"], "--rehearse": True, "--launcher": "local"}
+    options |= {"--self-reference": "auto", "--control": "auto"}
+    words = shaping_options(options.get, lambda name: taken.get(name, name))
+    assert words == ["--perfgate-ab", *AB, "--perfgate-shape=8/8", "--rehearse"]
 
 
 @pytest.mark.slow
