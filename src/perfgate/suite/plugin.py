@@ -57,6 +57,7 @@ pytest_plugins = (
     "perfgate.suite.failure_line",
     "perfgate.suite.junit",
     "perfgate.suite.session_guard",
+    "perfgate.suite.session_header",
     "perfgate.suite.verdict_status",
 )
 
