@@ -214,7 +214,8 @@ def schemas() -> str:
 def pytest_options() -> str:
     """The options that the suite adds to pytest, and its settings."""
     own = argparse.ArgumentParser(prog="pytest", add_help=False)
-    options.add_options(_Group(own))  # type: ignore[arg-type]
+    for name, how_it_is_read in options.OPTIONS.items():
+        own.add_argument(name, help=options._HELP[name], **how_it_is_read)
     settings = [(f"`{name}`", prose(text)) for name, text in options._INI.items()]
     return "\n\n".join(
         (
@@ -223,13 +224,6 @@ def pytest_options() -> str:
             table(("setting", "what it says"), settings),
         )
     )
-
-
-class _Group:
-    """What the suite takes for a group of pytest's options."""
-
-    def __init__(self, own: argparse.ArgumentParser) -> None:
-        self.addoption = own.add_argument
 
 
 def command_options() -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import forked
 import pytest
 from checkouts import ROOT
-from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited, untraced
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited, untraced
 from tables import each
 
 from perfgate.suite.options import joined
@@ -87,3 +87,57 @@ def test_a_folder_of_an_option_is_not_taken_for_the_place_of_the_tests() -> None
     words = ["-m", "b200", "--run-dir", "/runs/1", "--scenarios=mine", "-n", "2", "--resume", "/r"]
     told = ["-m", "b200", "--run-dir=/runs/1", "--scenarios=mine", "-n", "2", "--resume=/r"]
     assert joined(words) == told
+
+
+TAKEN = ("--record", "--shard", "--gate", "--budget", "--control", "--html", "--resume")
+THEIRS = f"""
+def pytest_addoption(parser):
+    for name in {TAKEN}:
+        parser.addoption(name, action="store_true")
+"""
+CHECKED = """
+def test_of_theirs(request):
+    option = request.config.getoption
+    assert option("--record") and option("--resume") and not option("--gate")
+    assert option("--perfgate-gate") and not option("--perfgate-record")
+    assert option("--perfgate-budget") == "4h" and option("--shape") == ["8/8"]
+    assert option("--perfgate-control") == option("perfgate_control") == "none"
+"""
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["plugin-before", "conftest-after"])
+@pytest.mark.parametrize("workers", [(), (*XDIST, "-n", "1")], ids=["alone", "workers"])
+def test_a_project_keeps_its_own_options(
+    tmp_path: Path, first: bool, workers: tuple[str, ...]
+) -> None:
+    (tmp_path / "theirs.py").write_text(THEIRS if first else "")
+    conftest = 'pytest_plugins = ["perfgate.suite.plugin"]\n' + ("" if first else THEIRS)
+    (tmp_path / "conftest.py").write_text(conftest)
+    (tmp_path / "test_it.py").write_text(CHECKED)
+    words = ("-p", "theirs", *BENCHMARK, *workers, "--record", "--resume", "test_it.py")
+    long = ("--perfgate-gate", "--perfgate-budget", "4h", "--perfgate-control=none", "--shape=8/8")
+    environment = {**inherited("PERFGATE_"), **ONLY_NEEDED_PLUGINS, "PYTHONPATH": str(tmp_path)}
+    status, output = forked.session((*words, *long), tmp_path, environment)
+    assert status == 0, output
+    assert "1 passed" in output
+
+
+def test_help_lists_both_names_and_only_the_long_one_of_a_taken_name(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(THEIRS)
+    _, output = forked.session((*BENCHMARK, "--help"), tmp_path, ONLY_NEEDED_PLUGINS)
+    assert "short for --perfgate-rehearse-fault" in output
+    assert "--perfgate-record" in output
+    assert "short for --perfgate-record" not in output
+
+
+def test_a_conftest_is_read_where_the_tests_are_and_not_where_a_value_points(
+    tmp_path: Path,
+) -> None:
+    for folder, words in (("tests", "print('mine')"), ("local", "print('not mine')")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "conftest.py").write_text(words)
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = tests\n")
+    words = (*BENCHMARK, "-s", "--collect-only", "--launcher", "local")
+    _, output = forked.session(words, tmp_path, ONLY_NEEDED_PLUGINS)
+    assert output.startswith("mine\n")
+    assert "not mine" not in output

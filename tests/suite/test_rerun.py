@@ -39,7 +39,15 @@ def test_all_that_shapes_a_number_and_was_given_is_repeated(
 ) -> None:
     defaults = {"launcher": "local", "self_reference": "auto", "inject": [], "shape": []}
     options = {f"--{name.replace('_', '-')}": value for name, value in (defaults | given).items()}
-    assert sorted(shaping_options(options.get)) == sorted(repeated)
+    assert sorted(shaping_options(options.get, str)) == sorted(repeated)
+
+
+def test_a_name_that_another_plugin_has_is_repeated_by_its_long_name() -> None:
+    taken = {"--ab": "--perfgate-ab", "--shape": "--perfgate-shape"}
+    options = {"--ab": AB, "--shape": ["8/8"], "--rehearse": True, "--launcher": "local"}
+    options |= {"--self-reference": "auto", "--control": "auto"}
+    words = shaping_options(options.get, lambda name: taken.get(name, name))
+    assert words == ["--perfgate-ab", *AB, "--perfgate-shape=8/8", "--rehearse"]
 
 
 @pytest.mark.slow
@@ -54,7 +62,7 @@ def test_the_printed_line_selects_the_same_test_with_the_same_options(suite: Sui
     (line,) = [one for one in done.output.splitlines() if one.startswith("rerun: ")]
     # In CI pytest repeats whole messages in its short summary, and a table of numbers is long.
     short = done.output.partition("short test summary info")[2]
-    assert f"FAILED perf_tests/{TEST}" in short
+    assert f"ERROR perf_tests/{TEST}" in short
     assert "rerun: " not in short
     assert "do-not-tell" not in done.output
     words = shlex.split(line.removeprefix("rerun: "))

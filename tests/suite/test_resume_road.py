@@ -103,7 +103,7 @@ def test_a_finished_run_is_found_by_its_name_replayed_and_ends_the_same(
     status, output = forked.session(words, road.checkout.folder, environment)
     assert status == 12, output
     assert "last-night" in output
-    assert "2 skipped" in output
+    assert "2 no baseline" in output
     assert road.checkout.starts == starts
     lines = (road.folder / "records.jsonl").read_text().splitlines()
     assert [json.loads(line)["record"] for line in lines[raw:]] == ["resumed", "ended"]

@@ -3,12 +3,17 @@
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
 from perfgate.core.errors import InputError
 from perfgate.core.suggestion import did_you_mean
 
 T = TypeVar("T")
+
+# The group of entry points by which an installed package registers its own.
+ENTRY_POINTS = "perfgate.plugins"
 
 
 class _UnknownName(InputError, KeyError):
@@ -67,9 +72,30 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         return len(self._classes)
 
     def _load(self) -> None:
-        if self._complete:
-            return
-        package = importlib.import_module(self._package)
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{self._package}.{module.name}")
-        self._complete = True
+        if not self._complete:
+            package = importlib.import_module(self._package)
+            for module in pkgutil.iter_modules(package.__path__):
+                importlib.import_module(f"{self._package}.{module.name}")
+            self._complete = True
+        _load_entry_points()
+
+
+@cache
+def _load_entry_points() -> None:
+    """Import what installed packages register through entry points.
+
+    Raises:
+        InputError: one of them cannot be imported.
+    """
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            entry.load()
+        except Exception as error:
+            package = "" if entry.dist is None else entry.dist.name
+            raise InputError(
+                f"an entry point of the installed package {package} cannot be loaded",
+                field=ENTRY_POINTS,
+                found=f"{entry.name} = {entry.value}: {type(error).__name__}: {error}",
+                expected="a module that registers engines, clients, evaluators or launchers",
+                hint=f"correct the package, or `pip uninstall {package}`",
+            ) from error

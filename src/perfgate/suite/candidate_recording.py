@@ -9,7 +9,7 @@ from perfgate.baselines.noise_observation import keep_noise
 from perfgate.baselines.recording import record_session
 from perfgate.core.redaction import mask_arguments
 from perfgate.runs.records import RunFolder
-from perfgate.suite.options import joined
+from perfgate.suite.options import joined, short_name
 
 _OF_ONE_RUN = ("--run-dir=", "--resume=")
 
@@ -45,7 +45,7 @@ def record_candidates_of(
 
 def another_session(arguments: Sequence[str]) -> str:
     """The command line that makes another session like this one, in a run folder of its own."""
-    words = [one for one in joined(arguments) if not one.startswith(_OF_ONE_RUN)]
+    words = [one for one in joined(arguments) if not short_name(one).startswith(_OF_ONE_RUN)]
     return shlex.join(["pytest", *mask_arguments(words)])
 
 

@@ -18,6 +18,7 @@ from perfgate.core.paths import (
     SCENARIOS,
     setting_of,
 )
+from perfgate.suite.options import option_of
 
 
 def settle_folders(config: pytest.Config) -> None:
@@ -26,8 +27,9 @@ def settle_folders(config: pytest.Config) -> None:
     What the environment names is weaker than an option and stronger than a setting. The variables
     are put back when the session ends.
     """
-    _settle(config, SCENARIOS, config.getoption("--scenarios"), INI_SCENARIOS)
-    baselines = config.getoption("--baselines")
+    option = option_of(config)
+    _settle(config, SCENARIOS, option("--scenarios"), INI_SCENARIOS)
+    baselines = option("--baselines")
     _settle(config, BASELINES, None if baselines is None else [str(baselines)], INI_BASELINES)
 
 

@@ -9,6 +9,7 @@ from perfgate.scenarios.marker_expression import parse
 from perfgate.scenarios.markers import EXPLORE, OPT_IN_MARKERS
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.selection import left_out, left_out_lines, template_marker
+from perfgate.suite.options import option_of
 from perfgate.suite.parametrize import named_in, selected_by
 
 _LEFT_OUT = "perfgate_left_out"  # what a worker of pytest-xdist tells the main process
@@ -20,7 +21,7 @@ class OptIn:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._markers = set(_named(config.option.markexpr))
-        if config.getoption("--shape"):
+        if option_of(config)("--shape"):
             self._markers.add(EXPLORE)
         self._words = re.findall(r"[^\s()]+", config.option.keyword or "")
         self._left_out: dict[str, str] = {}  # id of the scenario → the marker that asks for it

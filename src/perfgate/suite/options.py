@@ -6,8 +6,8 @@ alone. The suite's own conftest names the plugin that does the work.
 """
 
 import argparse
-import importlib.util
-from collections.abc import Generator, Sequence
+import copy
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,32 @@ _FOLDERS = (
     "--engine-repo",
     "--waivers",
 )
+_LONG = "--perfgate-"
 _INI = {
     "perfgate_scenarios": "folders of scenario files; packaged: those that perfgate brings along",
     "perfgate_baselines": "folder of the accepted baselines",
 }
 
 
+# The short names that are perfgate's in this session: no plugin and no conftest has them.
+_SHORT: pytest.StashKey[frozenset[str]] = pytest.StashKey()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    add_options(parser.getgroup("perfgate", "perfgate: performance and accuracy gate"))
+    group = _group(parser)
+    for name, settings in OPTIONS.items():
+        group.addoption(long_name(name), help=_HELP[name], **settings)
     for name, help_line in _INI.items():
         parser.addini(name, help_line, type="args", default=[])
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, None, None]:
-    """Begin again if pytest took an option's value for the place of the tests.
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> Generator[None, None, None]:
+    """Add the short names that are free once the conftests are loaded.
+
+    Begin again if pytest took an option's value for the place of the tests.
 
     It looks for its settings before it loads any plugin. A folder that stands by itself after an
     option that it does not know yet is to it where the tests are: their settings would be another
@@ -44,9 +55,10 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
     """
     given = [str(word) for word in early_config.invocation_params.args]
     _require_own_settings(early_config)
-    words = joined(given)
+    words = joined(given, OPTIONS.keys() & _taken(parser))
     if words != given:
         raise SystemExit(pytest.main(words, early_config.invocation_params.plugins))
+    _hide_values_of_short_names(early_config, parser, args)
     try:
         return (yield)
     except FileNotFoundError as error:
@@ -54,6 +66,71 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
             raise
         # Of `tempfile`, for what pytest captures; it would end Python in 1, which is a regression.
         raise pytest.UsageError(f"{error.strerror}; free space there, or set TMPDIR") from error
+    finally:
+        free = OPTIONS.keys() - _taken(parser)
+        early_config.stash[_SHORT] = frozenset(free)
+        for name in OPTIONS:
+            if name in free:
+                short = {**OPTIONS[name], "dest": _dest(name)}
+                _group(parser).addoption(name, help=f"short for {long_name(name)}", **short)
+        args[:] = _split(args, free)
+
+
+def long_name(name: str) -> str:
+    """``--perfgate-record`` of ``--record``: the name that no other plugin has."""
+    return _LONG + name.removeprefix("--")
+
+
+def short_name(name: str) -> str:
+    """``--record`` of ``--perfgate-record``, and of itself."""
+    return name.replace(_LONG, "--", 1)
+
+
+def option_of(config: pytest.Config) -> Callable[[str], Any]:
+    """The value of an option by its short name, whoever owns that name on the command line."""
+    return lambda name: config.getoption(_dest(name))
+
+
+def name_on_command_line(config: pytest.Config, name: str) -> str:
+    """The short name of an option, or the long one where another plugin has the short one."""
+    return name if name in config.stash[_SHORT] else long_name(name)
+
+
+def _dest(name: str) -> str:
+    return long_name(name).removeprefix("--").replace("-", "_")
+
+
+def _group(parser: pytest.Parser) -> pytest.OptionGroup:
+    return parser.getgroup("perfgate", "perfgate: performance and accuracy gate")
+
+
+def _taken(parser: pytest.Parser) -> set[str]:
+    """The names of all options that pytest knows now."""
+    groups = [parser._anonymous, *parser._groups]
+    return {name for group in groups for option in group.options for name in option.names()}
+
+
+def _hide_values_of_short_names(
+    config: pytest.Config, parser: pytest.Parser, args: Sequence[str]
+) -> None:
+    """Keep the value of a short name, which pytest does not know yet, from the tests' places.
+
+    pytest loads the conftests of these places.
+    """
+    free = OPTIONS.keys() - _taken(parser)
+    words = [long_name(word) if word in free else word for word in args]
+    known = parser.parse_known_args(words, namespace=copy.copy(config.option))
+    config.known_args_namespace.file_or_dir = known.file_or_dir
+
+
+def _split(args: Sequence[str], free: Collection[str]) -> list[str]:
+    """Arguments as they were before `joined`, where a name is another plugin's."""
+    words: list[str] = []
+    for word in args:
+        name, equals, value = word.partition("=")
+        others = equals and name in _FOLDERS and name not in free
+        words += [name, value] if others else [word]
+    return words
 
 
 def _require_own_settings(config: pytest.Config) -> None:
@@ -76,11 +153,16 @@ def _require_own_settings(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
 
 
-def joined(args: Sequence[str]) -> list[str]:
-    """Arguments, each option that names a file or folder joined with it: ``--run-dir=FOLDER``."""
+def joined(args: Sequence[str], others: Collection[str] = ()) -> list[str]:
+    """Arguments, each option that names a file or folder joined with it: ``--run-dir=FOLDER``.
+
+    Args:
+        args: the arguments.
+        others: short names that another plugin has.
+    """
     words: list[str] = []
     for word in args:
-        if words and words[-1] in _FOLDERS:
+        if words and words[-1] not in others and short_name(words[-1]) in _FOLDERS:
             words[-1] = f"{words[-1]}={word}"
         else:
             words.append(word)
@@ -100,11 +182,6 @@ def shard_of(text: str) -> str:
         return str(parse_shard(text))
     except InputError as error:
         raise argparse.ArgumentTypeError(f"{error.problem}: {text!r}; {error.expected}") from error
-
-
-def _is_pytest_html_here() -> bool:
-    """Whether the plugin pytest-html is installed, whose option has the same name."""
-    return importlib.util.find_spec("pytest_html") is not None
 
 
 _HELP = {
@@ -146,31 +223,27 @@ _HELP = {
 }
 
 
-def add_options(group: pytest.OptionGroup) -> None:
-    """Add every option of the suite to `group`."""
-
-    def add(name: str, **settings: Any) -> None:
-        group.addoption(name, help=_HELP[name], **settings)
-
-    add("--gate", action="store_true")
-    add("--record", action="store_true")
-    add("--run-dir", type=Path)
-    add("--resume", type=Path, metavar="RUN")
-    add("--budget", metavar="TIME")
-    add("--scenarios", action="append", metavar="FOLDER")
-    add("--baselines", type=Path, metavar="FOLDER")
-    add("--launcher", default="local")
-    add("--self-reference", choices=["auto", "fresh", "stored"], default="auto")
-    add("--control", default="auto", metavar="auto|none|required|BUILD")
-    add("--inject", action="append", default=[], metavar="KEY=VALUE")
-    add("--ab", nargs=2, metavar=("A=BUILD", "B=BUILD"))
-    add("--engine-version", metavar="RELEASE")
-    add("--engine-commit", metavar="COMMIT")
-    add("--engine-repo", type=Path, metavar="FOLDER")
-    add("--waivers", type=Path, metavar="FILE")
-    add("--shape", action="append", default=[], metavar="ISL/OSL")
-    add("--shard", type=shard_of, metavar="K/N")
-    if not _is_pytest_html_here():  # whose --html=FILE then asks for both reports
-        add("--html", action="store_true")
-    add("--rehearse", action="store_true")
-    add("--rehearse-fault", metavar="FAULT")
+# Short name of an option → how pytest reads it.
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "--gate": dict(action="store_true"),
+    "--record": dict(action="store_true"),
+    "--run-dir": dict(type=Path, metavar="FOLDER"),
+    "--resume": dict(type=Path, metavar="RUN"),
+    "--budget": dict(metavar="TIME"),
+    "--scenarios": dict(action="append", metavar="FOLDER"),
+    "--baselines": dict(type=Path, metavar="FOLDER"),
+    "--launcher": dict(default="local", metavar="LAUNCHER"),
+    "--self-reference": dict(choices=["auto", "fresh", "stored"], default="auto"),
+    "--control": dict(default="auto", metavar="auto|none|required|BUILD"),
+    "--inject": dict(action="append", default=[], metavar="KEY=VALUE"),
+    "--ab": dict(nargs=2, metavar=("A=BUILD", "B=BUILD")),
+    "--engine-version": dict(metavar="RELEASE"),
+    "--engine-commit": dict(metavar="COMMIT"),
+    "--engine-repo": dict(type=Path, metavar="FOLDER"),
+    "--waivers": dict(type=Path, metavar="FILE"),
+    "--shape": dict(action="append", default=[], metavar="ISL/OSL"),
+    "--shard": dict(type=shard_of, metavar="K/N"),
+    "--html": dict(action="store_true"),
+    "--rehearse": dict(action="store_true"),
+    "--rehearse-fault": dict(metavar="FAULT"),
+}

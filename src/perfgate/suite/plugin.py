@@ -26,6 +26,7 @@ from perfgate.runs.records import RunFolder
 from perfgate.suite.candidate_recording import record_candidates_of
 from perfgate.suite.folders import settle_folders
 from perfgate.suite.opt_in import OptIn
+from perfgate.suite.options import option_of
 from perfgate.suite.own_errors import is_ours
 from perfgate.suite.parametrize import (
     PARAMETERS,
@@ -56,6 +57,8 @@ pytest_plugins = (
     "perfgate.suite.failure_line",
     "perfgate.suite.junit",
     "perfgate.suite.session_guard",
+    "perfgate.suite.session_header",
+    "perfgate.suite.verdict_status",
 )
 
 SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
@@ -88,8 +91,9 @@ class SuiteSession:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
+        self.option = option_of(config)
         self.options = SessionOptions(
-            config.getoption, (self._worker_input or {}).get("perfgate_deadline")
+            self.option, (self._worker_input or {}).get("perfgate_deadline")
         )
         self.run: RunFolder | None = None
         self._campaigns: Campaigns | None = None
@@ -102,7 +106,7 @@ class SuiteSession:
         self._unusable: PerfgateError | None = None
         self._ended: dict[str, Any] | None = None
         self.rehearsal = RehearsalSeam()
-        given = config.getoption("--shard") is not None
+        given = self.option("--shard") is not None
         self.sharding = Sharding(config, self) if given else None
         # Output is not captured yet: this is the terminal's own error stream.
         self._terminal = os.dup(2)
@@ -156,7 +160,7 @@ class SuiteSession:
         Raises:
             InputError: they contradict each other.
         """
-        option = self.config.getoption
+        option = self.option
         if option("--record") and option("--rehearse-fault"):
             raise InputError(
                 "a fault that mocks play becomes no baseline, not even of rehearsals",
@@ -166,8 +170,13 @@ class SuiteSession:
             )
         if self.sharding is not None:
             self.sharding.require_sense()
-        if option("--html", None):
+        if self._wants_page:
             report_format["html"]  # an error names those that there are
+
+    @property
+    def _wants_page(self) -> bool:
+        """Whether report.html is asked for; the option of pytest-html asks for both reports."""
+        return bool(self.option("--html") or self.config.getoption("htmlpath", None))
 
     # What the rest is made of. --------------------------------------------------------------
 
@@ -189,7 +198,7 @@ class SuiteSession:
                 self.run.join()
                 self.rehearsal.join(worker["perfgate_stage"])
             else:
-                option = self.config.getoption
+                option = self.option
                 self.options.require_possible()
                 self.run = opened(option, self.config.rootpath, self.options.machine)
                 number = os.dup(self._terminal)
@@ -361,7 +370,7 @@ class SuiteSession:
             session.exitstatus = self._status = ExitStatus.NOT_JUDGED
         if self.run is None:
             return
-        named = self.options.resumes or self.config.getoption("--run-dir") is not None
+        named = self.options.resumes or self.option("--run-dir") is not None
         if not named and not self.run.records():
             # Made for workers that then found no test of the suite.
             self.run.discard()
@@ -394,7 +403,7 @@ class SuiteSession:
     def _write_reports(self, run: RunFolder) -> None:
         """Write the summary, and the page that was asked for, into the run folder."""
         write_summary(run, self._status)
-        if not self.config.getoption("--html", None):
+        if not self._wants_page:
             return
         if failure := write_page(run, self.config.rootpath / "runs"):
             self._unwritten.append(failure)
@@ -420,24 +429,24 @@ class SuiteSession:
             scenarios=self.options.all_scenarios,
             waivers=self.options.waivers,
             today=run.day(),
-            gate=self.config.getoption("--gate"),
-            record=self.config.getoption("--record"),
+            gate=self.option("--gate"),
+            record=self.option("--record"),
             rehearsed=self.options.rehearses,
         )
         self._status = end.status
         for fault in end.faults:
             run.record("waiver_fault", {"kind": fault.kind, "message": fault.message})
         self._ended = {
-            "gate": self.config.getoption("--gate"),
-            "recording": self.config.getoption("--record"),
+            "gate": self.option("--gate"),
+            "recording": self.option("--record"),
             "failed": list(end.failed),
             "bugs": sorted(self._with_bug),
         }
-        if self.config.getoption("--record"):
+        if self.option("--record"):
             record_candidates_of(
                 run,
                 self.config.invocation_params.args,
-                only_unjudged=self.config.getoption("--gate"),
+                only_unjudged=self.option("--gate"),
                 rehearsal=self.options.rehearses,
             )
 

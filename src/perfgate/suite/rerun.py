@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from perfgate.core.environment_variables import PREFIX, VARIABLES
 from perfgate.core.paths import BASELINES, SCENARIOS
 from perfgate.core.redaction import mask_arguments
-from perfgate.suite.options import add_options
+from perfgate.suite.options import OPTIONS, name_on_command_line, option_of, short_name
 
 # What says how a run ends, where it is kept and how long it may wait: no number depends on it.
 _SHAPES_NOTHING = frozenset(
@@ -21,16 +22,6 @@ _OF_PROGRAMS = frozenset(one.name for one in VARIABLES if one.set_by == "perfgat
 _FOLDERS = {SCENARIOS: "--scenarios", BASELINES: "--baselines"}
 
 
-class _Names:
-    """The names and kinds of the suite's options, taken where they are made."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, Mapping[str, Any]] = {}
-
-    def addoption(self, name: str, **settings: Any) -> None:
-        self.found[name] = settings
-
-
 def rerun_line(config: pytest.Config, node: str, environment: Mapping[str, str]) -> str:
     """``NAME=value pytest TEST --option=value …``, as a shell takes it; secrets are masked.
 
@@ -39,10 +30,11 @@ def rerun_line(config: pytest.Config, node: str, environment: Mapping[str, str])
         node: the test's id.
         environment: the variables that the session was started with, secrets masked.
     """
+    shaping = shaping_options(option_of(config), partial(name_on_command_line, config))
     settings = config.getoption("inifilename", None)  # the file that -c names
-    options = [*(["-c", str(settings)] if settings else []), *shaping_options(config.getoption)]
+    options = [*(["-c", str(settings)] if settings else []), *shaping]
     options = mask_arguments(options)
-    given = {word.partition("=")[0] for word in options}
+    given = {short_name(word.partition("=")[0]) for word in options}
     variables = [
         f"{name}={shlex.quote(value)}"
         for name, value in sorted(environment.items())
@@ -51,19 +43,19 @@ def rerun_line(config: pytest.Config, node: str, environment: Mapping[str, str])
     return " ".join([*variables, shlex.join(["pytest", _from_here(config, node), *options])])
 
 
-def shaping_options(option: Callable[[str], Any]) -> list[str]:
+def shaping_options(option: Callable[[str], Any], name_of: Callable[[str], str]) -> list[str]:
     """Every option of the suite that shapes a number and was given, as ``--name=value``.
 
     Args:
-        option: the value of an option of the command line.
+        option: the value of an option, by its short name.
+        name_of: the name of an option on the command line, by its short name.
     """
-    names = _Names()
-    add_options(names)  # type: ignore[arg-type]
     words: list[str] = []
-    for name, settings in names.found.items():
-        value = option(name)
-        if name in _SHAPES_NOTHING or value == settings.get("default") or not _is_given(value):
+    for short, settings in OPTIONS.items():
+        value = option(short)
+        if short in _SHAPES_NOTHING or value == settings.get("default") or not _is_given(value):
             continue
+        name = name_of(short)
         if value is True:
             words.append(name)
         elif "nargs" in settings:

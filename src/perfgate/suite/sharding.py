@@ -16,6 +16,7 @@ from perfgate.campaign.selection import Selected, probes_of
 from perfgate.campaign.shards import Division, divide, parse_shard, require_not_empty
 from perfgate.core.durable_files import read_json, write_json
 from perfgate.core.errors import InputError, PerfgateError
+from perfgate.suite.options import option_of
 from perfgate.suite.parametrize import selected_by
 from perfgate.suite.usage_errors import usage_errors
 
@@ -39,7 +40,7 @@ class Sharding:
     def __init__(self, config: pytest.Config, session: "SuiteSession") -> None:
         self._config = config
         self._session = session
-        self._shard = parse_shard(config.getoption("--shard"))
+        self._shard = parse_shard(option_of(config)("--shard"))
         self._record: dict[str, Any] | None = None
         self._told: Path | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
