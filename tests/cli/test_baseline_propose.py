@@ -314,9 +314,25 @@ class TestRefused:
         assert "in no git repository" in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_what_a_session_recorded_is_proposed(suite: Path, capsys: Capture, tmp_path: Path) -> None:
-    """A real session with --record, of the stand-in engine; its numbers are real."""
+def recorded(suite: Path, folder: Path) -> None:
+    """A real session with --record, of the stand-in engine; its machine has its own store."""
+    words = ("-m", "standin", "--record", "--engine-commit", "aaa", "--run-dir", str(folder))
+    plugins = (*BENCHMARK, "-p", "standin")
+    root = Path(__file__).parents[2]
+    environment = {
+        **inherited(),
+        **ONLY_NEEDED_PLUGINS,
+        "PYTHONPATH": str(STANDINS),
+        "PERFGATE_STANDIN_COUNTER": str(folder.parent / "starts"),
+        "PERFGATE_HOME": str(folder.parent / "home"),
+    }
+    status, said = session([*plugins, str(root / "perf_tests"), *words], suite, environment)
+    assert status == 0, said
+
+
+@pytest.fixture
+def standin(suite: Path, tmp_path: Path) -> Path:
+    """A folder for runs of the stand-in engine's scenario, which is in the suite."""
     text = (STANDINS / "standin.yaml").read_text()
     for was, now in (
         ("reference: self", "reference: stored"),
@@ -326,14 +342,15 @@ def test_what_a_session_recorded_is_proposed(suite: Path, capsys: Capture, tmp_p
         text = text.replace(was, now)
     (suite / "scenarios" / "standin.yaml").write_text(text)
     commit(suite, "A scenario of the stand-in")
-    folder = tmp_path / "runs" / "night"
-    words = ("-m", "standin", "--record", "--engine-commit", "aaa", "--run-dir", str(folder))
-    plugins = (*BENCHMARK, "-p", "standin")
-    root = Path(__file__).parents[2]
-    starts = {"PYTHONPATH": str(STANDINS), "PERFGATE_STANDIN_COUNTER": str(tmp_path / "starts")}
-    environment = {**inherited(), **ONLY_NEEDED_PLUGINS, **starts}
-    status, said = session([*plugins, str(root / "perf_tests"), *words], suite, environment)
-    assert status == 0, said
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    return runs
+
+
+@pytest.mark.slow
+def test_what_a_session_recorded_is_proposed(suite: Path, standin: Path, capsys: Capture) -> None:
+    folder = standin / "night"
+    recorded(suite, folder)
     with registered_standins():
         assert propose(folder, "--import", "standin", "--branch", "night") == 0, capsys.readouterr()
     message = git(suite, "log", "-1", "--format=%B", "night", "--", "baselines")
@@ -344,3 +361,23 @@ def test_what_a_session_recorded_is_proposed(suite: Path, capsys: Capture, tmp_p
     git(suite, "checkout", "--quiet", "--force", "night")
     (stored,) = Store(suite / "baselines").list()
     assert read(stored).entries.keys() == {"c1", "c2", "sums"}
+
+
+@pytest.mark.slow
+def test_the_last_of_three_nights_is_enough_on_another_machine(
+    suite: Path, standin: Path, capsys: Capture
+) -> None:
+    """A pipeline's job without GPUs has no store, but the run folder of the last night."""
+    nights = [standin / f"night-{number}" for number in (1, 2, 3)]
+    ready = []
+    for night in nights:
+        recorded(suite, night)
+        assert main(["baseline", "ready", str(night)]) == 0
+        ready.append(capsys.readouterr().out)
+    assert ready == ["", "", "standin-serve\n"]
+    words = (nights[-1], "--scenario", "standin-serve", "--import", "standin", "--branch", "nights")
+    with registered_standins():
+        assert propose(*words) == 0, capsys.readouterr()
+    git(suite, "checkout", "--quiet", "--force", "nights")
+    (stored,) = Store(suite / "baselines").list()
+    assert read(stored).sessions == 3

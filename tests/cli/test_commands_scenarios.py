@@ -19,6 +19,16 @@ from perfgate.evaluators.base import evaluator
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[2]
 JSON = ("--format", "json")
+CLAIM = {
+    "id": "more-is-faster",
+    "title": "The one is faster than the other",
+    "source": {"document": "a.md", "section": "b"},
+    "metric": "output_throughput",
+    "concurrency": 4,
+    "scenario": "h200-serve",
+    "expect": "better",
+    "versus": "h200-other",
+}
 
 
 @pytest.fixture
@@ -136,13 +146,22 @@ class TestList:
         assert told["serving"] == {
             "marker": "serving",
             "scenarios": 2,
+            "claims": 0,
             "meaning": "a server under load",
         }
         assert (told["h200"]["scenarios"], told["b200"]["scenarios"]) == (1, 0)
         assert main(["scenarios", "list", "--markers", "--gpu", "none"]) == 0
         lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-        assert ["h200", "0", "needs", "H200", "GPUs"] in lines
-        assert lines[0] == ["marker", "scenarios", "meaning"]
+        assert ["h200", "0", "0", "needs", "H200", "GPUs"] in lines
+        assert lines[0] == ["marker", "scenarios", "claims", "meaning"]
+
+    def test_a_claim_counts_by_its_markers(self, scenarios: Path, perfgate: Perfgate) -> None:
+        plain = yaml.safe_load((scenarios / "h200.yaml").read_text())
+        plain["scenarios"].append({**plain["scenarios"][0], "id": "h200-other"})
+        (scenarios / "h200.yaml").write_text(yaml.safe_dump({**plain, "claims": [CLAIM]}))
+        told = {one["marker"]: one for one in perfgate.plain("scenarios list --markers")}
+        assert (told["claim"]["scenarios"], told["claim"]["claims"]) == (0, 1)
+        assert (told["h200"]["claims"], told["b200"]["claims"]) == (1, 0)
 
 
 class TestShow:

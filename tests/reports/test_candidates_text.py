@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfgate.reports.candidates import candidate_lines
+from perfgate.reports.candidates import candidate_lines, ready
 
 
 def candidate(sessions: int, file: str = "/c/x.json") -> dict[str, object]:
@@ -41,6 +41,12 @@ def test_how_far_it_is_and_what_comes_next(sessions: int, text: str) -> None:
 def test_that_of_a_rehearsal_is_promoted_among_rehearsals() -> None:
     (line,) = candidate_lines([{**candidate(3), "synthetic": True}])
     assert "promote --rehearsal /c/x.json --by" in line
+
+
+def test_enough_is_what_the_last_line_of_a_measured_candidate_says() -> None:
+    rehearsed = {**candidate(3, "/c/y.json"), "scenario": "rehearsed", "synthetic": True}
+    assert ready([candidate(3), rehearsed]) == ("small-serve",)
+    assert ready([candidate(3), candidate(2)]) == ()
 
 
 def test_a_file_that_a_shell_would_split_is_quoted() -> None:

@@ -148,5 +148,66 @@ def test_no_expression_is_wrong_usage() -> None:
     assert "usage: sbatch" in done.stderr
 
 
+# The programs that the script calls in a job, for one whose run is over at once.
+CALLED = {
+    "squeue": "",
+    "pytest": "mkdir -p runs/nightly-7; exit 12",
+    "perfgate": """echo "$*" >>calls
+case "$1 $2" in
+  "baseline ready") printf "%s" "$ENOUGH" ;;
+  "baseline propose") exit "$REFUSED" ;;
+  report*) exit 12 ;;
+esac""",
+}
+PROPOSED = "baseline propose runs/nightly-7 --scenario=one --scenario=two"
+
+
+@pytest.mark.parametrize(
+    ("settings", "change", "proposes", "said"),
+    [
+        ({}, "", True, ""),
+        ({"ENOUGH": ""}, "", False, ""),
+        ({"NIGHTLY_MODE": "gate"}, "", False, ""),
+        ({"REFUSED": "2"}, "", True, f"for the reason above; by hand: perfgate {PROPOSED}"),
+        ({}, "echo changed >tracked", False, f"not committed; by hand: perfgate {PROPOSED}"),
+        ({}, "rm -r .git", False, "is not a git repository"),
+    ],
+)
+def test_what_enough_nights_recorded_is_proposed_whatever_that_ends_in(
+    settings: dict[str, str], change: str, proposes: bool, said: str, tmp_path: Path
+) -> None:
+    gate, programs = tmp_path / "gate", tmp_path / "programs"
+    programs.mkdir()
+    for name, text in CALLED.items():
+        (programs / name).write_text(f"#!/bin/bash\n{text}\n")
+        (programs / name).chmod(0o755)
+    commit = "-c user.name=Ada -c user.email=ada@example.org commit --quiet --message=gate"
+    made = f"git init --quiet {gate} && cd {gate} && echo as it was >tracked && git add tracked && "
+    made += f"git {commit} && touch untracked && {change or ':'}"
+    subprocess.run(("bash", "-c", made), check=True)
+    done = subprocess.run(
+        ("bash", SCRIPT, "b200"),
+        cwd=gate,
+        env={
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "GIT_CEILING_DIRECTORIES": str(tmp_path),
+            "SLURM_JOB_ID": "7",
+            "SLURM_SUBMIT_DIR": str(gate),
+            "NIGHTLY_MODE": "auto",
+            "ENOUGH": "one\ntwo\n",
+            "REFUSED": "0",
+            **settings,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 12, done.stderr
+    assert (gate / "runs" / "nightly-7.status").read_text() == "12\n"
+    assert (PROPOSED in (gate / "calls").read_text().splitlines()) == proposes
+    assert said in done.stdout
+    assert ("no proposal" in done.stdout) == bool(said)
+
+
 def test_the_script_is_clean() -> None:
     subprocess.run((PROGRAMS / "shellcheck", SCRIPT), check=True)

@@ -32,7 +32,9 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.core.plain import to_plain
 from perfgate.gate.verdict import counted
+from perfgate.reports.candidates import ready
 from perfgate.reports.outcome_text import number
+from perfgate.runs.ended_run import read_run
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -69,6 +71,9 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--engine-repo", type=Path, metavar="DIR", help=clone)
     add("--dry-run", action="store_true", help="show what would change, write nothing")
     add("--rehearsal", action="store_true", help=rehearsed)
+
+    add = add_verb("ready", _ready, "scenarios that runs recorded often enough, one per line")
+    add("folder", type=Path, nargs="+", metavar="RUN", help="a run folder")
 
     summary = "new baselines as a branch or a patch, with their evidence"
     baseline_propose.add_options(verbs.add_parser("propose", help=summary))
@@ -226,6 +231,18 @@ def _kept_noise(arguments: argparse.Namespace, *, needed: bool) -> list[Path]:
         if needed:
             raise
         return []  # why the runs are no use is told already
+
+
+def _ready(arguments: argparse.Namespace) -> int:
+    """What `propose --scenario` takes; nothing where no scenario has enough sessions."""
+    runs = [read_run(folder) for folder in arguments.folder]
+    scenarios = sorted({scenario for run in runs for scenario in ready(run.records)})
+    if arguments.format == "json":
+        print_json(scenarios)
+    else:
+        for scenario in scenarios:
+            print(scenario)
+    return 0
 
 
 def _promote(arguments: argparse.Namespace) -> int:

@@ -37,6 +37,7 @@ from perfgate.core.paths import baselines_folder
 from perfgate.core.redaction import redact, visible
 from perfgate.reports.proposal_text import body, message, subject
 from perfgate.runs.ended_run import EndedRun, read_run
+from perfgate.runs.folder_contents import CANDIDATES
 from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.verdicts.bands import band_of
@@ -185,7 +186,7 @@ def _committed(
     Raises:
         InputError: a candidate is refused, or git fails; nothing refers to what was made then.
     """
-    gathered = _gathered(candidates, scratch, anew=anew)
+    gathered = _gathered(candidates, runs, scratch, anew=anew)
     store = Store(repo.export(scratch))
     noise = keep_noise([one.folder for one in runs], store=store.folder)
     for file in noise:
@@ -221,15 +222,21 @@ def _take_as_kept(file: Path, kept: Path) -> None:
             write_text(file, kept.read_text(encoding="utf-8"))
 
 
-def _gathered(candidates: Sequence[Baseline], scratch: Path, *, anew: bool) -> Sequence[Path]:
-    """The candidates' files, each with the sessions that were recorded of the same before."""
+def _gathered(
+    candidates: Sequence[Baseline], runs: Sequence[EndedRun], scratch: Path, *, anew: bool
+) -> Sequence[Path]:
+    """The candidates' files, each with the sessions that were recorded of the same before.
+
+    The store of this machine has them, or the runs' own folders where another machine measured.
+    """
     store = Store(scratch / "candidates")
     store.folder.mkdir()
-    known = candidate_store()
-    for one in candidates:
-        path = known.path(one.hardware, one.scenario, one.engine.commit)
-        if path.is_file() and not anew:
-            store.save(read(path), merge=False)
+    stores = [candidate_store(), *(Store(run.folder / CANDIDATES) for run in runs)]
+    for one in () if anew else candidates:
+        for known in stores:
+            path = known.path(one.hardware, one.scenario, one.engine.commit)
+            if path.is_file():
+                keep(store, [read(path)], anew=False)
     paths, _ = keep(store, candidates, anew=anew)
     return paths
 

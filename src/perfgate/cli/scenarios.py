@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from perfgate.campaign.suite_tests import markers_of_selected
 from perfgate.cli import scenario_command
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.cli.scenario_choice import add_folder, add_import, add_selection, load, selected
@@ -22,6 +23,7 @@ from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.selection import pick
 from perfgate.scenarios.speed_reference import speed_from
 from perfgate.verdicts.bands import Band, gating_bands
+from perfgate.verdicts.claims import claims_of_suite
 
 _FIRST_RUN = (
     "speed, first run: no document gives one. Without a baseline the first run records one "
@@ -92,18 +94,32 @@ def _list(arguments: argparse.Namespace) -> int:
 def _list_markers(
     arguments: argparse.Namespace, suite: LoadedSuite, found: Sequence[Scenario]
 ) -> int:
-    """Every marker that is declared, with how many of the scenarios have it."""
+    """Every marker that is declared, with how many of the scenarios and their claims have it."""
     count = Counter(marker for scenario in found for marker in markers_of(scenario))
+    claims = Counter(
+        marker
+        for claim in claims_of_suite(suite)
+        if claim.scenario in found
+        for marker in markers_of_selected(claim)
+    )
     if arguments.format == "json":
         print_json(
             [
-                {"marker": name, "scenarios": count[name], "meaning": meaning}
+                {
+                    "marker": name,
+                    "scenarios": count[name],
+                    "claims": claims[name],
+                    "meaning": meaning,
+                }
                 for name, meaning in sorted(suite.markers.items())
             ]
         )
         return 0
-    rows = [(name, str(count[name]), meaning) for name, meaning in sorted(suite.markers.items())]
-    print_table(("marker", "scenarios", "meaning"), rows)
+    rows = [
+        (name, str(count[name]), str(claims[name]), meaning)
+        for name, meaning in sorted(suite.markers.items())
+    ]
+    print_table(("marker", "scenarios", "claims", "meaning"), rows)
     return 0
 
 

@@ -14,8 +14,7 @@ def candidate_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """A line for each candidate that the run recorded, what it did not record and why, and which
     files of the noise history it wrote.
     """
-    latest = {line["file"]: line for line in records if line["record"] == "candidate"}
-    for line in latest.values():
+    for line in _latest(records):
         yield f"{line['scenario']}: {progress(line)}"
     left_out = [line["reasons"] for line in records if line["record"] == "not_recorded"]
     for reason in left_out[-1] if left_out else ():
@@ -23,6 +22,21 @@ def candidate_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     kept = [line["files"] for line in records if line["record"] == "noise_kept"]
     for file in kept[-1] if kept else ():
         yield f"noise: {file}"
+
+
+def ready(records: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The scenarios that the run recorded often enough for a baseline; none of a rehearsal's."""
+    return tuple(
+        line["scenario"]
+        for line in _latest(records)
+        if line["sessions"] >= line["wanted"] and not line["synthetic"]
+    )
+
+
+def _latest(records: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The last line of each candidate."""
+    found = {line["file"]: line for line in records if line["record"] == "candidate"}
+    return [*found.values()]
 
 
 def progress(candidate: Mapping[str, Any]) -> str:

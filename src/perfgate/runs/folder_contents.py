@@ -4,6 +4,7 @@ docs/reference/files.md is made from these tables.
 """
 
 REFERENCES = "references"
+CANDIDATES = "candidates"
 
 FILES: dict[str, str] = {
     "run.json": "machine, versions, git state, arguments, listed variables; secrets masked",
@@ -16,6 +17,7 @@ FILES: dict[str, str] = {
     "workers.lock": "held by its workers; a run is resumed when they have ended",
     "<scenario>/": "the fresh starts of a scenario, one folder each",
     "references/": "copies of the baselines that the verdicts rest on, as their store had them",
+    "candidates/": "copies of the candidates that the run recorded, with earlier sessions",
     "<scenario>.broken-<n>/": "what a killed session left of a group that was begun again",
     "<scenario>/start-<n>-<role>/": "a fresh start: the server's files, and one folder a probe",
     "server_cpu.json": "CPU seconds that the server used while a load client ran",

@@ -4,10 +4,11 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfgate.baselines import ENOUGH_SESSIONS, read
+from perfgate.baselines import ENOUGH_SESSIONS, Baseline, Store, read
 from perfgate.baselines.noise_observation import keep_noise
 from perfgate.baselines.recording import record_session
 from perfgate.core.redaction import mask_arguments
+from perfgate.runs.folder_contents import CANDIDATES
 from perfgate.runs.records import RunFolder
 from perfgate.suite.options import joined, short_name
 
@@ -19,7 +20,8 @@ def record_candidates_of(
 ) -> None:
     """Record the candidates of a finished session, and write down how far each is.
 
-    What its starts showed of the noise is kept, whatever became of them.
+    What its starts showed of the noise is kept, whatever became of them. A copy of each candidate
+    stays in the run folder, so that it can be proposed where the store of this machine is not.
 
     Args:
         run: its run folder.
@@ -37,8 +39,13 @@ def record_candidates_of(
         run.record("noise_kept", {"files": [str(path) for path in noise]})
     paths, left_out = record_session(run.path, only_unjudged=only_unjudged, rehearsal=rehearsal)
     again = another_session([*map(str, arguments)])
+    copies = Store(run.path / CANDIDATES, synthetic=rehearsal)
     for path in paths:
-        run.record("candidate", {**_how_far(path), "again": again, "synthetic": rehearsal})
+        candidate = read(path)
+        copies.folder.mkdir(exist_ok=True)
+        copies.save(candidate, merge=False)
+        told = {**_how_far(candidate, path), "again": again, "synthetic": rehearsal}
+        run.record("candidate", told)
     if left_out:
         run.record("not_recorded", {"reasons": left_out})
 
@@ -49,13 +56,12 @@ def another_session(arguments: Sequence[str]) -> str:
     return shlex.join(["pytest", *mask_arguments(words)])
 
 
-def _how_far(path: Path) -> dict[str, object]:
-    found = read(path)
+def _how_far(candidate: Baseline, path: Path) -> dict[str, object]:
     return {
-        "scenario": found.scenario,
-        "hardware": found.hardware,
-        "commit": found.engine.commit,
+        "scenario": candidate.scenario,
+        "hardware": candidate.hardware,
+        "commit": candidate.engine.commit,
         "file": str(path),
-        "sessions": found.sessions,
+        "sessions": candidate.sessions,
         "wanted": ENOUGH_SESSIONS,
     }
