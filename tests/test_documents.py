@@ -16,6 +16,7 @@ DOCUMENTS = [
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
     ROOT / "CHANGELOG.md",
+    *sorted(ROOT.glob("*/README.md")),
     *PAGES,
 ]
 # What names a page to people: messages, schemas, comments in files that they edit.

@@ -45,7 +45,8 @@ def test_the_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, perfgate: P
     tests = {path.name for path in (packaged() / "perf_tests").glob("*.py")}
     assert {path.name for path in (gate / "perf_tests").iterdir()} == tests
     assert list((gate / "baselines").rglob("*.json"))
-    assert not (gate / "baselines" / "documented").exists()
+    for folder in ("documented", "sample"):
+        assert not (gate / "baselines" / folder).exists()
     assert not (gate / ".github").exists()
 
 

@@ -34,6 +34,7 @@ from perfgate.core.plain import from_plain, to_plain
 from perfgate.engines.base import EngineBuild
 
 SCHEMA_VERSION = 3
+SAMPLE = "sample"  # a folder beside those of hardware: a store of samples of the format
 _SCHEMA = "baseline.schema.json"
 _HINT = "restore the file from git, or record the baseline again"
 _PARTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -50,15 +51,27 @@ _ACCEPTED = {
 }
 
 
-def read(path: Path) -> Baseline:
+def read(path: Path, *, allow_sample: bool = False) -> Baseline:
     """Read one baseline file.
 
+    Args:
+        path: the file.
+        allow_sample: whether the file may be a sample, which is shown and never compared with.
+
     Raises:
-        InputError: not JSON, of another schema version than this perfgate reads, not as the schema
-            says, with a metric or a value that cannot be, not where its content belongs, edited
-            by hand, or with answers to questions whose own file is missing or altered.
+        InputError: a sample, not JSON, of another schema version than this perfgate reads, not as
+            the schema says, with a metric or a value that cannot be, not where its content belongs,
+            edited by hand, or with answers to questions whose own file is missing or altered.
     """
     plain = read_stored(path, what="baseline", schema=_SCHEMA, version=SCHEMA_VERSION, hint=_HINT)
+    if not allow_sample and _is_sample(path, plain.get("synthetic", False)):
+        raise InputError(
+            "a sample of the format is no baseline",
+            file=path,
+            found=f"numbers that a rehearsal made, in the folder {SAMPLE}",
+            expected="a baseline that a measuring run recorded and a person promoted",
+            hint="record one: docs/how-to/baselines.md; `perfgate baseline show` prints the sample",
+        )
     _check_place(path, plain)
     _check_values(path, plain["entries"])
     check_hash(path, _without_entries(plain), "baseline")
@@ -82,7 +95,7 @@ def read_head(path: Path) -> Head:
         InputError: as `read`, as far as what is read goes.
     """
     found = _head(path)
-    if found is not None:
+    if found is not None and not _is_sample(path, found.synthetic):
         return found
     # Something is wrong: reading it in full tells.
     return head_of(read(path))
@@ -213,6 +226,11 @@ def _answered(path: Path, label: str, entry: Entry, told: list[Any]) -> Entry:
                 ) from error
         runs.append(replace(run, answers=answers) if answers else run)
     return replace(entry, runs=tuple(runs))
+
+
+def _is_sample(path: Path, synthetic: bool) -> bool:
+    """Whether a file is in a folder of samples; a store of measured baselines may have its name."""
+    return synthetic and _store_of(path).name == SAMPLE
 
 
 def _store_of(path: Path) -> Path:

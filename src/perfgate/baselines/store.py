@@ -12,14 +12,14 @@ from perfgate.baselines import choice as choosing
 from perfgate.baselines import questions
 from perfgate.baselines.baseline import NOBODY, Baseline, ChosenBaseline, Head, Window
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.baselines.file import read, read_head, write
+from perfgate.baselines.file import SAMPLE, read, read_head, write
 from perfgate.baselines.noise_history import FOLDER as NOISE
 from perfgate.baselines.store_lock import alone_in, remove_drafts
 from perfgate.core.errors import InputError
 from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.engines.base import EngineBuild
 
-_OTHER_FOLDERS = frozenset({questions.FOLDER, NOISE})  # beside those of hardware
+_OTHER_FOLDERS = frozenset({questions.FOLDER, NOISE, SAMPLE})  # beside those of hardware
 
 
 class Store:

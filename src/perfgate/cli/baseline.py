@@ -157,7 +157,7 @@ def _source(baseline: Baseline) -> dict[str, object] | None:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    baseline = read(arguments.file)
+    baseline = read(arguments.file, allow_sample=True)
     values = {
         label: {metric: entry.values(metric) for metric in entry.metrics()}
         for label, entry in baseline.entries.items()

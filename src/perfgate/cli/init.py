@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from perfgate.baselines.file import SAMPLE
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.core.durable_files import make_executable, write_text
 from perfgate.core.errors import InputError
@@ -17,7 +18,7 @@ from perfgate.scenarios.documented import FOLDER as DOCUMENTED
 
 _TEMPLATE = Path(__file__).with_name("gate_repository")
 _NAMED = {"gitignore": ".gitignore"}
-# Taken as perfgate brings them along; documented values stay with the packaged scenarios.
+# Taken as perfgate brings them along, but for what belongs to a checkout of perfgate alone.
 _TAKEN = ("perf_tests", "baselines", "waivers.yaml", "conftest.py")
 # Pipeline → what of perfgate goes where; `--ci` asks for it.
 _PIPELINES = {
@@ -35,6 +36,7 @@ _INSTALLED = {
 }
 _EMPTY = ("scenarios/.gitkeep", "fixtures/lm_eval_tasks/.gitkeep")
 _IGNORED = ("__pycache__",)
+_LEFT_OUT = frozenset({*_IGNORED, DOCUMENTED, SAMPLE, "README.md"})
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def _files(pipelines: Sequence[str]) -> Iterator[_File]:
         root = packaged() / name
         for source in sorted(root.rglob("*")) if root.is_dir() else [root]:
             taken = source.relative_to(packaged())
-            if source.is_file() and not {*_IGNORED, DOCUMENTED} & set(taken.parts):
+            if source.is_file() and not _LEFT_OUT & set(taken.parts):
                 yield _file(taken.as_posix(), source)
     yield from _of_pipelines(dict.fromkeys(pipelines))
     for empty in _EMPTY:
