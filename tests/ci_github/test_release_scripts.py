@@ -13,6 +13,8 @@ echo "$*" >>CALLS
 case "$1 $2" in
   "release check") exit STATUS ;;
   "decision --event") [ "$4" != 0 ] || { echo "pass: fine"; exit 0; }; echo "block: n"; exit "$4" ;;
+  report*) mkdir -p out; echo fine >out/report.md; touch out/annotations.txt ;;
+  "baseline ready") printf "%s" "$ENOUGH" ;;
   "release sign") stat -c "mode %a" "$5" >>CALLS; cat "$5" >>CALLS; exit SIGNED ;;
 esac
 """
@@ -88,7 +90,21 @@ def test_what_a_night_does(job, tmp_path: Path, mode: str, measures: str, report
     ), said
     ended = {"MATRIX": "{}", "MATRIX_RESULT": "success", "ROWS_RESULT": "success"}
     _, said, calls = job("collect.sh", MODE=mode, REHEARSE="false", REPORT="out", **ended, **output)
-    assert calls == (f"report runs/b200-1-of-1/ --matrix out/matrix.json --to out{reports}\n"), said
+    report = f"report runs/b200-1-of-1/ --matrix out/matrix.json --to out{reports}"
+    assert calls.splitlines()[0] == report, said
+
+
+@pytest.mark.parametrize("enough", ["", "one"])
+def test_a_night_that_recorded_enough_says_what_proposes_it(
+    job, tmp_path: Path, enough: str
+) -> None:
+    ended = {"MATRIX": "{}", "MATRIX_RESULT": "success", "ROWS_RESULT": "success", "MODE": "auto"}
+    given = {"GITHUB_OUTPUT": str(tmp_path / "output"), "GITHUB_RUN_ID": "77", "ENOUGH": enough}
+    status, said, _ = job("collect.sh", REHEARSE="false", REPORT="out", **ended, **given)
+    assert status == 0, said
+    start = "gh workflow run baseline_update.yml --field run-id=77"
+    assert (f"`{start}`" in (tmp_path / "summary").read_text()) == bool(enough)
+    assert (f"::notice::enough for a baseline; to propose it: {start}" in said) == bool(enough)
 
 
 def test_what_meets_the_policy_is_packed(job) -> None:

@@ -130,7 +130,7 @@ def test_shellcheck_finds_nothing_in_any_script(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     matrix = {"include": [{**ROW, "expression": HOSTILE}]}
-    text = child(tmp_path, capsys, "--requirements", "g.txt", matrix=matrix)
+    text = child(tmp_path, capsys, "--requirements", "g.txt", "--mode", "auto", matrix=matrix)
     blocks = scripts(included()) + scripts(yaml.safe_load(text))
     assert len(blocks) == 6
     for block in blocks:
@@ -246,6 +246,29 @@ def test_a_job_that_is_started_again_leaves_one_run(
         )
     kept = [one.name for one in (tmp_path / "perfgate-runs").iterdir()]
     assert kept == ["b200-1-of-2-12"]
+
+
+@pytest.mark.parametrize("enough", ["", "one"])
+def test_a_night_that_recorded_enough_gives_the_address_that_proposes_it(
+    enough: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = f'case "$1 $2" in "baseline ready") echo "{enough}" ;; decision*) echo pass: ;; esac'
+    words = ("--mode", "auto", "--programs", programs_in(tmp_path, perfgate=answers))
+    for job in ("17", "18"):
+        (tmp_path / "perfgate-runs" / f"b200-1-of-2-{job}").mkdir(parents=True)
+    script = yaml.safe_load(child(tmp_path, capsys, *words))["perfgate-report"]["script"][0]
+    project = "https://gitlab.example.org/performance/gate"
+    done = subprocess.run(
+        ("sh", "-ec", script),
+        cwd=tmp_path,
+        env={**os.environ, "CI_PROJECT_URL": project, "CI_COMMIT_REF_NAME": "main"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    address = f"{project}/-/pipelines/new?ref=main&var[GATE_PROPOSE]=17%2018\n"
+    assert (address in done.stdout) == bool(enough)
 
 
 def test_nothing_of_an_expression_is_obeyed(

@@ -35,4 +35,11 @@ if [ ! -s "$REPORT/report.md" ]; then
 fi
 cat "$REPORT/report.md" >>"$GITHUB_STEP_SUMMARY"
 cat "$REPORT/annotations.txt"
+enough=$(perfgate baseline ready "${folders[@]}") || enough=
+if [ -n "$enough" ]; then
+  start="gh workflow run baseline_update.yml --field run-id=$GITHUB_RUN_ID"
+  # shellcheck disable=SC2016 # Markdown's own
+  printf '\n**Enough for a baseline.** To propose it: `%s`\n' "$start" >>"$GITHUB_STEP_SUMMARY"
+  echo "::notice::enough for a baseline; to propose it: $start"
+fi
 echo "status=$status" >>"$GITHUB_OUTPUT"
