@@ -58,6 +58,16 @@ def test_the_readme_links_the_index() -> None:
     assert INDEX in {path for _, path, _ in links(ROOT / "README.md")}
 
 
+def test_the_readme_is_short_and_shows_the_suite_and_a_report_at_once() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    assert len(lines) <= 130
+    assert len(text.split()) <= 900
+    assert "pytest -m b200" in "\n".join(lines[:40])
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    assert [name for name in pictures if (ROOT / name).is_file()] == ["docs/report.png"]
+
+
 @each("document", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
 def test_every_link_and_anchor_leads_somewhere(document: Path) -> None:
     lost = [
