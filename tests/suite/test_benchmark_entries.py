@@ -24,6 +24,8 @@ def test_an_entry_for_each_metric_with_stats_over_the_fresh_starts() -> None:
     speed, wait = (one.as_dict() for one in found)
     assert speed["fullname"] == f"{TEST} output_throughput"
     assert speed["param"] == "small-serve-c4"
+    assert speed["group"].endswith(": output_throughput [tokens/s], more is better")
+    assert wait["group"].endswith("[ms], less is better")
     stats = speed["stats"]
     assert stats["data"] == [1085.3, 1080.1]
     assert (stats["min"], stats["max"], stats["rounds"]) == (1080.1, 1085.3, 2)

@@ -37,7 +37,7 @@ def benchmark_entry(
         stats.update(value)
     fullname = full_name(line, measured)
     return {
-        "group": line["scenario"],
+        "group": _group(line, measured),
         "name": fullname.rpartition("::")[2],
         "fullname": fullname,
         "params": None,
@@ -55,6 +55,14 @@ def benchmark_entry(
 def full_name(line: Record, measured: MeasuredMetric) -> str:
     """The test's id and the metric."""
     return f"{line['test']} {measured.metric}"
+
+
+def _group(line: Record, measured: MeasuredMetric) -> str:
+    """``SCENARIO: METRIC [UNIT], more is better``: the title of a table of pytest-benchmark."""
+    metric = known(measured.metric)
+    better = {"higher": ", more is better", "lower": ", less is better"}
+    side = "" if metric is None else better[metric.direction]
+    return f"{line['scenario']}: {measured.metric} [{measured.unit}]{side}"
 
 
 def as_line(result: TestResult) -> Record:
