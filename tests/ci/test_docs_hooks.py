@@ -4,7 +4,7 @@ import pytest
 from mkdocs.exceptions import PluginError
 from tables import each
 
-from ci.docs_hooks import ROOT, github_anchor, navigation, purpose, rewritten
+from ci.maintenance.docs_hooks import ROOT, github_anchor, navigation, purpose, rewritten
 
 INDEX = """# Documents
 

@@ -13,8 +13,8 @@ from lxml import html
 from pygments.lexers import get_lexer_by_name
 from tables import each
 
-from ci.docs_hooks import navigation
-from ci.documented_lines import documents
+from ci.maintenance.docs_hooks import navigation
+from ci.maintenance.documented_lines import documents
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -15,8 +15,8 @@ from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited
 from sizes import sized
 from tables import each
 
-from ci import documented_lines
-from ci.documented_lines import (
+from ci.maintenance import documented_lines
+from ci.maintenance.documented_lines import (
     DocumentError,
     Line,
     Place,
@@ -109,16 +109,16 @@ class TestDocuments:
         assert {target for _, *targets in left for target in targets} <= made
 
     def test_the_trial_of_the_wheel_runs_what_is_left_to_it(self) -> None:
-        script = (ROOT / "ci" / "wheel.sh").read_text()
+        script = (ROOT / "ci" / "maintenance" / "wheel.sh").read_text()
         lines = re.findall(r"^expect \d+ (.+)$", script, re.MULTILINE)
         run = [shlex.split(words.removesuffix(" -n 2")) for words in lines]
-        left = [line.words for line in SHOWN if line.reason == "a step of ci/wheel.sh"]
+        left = [line.words for line in SHOWN if line.reason == "a step of ci/maintenance/wheel.sh"]
         assert len(left) >= 3
         assert [words for words in left if words not in run] == []
 
     def test_rehearsals_are_tried_in_ci(self) -> None:
         assert [line for line in SHOWN if line.rehearses and line.tried]
-        assert "ci/documented_lines.py" in (ROOT / ".ci" / "run").read_text()
+        assert "ci/maintenance/documented_lines.py" in (ROOT / ".ci" / "run").read_text()
 
 
 class TestLines:

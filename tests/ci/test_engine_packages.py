@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from tables import each
 
-from ci import vllm_environment
-from ci.engine_packages import ENVIRONMENTS
-from ci.pinned_packages import FOLDER, pins
+from ci.maintenance import vllm_environment
+from ci.maintenance.engine_packages import ENVIRONMENTS
+from ci.maintenance.pinned_packages import FOLDER, pins
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tables import each
 
-from ci.pinned_packages import CONSTRAINTS, FOLDER, SBOM, pins
+from ci.maintenance.pinned_packages import CONSTRAINTS, FOLDER, SBOM, pins
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(FOLDER.glob("*.txt"))

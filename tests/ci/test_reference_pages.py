@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tables import each
 
-from ci.reference_pages import ROOT, TABLES, UnknownTable, names, pages, remade
-from ci.reference_tables import command_options, prose, pytest_options, variables
+from ci.maintenance.reference_pages import ROOT, TABLES, UnknownTable, names, pages, remade
+from ci.maintenance.reference_tables import command_options, prose, pytest_options, variables
 from perfgate.cli.command_parser import parsers_of
 from perfgate.cli.main import parser
 from perfgate.core.environment_variables import VARIABLES

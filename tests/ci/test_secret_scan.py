@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tables import each
 
-from ci.secret_scan import MADE_UP, main, secrets_in
+from ci.maintenance.secret_scan import MADE_UP, main, secrets_in
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,9 +48,9 @@ def test_what_is_no_secret_passes(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_outside_a_repository_nothing_is_claimed(tmp_path: Path) -> None:
-    (tmp_path / "ci").mkdir()
-    script = tmp_path / "ci" / "secret_scan.py"
-    script.write_bytes((ROOT / "ci" / "secret_scan.py").read_bytes())
+    script = tmp_path / "ci" / "maintenance" / "secret_scan.py"
+    script.parent.mkdir(parents=True)
+    script.write_bytes((ROOT / "ci" / "maintenance" / "secret_scan.py").read_bytes())
     done = subprocess.run(
         [sys.executable, str(script)],
         env={"GIT_CEILING_DIRECTORIES": str(tmp_path.parent), "PATH": "/usr/bin:/bin"},

@@ -1,6 +1,6 @@
 """The build stage of the container file, done in a folder that stands for the image.
 
-By night alone: it installs all packages. On each push ci/wheel.sh installs them.
+By night alone: it installs all packages. On each push ci/maintenance/wheel.sh installs them.
 """
 
 import shutil

@@ -122,7 +122,7 @@ def test_text_from_outside_is_never_a_command(runner: Make, tmp_path: Path) -> N
 @pytest.mark.nightly
 @pytest.mark.skipif(
     not IS_NIGHTLY or os.environ.get("PERFGATE_REQUIRE_PIPELINES") != "1",
-    reason="installs perfgate three times, from an index; on each push ci/wheel.sh installs it",
+    reason="installs perfgate three times, from an index; on each push wheel.sh installs it",
 )
 def test_perfgate_is_installed_as_jobs_install_it(
     runner: Make, service: Service, tmp_path: Path

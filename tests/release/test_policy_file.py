@@ -13,7 +13,7 @@ import yaml
 from releases import SCENARIO, SUITE
 from tables import each
 
-from ci.pinned_packages import name_in_policy
+from ci.maintenance.pinned_packages import name_in_policy
 from perfgate.cli.release_check import suite_tests_of
 from perfgate.core.errors import InputError
 from perfgate.release.policy import Floor, ReleasedBuild, Required, SetAside, Signer, Subject

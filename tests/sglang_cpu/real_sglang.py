@@ -1,6 +1,6 @@
 """Sessions of the suite on a real SGLang on the CPU.
 
-Its kernels are stubs (ci/sglang_stubs.py), so no number of such a session is looked at.
+Its kernels are stubs (ci/maintenance/sglang_stubs.py), so no number of such a session is looked at.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # A whole release of the embedded default: the newest run in runs/ held against release.local.yaml,
-# packed, signed with a key that is made for it, and verified. usage: ci/local_release.sh [FOLDER]
+# packed, signed with a key that is made for it, and verified.
+# usage: ci/maintenance/local_release.sh [FOLDER]
 # FOLDER, which must not be there, gets pack and keys (default: release).
 # Exit status: that of the first verb that refuses; 2 where no run is there.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 folder=${1:-release}
 perfgate=$PWD/.venv/bin/perfgate
 run=$(find runs -mindepth 2 -maxdepth 2 -name run.json -printf '%T@ %h\n' 2>/dev/null | sort -n | tail -n 1 | cut -d' ' -f2-)

@@ -2,12 +2,12 @@
 # The embedded default through Slurm to a verdict: from the login node, each fresh start a job of its
 # own. With PERFGATE_NIGHTLY=1 its answers too, and all again inside an allocation, against the
 # reference that the first one measured; on each push tests/slurm does that with a stand-in.
-#   slurm/with.sh local-through-slurm.sh PYTHON
+#   ci/slurm/with.sh ci/maintenance/local-through-slurm.sh PYTHON
 # Exit status: 0 each ended in an answer (INCONCLUSIVE is one); else that of the first that did not.
 set -euo pipefail
 [ $# -eq 1 ] || { echo "usage: local-through-slurm.sh PYTHON" >&2; exit 2; }
 python=$1
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # A store of its own: what was measured without Slurm stays the reference of `make local-slow`.
 export PERFGATE_HOME=$PWD/.perfgate/slurm
 

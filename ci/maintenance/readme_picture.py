@@ -1,6 +1,6 @@
 """The picture of a report in README.md: rehearse two scenarios, one slowed down; open the page.
 
-    .venv/bin/python -m ci.readme_picture      writes docs/report.png; needs chromium
+    .venv/bin/python -m ci.maintenance.readme_picture      writes docs/report.png; needs chromium
 
 The numbers come from stand-ins, and the page says so. Exit status: 0; 1 if no picture was made.
 """
@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PICTURE = ROOT / "docs" / "report.png"
 SIZE = (1000, 760)
 

@@ -1,6 +1,6 @@
 """The exact packages of the engines that run beside perfgate, each in an environment of its own.
 
-Written into `requirements/`, as `ci/pinned_packages.py` writes what perfgate itself is tested with:
+Written into `requirements/`, as `pinned_packages.py` writes what perfgate itself is tested with:
 
     vllm.txt             vLLM for the CPU, for `make vllm-env`
     sglang.txt           SGLang's server without its GPU kernels, for `make sglang-env`
@@ -8,7 +8,7 @@ Written into `requirements/`, as `ci/pinned_packages.py` writes what perfgate it
 
 They share no version with constraints.txt: perfgate calls an engine, and never imports it.
 
-    python -m ci.engine_packages
+    python -m ci.maintenance.engine_packages
 """
 
 import argparse
@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ci.pinned_packages import FOLDER, pins, tools_in, write
+from ci.maintenance.pinned_packages import FOLDER, pins, tools_in, write
 
 _LINUX = "platform_machine == 'x86_64' and sys_platform == 'linux'"
 
@@ -147,7 +147,7 @@ def main() -> int:
             environment = ENVIRONMENTS[name]
             found = resolve(tools, environment)
             path = FOLDER / f"{name}.txt"
-            write(path, environment.what, found, made_by="ci/engine_packages.py")
+            write(path, environment.what, found, made_by="ci/maintenance/engine_packages.py")
     return 0
 
 

@@ -4,7 +4,7 @@ Detectors by entropy are left out, as commits and content hashes are random, too
 Telegram, whose tokens look like a measured value with a colon. A line that only looks like a secret
 ends in the comment ``pragma: allowlist secret``.
 
-    .venv/bin/python ci/secret_scan.py [FILE...]
+    .venv/bin/python ci/maintenance/secret_scan.py [FILE...]
 
 Exit status: 0 none, 1 some, 2 nothing was searched.
 """
@@ -18,7 +18,7 @@ from detect_secrets import SecretsCollection
 from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 from detect_secrets.settings import default_settings
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = frozenset(
     {"HexHighEntropyString", "Base64HighEntropyString", "TelegramBotTokenDetector"}
 )

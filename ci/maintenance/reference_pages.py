@@ -5,8 +5,8 @@ A page says where one belongs; what stands between the two comments is made here
     <!-- made by make reference: metrics -->
     <!-- end of metrics -->
 
-    python -m ci.reference_pages            exit status: 0 written, or nothing to write
-    python -m ci.reference_pages --check    1 a page is not as it would be written
+    python -m ci.maintenance.reference_pages            exit status: 0 written, or nothing to write
+    python -m ci.maintenance.reference_pages --check    1 a page is not as it would be written
 """
 
 import re
@@ -14,9 +14,9 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ci import reference_tables as tables
+from ci.maintenance import reference_tables as tables
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "make reference"
 
 TABLES: Mapping[str, Callable[[], str]] = {

@@ -10,7 +10,7 @@ Of a line that is not run, and of a command in the text, the command and its opt
 session of pytest that lacks no file is collected instead. So is a rehearsal whose options and
 status other rehearsals show: each option is rehearsed once. Not looked at: what a line prints.
 
-    .venv/bin/python ci/documented_lines.py      exit status: 0 all hold, 1 some do not
+    .venv/bin/python ci/maintenance/documented_lines.py      exit status: 0 all hold, 1 some do not
 """
 
 import os
@@ -26,7 +26,7 @@ from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 # Why a line is not run, and whether its session of pytest can be collected all the same.
 REASONS = {
@@ -37,7 +37,7 @@ REASONS = {
     "changes the system": False,
     "changes the checkout": False,
     "a step of .ci/run": False,
-    "a step of ci/wheel.sh": False,
+    "a step of ci/maintenance/wheel.sh": False,
     "shown by other rehearsals": True,
 }
 

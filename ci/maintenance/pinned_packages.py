@@ -12,11 +12,11 @@ Written into `requirements/`, for the options `--require-hashes --no-deps` of pi
 Beside them `perfgate.cdx.json`, the CycloneDX list of base.txt that every wheel carries, and
 `constraints.txt`, the same versions without hashes, for who installs the wheel beside other
 packages. The digest of local.txt goes into `release.local.yaml`. What an engine needs in an
-environment of its own is for `ci/engine_packages.py`, whose files are beside these. None of them
+environment of its own is for `engine_packages.py`, whose files are beside these. None of them
 names an index, a path of this machine or the day.
 
-    python ci/pinned_packages.py             keep the versions that still fit
-    python ci/pinned_packages.py --upgrade   the newest versions
+    python ci/maintenance/pinned_packages.py             keep the versions that still fit
+    python ci/maintenance/pinned_packages.py --upgrade   the newest versions
 """
 
 import argparse
@@ -32,7 +32,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "requirements"
 SBOM = FOLDER / "perfgate.cdx.json"
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -108,7 +108,7 @@ def write(
     found: dict[str, str],
     *,
     hashes: bool = True,
-    made_by: str = "ci/pinned_packages.py",
+    made_by: str = "ci/maintenance/pinned_packages.py",
 ) -> None:
     """One requirements file."""
     lines = [found[pin] if hashes else pin for pin in sorted(found)]

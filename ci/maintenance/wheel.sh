@@ -2,11 +2,11 @@
 # perfgate as people have it who install it: the wheel in an environment of its own, a gate repository
 # outside the checkout, a rehearsal, a first run, a promoted baseline, a verdict, a regression, a
 # release with its evidence, which another environment verifies.
-# usage: ci/wheel.sh [PYTHON]    (default: python3)
+# usage: ci/maintenance/wheel.sh [PYTHON]    (default: python3)
 # The engine is a stand-in, whose speed is made up: it is a gate repository's own engine here.
 set -euo pipefail
 python=${1:-python3}
-checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -34,7 +34,7 @@ pip_in() {  # ENVIRONMENT WORD... : the pip of the build's environment, for one 
 pip_in env "${pinned[@]}" --require-hashes -r "$checkout/requirements/base.txt"
 pip_in env "${pinned[@]}" "$work"/dist/*.whl
 pip_in env check
-"$work/env/bin/python" "$checkout/ci/bill_of_materials.py"
+"$work/env/bin/python" "$checkout/ci/maintenance/bill_of_materials.py"
 PATH=$work/env/bin:$PATH
 unset PYTHONPATH PYTHONDONTWRITEBYTECODE "${!PERFGATE_@}"
 cp -r "$checkout/tests/standins" "$work/engines"

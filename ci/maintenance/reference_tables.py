@@ -1,6 +1,6 @@
 """The tables of the reference, made from what the code has: options, variables, statuses, …
 
-Pure: each function gives Markdown. `ci/reference_pages.py` puts it into the pages.
+Pure: each function gives Markdown. `reference_pages.py` puts it into the pages.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from perfgate.suite import options
 from perfgate.verdicts.claims import ClaimProbe, claims_of_suite
 from perfgate.verdicts.exit_status import ExitStatus, meaning
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 # Variable → the page that says more.
 _MORE = {
