@@ -7,6 +7,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+import made_runs
 import pytest
 from power_cut import Disk
 from tables import each
@@ -16,6 +17,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.core.kept_files import CHECKSUMS, kept_folder
 from perfgate.core.steps import Step
+from perfgate.release.run_files import run_files
 
 STEP = Step("prepare_dataset", Command(("prepare", "--num-requests", "8")), "c4", "dataset.txt")
 
@@ -35,7 +37,7 @@ class Maker:
 
 def start(tmp_path: Path, name: str) -> Maker:
     folder = tmp_path / name
-    folder.mkdir()
+    folder.mkdir(parents=True)
     return Maker(folder)
 
 
@@ -47,11 +49,30 @@ def test_the_second_start_uses_what_the_first_made(tmp_path: Path) -> None:
     assert (second.folder / "dataset.txt").read_text() == "prompts"
 
 
+def test_a_run_folder_with_a_kept_dataset_can_be_packed(tmp_path: Path) -> None:
+    first, second = start(tmp_path, "run/first"), start(tmp_path, "run/second")
+    made_once(STEP, first.folder, tmp_path / "store", first)
+    made_once(STEP, second.folder, tmp_path / "store", second)
+    files = run_files(replace(made_runs.run("one", "08:00", {}), folder=tmp_path / "run"))
+    assert [(file.path, b"".join(file.blocks())) for file in files.packed] == [
+        ("runs/one/first/dataset.txt", b"prompts"),
+        ("runs/one/second/dataset.txt", b"prompts"),
+    ]
+
+
+def test_a_program_that_writes_into_its_dataset_leaves_the_kept_one_whole(tmp_path: Path) -> None:
+    first, second = start(tmp_path, "first"), start(tmp_path, "second")
+    made_once(STEP, first.folder, tmp_path / "store", first)
+    (first.folder / "dataset.txt").write_text("damaged")
+    assert made_once(STEP, second.folder, tmp_path / "store", second) is False
+    assert (second.folder / "dataset.txt").read_text() == "prompts"
+
+
 @each("damage", ["cut", "changed", "no checksums", "cut checksums", "gone"])
 def test_what_is_damaged_is_made_anew(tmp_path: Path, damage: str) -> None:
     first = start(tmp_path, "first")
     made_once(STEP, first.folder, tmp_path / "store", first)
-    kept = (first.folder / "dataset.txt").resolve()
+    kept = next((tmp_path / "store").glob("*/dataset.txt"))
     if damage == "cut":
         os.truncate(kept, 3)
     elif damage == "changed":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -98,3 +98,23 @@ def test_keys_of_another_kind_encrypted_and_damaged_are_refused(tmp_path: Path) 
 def keys_text(folder: Path) -> bytes:
     keys.make_keys(folder / "whole")
     return (folder / "whole").read_bytes()
+
+
+PRIME = 2**255 - 19
+Y_OF_ORDER_8 = int("7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7", 16)
+
+
+@pytest.mark.parametrize("sign", [0, 1])
+@pytest.mark.parametrize(
+    "y", [0, 1, PRIME - 1, PRIME, PRIME + 1, Y_OF_ORDER_8, PRIME - Y_OF_ORDER_8]
+)
+def test_a_public_key_of_small_order_is_refused(tmp_path: Path, y: int, sign: int) -> None:
+    weak = Ed25519PublicKey.from_public_bytes((y | sign << 255).to_bytes(32, "little"))
+    path = write(tmp_path / "weak.pub", keys.pem(weak))
+    for read in (
+        lambda: keys.read_public_key(path),
+        lambda: keys.public_key_of(keys.as_policy_has_it(weak)),
+    ):
+        with pytest.raises(ReleaseRefused, match="small order") as refusal:
+            read()
+        assert refusal.value.status == ReleaseStatus.KEY

@@ -40,7 +40,8 @@ def made_once(step: Step, folder: Path, store: Path, make: Callable[[], None]) -
     made = kept_folder(kept, fill)
     with write_errors_named(folder):
         (folder / name).unlink(missing_ok=True)
-        (folder / name).symlink_to(kept / name)
+        # A copy: the run folder is evidence by itself, and `perfgate release pack` refuses links.
+        shutil.copyfile(kept / name, folder / name)
     return made
 
 

@@ -34,6 +34,13 @@ LARGEST_KEY = 16 * 2**10  # bytes: a PEM file of Ed25519 has some 120
 _FOR_OWNER = 0o600
 _PRIVATE = b"PRIVATE KEY-----"  # pragma: allowlist secret
 _ENCRYPTED = b"-----BEGIN ENCRYPTED"
+_PRIME = 2**255 - 19  # of the field of Ed25519: RFC 8032, section 5.1
+_Y_OF_ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
+# The eight points whose order divides 8 have these coordinates y; each has one or two signs of x.
+_SMALL_ORDER = frozenset({0, 1, _PRIME - 1, _Y_OF_ORDER_8, _PRIME - _Y_OF_ORDER_8})
+_ANYONE_SIGNS = "the public key has small order: anyone can make a signature that it accepts"
+_REAL_KEY = "a public key that was made from a private one"
+_NEW_KEY = "perfgate release keygen --output KEY makes one"
 
 
 def make_keys(path: Path) -> Ed25519PublicKey:
@@ -116,7 +123,8 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
     """The public key of a file that a person named.
 
     Raises:
-        ReleaseRefused: status KEY: it holds a private key, or no public one of Ed25519.
+        ReleaseRefused: status KEY: it holds a private key, no public one of Ed25519, or one of
+            small order.
         InputError: no such file, or it cannot be read.
     """
     try:
@@ -137,6 +145,8 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
     key = _loaded(path, lambda: load_pem_public_key(content))
     if not isinstance(key, Ed25519PublicKey):
         raise _other_kind(path, key)
+    if _has_small_order(raw(key)):
+        raise _unusable(path, _ANYONE_SIGNS, expected=_REAL_KEY, hint=_NEW_KEY)
     return key
 
 
@@ -147,10 +157,10 @@ def public_key_of(text: str) -> Ed25519PublicKey:
         text: base64 of its 32 bytes.
 
     Raises:
-        ReleaseRefused: status KEY: it is none.
+        ReleaseRefused: status KEY: it is none, or one of small order.
     """
     try:
-        return Ed25519PublicKey.from_public_bytes(base64.b64decode(text, validate=True))
+        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError) as error:
         raise ReleaseRefused(
             ReleaseStatus.KEY,
@@ -159,6 +169,22 @@ def public_key_of(text: str) -> Ed25519PublicKey:
             found=text[:60],
             expected="the base64 of the 32 bytes of an Ed25519 public key",
         ) from error
+    if _has_small_order(raw(key)):
+        raise ReleaseRefused(
+            ReleaseStatus.KEY,
+            _ANYONE_SIGNS,
+            field="signers",
+            found=text,
+            expected=_REAL_KEY,
+            hint=_NEW_KEY,
+        )
+    return key
+
+
+def _has_small_order(public: bytes) -> bool:
+    """Whether the 32 bytes of a public key, canonical or not, encode a point of small order."""
+    y = int.from_bytes(public, "little") & (2**255 - 1)  # without the sign of x
+    return y % _PRIME in _SMALL_ORDER
 
 
 def raw(key: Ed25519PublicKey) -> bytes:
