@@ -186,6 +186,7 @@ def hostile(*texts: str, metrics: bool = True) -> RunReport:
         efforts=tuple(_texts(one, lambda old: old + text) for one in whole.efforts),
         waiver_faults=(text,),
         suspicion=text,
+        without_controls=text,
         merged=(text,),
     )
 

@@ -1,23 +1,38 @@
 """What only the whole run shows: waived losses, warnings, a host that moved altogether."""
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from building import SCENARIO, applied, group_record, judgement, outcome
+from building import SCENARIO, SUMS, applied, group_record, judgement, outcome
+from made_runs import facts
+from tables import each
 
+from perfgate.gate.controls import ControlPolicy
 from perfgate.gate.performance import Change
-from perfgate.gate.verdict import Verdict
+from perfgate.gate.rule import Rule
+from perfgate.gate.verdict import Against, Verdict
+from perfgate.reports.formats.base import ReportContext
+from perfgate.reports.formats.html import HtmlFormat
+from perfgate.reports.formats.json import JsonFormat
+from perfgate.reports.formats.markdown import MarkdownFormat
+from perfgate.reports.run_report import report_of
+from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
 from perfgate.reports.whole_run import (
+    WITHOUT_CONTROLS,
     marked,
     probably_worse,
     starts,
     suspicion,
     waived,
     waiver_faults,
+    without_controls,
 )
 from perfgate.scenarios.probe import load_probes
+from perfgate.verdicts.basis import Basis, BasisControls
 from perfgate.verdicts.exit_status import ExitStatus
 from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl
 from perfgate.verdicts.outcome import Outcome
@@ -133,3 +148,67 @@ def test_each_mark_is_one_line_that_names_few() -> None:
     ((_, whole),) = marked(records)
     assert whole.count("scenario-") == 7
     assert marked(recorded(outcome())) == []
+
+
+def without(policy: ControlPolicy, why_not: str = "", **changes: Any) -> Outcome:
+    missing: dict[Against, str] = {"baseline": why_not} if why_not else {}
+    basis = Basis(Rule(), controls=BasisControls(policy, {}, missing))
+    return outcome(basis=basis, judgements=(judgement(**changes),))
+
+
+def every_report(records: list[dict[str, Any]]) -> dict[str, str]:
+    run = facts("20261123-1", "01:00")
+    report = report_of(run, records, None)
+    formats = (MarkdownFormat(), HtmlFormat(), JsonFormat())
+    return {
+        "summary.md": summary(run, records, None),
+        "terminal": "\n".join(text for text, _ in terminal_lines(records, None)),
+        **{type(one).__name__: one.render(report, ReportContext()) for one in formats},
+    }
+
+
+@each(
+    "judged",
+    [
+        without("auto", mark="NO_CONTROL"),
+        without("auto", "no such image", verdict=Verdict.INCONCLUSIVE),
+        without("none", mark="NO_CONTROL"),
+        without("none", verdict=Verdict.PASS),
+    ],
+)
+def test_a_run_judged_without_controls_has_other_error_rates(judged: Outcome) -> None:
+    assert (
+        without_controls(recorded(judged)) == f"1 test judged without controls: {WITHOUT_CONTROLS}"
+    )
+
+
+@each(
+    "judged",
+    [
+        without("auto", verdict=Verdict.PASS),  # no loss was suspected
+        without("auto", "it failed twice", verdict=Verdict.INCONCLUSIVE, controls_used=1),
+        without("auto", controls_used=2),
+        without("required", "no such image", mark="NO_CONTROL", verdict=Verdict.INCONCLUSIVE),
+        without("none", metric=SUMS),
+        without("none", is_interleaved=True),
+        without("none", against="documented"),
+        replace(without("none", mark="NO_CONTROL"), synthetic=True),
+        outcome(),  # its basis is not known
+    ],
+)
+def test_a_run_that_lacked_no_control_has_no_other_error_rates(judged: Outcome) -> None:
+    assert without_controls(recorded(judged)) == ""
+
+
+def test_every_report_states_which_error_rates_hold_without_controls() -> None:
+    for name, text in every_report(recorded(without("auto", mark="NO_CONTROL"))).items():
+        assert text.count(f"1 test judged without controls: {WITHOUT_CONTROLS}") == 1, name
+    for name, text in every_report(recorded(without("auto", controls_used=2))).items():
+        assert "judged without controls" not in text, name
+
+
+def test_the_error_rates_without_controls_are_those_of_the_simulation() -> None:
+    page = Path(__file__).parents[2] / "docs" / "explanation" / "detection.md"
+    stated = re.search(r"Without controls that is (\d+ to \d+ of 100)\.", page.read_text("utf-8"))
+    assert stated is not None
+    assert stated[1] in WITHOUT_CONTROLS

@@ -120,6 +120,7 @@ def _lines(found: Merged) -> list[str]:
         f"tests: {len(report.results)} ({tests or 'none'})",
         *(f"merged: {line}" for line in report.merged),
         *(f"waiver: {line}" for line in report.waiver_faults),
+        *filter(None, [report.without_controls]),
         f"exit status {found.status.value}: {report.meaning}",
     ]
 

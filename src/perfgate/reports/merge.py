@@ -14,7 +14,7 @@ from perfgate.gate.verdict import Verdict, counted
 from perfgate.reports.merge_checks import require_mergeable
 from perfgate.reports.merge_shards import MatrixRow, require_complete
 from perfgate.reports.run_report import RunReport, ScenarioFacts, TestResult, report_of
-from perfgate.reports.whole_run import suspicion
+from perfgate.reports.whole_run import suspicion, without_controls
 from perfgate.runs.ended_run import EndedRun
 from perfgate.verdicts.exit_status import ExitStatus, exit_status, meaning, worst
 
@@ -84,6 +84,7 @@ def merge(
         words = f"run {', '.join(open_ends)} {_NOT_ENDED}" + (
             "" if status == ExitStatus.ERROR else f"; {words}"
         )
+    lines = _verdict_lines(runs, chosen)
     report = RunReport(
         reports[0].schema_version,
         runs=tuple(one.runs[0] for one in reports),
@@ -94,7 +95,8 @@ def merge(
         scenarios=_scenarios(reports),
         efforts=tuple(effort for one in reports for effort in one.efforts),
         waiver_faults=faults,
-        suspicion=suspicion(_verdict_lines(runs, chosen)),
+        suspicion=suspicion(lines),
+        without_controls=without_controls(lines),
         merged=(*told, *more),
     )
     return Merged(report, status)

@@ -20,7 +20,7 @@ from perfgate.core.errors import InputError
 from perfgate.gate.changed_questions import ChangedQuestions
 from perfgate.gate.performance import Change
 from perfgate.gate.verdict import Judgement, Verdict
-from perfgate.reports.whole_run import suspicion, waiver_faults
+from perfgate.reports.whole_run import suspicion, waiver_faults, without_controls
 from perfgate.runs.ended_run import RunEnd
 from perfgate.runs.records import name_of
 from perfgate.verdicts.exit_status import ExitStatus, meaning
@@ -246,6 +246,7 @@ class RunReport:
         efforts: one for each scenario and run that started anything.
         waiver_faults: waivers that do not hold, one line each.
         suspicion: why the machine and not the build may have moved; empty: no sign of it.
+        without_controls: which error rates hold if tests were judged without controls; empty: none.
         merged: what merging left out or replaced, one line each.
     """
 
@@ -259,6 +260,7 @@ class RunReport:
     efforts: tuple[GroupEffort, ...]
     waiver_faults: tuple[str, ...] = ()
     suspicion: str = ""
+    without_controls: str = ""
     merged: tuple[str, ...] = ()
 
     def of_scenario(self, scenario: str) -> tuple[TestResult, ...]:
@@ -296,6 +298,7 @@ def report_of(facts: Mapping[str, Any], records: Sequence[Record], end: RunEnd |
         efforts=_efforts(facts, records),
         waiver_faults=tuple(waiver_faults(records)),
         suspicion=suspicion(records),
+        without_controls=without_controls(records),
     )
 
 

@@ -40,6 +40,7 @@ from perfgate.reports.whole_run import (
     suspicion,
     waived,
     waiver_faults,
+    without_controls,
 )
 from perfgate.runs.records import name_of
 from perfgate.verdicts.exit_status import ExitStatus, meaning
@@ -59,6 +60,7 @@ def summary(
     lines = [
         *_head(facts, records, status),
         *_paragraphs(resumptions(records), starts(records), suspicion(records)),
+        *_listed("Error rates", [*filter(None, [without_controls(records)])]),
         *_listed("Marked verdicts", [f"{mark}: {text}" for mark, text in marked(records)]),
         *_listed("Waivers that do not hold", waiver_faults(records)),
         *_listed("Waived losses", waived(records)),

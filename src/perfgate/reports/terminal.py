@@ -22,6 +22,7 @@ from perfgate.reports.whole_run import (
     suspicion,
     waived,
     waiver_faults,
+    without_controls,
 )
 from perfgate.runs.records import name_of
 from perfgate.verdicts.exit_status import ExitStatus, meaning
@@ -84,3 +85,5 @@ def _whole_run(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield text
     if text := suspicion(records):
         yield f"suspicion: {text}"
+    if text := without_controls(records):
+        yield text

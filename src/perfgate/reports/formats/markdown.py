@@ -103,7 +103,7 @@ def _head(report: RunReport) -> list[str]:
 def _sections(report: RunReport) -> list[_Section]:
     lost = findings(report, Verdict.REGRESSION)
     undecided = findings(report, Verdict.INCONCLUSIVE)
-    notes = [*([report.suspicion] if report.suspicion else []), *report.waiver_faults]
+    notes = [*filter(None, [report.suspicion, report.without_controls]), *report.waiver_faults]
     notes += report.merged
     return [
         _found("Regressed", lost, _LOST),
