@@ -4,6 +4,7 @@ import os
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
@@ -15,7 +16,7 @@ from fake_pynvml import FakeGpu
 from perfgate.machine.conditions import watch as module
 from perfgate.machine.conditions.cpu import read_cpu
 from perfgate.machine.conditions.disturbance import disturbances
-from perfgate.machine.conditions.processes import Marked
+from perfgate.machine.conditions.processes import Marked, Process, tree_of
 from perfgate.machine.conditions.watch import Watch, watched
 from perfgate.scenarios.scenario import DisturbanceLimits
 
@@ -174,6 +175,18 @@ def test_gpus_are_watched(install) -> None:
     )
 
 
+@pytest.fixture
+def no_child_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of ours runs, though a server of tests/forked.py may: other tests have started it."""
+    earlier = {child.pid for child in psutil.Process().children(recursive=True)}
+
+    def tree(root: int, table: Mapping[int, Process]) -> list[Process]:
+        return [process for process in tree_of(root, table) if process.pid not in earlier]
+
+    monkeypatch.setattr(module, "tree_of", tree)
+
+
+@pytest.mark.usefixtures("no_child_yet")
 def test_who_was_on_the_gpu_before_the_start_is_a_stranger_of_every_measurement(install) -> None:
     """In a container: the driver's pids are not those of this namespace."""
     gpu = FakeGpu(uuid="GPU-a", pids=[[645000]])
