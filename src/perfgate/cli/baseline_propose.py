@@ -6,6 +6,7 @@ Exit status: 0 proposed; 2 refused or wrong usage, and then nothing was made.
 import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -231,12 +232,11 @@ def _gathered(
     """
     store = Store(scratch / "candidates")
     store.folder.mkdir()
-    stores = [candidate_store(), *(Store(run.folder / CANDIDATES) for run in runs)]
-    for one in () if anew else candidates:
-        for known in stores:
-            path = known.path(one.hardware, one.scenario, one.engine.commit)
-            if path.is_file():
-                keep(store, [read(path)], anew=False)
+    stores = [] if anew else [candidate_store(), *(Store(run.folder / CANDIDATES) for run in runs)]
+    for known, candidate in product(stores, candidates):
+        path = known.path(candidate.hardware, candidate.scenario, candidate.engine.commit)
+        if path.is_file():
+            keep(store, [read(path)], anew=False)
     paths, _ = keep(store, candidates, anew=anew)
     return paths
 

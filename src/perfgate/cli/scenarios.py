@@ -96,10 +96,11 @@ def _list_markers(
 ) -> int:
     """Every marker that is declared, with how many of the scenarios and their claims have it."""
     count = Counter(marker for scenario in found for marker in markers_of(scenario))
+    selected_ids = {scenario.id for scenario in found}
     claims = Counter(
         marker
         for claim in claims_of_suite(suite)
-        if claim.scenario in found
+        if claim.scenario.id in selected_ids
         for marker in markers_of_selected(claim)
     )
     if arguments.format == "json":

@@ -34,16 +34,6 @@ MODES: Mapping[str, tuple[str, ...]] = {
 _ROOT = 'export PERFGATE_ROOT="$PWD"\n'
 # Where a GPU job begins: keys of other jobs, if the project gives them to all.
 _WITHOUT_KEYS = "unset PERFGATE_PUSH_TOKEN PERFGATE_RELEASE_KEY\n"
-# Where runs recorded enough: the address that starts the pipeline which proposes baselines of them.
-_PROPOSAL = f"""\
-enough=$(PERFGATE baseline ready {RUNS}/*) || enough=
-if [ -n "$enough" ]; then
-  jobs=
-  for run in {RUNS}/*; do jobs=$jobs${{jobs:+%20}}${{run##*-}}; done
-  new=$CI_PROJECT_URL/-/pipelines/new
-  echo "enough for a baseline; to propose it: $new?ref=$CI_COMMIT_REF_NAME&var[GATE_PROPOSE]=$jobs"
-fi
-"""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 _SHARD = re.compile(r"([1-9]\d{0,3})/([1-9]\d{0,3})")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
@@ -262,6 +252,19 @@ def _measure(row: MatrixRow, settings: ChildSettings) -> dict[str, Any]:
     }
 
 
+def _proposal(perfgate: str) -> str:
+    """Where runs recorded enough: print the address of the pipeline that proposes baselines."""
+    return f"""\
+enough=$({perfgate} baseline ready {RUNS}/*) || enough=
+if [ -n "$enough" ]; then
+  jobs=
+  for run in {RUNS}/*; do jobs=$jobs${{jobs:+%20}}${{run##*-}}; done
+  new=$CI_PROJECT_URL/-/pipelines/new
+  echo "enough for a baseline; to propose it: $new?ref=$CI_COMMIT_REF_NAME&var[GATE_PROPOSE]=$jobs"
+fi
+"""
+
+
 def _report(rows: Sequence[MatrixRow], settings: ChildSettings) -> dict[str, Any]:
     matrix = json.dumps({"include": [dict(row.plain) for row in rows]})
     perfgate = _program(settings, "perfgate")
@@ -271,9 +274,7 @@ def _report(rows: Sequence[MatrixRow], settings: ChildSettings) -> dict[str, Any
         f"{_ROOT}printf '%s\\n' {shlex.quote(matrix)} >perfgate-matrix.json\n"
         "status=0\n"
         f"{perfgate} report {RUNS}/* {gate}--matrix perfgate-matrix.json --to {REPORT}"
-        " || status=$?\n"
-        + ("" if settings.mode == "gate" else _PROPOSAL.replace("PERFGATE", perfgate))
-        + "blocks=0\n"
+        " || status=$?\n" + ("" if settings.mode == "gate" else _proposal(perfgate)) + "blocks=0\n"
         f'decision=$({perfgate} decision --event {event} "$status") || blocks=$?\n'
         'echo "$decision"\n'
         '[ "$blocks" -eq 0 ] || exit "$blocks"\n'

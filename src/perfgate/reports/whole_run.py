@@ -155,9 +155,9 @@ def without_controls(records: Records) -> str:
         for one in judgements_of(line)
         if _lacks_control(one, (line.get("basis") or {}).get("controls") or {})
     }
-    return f"{counted(len(tests), 'test')} judged without controls: {WITHOUT_CONTROLS}" * bool(
-        tests
-    )
+    if not tests:
+        return ""
+    return f"{counted(len(tests), 'test')} judged without controls: {WITHOUT_CONTROLS}"
 
 
 def _lacks_control(judged: Judgement, controls: Mapping[str, Any]) -> bool:

@@ -44,8 +44,8 @@ def record_candidates_of(
         candidate = read(path)
         copies.folder.mkdir(exist_ok=True)
         copies.save(candidate, merge=False)
-        told = {**_how_far(candidate, path), "again": again, "synthetic": rehearsal}
-        run.record("candidate", told)
+        line = {**_how_far(candidate, path), "again": again, "synthetic": rehearsal}
+        run.record("candidate", line)
     if left_out:
         run.record("not_recorded", {"reasons": left_out})
 

@@ -83,7 +83,7 @@ def long_name(name: str) -> str:
 
 def short_name(name: str) -> str:
     """``--record`` of ``--perfgate-record``, and of itself."""
-    return name.replace(_LONG, "--", 1)
+    return "--" + name.removeprefix(_LONG) if name.startswith(_LONG) else name
 
 
 def option_of(config: pytest.Config) -> Callable[[str], Any]:
