@@ -24,7 +24,7 @@ from perfgate.baselines import questions as question_files
 from perfgate.baselines import store as stores
 from perfgate.core.plain import to_plain
 from perfgate.engines.base import EngineBuild
-from perfgate.gate.accuracy import judge_paired
+from perfgate.judging.rules.accuracy import judge_paired
 
 QUESTIONS = 1319  # of GSM8K's test set
 METRICS = [f"accuracy:gsm8k:exact_match:{name}" for name in ("strict-match", "flexible-extract")]

@@ -13,8 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from perfgate.gate.performance import Change
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredMetric
+from perfgate.judging.rules.performance import Change
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.history import HistoryPoint, MetricHistory
 from perfgate.reports.run_report import (
@@ -26,7 +27,6 @@ from perfgate.reports.run_report import (
     ScenarioFacts,
     TestResult,
 )
-from perfgate.verdicts.measured import MeasuredBuild, MeasuredMetric
 
 POINTS = 10  # of a sweep, each a result
 STORED = 20  # points of a history

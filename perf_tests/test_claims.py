@@ -1,7 +1,7 @@
 """Claims: what the documents say about a result, or about two results of one session."""
 
+from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.suite.fixtures import Gate, Measure
-from perfgate.verdicts.claims import ClaimProbe
 
 
 def test_claim(claim_probe: ClaimProbe, measure: Measure, gate: Gate) -> None:

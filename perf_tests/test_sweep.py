@@ -1,7 +1,7 @@
 """Sweeps: all points of a concurrency sweep as one curve, whose mean shows what no point shows."""
 
+from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.suite.fixtures import Gate, Measure
-from perfgate.verdicts.sweeps import SweepProbe
 
 
 def test_sweep(sweep_probe: SweepProbe, measure: Measure, gate: Gate) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 from perfgate.baselines import Baseline, BaselineRun, Entry
 from perfgate.core.measurement import Measurement
+from perfgate.core.verdict import AppliedWaiver, Judgement, Verdict
 from perfgate.engines.base import EngineBuild
-from perfgate.gate.verdict import AppliedWaiver, Judgement, Verdict
+from perfgate.judging.assembly.measured import MeasuredBuild, measured_metrics
+from perfgate.judging.assembly.outcome import Outcome
 from perfgate.machine.hardware import Gpu, Machine
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import (
@@ -23,8 +25,6 @@ from perfgate.scenarios.scenario import (
     Source,
     Workload,
 )
-from perfgate.verdicts.measured import MeasuredBuild, measured_metrics
-from perfgate.verdicts.outcome import Outcome
 
 SUMS = "accuracy:sums:exact_match:strict-match"
 

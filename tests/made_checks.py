@@ -8,12 +8,12 @@ from typing import Any
 from building import applied
 from run_reports import BUILD, judged, report, result
 
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.measured import MeasuredControl
 from perfgate.release.check_result import CheckedTest, Effect, Finding, ReleaseCheck, Result
 from perfgate.release.error_rates import error_rates
 from perfgate.release.pack_layout import PackedFile, Role
 from perfgate.release.policy import Floor, Policy, ReleasedBuild, Required, Signer, Subject
-from perfgate.verdicts.measured import MeasuredControl
 
 AT = datetime(2026, 11, 23, 18, 0, tzinfo=UTC)
 KEY = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE="  # pragma: allowlist secret

@@ -9,11 +9,11 @@ import building
 
 from perfgate.core.errors import RunError
 from perfgate.core.plain import to_plain
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.reports.run_report import Shard
 from perfgate.runs.ended_run import EndedRun, end_of
 from perfgate.runs.records import SCHEMA_VERSION, RunFolder
-from perfgate.verdicts.measured import MeasuredBuild
 
 PARTS = (("a", "b"), ("c",))
 SHARDS = tuple(Shard(number, 2, "b200", "f1a9", PARTS) for number in (1, 2))

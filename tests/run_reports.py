@@ -6,7 +6,8 @@ from typing import Any
 
 from building import applied
 
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.reports.run_report import (
     SCHEMA_VERSION,
     DocumentedMetric,
@@ -18,7 +19,6 @@ from perfgate.reports.run_report import (
     Shard,
     TestResult,
 )
-from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 
 BUILD = MeasuredBuild("tensorrt-llm", "1.3.0", "0a1b2c3d4e5f", "example/engine:1.3.0")
 _OTHERS = ("total_token_throughput", "ttft_mean_ms", "ttft_p99_ms", "e2el_mean_ms", "itl_mean_ms")

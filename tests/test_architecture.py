@@ -19,9 +19,10 @@ _MADE = (".perfgate/", "runs/")
 
 
 def is_there(room: str, name: str) -> bool:
-    """Whether `name` is a module or package of the room."""
-    place = PACKAGE / room / name
-    return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
+    """Whether `name` is a module or package of the room, or of one of its folders."""
+    places = [PACKAGE / room / name, *(PACKAGE / room).glob(f"*/{name}")]
+    modules = [*(PACKAGE / room).glob(f"*/{name}.py"), places[0].with_suffix(".py")]
+    return any(one.is_file() for one in [*modules, *(one / "__init__.py" for one in places)])
 
 
 def test_every_package_has_a_row_and_every_row_a_package() -> None:

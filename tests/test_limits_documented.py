@@ -7,6 +7,7 @@ from perfgate.campaign import injection, server_answers
 from perfgate.clients import report_log, smoke_test
 from perfgate.core import json_text, paths, raw_log
 from perfgate.evaluators import lm_eval_results
+from perfgate.judging.comparison import number_lines
 from perfgate.release import (
     dsse,
     keys,
@@ -17,7 +18,6 @@ from perfgate.release import (
     pack_reader,
 )
 from perfgate.scenarios import yaml_limits
-from perfgate.verdicts import number_lines
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "limits.md"
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}

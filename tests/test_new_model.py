@@ -124,7 +124,7 @@ def test_it_is_rehearsed(file: Path, tmp_path: Path) -> None:
 
 COUNTING = (
     "tests/scenarios",
-    "tests/verdicts/test_documented_claims.py",
+    "tests/judging/assembly/test_documented_claims.py",
     "tests/engines/tensorrt_llm/test_trtllm_tables_and_facts.py",
 )
 

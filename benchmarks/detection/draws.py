@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from perfgate.gate.noise_scenarios import SCENARIOS, starts
+from perfgate.judging.forecast.noise_scenarios import SCENARIOS, starts
 
 SEED = 20_261_122
 

@@ -1,7 +1,7 @@
 """Error rates of our own rule by simulation: how often it says what, and after how many starts.
 
-`perfgate.gate.simulated_verdicts` is the gate's rule for many trials at once; each run of the study
-holds it against `perfgate.gate.performance.judge_performance`, case by case.
+`rules.simulated_verdicts` is the gate's rule for many trials at once; each run of the study
+holds it against `perfgate.judging.rules.performance.judge_performance`, case by case.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,11 @@ from math import sqrt
 import numpy as np
 
 from benchmarks.detection.draws import NOISES, probes, throughputs
-from perfgate.gate.performance import judge_performance
-from perfgate.gate.rule import Rule
-from perfgate.gate.simulated_verdicts import (
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.forecast.power import Control, Design, simulated
+from perfgate.judging.rules.performance import judge_performance
+from perfgate.judging.rules.simulated_verdicts import (
     HOST_SHIFT,
     INCONCLUSIVE,
     PASS,
@@ -23,8 +25,6 @@ from perfgate.gate.simulated_verdicts import (
     levels,
     together,
 )
-from perfgate.gate.verdict import Judgement, Verdict
-from perfgate.verdicts.power import Control, Design, simulated
 
 METRIC = "output_throughput"
 SIGMA = 0.005

@@ -12,11 +12,11 @@ from statistics import median
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric, lookup
-from perfgate.gate import scale
-from perfgate.gate.anchor import anchor_band
-from perfgate.gate.performance import judge_performance
-from perfgate.gate.rule import Rule
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.rules import scale
+from perfgate.judging.rules.anchor import anchor_band
+from perfgate.judging.rules.performance import judge_performance
 
 MOST_RUNS = 5
 # The same values judged as a latency and as a throughput: a loss of one is a gain of the other.

@@ -15,10 +15,12 @@ from benchmarks.detection.draws import IN_SESSION, Values, session_counts, sourc
 from benchmarks.detection.error_rates import BAND, CONTROLS, CURVES, MOST_RUNS
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.paths import packaged
-from perfgate.gate import scale
-from perfgate.gate.anchor import ANCHOR_MARGIN
-from perfgate.gate.noise_scenarios import SCENARIOS, NoiseScenario, starts
-from perfgate.gate.simulated_verdicts import (
+from perfgate.judging.assembly.judgement import band_of, sigma_of
+from perfgate.judging.forecast.noise_scenarios import SCENARIOS, NoiseScenario, starts
+from perfgate.judging.forecast.power import Control, Design, simulated
+from perfgate.judging.rules import scale
+from perfgate.judging.rules.anchor import ANCHOR_MARGIN
+from perfgate.judging.rules.simulated_verdicts import (
     HOST_SHIFT,
     PASS,
     REGRESSION,
@@ -29,13 +31,11 @@ from perfgate.gate.simulated_verdicts import (
 from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.judgement import band_of, sigma_of
-from perfgate.verdicts.power import Control, Design, simulated
 
 METRICS = 3
 ANCHOR = (3, 3)
 # Of single probes, by width: bands from which on a release's error rates are told, in sigma
-# (`perfgate.verdicts.release_rates`).
+# (`perfgate.judging.forecast.release_rates`).
 PROBE_BANDS = (2.0, 3.0, 3.6, 3.9)
 _AT_ONCE = 5000
 _PROBES_AT_ONCE = 50_000

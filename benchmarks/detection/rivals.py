@@ -10,9 +10,9 @@ from benchmarks.detection.draws import IN_SESSION, NOISES, Values, latencies, no
 from benchmarks.detection.error_rates import MOST_RUNS
 from benchmarks.detection.rules import RULES
 from perfgate.core.metrics import lookup
-from perfgate.gate import scale
-from perfgate.gate.simulated_verdicts import INCONCLUSIVE, REGRESSION, levels
-from perfgate.verdicts.power import Control, Design, simulated
+from perfgate.judging.forecast.power import Control, Design, simulated
+from perfgate.judging.rules import scale
+from perfgate.judging.rules.simulated_verdicts import INCONCLUSIVE, REGRESSION, levels
 
 HISTORY = 90  # days, as TensorRT-LLM's rule wants; the others take the last of them
 OUR_BASELINE = 10

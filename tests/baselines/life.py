@@ -12,10 +12,10 @@ from test_recording import measure
 from perfgate.baselines import Baseline, ChosenBaseline, Entry, read, suite_store
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.promotion import Promotion, promote, record_candidates
+from perfgate.core.verdict import Judgement, Verdict, worst
 from perfgate.engines.base import EngineBuild
-from perfgate.gate.anchor import anchor_band
-from perfgate.gate.performance import judge_performance
-from perfgate.gate.verdict import Judgement, Verdict, worst
+from perfgate.judging.rules.anchor import anchor_band
+from perfgate.judging.rules.performance import judge_performance
 from perfgate.runs.records import RunFolder
 
 ROOT = Path(__file__).parents[2]

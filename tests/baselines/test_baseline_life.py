@@ -9,7 +9,7 @@ from perfgate.baselines import read, suite_store
 from perfgate.baselines.history import history
 from perfgate.baselines.promotion import pin_anchor, promote, record_candidates, retire
 from perfgate.core.errors import InputError
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 
 __all__ = ["life"]  # the fixture
 

@@ -10,7 +10,7 @@ from perfgate.baselines import MOST_RUNS, read
 from perfgate.baselines.promotion import record_candidates
 from perfgate.baselines.recording import record_session
 from perfgate.core.errors import InputError
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.runs.records import RunFolder
 
 

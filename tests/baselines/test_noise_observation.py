@@ -10,7 +10,7 @@ from test_recording import run
 
 from perfgate.baselines.noise_history import NoiseSeries, read_all
 from perfgate.baselines.noise_observation import keep_noise, node_of, observe
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.runs.records import RunFolder
 
 __all__ = ["run"]  # the fixture

@@ -12,9 +12,9 @@ from perfgate.baselines.noise_history import NoiseRun, NoiseSeries
 from perfgate.baselines.noise_history import save as save_noise
 from perfgate.baselines.promotion import record_candidates
 from perfgate.core.errors import InputError
+from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
-from perfgate.gate.verdict import Verdict
 from perfgate.runs.records import RunFolder, now
 
 COMMIT = "abc123"

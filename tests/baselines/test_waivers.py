@@ -27,7 +27,7 @@ from perfgate.baselines.waivers import (
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.metrics import lookup
 from perfgate.core.plain import to_plain
-from perfgate.gate.verdict import Against, AppliedWaiver, Judgement, Verdict, verdict_of
+from perfgate.core.verdict import Against, AppliedWaiver, Judgement, Verdict, verdict_of
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.probe import all_probes
 

@@ -18,8 +18,8 @@ from benchmarks.detection.error_rates import (
     row,
     standard_error,
 )
-from perfgate.gate.simulated_verdicts import HOST_SHIFT, PASS
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.rules.simulated_verdicts import HOST_SHIFT, PASS
 
 
 @pytest.mark.nightly

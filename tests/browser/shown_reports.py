@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from benchmarks.report_page import made_report
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.history import MetricHistory
 from perfgate.reports.run_report import Failure, RunReport, TestResult

@@ -17,12 +17,12 @@ from perfgate.campaign.injection import parse
 from perfgate.campaign.other_build import OtherBuild
 from perfgate.campaign.session import Session
 from perfgate.core.errors import RunError
+from perfgate.core.verdict import Verdict
 from perfgate.engines.build_source import BuildSource
-from perfgate.gate.verdict import Verdict
+from perfgate.judging.assembly.outcome import Outcome
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.probe import load_probes
-from perfgate.verdicts.outcome import Outcome
 
 SLOWER = BuildSource(image="registry/engine:1.3.0", settings=("engine.settings.max_batch_size=8",))
 ABBA = ["a", "b", "b", "a", "a", "b", "b", "a", "a", "b", "b", "a"]

@@ -14,7 +14,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.program_query import ContainerQuery
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
-from perfgate.gate.performance import Rule
+from perfgate.judging.rules.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.records import RunFolder

@@ -18,14 +18,14 @@ from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.selection import Selected, measured_scenarios
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, RunError
+from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
-from perfgate.gate.verdict import Verdict
+from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Claim, Scenario, Source
-from perfgate.verdicts.claims import ClaimProbe, claim_probes
 
 ONE, TWO = (
     replace(scenario_of((4,), band=0.02, noise="measured"), id=name) for name in ("one", "two")

@@ -23,15 +23,15 @@ from perfgate.campaign.resume import kept_of
 from perfgate.campaign.session import Session
 from perfgate.core.durable_files import read_lines
 from perfgate.core.errors import CannotDo, PerfgateError, RunError
+from perfgate.core.rule import ControlPolicy
+from perfgate.core.verdict import Against, Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
-from perfgate.gate.controls import ControlPolicy
-from perfgate.gate.verdict import Against, Verdict
+from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.sweeps import SweepProbe, sweep_outcome
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.probe import Probe, load_probes
-from perfgate.verdicts.outcome import Outcome
-from perfgate.verdicts.sweeps import SweepProbe, sweep_outcome
 
 RELEASED = EngineBuild("llama.cpp", "1.1.0", "released")
 

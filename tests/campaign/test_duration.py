@@ -12,7 +12,7 @@ from perfgate.campaign.budget import Estimate
 from perfgate.campaign.duration import estimate
 from perfgate.campaign.session import Session
 from perfgate.core.locations import Locations
-from perfgate.gate.performance import Rule
+from perfgate.judging.rules.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
 from perfgate.runs.records import RunFolder

@@ -11,7 +11,7 @@ import pytest
 from perfgate.campaign.gpu_lease import leased
 from perfgate.campaign.session import Session
 from perfgate.core.errors import RunError
-from perfgate.gate.performance import Rule
+from perfgate.judging.rules.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.site import Site
 from perfgate.machine.leases import Device, GpuPool

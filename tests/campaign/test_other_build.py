@@ -24,9 +24,9 @@ from perfgate.campaign.recorded_source import source_of
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, InputError, MissingProgram
 from perfgate.core.programs import AIPERF, LLAMA_CPP_PYTHON
+from perfgate.core.verdict import Against
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
-from perfgate.gate.verdict import Against
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import BuildOverride
 from perfgate.runs.records import RunFolder

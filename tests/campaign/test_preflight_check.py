@@ -18,7 +18,8 @@ from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
-from perfgate.gate.performance import Rule
+from perfgate.judging.assembly.references import References
+from perfgate.judging.rules.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import Lease
@@ -26,7 +27,6 @@ from perfgate.machine.preflight import Check, PreflightReport
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.scenario import Launch
-from perfgate.verdicts.references import References
 
 WELL = Check("ports", "ok", "28,000 free")
 FULL = Check("run folder", "failed", "0.1 GiB free", hint="choose another folder with --run-dir")

@@ -19,11 +19,11 @@ from perfgate.campaign.resume import (
 )
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
-from perfgate.gate.performance import Change
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl
+from perfgate.judging.rules.performance import Change
 from perfgate.runs.active_records import standing
 from perfgate.scenarios.probe import load_probes
-from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl
 
 FACTS: dict[str, Any] = {
     "id": "one",

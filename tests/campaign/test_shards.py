@@ -20,9 +20,9 @@ from perfgate.campaign.shards import (
     require_not_empty,
 )
 from perfgate.core.errors import InputError
+from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import Claim
-from perfgate.verdicts.claims import ClaimProbe
 
 NAMES = tuple(f"s{number:02d}" for number in range(12))
 PROBES = {name: load_probes(replace(building.SCENARIO, id=name)) for name in NAMES}

@@ -6,8 +6,8 @@ from building import SCENARIO, SUMS, judgement
 
 from perfgate.campaign.probe_state import ProbeState
 from perfgate.campaign.start_reasons import why_another
-from perfgate.gate.probe import ProbeJudgement
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.probe import Probe, load_probes
 
 C1, C4 = load_probes(SCENARIO)

@@ -10,9 +10,9 @@ from tables import each
 from perfgate.baselines import candidate_store, own_store, read, suite_store
 from perfgate.baselines.noise_history import read as read_noise
 from perfgate.cli.main import main
+from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
-from perfgate.gate.verdict import Verdict
 from perfgate.runs.records import RunFolder, now
 
 Capture = pytest.CaptureFixture[str]

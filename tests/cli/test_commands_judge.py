@@ -13,8 +13,8 @@ from sizes import sized
 from tables import each
 
 from perfgate.cli.main import main
-from perfgate.gate.performance import judge_performance
-from perfgate.verdicts.numbers import NumberTest, answer, judge_question
+from perfgate.judging.comparison.numbers import NumberTest, answer, judge_question
+from perfgate.judging.rules.performance import judge_performance
 
 Capture = pytest.CaptureFixture[str]
 KEYS = {"verdict", "change", "interval", "band", "runs_used", "controls_used", "needs_more_runs",

@@ -10,7 +10,7 @@ from made_runs import PARTS, SHARDS, run, write_run
 from tables import each
 
 from perfgate.cli.main import main
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.base import report_format
 
 PASS, REGRESSION, ERROR = Verdict.PASS, Verdict.REGRESSION, Verdict.ERROR

@@ -13,7 +13,7 @@ from command_line import Perfgate
 from tables import each
 
 from perfgate.cli.main import main
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.release.release_status import ReleaseStatus
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from typing import Any
 import building
 import made_runs
 
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.release.check_result import CheckedTest, ReleaseCheck
 from perfgate.release.policy import Policy, ReleasedBuild, Required
 from perfgate.release.release_check import check

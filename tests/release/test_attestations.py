@@ -8,7 +8,7 @@ import made_packs
 import pytest
 from releases import AT, C1, POLICY, checked, policy, run
 
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.release.attestations import Stated, statements, subjects
 from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.pack_layout import SUMMARY, TEST_RESULT

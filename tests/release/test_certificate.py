@@ -10,8 +10,8 @@ from markdown_it import MarkdownIt
 from run_reports import HOSTILE, judged
 from tables import each
 
-from perfgate.gate.rule import VERSION
-from perfgate.gate.verdict import Verdict
+from perfgate.core.rule import VERSION
+from perfgate.core.verdict import Verdict
 from perfgate.release import certificate_content as content
 from perfgate.release.certificate import certificate_markdown
 from perfgate.release.check_result import Finding, ReleaseCheck

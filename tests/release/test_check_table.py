@@ -5,7 +5,7 @@ from dataclasses import replace
 import run_reports
 from releases import AT, POLICY
 
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.release.check_result import CheckedTest, ErrorRates, Finding, ReleaseCheck
 from perfgate.release.check_table import check_lines, check_rows
 from perfgate.release.policy import Effect, Required

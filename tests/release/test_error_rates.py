@@ -11,14 +11,10 @@ from sizes import sized
 from tables import each
 
 from perfgate.core.metrics import lookup
-from perfgate.gate.changed_questions import ChangedQuestions
-from perfgate.gate.noise_scenarios import starts
-from perfgate.gate.performance import judge_performance
-from perfgate.gate.verdict import Judgement, Verdict
-from perfgate.release.check_result import CheckedTest, Finding
-from perfgate.release.error_rates import at_most, band_in_sigma, error_rates
-from perfgate.verdicts.measured import MeasuredControl
-from perfgate.verdicts.release_rates import (
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.assembly.measured import MeasuredControl
+from perfgate.judging.forecast.noise_scenarios import starts
+from perfgate.judging.forecast.release_rates import (
     DOCUMENTED_SPEED,
     IN_TURNS,
     PAIRED,
@@ -26,6 +22,10 @@ from perfgate.verdicts.release_rates import (
     TestRates,
     probe_rates,
 )
+from perfgate.judging.rules.changed_questions import ChangedQuestions
+from perfgate.judging.rules.performance import judge_performance
+from perfgate.release.check_result import CheckedTest, Finding
+from perfgate.release.error_rates import at_most, band_in_sigma, error_rates
 
 SCORE_NAME = "accuracy:gsm8k:exact_match:strict-match"
 TIGHT = (-0.006, 0.004)

@@ -16,6 +16,7 @@ from tables import each
 from ci.maintenance.pinned_packages import name_in_policy
 from perfgate.cli.release_check import suite_tests_of
 from perfgate.core.errors import InputError
+from perfgate.judging.assembly.claims import claim_probes
 from perfgate.release.policy import Floor, ReleasedBuild, Required, SetAside, Signer, Subject
 from perfgate.release.policy_file import SCHEMA, PolicyRefused, load_policy
 from perfgate.release.release_status import ReleaseStatus
@@ -23,7 +24,6 @@ from perfgate.release.requirements import required_tests
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.scenario import Claim, EngineChoice
 from perfgate.scenarios.scenario import Floor as ScenarioFloor
-from perfgate.verdicts.claims import claim_probes
 
 ROOT = Path(__file__).parents[2]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

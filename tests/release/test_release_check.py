@@ -14,13 +14,13 @@ from tables import each
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.plain import to_plain
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.release.check_result import Finding
 from perfgate.release.policy import Floor, ReleasedBuild, Required, SetAside
 from perfgate.release.release_check import check, status_of
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.scenarios.probe import load_probes
-from perfgate.verdicts.measured import MeasuredBuild
 
 BUILD = MeasuredBuild("llama.cpp", "1.3.0", "def456")
 WAIVER = "waived by Ada up to a loss of 15.0 %, until 2026-12-01: known (https://bugs.example/1)"

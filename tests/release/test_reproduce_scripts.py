@@ -10,9 +10,9 @@ import pytest
 import releases
 
 from perfgate.core.errors import InputError
+from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.release.release_check import CheckedTest
 from perfgate.release.reproduce_scripts import reproduce_scripts
-from perfgate.verdicts.measured import MeasuredBuild
 
 SHOWS = """#!/usr/bin/env bash
 printf '%s\\n' "$@"

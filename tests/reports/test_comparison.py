@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from sides_made import measurement, run, throughputs
 
+from perfgate.judging.comparison.comparison import Comparison, compare
+from perfgate.judging.comparison.inputs import read_side
+from perfgate.judging.comparison.probe import ComparisonOptions
 from perfgate.reports.comparison import SCHEMA_VERSION, SYNTHETIC, markdown, plain, text
-from perfgate.verdicts.comparison.comparison import Comparison, compare
-from perfgate.verdicts.comparison.inputs import read_side
-from perfgate.verdicts.comparison.probe import ComparisonOptions
 
 VALUES = {"output_throughput": 100.0, "ttft_p99_ms": 50.0}
 

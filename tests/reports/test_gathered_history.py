@@ -6,12 +6,12 @@ from pathlib import Path
 from building import baseline, entry
 
 from perfgate.baselines import Store, suite_store
+from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
-from perfgate.gate.verdict import Verdict
+from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredMetric
 from perfgate.reports.gathered_history import gathered_histories
 from perfgate.reports.run_report import SCHEMA_VERSION, RunReport, ScenarioFacts, TestResult
 from perfgate.runs.records import RunFolder
-from perfgate.verdicts.measured import MeasuredBuild, MeasuredMetric
 
 
 def report(synthetic: bool = False) -> RunReport:

@@ -7,11 +7,11 @@ from typing import Any
 from building import SCENARIO, outcome, with_inert_setting
 
 from perfgate.core.measurement import Measurement
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.measured import MeasuredBuild, measured_metrics
+from perfgate.judging.assembly.outcome import Outcome
 from perfgate.reports.measured_text import identity_lines, measured_lines
 from perfgate.scenarios.probe import load_probes
-from perfgate.verdicts.measured import MeasuredBuild, measured_metrics
-from perfgate.verdicts.outcome import Outcome
 
 MANY = measured_metrics(
     [Measurement({"output_throughput": 43146.4, "ttft_mean_ms": 250.0, "duration_s": 12.5})]

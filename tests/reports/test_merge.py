@@ -11,14 +11,14 @@ from made_runs import PARTS, SHARDS, lines_of, run
 from tables import each
 
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.exit_status import ExitStatus
+from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.reports.merge import merge
 from perfgate.reports.merge_shards import MatrixRow, matrix_rows
 from perfgate.reports.run_report import Shard
 from perfgate.runs.ended_run import EndedRun
 from perfgate.suite.run_conclusion import conclude
-from perfgate.verdicts.exit_status import ExitStatus
-from perfgate.verdicts.measured import MeasuredBuild
 
 PASS, REGRESSION, ERROR = Verdict.PASS, Verdict.REGRESSION, Verdict.ERROR
 FIRST = run("one", "10:00", {"a-c1": PASS, "b-c1": PASS}, shard=SHARDS[0])

@@ -3,9 +3,9 @@
 from building import applied, judgement, outcome, with_inert_setting
 
 from perfgate.core.errors import RunError
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl
 from perfgate.reports.properties import properties
-from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl
 
 
 def test_every_number_of_a_regression_is_there() -> None:

@@ -10,10 +10,13 @@ from building import SCENARIO, SUMS, applied, group_record, judgement, outcome
 from made_runs import facts
 from tables import each
 
-from perfgate.gate.controls import ControlPolicy
-from perfgate.gate.performance import Change
-from perfgate.gate.rule import Rule
-from perfgate.gate.verdict import Against, Verdict
+from perfgate.core.rule import ControlPolicy, Rule
+from perfgate.core.verdict import Against, Verdict
+from perfgate.judging.assembly.basis import Basis, BasisControls
+from perfgate.judging.assembly.exit_status import ExitStatus
+from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl
+from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.rules.performance import Change
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.html import HtmlFormat
 from perfgate.reports.formats.json import JsonFormat
@@ -32,10 +35,6 @@ from perfgate.reports.whole_run import (
     without_controls,
 )
 from perfgate.scenarios.probe import load_probes
-from perfgate.verdicts.basis import Basis, BasisControls
-from perfgate.verdicts.exit_status import ExitStatus
-from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl
-from perfgate.verdicts.outcome import Outcome
 
 
 def recorded(*outcomes: Outcome) -> list[dict[str, Any]]:

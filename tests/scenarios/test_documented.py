@@ -12,14 +12,14 @@ from tables import each
 
 from perfgate.core.errors import SeveralInputErrors
 from perfgate.core.plain import to_plain
-from perfgate.gate.verdict import Verdict, unjudged
+from perfgate.core.verdict import Verdict, unjudged
+from perfgate.judging.assembly.documented_metrics import documented_metrics
+from perfgate.judging.assembly.measured import MeasuredMetric
 from perfgate.reports.measured_text import documented_gaps
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario, Source
-from perfgate.verdicts.documented_metrics import documented_metrics
-from perfgate.verdicts.measured import MeasuredMetric
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = {scenario.id: scenario for scenario in load_scenarios(ROOT / "scenarios")}

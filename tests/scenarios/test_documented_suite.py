@@ -10,12 +10,12 @@ from tables import each
 from perfgate.campaign.selection import measured_scenarios
 from perfgate.campaign.suite_tests import selected_with, suite_tests
 from perfgate.core.metrics import is_accuracy
+from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
+from perfgate.judging.assembly.sweeps import sweep_probes
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.markers import markers_of
 from perfgate.scenarios.probe import accuracy_probes, load_probes, smoke_probes
 from perfgate.scenarios.scenario import EngineSettings, Scenario
-from perfgate.verdicts.claims import ClaimProbe, claim_probes
-from perfgate.verdicts.sweeps import sweep_probes
 
 ROOT = Path(__file__).parents[2]
 SUITE = documented_suite()

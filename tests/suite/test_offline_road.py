@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from checkouts import Finished, Suite, differences, make_suite, recomputed
 
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 
 pytestmark = pytest.mark.slow
 

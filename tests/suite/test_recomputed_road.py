@@ -20,7 +20,7 @@ from checkouts import (
 from tables import each
 
 from perfgate.core.durable_files import append_line
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
 pytestmark = pytest.mark.slow

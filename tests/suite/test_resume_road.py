@@ -21,7 +21,7 @@ from checkouts import (
 from resuming import BOTH, FIRST, SECOND, Road, copies
 from sessions import untraced
 
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 
 pytestmark = pytest.mark.slow
 

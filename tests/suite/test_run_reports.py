@@ -7,7 +7,7 @@ from made_runs import run, write_run
 from tables import each
 
 from perfgate.core.errors import RunError
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.runs.records import RunFolder
 from perfgate.suite import run_reports
 from perfgate.suite.run_reports import write_page

@@ -14,7 +14,7 @@ from perfgate.baselines.baseline import MOST_RUNS, Baseline, BaselineRun, Entry
 from perfgate.baselines.file import read
 from perfgate.baselines.store import Store
 from perfgate.core.errors import InputError
-from perfgate.gate.verdict import Verdict, counted, worst
+from perfgate.core.verdict import Verdict, counted, worst
 
 _MACHINE_FACTS = ("cpu", "cores", "gpus", "driver", "boost_slider")  # as in `Machine.fingerprint`
 

@@ -9,8 +9,8 @@ from packaging.version import InvalidVersion, Version
 
 from perfgate.baselines.baseline import SELF, Baseline, Head
 from perfgate.baselines.engine_repo import EngineRepo, same_hash
+from perfgate.core.verdict import counted
 from perfgate.engines.base import EngineBuild
-from perfgate.gate.verdict import counted
 
 Choosable = Baseline | Head
 One = TypeVar("One", Baseline, Head)

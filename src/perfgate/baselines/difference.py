@@ -7,8 +7,8 @@ from statistics import fmean
 from perfgate.baselines.baseline import Entry
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, is_accuracy
-from perfgate.gate.accuracy import judge_paired
-from perfgate.gate.performance import describe_change
+from perfgate.judging.rules.accuracy import judge_paired
+from perfgate.judging.rules.performance import describe_change
 
 
 @dataclass(frozen=True)

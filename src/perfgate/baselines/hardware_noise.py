@@ -27,10 +27,10 @@ from perfgate.baselines.store import Store, suite_store
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS, lookup
 from perfgate.core.paths import require_own
-from perfgate.gate import scale
-from perfgate.gate.noise import median
-from perfgate.gate.noise_components import NoiseComponents, noise_components
-from perfgate.gate.verdict import counted
+from perfgate.core.verdict import counted
+from perfgate.judging.rules import scale
+from perfgate.judging.rules.noise import median
+from perfgate.judging.rules.noise_components import NoiseComponents, noise_components
 
 MOST_BASELINES = 30  # of one hardware that noise is learnt from: the newest files
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from perfgate.baselines.baseline import Baseline, Change, ChosenBaseline, Entry
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.gate.accuracy import judge_paired
-from perfgate.gate.performance import judge_performance
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.rules.accuracy import judge_paired
+from perfgate.judging.rules.performance import judge_performance
 
 _COMPARED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
 

@@ -21,9 +21,9 @@ from perfgate.baselines.noise_history import (
 )
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
-from perfgate.gate import scale
-from perfgate.gate.noise import median
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.rules import scale
+from perfgate.judging.rules.noise import median
 from perfgate.runs.records import RunFolder, now
 
 Line = Mapping[str, Any]

@@ -29,7 +29,7 @@ from perfgate.baselines.file import head_of
 from perfgate.baselines.levels import change_of, losses_of
 from perfgate.baselines.recording import record_candidates
 from perfgate.core.errors import InputError
-from perfgate.gate.verdict import counted
+from perfgate.core.verdict import counted
 from perfgate.runs.records import now
 
 __all__ = ["Promotion", "pin_anchor", "promote", "record_candidates", "retire"]

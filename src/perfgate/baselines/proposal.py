@@ -12,10 +12,10 @@ from typing import Literal
 from perfgate.baselines.baseline import Baseline, Change, ChosenBaseline, Entry
 from perfgate.baselines.difference import MetricChange, compare
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.gate.accuracy import judge_paired
-from perfgate.gate.anchor import anchor_band
-from perfgate.gate.performance import judge_performance
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.rules.accuracy import judge_paired
+from perfgate.judging.rules.anchor import anchor_band
+from perfgate.judging.rules.performance import judge_performance
 
 Bands = Mapping[str, Mapping[str, float]]
 """Probe label → gating metric → the loss that counts, as a fraction."""

@@ -22,9 +22,9 @@ from perfgate.baselines.noise_observation import node_of
 from perfgate.baselines.recordable_runs import require_one_build, require_real
 from perfgate.core.errors import InputError
 from perfgate.core.plain import from_plain
+from perfgate.core.verdict import Verdict, worst
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
-from perfgate.gate.verdict import Verdict, worst
 from perfgate.runs.records import RunFolder, now
 
 Line = Mapping[str, Any]

@@ -1,7 +1,7 @@
 """A/B campaign: two builds of one scenario side by side in one session, without a baseline.
 
 Starts come in pairs, A B B A A B B A …, and only probes that are not decided yet are loaded again
-(`perfgate.gate.ab`). Nothing that is measured here becomes a baseline.
+(`perfgate.judging.rules.ab`). Nothing that is measured here becomes a baseline.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ from perfgate.campaign.started_build import StartedBuild, started_build
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
 from perfgate.core.redaction import mask_arguments
-from perfgate.gate.ab import AB_RULE, OWN_NOISE_RULE
-from perfgate.gate.probe import ProbeJudgement
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.ab import judge_ab_probe
+from perfgate.judging.assembly.measured import measured_build
+from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.rules.ab import AB_RULE, OWN_NOISE_RULE
+from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.ab import judge_ab_probe
-from perfgate.verdicts.measured import measured_build
-from perfgate.verdicts.outcome import Outcome
 
 # Starts of a pair made again because something disturbed them, at most.
 _MOST_REPEATS = 2

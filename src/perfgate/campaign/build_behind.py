@@ -6,8 +6,8 @@ from perfgate.baselines import SELF, Baseline
 from perfgate.campaign.other_build import OtherBuild, other_build, same_build
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, InputError, PerfgateError, RunError
+from perfgate.core.verdict import Against
 from perfgate.engines.build_source import BuildSource
-from perfgate.gate.verdict import Against
 from perfgate.scenarios.scenario import Scenario
 
 

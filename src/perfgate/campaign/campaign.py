@@ -43,8 +43,13 @@ from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import PerfgateError, as_run_error
 from perfgate.core.failures import FAILURES
 from perfgate.core.measurement import Measurement
-from perfgate.gate.probe import ProbeJudgement
-from perfgate.gate.verdict import Against
+from perfgate.core.verdict import Against
+from perfgate.judging.assembly.basis import Basis
+from perfgate.judging.assembly.measured import MeasuredControl, measured_build
+from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.references import References
+from perfgate.judging.assembly.sweeps import SweepProbe
+from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.launchers.start_commands import command_facts
 from perfgate.machine.leases import Lease
 from perfgate.plan.toolchain import Toolchain
@@ -53,11 +58,6 @@ from perfgate.runs.records import now
 from perfgate.runs.start_counts import Account, Start
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.basis import Basis
-from perfgate.verdicts.measured import MeasuredControl, measured_build
-from perfgate.verdicts.outcome import Outcome
-from perfgate.verdicts.references import References
-from perfgate.verdicts.sweeps import SweepProbe
 
 
 class Campaign:

@@ -20,26 +20,25 @@ from perfgate.campaign.schedule import StartRole, controlled_by
 from perfgate.campaign.session import Session
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
-from perfgate.gate.interleaved import FEWEST_REFERENCES
-from perfgate.gate.probe import ProbeJudgement
-from perfgate.gate.rule import Rule
-from perfgate.gate.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
-from perfgate.gate.verdict import Against, Judgement, Verdict
-from perfgate.scenarios.probe import Probe, order
-from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.basis import Basis, BasisControls
-from perfgate.verdicts.control_starts import ControlStarts
-from perfgate.verdicts.judgement import (
+from perfgate.core.rule import FEWEST_REFERENCES, Rule
+from perfgate.core.verdict import Against, Judgement, Verdict
+from perfgate.judging.assembly.basis import Basis, BasisControls
+from perfgate.judging.assembly.control_starts import ControlStarts
+from perfgate.judging.assembly.judgement import (
     concluded,
     judge,
     not_worth_measuring,
     of_broken_answers,
     takes_turns,
 )
-from perfgate.verdicts.measured import MeasuredControl, measured_metrics
-from perfgate.verdicts.outcome import Outcome
-from perfgate.verdicts.references import References
-from perfgate.verdicts.sweeps import Point, SweepProbe, curve_measurements, judge_curve
+from perfgate.judging.assembly.measured import MeasuredControl, measured_metrics
+from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.references import References
+from perfgate.judging.assembly.sweeps import Point, SweepProbe, curve_measurements, judge_curve
+from perfgate.judging.rules.probe import ProbeJudgement
+from perfgate.judging.rules.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
+from perfgate.scenarios.probe import Probe, order
+from perfgate.scenarios.scenario import Scenario
 
 
 class CampaignState:

@@ -19,8 +19,11 @@ from perfgate.campaign.selection import Selected, measured_scenarios, probes_of
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.core.plain import to_plain
+from perfgate.core.verdict import Against
 from perfgate.engines.base import EngineBuild, engine
-from perfgate.gate.verdict import Against
+from perfgate.judging.assembly.claims import ClaimProbe
+from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.sweeps import SweepProbe, sweep_outcome
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain, needs_server
 from perfgate.runs.progress import Progress
@@ -28,9 +31,6 @@ from perfgate.runs.records import PROGRESS
 from perfgate.runs.start_counts import together
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.claims import ClaimProbe
-from perfgate.verdicts.outcome import Outcome
-from perfgate.verdicts.sweeps import SweepProbe, sweep_outcome
 
 
 class Campaigns:

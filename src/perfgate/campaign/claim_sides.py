@@ -16,12 +16,12 @@ from perfgate.campaign.claim_turns import ClaimTurns, TurnCampaign
 from perfgate.campaign.kept_references import keep_references
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
+from perfgate.judging.assembly.basis import Basis, ClaimSide
+from perfgate.judging.assembly.claims import ClaimProbe, claim_outcome, not_comparable
+from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.stored_side import StoredSide, by_client, client_of, newest_first
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.basis import Basis, ClaimSide
-from perfgate.verdicts.claims import ClaimProbe, claim_outcome, not_comparable
-from perfgate.verdicts.outcome import Outcome
-from perfgate.verdicts.stored_side import StoredSide, by_client, client_of, newest_first
 
 _UNSELECTED = "no test of it is selected"
 

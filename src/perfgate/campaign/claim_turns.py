@@ -1,7 +1,7 @@
 """Claim turns: fresh starts in which the two sides of a claim take turns, on one machine.
 
 In the order A B B A A B B A …, so that a machine that drifts touches both sides alike
-(`perfgate.gate.ab`). Made where a start is cheap, without a GPU, for all claims about the two
+(`rules.ab`). Made where a start is cheap, without a GPU, for all claims about the two
 scenarios together. What is measured here is for claims alone: no baseline is made of it, and no
 reference stands against it.
 """
@@ -13,13 +13,13 @@ from perfgate.campaign.campaign_state import CampaignState
 from perfgate.campaign.probe_state import StartAttempt
 from perfgate.campaign.schedule import StartRole, turns
 from perfgate.core.measurement import Measurement
-from perfgate.gate.claim_evidence import CLAIM_RULE
-from perfgate.gate.claims import OWN_NOISE_CLAIM_RULE
-from perfgate.gate.probe import ProbeJudgement
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.claims import ClaimProbe
+from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.rules.claim_evidence import CLAIM_RULE
+from perfgate.judging.rules.claims import OWN_NOISE_CLAIM_RULE
+from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.probe import Probe
-from perfgate.verdicts.claims import ClaimProbe
-from perfgate.verdicts.outcome import Outcome
 
 _FOR_A_CLAIM = ProbeJudgement(Verdict.INCONCLUSIVE, reason="measured for a claim")
 

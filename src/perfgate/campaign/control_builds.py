@@ -11,12 +11,12 @@ from perfgate.baselines import Baseline, Entry
 from perfgate.campaign.other_build import OtherBuild
 from perfgate.core.errors import CannotDo, PerfgateError
 from perfgate.core.measurement import Measurement
-from perfgate.gate.controls import ControlPolicy
-from perfgate.gate.verdict import Against, Judgement
+from perfgate.core.rule import ControlPolicy
+from perfgate.core.verdict import Against, Judgement
+from perfgate.judging.assembly.control_starts import ControlStarts
+from perfgate.judging.assembly.measured import MeasuredControl, measured_build
+from perfgate.judging.assembly.references import References
 from perfgate.scenarios.probe import Probe
-from perfgate.verdicts.control_starts import ControlStarts
-from perfgate.verdicts.measured import MeasuredControl, measured_build
-from perfgate.verdicts.references import References
 
 # Failed starts of a control, the first of which is made again.
 _MOST_FAILURES = 2

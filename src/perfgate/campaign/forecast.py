@@ -15,22 +15,22 @@ from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.clients.smoke_test import ANSWER_WITHIN_S
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import counted
 from perfgate.engines.base import EngineBuild
-from perfgate.gate.rule import Rule
-from perfgate.gate.verdict import counted
+from perfgate.judging.assembly.judgement import Reference, takes_turns
+from perfgate.judging.assembly.references import ProbeReference, References, measures_itself
+from perfgate.judging.assembly.settings_notes import inert_notes
+from perfgate.judging.assembly.sweeps import sweep_probes
+from perfgate.judging.forecast.detectability import prospects
+from perfgate.judging.forecast.power import TRIALS
+from perfgate.judging.forecast.prospect import Prospect
+from perfgate.judging.forecast.start_effort import Effort, expected
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Claim, Scenario, Smoke
-from perfgate.verdicts.detectability import prospects
-from perfgate.verdicts.judgement import Reference, takes_turns
-from perfgate.verdicts.power import TRIALS
-from perfgate.verdicts.prospect import Prospect
-from perfgate.verdicts.references import ProbeReference, References, measures_itself
-from perfgate.verdicts.settings_notes import inert_notes
-from perfgate.verdicts.start_effort import Effort, expected
-from perfgate.verdicts.sweeps import sweep_probes
 
 # A build that is as the baseline, one that loses a band of everything, and all the starts that its
 # tests can ask for.

@@ -10,6 +10,7 @@ from perfgate.campaign.session import Session
 from perfgate.campaign.started_build import StartedBuild
 from perfgate.core.errors import RunError
 from perfgate.core.plain import from_plain, to_plain
+from perfgate.judging.assembly.references import References
 from perfgate.launchers.base import Placement
 from perfgate.launchers.rank_check import NAME as RANKS
 from perfgate.launchers.rank_check import check_ranks
@@ -17,7 +18,6 @@ from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import Lease
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look, refuse_unfit
 from perfgate.plan.toolchain import Toolchain
-from perfgate.verdicts.references import References
 
 
 @dataclass(frozen=True)

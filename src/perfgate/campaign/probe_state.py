@@ -12,11 +12,11 @@ from perfgate.campaign.started_build import StartedBuild
 from perfgate.clients.client_facts import NOTED
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
-from perfgate.gate.probe import ProbeJudgement
-from perfgate.gate.verdict import Against
+from perfgate.core.verdict import Against
+from perfgate.judging.assembly.references import ProbeReference
+from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.machine.conditions.watch import Watch
 from perfgate.scenarios.probe import Probe
-from perfgate.verdicts.references import ProbeReference
 
 _ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
 

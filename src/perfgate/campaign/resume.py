@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import from_plain
-from perfgate.gate.changed_questions import ChangedQuestions
-from perfgate.gate.performance import Change
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.assembly.basis import Basis
+from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
+from perfgate.judging.assembly.outcome import Outcome, Subject
+from perfgate.judging.rules.changed_questions import ChangedQuestions
+from perfgate.judging.rules.performance import Change
 from perfgate.runs.record_lines import RecordLine
 from perfgate.scenarios.probe import Probe
-from perfgate.verdicts.basis import Basis
-from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
-from perfgate.verdicts.outcome import Outcome, Subject
 
 Line = Mapping[str, Any]
 T = TypeVar("T")

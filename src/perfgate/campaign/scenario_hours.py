@@ -12,7 +12,7 @@ from statistics import fmean
 from perfgate.baselines import suite_store
 from perfgate.baselines.baseline import Baseline
 from perfgate.baselines.choice import in_order
-from perfgate.gate.rule import Rule
+from perfgate.core.rule import Rule
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Scenario
 

@@ -8,8 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from perfgate.gate.interleaved import FIRST_LOOK
-from perfgate.gate.verdict import Against
+from perfgate.core.rule import FIRST_LOOK
+from perfgate.core.verdict import Against
 
 # Which build a start is of: the machine's own reference, the build under test, a control: the
 # baseline's build or the anchor's; build A or B of an A/B; or the build under test in turns with

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from perfgate.judging.assembly.claims import ClaimProbe
+from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.scenarios.probe import Probe
-from perfgate.verdicts.claims import ClaimProbe
-from perfgate.verdicts.sweeps import SweepProbe
 
 # What a test of the suite is about.
 Selected = Probe | ClaimProbe | SweepProbe

@@ -16,16 +16,15 @@ from perfgate.campaign.budget import Budget
 from perfgate.campaign.injection import Injection
 from perfgate.campaign.resume import KeptResults
 from perfgate.core.paths import machine_store
+from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.engines.build_source import BuildSource
-from perfgate.gate.controls import ControlPolicy
-from perfgate.gate.rule import Rule
+from perfgate.judging.assembly.references import ReferencePolicy
 from perfgate.launchers.base import Launcher, launcher
 from perfgate.launchers.site import Site
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import GpuPool
 from perfgate.plan.toolchain import BuildOverride
 from perfgate.runs.records import RunFolder
-from perfgate.verdicts.references import ReferencePolicy
 
 
 @dataclass(frozen=True)

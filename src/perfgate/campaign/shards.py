@@ -15,7 +15,7 @@ from typing import Any
 
 from perfgate.campaign.selection import Selected, measured_scenarios
 from perfgate.core.errors import InputError
-from perfgate.verdicts.claims import ClaimProbe
+from perfgate.judging.assembly.claims import ClaimProbe
 
 _NUMBER = re.compile(r"([0-9]{1,4})/([0-9]{1,4})", re.ASCII)
 

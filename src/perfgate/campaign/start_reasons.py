@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from perfgate.campaign.probe_state import ProbeState
 from perfgate.core.metrics import is_accuracy
-from perfgate.gate.verdict import Against, Judgement, counted, percent, points
+from perfgate.core.verdict import Against, Judgement, counted, percent, points
 from perfgate.scenarios.probe import Probe
 
 _BUILD = {"baseline": "the baseline's build", "anchor": "the anchor's build"}

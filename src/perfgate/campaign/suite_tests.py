@@ -8,13 +8,13 @@ from collections.abc import Collection, Sequence
 from perfgate.campaign.selection import Selected
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.suggestion import did_you_mean
+from perfgate.judging.assembly.claims import ClaimProbe
+from perfgate.judging.assembly.sweeps import sweep_probes
 from perfgate.scenarios.marker_expression import parse
 from perfgate.scenarios.markers import CLAIM, NIGHTLY, WEEKLY, markers_of_test
 from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.selection import left_out
-from perfgate.verdicts.claims import ClaimProbe
-from perfgate.verdicts.sweeps import sweep_probes
 
 
 def suite_tests(

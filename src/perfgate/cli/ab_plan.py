@@ -6,13 +6,13 @@ from dataclasses import asdict
 from perfgate.cli.output import print_json, print_table
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.gate import scale
-from perfgate.gate.ab import AbNoise
+from perfgate.judging.assembly.bands import band_of
+from perfgate.judging.assembly.judgement import noise_of
+from perfgate.judging.forecast.ab_effort import AbEffort, expected_ab
+from perfgate.judging.rules import scale
+from perfgate.judging.rules.ab import AbNoise
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.ab_effort import AbEffort, expected_ab
-from perfgate.verdicts.bands import band_of
-from perfgate.verdicts.judgement import noise_of
 
 _COLUMNS = ("metric", "band", "true loss of B", "worse", "no worse", "undecided", "starts of both")
 

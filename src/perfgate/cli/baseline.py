@@ -31,7 +31,7 @@ from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.core.plain import to_plain
-from perfgate.gate.verdict import counted
+from perfgate.core.verdict import counted
 from perfgate.reports.candidates import ready
 from perfgate.reports.outcome_text import number
 from perfgate.runs.ended_run import read_run

@@ -36,12 +36,12 @@ from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError
 from perfgate.core.paths import baselines_folder
 from perfgate.core.redaction import redact, visible
+from perfgate.judging.assembly.bands import band_of
 from perfgate.reports.proposal_text import body, message, subject
 from perfgate.runs.ended_run import EndedRun, read_run
 from perfgate.runs.folder_contents import CANDIDATES
 from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.bands import band_of
 
 
 def add_options(verb: argparse.ArgumentParser) -> None:

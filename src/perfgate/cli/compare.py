@@ -15,13 +15,13 @@ from pathlib import Path
 from perfgate.cli.output import add_format, described, print_json
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
-from perfgate.gate.probe import RunNoise
+from perfgate.judging.assembly.learnt_noise import noises_on
+from perfgate.judging.comparison.comparison import compare
+from perfgate.judging.comparison.inputs import read_side
+from perfgate.judging.comparison.probe import ComparisonOptions
+from perfgate.judging.comparison.sides import Side
+from perfgate.judging.rules.probe import RunNoise
 from perfgate.reports.comparison import markdown, plain, status_of, text
-from perfgate.verdicts.comparison.comparison import compare
-from perfgate.verdicts.comparison.inputs import read_side
-from perfgate.verdicts.comparison.probe import ComparisonOptions
-from perfgate.verdicts.comparison.sides import Side
-from perfgate.verdicts.learnt_noise import noises_on
 
 _HELP = {
     "a": "the reference",

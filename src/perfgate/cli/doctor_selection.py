@@ -10,6 +10,7 @@ from perfgate.campaign.suite_tests import selected_with, suite_tests
 from perfgate.cli.output import print_json, print_table
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.locations import Locations
+from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
 from perfgate.launchers.base import Launcher
 from perfgate.machine.hardware import Machine
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look
@@ -17,7 +18,6 @@ from perfgate.plan.toolchain import toolchain_for
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.markers import CLAIM
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.claims import ClaimProbe, claims_of_suite
 
 _SHOWN = 2  # ids of scenarios in a row
 

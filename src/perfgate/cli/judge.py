@@ -17,10 +17,9 @@ from typing import Any
 
 from perfgate.cli.output import add_format, json_text, print_json
 from perfgate.core.errors import InputError
-from perfgate.gate.verdict import Judgement, Verdict
-from perfgate.reports.outcome_text import table
-from perfgate.verdicts.exit_status import exit_status
-from perfgate.verdicts.number_lines import (
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.assembly.exit_status import exit_status
+from perfgate.judging.comparison.number_lines import (
     CONTROLS,
     COUNTS,
     LARGEST_LINE,
@@ -28,7 +27,8 @@ from perfgate.verdicts.number_lines import (
     placed,
     read_question,
 )
-from perfgate.verdicts.numbers import NumberTest, answer, judge_question
+from perfgate.judging.comparison.numbers import NumberTest, answer, judge_question
+from perfgate.reports.outcome_text import table
 
 _INPUT = Path("<standard input>")
 _NEED_METRIC = ("baseline", "new", *RATES, *COUNTS, CONTROLS)

@@ -19,9 +19,9 @@ from perfgate.campaign.suite_tests import selected_with, suite_tests
 from perfgate.cli.output import json_text
 from perfgate.cli.scenario_choice import add_folder, load
 from perfgate.core.errors import InputError
+from perfgate.judging.assembly.claims import claims_of_suite
 from perfgate.scenarios.markers import GPUS, hardware_marker
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.claims import claims_of_suite
 
 _MOST_ROWS = 256  # of a matrix: GitHub, "Usage limits"
 _BESIDE_MINUTES = 30  # collecting, installing, writing reports

@@ -33,13 +33,13 @@ from perfgate.cli.scenario_choice import add_selection, load, selected, without_
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.measurement import Json
 from perfgate.core.metrics import is_accuracy
-from perfgate.gate.verdict import counted
+from perfgate.core.verdict import counted
+from perfgate.judging.assembly.exit_status import ExitStatus
+from perfgate.judging.forecast.power import TRIALS
+from perfgate.judging.forecast.prospect import Prospect
 from perfgate.machine.hardware import detect
 from perfgate.plan.toolchain import BuildOverride
 from perfgate.scenarios.scenario import Claim, Scenario
-from perfgate.verdicts.exit_status import ExitStatus
-from perfgate.verdicts.power import TRIALS
-from perfgate.verdicts.prospect import Prospect
 
 _HELP = {
     "--engine-version": "release under test (default: ask the program, else that of the document)",

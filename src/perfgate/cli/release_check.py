@@ -20,6 +20,8 @@ from perfgate.cli.scenario_choice import add_folder, load
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
+from perfgate.judging.assembly.claims import claims_of_suite
+from perfgate.judging.assembly.documented_metrics import documented_metrics
 from perfgate.release.certificate import certificate_markdown
 from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.check_table import COLUMNS, check_lines, check_rows
@@ -28,8 +30,6 @@ from perfgate.release.policy_file import load_policy
 from perfgate.release.release_check import check, status_of
 from perfgate.release.requirements import SuiteTests
 from perfgate.runs.ended_run import EndedRun, read_run
-from perfgate.verdicts.claims import claims_of_suite
-from perfgate.verdicts.documented_metrics import documented_metrics
 
 _HELP = {
     "policy": "what the release needs: a file as release.example.yaml",

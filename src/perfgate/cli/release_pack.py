@@ -24,7 +24,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.paths import scenario_folders
 from perfgate.core.redaction import visible
-from perfgate.gate.verdict import counted
+from perfgate.core.verdict import counted
 from perfgate.release.certificate import certificate_markdown
 from perfgate.release.certificate_page import certificate_page
 from perfgate.release.pack_contents import Contents, Evidence, contents, newest_end

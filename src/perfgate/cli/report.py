@@ -19,7 +19,7 @@ from perfgate.core.input_files import read_input
 from perfgate.core.json_text import JsonError, parse
 from perfgate.core.paths import require_own
 from perfgate.core.redaction import visible
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.gathered_history import gathered_histories
 from perfgate.reports.merge import Merged, merge

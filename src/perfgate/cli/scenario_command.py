@@ -17,6 +17,7 @@ from perfgate.core.measurement import Json
 from perfgate.core.redaction import mask, mask_arguments, mask_environment
 from perfgate.core.steps import Step
 from perfgate.engines.base import Endpoint, EngineBuild, engine
+from perfgate.judging.assembly.settings_notes import inert_notes
 from perfgate.launchers.site import SlurmSite, load_site
 from perfgate.launchers.slurm.script import (
     JobSteps,
@@ -34,7 +35,6 @@ from perfgate.plan.shell_text import call, comment, commented, exports, quoted
 from perfgate.plan.toolchain import BuildOverride, Toolchain, needs_server, toolchain_for
 from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.settings_notes import inert_notes
 
 _FOLDER = Path("<RUN>")  # of the start's files; a run knows its own
 _JOB = "<JOB>"

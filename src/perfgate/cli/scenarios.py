@@ -14,6 +14,8 @@ from perfgate.cli.scenario_choice import add_folder, add_import, add_selection, 
 from perfgate.core.measurement import Json
 from perfgate.core.metrics import lookup
 from perfgate.core.redaction import mask_plain
+from perfgate.judging.assembly.bands import Band, gating_bands
+from perfgate.judging.assembly.claims import claims_of_suite
 from perfgate.plan.registered import registered
 from perfgate.scenarios.documented import documented_values
 from perfgate.scenarios.files import LoadedSuite, load_suite
@@ -22,8 +24,6 @@ from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.selection import pick
 from perfgate.scenarios.speed_reference import speed_from
-from perfgate.verdicts.bands import Band, gating_bands
-from perfgate.verdicts.claims import claims_of_suite
 
 _FIRST_RUN = (
     "speed, first run: no document gives one. Without a baseline the first run records one "

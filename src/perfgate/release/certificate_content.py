@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from perfgate.gate.rule import VERSION as RULE
-from perfgate.gate.verdict import Judgement, Verdict, counted
+from perfgate.core.rule import VERSION as RULE
+from perfgate.core.verdict import Judgement, Verdict, counted
 from perfgate.release.check_result import CheckedTest, Finding, ReleaseCheck, Result
 from perfgate.release.pack_layout import PackedFile, Role
 from perfgate.release.policy import Effect, Required

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from perfgate.gate.verdict import counted
+from perfgate.core.verdict import counted
 from perfgate.release.check_result import CheckedTest, Finding, ReleaseCheck
 from perfgate.release.policy import Effect
 

@@ -1,7 +1,7 @@
 """Error rates of a release: how often the rule errs over all that was checked, as simulated. Pure.
 
 Of each test an upper bound of a false REGRESSION over its metrics, against the baseline and the
-anchor (`perfgate.verdicts.release_rates`); of tests together 1 - ∏(1 - p). That is exact where each
+anchor (`forecast.release_rates`); of tests together 1 - ∏(1 - p). That is exact where each
 test has its own bad starts, and too much where tests share them: a bad start then makes several
 tests red at once, and fewer releases (docs/explanation/detection.md, "A whole release run").
 """
@@ -12,13 +12,9 @@ from dataclasses import dataclass
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.gate import scale
-from perfgate.gate.noise import BETWEEN, t_quantile
-from perfgate.gate.rule import Rule
-from perfgate.gate.verdict import Judgement, Verdict, counted
-from perfgate.release.check_result import CheckedTest, ErrorRates, ReleaseCheck
-from perfgate.reports.run_report import TestResult
-from perfgate.verdicts.release_rates import (
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import Judgement, Verdict, counted
+from perfgate.judging.forecast.release_rates import (
     DOCUMENTED_SPEED,
     IN_TURNS,
     PAIRED,
@@ -29,6 +25,10 @@ from perfgate.verdicts.release_rates import (
     of_one_probe,
     probe_rates,
 )
+from perfgate.judging.rules import scale
+from perfgate.judging.rules.noise import BETWEEN, t_quantile
+from perfgate.release.check_result import CheckedTest, ErrorRates, ReleaseCheck
+from perfgate.reports.run_report import TestResult
 
 _FROM_NUMBERS = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE)
 # An interval this much wider than its metric's prior allows: the noise is another (several nodes, a

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.release.check_result import CheckedTest, Finding
 from perfgate.release.policy import Effect, Policy, SetAside
 from perfgate.release.requirements import RequiredTest

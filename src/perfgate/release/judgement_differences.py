@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from perfgate.gate.verdict import Judgement
+from perfgate.core.verdict import Judgement
 
 _NUMBERS = ("baseline", "measured", "change", "band")
 _WORDS = ("verdict", "runs_used", "controls_used", "waiver", "mark", "is_interleaved")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.plain import to_plain
-from perfgate.gate.rule import VERSION as RULE
+from perfgate.core.rule import VERSION as RULE
 from perfgate.release.pack_layout import (
     CERTIFICATE,
     CERTIFICATE_PAGE,

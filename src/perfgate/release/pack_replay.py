@@ -8,8 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.gate.rule import VERSION
-from perfgate.gate.verdict import Verdict
+from perfgate.core.rule import VERSION
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.claims import claims_of_suite
 from perfgate.plan.registered import registered
 from perfgate.release.check_result import Finding, ReleaseCheck
 from perfgate.release.pack_layout import POLICY, RUNS, SCENARIOS
@@ -22,7 +23,6 @@ from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.runs.ended_run import EndedRun, read_run
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import LoadedSuite, load_suite
-from perfgate.verdicts.claims import claims_of_suite
 
 _TOLD = 10  # differences in one message
 

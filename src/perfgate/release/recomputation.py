@@ -11,15 +11,15 @@ from typing import Any
 
 from perfgate.campaign.resume import basis_of, judgements_of
 from perfgate.core.errors import PerfgateError
-from perfgate.gate.rule import VERSION, Rule
-from perfgate.gate.verdict import Verdict
+from perfgate.core.rule import VERSION, Rule
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.basis import Basis
 from perfgate.release.judgement_differences import judgement_differences
 from perfgate.release.rejudgement import Rejudgement
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.runs.ended_run import EndedRun, read_run
 from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Claim, Scenario
-from perfgate.verdicts.basis import Basis
 
 Line = Mapping[str, Any]
 

@@ -13,21 +13,21 @@ from perfgate.baselines.baseline import ChosenBaseline, Entry, Window
 from perfgate.baselines.file import read, read_head
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
-from perfgate.gate.claim_evidence import EarlierStarts
-from perfgate.gate.probe import ProbeJudgement
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.assembly.basis import Basis, BasisControls, ClaimSide
+from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
+from perfgate.judging.assembly.control_starts import ControlStarts
+from perfgate.judging.assembly.documented_values import judge_measured_claim
+from perfgate.judging.assembly.judgement import Reference, concluded, judge
+from perfgate.judging.assembly.sweeps import Point, SweepProbe, judge_curve, sweep_probes
+from perfgate.judging.rules.claim_evidence import EarlierStarts
+from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.release.raw_measurements import RawMeasurement, key_of, read_again
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.folder_contents import REFERENCES
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Claim, Scenario
-from perfgate.verdicts.basis import Basis, BasisControls, ClaimSide
-from perfgate.verdicts.claims import ClaimProbe, claim_probes
-from perfgate.verdicts.control_starts import ControlStarts
-from perfgate.verdicts.documented_values import judge_measured_claim
-from perfgate.verdicts.judgement import Reference, concluded, judge
-from perfgate.verdicts.sweeps import Point, SweepProbe, judge_curve, sweep_probes
 
 Line = Mapping[str, Any]
 Key = tuple[str, str, str, int]

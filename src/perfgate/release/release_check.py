@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from perfgate.core.errors import InputError
+from perfgate.judging.assembly.claims import ClaimProbe
+from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.release.check_result import (
     CheckedTest,
     ErrorRates,
@@ -26,8 +28,6 @@ from perfgate.runs.ended_run import EndedRun
 from perfgate.scenarios.markers import DECLARED_BY_PERFGATE, markers_of
 from perfgate.scenarios.problem import Problem, dotted
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.claims import ClaimProbe
-from perfgate.verdicts.measured import MeasuredBuild
 
 __all__ = ["CheckedTest", "ErrorRates", "Finding", "ReleaseCheck", "Result", "check", "status_of"]
 

@@ -7,10 +7,10 @@ from functools import cached_property
 from perfgate.campaign.selection import Selected
 from perfgate.campaign.suite_tests import selected_with, suite_tests
 from perfgate.core.metrics import is_accuracy
+from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.release.policy import Floor, Policy, Required
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.claims import ClaimProbe
 
 
 @dataclass(frozen=True)

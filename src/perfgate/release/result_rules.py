@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 
 from perfgate.core.metrics import lookup
-from perfgate.gate.verdict import Verdict, counted
+from perfgate.core.verdict import Verdict, counted
 from perfgate.release.check_result import Finding
 from perfgate.release.policy import Policy
 from perfgate.release.requirements import RequiredTest, is_speed

@@ -8,12 +8,12 @@ from perfgate.campaign.suite_tests import selected_with
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.suggestion import did_you_mean
+from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.release.policy import Policy, Required
 from perfgate.release.requirements import SuiteTests, chosen_tests, is_speed
 from perfgate.scenarios.metric_rules import unmeasured_metric
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.problem import Keys, Problem
-from perfgate.verdicts.claims import ClaimProbe
 
 _SHOWN = 3  # ids in a line
 

@@ -9,10 +9,10 @@ from typing import Any
 from pytest_benchmark.stats import Stats
 
 from perfgate.core.plain import to_plain
-from perfgate.gate.verdict import Judgement
+from perfgate.core.verdict import Judgement
+from perfgate.judging.assembly.measured import MeasuredMetric
 from perfgate.reports.overview import known
 from perfgate.reports.run_report import TestResult
-from perfgate.verdicts.measured import MeasuredMetric
 
 Record = Mapping[str, Any]
 

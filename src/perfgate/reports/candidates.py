@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from perfgate.gate.verdict import counted
+from perfgate.core.verdict import counted
 
 _NUMBERS = {1: "one", 2: "two"}
 WHERE = "on another night or node"

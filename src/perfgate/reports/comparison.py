@@ -5,13 +5,13 @@ from dataclasses import asdict
 from typing import Any
 
 from perfgate.core.redaction import visible
-from perfgate.gate.verdict import Verdict, counted, worst
+from perfgate.core.verdict import Verdict, counted, worst
+from perfgate.judging.assembly.exit_status import ExitStatus, exit_status
+from perfgate.judging.comparison.comparison import Comparison
+from perfgate.judging.comparison.probe import ProbeComparison
+from perfgate.judging.comparison.sides import Side
 from perfgate.reports.outcome_text import COLUMNS, NUMBERS, row, rows
 from perfgate.reports.tables import markdown_table, text_table
-from perfgate.verdicts.comparison.comparison import Comparison
-from perfgate.verdicts.comparison.probe import ProbeComparison
-from perfgate.verdicts.comparison.sides import Side
-from perfgate.verdicts.exit_status import ExitStatus, exit_status
 
 SCHEMA_VERSION = 1
 SYNTHETIC = "SYNTHETIC: stand-ins made numbers of this comparison; it proves nothing"

@@ -7,11 +7,11 @@ from typing import Any
 from perfgate.baselines.baseline import Baseline
 from perfgate.campaign.resume import build_of, measured_of
 from perfgate.core.metrics import METRICS, is_accuracy, lookup
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.measured import central_value
 from perfgate.reports.history import HistoryPoint, MetricHistory
 from perfgate.reports.run_report import RunReport, TestResult
 from perfgate.runs.records import name_of
-from perfgate.verdicts.measured import central_value
 
 BY_COMMITS = "engine commits, oldest first"
 BY_DAYS = "engine commits, by day of measurement"

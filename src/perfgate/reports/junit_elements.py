@@ -1,6 +1,6 @@
 """Which element of JUnit XML a verdict is, and what its attributes say: for every writer of it."""
 
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 
 # Verdict → the element; a PASS and an IMPROVEMENT have none.
 ELEMENTS = {

@@ -5,13 +5,13 @@ from typing import Any
 
 from perfgate.campaign.resume import build_of, controls_of, judgements_of, measured_of
 from perfgate.core.metrics import lookup
-from perfgate.gate.performance import Change
-from perfgate.gate.verdict import Judgement, counted
+from perfgate.core.verdict import Judgement, counted
+from perfgate.judging.assembly.measured import MeasuredMetric
+from perfgate.judging.assembly.settings_notes import is_limit
+from perfgate.judging.rules.performance import Change
 from perfgate.reports.outcome_text import interval, number, signed
 from perfgate.reports.tables import text_table
 from perfgate.runs.records import name_of
-from perfgate.verdicts.measured import MeasuredMetric
-from perfgate.verdicts.settings_notes import is_limit
 
 Record = Mapping[str, Any]
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.redaction import visible
-from perfgate.gate.performance import Change
-from perfgate.gate.verdict import Judgement, Mark
+from perfgate.core.verdict import Judgement, Mark
+from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.rules.performance import Change
 from perfgate.reports.tables import text_table
-from perfgate.verdicts.outcome import Outcome
 
 
 def number(value: float | None) -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from perfgate.core.redaction import visible
-from perfgate.gate.verdict import Judgement
+from perfgate.core.verdict import Judgement
+from perfgate.judging.assembly.outcome import Outcome
 from perfgate.reports.outcome_text import MARKS, brief, interval, signed
 from perfgate.reports.overview import allowed
 from perfgate.reports.run_report import Failure, TestResult
-from perfgate.verdicts.outcome import Outcome
 
 Property = tuple[str, str]
 

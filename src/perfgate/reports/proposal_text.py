@@ -10,8 +10,8 @@ from perfgate.baselines import Baseline
 from perfgate.baselines.proposal import Held, MetricEvidence, Noise, Proposal
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.redaction import redact
+from perfgate.core.verdict import counted
 from perfgate.engines.base import EngineBuild
-from perfgate.gate.verdict import counted
 from perfgate.reports.markdown_text import code, prose, shortened, table
 from perfgate.reports.outcome_text import number, signed
 from perfgate.reports.tables import text_table

@@ -17,14 +17,14 @@ from perfgate.campaign.resume import (
     observed_of,
 )
 from perfgate.core.errors import InputError
-from perfgate.gate.changed_questions import ChangedQuestions
-from perfgate.gate.performance import Change
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.assembly.exit_status import ExitStatus, meaning
+from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
+from perfgate.judging.rules.changed_questions import ChangedQuestions
+from perfgate.judging.rules.performance import Change
 from perfgate.reports.whole_run import suspicion, waiver_faults, without_controls
 from perfgate.runs.ended_run import RunEnd
 from perfgate.runs.records import name_of
-from perfgate.verdicts.exit_status import ExitStatus, meaning
-from perfgate.verdicts.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 
 SCHEMA_VERSION = 1
 Record = Mapping[str, Any]

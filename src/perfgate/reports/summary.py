@@ -13,7 +13,8 @@ from perfgate.campaign.resume import (
     resuming_call,
 )
 from perfgate.core.redaction import visible
-from perfgate.gate.verdict import MEANINGS, Verdict
+from perfgate.core.verdict import MEANINGS, Verdict
+from perfgate.judging.assembly.exit_status import ExitStatus, meaning
 from perfgate.reports.candidates import candidate_lines
 from perfgate.reports.measured_text import (
     MEANING,
@@ -43,7 +44,6 @@ from perfgate.reports.whole_run import (
     without_controls,
 )
 from perfgate.runs.records import name_of
-from perfgate.verdicts.exit_status import ExitStatus, meaning
 
 
 def summary(

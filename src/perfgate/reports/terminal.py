@@ -5,7 +5,8 @@ from typing import Any
 
 from perfgate.campaign.resume import judgements_of
 from perfgate.core.redaction import visible
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.exit_status import ExitStatus, meaning
 from perfgate.reports.candidates import candidate_lines
 from perfgate.reports.measured_text import (
     documented_gaps,
@@ -25,7 +26,6 @@ from perfgate.reports.whole_run import (
     without_controls,
 )
 from perfgate.runs.records import name_of
-from perfgate.verdicts.exit_status import ExitStatus, meaning
 
 _FEW = 5  # a longer list is in summary.md
 

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from perfgate.core.redaction import visible
-from perfgate.gate.verdict import counted
+from perfgate.core.verdict import counted
 
 
 @dataclass(frozen=True)

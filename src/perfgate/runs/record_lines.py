@@ -10,7 +10,7 @@ from typing import Any
 
 from perfgate.core.durable_files import read_lines
 from perfgate.core.errors import InputError
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 
 HINT = "restore run.json and records.jsonl from a copy, or measure anew in a run of its own"
 

@@ -1,6 +1,6 @@
 """Claims: what documents say about results; the rules of those in files, and those of floors.
 
-Judging them is the work of `perfgate.gate.claims`.
+Judging them is the work of `perfgate.judging.rules.claims`.
 """
 
 from collections import Counter

@@ -7,7 +7,7 @@ evaluator or a marker is known needs more than the scenario: `vocabulary`, `mark
 
 from collections.abc import Callable, Iterator, Mapping
 
-from perfgate.gate.interleaved import FEWEST_REFERENCES, FIRST_LOOK
+from perfgate.core.rule import FEWEST_REFERENCES, FIRST_LOOK
 from perfgate.scenarios.extra_options import EXTRA_OPTION_RULES
 from perfgate.scenarios.markers import HARDWARE_MARKERS, KIND_MARKERS, hardware_marker
 from perfgate.scenarios.metric_rules import METRIC_RULES

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from perfgate.core.plain import to_plain
-from perfgate.gate.controls import ControlPolicy
+from perfgate.core.rule import ControlPolicy
 
 
 @dataclass(frozen=True)

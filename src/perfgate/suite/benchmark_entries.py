@@ -12,10 +12,10 @@ import pytest
 
 from perfgate.campaign.resume import judgements_of, measured_of
 from perfgate.core.errors import PerfgateError
-from perfgate.gate.verdict import Judgement
+from perfgate.core.verdict import Judgement
+from perfgate.judging.assembly.measured import MeasuredMetric
 from perfgate.reports.benchmark_entry import benchmark_entry, full_name
 from perfgate.suite.plugin import SESSION
-from perfgate.verdicts.measured import MeasuredMetric
 
 Record = Mapping[str, Any]
 

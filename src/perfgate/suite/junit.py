@@ -14,7 +14,7 @@ import pytest
 
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import PerfgateError
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.reports.junit_elements import COUNTS, ELEMENTS, kind, message
 
 

@@ -7,10 +7,10 @@ import pytest
 from perfgate.campaign.selection import Selected
 from perfgate.campaign.suite_tests import markers_of_selected
 from perfgate.clients.base import Offline, client
+from perfgate.judging.assembly.claims import ClaimProbe
+from perfgate.judging.assembly.sweeps import SweepProbe, sweep_probes
 from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes, smoke_probes
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.claims import ClaimProbe
-from perfgate.verdicts.sweeps import SweepProbe, sweep_probes
 
 
 def _served(scenario: Scenario) -> tuple[Probe, ...]:

@@ -19,6 +19,10 @@ from perfgate.campaign.selection import Selected
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.output_stream import OutputStream
 from perfgate.core.redaction import mask_arguments
+from perfgate.judging.assembly.documented_metrics import documented_metrics
+from perfgate.judging.assembly.exit_status import ExitStatus, worst
+from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.prompt_identity import unlike_documented
 from perfgate.reports.formats.base import report_format
 from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.progress_view import ProgressView
@@ -46,10 +50,6 @@ from perfgate.suite.sigterm import end_on_sigterm
 from perfgate.suite.unknown_markers import UnknownMarkers
 from perfgate.suite.usage_errors import usage_errors
 from perfgate.suite.xdist import DESELECTED, XdistHooks
-from perfgate.verdicts.documented_metrics import documented_metrics
-from perfgate.verdicts.exit_status import ExitStatus, worst
-from perfgate.verdicts.outcome import Outcome
-from perfgate.verdicts.prompt_identity import unlike_documented
 
 pytest_plugins = (
     "perfgate.suite.fixtures",

@@ -6,11 +6,11 @@ from datetime import date
 from typing import Any
 
 from perfgate.baselines.waivers import Waiver, WaiverFault, faults, known_of
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.exit_status import ExitStatus, exit_status, worst
+from perfgate.judging.assembly.sweeps import SweepProbe, sweep_probes
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Scenario
-from perfgate.verdicts.exit_status import ExitStatus, exit_status, worst
-from perfgate.verdicts.sweeps import SweepProbe, sweep_probes
 
 Record = Mapping[str, Any]
 

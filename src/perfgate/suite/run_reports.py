@@ -4,6 +4,7 @@ import traceback
 from pathlib import Path
 
 from perfgate.core.errors import PerfgateError
+from perfgate.judging.assembly.exit_status import ExitStatus
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.gathered_history import gathered_histories
 from perfgate.reports.merge import merge
@@ -11,7 +12,6 @@ from perfgate.reports.report_files import write_formats
 from perfgate.reports.summary import summary
 from perfgate.runs.ended_run import EndedRun, end_of
 from perfgate.runs.records import RunFolder
-from perfgate.verdicts.exit_status import ExitStatus
 
 
 def write_summary(run: RunFolder, status: ExitStatus | None) -> None:

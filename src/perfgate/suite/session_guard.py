@@ -12,9 +12,9 @@ import pytest
 
 from perfgate.core.durable_files import cannot_write, is_unwritable
 from perfgate.core.output_stream import OutputStream, standard_streams
+from perfgate.judging.assembly.exit_status import ExitStatus, worst
 from perfgate.suite.own_errors import is_ours
 from perfgate.suite.plugin import SESSION
-from perfgate.verdicts.exit_status import ExitStatus, worst
 
 _ANOTHER_PLACE = "free space, or name another place where --junitxml, --benchmark-json … write to"
 

@@ -24,8 +24,10 @@ from perfgate.campaign.session import open_session
 from perfgate.core.environment_variables import unknown_variables
 from perfgate.core.errors import InputError
 from perfgate.core.paths import machine_store, scenario_folders
+from perfgate.core.rule import ControlPolicy
 from perfgate.engines.build_source import BuildSource
-from perfgate.gate.controls import ControlPolicy
+from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
+from perfgate.judging.forecast.family import require_small_family
 from perfgate.launchers.base import launcher
 from perfgate.launchers.site import Site, load_site
 from perfgate.launchers.start_commands import require_here
@@ -42,8 +44,6 @@ from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.suite.parametrize import named_among
 from perfgate.suite.rehearsal_seam import rehearses, shortened
 from perfgate.suite.run_opening import needs
-from perfgate.verdicts.claims import ClaimProbe, claim_probes
-from perfgate.verdicts.family import require_small_family
 
 AUTO = "auto"
 # What would change, record or control a build, and has no meaning where two are compared.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from benchmarks.report_page import made_report
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.reports.charts import Chart, charts_of, drawing
 from perfgate.reports.charts.drawing import svg_of
 from perfgate.reports.charts.pareto_chart import frontier

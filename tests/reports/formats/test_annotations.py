@@ -2,7 +2,7 @@
 
 from run_reports import judged, of_size, report, result
 
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.annotations import AnnotationsFormat
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.run_report import RunReport

@@ -14,7 +14,7 @@ from run_reports import HOSTILE, hostile, report, result
 from tables import each
 
 from perfgate.core.redaction import visible
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.run_report import RunReport
 

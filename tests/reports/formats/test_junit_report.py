@@ -5,7 +5,7 @@ from lxml import etree
 from run_reports import of_size, report, result
 from tables import each
 
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.junit import MOST_LINES, JunitFormat
 from perfgate.reports.junit_elements import ELEMENTS

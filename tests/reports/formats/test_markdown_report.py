@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from run_reports import judged, of_size, report, result
 from tables import each
 
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.markdown import MOST_CHARACTERS, MOST_LINES, MarkdownFormat
 from perfgate.reports.run_report import RunReport

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from building import applied
 
-from perfgate.gate.performance import Change
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredMetric
+from perfgate.judging.rules.performance import Change
 from perfgate.reports.history import HistoryPoint, MetricHistory
 from perfgate.reports.run_report import (
     SCHEMA_VERSION,
@@ -17,7 +18,6 @@ from perfgate.reports.run_report import (
     ScenarioFacts,
     TestResult,
 )
-from perfgate.verdicts.measured import MeasuredBuild, MeasuredMetric
 
 METRICS = (
     ("output_throughput", "tokens/s", 41_234.0),

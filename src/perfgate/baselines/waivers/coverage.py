@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 
 from perfgate.baselines.waivers.waiver import Waiver, is_within, limit_of, loss_of, lost_beyond
-from perfgate.gate.verdict import AppliedWaiver, Judgement, Verdict
+from perfgate.core.verdict import AppliedWaiver, Judgement, Verdict
 from perfgate.runs.records import name_of
 
 

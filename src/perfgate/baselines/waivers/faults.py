@@ -19,7 +19,7 @@ from perfgate.baselines.waivers.waiver import (
 )
 from perfgate.core.errors import InputError
 from perfgate.core.suggestion import did_you_mean
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 
 _PASSED = (Verdict.PASS, Verdict.IMPROVEMENT)
 _AGAINST = {"anchor": "against the anchor", "documented": "against the document"}

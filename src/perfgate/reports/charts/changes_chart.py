@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfgate.core.metrics import lookup
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Verdict
 from perfgate.reports.charts.chart import Chart, ChartTable, Spec, chart_id
 from perfgate.reports.charts.style import BAD, QUIET, STORED, layered
 from perfgate.reports.charts.texts import short

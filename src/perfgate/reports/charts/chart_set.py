@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Verdict
 from perfgate.reports.charts.changes_chart import changes_chart
 from perfgate.reports.charts.chart import Chart
 from perfgate.reports.charts.drawing import svg_of, why_none

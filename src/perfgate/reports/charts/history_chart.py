@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.gate.verdict import Judgement
+from perfgate.core.verdict import Judgement
 from perfgate.reports.charts.chart import Chart, ChartTable, Spec, chart_id
 from perfgate.reports.charts.style import NEW, QUIET, STORED, layered
 from perfgate.reports.charts.texts import rounded, short, shown

@@ -6,7 +6,7 @@ GitHub shows 10 errors and 10 warnings of a step and drops the others without a 
 
 from collections.abc import Iterator
 
-from perfgate.gate.verdict import Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.markdown_text import shortened
 from perfgate.reports.outcome_text import interval, signed

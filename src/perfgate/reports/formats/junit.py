@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from xml.etree import ElementTree
 
 from perfgate.core.redaction import visible
-from perfgate.gate.verdict import Judgement
+from perfgate.core.verdict import Judgement
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.junit_elements import COUNTS, ELEMENTS, kind, message
 from perfgate.reports.markdown_text import shortened

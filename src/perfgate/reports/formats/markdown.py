@@ -7,7 +7,7 @@ holds 65,536 characters, and a step summary over 1 MiB is dropped as a whole.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from perfgate.gate.verdict import Verdict, counted
+from perfgate.core.verdict import Verdict, counted
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.markdown_text import code, fenced, prose, table
 from perfgate.reports.outcome_text import interval, signed

@@ -13,7 +13,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from perfgate.core.redaction import visible
-from perfgate.gate.verdict import MEANINGS
+from perfgate.core.verdict import MEANINGS
 from perfgate.reports.charts import Chart, ChartSet
 from perfgate.reports.html_templates import environment
 from perfgate.reports.outcome_text import number

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from perfgate.gate.verdict import Judgement
+from perfgate.core.verdict import Judgement
 from perfgate.reports.outcome_text import interval, number, signed
 from perfgate.reports.overview import allowed
 from perfgate.reports.page.metric_rows import AGAINST, loss, unit_of

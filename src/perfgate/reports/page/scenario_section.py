@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from perfgate.campaign.budget import span
-from perfgate.gate.verdict import counted
+from perfgate.core.verdict import counted
 from perfgate.reports.outcome_text import MARKS, resumed
 from perfgate.reports.page.metric_rows import AGAINST, MetricRow, metric_rows
 from perfgate.reports.page.results_table import anchor_of

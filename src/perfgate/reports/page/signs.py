@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from perfgate.gate.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.assembly.exit_status import ExitStatus
 from perfgate.reports.run_report import TestResult
-from perfgate.verdicts.exit_status import ExitStatus
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,0 @@
-"""The gate: statistics and verdicts. Pure functions, no input or output."""

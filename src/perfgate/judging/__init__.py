@@ -1,0 +1,1 @@
+"""Judging: from measurements and what they are compared with to verdicts. Starts nothing."""

@@ -1,0 +1,1 @@
+"""Assembly: all that a verdict rests on, gathered from measurements, references and scenarios."""

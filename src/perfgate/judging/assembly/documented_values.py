@@ -1,0 +1,144 @@
+"""Documented values: measurements judged by what public documents report: values and claims.
+
+Pure. The gate's rules are in `judging.rules`; here they get their numbers from measurements.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from perfgate.core.errors import InputError
+from perfgate.core.measurement import Measurement
+from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.verdict import Judgement, percent
+from perfgate.judging.assembly.bands import Band
+from perfgate.judging.rules.claim_evidence import EarlierStarts
+from perfgate.judging.rules.claims import judge_accuracy_claim, judge_claim
+from perfgate.judging.rules.documented import LEAST_TOLERANCE
+from perfgate.judging.rules.probe import AccuracyTest, DocumentedTest
+from perfgate.judging.rules.scores import Score, counted_score, documented_score, score_of
+from perfgate.scenarios.documented import DocumentedValue
+from perfgate.scenarios.scenario import Claim
+
+
+def documented_test(
+    value: DocumentedValue,
+    band: Band,
+    measurements: Sequence[Measurement],
+    *,
+    sigma: float | None = None,
+) -> DocumentedTest | AccuracyTest:
+    """One metric against its documented value; REGRESSION: worse than documented.
+
+    Args:
+        value: what is documented.
+        band: the metric's, against that value.
+        measurements: one per fresh start, in order.
+        sigma: prior noise of one fresh start of a speed; None: that of its family on one node.
+
+    Raises:
+        InputError: a score of an unknown number of questions.
+    """
+    metric = band.metric
+    if not is_accuracy(metric):
+        now = [measurement.metrics[metric] for measurement in measurements]
+        return DocumentedTest(metric, band.declared or LEAST_TOLERANCE, value.value, now, sigma)
+    scores = [measured_score(metric, measurement) for measurement in measurements]
+    return AccuracyTest(
+        metric,
+        band.declared,
+        ((), ()),
+        (documented_score(value.value, value.stderr), scores),
+        ({metric: value.value}, measurements[-1].metrics),
+        against="documented",
+    )
+
+
+def measured_score(metric: str, measurement: Measurement) -> Score:
+    """The score of one evaluation with the number of its questions.
+
+    They are counted from the answers, or where an evaluator keeps none, taken from the fact
+    ``questions``.
+
+    Raises:
+        InputError: neither is known.
+    """
+    answers = measurement.answers.get(metric)
+    if answers:
+        return score_of(answers)
+    questions, score = measurement.facts.get("questions"), measurement.metrics.get(metric)
+    if not isinstance(questions, int) or isinstance(questions, bool) or score is None:
+        raise InputError(
+            f"the number of questions behind {metric} is unknown",
+            found=f"score {score}, questions {questions}",
+            expected="answers, or the fact `questions` beside the score",
+        )
+    return counted_score(round(score * questions), questions)
+
+
+def judge_measured_claim(
+    claim: Claim,
+    new: Sequence[Measurement],
+    versus: Sequence[Measurement] = (),
+    *,
+    nodes: int = 1,
+    earlier: EarlierStarts | None = None,
+    own_noise: bool = False,
+) -> Judgement:
+    """Judge a claim on the measurements of both sides; REGRESSION: it does not hold.
+
+    Args:
+        claim: the statement.
+        new: those of the scenario it speaks of, one per fresh start.
+        versus: those of the scenario it is compared with, if it is.
+        nodes: how many nodes each side ran on.
+        earlier: that one side is a baseline's; None: both are of this session.
+        own_noise: whether the machine's own noise decides.
+
+    Raises:
+        InputError: nothing to compare, or values that cannot be judged.
+    """
+    metric = claim.metric
+    if not is_accuracy(metric):
+        return judge_claim(
+            metric,
+            claim.expect,
+            [one.metrics[metric] for one in new],
+            [one.metrics[metric] for one in versus],
+            value=claim.value,
+            margin=claim.margin,
+            minimum_effect=claim.minimum_effect,
+            documented=claim.documented,
+            tolerance=claim.tolerance,
+            earlier=earlier,
+            own_noise=own_noise,
+            sigma=lookup(metric).family.on(nodes).sigma,
+        )
+    return judge_accuracy_claim(
+        metric,
+        claim.expect,
+        [one.answers.get(metric, {}) for one in new],
+        [one.answers.get(metric, {}) for one in versus],
+        new_score=measured_score(metric, new[0]) if new else None,
+        versus_score=measured_score(metric, versus[0]) if versus else None,
+        value=claim.value,
+        margin=claim.margin,
+        minimum_effect=claim.minimum_effect,
+    )
+
+
+def gap(metric: str, documented: float, now: float) -> float:
+    """How far a value is from the documented one, as a fraction; of an accuracy the difference."""
+    return now - documented if is_accuracy(metric) else now / documented - 1
+
+
+def with_gap(judgement: Judgement, documented: DocumentedValue | None) -> Judgement:
+    """The judgement with a note on how far the build is from what is documented."""
+    if documented is None or judgement.measured is None:
+        return judgement
+    value, unit = documented.value, lookup(judgement.metric).unit
+    change = gap(judgement.metric, value, judgement.measured)
+    if is_accuracy(judgement.metric):
+        note = f"documented: {value:g}, now {100 * change:+.1f} points"
+    else:
+        note = f"documented: {value:.10g} {unit}, now {percent(change)}"
+    return replace(judgement, notes=(*judgement.notes, note))

@@ -1,0 +1,372 @@
+"""Judgement: a probe's measurements against what it is compared with.
+
+Pure. First everything is collected that a verdict rests on (`probe_tests`): per gating metric the
+measured baseline or else what is documented, the noise, the band, the measurements, and beside them
+the anchor, so that a loss in many small steps shows. Then the gate judges it in one call
+(`perfgate.judging.rules.probe.judge_probe`). Measured and documented are never mixed.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+from perfgate.baselines import Entry
+from perfgate.baselines.noise_observation import node_of
+from perfgate.baselines.waivers import Waiver, waive
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.measurement import Measurement
+from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import Against, Verdict
+from perfgate.judging.assembly.bands import band_of, resolve_band
+from perfgate.judging.assembly.control_starts import ControlStarts
+from perfgate.judging.assembly.documented_values import documented_test, measured_score, with_gap
+from perfgate.judging.assembly.prompt_identity import unlike_baseline, unlike_documented
+from perfgate.judging.rules.noise import OWN_DOF, OWN_SIGMA
+from perfgate.judging.rules.probe import (
+    AccuracyTest,
+    InterleavedTest,
+    MetricTest,
+    NoTest,
+    PerformanceTest,
+    ProbeJudgement,
+    ProbeTests,
+    RunNoise,
+    judge_probe,
+    together,
+)
+from perfgate.judging.rules.scores import Score, pooled_score
+from perfgate.scenarios.documented import DocumentedValue
+from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What one probe is compared with.
+
+    Attributes:
+        entry: a baseline's part for it; None: there is none.
+        documented: what is documented for it: metric → value. It is judged where there is no entry,
+            metrics without a documented value staying unjudged; beside an entry it is only told.
+        anchor: the last release's part for it, where that is another one than `entry`.
+        noise: metric → noise of one fresh start, as far as the hardware's history is known.
+        notes: what a person should know of it.
+        far_nodes: node → in words, how far it lies from the others: no place for a baseline.
+        takes_turns: whether the starts of `entry` took turns with those of the build under test.
+        earlier: the references that this machine measured in earlier sessions, where it did.
+    """
+
+    entry: Entry | None = None
+    documented: Mapping[str, DocumentedValue] = field(default_factory=dict)
+    anchor: Entry | None = None
+    noise: Mapping[str, RunNoise] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    far_nodes: Mapping[str, str] = field(default_factory=dict)
+    takes_turns: bool = False
+    earlier: Entry | None = None
+
+
+def judge(
+    probe: Probe,
+    reference: Reference,
+    measurements: Sequence[Measurement],
+    fingerprint: Mapping[str, str],
+    rule: Rule,
+    controls: ControlStarts | None = None,
+) -> ProbeJudgement:
+    """Judge every gating metric of `probe` and take the worst verdict.
+
+    Args:
+        probe: what was measured.
+        reference: what it is compared with.
+        measurements: one per fresh start, in order; none that was disturbed.
+        fingerprint: the facts of the measurements that must equal the baseline's.
+        rule: error rates and the most fresh starts.
+        controls: what the baseline's and the anchor's builds gave in this session; None: neither
+            can be started.
+
+    Raises:
+        InputError: a baseline and no gating metric, or values that cannot be judged.
+        RunError: a measurement lacks a gating metric (class ``no_metrics``).
+    """
+    metrics, entry, scenario = probe.gating_metrics(), reference.entry, probe.scenario
+    _require(metrics, measurements)
+    if entry is None and not reference.documented.keys() & set(metrics):
+        why = "there is no baseline for this probe yet"
+        return ProbeJudgement(Verdict.NO_BASELINE, reason=why)
+    not_as_documented = unlike_documented(measurements)
+    if entry is None and not_as_documented:
+        return ProbeJudgement(Verdict.NOT_COMPARABLE, reason=not_as_documented)
+    if entry is not None:
+        different = entry.differences(fingerprint)
+        if probe.is_load:
+            different += unlike_baseline(scenario, entry, measurements)
+        if different:
+            return ProbeJudgement(Verdict.NOT_COMPARABLE, reason="; ".join(different))
+    if not metrics:
+        raise nothing_to_judge(probe)
+    unlike = reference.anchor.differences(fingerprint) if entry and reference.anchor else ()
+    tests = probe_tests(probe, reference, measurements, with_anchor=not unlike, controls=controls)
+    judged = judge_probe(tests, rule)
+    notes: tuple[str, ...] = ()
+    if unlike:
+        notes = (f"not compared with the anchor: {'; '.join(unlike)}",)
+    if not_as_documented and reference.documented:
+        notes += ("not compared with the document, which measured other prompts",)
+    documented = {} if not_as_documented else reference.documented
+    notes = (*_of_nodes(reference, measurements), *notes)
+    return replace(
+        judged,
+        judgements=tuple(
+            with_gap(one, documented.get(one.metric)) if one.against == "baseline" else one
+            for one in judged.judgements
+        ),
+        notes=(*reference.notes, *notes, *judged.notes),
+    )
+
+
+def _of_nodes(reference: Reference, measurements: Sequence[Measurement]) -> tuple[str, ...]:
+    """The nodes of the measurements that lie apart from the others."""
+    nodes = dict.fromkeys(node_of(one.facts) for one in measurements)
+    return tuple(reference.far_nodes[node] for node in nodes if node in reference.far_nodes)
+
+
+def nothing_to_judge(probe: Probe) -> InputError:
+    """What is wrong with a probe of which no metric gates."""
+    return InputError(
+        "nothing to judge",
+        field="gate.metrics",
+        found=f"no metric that {probe.id} gives",
+        hint="name one of its metrics in the scenario's gate, or drop the probe",
+    )
+
+
+def _require(metrics: Sequence[str], measurements: Sequence[Measurement]) -> None:
+    for start, measurement in enumerate(measurements, start=1):
+        missing = [one for one in metrics if one not in measurement.metrics]
+        if missing:
+            raise RunError(
+                "no_metrics",
+                f"the result of fresh start {start} lacks {', '.join(missing)}, which gates",
+            )
+
+
+def probe_tests(
+    probe: Probe,
+    reference: Reference,
+    measurements: Sequence[Measurement],
+    *,
+    with_anchor: bool = True,
+    controls: ControlStarts | None = None,
+) -> ProbeTests:
+    """All that is judged of a probe: what its verdict rests on, and no verdict yet.
+
+    Args:
+        probe: what was measured.
+        reference: what it is compared with.
+        measurements: one per fresh start, in order, each with every gating metric.
+        with_anchor: whether the anchor can be compared with.
+        controls: as in `judge`.
+
+    Raises:
+        InputError: the number of questions behind a score is unknown.
+    """
+    metrics, scenario, entry = probe.gating_metrics(), probe.scenario, reference.entry
+    controls = controls or ControlStarts()
+    if entry is None:
+        return ProbeTests(
+            [_documented(one, scenario, reference.documented, measurements) for one in metrics]
+        )
+    anchor = reference.anchor if with_anchor else None
+    reported = set.intersection(*(set(one.metrics) for one in measurements)) - set(metrics)
+    return ProbeTests(
+        [
+            _interleaved(one, scenario, reference, measurements)
+            if reference.takes_turns and not is_accuracy(one) and entry.values(one)
+            else _controlled(
+                _measured(one, scenario, entry, reference.noise, measurements),
+                "baseline",
+                controls,
+            )
+            for one in metrics
+        ],
+        [
+            _controlled(
+                _measured(one, scenario, anchor, reference.noise, measurements),
+                "anchor",
+                controls,
+            )
+            for one in metrics
+            if anchor.values(one)
+        ]
+        if anchor
+        else (),
+        [
+            performance_test(one, scenario, entry, reference.noise, measurements)
+            for one in sorted(reported)
+            if probe.is_load and not is_accuracy(one) and entry.values(one)
+        ],
+    )
+
+
+def _documented(
+    metric: str,
+    scenario: Scenario,
+    documented: Mapping[str, DocumentedValue],
+    measurements: Sequence[Measurement],
+) -> MetricTest:
+    value = documented.get(metric)
+    band = resolve_band(metric, scenario, value)
+    if value is None:
+        why = "not judged: nothing is documented for it, and there is no baseline yet"
+        return NoTest(metric, band.loss, measurements[-1].metrics.get(metric), why, "documented")
+    return documented_test(value, band, measurements, sigma=sigma_of(metric, scenario))
+
+
+def _measured(
+    metric: str,
+    scenario: Scenario,
+    entry: Entry,
+    noise: Mapping[str, RunNoise],
+    measurements: Sequence[Measurement],
+) -> MetricTest:
+    if not is_accuracy(metric) and entry.values(metric):
+        return performance_test(metric, scenario, entry, noise, measurements)
+    band, before, last = band_of(metric, scenario), entry.runs[0], measurements[-1]
+    answers = (
+        entry.answers(metric),
+        [measurement.answers.get(metric, {}) for measurement in measurements],
+    )
+    paired, values = bool(answers[0]) and all(answers[1]), entry.values(metric)
+    if not is_accuracy(metric) or not (paired or values):
+        why = f"the baseline has no {metric}"
+        return NoTest(metric, band, last.metrics.get(metric), why)
+    scores = None
+    if not paired:  # equal fingerprints asked equally many questions
+        now = [measured_score(metric, measurement) for measurement in measurements]
+        scores = (pooled_score([Score(value, now[0].questions) for value in values]), now)
+    return AccuracyTest(metric, band, answers, scores, (before.metrics, last.metrics))
+
+
+def takes_turns(scenario: Scenario) -> bool:
+    """Whether references that a session measures itself take turns with the build under test."""
+    return scenario.gate.reference == "self" and scenario.gate.noise == "measured"
+
+
+def _interleaved(
+    metric: str, scenario: Scenario, reference: Reference, measurements: Sequence[Measurement]
+) -> InterleavedTest:
+    """A speed against references that took turns with the build under test (statistics §9)."""
+    return InterleavedTest(
+        metric,
+        band_of(metric, scenario),
+        reference.entry.values(metric) if reference.entry else (),
+        [measurement.metrics[metric] for measurement in measurements],
+        earlier_groups(metric, reference.earlier),
+        scenario.gate.max_starts,
+    )
+
+
+def earlier_groups(metric: str, earlier: Entry | None) -> list[list[float]]:
+    """The metric's values of a machine's earlier references, one group per session."""
+    groups: dict[str, list[float]] = {}
+    for run in earlier.runs if earlier else ():
+        if metric in run.metrics:
+            groups.setdefault(run.run, []).append(run.metrics[metric])
+    return list(groups.values())
+
+
+def performance_test(
+    metric: str,
+    scenario: Scenario,
+    baseline: Entry | None,
+    noise: Mapping[str, RunNoise],
+    measurements: Sequence[Measurement] = (),
+) -> PerformanceTest:
+    """A performance metric of a scenario, with its band and the noise that the gate believes in."""
+    now = [measurement.metrics[metric] for measurement in measurements]
+    known = noise_of(metric, scenario, noise)
+    values = baseline.values(metric) if baseline else []
+    sessions = baseline.sessions(metric) if baseline else None
+    return PerformanceTest(metric, band_of(metric, scenario), values, now, known, sessions)
+
+
+def _controlled(test: MetricTest, against: Against, controls: ControlStarts) -> MetricTest:
+    """The test of a speed with the controls of the build that it is held against."""
+    if not isinstance(test, PerformanceTest):
+        return test
+    return replace(
+        test,
+        controls=controls.values(against, test.metric),
+        policy=controls.policy,
+        why_no_control=controls.why_not.get(against, ""),
+    )
+
+
+def noise_of(metric: str, scenario: Scenario, learnt: Mapping[str, RunNoise]) -> RunNoise:
+    """The noise of one fresh start: as the hardware's history has it, else the family's."""
+    known = learnt.get(metric, RunNoise(sigma_of(metric, scenario)))
+    if scenario.gate.noise == "measured":
+        return replace(known, dof=OWN_DOF, widen=True)
+    return known
+
+
+def sigma_of(metric: str, scenario: Scenario) -> float:
+    """The prior noise of one fresh start; of a machine that shows its own, a weak one."""
+    if scenario.gate.noise == "measured":
+        return OWN_SIGMA
+    return lookup(metric).family.on(scenario.hardware.nodes).sigma
+
+
+def concluded(
+    judged: ProbeJudgement,
+    scenario: Scenario,
+    label: str,
+    waivers: Iterable[Waiver],
+    today: date,
+    broken: str = "",
+) -> ProbeJudgement:
+    """The final verdict of a test: waivers let regressions through, then broken answers void it.
+
+    In this order, as no waiver lets the speed of broken answers count.
+
+    Args:
+        judged: the verdict from numbers alone.
+        scenario: the test's.
+        label: the test's, within its scenario.
+        waivers: all there are.
+        today: the day of the run.
+        broken: why the speed of this build says nothing; empty: its answers are not broken.
+    """
+    judgements = waive(
+        judged.judgements,
+        scenario=scenario.id,
+        hardware=scenario.hardware.label,
+        probe=label,
+        waivers=waivers,
+        today=today,
+    )
+    if judgements != judged.judgements:
+        decided = together(judgements)
+        judged = replace(
+            judged,
+            verdict=decided.verdict,
+            judgements=judgements,
+            needs_more_runs=decided.needs_more_runs,
+            controls_wanted=decided.controls_wanted,
+        )
+    return of_broken_answers(judged, broken) if broken else judged
+
+
+def of_broken_answers(judged: ProbeJudgement, fault: str) -> ProbeJudgement:
+    """A speed that proves nothing, since what was produced so fast is not worth having."""
+    if judged.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
+        return judged
+    note = f"{fault}: the speed of broken answers is no evidence that this build is as fast"
+    return replace(judged, verdict=Verdict.INCONCLUSIVE, reason=note, notes=(*judged.notes, note))
+
+
+def not_worth_measuring(fault: str) -> ProbeJudgement:
+    """A speed that was not measured, since the answers were found to be broken before."""
+    return of_broken_answers(ProbeJudgement(Verdict.PASS), f"not measured, {fault}")

@@ -1,0 +1,136 @@
+"""Outcome: what became of one probe or claim: its verdict, the numbers behind it, or the error."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Measurement
+from perfgate.core.plain import to_plain
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.assembly.basis import Basis
+from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
+from perfgate.judging.assembly.settings_notes import settings_notes
+from perfgate.judging.rules.changed_questions import ChangedQuestions
+from perfgate.judging.rules.performance import Change
+from perfgate.scenarios.extra_options import in_words
+from perfgate.scenarios.scenario import Scenario
+
+
+class Subject(Protocol):
+    """What an outcome is of: a probe, or a claim about one."""
+
+    @property
+    def id(self) -> str:
+        """Readable name, unique in the suite."""
+
+    @property
+    def label(self) -> str:
+        """Short name, unique in the scenario."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario it belongs to."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of one probe or claim.
+
+    Attributes:
+        probe: what was measured, or the claim about it.
+        verdict: the worst of the gating metrics' verdicts, or ERROR.
+        judgements: one per gating metric.
+        measurements: one per fresh start of the build under test.
+        compared_with: the baseline in words: which, and why that one.
+        reason: why there is no verdict from numbers, where there is none.
+        error: why there are no numbers, where there are none.
+        folder: where the artifacts are.
+        injected: faults put in on purpose, as KEY=VALUE.
+        synthetic: whether a stand-in made the numbers.
+        notes: what else a person should know.
+        observed: how the metrics moved that are reported and do not gate.
+        changed: which questions of accuracies are answered otherwise than by the baseline's build.
+        measured: every metric that was measured of it, judged or not.
+        build: the build under test; None: it could not be asked.
+        controls: the other builds that were started beside it on suspicion, or should have been.
+        basis: what the verdict rests on beside the measurements; None: it is not kept.
+        resumed_from: when a session before this one recorded it; empty: this one measured it.
+    """
+
+    probe: Subject
+    verdict: Verdict
+    judgements: tuple[Judgement, ...] = ()
+    measurements: Sequence[Measurement] = ()
+    compared_with: str = ""
+    reason: str = ""
+    error: RunError | None = None
+    folder: Path | None = None
+    injected: tuple[str, ...] = ()
+    synthetic: bool = False
+    notes: tuple[str, ...] = ()
+    observed: tuple[Change, ...] = ()
+    measured: tuple[MeasuredMetric, ...] = ()
+    build: MeasuredBuild | None = None
+    controls: tuple[MeasuredControl, ...] = ()
+    resumed_from: str = ""
+    changed: tuple[ChangedQuestions, ...] = ()
+    basis: Basis | None = None
+
+    @property
+    def extra_options(self) -> str:
+        """What the engine is given beyond the vocabulary of settings; empty: nothing."""
+        return in_words(self.probe.scenario.engine)
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Which settings were not in force, or bounded, one line each; empty: none known."""
+        return tuple(settings_notes(self.probe.scenario, self.measurements))
+
+    def failing(self, subject: Subject) -> "Outcome":
+        """What becomes of a claim or a curve that needs this failed probe: its cause."""
+        return Outcome(
+            subject,
+            self.verdict,
+            error=self.error,
+            folder=self.folder,
+            injected=self.injected,
+            synthetic=self.synthetic,
+            build=self.build,
+            controls=self.controls,
+        )
+
+    def as_record(self) -> dict[str, Any]:
+        """The outcome as plain values for ``records.jsonl``."""
+        error = self.error
+        return {
+            "name": self.probe.id,
+            "scenario": self.probe.scenario.id,
+            "probe": self.probe.label,
+            "verdict": self.verdict.value,
+            "judgements": to_plain(self.judgements),
+            "starts": len(self.measurements),
+            "compared_with": self.compared_with,
+            "reason": self.reason,
+            "error": None
+            if error is None
+            else {
+                "class": error.failure,
+                "message": error.message,
+                "evidence": list(error.evidence),
+                "next_step": error.hint,
+            },
+            "folder": None if self.folder is None else str(self.folder),
+            "injected": list(self.injected),
+            "synthetic": self.synthetic,
+            "notes": list(self.notes),
+            "observed": to_plain(self.observed),
+            "changed_questions": to_plain(self.changed),
+            "measured": to_plain(self.measured),
+            "build": to_plain(self.build),
+            "controls": to_plain(self.controls),
+            "extra_options": self.extra_options,
+            "settings": list(self.settings),
+            "basis": to_plain(self.basis),
+        }

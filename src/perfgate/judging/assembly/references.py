@@ -1,0 +1,322 @@
+"""References: what each probe of a scenario is compared with, and why with that."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Literal
+
+from perfgate import baselines
+from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
+from perfgate.baselines.baseline import few_sessions
+from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.hardware_noise import HardwareNoise
+from perfgate.core.metrics import is_accuracy
+from perfgate.core.verdict import Against, counted
+from perfgate.engines.build_source import BuildSource
+from perfgate.judging.assembly.judgement import Reference, takes_turns
+from perfgate.judging.assembly.learnt_noise import read_noise, run_noises
+from perfgate.judging.rules.probe import RunNoise
+from perfgate.machine.hardware import Machine
+from perfgate.plan.toolchain import Toolchain
+from perfgate.runs.records import now
+from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
+from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Source
+
+ReferencePolicy = Literal["auto", "fresh", "stored"]
+
+# Sessions of its own reference that a machine keeps beside the newest: three of six starts each are
+# the fifteen degrees of freedom that count (statistics §9).
+_EARLIER_SESSIONS = 2
+
+
+@dataclass(frozen=True)
+class ProbeReference(Reference):
+    """What one probe is compared with, and in words which baselines or document that is.
+
+    Attributes:
+        description: the baseline or document, and why that one.
+        anchored: the anchor; empty: none beside the baseline.
+        source: how the baseline's build is started again; None: that is not known.
+        window: files of the baselines that `entry` is made of, newest first.
+        anchor_file: that of `anchor`.
+    """
+
+    description: str = ""
+    anchored: str = ""
+    source: BuildSource | None = None
+    window: tuple[Path, ...] = ()
+    anchor_file: Path | None = None
+
+    @property
+    def in_words(self) -> str:
+        """All that it is compared with."""
+        return f"{self.description}; {self.anchored}" if self.anchored else self.description
+
+
+class References:
+    """The references of one scenario on this machine.
+
+    Args:
+        tools: the scenario's programs.
+        machine: this machine.
+        policy: for load probes of a scenario that measures its own reference: measure it now
+            ("fresh"), use the machine's stored one ("stored"), or measure only where no stored one
+            is comparable ("auto").
+        read_documented: reads what is documented for a scenario.
+        synthetic: whether stand-ins make the numbers: then they are compared with what earlier
+            rehearsals left in a store of its own, and with nothing that was measured.
+        repo: a clone of the engine's repository, which tells the nearest ancestor.
+        commands: what runs before and after each start, by its field of site.yaml.
+    """
+
+    def __init__(
+        self,
+        tools: Toolchain,
+        machine: Machine,
+        policy: ReferencePolicy,
+        read_documented: Callable[[Scenario], Documented | None] = documented_values,
+        *,
+        synthetic: bool = False,
+        repo: EngineRepo | None = None,
+        commands: Mapping[str, str] | None = None,
+    ) -> None:
+        self._repo = repo
+        self._commands = commands or {}
+        self._synthetic = synthetic
+        self._tools = tools
+        self._read_documented = read_documented
+        self._machine = machine
+        self._policy = policy
+        # Asked for often, and stored references must not change under a running campaign.
+        self._chosen = cache(self._choose)
+        self._due = cache(self._is_due)
+        self._known = cache(self._read_noise)
+        self._earlier = cache(self._read_earlier)
+
+    def measured_on(self, machine: Machine) -> None:
+        """Tell which machine it is that measures, where it is another than perfgate's own."""
+        self._machine = machine
+
+    def are_due(self, probe: Probe) -> bool:
+        """Whether this session must measure the reference of `probe` itself."""
+        return self._due(probe)
+
+    def _is_due(self, probe: Probe) -> bool:
+        if not measures_itself(probe) or self._policy == "stored":
+            return False
+        if self._policy == "fresh":
+            return True
+        stored = self._chosen(probe)
+        entry = stored.entry(probe.label) if stored else None
+        return entry is None or bool(entry.differences(self.fingerprint(probe)))
+
+    def fingerprint(self, probe: Probe, tools: Toolchain | None = None) -> Mapping[str, str]:
+        """The facts of this session that a reference of `probe` must share.
+
+        Args:
+            probe: the probe.
+            tools: those of another build, for a control; None: those of the build under test.
+        """
+        facts = (tools or self._tools).fingerprint(probe, self._machine.fingerprint())
+        if isinstance(probe.what, AccuracyTask):
+            return facts  # answers do not depend on clocks
+        return {**facts, **self._commands}
+
+    def baseline(self, probe: Probe, against: Against) -> Baseline | None:
+        """The baseline whose build is a control of `probe`: the nearest, or the anchor."""
+        nearest = self._chosen(probe)
+        if nearest is None or against == "baseline":
+            return nearest.baseline if nearest else None
+        anchor = self._anchor(probe, nearest)
+        return anchor.baseline if anchor else None
+
+    def save(self, runs: Mapping[Probe, Sequence[BaselineRun]]) -> None:
+        """Keep the reference that this machine measured of itself in its own store."""
+        entries = {
+            probe.label: Entry(
+                dict(self.fingerprint(probe)), (*of_probe, *_newest_sessions(self._earlier(probe)))
+            )
+            for probe, of_probe in runs.items()
+        }
+        scenario = self._tools.scenario
+        reference = Baseline(
+            scenario=scenario.id,
+            hardware=scenario.hardware.label,
+            engine=self._tools.build,
+            accepted_by=baselines.SELF,
+            accepted_at=now(),
+            reason="reference that this machine measured of itself",
+            entries=entries,
+        )
+        baselines.own_store().save(reference)
+
+    def comparison(self, probe: Probe, own: Sequence[BaselineRun] = ()) -> ProbeReference:
+        """What `probe` is compared with.
+
+        Args:
+            probe: the probe.
+            own: the reference runs that this session measured, if it did.
+
+        Raises:
+            InputError: the stored baseline is unusable.
+            SeveralInputErrors: the documented values are.
+        """
+        if own:
+            measured = Entry(dict(self.fingerprint(probe)), tuple(own))
+            return ProbeReference(
+                measured,
+                noise=self._noise(probe, measured),
+                description=f"this machine itself, {counted(len(own), 'fresh start')} "
+                "in this session",
+                takes_turns=takes_turns(probe.scenario),
+                earlier=self._earlier(probe),
+            )
+        chosen = self._chosen(probe)
+        entry = chosen.entry(probe.label) if chosen else None
+        documented = self._documented_for(probe)
+        if entry is None and documented.keys() & set(probe.gating_metrics()):
+            return ProbeReference(None, documented, description=self._document_in_words())
+        if chosen is None:
+            return ProbeReference(None, documented, description="no baseline")
+        noise = self._noise(probe, entry)
+        far = self._known(self._machine).far_nodes(probe.scenario.gate.metrics) if noise else {}
+        anchor = self._anchor(probe, chosen)
+        of_anchor = anchor.entry(probe.label) if anchor else None
+        return ProbeReference(
+            entry,
+            documented,
+            of_anchor,
+            noise,
+            _notes(chosen, entry),
+            {node: f"{one}: no baseline should come from it" for node, one in far.items()},
+            description=_in_words(chosen, entry),
+            anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
+            source=chosen.baseline.source,
+            window=chosen.files(probe.label),
+            anchor_file=anchor.baseline.file if anchor and of_anchor else None,
+        )
+
+    def noise_of(self, probe: Probe) -> Mapping[str, RunNoise]:
+        """Metric → noise of one fresh start, of what gates `probe`, as far as it is learnt."""
+        return self._noise(probe, None)
+
+    def _noise(self, probe: Probe, entry: Entry | None) -> dict[str, RunNoise]:
+        """The noise of everything that is judged or told of `probe`, as far as it is learnt."""
+        if self._synthetic:
+            return {}
+        metrics = dict.fromkeys((*probe.gating_metrics(), *(entry.metrics() if entry else ())))
+        return run_noises(self._known(self._machine), probe.scenario, metrics)
+
+    def _read_noise(self, machine: Machine) -> HardwareNoise:
+        return read_noise(self._tools.scenario, machine)
+
+    def _read_earlier(self, probe: Probe) -> Entry | None:
+        """The references of this machine's earlier sessions, where they are comparable.
+
+        As they are when first asked for, which `save` does: without those of this session.
+        """
+        if not measures_itself(probe):
+            return None
+        chosen = self._chosen(probe)
+        entry = chosen.entry(probe.label) if chosen else None
+        return None if entry is None or entry.differences(self.fingerprint(probe)) else entry
+
+    def _anchor(self, probe: Probe, nearest: ChosenBaseline) -> ChosenBaseline | None:
+        """The last release, where that is not what the probe is compared with anyway."""
+        if measures_itself(probe):
+            return None
+        scenario = self._tools.scenario
+        anchor = self._store_of(probe).anchor(
+            scenario.hardware.label, scenario.id, self._tools.build
+        )
+        if anchor is None or anchor.baseline.engine == nearest.baseline.engine:
+            return None
+        return anchor
+
+    @cached_property
+    def _documented(self) -> Documented | None:
+        return self._read_documented(self._tools.scenario)
+
+    def _documented_for(self, probe: Probe) -> Mapping[str, DocumentedValue]:
+        """What is documented for this probe; nothing where the machine is its own reference."""
+        if measures_itself(probe) or self._documented is None:
+            return {}
+        return {
+            metric: value
+            for metric, value in self._documented.values.items()
+            if belongs(metric, value, probe)
+        }
+
+    def _document_in_words(self) -> str:
+        return f"the documented value, {cited(self._documented.source)}" if self._documented else ""
+
+    def _choose(self, probe: Probe) -> ChosenBaseline | None:
+        scenario = self._tools.scenario
+        return self._store_of(probe).choose(
+            scenario.hardware.label, scenario.id, self._tools.build, self._repo
+        )
+
+    def _store_of(self, probe: Probe) -> Store:
+        if self._synthetic:
+            return baselines.rehearsal_store()
+        return baselines.own_store() if measures_itself(probe) else baselines.suite_store()
+
+
+def measures_itself(probe: Probe) -> bool:
+    """Whether the machine that measures `probe` is its own reference."""
+    return probe.is_load and probe.scenario.gate.reference == "self"
+
+
+def _notes(chosen: ChosenBaseline, entry: Entry | None) -> tuple[str, ...]:
+    """That a person's baseline has few sessions; a machine's own reference is made in one."""
+    if entry is None or chosen.baseline.accepted_by == baselines.SELF:
+        return ()
+    few = few_sessions(len({run.run for run in entry.runs}))
+    return (few,) if few else ()
+
+
+def _newest_sessions(earlier: Entry | None) -> tuple[BaselineRun, ...]:
+    """The runs of the newest earlier sessions that are kept beside a new one."""
+    runs = earlier.runs if earlier else ()
+    kept = list(dict.fromkeys(run.run for run in runs))[:_EARLIER_SESSIONS]
+    return tuple(run for run in runs if run.run in kept)
+
+
+def _in_words(chosen: ChosenBaseline, entry: Entry | None) -> str:
+    """A baseline in words: which, whose, of how many starts, why that one."""
+    baseline = chosen.baseline
+    starts = counted(len(entry.runs) if entry else 0, "fresh start")
+    if len(chosen.window) > 1:
+        starts += f" of it and of {counted(len(chosen.window) - 1, 'older baseline')}"
+    engine = baseline.engine
+    commit = "" if engine.commit == engine.version else f", commit {engine.commit[:12]},"
+    kind = "a rehearsal of " if baseline.synthetic else ""
+    return (
+        f"{kind}{engine.name} {engine.version}{commit} of {baseline.accepted_at[:10]}, "
+        f"accepted by {baseline.accepted_by}, {starts} ({chosen.why})"
+    )
+
+
+def cited(source: Source) -> str:
+    """A document in words: ``guide.md, section Serving, engine commit abc1234``."""
+    words = f"{source.document}, section {source.section}"
+    if source.engine_commit:
+        return f"{words}, engine commit {source.engine_commit[:7]}"
+    return f"{words}, engine {source.engine_version}" if source.engine_version else words
+
+
+def belongs(metric: str, value: DocumentedValue, probe: Probe) -> bool:
+    """Whether a documented value is one of this probe's.
+
+    A value without a concurrency belongs to the only point of a sweep: with several it cannot be
+    known to which.
+    """
+    if is_accuracy(metric):
+        return not probe.is_load and metric.split(":")[1] == probe.label
+    if not isinstance(probe.what, LoadPoint):
+        return False
+    if value.concurrency is None:
+        return len(probe.scenario.points()) == 1
+    return value.concurrency == probe.what.concurrency

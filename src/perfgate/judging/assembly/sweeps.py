@@ -1,0 +1,258 @@
+"""Sweeps: the whole curve of a scenario's points, judged beside each point of it.
+
+A loss too small for any single point shows in their median. Points of one server share its luck,
+so a fresh start that measured every point counts as one value, not as many.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from perfgate.baselines import BaselineRun, Entry
+from perfgate.core.measurement import Measurement
+from perfgate.core.metrics import is_accuracy
+from perfgate.core.rule import ControlPolicy, Rule
+from perfgate.core.verdict import Verdict, counted
+from perfgate.judging.assembly.bands import band_of
+from perfgate.judging.assembly.judgement import noise_of
+from perfgate.judging.assembly.measured import MeasuredControl, central_value, measured_metrics
+from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.rules.probe import (
+    CurveTest,
+    ProbeJudgement,
+    ProbeTests,
+    RunNoise,
+    judge_probe,
+)
+from perfgate.judging.rules.sweep import FEWEST_POINTS
+from perfgate.scenarios.markers import Kind
+from perfgate.scenarios.probe import Probe, load_probes
+from perfgate.scenarios.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class SweepProbe:
+    """All points of one scenario, as one curve."""
+
+    kind: ClassVar[Kind] = "throughput"
+    scenario: Scenario
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    @property
+    def id(self) -> str:
+        """Readable name, unique in the suite: ``local-smollm2-serve-sweep``."""
+        return f"{self.scenario.id}-{self.label}"
+
+    @property
+    def label(self) -> str:
+        return "sweep"
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        """What must be measured: every point."""
+        return load_probes(self.scenario)
+
+    def gating_metrics(self) -> tuple[str, ...]:
+        """The performance metrics of the scenario's gate."""
+        return tuple(one for one in self.scenario.gate.metrics if not is_accuracy(one))
+
+
+def sweep_probes(scenario: Scenario) -> tuple[SweepProbe, ...]:
+    """The curve, where there are points enough and a metric that gates.
+
+    A machine that measures its own reference has none: its noise decides point by point.
+    """
+    sweep = SweepProbe(scenario)
+    if scenario.gate.noise == "measured" or len(sweep.probes) < FEWEST_POINTS:
+        return ()
+    return (sweep,) if sweep.gating_metrics() else ()
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a sweep in one session.
+
+    Attributes:
+        probe: the point.
+        entry: what it is compared with; None: no measured baseline.
+        different: the facts in which it differs from that.
+        measured: number of the fresh start → what it gave there.
+        controls: number of the control of the baseline's build → what it gave there; None: that
+            build cannot be started.
+        noise: metric → noise of one fresh start, as far as the hardware's history is known.
+    """
+
+    probe: Probe
+    entry: Entry | None
+    different: tuple[str, ...]
+    measured: Mapping[int, Measurement]
+    controls: Mapping[int, Measurement] | None = None
+    noise: Mapping[str, RunNoise] = field(default_factory=dict)
+
+
+def judge_curve(
+    sweep: SweepProbe,
+    points: Sequence[Point],
+    rule: Rule,
+    why_no_control: str = "",
+    policy: ControlPolicy | None = None,
+) -> ProbeJudgement:
+    """Judge each gating metric on the median over all points (`perfgate.judging.rules.sweep`).
+
+    Only fresh starts that measured every point count, on either side. There is no verdict against
+    documents: they report points.
+
+    Args:
+        sweep: the curve.
+        points: all of its points, in order.
+        rule: error rates and the most fresh starts.
+        why_no_control: why the baseline's build cannot be started; empty: it can, or nobody asked.
+        policy: whether controls are made, and needed; None: as the scenario says.
+
+    Raises:
+        InputError: values that cannot be judged.
+    """
+    entries = [point.entry for point in points if point.entry is not None]
+    if len(entries) < len(points):
+        why = "a curve is compared with a measured baseline of every point, and one is missing"
+        return ProbeJudgement(Verdict.NO_BASELINE, reason=why)
+    different = [
+        f"{one.probe.label}: {'; '.join(one.different)}" for one in points if one.different
+    ]
+    if different:
+        return ProbeJudgement(Verdict.NOT_COMPARABLE, reason="; ".join(different))
+    before = _complete(entries)
+    if not before:
+        why = "no fresh start of the baseline measured every point of the sweep"
+        return ProbeJudgement(Verdict.NO_BASELINE, reason=why)
+    now = _of_all_points([point.measured for point in points])
+    if not now:
+        return ProbeJudgement(
+            Verdict.INCONCLUSIVE,
+            reason="no fresh start measured every point of the sweep",
+            needs_more_runs=True,
+        )
+    given = [point.controls for point in points if point.controls is not None]
+    controls = _of_all_points(given) if len(given) == len(points) else None
+    tests = [
+        CurveTest(
+            metric,
+            band_of(metric, sweep.scenario),
+            [[run.metrics[metric] for run in runs] for runs in before],
+            [[one.metrics[metric] for one in measured] for measured in now],
+            noise_of(metric, sweep.scenario, points[0].noise),
+            len({run.run for runs in before for run in runs[:1]}),
+            controls=_values(metric, controls),
+            policy=policy or sweep.scenario.gate.control,
+            why_no_control=why_no_control,
+        )
+        for metric in sweep.gating_metrics()
+        if all(metric in run.metrics for runs in before for run in runs)
+    ]
+    if not tests:
+        return ProbeJudgement(Verdict.NO_BASELINE, reason="the baseline has no metric of the gate")
+    return judge_probe(ProbeTests(tests), rule)
+
+
+def _of_all_points(points: Sequence[Mapping[int, Measurement]]) -> list[list[Measurement]]:
+    """The fresh starts that measured every point, in order: for each, its points."""
+    starts = sorted(set.intersection(*(set(measured) for measured in points)))
+    return [[measured[start] for measured in points] for start in starts]
+
+
+def _values(
+    metric: str, starts: Sequence[Sequence[Measurement]] | None
+) -> list[list[float]] | None:
+    """The metric at every point, for each start that has it there; None: there are no starts."""
+    if starts is None:
+        return None
+    return [
+        [one.metrics[metric] for one in points]
+        for points in starts
+        if all(metric in one.metrics for one in points)
+    ]
+
+
+def _complete(entries: Sequence[Entry]) -> list[list[BaselineRun]]:
+    """The baseline's fresh starts that measured every point: for each, its runs point by point."""
+    started = [{(run.run, run.start): run for run in entry.runs} for entry in entries]
+    return [
+        [runs[start] for runs in started]
+        for start in started[0]
+        if start[1] is not None and all(start in runs for runs in started)
+    ]
+
+
+def curve_measurements(sweep: SweepProbe, points: Sequence[Point]) -> tuple[Measurement, ...]:
+    """The curve as measurements: the gating metrics, each the geometric mean over all points.
+
+    Args:
+        sweep: the curve.
+        points: all of its points.
+
+    Returns:
+        one per fresh start that measured every point.
+    """
+    starts = [
+        [one.metrics for one in measured]
+        for measured in _of_all_points([point.measured for point in points])
+    ]
+    return tuple(
+        Measurement(
+            {
+                metric: central_value(metric, [one[metric] for one in metrics])
+                for metric in sweep.gating_metrics()
+                if all(metric in one for one in metrics)
+            }
+        )
+        for metrics in starts
+    )
+
+
+def sweep_outcome(
+    sweep: SweepProbe,
+    outcome: Callable[[Probe], Outcome],
+    judged: Callable[[], ProbeJudgement],
+    again: Callable[[Sequence[Probe]], bool],
+    measured: Callable[[], Sequence[Measurement]],
+    controls: Callable[[ProbeJudgement], tuple[MeasuredControl, ...]] = lambda _: (),
+) -> Outcome:
+    """What becomes of a curve.
+
+    Args:
+        sweep: the curve.
+        outcome: what became of a point.
+        judged: the curve judged on all that is measured so far.
+        again: makes the starts of all these points that the curve wants next, of any build; False
+            when none is left.
+        measured: the curve's means, one per fresh start that measured every point.
+        controls: the other builds that a verdict rests on.
+    """
+    while True:
+        ends = [outcome(probe) for probe in sweep.probes]
+        failed = next((end for end in ends if end.error is not None), None)
+        if failed is not None:
+            return failed.failing(sweep)
+        found = judged()
+        if not found.needs_more_runs or not again(sweep.probes):
+            break
+    measurements = measured()
+    used = max((one.runs_used for one in found.judgements), default=0) or len(measurements)
+    return Outcome(
+        sweep,
+        found.verdict,
+        found.judgements,
+        measurements[:used],
+        compared_with=f"{ends[0].compared_with}; the median over "
+        + counted(len(sweep.probes), "point"),
+        reason=found.reason,
+        folder=ends[0].folder,
+        injected=ends[0].injected,
+        synthetic=ends[0].synthetic,
+        notes=found.notes,
+        measured=measured_metrics(measurements, found.judgements),
+        build=ends[0].build,
+        controls=controls(found),
+    )

@@ -1,0 +1,1 @@
+"""Comparison: the verbs `compare` and `judge`: numbers, runs, baselines, result files."""

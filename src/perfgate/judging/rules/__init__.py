@@ -1,0 +1,1 @@
+"""Rules: the statistics behind a verdict. Arithmetic only, no input or output."""

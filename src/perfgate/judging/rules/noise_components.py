@@ -1,0 +1,127 @@
+"""Noise components: how far starts of one build differ, within a session and between sessions.
+
+Pure. From differences of starts that should be equal, robust against the odd bad start or session,
+and shrunk to the prior of the metric's family. Formulas and simulated figures: statistics §1.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from perfgate.judging.rules.noise import BETWEEN, checked_sigma, median
+
+# What the prior weighs, in differences within a session and between sessions.
+_PRIOR_WITHIN = 10.0
+_PRIOR_BETWEEN = 5.0
+# What a difference weighs: neighbours share a start, or a session.
+_WEIGHT_WITHIN = 0.7
+_WEIGHT_BETWEEN = 0.67
+
+# A difference counts as 2.5 standard deviations at most; E[min(z², 2.5²)] = 0.94.
+_CLIP_SQUARED = 6.25
+_CLIPPED_MEAN = 0.94
+_FEWEST_FOR_MAD = 5
+_LEAST_OF_PRIOR = 0.25  # of the prior's variance, where the differences say less
+_LEAST_BETWEEN = 0.1  # of the prior's variance between sessions
+
+# The share between sessions is taken from the history where it has so many differences.
+_FEWEST_WITHIN = 8
+_FEWEST_BETWEEN = 5
+_LEAST_SHARE, _LARGEST_SHARE = 0.1, 0.7
+
+# Sessions of one build and one probe, oldest first; of each the losses of its starts, in order.
+Sessions = Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class NoiseComponents:
+    """The noise of one fresh start, in the two parts that it is made of.
+
+    Attributes:
+        start: standard deviation of a start within its session, on the log scale.
+        session: that of a session's level.
+        n_within: differences within sessions that they were estimated from.
+        n_between: differences between sessions.
+    """
+
+    start: float
+    session: float
+    n_within: int = 0
+    n_between: int = 0
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of one start in a session of its own."""
+        return math.hypot(self.start, self.session)
+
+    @property
+    def between(self) -> float:
+        """The share ρ of that variance which all starts of a session have in common."""
+        if self.n_within < _FEWEST_WITHIN or self.n_between < _FEWEST_BETWEEN:
+            return BETWEEN
+        share = (self.session / self.sigma) ** 2
+        return min(max(share, _LEAST_SHARE), _LARGEST_SHARE)
+
+    @property
+    def has_history(self) -> bool:
+        """Whether there was any difference to learn from."""
+        return self.n_within + self.n_between > 0
+
+
+def noise_components(histories: Iterable[Sessions], prior: float) -> NoiseComponents:
+    """Estimate both components from histories that share their noise, each of one build and probe.
+
+    w = (x[i+1] - x[i]) / √2 of successive starts of a session; g the same of the medians of
+    successive sessions of one history. With e0 = (1-ρ0) σ0² and k the mean of 1/starts over the
+    sessions behind g:
+
+        se² = (10 e0 + 0.7 Σ clip(w)) / (10 + 0.7 n_w)
+        st² = (5 t0 + 0.67 Σ clip(g)) / (5 + 0.67 n_g),  t0 = ρ0 σ0² + k e0
+        sb² = max(st² - k se², 0.1 ρ0 σ0²)
+
+    Args:
+        histories: on the log scale of `rules.scale`; a session without starts counts for
+            nothing, and one session alone tells nothing of how sessions differ.
+        prior: σ0, that of the metric's family, on the log scale.
+
+    Raises:
+        InputError: a prior that is no fraction between 0 and 1.
+    """
+    variance = checked_sigma(prior) ** 2
+    own, shared = (1 - BETWEEN) * variance, BETWEEN * variance
+    within: list[float] = []
+    between: list[float] = []
+    shares: list[float] = []
+    for history in histories:
+        sessions = [session for session in history if session]
+        for session in sessions:
+            within += _differences(session)
+        if len(sessions) > 1:
+            between += _differences([median(session) for session in sessions])
+            shares += [1 / len(session) for session in sessions]
+    of_start = _shrunk(within, own, _PRIOR_WITHIN, _WEIGHT_WITHIN)
+    of_session = shared
+    if between:
+        k = math.fsum(shares) / len(shares)
+        total = _shrunk(between, shared + k * own, _PRIOR_BETWEEN, _WEIGHT_BETWEEN)
+        of_session = max(total - k * of_start, _LEAST_BETWEEN * shared)
+    return NoiseComponents(math.sqrt(of_start), math.sqrt(of_session), len(within), len(between))
+
+
+def _differences(values: Sequence[float]) -> list[float]:
+    """Of neighbours, each with the variance of one value."""
+    return [(after - before) / math.sqrt(2) for before, after in pairwise(values)]
+
+
+def _shrunk(differences: Sequence[float], prior: float, weight: float, each: float) -> float:
+    """The variance of the differences, clipped, and pooled with a prior worth `weight`."""
+    if not differences:
+        return prior
+    scale = prior
+    if len(differences) >= _FEWEST_FOR_MAD:
+        spread = 1.4826 * median([abs(one) for one in differences])
+        scale = max(_LEAST_OF_PRIOR * prior, spread**2)
+    most = _CLIP_SQUARED * scale
+    squares = math.fsum([min(one * one, most) for one in differences]) / _CLIPPED_MEAN
+    return (weight * prior + each * squares) / (weight + each * len(differences))

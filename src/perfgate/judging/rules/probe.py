@@ -1,0 +1,406 @@
+"""Probe: all that is judged of one probe, collected beforehand and then judged together.
+
+The tests are plain values: metric by metric, what is held against what, with which band and noise.
+Here they share the error rate, meet the anchor's wider bands, and become one verdict. The rules
+themselves are in `perfgate.judging.rules.performance`, `.sweep`, `.accuracy` and `.scores`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypedDict
+
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import ACCURACY, lookup
+from perfgate.core.rule import ControlPolicy, Rule
+from perfgate.core.verdict import Against, Judgement, Verdict, unjudged, verdict_of
+from perfgate.judging.rules import scale
+from perfgate.judging.rules.accuracy import Answers, judge_paired
+from perfgate.judging.rules.anchor import anchor_band
+from perfgate.judging.rules.baseline_level import BaselineLevel
+from perfgate.judging.rules.changed_questions import ChangedQuestions, changed_questions
+from perfgate.judging.rules.documented import judge_documented
+from perfgate.judging.rules.interleaved import judge_interleaved, rule_for
+from perfgate.judging.rules.noise import BETWEEN
+from perfgate.judging.rules.performance import (
+    Change,
+    baseline_level,
+    describe_change,
+    judge_performance,
+    performance_metric,
+)
+from perfgate.judging.rules.sanity import faults_of
+from perfgate.judging.rules.scores import Score, judge_unpaired
+from perfgate.judging.rules.sweep import judge_sweep
+
+
+class _NoiseSettings(TypedDict):
+    sigma: float | None
+    between: float
+    rule: Rule
+
+
+@dataclass(frozen=True)
+class RunNoise:
+    """The noise of one fresh start that a test goes by; arguments as in `judge_performance`.
+
+    Attributes:
+        sigma: noise of one start on the log scale, before this baseline's own spread; None: the
+            default of the metric's family.
+        between: the share of its variance that a whole session has in common.
+        dof: how many observations `sigma` is worth; None: what the rule says.
+        widen: whether the band is widened to what the noise lets the gate resolve.
+        note: what a person should know of where it comes from; empty: nothing.
+        differences: how many differences of unchanged starts `sigma` was learnt from.
+    """
+
+    sigma: float | None = None
+    between: float = BETWEEN
+    dof: float | None = None
+    widen: bool = False
+    note: str = ""
+    differences: int = 0
+
+    def rule(self, rule: Rule) -> Rule:
+        """The rule that tests with this noise go by."""
+        return rule if self.dof is None else replace(rule, prior_dof=self.dof)
+
+    def settings(self, rule: Rule) -> _NoiseSettings:
+        """As `judge_performance`, `describe_change` and `judge_sweep` take it."""
+        return {
+            "sigma": self.sigma,
+            "between": self.between,
+            "rule": self.rule(rule),
+        }
+
+
+@dataclass(frozen=True)
+class PerformanceTest:
+    """A performance metric against measured values: one per fresh start on both sides.
+
+    Attributes:
+        metric: canonical name.
+        band: the loss that counts, as a fraction; None: that of the metric's family.
+        baseline: accepted values, one per fresh start.
+        new: those of the new build, in the order measured.
+        noise: of one start.
+        sessions: sessions behind the baseline; None: as many as values.
+        controls: values of the baseline's build in this session; None: it cannot be started.
+        policy: whether controls are asked for, and needed.
+        why_no_control: why that build cannot be started, in words; empty: nobody asked.
+    """
+
+    metric: str
+    band: float | None
+    baseline: Sequence[float]
+    new: Sequence[float]
+    noise: RunNoise = field(default_factory=RunNoise)
+    sessions: int | None = None
+    controls: Sequence[float] | None = None
+    policy: ControlPolicy = "auto"
+    why_no_control: str = ""
+
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict; errors as of `judge_performance`."""
+        judged = judge_performance(
+            self.metric,
+            self.baseline,
+            self.new,
+            band=self.band,
+            sessions=self.sessions,
+            controls=self.controls,
+            policy=self.policy,
+            why_no_control=self.why_no_control,
+            widen=self.noise.widen,
+            **self.noise.settings(rule),
+        )
+        return (
+            replace(judged, notes=(*judged.notes, self.noise.note)) if self.noise.note else judged
+        )
+
+    def change(self, rule: Rule) -> Change:
+        """How far it moved, without a verdict; errors as of `describe_change`."""
+        settings = self.noise.settings(rule)
+        return describe_change(
+            self.metric, self.baseline, self.new, sessions=self.sessions, **settings
+        )
+
+    def level(self, rule: Rule) -> BaselineLevel:
+        """What new runs are compared with; errors as of `judge_performance`."""
+        metric = performance_metric(self.metric)
+        values = scale.badness(metric, self.baseline, "baseline")
+        settings = self.noise.settings(rule)
+        return baseline_level(metric, values, sessions=self.sessions, **settings)[0]
+
+
+@dataclass(frozen=True)
+class InterleavedTest:
+    """A performance metric against references that took turns with the new build in one session.
+
+    Attributes:
+        metric: canonical name.
+        band: the loss that counts, as a fraction; None: that of the metric's family.
+        references: values of the unchanged build, one per fresh start.
+        new: those of the new build, in the order measured.
+        earlier: references of this machine's earlier sessions, one group each.
+        most: fresh starts of the new build, at most.
+    """
+
+    metric: str
+    band: float | None
+    references: Sequence[float]
+    new: Sequence[float]
+    earlier: Sequence[Sequence[float]] = ()
+    most: int = 6
+
+    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (the rates are its own)
+        """The verdict; errors as of `judge_interleaved`."""
+        return judge_interleaved(
+            self.metric,
+            self.references,
+            self.new,
+            earlier=self.earlier,
+            band=self.band,
+            rule=rule_for(self.most),
+        )
+
+
+@dataclass(frozen=True)
+class CurveTest:
+    """A performance metric of a whole sweep: for each fresh start the values of all points.
+
+    Attributes as in `PerformanceTest`.
+    """
+
+    metric: str
+    band: float | None
+    baseline: Sequence[Sequence[float]]
+    new: Sequence[Sequence[float]]
+    noise: RunNoise = field(default_factory=RunNoise)
+    sessions: int | None = None
+    controls: Sequence[Sequence[float]] | None = None
+    policy: ControlPolicy = "auto"
+    why_no_control: str = ""
+
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict; errors as of `judge_sweep`."""
+        return judge_sweep(
+            self.metric,
+            self.baseline,
+            self.new,
+            band=self.band,
+            sessions=self.sessions,
+            controls=self.controls,
+            policy=self.policy,
+            why_no_control=self.why_no_control,
+            sigma=self.noise.sigma,
+            between=self.noise.between,
+            rule=rule,
+        )
+
+
+@dataclass(frozen=True)
+class DocumentedTest:
+    """A performance metric against a documented value; `band` is the document's tolerance."""
+
+    metric: str
+    band: float
+    value: float
+    new: Sequence[float]
+    sigma: float | None
+
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict; errors as of `judge_documented`."""
+        return judge_documented(
+            self.metric, self.value, self.new, self.band, sigma=self.sigma, max_runs=rule.max_runs
+        )
+
+
+@dataclass(frozen=True)
+class AccuracyTest:
+    """An accuracy: answer by answer, or where they are not known on both sides, by two scores.
+
+    Attributes:
+        metric: canonical name.
+        band: the drop that counts, absolute; None: the default.
+        answers: those of each evaluation of the baseline, and of the new build.
+        scores: of the baseline, and of each evaluation of the new build; None: the answers decide.
+        measured: all scores of the baseline and of the new build, by metric; they tell a broken
+            output or format from a small loss.
+        against: what the baseline is.
+    """
+
+    metric: str
+    band: float | None
+    answers: tuple[Sequence[Answers], Sequence[Answers]]
+    scores: tuple[Score, Sequence[Score]] | None
+    measured: tuple[Mapping[str, float], Mapping[str, float]]
+    against: Against = "baseline"
+
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict; errors as of `judge_paired` and `judge_unpaired`.
+
+        Of the rule only the most fresh starts count: the error rates are an accuracy's own.
+        """
+        margin, most = self.band or ACCURACY.band or 0.0, rule.max_runs
+        if self.scores is None:
+            found = judge_paired(self.metric, *self.answers, margin=margin, max_runs=most)
+        else:
+            than = "the documented score" if self.against == "documented" else "the baseline"
+            found = judge_unpaired(
+                self.metric, *self.scores, margin=margin, max_runs=most, than=than
+            )
+        reason = found.reason
+        if self.against == "documented" and found.verdict == Verdict.REGRESSION:
+            reason = f"worse than the documented score: {reason}"
+        notes = (*found.notes, *faults_of(self.metric, *self.measured))
+        return replace(found, reason=reason, notes=notes, against=self.against)
+
+    def changed(self, used: int, against: Against) -> ChangedQuestions | None:
+        """Which questions are answered otherwise; None: the answers are not known on both sides.
+
+        Args:
+            used: how many evaluations of the new build the verdict rests on.
+            against: what the baseline is.
+        """
+        if self.scores is not None or not used:
+            return None
+        baseline, new = self.answers
+        return changed_questions(self.metric, baseline, new[:used], against)
+
+
+@dataclass(frozen=True)
+class NoTest:
+    """A metric that cannot be judged, and why; `measured` is its last value."""
+
+    metric: str
+    band: float | None
+    measured: float | None
+    reason: str
+    against: Against = "baseline"
+
+    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002
+        """NO_BASELINE."""
+        found = unjudged(self.metric, Verdict.NO_BASELINE, self.reason, band=self.band)
+        return replace(found, measured=self.measured, against=self.against)
+
+
+MetricTest = PerformanceTest | InterleavedTest | CurveTest | DocumentedTest | AccuracyTest | NoTest
+
+
+@dataclass(frozen=True)
+class ProbeTests:
+    """All that is judged of one probe.
+
+    Attributes:
+        tests: one per gating metric, in order.
+        anchor: those against the anchor, with the bands of the nearest baseline.
+        observed: metrics that are reported and do not gate.
+    """
+
+    tests: Sequence[MetricTest]
+    anchor: Sequence[MetricTest] = ()
+    observed: Sequence[PerformanceTest] = ()
+
+
+@dataclass(frozen=True)
+class ProbeJudgement:
+    """The verdict of one probe, and whether another fresh start may change it.
+
+    Attributes:
+        verdict: the worst of the judgements'.
+        judgements: one per gating metric, those against the anchor after those against the
+            baseline.
+        reason: why there is no verdict from numbers, where there is none.
+        needs_more_runs: whether another fresh start may change it.
+        observed: how the metrics moved that are reported and do not gate.
+        changed: which questions of accuracies are answered otherwise.
+        notes: what else a person should know.
+        controls_wanted: the builds of which a control is wanted before the next start of the build
+            under test: that of the baseline, of the anchor, or both.
+    """
+
+    verdict: Verdict
+    judgements: tuple[Judgement, ...] = ()
+    reason: str = ""
+    needs_more_runs: bool = False
+    observed: tuple[Change, ...] = ()
+    notes: tuple[str, ...] = ()
+    controls_wanted: frozenset[Against] = frozenset()
+    changed: tuple[ChangedQuestions, ...] = ()
+
+
+def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
+    """Judge every metric of a probe and take the worst verdict.
+
+    Args:
+        probe: at least one test.
+        rule: error rates and the most fresh starts.
+
+    Raises:
+        InputError: values that cannot be judged; of observed metrics they become a note.
+    """
+    judgements = judge_tests(probe.tests, rule)
+    judgements += tuple(
+        replace(one, against="anchor", reason=_since_the_anchor(one.reason))
+        for one in judge_tests([_with_anchor_band(one) for one in probe.anchor], rule)
+    )
+    observed, notes = [], []
+    for test in probe.observed:
+        try:
+            observed.append(test.change(rule))
+        except InputError as error:  # what does not gate spoils no verdict
+            notes.append(f"{test.metric} is not compared: {error.problem}")
+    return replace(
+        together(judgements),
+        observed=tuple(observed),
+        notes=tuple(notes),
+        changed=_changed([*probe.tests, *probe.anchor], judgements),
+    )
+
+
+def _changed(
+    tests: Sequence[MetricTest], judgements: Sequence[Judgement]
+) -> tuple[ChangedQuestions, ...]:
+    """Args: the tests, and the judgement of each."""
+    found = (
+        test.changed(judged.runs_used, judged.against)
+        for test, judged in zip(tests, judgements, strict=True)
+        if isinstance(test, AccuracyTest)
+    )
+    return tuple(one for one in found if one is not None)
+
+
+def _since_the_anchor(reason: str) -> str:
+    return f"since the last release: {reason.replace('than the baseline by', 'than the anchor by')}"
+
+
+def judge_tests(tests: Sequence[MetricTest], rule: Rule) -> tuple[Judgement, ...]:
+    """One judgement per test, in order.
+
+    Each has the same error rates whatever stands beside it: a verdict depends neither on what else
+    is selected nor on how CI splits it (statistics §3).
+    """
+    return tuple(test.judge(rule) for test in tests)
+
+
+def _with_anchor_band(test: MetricTest) -> MetricTest:
+    band = lookup(test.metric).family.band if test.band is None else test.band
+    return test if band is None else replace(test, band=anchor_band(test.metric, band))
+
+
+def together(judgements: Sequence[Judgement]) -> ProbeJudgement:
+    """The worst of `judgements`; those that are only listed decide nothing and come last."""
+    counting = [one for one in judgements if not _is_only_listed(one)]
+    listed = [one for one in judgements if _is_only_listed(one)]
+    verdict = verdict_of(counting)
+    # A proved regression needs no further starts, whatever the other metrics say.
+    more = verdict != Verdict.REGRESSION and any(one.needs_more_runs for one in counting)
+    wanted = frozenset(one.against for one in counting if more and one.needs_control)
+    return ProbeJudgement(
+        verdict, (*counting, *listed), needs_more_runs=more, controls_wanted=wanted
+    )
+
+
+def _is_only_listed(judgement: Judgement) -> bool:
+    """Whether it is a metric that no document tells of, beside one that a document does."""
+    return judgement.verdict == Verdict.NO_BASELINE and judgement.against == "documented"

@@ -1,1 +1,0 @@
-"""Verdicts: measurements and references in, judgements out. Starts nothing."""

@@ -1,1 +1,0 @@
-"""Comparing: two measured things, from anywhere, by any known program, under the gate's rule."""

@@ -1,0 +1,220 @@
+"""A probe's verdict: the worst of its gating metrics, against a comparable baseline only."""
+
+from dataclasses import replace
+from datetime import date
+
+import building
+import pytest
+
+from perfgate.baselines import BaselineRun, Entry
+from perfgate.baselines.waivers import Waiver
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.measurement import Measurement
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.judgement import Reference, concluded, judge
+from perfgate.judging.rules.changed_questions import ChangedQuestions
+from perfgate.judging.rules.probe import ProbeJudgement
+from perfgate.scenarios.documented import DocumentedValue
+from perfgate.scenarios.probe import Probe, load_probes
+from perfgate.scenarios.scenario import GatePolicy
+
+FACTS = {"content": "a", "cpu": "b"}
+SCENARIO = replace(
+    building.SCENARIO, gate=GatePolicy(("output_throughput", "ttft_median_ms"), noise="prior")
+)
+PROBE = load_probes(SCENARIO)[0]
+
+
+def entry(values: list[float], **other: list[float]) -> Entry:
+    columns = {"output_throughput": values, **other}
+    return Entry(
+        FACTS,
+        tuple(
+            BaselineRun("r", "2026-01-01T00:00:00+00:00", {n: c[i] for n, c in columns.items()})
+            for i in range(len(values))
+        ),
+    )
+
+
+BASELINE = entry([100.0, 101, 99, 100, 100], ttft_median_ms=[50.0, 51, 49, 50, 50])
+
+
+def new(*pairs: tuple[float, float]) -> list[Measurement]:
+    return [Measurement({"output_throughput": a, "ttft_median_ms": b}) for a, b in pairs]
+
+
+def test_without_a_baseline_nothing_is_claimed() -> None:
+    judged = judge(PROBE, Reference(None), new((100, 50)), FACTS, Rule())
+    assert (judged.verdict, judged.needs_more_runs) == (Verdict.NO_BASELINE, False)
+
+
+def test_other_facts_are_not_comparable_and_named() -> None:
+    judged = judge(PROBE, Reference(BASELINE), new((10, 500)), {**FACTS, "cpu": "c"}, Rule())
+    assert judged.verdict == Verdict.NOT_COMPARABLE
+    assert judged.reason == "cpu: measured c, baseline b"
+
+
+def test_a_proved_regression_asks_for_no_more_starts_for_other_metrics() -> None:
+    judged = judge(PROBE, Reference(BASELINE), new((50, 58), (50, 57)), FACTS, Rule())
+    assert judged.verdict == Verdict.REGRESSION
+    assert not judged.needs_more_runs
+
+
+def test_a_probe_without_a_gating_metric_is_refused() -> None:
+    bare = Probe(
+        replace(SCENARIO, gate=GatePolicy(("accuracy:gsm8k:exact_match:strict-match",))),
+        PROBE.what,
+    )
+    with pytest.raises(InputError, match="nothing to judge"):
+        judge(bare, Reference(BASELINE), new((100, 50)), FACTS, Rule())
+
+
+def test_broken_output_is_named_beside_the_lost_points() -> None:
+    task = "accuracy:sums:exact_match"
+    strict, flexible = f"{task}:strict-match", f"{task}:flexible-extract"
+    scenario = replace(SCENARIO, gate=GatePolicy((strict,)))
+    accuracy = replace(building.SCENARIO.accuracy[0], task="sums")
+    right = {strict: {f"q{n}": True for n in range(200)}}
+    wrong = {strict: {f"q{n}": n < 20 for n in range(200)}}
+    reference = Entry(
+        FACTS,
+        (BaselineRun("r", "2026-01-01T00:00:00+00:00", {strict: 1.0, flexible: 1.0}, right),),
+    )
+    measured = [Measurement({strict: 0.1, flexible: 0.1}, {}, wrong)]
+    once = judge(Probe(scenario, accuracy), Reference(reference), measured, FACTS, Rule())
+    assert (once.verdict, once.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
+    assert not once.controls_wanted
+    judged = judge(Probe(scenario, accuracy), Reference(reference), measured * 2, FACTS, Rule())
+    assert judged.verdict == Verdict.REGRESSION
+    for one in (once, judged):
+        assert "BROKEN_OUTPUT" in one.judgements[0].notes
+
+
+# Without a baseline: what is documented is judged.
+
+
+def test_far_below_a_documented_value_is_a_regression_after_two_starts() -> None:
+    documented = {"output_throughput": DocumentedValue(100.0)}
+    first = judge(PROBE, Reference(None, documented), new((80, 50)), FACTS, Rule())
+    assert (first.verdict, first.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
+    second = judge(PROBE, Reference(None, documented), new((80, 50), (80, 50)), FACTS, Rule())
+    assert (second.verdict, second.needs_more_runs) == (Verdict.REGRESSION, False)
+    assert second.judgements[0].reason.startswith("misses the document by more than 10.0 %: ")
+
+
+def test_documented_values_that_do_not_gate_are_no_baseline() -> None:
+    documented = {"output_throughput_per_gpu": DocumentedValue(100.0)}
+    judged = judge(PROBE, Reference(None, documented), new((1, 50)), FACTS, Rule())
+    assert (judged.verdict, judged.judgements) == (Verdict.NO_BASELINE, ())
+
+
+def test_a_baseline_of_other_facts_is_not_replaced_by_a_document() -> None:
+    documented = {"output_throughput": DocumentedValue(100.0)}
+    other = {**FACTS, "cpu": "c"}
+    judged = judge(PROBE, Reference(BASELINE, documented), new((100, 50)), other, Rule())
+    assert judged.verdict == Verdict.NOT_COMPARABLE
+
+
+def test_scores_without_answers_are_compared_as_scores() -> None:
+    metric = "accuracy:gpqa_diamond:accuracy:none"
+    scenario = replace(SCENARIO, gate=GatePolicy((metric,)))
+    probe = Probe(scenario, replace(building.SCENARIO.accuracy[0], task="gpqa_diamond"))
+    run = BaselineRun("r", "2026-01-01T00:00:00+00:00", {metric: 0.70})
+    same = [Measurement({metric: 0.70}, {"questions": 198})]
+    worse = [Measurement({metric: 0.40}, {"questions": 198})]
+    judged = judge(probe, Reference(Entry(FACTS, (run,))), same, FACTS, Rule())
+    assert judged.verdict == Verdict.PASS
+    assert "margin raised" in judged.judgements[0].notes[0]  # to what 198 questions can show
+    once = judge(probe, Reference(Entry(FACTS, (run,))), worse, FACTS, Rule())
+    assert (once.verdict, once.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
+    twice = judge(probe, Reference(Entry(FACTS, (run,))), worse * 2, FACTS, Rule())
+    assert twice.verdict == Verdict.REGRESSION
+    bare = replace(run, metrics={})
+    assert (
+        judge(probe, Reference(Entry(FACTS, (bare,))), same, FACTS, Rule()).verdict
+        == Verdict.NO_BASELINE
+    )
+
+
+def test_every_evaluation_of_the_baseline_counts() -> None:
+    """Ten questions that the first one missed by chance are no gain of the new build."""
+    metric = "accuracy:sums:exact_match:strict-match"
+    scenario = replace(SCENARIO, gate=GatePolicy((metric,)))
+    probe = Probe(scenario, replace(building.SCENARIO.accuracy[0], task="sums"))
+    runs = tuple(
+        BaselineRun(
+            f"r{right}", "2026-01-01T00:00:00+00:00", {metric: right / 200}, {metric: given}
+        )
+        for right in (180, 190, 185)
+        for given in [{f"q{n}": n < right for n in range(200)}]
+    )
+    now = [Measurement({metric: 0.925}, {}, {metric: {f"q{n}": n < 185 for n in range(200)}})]
+    judged = judge(probe, Reference(Entry(FACTS, runs)), now, FACTS, Rule()).judgements[0]
+    assert judged.baseline == pytest.approx(555 / 600)
+    assert judged.change == pytest.approx(0.0)
+    assert "1 evaluation against 3 of the baseline" in judged.reason
+    bare = replace(runs[1], answers={})
+    judged = judge(probe, Reference(Entry(FACTS, (bare, *runs))), now, FACTS, Rule()).judgements[0]
+    assert "against 3 of the baseline" in judged.reason
+
+
+# A gating metric that is missing is no pass.
+
+
+def test_a_result_without_a_gating_metric_is_an_error() -> None:
+    lacking = [Measurement({"output_throughput": 100.0})]
+    with pytest.raises(RunError, match=r"fresh start 1 lacks ttft_median_ms") as raised:
+        judge(PROBE, Reference(BASELINE), lacking, FACTS, Rule())
+    assert raised.value.failure == "no_metrics"
+
+
+# The anchor: what crept in since the last release.
+
+ANCHOR = entry([104.0] * 5, ttft_median_ms=[50.0] * 5)
+
+
+def anchored(anchor: Entry, *pairs: tuple[float, float]) -> ProbeJudgement:
+    return judge(PROBE, Reference(BASELINE, anchor=anchor), new(*pairs), FACTS, Rule())
+
+
+def test_an_anchor_of_other_facts_is_told_and_decides_nothing() -> None:
+    other = replace(ANCHOR, fingerprint={**FACTS, "cpu": "old"})
+    judged = anchored(other, (99.5, 50))
+    assert judged.verdict == Verdict.PASS
+    assert judged.notes == ("not compared with the anchor: cpu: measured b, baseline old",)
+
+
+# Several metrics, measured noise, metrics that do not gate.
+
+
+def waived(judged: ProbeJudgement, broken: str = "") -> ProbeJudgement:
+    """The final verdict with waivers for whatever it lost."""
+    scenario, today = PROBE.scenario, date(2026, 11, 1)
+    hardware = scenario.hardware.label
+    waivers = [
+        Waiver(scenario.id, metric, hardware, 0.9, "known", "#1", "Ada", today, line=1)
+        for metric in ("output_throughput", "ttft_median_ms")
+    ]
+    return concluded(judged, scenario, PROBE.label, waivers, today, broken)
+
+
+def test_a_waived_regression_passes_and_the_rest_still_counts() -> None:
+    judged = judge(PROBE, Reference(BASELINE), new((50, 50), (50, 50)), FACTS, Rule())
+    changed = (ChangedQuestions("accuracy:a", "baseline", 10, 1, 0, ("q1",), ()),)
+    judged = replace(judged, changed=changed, notes=("noted",))
+    assert judged.verdict == Verdict.REGRESSION
+    passed = waived(judged)
+    assert (passed.verdict, passed.changed, passed.notes) == (Verdict.PASS, changed, ("noted",))
+    assert concluded(judged, PROBE.scenario, PROBE.label, [], date(2026, 11, 1)) == judged
+    without_ttft = judge(PROBE, Reference(entry([100.0] * 5)), new((50, 50)) * 2, FACTS, Rule())
+    assert waived(without_ttft).verdict == Verdict.NO_BASELINE
+    documented = {"output_throughput": DocumentedValue(100.0)}
+    below = judge(PROBE, Reference(None, documented), new((50, 50)) * 2, FACTS, Rule())
+    assert (below.verdict, waived(below).verdict) == (Verdict.REGRESSION, Verdict.PASS)
+
+
+def test_no_waiver_lets_the_speed_of_broken_answers_count() -> None:
+    judged = judge(PROBE, Reference(BASELINE), new((50, 50), (50, 50)), FACTS, Rule())
+    voided = waived(judged, "BROKEN_OUTPUT in sums")
+    assert (voided.verdict, voided.reason[:13]) == (Verdict.INCONCLUSIVE, "BROKEN_OUTPUT")

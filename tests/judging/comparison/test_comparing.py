@@ -1,0 +1,502 @@
+"""Comparing two sides: what is matched, what must agree, and what is judged how."""
+
+import json
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from building import baseline, entry
+from sides_made import FINGERPRINT, SUMS, aiperf, measurement, run, scaled, throughputs
+
+from perfgate.baselines import Store
+from perfgate.core.errors import InputError
+from perfgate.core.measurement import Measurement
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import Verdict
+from perfgate.judging.comparison.comparability import Fact, differences, told_facts
+from perfgate.judging.comparison.comparison import Comparison, compare
+from perfgate.judging.comparison.inputs import read_side
+from perfgate.judging.comparison.probe import ComparisonOptions, ProbeComparison
+from perfgate.judging.rules.noise import OWN_DOF, OWN_SIGMA
+from perfgate.judging.rules.performance import judge_performance
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+def compared(a: Path, b: Path, asked: ComparisonOptions | None = None) -> Comparison:
+    return compare(read_side(a), read_side(b), asked or ComparisonOptions())
+
+
+def only(comparison: Comparison) -> ProbeComparison:
+    (probe,) = comparison.probes
+    return probe
+
+
+class TestRuns:
+    def test_are_judged_as_the_gate_judges(self, tmp_path: Path) -> None:
+        a, b = [100.0, 101.0, 99.5], [96.0, 96.2]
+        probe = only(compared(throughputs(tmp_path / "a", *a), throughputs(tmp_path / "b", *b)))
+        assert probe.judgements == (judge_performance("output_throughput", a, b, sessions=1),)
+        assert probe.verdict == Verdict.REGRESSION
+        assert (probe.name, probe.starts) == ("small-serve-c1", (3, 2))
+
+    def test_starts_of_the_reference_role_are_not_the_build_under_test(
+        self, tmp_path: Path
+    ) -> None:
+        lines = [
+            measurement({"output_throughput": 50.0}, role="reference"),
+            measurement({"output_throughput": 100.0}, 2),
+        ]
+        side = read_side(run(tmp_path / "a", lines))
+        assert side.probes[0].values("output_throughput") == [100.0]
+
+    def test_disturbed_starts_are_not_used_and_told(self, tmp_path: Path) -> None:
+        lines = [
+            measurement({"output_throughput": 50.0}, disturbed=["others used 90 % of the CPU"]),
+            measurement({"output_throughput": 100.0}, 2),
+        ]
+        side = read_side(run(tmp_path / "a", lines))
+        assert side.probes[0].values("output_throughput") == [100.0]
+        assert side.warnings == ("small-serve-c1: start 1 was disturbed and is not used",)
+        with pytest.raises(InputError, match="measured nothing that can be compared"):
+            read_side(run(tmp_path / "b", lines[:1]))
+
+    def test_facts_that_differ_are_named(self, tmp_path: Path) -> None:
+        a = throughputs(tmp_path / "a", 100.0)
+        other = {**FINGERPRINT, "driver": "580.2", "gpus": "H200"}
+        b = throughputs(tmp_path / "b", 100.0, fingerprint=other)
+        probe = only(compared(a, b))
+        assert probe.verdict == Verdict.NOT_COMPARABLE
+        assert probe.judgements == ()
+        assert probe.reason == "driver: A 570.1, B 580.2; gpus: A unknown, B H200"
+        probe = only(compared(a, b, ComparisonOptions(across=frozenset({"driver"}))))
+        assert (probe.verdict, probe.reason) == (
+            Verdict.NOT_COMPARABLE,
+            "gpus: A unknown, B H200",
+        )
+        probe = only(compared(a, b, ComparisonOptions(across=frozenset({"driver", "gpus"}))))
+        assert probe.verdict == Verdict.PASS
+        assert probe.across == ("driver: A 570.1, B 580.2", "gpus: A unknown, B H200")
+
+    def test_an_unknown_fact_is_refused(self, tmp_path: Path) -> None:
+        a, b = (throughputs(tmp_path / name, 100.0) for name in "ab")
+        with pytest.raises(InputError, match="no such fact\n  found: drivers\n"):
+            compared(a, b, ComparisonOptions(across=frozenset({"drivers"})))
+
+    def test_a_probe_that_failed_is_an_error_even_with_numbers(self, tmp_path: Path) -> None:
+        lines = [measurement({"output_throughput": 100.0})]
+        a = run(tmp_path / "a", lines)
+        for name, measured in (("b", lines), ("c", [])):
+            b = run(tmp_path / name, measured, failed=["c1"])
+            probe = only(compared(a, b))
+            assert (probe.verdict, probe.reason) == (
+                Verdict.ERROR,
+                "B failed: oom: out of memory",
+            )
+
+    def test_probes_of_one_side_only_are_named(self, tmp_path: Path) -> None:
+        two = [measurement({"output_throughput": 100.0}, probe=probe) for probe in ("c1", "c4")]
+        a, b = run(tmp_path / "a", two), run(tmp_path / "b", two[:1])
+        found = compared(a, b)
+        assert (found.only_in_a, found.only_in_b) == (("small-serve-c4",), ())
+        found = compared(b, a)
+        assert (found.only_in_a, found.only_in_b) == ((), ("small-serve-c4",))
+
+    def test_may_be_narrowed_to_a_probe(self, tmp_path: Path) -> None:
+        two = [measurement({"output_throughput": 100.0}, probe=probe) for probe in ("c1", "c4")]
+        a, b = run(tmp_path / "a", two), run(tmp_path / "b", two)
+        for name in ("c4", "small-serve-c4"):
+            assert only(compared(a, b, ComparisonOptions(probes=(name,)))).name == "small-serve-c4"
+        with pytest.raises(InputError, match="no such probe"):
+            compared(a, b, ComparisonOptions(probes=("c8",)))
+
+    def test_of_two_scenarios_are_matched_by_label_if_that_is_meant(self, tmp_path: Path) -> None:
+        a = throughputs(tmp_path / "a", 100.0)
+        b = throughputs(tmp_path / "b", 100.0, scenario="other-serve")
+        assert compared(a, b).probes == ()
+        found = compared(a, b, ComparisonOptions(across=frozenset({"scenario"})))
+        assert (only(found).name, only(found).verdict) == ("c1", Verdict.PASS)
+        mixed = [
+            measurement({"output_throughput": 100.0}, scenario=name) for name in ("one", "two")
+        ]
+        with pytest.raises(InputError, match="several scenarios"):
+            compared(
+                a, run(tmp_path / "c", mixed), ComparisonOptions(across=frozenset({"scenario"}))
+            )
+
+    def test_unlike_machines_in_one_run_are_refused(self, tmp_path: Path) -> None:
+        lines = [
+            measurement({"output_throughput": 100.0}),
+            measurement({"output_throughput": 100.0}, 2, fingerprint={"cpu": "EPYC"}),
+        ]
+        with pytest.raises(InputError, match="in one run on unlike machines"):
+            read_side(run(tmp_path / "a", lines))
+
+    def test_synthetic_and_injected_ones_are_marked(self, tmp_path: Path) -> None:
+        a = throughputs(tmp_path / "a", 100.0)
+        b = throughputs(tmp_path / "b", 100.0, synthetic=True, injected=["server.delay=5"])
+        found = compared(a, b)
+        assert found.synthetic
+        assert found.warnings == ("B: injected: server.delay=5",)
+        assert not compared(a, throughputs(tmp_path / "c", 100.0)).synthetic
+
+
+class TestSameRunTwice:
+    def test_a_copy_too(self, tmp_path: Path) -> None:
+        a = throughputs(tmp_path / "a", 100.0, 101.0)
+        b = tmp_path / "b"
+        b.mkdir()
+        for name in ("run.json", "records.jsonl"):
+            (b / name).write_bytes((a / name).read_bytes())
+        with pytest.raises(InputError, match="both sides hold the same run"):
+            compared(a, b)
+
+    def test_one_folder_inside_the_other_too(self, tmp_path: Path) -> None:
+        folder = aiperf(tmp_path / "a", 1.0, 1.001)
+        with pytest.raises(InputError, match="both sides hold the same run"):
+            compared(folder, folder / "start-1" / "profile_export_aiperf.json")
+
+    def test_report_and_log_of_one_run_do_not_count_twice(self, tmp_path: Path) -> None:
+        for name in ("one.txt", "two.txt"):
+            text = (DATA / "trtllm_bench" / "b200_fp8kv_max_throughput.txt").read_text()
+            (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match="two files tell of the same run"):
+            read_side(tmp_path)
+
+
+class TestBaselines:
+    def test_are_a_side(self, suite_root: Path, tmp_path: Path) -> None:
+        path = Store(tmp_path / "store").save(baseline(entries={"c1": entry(100.0, 101.0, 99.0)}))
+        fingerprint = {"content": "0123456789abcdef", "cpu": "Grace"}
+        b = throughputs(tmp_path / "b", 95.0, 95.1, fingerprint=fingerprint)
+        found = compared(path, b)
+        assert only(found).verdict == Verdict.REGRESSION
+        assert found.a.kind == "baseline"
+        assert found.a.description.endswith("accepted 2026-11-05 by Ada")
+
+    def test_of_the_machine_itself_measure_their_noise(
+        self, suite_root: Path, tmp_path: Path
+    ) -> None:
+        values = (100.0, 108.0, 94.0, 103.0, 97.0)
+        own = baseline(accepted_by="self", entries={"c1": entry(*values)})
+        path = Store(tmp_path / "store").save(own)
+        fingerprint = {"content": "0123456789abcdef", "cpu": "Grace"}
+        b = throughputs(tmp_path / "b", 98.0, fingerprint=fingerprint)
+        (judged,) = only(compared(path, b)).judgements
+        own = Rule(prior_dof=OWN_DOF)
+        expected = judge_performance(
+            "output_throughput", values, [98.0], sigma=OWN_SIGMA, rule=own, widen=True
+        )
+        assert judged == expected
+        assert judged.verdict == Verdict.PASS
+        assert judged.band is not None
+        assert judged.band > 0.1
+
+
+class TestMachineBoundRuns:
+    def test_with_few_starts_only_large_changes_are_decided(self, tmp_path: Path) -> None:
+        a = throughputs(tmp_path / "a", 100.0, machine_bound=True)
+        b = throughputs(tmp_path / "b", 94.0, 94.0, machine_bound=True)
+        probe = only(compared(a, b))
+        assert probe.verdict == Verdict.INCONCLUSIVE
+        assert probe.warnings[0].startswith("A has 1 fresh start on a machine that is its own")
+        c = throughputs(tmp_path / "c", 30.0, 30.0, 30.0, machine_bound=True)
+        assert only(compared(a, c)).verdict == Verdict.REGRESSION
+
+
+class TestMetrics:
+    VALUES: ClassVar = {"output_throughput": 100.0, "tpot_mean_ms": 10.0, "ttft_p99_ms": 50.0}
+
+    def side(self, path: Path, starts: int = 2, **factors: float) -> Path:
+        lines = [
+            measurement(
+                {name: value * factors.get(name, 1.0) for name, value in self.VALUES.items()},
+                start,
+            )
+            for start in range(1, starts + 1)
+        ]
+        return run(path, lines)
+
+    def test_without_a_band_are_reported(self, tmp_path: Path) -> None:
+        a, b = self.side(tmp_path / "a"), self.side(tmp_path / "b", ttft_p99_ms=1.5)
+        probe = only(compared(a, b))
+        assert [one.metric for one in probe.judgements] == ["output_throughput", "tpot_mean_ms"]
+        (change,) = probe.reported
+        assert (change.metric, round(change.change, 3)) == ("ttft_p99_ms", 0.5)
+        assert probe.warned == ("ttft_p99_ms",)
+        assert probe.verdict == Verdict.PASS
+
+    def test_get_a_band_when_asked(self, tmp_path: Path) -> None:
+        a, b = self.side(tmp_path / "a"), self.side(tmp_path / "b", ttft_p99_ms=1.5)
+        probe = only(compared(a, b, ComparisonOptions(bands={"ttft_p99_ms": 0.3})))
+        assert probe.verdict == Verdict.REGRESSION
+        assert probe.reported == ()
+
+    def test_may_be_narrowed_to_those_that_are_judged(self, tmp_path: Path) -> None:
+        a, b = self.side(tmp_path / "a"), self.side(tmp_path / "b", tpot_mean_ms=1.2)
+        probe = only(compared(a, b, ComparisonOptions(metrics=("output_throughput",))))
+        assert probe.verdict == Verdict.PASS
+        assert [one.metric for one in probe.reported] == ["tpot_mean_ms", "ttft_p99_ms"]
+        assert probe.warned == ("tpot_mean_ms",)
+
+    @pytest.mark.parametrize(
+        ("asked", "said"),
+        [
+            (
+                ComparisonOptions(bands={"itl_mean_ms": 0.1}),
+                "--band: the two sides do not share this metric",
+            ),
+            (ComparisonOptions(metrics=("itl_mean_ms",)), "--metric: the two sides do not share"),
+            (ComparisonOptions(metrics=("ttft_p99_ms",)), "has no band of its own"),
+            (ComparisonOptions(metrics=("speed",)), "unknown metric"),
+        ],
+    )
+    def test_that_nobody_has_are_refused(
+        self, tmp_path: Path, asked: ComparisonOptions, said: str
+    ) -> None:
+        a, b = self.side(tmp_path / "a"), self.side(tmp_path / "b")
+        with pytest.raises(InputError, match=said):
+            compared(a, b, asked)
+
+    def test_have_the_same_error_rate_whatever_stands_beside_them(self, tmp_path: Path) -> None:
+        a, b = self.side(tmp_path / "a", 1), self.side(tmp_path / "b", 2, tpot_mean_ms=1.032)
+        both = only(compared(a, b)).judgements
+        alone = only(compared(a, b, ComparisonOptions(metrics=("tpot_mean_ms",)))).judgements[0]
+        assert alone in both
+        expected = judge_performance(
+            "tpot_mean_ms",
+            [self.VALUES["tpot_mean_ms"]],
+            [1.032 * self.VALUES["tpot_mean_ms"]] * 2,
+            sessions=1,
+        )
+        assert alone == expected
+        assert "no control: the machine is not excluded" in alone.notes
+
+    def test_missing_in_some_starts_are_not_compared(self, tmp_path: Path) -> None:
+        lines = [
+            measurement({"output_throughput": 100.0, "tpot_mean_ms": 10.0}),
+            measurement({"output_throughput": 100.0}, 2),
+        ]
+        probe = only(compared(self.side(tmp_path / "a"), run(tmp_path / "b", lines)))
+        assert [one.metric for one in probe.judgements] == ["output_throughput"]
+        assert "tpot_mean_ms is missing from some runs of B and is not compared" in probe.warnings
+
+    def test_none_that_is_judged_is_no_pass(self, tmp_path: Path) -> None:
+        lines = [measurement({"ttft_p99_ms": 50.0})]
+        probe = only(compared(run(tmp_path / "a", lines), run(tmp_path / "b", lines)))
+        assert probe.verdict == Verdict.NOT_COMPARABLE
+        assert "no band" in probe.reason
+
+    def test_more_starts_than_the_rule_uses_are_told(self, tmp_path: Path) -> None:
+        a, b = throughputs(tmp_path / "a", 100.0), throughputs(tmp_path / "b", *[97.9] * 7)
+        (warning,) = only(compared(a, b)).warnings
+        assert "B has 7 fresh starts" in warning
+
+
+class TestAccuracy:
+    def side(
+        self, path: Path, right: int, *, answers: bool, evaluations: int = 1, **changes: object
+    ) -> Path:
+        given = {f"q{number}": number < right for number in range(400)}
+        line = measurement(
+            {SUMS: right / 400},
+            probe="sums",
+            facts={"evaluator": "lm_eval", "questions": 400},
+            answers={SUMS: given} if answers else {},
+        )
+        return run(path, [{**line, **changes, "start": n + 1} for n in range(evaluations)])
+
+    @pytest.mark.parametrize(("answers", "words"), [(True, "answers lost"), (False, "be paired")])
+    def test_is_paired_where_both_have_the_answers(
+        self, tmp_path: Path, answers: bool, words: str
+    ) -> None:
+        a = self.side(tmp_path / "a", 380, answers=True)
+        once = self.side(tmp_path / "once", 340, answers=answers)
+        (judged,) = only(compared(a, once)).judgements
+        assert judged.verdict == Verdict.INCONCLUSIVE  # a second evaluation would have to agree
+        b = self.side(tmp_path / "b", 340, answers=answers, evaluations=2)
+        (judged,) = only(compared(a, b)).judgements
+        assert (judged.verdict, judged.runs_used) == (Verdict.REGRESSION, 2)
+        assert words in judged.reason
+
+    def test_tells_a_broken_format_from_a_loss(self, tmp_path: Path) -> None:
+        flexible = SUMS.replace("strict-match", "flexible-extract")
+        sides = []
+        for name, strict in (("a", 0.95), ("b", 0.4)):
+            line = measurement(
+                {SUMS: strict, flexible: 0.95},
+                probe="sums",
+                facts={"evaluator": "lm_eval", "questions": 400},
+            )
+            sides.append(run(tmp_path / name, [line]))
+        by_name = {one.metric: one for one in only(compared(*sides)).judgements}
+        assert any("OUTPUT_FORMAT" in note for note in by_name[SUMS].notes)
+
+    def test_needs_the_number_of_questions(self, tmp_path: Path) -> None:
+        facts = {"facts": {"evaluator": "lm_eval"}}
+        a, b = (self.side(tmp_path / name, 380, answers=False, **facts) for name in "ab")
+        with pytest.raises(InputError, match="the number of questions behind"):
+            compared(a, b)
+        known = self.side(tmp_path / "c", 380, answers=False)
+        assert only(compared(a, known)).verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
+
+    def test_of_a_printed_table_by_its_standard_error(self, tmp_path: Path) -> None:
+        head = "|Tasks|Version|Filter|n-shot|Metric| |Value| |Stderr|\n"
+        for name, score in (("a", "0.9500|±|0.0060"), ("b", "0.9000|±|0.0083")):
+            (tmp_path / name).write_text(head + f"|gsm8k|3|strict-match|5|exact_match|↑|{score}|\n")
+        (judged,) = only(compared(tmp_path / "a", tmp_path / "b")).judgements
+        assert (judged.verdict, judged.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
+        assert "a loss is likely but not confirmed" in judged.reason
+        assert "; 13" in judged.reason  # GSM8K has 1,319 questions
+
+    def test_of_other_questions_is_not_comparable(self, tmp_path: Path) -> None:
+        file = next((DATA / "lm_eval").rglob("results*.json"))
+        fields = json.loads(file.read_text())
+        fields["n-samples"]["perfgate_arithmetic"]["effective"] = 7
+        (tmp_path / "results_b.json").write_text(json.dumps(fields))
+        probe = only(compared(file, tmp_path / "results_b.json"))
+        assert probe.verdict == Verdict.NOT_COMPARABLE
+        assert probe.reason == "questions:perfgate_arithmetic: A 8, B 7"
+
+
+class TestResultsOfOtherTools:
+    def test_each_file_is_a_fresh_start(self, tmp_path: Path) -> None:
+        a = aiperf(tmp_path / "a", 1.0, 1.002, 0.998)
+        b = aiperf(tmp_path / "b", 1.06, 1.061)
+        probe = only(compared(a, b))
+        assert (probe.name, probe.starts) == ("aiperf", (3, 2))
+        assert probe.verdict == Verdict.REGRESSION
+        by_name = {one.metric: one for one in probe.judgements}
+        assert by_name["output_throughput"].change == pytest.approx(-0.057, abs=0.003)
+        assert only(compared(a, aiperf(tmp_path / "c", 1.0005, 0.9995))).verdict == Verdict.PASS
+
+    def test_another_load_is_not_comparable(self, tmp_path: Path) -> None:
+        a = aiperf(tmp_path / "a", 1.0)
+        probe = only(compared(a, DATA / "aiperf" / "not_streamed.json"))
+        assert probe.verdict == Verdict.NOT_COMPARABLE
+        assert probe.reason == (
+            "osl: A 32.0, B 8.0; requests: A 12, B 4; streaming: A True, B False"
+        )
+
+    def test_a_load_that_only_its_numbers_tell_counts_too(self) -> None:
+        folder = DATA / "trtllm_bench"
+        probe = only(
+            compared(
+                folder / "b200_fp8kv_max_throughput.txt", folder / "b200_fp16kv_max_throughput.txt"
+            )
+        )
+        assert (probe.verdict, probe.reason) == (
+            Verdict.NOT_COMPARABLE,
+            "requests: A 114690.0, B 49152.0",
+        )
+
+    def test_two_programs_in_one_folder_are_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "one.json").write_text(json.dumps(scaled(1.0)))
+        text = (DATA / "trtllm_bench" / "b200_fp8kv_max_throughput.txt").read_text()
+        (tmp_path / "two.txt").write_text(text)
+        with pytest.raises(InputError, match="results of two programs are mixed"):
+            read_side(tmp_path)
+
+    def test_two_loads_in_one_folder_are_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "one.json").write_text(json.dumps(scaled(1.0)))
+        (tmp_path / "two.json").write_bytes((DATA / "aiperf" / "not_streamed.json").read_bytes())
+        with pytest.raises(InputError, match="the runs of one side are not of one load"):
+            read_side(tmp_path)
+
+    def test_against_one_probe_of_a_run(self, tmp_path: Path) -> None:
+        lines = [measurement({"output_throughput": 74.8}, probe=probe) for probe in ("c1", "c4")]
+        a, b = run(tmp_path / "a", lines), aiperf(tmp_path / "b", 1.0)
+        with pytest.raises(InputError, match="--probe: results of another tool"):
+            compared(a, b)
+        probe = only(compared(a, b, ComparisonOptions(probes=("c4",))))
+        assert (probe.name, probe.verdict) == ("small-serve-c4", Verdict.PASS)
+
+    def test_that_tell_nothing_of_their_load_are_warned_of(self, tmp_path: Path) -> None:
+        lines = [measurement({"output_throughput": 74.8}, facts={"client": "aiperf"})]
+        probe = only(compared(run(tmp_path / "a", lines), aiperf(tmp_path / "b", 1.0)))
+        assert any("shows that they measured the same load" in one for one in probe.warnings)
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            ("", "no usable result"),
+            (json.dumps(scaled(1.0))[:500], "truncated_output"),
+            ("torch.OutOfMemoryError: CUDA out of memory.", "oom"),
+            ('{"hello": 1}', "no report of a known program"),
+            (json.dumps({**scaled(1.0), "was_cancelled": True}), "the run was cut short"),
+        ],
+    )
+    def test_files_without_a_result_are_refused(
+        self, tmp_path: Path, content: str, said: str
+    ) -> None:
+        file = tmp_path / "one.json"
+        file.write_text(content)
+        with pytest.raises(InputError, match=said) as caught:
+            read_side(file)
+        assert caught.value.file == file
+        (tmp_path / "two.json").write_text(json.dumps(scaled(1.0)))
+        with pytest.raises(InputError, match="a folder must hold nothing but results"):
+            read_side(tmp_path)
+
+    @pytest.mark.parametrize("name", ["server_killed", "prefix_cached"])
+    def test_runs_with_failed_requests_or_a_warm_cache_are_refused(self, name: str) -> None:
+        with pytest.raises(InputError, match="no usable result"):
+            read_side(DATA / "aiperf" / f"{name}.json")
+
+
+class TestBadPaths:
+    def test_nothing_there(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="there is nothing to compare"):
+            read_side(tmp_path / "none")
+        with pytest.raises(InputError, match="neither a run nor a result"):
+            read_side(tmp_path)
+
+    def test_too_many_files(self, tmp_path: Path) -> None:
+        for number in range(101):
+            (tmp_path / f"{number}.json").write_text("{}")
+        with pytest.raises(InputError, match="too many files"):
+            read_side(tmp_path)
+
+    @pytest.mark.parametrize(
+        "change",
+        [{"metrics": 5}, {"metrics": {"output_throughput": "x"}}, {"answers": None}, {"facts": 1}],
+    )
+    def test_a_record_that_is_not_whole(self, tmp_path: Path, change: dict[str, object]) -> None:
+        path = run(tmp_path / "a", [{**measurement({"output_throughput": 100.0}), **change}])
+        with pytest.raises(InputError, match="a record is not whole"):
+            read_side(path)
+
+    def test_a_record_that_lacks_a_field(self, tmp_path: Path) -> None:
+        line = measurement({"output_throughput": 100.0})
+        del line["fingerprint"]
+        with pytest.raises(InputError, match="a record is not whole"):
+            read_side(run(tmp_path / "a", [line]))
+
+    def test_a_truncated_record(self, tmp_path: Path) -> None:
+        path = throughputs(tmp_path / "a", 100.0, 101.0)
+        records = path / "records.jsonl"
+        records.write_bytes(records.read_bytes()[:-40] + b"\n")
+        with pytest.raises(InputError, match="not JSON"):
+            read_side(path)
+
+    def test_a_run_that_measured_nothing(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="measured nothing that can be compared"):
+            read_side(run(tmp_path / "a", []))
+
+    def test_a_baseline_that_is_not_one(self, suite_root: Path, tmp_path: Path) -> None:
+        file = tmp_path / "b.json"
+        file.write_text('{"entries": {}, "accepted": {}, "schema_version": 99}')
+        with pytest.raises(InputError, match="baseline"):
+            read_side(file)
+
+
+class TestFacts:
+    def test_of_lengths_may_differ_by_half_a_percent(self) -> None:
+        a, b, c = (told_facts(Measurement({}, {"osl": osl})) for osl in (1000, 1004, 1006))
+        assert differences(a, b, ()) == ([], [])
+        assert differences(a, c, ()) == (["osl: A 1000, B 1006"], [])
+        assert differences(a, c, {"osl"}) == ([], ["osl: A 1000, B 1006"])
+
+    def test_what_was_asked_outweighs_what_was_seen(self) -> None:
+        found = told_facts(Measurement({}, {"max_concurrency": 8, "concurrency_mean": 7.1}))
+        assert found == {"concurrency": Fact(8)}

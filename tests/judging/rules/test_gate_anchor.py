@@ -1,0 +1,61 @@
+"""The band against the anchor: what may be lost since the last release, in however many steps."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tables import each
+
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import METRICS
+from perfgate.core.verdict import Verdict
+from perfgate.judging.rules import scale
+from perfgate.judging.rules.anchor import ANCHOR_MARGIN, anchor_band
+from perfgate.judging.rules.performance import judge_performance
+
+SCORE = "accuracy:gsm8k:exact_match:strict-match"
+
+
+@each(
+    ("metric", "band", "wide"),
+    [
+        ("output_throughput", 0.02, 0.029849),  # 1 - 0.98^1.5
+        ("output_throughput", 0.9, 0.968377),
+        ("tpot_median_ms", 0.02, 0.030150),  # 1.02^1.5 - 1
+        ("ttft_median_ms", 0.15, 0.233238),
+        ("ttft_p99_ms", 0.7, 0.999),  # 1.7^1.5 is more than twice: no band
+        (SCORE, 0.02, 0.03),
+        (SCORE, 0.8, 0.999),
+    ],
+)
+def test_by_hand(metric: str, band: float, wide: float) -> None:
+    assert anchor_band(metric, band) == pytest.approx(wide, abs=1e-6)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(METRICS)), st.floats(1e-4, 0.55))
+def test_it_is_one_and_a_half_margins(metric: str, band: float) -> None:
+    found = METRICS[metric]
+    margin = scale.margin(found, anchor_band(metric, band))
+    assert margin == pytest.approx(ANCHOR_MARGIN * scale.margin(found, band))
+
+
+def test_a_loss_in_small_steps_fails_against_the_anchor_though_each_step_passes() -> None:
+    steps = [1000 * 0.993**step for step in range(7)]
+    for before, after in pairwise(steps):
+        assert judge_performance("output_throughput", [before] * 10, [after]).verdict == "PASS"
+    wide = anchor_band("output_throughput", 0.02)
+    verdicts = [
+        judge_performance("output_throughput", [1000] * 10, [now, now], band=wide).verdict
+        for now in steps
+    ]
+    assert verdicts[0] == Verdict.PASS
+    assert verdicts[-1] == Verdict.REGRESSION
+
+
+@each("band", [0.0, 1.0, -0.1, float("nan"), "0.02"])
+@each("metric", ["output_throughput", SCORE])
+def test_bands_that_are_no_fraction(metric: str, band: float) -> None:
+    with pytest.raises(InputError, match="fraction between 0 and 1"):
+        anchor_band(metric, band)

@@ -1,0 +1,131 @@
+"""Documented speeds: new starts against a number without any spread."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+from sizes import sized
+from tables import each
+
+from perfgate.core.errors import InputError
+from perfgate.core.verdict import Verdict
+from perfgate.judging.rules.documented import (
+    decide,
+    documented_margin,
+    judge_documented,
+)
+from perfgate.judging.rules.performance import performance_metric
+from perfgate.judging.rules.simulated_references import decide_documented, documented_speed_odds
+
+SPEED = "output_throughput"
+
+
+# Documented 100 with sigma 0.5 %: SE = 0.00707 of one start, 0.00612 of two, 0.00577 of three; the
+# margin of 10 % is 0.10536 on the log scale. So one start passes from 91.25 on; two are below the
+# document by more than 10 % under 88.59, three under 88.67.
+@each(
+    ("new", "verdict", "used", "more"),
+    [
+        pytest.param([100], Verdict.PASS, 1, False, id="reached"),
+        pytest.param([94.5], Verdict.PASS, 1, False, id="5.5 % less is not claimed"),
+        pytest.param([91.3], Verdict.PASS, 1, False, id="just within"),
+        pytest.param([91.2], Verdict.INCONCLUSIVE, 1, True, id="too far for one start"),
+        pytest.param([91.2, 91.3], Verdict.PASS, 2, False, id="second start clears"),
+        pytest.param([80], Verdict.INCONCLUSIVE, 1, True, id="one start proves no loss"),
+        pytest.param([88.5, 88.5], Verdict.REGRESSION, 2, False, id="below by more than 10 %"),
+        pytest.param([88.7, 88.7], Verdict.INCONCLUSIVE, 2, True, id="not proved by two"),
+        pytest.param([88.7, 88.7, 88.6], Verdict.INCONCLUSIVE, 3, False, id="nor by three"),
+        pytest.param([80, 95, 50], Verdict.REGRESSION, 2, False, id="the mean of two"),
+        pytest.param([50, 120, 95], Verdict.REGRESSION, 2, False, id="one far start of two"),
+        pytest.param([75, 107, 95], Verdict.PASS, 3, False, id="the median of three"),
+        pytest.param([90, 90, 90, 50], Verdict.INCONCLUSIVE, 3, False, id="three are enough"),
+        pytest.param([200, 200], Verdict.PASS, 1, False, id="better is no improvement"),
+    ],
+)
+def test_against_a_documented_value(
+    new: list[float], verdict: Verdict, used: int, more: bool
+) -> None:
+    judged = judge_documented(SPEED, 100, new, sigma=0.005)
+    assert (judged.verdict, judged.runs_used, judged.needs_more_runs) == (verdict, used, more)
+    assert judged.notes == ("against a documented number, perhaps of another machine",)
+    assert "the documented value of 100 tokens/s" in judged.reason
+    assert judged.against == "documented"
+    assert not judged.needs_control
+    missed = judged.reason.startswith("misses the document by more than 10.0 %: ")
+    assert missed == (verdict == Verdict.REGRESSION)
+
+
+def slow(losses: list[float], margin: float, sigma: float) -> tuple[str, int]:
+    """The rule once more, as plainly as it can be written."""
+    for n in (1, 2, 3):
+        if n > len(losses):
+            break
+        m = sorted(losses[:3])[1] if n == 3 else sum(losses[:n]) / n
+        se = sigma * (1 / n + 1) ** 0.5
+        if m + 1.96 * se < margin:
+            return "PASS", n
+        if n >= 2 and m - 2.58 * se > margin:
+            return "REGRESSION", n
+    return "INCONCLUSIVE", min(len(losses), 3)
+
+
+@pytest.mark.nightly
+def test_the_rule_is_the_slow_one_case_by_case() -> None:
+    draw = random.Random(15)
+    seen = set()
+    for _ in range(sized(10_000, 50_000)):
+        sigma = draw.choice([0.005, 0.015, 0.037])
+        margin = -math.log(1 - draw.choice([0.1, 0.15, 0.25]))
+        at = draw.uniform(0, 2 * margin)
+        losses = [draw.gauss(at, 2 * sigma) for _ in range(draw.randint(1, 3))]
+        verdict, runs = decide(losses, margin, sigma)
+        assert (verdict.value, runs) == slow(losses, margin, sigma)
+        seen.add((verdict, runs))
+    assert len(seen) == 8  # PASS after 1, 2, 3; REGRESSION after 2, 3; INCONCLUSIVE after 1, 2, 3
+
+
+def test_the_simulation_is_the_rule() -> None:
+    draw = np.random.default_rng(3)
+    losses = draw.normal(0.105, 0.02, (3, 2000))
+    odds = decide_documented(losses, 0.10536, 0.01)
+    judged = [decide(list(one), 0.10536, 0.01) for one in losses.T]
+    assert odds.below == np.mean([one == Verdict.REGRESSION for one, _ in judged])
+    assert odds.passed == np.mean([one == Verdict.PASS for one, _ in judged])
+    assert odds.starts == tuple(np.mean([used == n for _, used in judged]) for n in (1, 2, 3))
+
+
+# sigma 0.5 %, 3 % between the machines, tolerance 10 %: true loss → REGRESSION %, PASS %.
+@pytest.mark.parametrize(
+    ("loss", "below", "passed"),
+    [(0.0, 0.004, 99.9), (0.05, 1.4, 92), (0.08, 13, 65), (0.10, 33, 37), (0.15, 92, 1.5)],
+)
+def test_error_rates_against_a_document(loss: float, below: float, passed: float) -> None:
+    odds = documented_speed_odds(
+        -math.log(0.9), 0.005, -math.log(1 - loss), machines=0.03, trials=40_000
+    )
+    assert 100 * odds.below == pytest.approx(below, abs=1.5)
+    assert 100 * odds.passed == pytest.approx(passed, abs=1.5)
+
+
+def test_a_tolerance_below_ten_per_cent_is_raised_and_told() -> None:
+    judged = judge_documented(SPEED, 100, [100], tolerance=0.05)
+    assert judged.band == pytest.approx(0.10)
+    assert any("raised from 5.0 % to 10 %" in note for note in judged.notes)
+    assert judge_documented(SPEED, 100, [100], 0.2).band == pytest.approx(0.2)
+    metric = performance_metric(SPEED)
+    assert documented_margin(metric, 0.05) == documented_margin(metric, 0.10)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_values_that_cannot_be_judged(bad: float) -> None:
+    with pytest.raises(InputError, match="documented value 1"):
+        judge_documented(SPEED, bad, [1000])
+    with pytest.raises(InputError, match="new value 1"):
+        judge_documented(SPEED, 1000, [bad])
+
+
+@each("tolerance", [0.0, 1.0, -0.02, 5.0, math.nan, "0.02", True])
+def test_tolerances_that_are_no_fraction(tolerance: float) -> None:
+    with pytest.raises(InputError, match="a fraction between 0 and 1"):
+        judge_documented(SPEED, 1000, [1000], tolerance=tolerance)

@@ -1,0 +1,224 @@
+"""The rule for a few expensive runs: tables of values and verdicts worked out by hand."""
+
+import math
+
+import pytest
+from scipy import stats
+from tables import each
+
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import METRICS
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import Verdict
+from perfgate.judging.rules.performance import (
+    describe_change,
+    judge_performance,
+)
+from perfgate.judging.rules.probe import PerformanceTest, ProbeTests, judge_probe
+from perfgate.judging.rules.sweep import judge_sweep
+
+# Five equal values of five sessions: sigma = sqrt(10·0.005² / 14) = 0.0042258; with 0.3 of the
+# variance shared by a session, SE(1) = sigma sqrt(1.2) = 0.0046291, SE(2) = sigma sqrt(0.85) =
+# 0.0038960. U lies t(0.975, 14) = 2.14479 SE above the loss, L t(0.995, 14) = 2.97684 SE below;
+# the margin of the band of 2 % is 0.0202027.
+FLAT = [1000.0] * 5
+SCORE = "accuracy:gsm8k:exact_match:strict-match"
+
+
+def test_one_run_by_hand() -> None:
+    judged = judge_performance("output_throughput", FLAT, [990.0])
+    # d = -ln 0.99 = 0.0100503, L = -0.0037298, U = 0.0199787
+    assert judged.verdict == Verdict.PASS
+    assert judged.baseline == pytest.approx(1000)
+    assert judged.measured == pytest.approx(990)
+    assert judged.change == pytest.approx(-0.01)
+    assert judged.interval == pytest.approx((-0.0197805, 0.0037368), abs=1e-6)
+    assert judged.band == pytest.approx(0.02)
+    assert judged.runs_used == 1
+    assert not judged.needs_more_runs
+    assert judged.notes == ()
+    assert judged.reason == (
+        "-1.00 % (interval -1.98…+0.37 %), no worse than the baseline by the -2.00 % "
+        "band, nor better: equal within it; 1 fresh start against "
+        "5 baseline runs"
+    )
+
+
+@each(
+    ("new", "verdict", "used", "more"),
+    [
+        pytest.param([1000], Verdict.PASS, 1, False, id="unchanged"),
+        pytest.param([995], Verdict.PASS, 1, False, id="small loss, in the noise"),
+        pytest.param([985], Verdict.INCONCLUSIVE, 1, True, id="band not excluded"),
+        pytest.param([500], Verdict.INCONCLUSIVE, 1, True, id="one run never proves a loss"),
+        pytest.param([985, 1001], Verdict.PASS, 2, False, id="second run clears"),
+        pytest.param([985, 985], Verdict.REGRESSION, 2, False, id="second run confirms"),
+        pytest.param([960, 998], Verdict.INCONCLUSIVE, 2, True, id="second run does not confirm"),
+        pytest.param([960, 1003, 1003], Verdict.PASS, 3, False, id="first run was an accident"),
+        pytest.param([960, 990, 982], Verdict.REGRESSION, 3, False, id="confirmed by the third"),
+        pytest.param([1000, 500, 500], Verdict.PASS, 1, False, id="runs after the decision"),
+        pytest.param([960, 1001, 992, 991, 996], Verdict.PASS, 5, False, id="decided at the last"),
+        pytest.param([900, 1008, 995, 1000, 998], Verdict.INCONCLUSIVE, 5, False, id="never"),
+        pytest.param([900, 1008, 995, 1000, 998, 1000, 1000], Verdict.INCONCLUSIVE, 5, False,
+                     id="runs beyond the most allowed"),
+        pytest.param([1015], Verdict.PASS, 1, False, id="improved once"),
+        pytest.param([1015, 1014], Verdict.IMPROVEMENT, 2, False, id="improved twice"),
+        pytest.param([1015, 1000], Verdict.PASS, 1, False, id="improvement not confirmed"),
+        pytest.param([1009, 1009], Verdict.PASS, 1, False, id="gain below half the band"),
+    ],
+)  # fmt: skip
+def test_the_sequential_rule(new: list[float], verdict: Verdict, used: int, more: bool) -> None:
+    judged = judge_performance("output_throughput", FLAT, new)
+    assert (judged.verdict, judged.runs_used, judged.needs_more_runs) == (verdict, used, more)
+
+
+def test_a_loss_must_show_in_all_runs_together_too() -> None:
+    # Band narrower than the noise: d = -0.0040 leaves the first look open, the second run alone
+    # nearly has L > 0, both together far from it.
+    judged = judge_performance("output_throughput", FLAT, [1004, 987.2], band=0.005)
+    assert judged.verdict == Verdict.INCONCLUSIVE
+    assert judged.notes == ("the band is below the noise floor: 5 fresh starts resolve 1.6 %",)
+
+
+@pytest.mark.parametrize(
+    ("new", "note"),
+    [
+        ([960, 1003, 1003], "fresh start 1 lies -4.3 % (10.4 sigma) from the median of the other 2;"
+                            " it is used like them"),
+        ([960, 998, 980], "the 3 fresh starts lie up to 3.8 % (9.2 sigma) apart; all are used"),
+    ],
+)  # fmt: skip
+def test_fresh_starts_that_lie_far_from_the_others_are_told(new: list[float], note: str) -> None:
+    assert judge_performance("output_throughput", FLAT, new).notes[-1] == note
+
+
+def test_the_p_value_is_that_of_a_one_sided_t_test() -> None:
+    change = describe_change("output_throughput", FLAT, [990.0])
+    # d = 0.0100503, SE = 0.0042258·sqrt(1.2), nu = 14
+    t = -math.log(0.99) / (0.005 * math.sqrt(10 / 14) * math.sqrt(1.2))
+    assert change.p_value == pytest.approx(stats.t.sf(t, 14))
+    assert describe_change("output_throughput", FLAT, [1000.0]).p_value == pytest.approx(0.5)
+    assert describe_change("output_throughput", FLAT, [1100.0]).p_value > 0.999
+    assert describe_change("tpot_median_ms", FLAT, [1100.0]).p_value < 0.001
+
+
+def test_a_sigma_of_its_own_replaces_the_family_prior() -> None:
+    assert judge_performance("output_throughput", FLAT, [985], sigma=0.001).verdict == Verdict.PASS
+    assert describe_change("output_throughput", [1000], [1000], sigma=0.01).interval[
+        1
+    ] == pytest.approx(math.expm1(3.169273 * 0.01 * math.sqrt(2)), abs=1e-7)
+
+
+def test_a_metric_without_a_band_is_described_not_judged() -> None:
+    with pytest.raises(InputError, match="only reported"):
+        judge_performance("ttft_p99_ms", [100.0], [120.0])
+    change = describe_change("ttft_p99_ms", [100.0, 100.0], [120.0, 120.0])
+    assert change.metric == "ttft_p99_ms"
+    assert (change.baseline, change.measured) == (pytest.approx(100), pytest.approx(120))
+    assert change.change == pytest.approx(0.2)
+    assert change.interval[0] < 0.2 < change.interval[1]
+    assert change.runs_used == 2
+    assert judge_performance("ttft_p99_ms", [100.0] * 5, [120.0], band=0.5).verdict == Verdict.PASS
+
+
+@each("band", [0.0, 1.0, -0.02, 5.0, math.nan, "0.02", True])
+def test_bands_that_are_no_fraction(band: float) -> None:
+    with pytest.raises(InputError, match="a fraction between 0 and 1"):
+        judge_performance("output_throughput", FLAT, [1000], band=band)
+
+
+def test_input_without_sense() -> None:
+    for metric, says in (("speed", "unknown metric"), (SCORE, "perfgate.judging.rules.accuracy")):
+        for judge in (judge_performance, describe_change):
+            with pytest.raises(InputError, match=says):
+                judge(metric, [0.9], [0.9])
+
+
+@pytest.mark.parametrize(
+    "values", [{"alpha": 0}, {"alpha": 0.5}, {"beta": -0.1}, {"max_runs": 0}, {"prior_dof": -1}]
+)
+def test_rules_that_cannot_be_used(values: dict[str, float]) -> None:
+    with pytest.raises(InputError, match="rule"):
+        Rule(**values)  # type: ignore[arg-type]
+
+
+GATING = sorted(name for name, metric in METRICS.items() if metric.family.band is not None)
+
+
+# A machine that shows its own noise, against what it stored.
+OWN_NOISE = {"sigma": 0.03, "rule": Rule(max_runs=4, prior_dof=2), "widen": True}
+
+
+@each("metric", GATING)
+@each("noise", [0.0, 0.02, 0.04])
+def test_every_metric_on_a_machine_of_unknown_noise(metric: str, noise: float) -> None:
+    found = METRICS[metric]
+    baseline = [0.3 * math.exp(z * noise) for z in (-1.2, 0.4, 0.1, 1.1, -0.6)]
+    worse = 0.5 if found.direction == "higher" else 2
+    pattern = [math.exp(z * noise) for z in (0.7, -0.9, 0.2, -0.1)]
+
+    def verdict(factor: float) -> Verdict:
+        new = [0.3 * factor * wiggle for wiggle in pattern]
+        return judge_performance(metric, baseline, new, sessions=3, **OWN_NOISE).verdict  # type: ignore[arg-type]
+
+    assert verdict(worse) == Verdict.REGRESSION
+    assert verdict(1) == Verdict.PASS
+    assert verdict(1 / worse) == Verdict.IMPROVEMENT
+
+
+class TestTooNoisyAMachine:
+    """The band that its noise forces is wider than a quarter."""
+
+    BASE = (100.0, 130.0, 82.0, 115.0, 93.0, 70.0)
+
+    @pytest.mark.parametrize("new", [72.4, 100.0, 200.0])
+    def test_proves_no_pass(self, new: float) -> None:
+        judged = judge_performance("output_throughput", self.BASE, [new], **OWN_NOISE)  # type: ignore[arg-type]
+        assert judged.verdict == Verdict.INCONCLUSIVE
+        assert judged.mark == "MACHINE"
+        assert "machine too noisy" in judged.reason
+        assert not judged.needs_more_runs
+
+    def test_neither_beside_a_control(self) -> None:
+        judged = judge_performance(
+            "output_throughput",
+            self.BASE,
+            [40.0, 41.0, 40.0],
+            controls=[40.0, 41.0],
+            **OWN_NOISE,  # type: ignore[arg-type]
+        )
+        assert judged.verdict != Verdict.PASS
+
+
+class TestZero:
+    """A median of ITL is 0 where tokens come in bursts: no relative change can be told of it."""
+
+    @pytest.mark.parametrize(
+        ("baseline", "new"),
+        [([0.0] * 3, [0.0]), ([0.0] * 3, [9.0, 9.0]), ([9.0] * 3, [0.0, 0.0]), ([9, 0, 9], [9.0])],
+    )
+    def test_is_told_and_never_passes(self, baseline: list[float], new: list[float]) -> None:
+        for metric in ("itl_median_ms", "itl_p90_ms", "itl_p95_ms", "itl_p99_ms"):
+            judged = judge_performance(metric, baseline, new, band=0.1)
+            assert judged.verdict == Verdict.NOT_COMPARABLE
+            assert not judged.needs_more_runs
+            assert "cannot be compared relatively" in judged.reason
+            assert metric in judged.reason
+
+    def test_is_refused_where_no_whole_result_has_one(self) -> None:
+        for metric in ("itl_mean_ms", "tpot_median_ms", "output_throughput"):
+            with pytest.raises(InputError, match="cannot be judged"):
+                judge_performance(metric, [1.0] * 3, [0.0], band=0.1)
+
+    def test_of_a_metric_that_does_not_gate_is_a_note(self) -> None:
+        gating = PerformanceTest("tpot_mean_ms", 0.1, [5.0] * 5, [5.0])
+        beside = PerformanceTest("itl_median_ms", None, [0.0] * 5, [0.0])
+        judged = judge_probe(ProbeTests([gating], observed=[beside]), Rule())
+        assert judged.verdict == Verdict.PASS
+        assert "cannot be compared relatively" in judged.notes[0]
+
+    def test_of_a_point_spoils_the_curve_alone(self) -> None:
+        judged = judge_sweep(
+            "itl_median_ms", [[5.0, 0.0, 5.0, 5.0]] * 3, [[5.0, 1.0, 5.0, 5.0]], band=0.1
+        )
+        assert judged.verdict == Verdict.NOT_COMPARABLE

@@ -1,0 +1,73 @@
+"""A probe's tests, judged together: the anchor's bands, one verdict."""
+
+from dataclasses import replace
+
+import pytest
+
+from perfgate.core.errors import InputError
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import Verdict
+from perfgate.judging.rules.probe import (
+    AccuracyTest,
+    DocumentedTest,
+    NoTest,
+    PerformanceTest,
+    ProbeTests,
+    RunNoise,
+    judge_probe,
+)
+from perfgate.judging.rules.scores import counted_score
+
+SPEED, TIME = "output_throughput", "tpot_mean_ms"
+SCORE = "accuracy:gsm8k:exact_match:strict-match"
+STEADY = [1000.0, 1001.0, 999.0, 1000.0, 1000.0]
+
+
+def speed(*new: float, metric: str = SPEED, noise: RunNoise | None = None) -> PerformanceTest:
+    return PerformanceTest(metric, None, STEADY, new, noise or RunNoise())
+
+
+def test_the_anchor_has_one_and_a_half_bands_and_says_so() -> None:
+    judged = judge_probe(ProbeTests([speed(1000)], anchor=[speed(1000)]), Rule())
+    near, far = judged.judgements
+    assert (near.against, far.against) == ("baseline", "anchor")
+    assert near.band == pytest.approx(0.02)
+    assert far.band == pytest.approx(0.03, abs=0.001)
+    assert far.reason.startswith("since the last release: +0.0 % (interval ")
+
+
+def test_what_is_observed_spoils_no_verdict() -> None:
+    observed = [speed(900, metric=TIME), speed(1e6, metric="duration_s")]
+    judged = judge_probe(ProbeTests([speed(1000)], observed=observed), Rule())
+    assert judged.verdict == Verdict.PASS
+    assert [one.metric for one in judged.observed] == [TIME]
+    (note,) = judged.notes
+    assert note.startswith("duration_s is not compared: the values of duration_s are hardly all in")
+    with pytest.raises(InputError, match="hardly all in"):
+        judge_probe(ProbeTests([observed[1]]), Rule())
+
+
+def test_beside_a_documented_metric_the_others_are_only_listed() -> None:
+    listed = NoTest(TIME, 0.02, 5.0, "nothing is documented", "documented")
+    documented = DocumentedTest(SPEED, 0.10, 1000.0, [1000], None)
+    judged = judge_probe(ProbeTests([listed, documented]), Rule())
+    assert judged.verdict == Verdict.PASS
+    assert [one.metric for one in judged.judgements] == [SPEED, TIME]
+    assert judged.judgements[1].measured == 5.0
+    missing = replace(listed, against="baseline")
+    assert judge_probe(ProbeTests([missing, documented]), Rule()).verdict == Verdict.NO_BASELINE
+
+
+def test_an_accuracy_goes_by_its_answers_or_else_by_scores() -> None:
+    before = {f"q{n}": True for n in range(200)}
+    now = {f"q{n}": n >= 190 for n in range(200)}
+    measured = ({SCORE: 1.0}, {SCORE: 0.05})
+    paired = AccuracyTest(SCORE, None, ([before], [now] * 2), None, measured).judge(Rule())
+    assert (paired.verdict, paired.band) == (Verdict.REGRESSION, 0.02)
+    assert "190 answers lost" in paired.reason
+    assert "BROKEN_OUTPUT" in paired.notes
+    scores = (counted_score(200, 200), [counted_score(10, 200)] * 2)
+    test = AccuracyTest(SCORE, 0.03, ((), ()), scores, measured, against="documented")
+    told = test.judge(Rule())
+    assert (told.verdict, told.band, told.against) == (Verdict.REGRESSION, 0.03, "documented")
+    assert told.reason.startswith("worse than the documented score: -95.0 points")

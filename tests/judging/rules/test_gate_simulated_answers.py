@@ -1,0 +1,156 @@
+"""Margins of accuracy: what the rule for paired answers finds, before anything is measured."""
+
+import math
+
+import numpy as np
+import pytest
+from tables import each
+
+from perfgate.core.errors import InputError
+from perfgate.core.verdict import Verdict
+from perfgate.judging.rules.accuracy import judge_paired
+from perfgate.judging.rules.simulated_answers import (
+    decide_answers,
+    draw_answers,
+    found_share,
+    outcomes,
+    smallest_margin,
+)
+
+NAME = "accuracy:gsm8k:exact_match:strict-match"
+
+# Questions, share of answers that change, baseline's evaluations → smallest margin in points.
+TABLE = [
+    (1319, 0.02, 1, 2.0),
+    (1319, 0.04, 1, 2.5),
+    (1319, 0.08, 1, 3.25),
+    (1319, 0.02, 3, 1.5),
+    (1319, 0.04, 3, 2.0),
+    (1319, 0.08, 3, 2.5),
+    (198, 0.06, 1, 9.5),
+    (198, 0.12, 1, 12.0),
+    (198, 0.20, 1, 14.5),
+    (198, 0.06, 3, 8.0),
+    (198, 0.12, 3, 9.5),
+    (198, 0.20, 3, 11.5),
+]
+
+
+@each(("questions", "changed", "base_runs", "points"), TABLE)
+def test_the_smallest_margins(
+    questions: int, changed: float, base_runs: int, points: float
+) -> None:
+    """Of GSM8K and GPQA; a step of the grid is what two simulations may differ by."""
+    step = 0.25 if questions > 500 else 0.5
+    found = smallest_margin(questions, changed, base_runs)
+    assert found is not None
+    assert 100 * found == pytest.approx(points, abs=step + 1e-9)
+
+
+def slow_margin(questions: int, changed: float, base_runs: int, margin: float) -> float:
+    """The share found, question by question and not by counts, with questions drawn beforehand."""
+    draw = np.random.default_rng(5)
+    trials, varying = 3000, round(changed / 0.42 * questions)
+    chance = draw.choice([0.3, 0.7], (1, varying))
+    base = draw.binomial(base_runs, np.broadcast_to(chance, (trials, varying))) / base_runs
+    runs = [draw.random((trials, varying)) < chance for _ in range(3)]
+    always, total = round(margin * questions), np.zeros((trials, varying))
+    alone = [((base - one).sum(axis=1) + always) / questions for one in runs]
+    lost, open_ = np.zeros(trials, bool), np.ones(trials, bool)
+    for r in (1, 2, 3):
+        total += runs[r - 1]
+        each = base - total / r
+        d = (each.sum(axis=1) + always) / questions
+        spread = np.maximum((each**2).sum(axis=1) + always - questions * d * d, 0)
+        error = np.sqrt(spread + 1 / min(r, base_runs)) / questions
+        passed = open_ & (d + 1.645 * error < margin)
+        agree = sum((one > margin / 2).astype(int) for one in alone[:r]) >= 2
+        lost |= open_ & ~passed & agree & (d - 2.88 * error > 0)
+        open_ &= ~passed & ~lost
+    return float(lost.mean())
+
+
+@pytest.mark.parametrize(
+    ("questions", "changed", "base_runs", "margin"),
+    [(1319, 0.08, 1, 0.02), (1319, 0.04, 3, 0.015), (200, 0.04, 2, 0.06), (198, 0.2, 5, 0.09)],
+)
+def test_counting_patterns_is_drawing_questions(
+    questions: int, changed: float, base_runs: int, margin: float
+) -> None:
+    found = found_share(questions, changed, base_runs, margin=margin)
+    share = slow_margin(questions, changed, base_runs, margin)
+    assert found == pytest.approx(share, abs=4 * math.sqrt(0.25 / 3000))
+
+
+def test_the_simulated_rule_is_the_gates() -> None:
+    """The same sums, judged by both."""
+    draw = np.random.default_rng(8)
+    questions, margin, base_runs = 60, 0.1037, 2
+    varying = draw.choice([0.3, 0.7], 20)
+    for trial in range(300):
+        base = [draw.random(20) < varying for _ in range(base_runs)]
+        new = [draw.random(20) < varying for _ in range(3)]
+        always = trial % 15
+        before = sum(one.astype(float) for one in base) / base_runs
+        each = [before - sum(one.astype(float) for one in new[:r]) / r for r in (1, 2, 3)]
+        draws = draw_answers(questions, 0.0, base_runs, draw, 1)
+        draws.sums[:, 0] = [one.sum() for one in each]
+        draws.squares[:, 0] = [(one**2).sum() for one in each]
+        draws.alone[:, 0] = [(before - one).sum() for one in new]
+        decided = decide_answers(draws, margin, always / questions)
+        judged = judge_paired(
+            NAME,
+            [answered(one, 40) for one in base],
+            [answered(one, 40 - always) for one in new],
+            margin=margin,
+        )
+        if judged.verdict == Verdict.IMPROVEMENT:
+            continue
+        assert bool(decided.lost[0]) == (judged.verdict == Verdict.REGRESSION)
+        assert bool(decided.passed[0]) == (judged.verdict == Verdict.PASS)
+        assert decided.at[0] == judged.runs_used
+
+
+def answered(varying: np.ndarray, steady: int) -> dict[str, bool]:
+    """The answers that vary, then 40 of which so many are right."""
+    given = {f"v{n}": bool(one) for n, one in enumerate(varying)}
+    return given | {f"s{n}": n < steady for n in range(40)}
+
+
+def test_answers_that_never_vary_need_a_margin_all_the_same() -> None:
+    assert smallest_margin(200, 0.0, 1) == pytest.approx(0.045)
+    assert smallest_margin(200, 0.0, 3) == pytest.approx(0.045)
+
+
+def test_too_few_questions_can_hold_no_margin() -> None:
+    assert smallest_margin(2, 0.0, 1) is None
+    assert smallest_margin(1, 0.2, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("questions", "changed", "base_runs"),
+    [(0, 0.04, 1), (100, -0.1, 1), (100, 0.5, 1), (100, math.nan, 1), (100, 0.04, 0)],
+)
+def test_answers_that_cannot_be_simulated(questions: int, changed: float, base_runs: int) -> None:
+    with pytest.raises(InputError, match="cannot be simulated"):
+        smallest_margin(questions, changed, base_runs)
+
+
+@pytest.mark.parametrize(
+    ("margin", "changed", "base_runs", "share"),
+    [(0.02, 0.08, 1, 0.43), (0.02, 0.08, 3, 0.74), (0.02, 0.02, 1, 0.95), (0.03, 0.08, 3, 0.99)],
+)
+def test_what_a_margin_below_the_table_finds(
+    margin: float, changed: float, base_runs: int, share: float
+) -> None:
+    assert found_share(1319, changed, base_runs, margin=margin) == pytest.approx(share, abs=0.02)
+
+
+def test_a_build_that_lost_nothing_passes() -> None:
+    for changed, base_runs in ((0.04, 1), (0.08, 1), (0.08, 3)):
+        margin = smallest_margin(1319, changed, base_runs)
+        assert margin is not None
+        found = outcomes(1319, changed, base_runs, margin, 0.0)
+        assert found.found_share <= 0.002
+        assert found.passed_share >= 0.997
+        assert found.evaluations < 1.02

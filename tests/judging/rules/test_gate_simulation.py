@@ -1,0 +1,108 @@
+"""The error rates of docs/reference/verdicts.md, reproduced by simulation with fixed seeds."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sizes import sized
+from tables import each
+
+from perfgate.core.verdict import Verdict
+from perfgate.judging.forecast.noise_scenarios import starts as noisy_starts
+from perfgate.judging.rules.performance import judge_performance
+from perfgate.judging.rules.sweep import judge_sweep
+
+# Under coverage these take four times as long; other tests reach every line that they do.
+pytestmark = [pytest.mark.slow, pytest.mark.no_cover, pytest.mark.nightly]
+
+TRIALS = sized(500, 2000)
+SIGMA = 0.005
+
+
+def deviation(percent: float, trials: int = TRIALS) -> float:
+    """Four standard errors of a simulated percentage, and half a point for rounding."""
+    share = percent / 100
+    return 400 * float(np.sqrt(max(share * (1 - share), 1 / trials) / trials)) + 0.1
+
+
+# noise, starts = sessions of the baseline, with controls, loss in bands → REGRESSION %, PASS %,
+# starts of both builds; a band of 4.04 sigma, 20,000 trials
+TABLE = [
+    ("real", 10, True, 0.0, 0.0, 99.9, 1.11),
+    ("real", 10, True, 1.0, 94.5, 4.9, 5.04),
+    ("real", 10, True, 1.5, 97.5, 2.4, 5.03),
+    ("real", 3, True, 0.0, 0.01, 99.8, 1.20),
+    ("real", 3, True, 1.0, 92.5, 5.3, 5.08),
+    ("real", 1, True, 1.0, 74.7, 7.9, 5.25),
+    ("heavy", 10, True, 1.0, 89.9, 7.5, 5.17),
+    ("gauss", 10, True, 0.0, 0.0, 100.0, 1.05),
+    ("gauss", 10, True, 1.0, 93.8, 4.5, 5.30),
+    ("real", 10, False, 0.0, 2.1, 97.8, 1.08),
+    ("real", 10, False, 1.0, 95.5, 3.7, 2.11),
+    ("real", 1, False, 0.0, 3.7, 90.8, 1.49),
+    ("gauss", 10, False, 0.0, 0.005, 100.0, 1.04),
+    ("gauss", 10, False, 1.0, 97.0, 3.0, 2.15),
+]
+
+
+@each(("noise", "n_base", "controlled", "loss", "fails", "passes", "starts"), TABLE)
+def test_error_rates_of_the_rule(
+    noise: str,
+    n_base: int,
+    controlled: bool,
+    loss: float,
+    fails: float,
+    passes: float,
+    starts: float,
+) -> None:
+    random, delta = np.random.default_rng([77, n_base]), 4.04 * SIGMA
+    base = noisy_starts(random, noise, TRIALS, 1, [1] * n_base)[:, 0]
+    session = noisy_starts(random, noise, TRIALS, 1, [8])[:, 0]
+    seen: Counter[Verdict] = Counter()
+    used = 0
+    for before, now in zip(base.tolist(), session.tolist(), strict=True):
+        new = [loss * delta + SIGMA * now[place] for place in (0, 1, 4, 5, 7)]
+        controls = [SIGMA * now[place] for place in (2, 3, 6)] if controlled else None
+        judged = judge_performance(
+            "tpot_median_ms",
+            np.exp(SIGMA * np.array(before)),
+            np.exp(new[:4] if controlled else new),
+            controls=None if controls is None else np.exp(controls),  # type: ignore[arg-type]
+            band=float(np.expm1(delta)),
+        )
+        improved = judged.verdict == Verdict.IMPROVEMENT
+        seen[Verdict.PASS if improved else judged.verdict] += 1
+        used += 1 if improved else judged.runs_used + judged.controls_used
+    assert 100 * seen[Verdict.REGRESSION] / TRIALS == pytest.approx(fails, abs=deviation(fails))
+    assert 100 * seen[Verdict.PASS] / TRIALS == pytest.approx(passes, abs=deviation(passes))
+    assert used / TRIALS == pytest.approx(starts, abs=0.15)
+
+
+# correlation of the points, loss in bands at all of 8 points → REGRESSION % of the curve
+CURVES = [(0.0, 0.0, 0.0), (0.0, 0.4, 81.0), (0.0, 0.6, 100.0), (0.3, 0.6, 96.0)]
+
+
+@pytest.mark.parametrize(("correlation", "loss", "fails"), CURVES)
+def test_a_curve_finds_what_no_point_does(correlation: float, loss: float, fails: float) -> None:
+    """With the correlation estimated from the ten baseline starts, as the gate does."""
+    trials, random, delta = TRIALS // 4, np.random.default_rng([5, int(10 * loss)]), 4.04 * SIGMA
+
+    def points(counts: list[int]) -> NDArray[np.float64]:
+        own = [noisy_starts(random, "real", trials, 1, counts)[:, 0] for _ in range(8)]
+        together = noisy_starts(random, "session", trials, 1, counts)[:, 0]
+        apart = np.sqrt(1 - correlation) * np.stack(own, axis=-1)
+        return SIGMA * (apart + 0.75 * np.sqrt(correlation) * together[..., np.newaxis])
+
+    base, session = points([1] * 10), points([7])
+    found = 0
+    for before, now in zip(base, session, strict=True):
+        judged = judge_sweep(
+            "tpot_median_ms",
+            np.exp(before),  # type: ignore[arg-type]
+            np.exp(now[:4] + loss * delta),  # type: ignore[arg-type]
+            controls=np.exp(now[4:]),  # type: ignore[arg-type]
+            band=float(np.expm1(delta)),
+        )
+        found += judged.verdict == Verdict.REGRESSION
+    assert 100 * found / trials == pytest.approx(fails, abs=6 + deviation(fails, trials))
