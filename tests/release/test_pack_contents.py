@@ -159,7 +159,6 @@ def test_a_test_measured_twice_leaves_a_report_of_each_run(
 
 SECRETS = [
     TOKEN,
-    "HF_TOKEN=abcdefgh",
     "get https://me:pass-word@hub.example/x",  # pragma: allowlist secret
     "Authorization: Bearer abc123def456",
     BEGIN,
@@ -180,6 +179,14 @@ def test_a_secret_in_a_file_of_a_run_is_refused_by_file_and_line(
     assert f"{run.folder / name}:3: a secret stands here" in str(caught.value)
     assert secret not in str(caught.value)
     assert len(caught.value.errors) == 1
+
+
+def test_what_only_stands_behind_the_name_of_a_secret_is_told_and_packed(
+    places: Path, run: EndedRun
+) -> None:
+    told = ["think_end_token='</think>'", "HF_TOKEN=abcdefgh", "my token: the first word"]
+    (run.folder / PLACES[0]).write_text("\n".join(["first", *told]) + "\n")
+    assert collected(evidence(places, run)).named == (f"runs/{run.id}/{PLACES[0]}:2",)
 
 
 @pytest.mark.parametrize("field", ["policy", "waivers"])

@@ -8,17 +8,16 @@ from hypothesis import strategies as st
 from tables import each
 
 from perfgate.core.redaction import mask_arguments, mask_environment, redact
-from perfgate.release.pack_secrets import first_secret
+from perfgate.release.pack_secrets import Suspects, suspects
 
 TOKEN = "hf_" + "QwErTy12" * 4 + "Ab"
 BEGIN = "-----BEGIN PRIVATE KEY-----"  # pragma: allowlist secret
 KEY = f"{BEGIN}\n{'Kx9w' * 15}Q=\n-----END PRIVATE KEY-----"
 SECRETS = [
     pytest.param(f"ready, {TOKEN}.", id="token"),
-    pytest.param("HF_TOKEN=abcdefgh", id="by-name"),
     pytest.param("get https://me:pass-word@hub.example/x", id="url"),  # pragma: allowlist secret
     pytest.param("Authorization: Bearer abc123def456", id="bearer"),
-    pytest.param('{"api_key": "abcdefgh"}', id="json"),
+    pytest.param(f'{{"api_key": "{TOKEN}"}}', id="json"),
     pytest.param(KEY, id="key"),
 ]
 
@@ -29,33 +28,34 @@ LINE = b"2026-11-23 step: 17 tokens/s, eos_token_id=2\n"
 @each("secret", SECRETS)
 @each("before", [0, 7])
 def test_a_secret_is_found_in_its_line(secret: str, before: int) -> None:
-    assert first_secret([LINE * before + secret.encode() + b"\n" + LINE * 3]) == before + 1
-    assert first_secret([LINE * (before + 3)]) is None
+    content = LINE * before + secret.encode() + b"\n" + LINE * 3
+    assert suspects([content]).secret == before + 1
+    assert suspects([LINE * (before + 3)]) == Suspects()
 
 
 def test_a_secret_in_a_later_part_is_found_in_its_line() -> None:
     before = 2**20 // len(LINE) + 100
     content = LINE * before + f"{TOKEN}\n".encode()
     blocks = [content[at : at + 70_001] for at in range(0, len(content), 70_001)]
-    assert first_secret(blocks) == before + 1
+    assert suspects(blocks).secret == before + 1
 
 
 def test_the_end_of_a_key_is_known_in_the_next_part() -> None:
     line = b" " * 1023 + b"\n"
     lines = KEY.splitlines()[1:]
     content = line * 1024 + lines[0].encode() + b"\n"
-    assert first_secret([content, lines[1].encode() + b"\n"]) == 1025
+    assert suspects([content, lines[1].encode() + b"\n"]).secret == 1025
 
 
 @given(st.integers(1, 200), st.integers(0, 300))
 def test_blocks_of_any_size_say_the_same(size: int, before: int) -> None:
     content = b"a b\n" * before + f"x {TOKEN}\n".encode() + b"c\n" * 5
     blocks = [content[at : at + size] for at in range(0, len(content), size)]
-    assert first_secret(blocks) == before + 1
+    assert suspects(blocks).secret == before + 1
 
 
 def test_a_line_without_an_end_is_looked_at() -> None:
-    assert first_secret([b"x" * 1_100_000, f" {TOKEN}".encode()]) == 1
+    assert suspects([b"x" * 1_100_000, f" {TOKEN}".encode()]).secret == 1
 
 
 @each(
@@ -72,8 +72,8 @@ def test_a_line_without_an_end_is_looked_at() -> None:
         b'{"retries of api_key": 3, "arguments": ["--api-key", "***"], "HF_TOKEN": "***"}\n',
     ],
 )
-def test_what_is_no_secret(text: bytes) -> None:
-    assert first_secret([text]) is None
+def test_of_what_is_no_secret_nothing_is_told(text: bytes) -> None:
+    assert suspects([text]) == Suspects()
 
 
 @each(
@@ -87,10 +87,12 @@ def test_what_is_no_secret(text: bytes) -> None:
         "GITHUB_TOKEN='***abc'",
         "Authorization: 123 abcdefgh",
         "set-cookie: null-abc",
+        "think_end_token='</think>'",
+        "the password: everybody knows it",
     ],
 )
-def test_what_only_begins_like_none_is_one(text: str) -> None:
-    assert first_secret([text.encode()]) == 1
+def test_what_only_has_the_name_of_one_is_told_and_no_secret(text: str) -> None:
+    assert suspects([b"\n" + text.encode()]) == Suspects(None, 2)
 
 
 @each(
@@ -109,12 +111,12 @@ def test_what_was_redacted_is_none(text: str) -> None:
     plain = {"text": redact(text), "arguments": mask_arguments(["--api-key", "x", "-u", "a:bcd"])}
     plain["environment"] = mask_environment({"HF_TOKEN": "x", "HF_ENDPOINT": "http://a:b@c/d"})
     for written in (json.dumps(plain), json.dumps(plain, indent=1), redact(text), str(plain)):
-        assert first_secret([written.encode()]) is None, written
+        assert suspects([written.encode()]) == Suspects(), written
 
 
 def test_what_this_process_knows_for_a_secret_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert first_secret([b"said swordfish-7 to it\n"]) is None
+    assert suspects([b"said swordfish-7 to it\n"]) == Suspects()
     monkeypatch.setenv("HUB_PASSWORD", "swordfish-7")
-    assert first_secret([b"said swordfish-7 to it\n"]) == 1
+    assert suspects([b"said swordfish-7 to it\n"]).secret == 1
     monkeypatch.setenv("HUB_PASSWORD", "20261123")
-    assert first_secret([b"of 20261124\nof 20261123\n"]) == 2
+    assert suspects([b"of 20261124\nof 20261123\n"]).secret == 2

@@ -147,6 +147,17 @@ def _lines(check: ReleaseCheck, found: Contents) -> list[str]:
         if left
         else "left out: nothing",
         *(f"  {in_words(one)}  {path}" for path, one in left),
+        *_to_look_at(found.named),
+    ]
+
+
+def _to_look_at(named: Sequence[str]) -> list[str]:
+    """What may be a secret, by its name alone: a person knows."""
+    if not named:
+        return []
+    return [
+        f"look at these: {counted(len(named), 'file')} with a value behind the name of a secret",
+        *(f"  {one}" for one in named[:_SHOWN]),
     ]
 
 

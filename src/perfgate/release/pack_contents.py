@@ -26,7 +26,7 @@ from perfgate.release.pack_layout import (
     PackedFile,
 )
 from perfgate.release.pack_names import colliding_names, problem_of_name
-from perfgate.release.pack_secrets import first_secret
+from perfgate.release.pack_secrets import suspects
 from perfgate.release.pack_writer import Ingredient, packed
 from perfgate.release.release_check import ReleaseCheck
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
@@ -73,11 +73,13 @@ class Contents:
         manifest: of all ingredients.
         ingredients: in any order.
         left_out: paths of files of the runs that do not, each with its size in bytes.
+        named: ``path:line`` of what stands behind the name of a secret and is not known for one.
     """
 
     manifest: Manifest
     ingredients: tuple[Ingredient, ...]
     left_out: tuple[tuple[str, int], ...]
+    named: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -126,7 +128,7 @@ def contents(evidence: Evidence, certificates: Certificates) -> Contents:
     if evidence.waivers is not None:
         found.append(Ingredient(WAIVERS, "waivers", evidence.waivers))
     _require_names(found)
-    _require_no_secrets(found)
+    named = _require_no_secrets(found)
     listed = [packed(one) for one in found]
     others = [one for one in listed if one.role != "certificate"]
     texts = certificates(check, sorted(others, key=lambda one: one.path))
@@ -142,7 +144,7 @@ def contents(evidence: Evidence, certificates: Certificates) -> Contents:
         files=tuple(sorted(listed, key=lambda one: one.path)),
     )
     left_out = tuple(one for files in of_runs for one in files.left_out)
-    return Contents(manifest, (*found, *more), left_out)
+    return Contents(manifest, (*found, *more), left_out, named)
 
 
 def _end(run: EndedRun) -> datetime:
@@ -218,17 +220,23 @@ def _require_names(found: Sequence[Ingredient]) -> None:
         )
 
 
-def _require_no_secrets(found: Sequence[Ingredient]) -> None:
-    """Refuse files with secrets; all of them are named, and no secret is."""
-    errors = []
+def _require_no_secrets(found: Sequence[Ingredient]) -> tuple[str, ...]:
+    """Refuse files with secrets; all of them are named, and no secret is.
+
+    Returns:
+        ``path:line`` of those with a value behind the name of a secret, for a person to look at.
+    """
+    errors, named = [], []
     for one in sorted(found, key=lambda one: one.path):
-        line = first_secret(one.blocks())
-        if line is not None:
+        seen = suspects(one.blocks())
+        if seen.named is not None:
+            named.append(f"{one.path}:{seen.named}")
+        if seen.secret is not None:
             errors.append(
                 InputError(
                     f"a secret stands here, and would be in the pack as {one.path}",
                     file=one.source if isinstance(one.source, Path) else Path(one.path),
-                    line=line,
+                    line=seen.secret,
                     expected="no token, password or key in anything that is handed on",
                     hint="withdraw the secret, since it was written down; then take it out of the "
                     "file, or measure again without it",
@@ -236,3 +244,4 @@ def _require_no_secrets(found: Sequence[Ingredient]) -> None:
             )
     if errors:
         raise SeveralInputErrors(errors[:_MOST_TOLD])
+    return tuple(named)

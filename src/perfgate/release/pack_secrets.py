@@ -1,11 +1,14 @@
 """Pack secrets: whether a file that goes into a pack has a secret in it, and in which line.
 
 The same redaction as for all that perfgate shows, as a check: nothing is masked here, since a pack
-holds files as they were written. What is compressed cannot be looked into.
+holds files as they were written. What only stands behind the name of a secret is told and refused
+by nobody: models answer with "token:", programs print their options. What is compressed cannot be
+looked into.
 """
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from perfgate.core.redaction import holds_known_value, mask
@@ -44,31 +47,54 @@ _LONGEST_FORM = 400  # characters
 _OF_SEVERAL_LINES = "PRIVATE KEY"
 
 
-def first_secret(blocks: Iterable[bytes]) -> int | None:
-    """The number, from 1, of the first line that a secret begins in; None: there is none.
+@dataclass(frozen=True)
+class Suspects:
+    """What of a file should not be handed on, or may not: numbers of lines, from 1.
+
+    Attributes:
+        secret: the first with a secret: a value that this process knows, a token of a published
+            shape, a password in an address; None: there is none.
+        named: the first with a value behind the name of a secret ("api_key=…"), which may be one or
+            be text of a model; None: there is none.
+    """
+
+    secret: int | None = None
+    named: int | None = None
+
+
+def suspects(blocks: Iterable[bytes]) -> Suspects:
+    """What of a file a person should know before it is handed on.
 
     Args:
         blocks: the content of a file, in parts of any size.
     """
     forms: set[str] = set()
+    named: int | None = None
     for line, part in _whole_lines(blocks):
         whole = part.decode(errors="replace")
         if _is_harmless(whole, forms):
             continue
         text = _without_placeholders(whole)
-        masked = mask(text)
+        masked = mask(text, by_name=False)
         if masked != text:
-            lines = zip_longest(text.split("\n"), masked.split("\n"))
-            return line + next(number for number, (one, two) in enumerate(lines) if one != two)
-    return None
+            return Suspects(line + _first_difference(text, masked), named)
+        masked = mask(text)
+        if named is None and masked != text:
+            named = line + _first_difference(text, masked)
+    return Suspects(None, named)
+
+
+def _first_difference(one: str, two: str) -> int:
+    lines = zip_longest(one.split("\n"), two.split("\n"))
+    return next(number for number, (a, b) in enumerate(lines) if a != b)
 
 
 def _is_harmless(text: str, forms: set[str]) -> bool:
-    """Whether no secret can be in a text, by the forms of its lines.
+    """Whether nothing of a text is to be told, by the forms of its lines.
 
     Args:
         text: whole lines.
-        forms: those that were looked at and have none; new ones are added.
+        forms: those that were looked at and have nothing; new ones are added.
     """
     if _OF_SEVERAL_LINES in text or holds_known_value(text):
         return False
