@@ -1,6 +1,7 @@
 """`perfgate release check`: its three formats, its statuses, and a release of 500 tests."""
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -68,10 +69,11 @@ def test_the_worst_comes_first_and_what_passed_is_one_line(
     assert worst.endswith("output_throughput: 12.3 % lower, which is more than the band of 2.0 %")
     assert second.startswith(f"answers   {SUMS}       missing     fail")
     assert third.startswith("speed     1 test                     one  passed      pass")
-    required, metrics, rates, result = lines[-4:]
+    required, metrics, rates, digest, result = lines[-5:]
     assert required.startswith("required: 3 tests (1 regression, 1 missing, 1 passed); 0 more")
     assert (metrics, result) == ("metrics: 2 checked from numbers", "result: FAILED")
     assert rates.startswith("error rates: ")
+    assert re.fullmatch(r"required_sha256: [0-9a-f]{64} \(not in the policy, .*\)", digest)
 
 
 def test_json_and_markdown(

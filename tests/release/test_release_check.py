@@ -18,6 +18,7 @@ from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.release.check_result import Finding
 from perfgate.release.policy import Floor, ReleasedBuild, Required, SetAside
+from perfgate.release.policy_file import PolicyRefused
 from perfgate.release.release_check import check, status_of
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.scenarios.probe import load_probes
@@ -250,6 +251,18 @@ def test_a_verdict_without_numbers_checked_nothing() -> None:
     assert {one.finding for one in found.tests} == {Finding.NOTHING_CHECKED}
     assert found.faults == ("no metric was checked, so nothing is claimed",)
     assert (found.result, status_of(found)) == ("FAILED", ReleaseStatus.INCOMPLETE)
+
+
+def test_a_policy_can_name_what_it_requires() -> None:
+    found = checked(run())
+    named = policy(required_sha256=found.required_sha256)
+    assert checked(run(), given=named).result == "PASSED"
+    wider = replace(SCENARIO, gate=replace(SCENARIO.gate, bands={"output_throughput": 0.5}))
+    for scenario in (wider, replace(SCENARIO, title="another")):
+        with pytest.raises(PolicyRefused, match="other tests, or other scenarios") as caught:
+            check(named, [run()], [scenario], (), AT)
+        assert caught.value.status == ReleaseStatus.POLICY
+        assert found.required_sha256 in str(caught.value)
 
 
 def test_runs_of_two_builds_are_refused() -> None:

@@ -131,7 +131,7 @@ def test_an_untouched_pack_holds(capsys: pytest.CaptureFixture[str]) -> None:
     wanted = ("--policy", str(RULES), "--commit", COMMIT[:12])
     assert verify(*wanted, "--subject", f"engine.whl=sha256:{WHEEL}") == Status.PASSED
     told = capsys.readouterr().out
-    assert "was not checked" not in told
+    assert "which release this is was not checked" not in told
     assert f"stand-in gitCommit:{COMMIT}" in told
     assert verify("--format", "json") == Status.PASSED
     found = json.loads(capsys.readouterr().out)
@@ -318,6 +318,44 @@ def test_what_was_tampered_with_is_refused(
     capsys.readouterr()
     assert verify() == status
     assert told in capsys.readouterr().err
+
+
+def of_suite(made: Path, change: Callable[[str], str] = str) -> str:
+    """The folder of the verifier's own scenario files."""
+    folder = Path("mine")
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(made / "scenarios", folder)
+    for file in folder.glob("*.yaml"):
+        file.write_text(change(file.read_text()))
+    return str(folder)
+
+
+def test_what_the_pack_requires_is_held_against_scenarios_of_ones_own(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verify() == Status.PASSED
+    assert "which tests are required was not checked" in capsys.readouterr().out
+    assert verify("--scenarios", of_suite(made)) == Status.PASSED
+    told = capsys.readouterr().out
+    assert "as the given scenarios have it" in told
+    assert "standin-serve-c1" in told
+    assert "which tests are required was not checked" not in told
+
+
+@each(
+    "change",
+    [
+        lambda text: text.replace("max_starts: 4", "max_starts: 6"),
+        lambda text: text.replace("id: standin-serve", "id: another"),
+    ],
+    ids=["other gate", "none of that id"],
+)
+def test_a_pack_of_trimmed_or_changed_scenarios_is_refused(
+    made: Path, capsys: pytest.CaptureFixture[str], change: Callable[[str], str]
+) -> None:
+    mine = of_suite(made, change)
+    assert verify("--scenarios", mine) == Status.OTHER_RELEASE
+    assert "the pack's scenarios are not the given ones" in capsys.readouterr().err
 
 
 def test_who_is_not_named_by_the_policy_cannot_sign_nor_be_trusted(

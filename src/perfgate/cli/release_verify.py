@@ -7,7 +7,7 @@ one. Whom to trust comes from --key, or from the signers of --policy; never from
 exit status: 0 it holds, PASSED or WARNED; 1 and 21 it holds, and the release failed; 2 unusable
 input; 24 a time to come; 25 damaged; 26 of another form or rule; 27 no signature of a known signer;
 28 no public key; 29 the raw files, or the statement, give another result; 30 of another build,
-policy or artifact than asked for; 31 a waiver has ended, or the evidence is too old
+policy, artifact or suite than asked for; 31 a waiver has ended, or the evidence is too old
 """
 
 import argparse
@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perfgate.cli.output import add_format, described, print_json, print_table
-from perfgate.cli.release_check import moment
+from perfgate.cli.release_check import moment, suite_tests_of
 from perfgate.cli.scenario_choice import add_import
 from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
@@ -34,6 +34,7 @@ _HELP = {
     "--policy": "the policy that it must have been held against; its signers are trusted, too",
     "--commit": "the commit that it must be about, 12 or more digits",
     "--subject": "an artifact that it must be about; may be given again",
+    "--scenarios": "folder of your scenario files, which must require the same; may be given again",
     "--at": "the time of the release, to verify one of the past (default: now)",
 }
 
@@ -46,6 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--policy", type=Path, metavar="FILE")
     add("--commit", type=commit, metavar="SHA")
     add("--subject", type=subject, metavar="NAME=sha256:HEX", action="append", default=[])
+    add("--scenarios", metavar="FOLDER", action="append")
     add("--at", type=moment, metavar="TIME")
     add_format(parser)
     add_import(parser)
@@ -85,6 +87,7 @@ def _verify(arguments: argparse.Namespace) -> int:
         arguments.commit or "",
         dict(arguments.subject),
         arguments.at,
+        suite_tests_of(arguments.scenarios) if arguments.scenarios else None,
     )
     pack = open_pack(arguments.pack)
     found = verify(pack, asked)
@@ -106,6 +109,7 @@ def _plain(pack: Pack, found: Verified) -> object:
         "status": status_of(found.check).value,
         "manifest_sha256": pack.manifest_sha256,
         "policy_sha256": found.check.policy.sha256,
+        "required_sha256": found.check.required_sha256,
         "signed": found.attested.created.isoformat(),
         "signers": sorted({key_id(one) for one in found.attested.signers.values()}),
         "files": len(pack.manifest.files),

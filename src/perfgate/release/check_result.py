@@ -100,6 +100,7 @@ class ReleaseCheck:
         warnings: what a person should know who signs, and what keeps it from PASSED, one sentence
             each.
         notes: what was decided between several runs of a test, one sentence each.
+        required_sha256: of what is required, as `requirements.required_sha256` has it.
     """
 
     policy: Policy
@@ -113,6 +114,7 @@ class ReleaseCheck:
     faults: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    required_sha256: str = ""
 
     @property
     def metrics_checked(self) -> int:

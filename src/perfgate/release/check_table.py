@@ -53,6 +53,8 @@ def check_lines(found: ReleaseCheck) -> list[str]:
         f"metrics: {found.metrics_checked} checked from numbers",
         f"error rates: {rates.sentence if rates else 'not known: no metric was checked'}",
         *(f"fails: {line}" for line in found.faults),
+        f"required_sha256: {found.required_sha256}"
+        + ("" if policy.required_sha256 else " (not in the policy, which so takes any tests)"),
         f"result: {found.result}",
     ]
 

@@ -43,6 +43,11 @@ class Replayed:
     _suite: LoadedSuite
     _runs: tuple[EndedRun, ...]
 
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """Ids of the required tests, each once, in the policy's order."""
+        return tuple(dict.fromkeys(one.test for one in self.check.tests))
+
     def checked_at(self, at: datetime) -> ReleaseCheck:
         """The check as of another time.
 

@@ -138,6 +138,7 @@ class Policy:
         sha256: of the file's bytes.
         set_aside: regressions that do not count, each with a reason; what they are of counts as
             "warn" at best.
+        required_sha256: what `requirements.required_sha256` must give; empty: it is not looked at.
     """
 
     release: str
@@ -150,6 +151,7 @@ class Policy:
     signers: tuple[Signer, ...] = ()
     sha256: str = ""
     set_aside: tuple[SetAside, ...] = ()
+    required_sha256: str = ""
 
     def effect_of(self, name: str) -> Effect:
         """What INCONCLUSIVE, NO_BASELINE, NOT_COMPARABLE or WAIVED counts as."""

@@ -20,7 +20,7 @@ from perfgate.release.findings import checked_test, choice_note
 from perfgate.release.policy import Policy
 from perfgate.release.policy_file import PolicyRefused
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.release.requirements import SuiteTests, required_tests
+from perfgate.release.requirements import SuiteTests, required_sha256, required_tests
 from perfgate.release.run_evidence import RunEvidence, evidence_of, is_same_commit
 from perfgate.release.suite_rules import broken_suite_rules
 from perfgate.reports.merge_shards import require_complete
@@ -56,7 +56,7 @@ def check(
         markers: every declared marker; None: those of the scenarios, and perfgate's own.
 
     Raises:
-        PolicyRefused: the policy asks for what the suite does not have.
+        PolicyRefused: the policy asks for what the suite does not have, or for other tests.
         ReleaseRefused: MIXED: the runs are of two builds, or judged by two releases of perfgate;
             CLOCK: a run is of a time after `at`.
         InputError, SeveralInputErrors: a run is named twice or damaged, or a shard is missing.
@@ -64,6 +64,8 @@ def check(
     suite = SuiteTests(scenarios, claims, _declared(scenarios) if markers is None else markers)
     if problems := list(broken_suite_rules(policy, suite)):
         raise PolicyRefused([_error(one) for one in problems])
+    digest = required_sha256(policy, suite)
+    _require_tests(policy, digest)
     evidence = _evidence(runs, at)
     _require_one_build(evidence, policy)
     required = required_tests(policy, suite)
@@ -80,10 +82,25 @@ def check(
         machines={one.id: one.machine for one in evidence},
         warnings=tuple(_warnings(evidence)),
         notes=tuple(_notes(evidence, tests)),
+        required_sha256=digest,
     )
     rates = error_rates(found)
     found = replace(found, error_rates=rates, faults=tuple(_faults(found, rates)))
     return replace(found, result=_result(found))
+
+
+def _require_tests(policy: Policy, digest: str) -> None:
+    """Check that what is required is what the policy's writer meant."""
+    if policy.required_sha256 not in ("", digest):
+        error = InputError(
+            "the suite has other tests, or other scenarios, than the policy requires",
+            field="required_sha256",
+            found=digest,
+            expected=policy.required_sha256,
+            hint="take the scenario files that the policy was written for; or, where the change is "
+            "meant, look at it and write the found digest into the policy",
+        )
+        raise PolicyRefused([error])
 
 
 def status_of(found: ReleaseCheck, *, strict: bool = False) -> ReleaseStatus:

@@ -1,12 +1,15 @@
 """Requirements: the tests that a policy requires, out of all that the suite has. Pure."""
 
+import hashlib
+import json
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from perfgate.campaign.selection import Selected
 from perfgate.campaign.suite_tests import selected_with, suite_tests
 from perfgate.core.metrics import is_accuracy
+from perfgate.core.plain import to_plain
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.release.policy import Floor, Policy, Required
 from perfgate.scenarios.probe import Probe
@@ -88,6 +91,31 @@ def required_tests(policy: Policy, suite: SuiteTests) -> tuple[RequiredTest, ...
         for required in policy.required
         for subject in chosen_tests(required, suite)
     )
+
+
+def required_sha256(policy: Policy, suite: SuiteTests) -> str:
+    """SHA-256 of what a policy requires: ids, and all that their scenarios and claims say.
+
+    A suite with fewer tests, other bands or another workload gives another one. So may another
+    release of perfgate, whose scenarios have fields more.
+
+    Args:
+        policy: without `suite_rules.broken_suite_rules`.
+        suite: what can be measured.
+    """
+    tests = {one.subject.id: one.subject for one in required_tests(policy, suite)}
+    claims = {name: one for name, one in tests.items() if isinstance(one, ClaimProbe)}
+    named = {one.scenario.id for one in tests.values()}
+    named |= {side for one in claims.values() for side in one.claim.sides}
+    # Where a file lies says nothing of what is in it.
+    scenarios = [replace(one, file=None) for one in suite.scenarios if one.id in named]
+    said = {
+        "tests": sorted(tests),
+        "scenarios": sorted((to_plain(one) for one in scenarios), key=lambda one: str(one["id"])),
+        "claims": {name: to_plain(one.claim) for name, one in claims.items()},
+    }
+    text = json.dumps(said, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def chosen_tests(required: Required, suite: SuiteTests) -> list[Selected]:

@@ -8,6 +8,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from perfgate.core.errors import InputError
+from perfgate.core.verdict import counted
 from perfgate.release.attestations import Stated, payload, statements
 from perfgate.release.attested import Attested, read_attested
 from perfgate.release.check_result import ReleaseCheck
@@ -17,6 +18,9 @@ from perfgate.release.pack_reader import Pack
 from perfgate.release.pack_replay import Replayed, replay
 from perfgate.release.policy import Policy
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+from perfgate.release.requirements import SuiteTests, required_sha256
+from perfgate.release.suite_rules import broken_suite_rules
+from perfgate.scenarios.problem import dotted
 
 _CLOCKS_DIFFER = timedelta(minutes=1)
 _EFFECTS = ("pass", "warn", "fail")  # the worst last
@@ -34,6 +38,7 @@ class Asked:
         commit: a commit that must be a subject, whole or its first 12 or more digits; empty: none.
         subjects: name → SHA-256, each of which must be a subject.
         at: the time of the release; None: now.
+        suite: what the policy must require of it the same; None: not asked.
     """
 
     now: datetime
@@ -42,6 +47,7 @@ class Asked:
     commit: str = ""
     subjects: Mapping[str, str] | None = None
     at: datetime | None = None
+    suite: SuiteTests | None = None
 
     @property
     def trusted(self) -> tuple[Ed25519PublicKey, ...]:
@@ -87,6 +93,7 @@ def verify(pack: Pack, asked: Asked) -> Verified:
     attested = read_attested(pack, asked.trusted)
     _require_asked(pack, asked, attested)
     again = replay(pack)
+    _require_suite(pack, asked, again)
     _require_signers(pack, attested, again.policy)
     _require_clock(pack, asked, attested)
     _require_as_stated(pack, attested, again.check)
@@ -141,6 +148,24 @@ def _require_asked(pack: Pack, asked: Asked, attested: Attested) -> None:
                 "; ".join(_in_words(one, digest) for one, digest in subjects),
                 f"{name}=sha256:{digits}",
             )  # fmt: skip
+
+
+def _require_suite(pack: Pack, asked: Asked, again: Replayed) -> None:
+    """Check that the policy requires of the given scenarios what it requires of the packed ones."""
+    if asked.suite is None:
+        return
+    missing = [
+        f"{dotted(one.path)}: {one.problem}"
+        for one in broken_suite_rules(again.policy, asked.suite)
+    ]
+    digest = "" if missing else required_sha256(again.policy, asked.suite)
+    if digest != again.check.required_sha256:
+        raise _other(
+            pack, "--scenarios", "the pack's scenarios are not the given ones: it requires other "
+            "tests, or the same with other bands or workloads",
+            f"{counted(len(again.tests), 'test')}, SHA-256 {again.check.required_sha256}",
+            missing[0] if missing else f"SHA-256 {digest}",
+        )  # fmt: skip
 
 
 def _subjects(attested: Attested) -> list[tuple[str, dict[str, str]]]:
@@ -243,6 +268,8 @@ def _rows(
     for name, digest in _subjects(attested):
         yield "subject", _in_words(name, digest)
     yield "policy", f"SHA-256 {again.policy.sha256}" + (", the given one" if asked.policy else "")
+    yield "required", _required(asked, again)
+    yield from (("required test", name) for name in again.tests)
     yield (
         "verdicts",
         f"{len(anew)} of {len(verdicts)} computed anew from raw files, all as recorded",
@@ -251,6 +278,15 @@ def _rows(
     yield "rule", f"version {pack.manifest.rule}"
     yield "in force", _in_force(asked, again)
     yield "result", f"{again.check.result}, as stated on {attested.created:%Y-%m-%d %H:%M:%SZ}"
+
+
+def _required(asked: Asked, again: Replayed) -> str:
+    told = f"{counted(len(again.tests), 'test')}, SHA-256 {again.check.required_sha256}"
+    if asked.suite is not None:
+        told += ", as the given scenarios have it"
+    elif again.policy.required_sha256:
+        told += ", as the policy has it"
+    return told
 
 
 def _in_force(asked: Asked, again: Replayed) -> str:
@@ -272,6 +308,11 @@ def _notes(asked: Asked, again: Replayed) -> Iterator[str]:
         yield (
             "which release this is was not checked: --policy, --commit or --subject says which is "
             "wanted"
+        )
+    if asked.suite is None and not (asked.policy and asked.policy.required_sha256):
+        yield (
+            "which tests are required was not checked: it follows from the pack's own scenarios; "
+            "--scenarios compares them with yours, or a --policy with required_sha256 names them"
         )
     for told in dict.fromkeys(line for one in again.verdicts for line in one.not_recomputed):
         yield f"taken from the records, as no raw file holds it: {told}"
