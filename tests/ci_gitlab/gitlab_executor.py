@@ -47,9 +47,17 @@ cp ZIP "$2"
 """
 
 
+# The jobs in files of their own.
+JOBS = {
+    "perfgate-baseline": "perfgate_baseline",
+    "perfgate-release": "perfgate_release",
+    "perfgate-release-sign": "perfgate_release",
+}
+
+
 def job_of(name: str) -> dict[str, Any]:
     """A job of a file of its own, as plain values."""
-    file = ROOT / "ci" / "gitlab" / f"{name.replace('-', '_')}.gitlab-ci.yml"
+    file = ROOT / "ci" / "gitlab" / f"{JOBS[name]}.gitlab-ci.yml"
     _, jobs = yaml.safe_load_all(file.read_text())
     found: dict[str, Any] = jobs[name]
     return found
@@ -57,9 +65,10 @@ def job_of(name: str) -> dict[str, Any]:
 
 def job_script(name: str) -> str:
     """Its script; its inputs stand in variables alone."""
-    (text,) = job_of(name)["script"]
+    job = job_of(name)
+    text = "\n".join([*job.get("before_script", ()), *job["script"]])
     assert "$[[" not in text
-    return str(text)
+    return text
 
 
 def require_executor() -> None:

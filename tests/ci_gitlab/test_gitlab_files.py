@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from gitlab_executor import INCLUDED, ROOT, job_of, job_script
+from gitlab_executor import INCLUDED, JOBS, ROOT, job_of, job_script
 from marked_processes import ended_by
 from tables import each
 
@@ -113,12 +113,13 @@ def test_both_files_are_what_gitlab_takes(
     assert validated(tmp_path / "broken.yml").returncode == 1
 
 
-@each("name", ["perfgate-baseline", "perfgate-release"])
+@each("name", JOBS)
 def test_a_job_in_a_file_of_its_own_is_what_gitlab_and_shellcheck_take(
     name: str, tmp_path: Path
 ) -> None:
     plain = {**job_of(name), "tags": ["a"], "image": "b", "stage": "test"}
-    (tmp_path / "job.yml").write_text(yaml.safe_dump({name: plain}))
+    needed = {one: {"script": ["true"], "stage": "test"} for one in plain.get("needs", ())}
+    (tmp_path / "job.yml").write_text(yaml.safe_dump({**needed, name: plain}))
     (tmp_path / "job.sh").write_text(f"#!/usr/bin/env bash\n{job_script(name)}")
     assert validated(tmp_path / "job.yml").returncode == 0
     shellcheck = (Path(sys.executable).with_name("shellcheck"), tmp_path / "job.sh")
@@ -225,10 +226,12 @@ def test_a_job_with_gpus_has_no_key_of_other_jobs(
     )
     assert "CI_JOB_ID=1" in done.stdout
     assert not [name for name in keys if name in done.stdout]
-    scopes = {
-        name: job_of(name)["environment"] for name in ("perfgate-baseline", "perfgate-release")
+    scopes = {name: job_of(name).get("environment") for name in JOBS}
+    assert scopes == {
+        "perfgate-baseline": {"name": "perfgate-baseline", "action": "access"},
+        "perfgate-release": None,
+        "perfgate-release-sign": {"name": "perfgate-release", "action": "access"},
     }
-    assert scopes == {name: {"name": name, "action": "access"} for name in scopes}
 
 
 def test_a_job_that_is_started_again_leaves_one_run(
