@@ -4,12 +4,20 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer, NoStatus, ask_here
 from perfgate.core.programs import LM_EVAL, TRTLLM_BENCH
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,13 @@ class TestHere:
         assert answer.status is None
         assert answer.cause is NoStatus.TOO_LONG
         assert answer.text == answer.trouble == f"no answer from {sys.executable} within 0.5 s"
+
+    def test_too_long_ends_what_the_program_started(self, tmp_path: Path) -> None:
+        """It holds the output open: who waits for its end would wait for as long as it runs."""
+        told = tmp_path / "pid"
+        words = f"sleep 300 & echo $! >{told}; wait"
+        assert ask_here(("sh", "-c", words), 1).cause is NoStatus.TOO_LONG
+        assert not is_running(int(told.read_text()))
 
     def test_no_such_program(self) -> None:
         answer = ask_here(("no-such-program-anywhere",), 60)

@@ -62,6 +62,18 @@ def test_a_line_without_end_is_cut_between_words(log: Path) -> None:
     assert len(shown) <= LONGEST_SHOWN + 2
 
 
+def test_where_a_line_is_cut_no_half_of_a_secret_is_shown(log: Path) -> None:
+    """What is masked before it makes the line short enough for its end to be shown."""
+    masked = " ".join(["nvapi-" + "x" * 490] * 7)
+    token = "hf_" + "AbCd" * 10
+    for between in (" ", "','"):
+        calm = "y" * (3990 - len(masked) - len(between))
+        log.write_text(f"{masked} {calm}{between}{token}\n")
+        (shown,) = tail(log, 5)
+        assert "hf_" not in shown
+        assert calm in shown
+
+
 def test_lines_are_limited(log: Path) -> None:
     log.write_bytes(b"a " * LONGEST_LINE + b"\nshort\n" + b"b" * 5_000_000 + b"\nend")
     first, short, third, end = lines(log)

@@ -83,6 +83,13 @@ def test_other_words_stay_as_they_are(words: list[str]) -> None:
         ("ASIA" + "ABCD" * 4 + " rest", "*** rest"),
         ("xoxp-" + "1234567890-" * 3, "***"),
         ("https://hooks.slack.com/services/T00/B00/XXXX", "https://***"),
+        ("https://a.webhook.office.com/webhookb2/1-2@3/IncomingWebhook/x", "https://a.***"),
+        ("('Authorization', 'Bearer k1')", "('Authorization', '***')"),
+        (
+            "[(b'x-api-key', b'k1'), (b'accept', b'*/*')]",
+            "[(b'x-api-key', b'***'), (b'accept', b'*/*')]",
+        ),
+        ("DB_PW=k1 n=2", "DB_PW=*** n=2"),
         ("sk-ant-" + "Ab1-" * 8, "***"),
         ("AIza" + "Sy_D-" * 7, "***"),
         ("eyJ" + "a" * 20 + ".eyJ" + "b" * 20 + "." + "c" * 20 + "!", "***!"),

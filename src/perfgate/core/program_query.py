@@ -3,6 +3,9 @@
 `Locations.ask` decides where it is asked: here, or inside the container that the engine is in.
 """
 
+import contextlib
+import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +13,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from perfgate.core.redaction import redact
+
+_TO_DIE_S = 5.0
 
 
 class NoStatus(StrEnum):
@@ -94,22 +99,35 @@ def ask_here(
         env: its whole environment; None: this process's.
     """
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            timeout=seconds,
-            check=False,
             env=env,
+            process_group=0,
         )
-    except subprocess.TimeoutExpired:
-        why = f"no answer from {argv[0]} within {seconds:g} s"
-        return Answer(None, why=why, cause=NoStatus.TOO_LONG)
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         cause = NoStatus.MISSING if is_missing else NoStatus.NOT_STARTED
         refusal = error.strerror or str(error)
         return Answer(None, why=str(error), cause=cause, refusal=refusal)
-    return Answer(done.returncode, done.stdout, done.stderr)
+    try:
+        stdout, stderr = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        _end(process)
+        why = f"no answer from {argv[0]} within {seconds:g} s"
+        return Answer(None, why=why, cause=NoStatus.TOO_LONG)
+    except BaseException:
+        _end(process)
+        raise
+    return Answer(process.returncode, stdout, stderr)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """Kill a program with all that it started; one that hangs in its driver is not waited for."""
+    os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.communicate(timeout=_TO_DIE_S)

@@ -21,6 +21,7 @@ _BLOCK = 1024 * 1024
 _STEP = 64 * 1024  # of reading from the end
 _MOST_FROM_END = 4 * 1024 * 1024
 _REDACTED = 4 * LONGEST_SHOWN  # bytes of a line that are redacted, to show fewer of them
+_BETWEEN_WORDS = b" \t\"',;&"  # what no secret has in it
 _CONTEXT = 80  # lines before those that are shown: a private key that begins there is known as one
 
 
@@ -117,11 +118,19 @@ def _from_end(log: Path, count: int) -> tuple[list[str], bool]:
     is_whole = begin == 0 or len(found) > count
     if not is_whole and len(found) == 1:  # its end tells more
         found = [found[0][-_REDACTED:]]
-    return [line[:_REDACTED].decode(errors="replace") for line in found[-count:]], is_whole
+    return [_whole_words(line).decode(errors="replace") for line in found[-count:]], is_whole
 
 
 def _line_ends(text: bytes) -> int:
     return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+
+
+def _whole_words(line: bytes) -> bytes:
+    """What of a line is redacted, up to a whole word: half a secret is not recognised."""
+    if len(line) <= _REDACTED:
+        return line
+    last = max(line.rfind(bytes([one]), 0, _REDACTED) for one in _BETWEEN_WORDS)
+    return line[: last + 1]
 
 
 def _cut(line: bytes) -> bytes:

@@ -43,6 +43,8 @@ _NAMED = re.compile(
 )
 # ``--api-key V``, also in the list ``['--api-key', 'V']``.
 _OPTION_AND = re.compile(r"""(?<![\w-])(?P<name>--[A-Za-z][\w-]*)(?:["'],)?[ \t]{1,8}(?!--)""")
+# ``('Authorization', 'V')``, as programs print headers.
+_PAIR = re.compile(r"""\(b?["'](?P<name>[\w-]+)["'],[ \t]{0,8}b?(?=["'])""")
 _VALUE = re.compile(
     r"""(?P<quote>\\?["'])?(?(quote)(?:(?!(?P=quote)).)*
         |(?:(?:bearer|basic|token|digest|negotiate)[ \t]+)?[^\s,;"'&})\]]*)""",
@@ -111,7 +113,7 @@ def mask(text: str, *, by_name: bool = True) -> str:
     text = _SIGNED.sub(rf"\g<1>{MASK}", text)
     for shape in SHAPES:
         text = shape.sub(MASK, text)
-    for named in (_NAMED, _OPTION_AND) if by_name else ():
+    for named in (_NAMED, _OPTION_AND, _PAIR) if by_name else ():
         text = _mask_named(text, named)
     return text
 

@@ -61,7 +61,7 @@ def is_secret(name: str) -> bool:
         _is_token(words)
         or (last == "key" and bool(before - _OTHER_KEY) and not before & _OTHER_KEY)
         or any(one in _KEY_OF and two in ("key", "keys") for one, two in pairwise(words))
-        or (last in ("pass", "pwd", "auth") and bool(before) and not before & _NO_PASS)
+        or (last in ("pass", "pwd", "pw", "auth") and bool(before) and not before & _NO_PASS)
     )
 
 

@@ -32,7 +32,7 @@ _TOKENS = (
     r"do[opr]_v1_[a-f0-9]{32,}",  # DigitalOcean
     r"hv[bsr]\.[\w-]{20,}",  # HashiCorp Vault
     r"SG\.[\w-]{16,}\.[\w-]{16,}",  # SendGrid
-    r"eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*){1,3}",  # JSON Web Token
+    r"webhook\.office\.com/webhookb2/[\w@/.-]+",  # Teams
 )
 
 SHAPES: tuple[re.Pattern[str], ...] = (
@@ -49,6 +49,9 @@ SHAPES: tuple[re.Pattern[str], ...] = (
         re.MULTILINE,
     ),
     re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_TOKENS)})"),
+    # A JSON Web Token, from the beginning of its word, each of which is looked at once: from every
+    # "eyJ" in it, a long word of them would take quadratic time.
+    re.compile(r"(?<![\w-])(?>[\w-]*?eyJ)[\w-]{8,}+\.[\w-]{8,}+(?:\.[\w-]*+){1,3}"),
     # In headers; a digit tells them from words ("Bearer authentication").
     re.compile(r"(?<=\bbearer )(?=\S*\d)[\w.~+/-]{8,}=*", re.IGNORECASE),
     re.compile(r"(?<=\bbasic )(?=\S*[\d=])[\w+/]{8,}=*", re.IGNORECASE),
