@@ -15,7 +15,7 @@ from perfgate.core.verdict import Verdict
 from perfgate.release import certificate_content as content
 from perfgate.release.certificate import certificate_markdown
 from perfgate.release.check_result import Finding, ReleaseCheck
-from perfgate.release.pack_layout import PackedFile
+from perfgate.release.pack_manifest import PackedFile
 
 RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 

@@ -15,7 +15,7 @@ from perfgate.release.certificate_content import (
     ScenarioLine,
 )
 from perfgate.release.check_result import ReleaseCheck
-from perfgate.release.pack_layout import PackedFile
+from perfgate.release.pack_manifest import PackedFile
 from perfgate.reports.markdown_text import code, prose, table
 from perfgate.reports.overview import some
 from perfgate.reports.shown import shown

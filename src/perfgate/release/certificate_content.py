@@ -12,7 +12,7 @@ from importlib.metadata import version
 from perfgate.core.rule import VERSION as RULE
 from perfgate.core.verdict import Judgement, Verdict, counted
 from perfgate.release.check_result import CheckedTest, Finding, ReleaseCheck, Result
-from perfgate.release.pack_layout import PackedFile, Role
+from perfgate.release.pack_manifest import PackedFile, Role
 from perfgate.release.policy import Effect, Required
 from perfgate.reports.outcome_text import interval, signed
 from perfgate.reports.overview import allowed, known

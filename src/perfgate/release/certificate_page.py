@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from perfgate.release import certificate_content as content
 from perfgate.release.check_result import ReleaseCheck
-from perfgate.release.pack_layout import PackedFile
+from perfgate.release.pack_manifest import PackedFile
 from perfgate.reports.html_templates import environment
 from perfgate.reports.markdown_text import shortened
 from perfgate.reports.overview import some

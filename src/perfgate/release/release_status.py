@@ -26,13 +26,13 @@ class ReleaseStatus(IntEnum):
     BROKEN_PACK = 25
     """A byte of the pack was changed, or a file is missing or extra, or it is no pack."""
     OTHER_VERSION = 26
-    """The pack is of a form, or judged by a rule, that this perfgate does not know."""
+    """The pack is of a form or rule of another perfgate, or another is asked to sign it."""
     SIGNATURE = 27
     """No signature, a wrong one, or one of an unknown signer."""
     KEY = 28
     """A key cannot be used, or others can read it."""
     NOT_REPRODUCED = 29
-    """A verdict, or a number, recomputed from the raw files is another than the recorded one."""
+    """A verdict, number or report made again from the raw files is not the packed one."""
     OTHER_RELEASE = 30
     """The pack is intact, and of another release, build, policy or subject than asked for."""
     EXPIRED = 31
