@@ -328,7 +328,7 @@ def test_a_resumed_run_keeps_the_verdict_with_its_controls(make: Make) -> None:
     assert kept is not None
     assert len(kept.measurements) == 2, "controls are no measurements of the build under test"
     assert replace(kept, resumed_from="", folder=found.folder) == replace(
-        found, measurements=kept.measurements
+        found, measurements=kept.measurements, judge_input=None
     )
 
 

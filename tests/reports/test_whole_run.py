@@ -10,10 +10,10 @@ from building import SCENARIO, SUMS, applied, group_record, judgement, outcome
 from made_runs import facts
 from tables import each
 
-from perfgate.core.rule import ControlPolicy, Rule
+from perfgate.core.rule import ControlPolicy
 from perfgate.core.verdict import Against, Verdict
-from perfgate.judging.assembly.basis import Basis, BasisControls
 from perfgate.judging.assembly.exit_status import ExitStatus
+from perfgate.judging.assembly.judge_input import ControlSources, Provenance
 from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.performance import Change
@@ -151,8 +151,8 @@ def test_each_mark_is_one_line_that_names_few() -> None:
 
 def without(policy: ControlPolicy, why_not: str = "", **changes: Any) -> Outcome:
     missing: dict[Against, str] = {"baseline": why_not} if why_not else {}
-    basis = Basis(Rule(), controls=BasisControls(policy, {}, missing))
-    return outcome(basis=basis, judgements=(judgement(**changes),))
+    sources = Provenance(controls=ControlSources(policy, {}, missing))
+    return outcome(provenance=sources, judgements=(judgement(**changes),))
 
 
 def every_report(records: list[dict[str, Any]]) -> dict[str, str]:
@@ -192,7 +192,7 @@ def test_a_run_judged_without_controls_has_other_error_rates(judged: Outcome) ->
         without("none", is_interleaved=True),
         without("none", against="documented"),
         replace(without("none", mark="NO_CONTROL"), synthetic=True),
-        outcome(),  # its basis is not known
+        outcome(),  # where it comes from is not known
     ],
 )
 def test_a_run_that_lacked_no_control_has_no_other_error_rates(judged: Outcome) -> None:

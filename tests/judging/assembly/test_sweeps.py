@@ -12,12 +12,13 @@ from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.judge_input import judge
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.sweeps import (
     Point,
     SweepProbe,
+    curve_input,
     curve_measurements,
-    judge_curve,
     sweep_outcome,
     sweep_probes,
 )
@@ -83,6 +84,10 @@ STEADY = {"r": [100.0, 100.2, 99.8, 100.1, 99.9]}
 def with_points(concurrency: tuple[int, ...]) -> Scenario:
     workload = replace(SCENARIO.workload, concurrency=concurrency)  # type: ignore[type-var]
     return replace(SCENARIO, workload=workload)
+
+
+def judge_curve(sweep: SweepProbe, given: list[Point], rule: Rule) -> ProbeJudgement:
+    return judge(curve_input(sweep, given, rule))
 
 
 def test_only_a_sweep_of_several_points_has_a_curve() -> None:

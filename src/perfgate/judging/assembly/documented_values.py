@@ -4,13 +4,16 @@ Pure. The gate's rules are in `judging.rules`; here they get their numbers from 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, percent
 from perfgate.judging.assembly.bands import Band
+from perfgate.judging.rules.accuracy import Answers
+from perfgate.judging.rules.claim_decision import Expect
 from perfgate.judging.rules.claim_evidence import EarlierStarts
 from perfgate.judging.rules.claims import judge_accuracy_claim, judge_claim
 from perfgate.judging.rules.documented import LEAST_TOLERANCE
@@ -75,7 +78,58 @@ def measured_score(metric: str, measurement: Measurement) -> Score:
     return counted_score(round(score * questions), questions)
 
 
-def judge_measured_claim(
+@dataclass(frozen=True)
+class SpeedClaimTest:
+    """A claim about a speed; fields are the arguments of `judge_claim`."""
+
+    metric: str
+    expect: Expect
+    new: Sequence[float]
+    versus: Sequence[float]
+    value: float | None
+    margin: float
+    minimum_effect: float
+    documented: float | None
+    tolerance: float
+    earlier: EarlierStarts | None
+    own_noise: bool
+    sigma: float | None
+
+    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (a claim has its own)
+        """REGRESSION: it does not hold; errors as of `judge_claim`."""
+        return judge_claim(**vars(self))
+
+
+@dataclass(frozen=True)
+class AccuracyClaimTest:
+    """A claim about an accuracy: the answers and the scores of both sides.
+
+    Other fields are arguments of `judge_accuracy_claim`.
+    """
+
+    metric: str
+    expect: Expect
+    answers: tuple[Sequence[Answers], Sequence[Answers]]
+    scores: tuple[Score | None, Score | None]
+    value: float | None
+    margin: float
+    minimum_effect: float
+
+    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (a claim has its own)
+        """REGRESSION: it does not hold; errors as of `judge_accuracy_claim`."""
+        return judge_accuracy_claim(
+            self.metric,
+            self.expect,
+            *self.answers,
+            new_score=self.scores[0],
+            versus_score=self.scores[1],
+            value=self.value,
+            margin=self.margin,
+            minimum_effect=self.minimum_effect,
+        )
+
+
+def claim_test(
     claim: Claim,
     new: Sequence[Measurement],
     versus: Sequence[Measurement] = (),
@@ -83,8 +137,8 @@ def judge_measured_claim(
     nodes: int = 1,
     earlier: EarlierStarts | None = None,
     own_noise: bool = False,
-) -> Judgement:
-    """Judge a claim on the measurements of both sides; REGRESSION: it does not hold.
+) -> SpeedClaimTest | AccuracyClaimTest:
+    """A claim and the measurements of both sides.
 
     Args:
         claim: the statement.
@@ -95,34 +149,38 @@ def judge_measured_claim(
         own_noise: whether the machine's own noise decides.
 
     Raises:
-        InputError: nothing to compare, or values that cannot be judged.
+        InputError: a score of an unknown number of questions.
     """
     metric = claim.metric
-    if not is_accuracy(metric):
-        return judge_claim(
+    if is_accuracy(metric):
+        return AccuracyClaimTest(
             metric,
             claim.expect,
-            [one.metrics[metric] for one in new],
-            [one.metrics[metric] for one in versus],
-            value=claim.value,
-            margin=claim.margin,
-            minimum_effect=claim.minimum_effect,
-            documented=claim.documented,
-            tolerance=claim.tolerance,
-            earlier=earlier,
-            own_noise=own_noise,
-            sigma=lookup(metric).family.on(nodes).sigma,
+            (
+                [one.answers.get(metric, {}) for one in new],
+                [one.answers.get(metric, {}) for one in versus],
+            ),
+            (
+                measured_score(metric, new[0]) if new else None,
+                measured_score(metric, versus[0]) if versus else None,
+            ),
+            claim.value,
+            claim.margin,
+            claim.minimum_effect,
         )
-    return judge_accuracy_claim(
+    return SpeedClaimTest(
         metric,
         claim.expect,
-        [one.answers.get(metric, {}) for one in new],
-        [one.answers.get(metric, {}) for one in versus],
-        new_score=measured_score(metric, new[0]) if new else None,
-        versus_score=measured_score(metric, versus[0]) if versus else None,
-        value=claim.value,
-        margin=claim.margin,
-        minimum_effect=claim.minimum_effect,
+        [one.metrics[metric] for one in new],
+        [one.metrics[metric] for one in versus],
+        claim.value,
+        claim.margin,
+        claim.minimum_effect,
+        claim.documented,
+        claim.tolerance,
+        earlier,
+        own_noise,
+        lookup(metric).family.on(nodes).sigma,
     )
 
 

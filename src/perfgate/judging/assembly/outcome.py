@@ -9,7 +9,7 @@ from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.basis import Basis
+from perfgate.judging.assembly.judge_input import JudgeInput, Provenance
 from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.judging.assembly.settings_notes import settings_notes
 from perfgate.judging.rules.changed_questions import ChangedQuestions
@@ -55,7 +55,8 @@ class Outcome:
         measured: every metric that was measured of it, judged or not.
         build: the build under test; None: it could not be asked.
         controls: the other builds that were started beside it on suspicion, or should have been.
-        basis: what the verdict rests on beside the measurements; None: it is not kept.
+        judge_input: all that the verdict rests on; None: it rests on no numbers, or was resumed.
+        provenance: where those values come from; None: it is not kept.
         resumed_from: when a session before this one recorded it; empty: this one measured it.
     """
 
@@ -76,7 +77,8 @@ class Outcome:
     controls: tuple[MeasuredControl, ...] = ()
     resumed_from: str = ""
     changed: tuple[ChangedQuestions, ...] = ()
-    basis: Basis | None = None
+    judge_input: JudgeInput | None = None
+    provenance: Provenance | None = None
 
     @property
     def extra_options(self) -> str:
@@ -132,5 +134,6 @@ class Outcome:
             "controls": to_plain(self.controls),
             "extra_options": self.extra_options,
             "settings": list(self.settings),
-            "basis": to_plain(self.basis),
+            "judge_input": None if self.judge_input is None else self.judge_input.as_record(),
+            "provenance": to_plain(self.provenance),
         }
