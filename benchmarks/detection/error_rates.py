@@ -1,6 +1,6 @@
 """Error rates of our own rule by simulation: how often it says what, and after how many starts.
 
-`rules.simulated_verdicts` is the gate's rule for many trials at once; each run of the study
+`rules.sequential` is the gate's rule for many trials at once; each run of the study
 holds it against `perfgate.judging.rules.performance.judge_performance`, case by case.
 """
 
@@ -16,7 +16,7 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.power import Control, Design, simulated
 from perfgate.judging.rules.performance import judge_performance
-from perfgate.judging.rules.simulated_verdicts import (
+from perfgate.judging.rules.sequential import (
     HOST_SHIFT,
     INCONCLUSIVE,
     PASS,

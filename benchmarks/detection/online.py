@@ -15,8 +15,8 @@ from perfgate.core.metrics import Metric, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.anchor import anchor_band
 from perfgate.judging.rules.performance import judge_performance
+from perfgate.judging.rules.scale import anchor_band
 
 MOST_RUNS = 5
 # The same values judged as a latency and as a throughput: a loss of one is a gain of the other.

@@ -22,7 +22,7 @@ from perfgate.judging.forecast.release_rates import (
     TestRates,
     probe_rates,
 )
-from perfgate.judging.rules.changed_questions import ChangedQuestions
+from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.judging.rules.performance import judge_performance
 from perfgate.release.check_result import CheckedTest, Finding
 from perfgate.release.error_rates import at_most, band_in_sigma, error_rates

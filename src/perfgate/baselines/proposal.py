@@ -14,8 +14,8 @@ from perfgate.baselines.difference import MetricChange, compare
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules.accuracy import judge_paired
-from perfgate.judging.rules.anchor import anchor_band
 from perfgate.judging.rules.performance import judge_performance
+from perfgate.judging.rules.scale import anchor_band
 
 Bands = Mapping[str, Mapping[str, float]]
 """Probe label → gating metric → the loss that counts, as a fraction."""

@@ -32,7 +32,12 @@ from perfgate.judging.assembly.judgement import ControlStarts, probe_input, take
 from perfgate.judging.assembly.measured import MeasuredControl, measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
-from perfgate.judging.assembly.sweeps import Point, SweepProbe, curve_input, curve_measurements
+from perfgate.judging.assembly.sweeps import (
+    Point,
+    SweepProbe,
+    curve_input,
+    curve_measurements,
+)
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario

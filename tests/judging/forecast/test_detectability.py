@@ -21,9 +21,9 @@ from perfgate.judging.forecast.start_effort import (
     interleaved_margin,
 )
 from perfgate.judging.rules import noise as noises
+from perfgate.judging.rules.odds import smallest_margin
 from perfgate.judging.rules.performance import judge_performance
 from perfgate.judging.rules.probe import RunNoise
-from perfgate.judging.rules.simulated_answers import smallest_margin
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes
 from perfgate.scenarios.scenario import Scenario

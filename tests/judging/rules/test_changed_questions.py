@@ -1,7 +1,7 @@
 """Which questions a new build answers otherwise than the baseline."""
 
 from perfgate.core.rule import Rule
-from perfgate.judging.rules.changed_questions import MOST, changed_questions
+from perfgate.judging.rules.diagnostics import MOST, changed_questions
 from perfgate.judging.rules.probe import AccuracyTest, ProbeTests, judge_probe
 
 METRIC = "accuracy:gsm8k:exact_match:strict-match"

@@ -14,7 +14,7 @@ from sizes import sized
 from perfgate.core.metrics import THROUGHPUT
 from perfgate.core.verdict import Verdict
 from perfgate.judging.forecast.noise_scenarios import Values, starts
-from perfgate.judging.rules.noise_components import NoiseComponents, noise_components
+from perfgate.judging.rules.noise import NoiseComponents, noise_components
 from perfgate.judging.rules.performance import judge_performance
 
 pytestmark = pytest.mark.nightly

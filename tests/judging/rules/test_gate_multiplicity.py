@@ -10,7 +10,7 @@ from scipy.stats import false_discovery_control
 from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.judging.rules.multiplicity import false_discoveries
+from perfgate.judging.rules.diagnostics import false_discoveries
 
 probabilities = st.lists(
     st.one_of(st.floats(0, 1), st.floats(0, 0.06), st.sampled_from([0.0, 0.01, 0.05, 1.0])),

@@ -6,7 +6,7 @@ import pytest
 from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.judging.rules.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT, sanity
+from perfgate.judging.rules.diagnostics import BROKEN_OUTPUT, OUTPUT_FORMAT, sanity
 
 
 @each(

@@ -3,7 +3,7 @@
 import pytest
 from tables import each
 
-from perfgate.judging.rules.together import Moved, moved_together
+from perfgate.judging.rules.diagnostics import Moved, moved_together
 
 SPEED = "output_throughput"
 

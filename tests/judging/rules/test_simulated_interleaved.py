@@ -7,7 +7,7 @@ import numpy as np
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules import scale
-from perfgate.judging.rules import simulated_verdicts as many
+from perfgate.judging.rules import sequential as many
 from perfgate.judging.rules.interleaved import (
     InterleavedDecision,
     OwnLevel,

@@ -37,9 +37,8 @@ from perfgate.judging.forecast.start_effort import (
     interleaved_odds,
 )
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.baseline_level import BaselineLevel
 from perfgate.judging.rules.noise import OWN_SIGMA, WIDEST_BAND, Noise
-from perfgate.judging.rules.performance import declared_band, forced_margin
+from perfgate.judging.rules.performance import BaselineLevel, declared_band, forced_margin
 from perfgate.scenarios.probe import Probe
 
 _WIDER = 0.25  # sigma: the step in which a band that would do is sought …

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from perfgate.core.rule import ControlRule, Rule
 from perfgate.judging.forecast.noise_scenarios import starts
 from perfgate.judging.rules.noise import BETWEEN
-from perfgate.judging.rules.simulated_verdicts import (
+from perfgate.judging.rules.sequential import (
     HOST_SHIFT,
     INCONCLUSIVE,
     PASS,

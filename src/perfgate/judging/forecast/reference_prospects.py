@@ -24,15 +24,15 @@ from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import changed_share
 from perfgate.judging.rules.documented import documented_margin
 from perfgate.judging.rules.noise import Noise
-from perfgate.judging.rules.scores import documented_score, least_margin
-from perfgate.judging.rules.simulated_answers import LEAST_FOUND as LEAST_MARGIN_FOUND
-from perfgate.judging.rules.simulated_answers import (
-    AnswerOutcomes,
+from perfgate.judging.rules.odds import LEAST_FOUND as LEAST_MARGIN_FOUND
+from perfgate.judging.rules.odds import (
+    ReferenceOdds,
     found_share,
     outcomes,
     smallest_margin,
 )
-from perfgate.judging.rules.simulated_references import ReferenceOdds
+from perfgate.judging.rules.scores import documented_score, least_margin
+from perfgate.judging.rules.sequential import PASS, REGRESSION, Verdicts
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
 
@@ -153,6 +153,6 @@ def _told(loss: float, found: ReferenceOdds) -> Odds:
     return Odds(loss, found.below, found.passed, undecided, 0.0, starts, 0.0)
 
 
-def _of_answers(loss: float, found: AnswerOutcomes) -> Odds:
-    lost, passed = found.found_share, found.passed_share
-    return Odds(loss, lost, passed, max(0.0, 1 - lost - passed), 0.0, found.evaluations, 0.0)
+def _of_answers(loss: float, found: Verdicts) -> Odds:
+    lost, passed = found.share(REGRESSION), found.share(PASS)
+    return Odds(loss, lost, passed, max(0.0, 1 - lost - passed), 0.0, float(found.new.mean()), 0.0)

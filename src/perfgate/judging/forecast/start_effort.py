@@ -18,15 +18,15 @@ from perfgate.judging.forecast.power import SCENARIO, Design, Odds, odds_of, ver
 from perfgate.judging.rules.accuracy import MOST_EVALUATIONS
 from perfgate.judging.rules.documented import MOST_STARTS
 from perfgate.judging.rules.interleaved import rule_for
-from perfgate.judging.rules.scores import Score
-from perfgate.judging.rules.simulated_answers import outcomes
-from perfgate.judging.rules.simulated_interleaved import InterleavedTrials, interleaved
-from perfgate.judging.rules.simulated_references import (
+from perfgate.judging.rules.odds import (
     ReferenceOdds,
     documented_score_odds,
     documented_speed_odds,
+    outcomes,
 )
-from perfgate.judging.rules.simulated_verdicts import REGRESSION, Verdicts, together
+from perfgate.judging.rules.scores import Score
+from perfgate.judging.rules.sequential import REGRESSION, Verdicts, together
+from perfgate.judging.rules.simulated_interleaved import InterleavedTrials, interleaved
 
 # Share of a fixed set of questions whose answers differ between two evaluations of one build. In
 # public nightly results of DeepSeek-R1, Kimi, GLM and others 1 to 8 % did.
@@ -226,8 +226,8 @@ def _of_reference(
     if isinstance(test, AnswersTest):
         key = test.questions, test.changed, test.base_runs, test.margin, 0.0
         answers = outcomes(*key)
-        found = np.bincount(answers.at, minlength=test.most + 1)[1:]
-        return StartCounts(tuple(map(float, found / found.sum())), lost=answers.found_share)
+        found = np.bincount(answers.new, minlength=test.most + 1)[1:]
+        return StartCounts(tuple(map(float, found / found.sum())), lost=answers.share(REGRESSION))
     loss = 1.0 if slower else 0.0
     if isinstance(test, InterleavedTest):
         return _counts(_interleaved(test, loss).verdicts)

@@ -7,7 +7,7 @@ themselves are in `perfgate.judging.rules.performance`, `.sweep`, `.accuracy` an
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypedDict
+from typing import Protocol
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, lookup
@@ -15,33 +15,26 @@ from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Judgement, Verdict, unjudged, verdict_of
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import Answers, judge_paired
-from perfgate.judging.rules.anchor import anchor_band
-from perfgate.judging.rules.baseline_level import BaselineLevel
-from perfgate.judging.rules.changed_questions import ChangedQuestions, changed_questions
+from perfgate.judging.rules.diagnostics import ChangedQuestions, changed_questions, faults_of
 from perfgate.judging.rules.documented import judge_documented
 from perfgate.judging.rules.interleaved import judge_interleaved, rule_for
 from perfgate.judging.rules.noise import BETWEEN
 from perfgate.judging.rules.performance import (
+    BaselineLevel,
     Change,
+    Comparison,
     baseline_level,
-    describe_change,
-    judge_performance,
+    describe,
+    judge,
     performance_metric,
 )
-from perfgate.judging.rules.sanity import faults_of
 from perfgate.judging.rules.scores import Score, judge_unpaired
 from perfgate.judging.rules.sweep import judge_sweep
 
 
-class _NoiseSettings(TypedDict):
-    sigma: float | None
-    between: float
-    rule: Rule
-
-
 @dataclass(frozen=True)
 class RunNoise:
-    """The noise of one fresh start that a test goes by; arguments as in `judge_performance`.
+    """The noise of one fresh start that a test goes by; fields as in `performance.Comparison`.
 
     Attributes:
         sigma: noise of one start on the log scale, before this baseline's own spread; None: the
@@ -63,14 +56,6 @@ class RunNoise:
     def rule(self, rule: Rule) -> Rule:
         """The rule that tests with this noise go by."""
         return rule if self.dof is None else replace(rule, prior_dof=self.dof)
-
-    def settings(self, rule: Rule) -> _NoiseSettings:
-        """As `judge_performance`, `describe_change` and `judge_sweep` take it."""
-        return {
-            "sigma": self.sigma,
-            "between": self.between,
-            "rule": self.rule(rule),
-        }
 
 
 @dataclass(frozen=True)
@@ -100,36 +85,51 @@ class PerformanceTest:
     why_no_control: str = ""
 
     def judge(self, rule: Rule) -> Judgement:
-        """The verdict; errors as of `judge_performance`."""
-        judged = judge_performance(
-            self.metric,
-            self.baseline,
-            self.new,
-            band=self.band,
-            sessions=self.sessions,
-            controls=self.controls,
-            policy=self.policy,
-            why_no_control=self.why_no_control,
-            widen=self.noise.widen,
-            **self.noise.settings(rule),
-        )
-        return (
-            replace(judged, notes=(*judged.notes, self.noise.note)) if self.noise.note else judged
-        )
+        """The verdict; NOT_COMPARABLE where a value is 0 and may be (`Metric.may_be_zero`).
+
+        Raises:
+            InputError: as `performance.judge`, an unknown metric, or values that cannot be judged.
+        """
+        if why := self._has_zero():
+            return unjudged(self.metric, Verdict.NOT_COMPARABLE, why, band=self.band)
+        judged = judge(self._comparison(rule, self.new))
+        note = (self.noise.note,) if self.noise.note else ()
+        return replace(judged, notes=(*judged.notes, *note))
 
     def change(self, rule: Rule) -> Change:
-        """How far it moved, without a verdict; errors as of `describe_change`."""
-        settings = self.noise.settings(rule)
-        return describe_change(
-            self.metric, self.baseline, self.new, sessions=self.sessions, **settings
-        )
+        """How far it moved, without a verdict or a band; errors as of `judge`."""
+        if why := self._has_zero():
+            raise InputError(why)
+        return describe(self._comparison(rule, self.new))
 
     def level(self, rule: Rule) -> BaselineLevel:
-        """What new runs are compared with; errors as of `judge_performance`."""
-        metric = performance_metric(self.metric)
-        values = scale.badness(metric, self.baseline, "baseline")
-        settings = self.noise.settings(rule)
-        return baseline_level(metric, values, sessions=self.sessions, **settings)[0]
+        """What new runs are compared with, measured or not; errors as of `judge`."""
+        return baseline_level(self._comparison(rule, None))
+
+    def _has_zero(self) -> str:
+        metric, made = performance_metric(self.metric), self.controls
+        return scale.has_zero(metric, self.baseline, self.new, () if made is None else made)
+
+    def _comparison(self, rule: Rule, new: Sequence[float] | None) -> Comparison:
+        metric, noise, controls = performance_metric(self.metric), self.noise, self.controls
+        before = scale.badness(metric, self.baseline, "baseline")
+        after = () if new is None else scale.badness(metric, new, "new")
+        if controls is not None and len(controls):
+            controls = scale.badness(metric, controls, "control")
+        return Comparison(
+            metric,
+            before,
+            after,
+            self.band,
+            noise.sigma,
+            noise.between,
+            self.sessions,
+            controls,
+            self.policy,
+            self.why_no_control,
+            noise.rule(rule),
+            noise.widen,
+        )
 
 
 @dataclass(frozen=True)
@@ -392,7 +392,7 @@ def judge_tests(tests: Sequence[JudgedTest], rule: Rule) -> tuple[Judgement, ...
 
 def _with_anchor_band(test: MetricTest) -> MetricTest:
     band = lookup(test.metric).family.band if test.band is None else test.band
-    return test if band is None else replace(test, band=anchor_band(test.metric, band))
+    return test if band is None else replace(test, band=scale.anchor_band(test.metric, band))
 
 
 def together(judgements: Sequence[Judgement]) -> ProbeJudgement:

@@ -11,7 +11,7 @@ import numpy as np
 
 from perfgate.judging.rules.interleaved import InterleavedRule
 from perfgate.judging.rules.noise import t_quantile
-from perfgate.judging.rules.simulated_verdicts import PASS, REGRESSION, Floats, Verdicts
+from perfgate.judging.rules.sequential import PASS, REGRESSION, Floats, Verdicts
 
 
 @dataclass(frozen=True)

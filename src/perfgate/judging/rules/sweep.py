@@ -15,9 +15,13 @@ from perfgate.core.metrics import Metric
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Judgement, Verdict, counted, percent, unjudged
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.controls import Controls
-from perfgate.judging.rules.noise import BETWEEN, checked_sigma, median, winsorise
-from perfgate.judging.rules.performance import declared_band, judge_on_scale, performance_metric
+from perfgate.judging.rules.noise import BETWEEN, checked_sigma, median
+from perfgate.judging.rules.performance import (
+    Comparison,
+    declared_band,
+    judge,
+    performance_metric,
+)
 
 # With fewer points the median says no more than the points do.
 FEWEST_POINTS = 4
@@ -71,6 +75,8 @@ def judge_sweep(
         InputError: as `judge_performance`, or fresh starts with different numbers of points, or
             with fewer than four.
     """
+    from perfgate.judging.rules.sequential import one_case, winsorised
+
     found = performance_metric(metric)
     made = () if controls is None else controls
     if why := scale.has_zero(found, baseline, new, made):
@@ -83,7 +89,8 @@ def judge_sweep(
     ):
         scale.check_unit(found, before_point, now_point)
     prior = found.family.sigma if sigma is None else checked_sigma(sigma)
-    levels = [fmean(winsorise(point, prior)[0]) for point in zip(*before, strict=True)]
+    points_before = map(one_case, zip(*before, strict=True))
+    levels = [float(winsorised(point, prior).mean()) for point in points_before]
     correlation = correlation_of_points(before, levels)
     if correlation > _LARGEST:
         why = f"the points of one start go up and down together (correlation {correlation:.2f})"
@@ -91,20 +98,23 @@ def judge_sweep(
     factor = max(_LEAST_FACTOR, math.sqrt(correlation + (1 - correlation) / points))
     margin = factor * scale.margin(found, declared_band(found, band))
     centre = fmean(levels)
-    medians = [[centre + _median_loss(one, levels) for one in side] for side in (before, now)]
-    judged = judge_on_scale(
-        found,
-        *medians,
-        band=scale.band(found, margin),
-        sigma=factor * prior,
-        between=between,
-        sessions=sessions,
-        controls=Controls(
-            None if controls is None else [centre + _median_loss(one, levels) for one in other],
+    medians, medians_now, beside = (
+        [centre + _median_loss(start, levels) for start in side] for side in (before, now, other)
+    )
+    judged = judge(
+        Comparison(
+            found,
+            medians,
+            medians_now,
+            scale.band(found, margin),
+            factor * prior,
+            between,
+            sessions,
+            None if controls is None else beside,
             policy,
             why_no_control,
-        ),
-        rule=rule,
+            rule or Rule(),
+        )
     )
     notes = list(judged.notes)
     if judged.verdict in (Verdict.REGRESSION, Verdict.INCONCLUSIVE):

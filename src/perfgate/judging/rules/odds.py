@@ -1,23 +1,27 @@
-"""Simulated answers: how often paired answers end in which verdict, before anything is measured.
+"""Odds: how often documented speeds, scores and paired answers end in which verdict, by simulation.
 
-The rule of `rules.accuracy.judge_paired`, for many trials at once. Pure, and the same each
-time. It loads numpy, so only what plans imports it; the verdict itself does not.
+Before anything is measured, by the rules of `rules.documented`, `rules.scores` and
+`rules.accuracy` on many drawn cases. Pure, and the same each time. It loads numpy, so only what
+plans imports it.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from perfgate.core.errors import InputError
-from perfgate.judging.rules.accuracy import LOSS_Z, MOST_EVALUATIONS, PASS_Z
+from perfgate.judging.rules import accuracy, documented, scores
+from perfgate.judging.rules.accuracy import MOST_EVALUATIONS
+from perfgate.judging.rules.documented import MOST_STARTS
 from perfgate.judging.rules.scale import as_number
+from perfgate.judging.rules.scores import Score, least_margin
+from perfgate.judging.rules.sequential import PASS, REGRESSION, Differences, Verdicts
 
-TRIALS = 12_000
+ANSWER_TRIALS = 12_000
+REFERENCE_TRIALS = 20_000
 # A margin can be used where a drop of just the margin is found at least so often, and a build that
 # lost nothing passes so often.
 LEAST_FOUND = 0.93
@@ -28,60 +32,79 @@ LEAST_PASSED = 0.95
 _CHANCES = (0.3, 0.7)
 _DIFFER = 0.42
 _MOST_BASE = 10  # more evaluations of the baseline count as so many
-_SEED = 71
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.floating[Any]]
-Flags = NDArray[np.bool_]
+_ANSWER_SEED, _REFERENCE_SEED = 71, 72
 
 
 @dataclass(frozen=True)
-class AnswerDraws:
-    """What varying answers gave, in each trial, of a build that lost nothing.
+class ReferenceOdds:
+    """How a comparison with a document ends.
 
     Attributes:
+        below: share of REGRESSION.
+        passed: share of PASS.
+        starts: shares that take 1, 2, 3 starts (of scores: evaluations).
+    """
+
+    below: float
+    passed: float
+    starts: tuple[float, ...]
+
+
+def documented_speed_odds(
+    margin: float,
+    sigma: float,
+    loss: float,
+    *,
+    machines: float = 0.0,
+    most: int = MOST_STARTS,
+    trials: int = REFERENCE_TRIALS,
+) -> ReferenceOdds:
+    """A speed against a document, on the log scale; noise is Gaussian.
+
+    Args:
+        margin: the tolerance.
+        sigma: noise of one start, in the document and here.
+        loss: the true one.
+        machines: standard deviation of what the two machines differ by.
+        most: fresh starts, at most.
+        trials: how many are simulated.
+    """
+    draw = np.random.default_rng(_REFERENCE_SEED)
+    document = loss + machines * draw.standard_normal(trials)
+    document -= sigma * draw.standard_normal(trials)
+    losses = sigma * draw.standard_normal((MOST_STARTS, trials)) + document
+    return _odds(documented.decide(losses[:most].T, margin, sigma))
+
+
+def documented_score_odds(
+    reference: Score,
+    questions: int,
+    margin: float,
+    drop: float,
+    *,
+    most: int = MOST_EVALUATIONS,
+    trials: int = REFERENCE_TRIALS,
+) -> ReferenceOdds:
+    """A score against a document; the document errs by its standard error, evaluations binomially.
+
+    Args:
+        reference: from `documented_score`.
         questions: asked in each evaluation.
-        base_runs: evaluations of the baseline.
-        sums: of D, one row per number of evaluations used, one column per trial.
-        squares: of D², likewise.
-        alone: the sum of D of each single evaluation, one row each.
+        margin: the declared one; raised as the rule does.
+        drop: the true one.
+        most: evaluations, at most.
+        trials: how many are simulated.
     """
+    draw = np.random.default_rng([_REFERENCE_SEED, questions])
+    margin = max(margin, least_margin(reference, questions))
+    true = reference.value - drop - reference.variance() ** 0.5 * draw.standard_normal(trials)
+    right = draw.binomial(questions, np.clip(true, 0, 1), (most, trials)) / questions
+    return _odds(scores.decide(right.T, reference, questions, margin))
 
-    questions: int
-    base_runs: int
-    sums: Floats
-    squares: Floats
-    alone: Floats
 
-
-@dataclass(frozen=True)
-class AnswerOutcomes:
-    """What became of each trial.
-
-    Attributes:
-        at: evaluations used.
-        lost: whether it ended in REGRESSION.
-        passed: whether it ended in PASS.
-    """
-
-    at: Ints
-    lost: Flags
-    passed: Flags
-
-    @property
-    def found_share(self) -> float:
-        """The share that ended in REGRESSION."""
-        return float(self.lost.mean())
-
-    @property
-    def passed_share(self) -> float:
-        """The share that ended in PASS."""
-        return float(self.passed.mean())
-
-    @property
-    def evaluations(self) -> float:
-        """Mean evaluations used."""
-        return float(self.at.mean())
+def _odds(found: Verdicts) -> ReferenceOdds:
+    shares = np.bincount(found.new, minlength=len(found.looks) + 1)[1:] / len(found.codes)
+    return ReferenceOdds(found.share(REGRESSION), found.share(PASS), tuple(map(float, shares)))
 
 
 def smallest_margin(
@@ -123,7 +146,8 @@ def found_share(
         InputError: as `smallest_margin`.
     """
     true = margin if drop is None else drop
-    return outcomes(questions, changed_share, baseline_evaluations, margin, true).found_share
+    found = outcomes(questions, changed_share, baseline_evaluations, margin, true)
+    return found.share(REGRESSION)
 
 
 def outcomes(
@@ -133,7 +157,7 @@ def outcomes(
     margin: float,
     drop: float,
     most: int = MOST_EVALUATIONS,
-) -> AnswerOutcomes:
+) -> Verdicts:
     """What becomes of runs whose true drop is `drop`; arguments as of `found_share`.
 
     Args:
@@ -141,12 +165,21 @@ def outcomes(
     """
     _check(questions, changed_share, baseline_evaluations)
     base = min(baseline_evaluations, _MOST_BASE)
-    return decide_answers(_drawn(questions, changed_share, base), margin, drop, most)
+    return _decided(_drawn(questions, changed_share, base), margin, drop, most)
+
+
+def _decided(drawn: Differences, margin: float, drop: float, most: int) -> Verdicts:
+    """As many questions as `drop` says are answered right before and wrong now, always."""
+    always = round(drop * drawn.questions)
+    sums, squares, alone = (
+        one[:, :most] + always for one in (drawn.sums, drawn.squares, drawn.alone)
+    )
+    return accuracy.decide(replace(drawn, sums=sums, squares=squares, alone=alone), margin)
 
 
 def draw_answers(
     questions: int, changed_share: float, base_runs: int, draw: Generator, trials: int
-) -> AnswerDraws:
+) -> Differences:
     """Draw the answers that vary; those that never do cancel out.
 
     A trial is a count of questions for every combination of a chance of being right, right answers
@@ -169,49 +202,19 @@ def draw_answers(
     before, after = table[:, :1], table[:, 1:]
     used = np.arange(1, MOST_EVALUATIONS + 1)
     differences = before - np.cumsum(after, axis=1) / used
-    return AnswerDraws(
+    return Differences(
         questions,
         base_runs,
-        (counts @ differences).T,
-        (counts @ differences**2).T,
-        (counts @ (before - after)).T,
+        counts @ differences,
+        counts @ differences**2,
+        counts @ (before - after),
     )
 
 
-def decide_answers(
-    draws: AnswerDraws, margin: float, drop: float, most: int = MOST_EVALUATIONS
-) -> AnswerOutcomes:
-    """The rule, for all trials at once.
-
-    Args:
-        draws: what varied.
-        margin: the drop that counts.
-        drop: the true drop: so many questions are answered right before and wrong now, always.
-        most: evaluations of the new build, at most.
-    """
-    asked, trials = draws.questions, draws.sums.shape[1]
-    always = round(drop * asked)
-    agree = np.cumsum((draws.alone + always) / asked > margin / 2, axis=0)
-    at = np.full(trials, most, dtype=np.int64)
-    lost, passed = np.zeros(trials, dtype=np.bool_), np.zeros(trials, dtype=np.bool_)
-    for runs in range(1, min(most, MOST_EVALUATIONS) + 1):
-        seen = (draws.sums[runs - 1] + always) / asked
-        spread = np.maximum(draws.squares[runs - 1] + always - asked * seen**2, 0)
-        error = np.sqrt(spread + 1 / min(runs, draws.base_runs)) / asked
-        open_ = ~lost & ~passed
-        now_passed = open_ & (seen + PASS_Z * error < margin)
-        now_lost = open_ & ~now_passed & (runs >= 2) & (seen - LOSS_Z * error > 0)
-        now_lost &= agree[runs - 1] >= 2
-        at[now_passed | now_lost] = runs
-        passed |= now_passed
-        lost |= now_lost
-    return AnswerOutcomes(at, lost, passed)
-
-
 @lru_cache(maxsize=64)
-def _drawn(questions: int, changed_share: float, base_runs: int) -> AnswerDraws:
-    draw = np.random.default_rng([_SEED, questions, round(1e6 * changed_share), base_runs])
-    return draw_answers(questions, changed_share, base_runs, draw, TRIALS)
+def _drawn(questions: int, changed_share: float, base_runs: int) -> Differences:
+    draw = np.random.default_rng([_ANSWER_SEED, questions, round(1e6 * changed_share), base_runs])
+    return draw_answers(questions, changed_share, base_runs, draw, ANSWER_TRIALS)
 
 
 @lru_cache(maxsize=256)
@@ -220,10 +223,11 @@ def _smallest(questions: int, changed_share: float, base_runs: int) -> float | N
     steps = 400 if questions > 500 else 200
     for step in range(1, steps):
         margin = step / steps
-        if (
-            decide_answers(draws, margin, margin).found_share >= LEAST_FOUND
-            and decide_answers(draws, margin, 0.0).passed_share >= LEAST_PASSED
-        ):
+        found, passed = (
+            _decided(draws, margin, drop, MOST_EVALUATIONS).share(code)
+            for drop, code in ((margin, REGRESSION), (0.0, PASS))
+        )
+        if found >= LEAST_FOUND and passed >= LEAST_PASSED:
             return margin
     return None
 
