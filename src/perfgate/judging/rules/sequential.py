@@ -155,9 +155,9 @@ def verdict_of_code(code: np.int8) -> Verdict:
     return _VERDICTS[code]
 
 
-def one_case(values: Sequence[float]) -> Floats:
-    """The starts of a single case, shape (1, starts)."""
-    return np.array([values], dtype=np.float64)
+def as_cases(rows: Sequence[Sequence[float]]) -> Floats:
+    """The starts of each case, of one number in all of them, as an array."""
+    return np.array(rows, dtype=np.float64)
 
 
 def winsorised(values: Floats, sigma: float) -> Floats:
@@ -168,17 +168,23 @@ def winsorised(values: Floats, sigma: float) -> Floats:
     number = values.shape[1]
     if number < _FEWEST_TO_WINSORISE:
         return values
-    centre = _median(values)
+    centre = middle(values)[:, None]
     reach = np.full_like(centre, sigma)
     if number >= _FEWEST_FOR_MAD:
-        reach = np.maximum(reach, 1.4826 * _median(np.abs(values - centre)))
+        reach = np.maximum(reach, 1.4826 * middle(np.abs(values - centre))[:, None])
     return np.clip(values, centre - CLIP * reach, centre + CLIP * reach)
 
 
-def _median(values: Floats) -> Floats:
-    """That of each case, shape (cases, 1); `np.median` takes ten times as long for one case."""
+def medians(values: Floats) -> tuple[Floats, Floats]:
+    """The lower and the upper median of each case."""
+    ordered, last = np.sort(values, axis=1), values.shape[1] - 1
+    return ordered[:, last // 2], ordered[:, (last + 1) // 2]
+
+
+def middle(values: Floats) -> Floats:
+    """The median of each case; `np.median` takes ten times as long for one."""
     lower, upper = medians(values)
-    return np.asarray((lower + upper) / 2)[:, None]
+    return np.asarray((lower + upper) / 2)
 
 
 def controlled(
@@ -241,12 +247,6 @@ def _controlled_look(
 def is_broken(against: Levels, controls: Floats, margin: float, rule: ControlRule) -> Booleans:
     """Whether even the other build is slower than its history, by `rule.broken` bands."""
     return np.asarray(medians(controls)[0] - against.centre > rule.broken * margin)
-
-
-def medians(values: Floats) -> tuple[Floats, Floats]:
-    """The lower and the upper median of each case."""
-    ordered, last = np.sort(values, axis=1), values.shape[1] - 1
-    return ordered[:, last // 2], ordered[:, (last + 1) // 2]
 
 
 def alone(
