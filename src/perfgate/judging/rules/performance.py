@@ -129,6 +129,24 @@ class Losses:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """The mean loss of some starts, with its bounds L and U; positive is worse."""
+
+    loss: float
+    low: float
+    high: float
+
+    def interval(self, metric: Metric) -> tuple[float, float]:
+        """The bounds as changes of the value, low first."""
+        low, high = sorted(scale.change(metric, bound) for bound in (self.low, self.high))
+        return low, high
+
+    def improved(self, margin: float) -> bool:
+        """Whether the gain is real and at least half of what would count as a loss."""
+        return self.high < 0 and -self.loss >= margin / 2
+
+
+@dataclass(frozen=True)
 class BaselineLevel:
     """What new runs are compared with.
 
@@ -153,6 +171,12 @@ class BaselineLevel:
     def sessions(self) -> float:
         """Sessions behind it."""
         return self.levels.sessions
+
+    def seen(self, runs: Sequence[float]) -> Seen:
+        """What so many new runs say."""
+        from perfgate.judging.rules.sequential import as_cases
+
+        return Seen(*(float(one[0]) for one in self.levels.bounds(as_cases([runs]), self.rule)))
 
 
 @dataclass(frozen=True)
@@ -180,29 +204,15 @@ class _Decision:
         new, controls: fresh starts of each build that it rests on.
         mark: as in `Judgement`.
         need: which start is wanted next; empty: it is decided, or none is left.
-        most: fresh starts of the new build, at most.
+        left: how many more starts of the new build are allowed.
     """
 
     verdict: Verdict
     new: int
-    controls: int = 0
-    mark: Mark = ""
+    controls: int
+    mark: Mark
     need: Literal["", "new", "control"] = ""
-    most: int = 0
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """The mean loss of the starts used, with its bounds L and U; positive is worse."""
-
-    loss: float
-    low: float
-    high: float
-
-    def interval(self, metric: Metric) -> tuple[float, float]:
-        """The bounds as changes of the value, low first."""
-        low, high = sorted(scale.change(metric, bound) for bound in (self.low, self.high))
-        return low, high
+    left: int = 0
 
 
 def judge(test: Comparison, rule: Rule = _RULE) -> Judgement:
@@ -264,27 +274,19 @@ def judge_losses(test: Comparison, losses: Losses, rule: Rule) -> Judgement:
 def _judged(
     test: Comparison, losses: Losses, level: BaselineLevel, margin: float, notes: list[str]
 ) -> Judgement:
-    from perfgate.judging.rules.sequential import as_cases
-
-    metric, rule = losses.metric, level.rule
-    runs = list(losses.after[: rule.max_runs])
+    metric, runs = losses.metric, list(losses.after[: level.rule.max_runs])
     decided = _decide(test, losses, level, margin)
     verdict, used = decided.verdict, decided.new
-    seen = _seen(level, runs[:used])
+    seen = level.seen(runs[:used])
     if verdict == Verdict.PASS and not decided.mark and seen.low > 0:
         notes.append("small loss within the band")
-    gains = [
-        bool(level.levels.improved(as_cases([some]), margin, rule)[0])
-        for some in (runs[:used], runs[1:2])
-        if verdict == Verdict.PASS and some
-    ]
-    if any(gains[:1]) and len(gains) == 1:
-        notes.append("improved; a second fresh start would have to agree")
-    elif any(gains[:1]) and used == 1 and gains[1]:
-        verdict, used = Verdict.IMPROVEMENT, 2
-        seen = _seen(level, runs[:2])
-    elif any(gains[:1]):
-        notes.append("improved, but not in each of the first two fresh starts")
+    if verdict == Verdict.PASS and seen.improved(margin):
+        if len(runs) < 2:
+            notes.append("improved; a second fresh start would have to agree")
+        elif used == 1 and level.seen(runs[1:2]).improved(margin):
+            verdict, used, seen = Verdict.IMPROVEMENT, 2, level.seen(runs[:2])
+        else:
+            notes.append("improved, but not in each of the first two fresh starts")
     notes += _far_runs(metric, level.noise.sigma, runs[:used])
     if decided.mark == "HOST_SHIFT":
         notes.append("HOST_SHIFT: machine, not build")
@@ -313,48 +315,35 @@ def _decide(test: Comparison, losses: Losses, level: BaselineLevel, margin: floa
     from perfgate.judging.rules import sequential as many
 
     rule, against = level.rule, level.levels
-    new = many.as_cases([losses.after[: rule.max_runs]])
-    made, most = new.shape[1], rule.max_runs
-    if not test.is_controlled:
+    with_controls = _CONTROL_RULE.with_at_most(rule.max_runs)
+    new, controls = many.as_cases([losses.after[: rule.max_runs]]), many.as_cases([losses.controls])
+    if test.is_controlled:
+        looks = with_controls.looks
+        found = many.controlled(against, new, controls, margin, with_controls)
+    else:
+        looks = many.without_controls(rule.max_runs)
         found = many.alone(against, new, margin, rule)
-        used = int(found.new[0])
-        if found.codes[0] == many.PASS:
-            return _Decision(Verdict.PASS, used)
-        if found.codes[0] == many.REGRESSION:
-            is_open = test.policy == "required"
-            verdict = Verdict.INCONCLUSIVE if is_open else Verdict.REGRESSION
-            return _Decision(verdict, used, mark="NO_CONTROL")
-        return _Decision(Verdict.INCONCLUSIVE, made, need="new" if made < most else "", most=most)
-    with_controls = _CONTROL_RULE.with_at_most(most)
-    controls = many.as_cases([losses.controls])
-    found = many.controlled(against, new, controls, margin, with_controls)
-    code, there = found.codes[0], controls.shape[1]
+    code, verdict = int(found.codes[0]), many.verdict_of_code(found.codes[0])
     if code != many.INCONCLUSIVE:
-        verdict = Verdict.REGRESSION if code == many.REGRESSION else Verdict.PASS
         mark: Mark = "HOST_SHIFT" if code == many.HOST_SHIFT else ""
-        return _Decision(verdict, int(found.new[0]), int(found.controls[0]), mark)
-    looks = with_controls.looks
+        if code == many.REGRESSION and not test.is_controlled:
+            mark = "NO_CONTROL"
+            verdict = Verdict.INCONCLUSIVE if test.policy == "required" else verdict
+        starts, beside = looks[found.at[0]]
+        return _Decision(verdict, starts, beside, mark)
+    made, there = new.shape[1], controls.shape[1]
     lacking = [look for look in looks if look[0] > made or look[1] > there]
     wanted, beside = (lacking or looks[-1:])[0]
-    used = min(beside, there)
-    broken = used and many.is_broken(against, controls[:, :used], margin, with_controls)[0]
-    return _Decision(
-        Verdict.INCONCLUSIVE,
-        min(wanted, made),
-        used,
-        "MACHINE" if broken else "",
-        "" if not lacking else "new" if made < wanted else "control",
-        looks[-1][0],
-    )
+    need: Literal["", "new", "control"] = ""
+    if lacking:
+        need = "new" if made < wanted else "control"
+    starts, beside = min(wanted, made), min(beside, there)
+    broken = beside and many.is_broken(against, controls[:, :beside], margin, with_controls)[0]
+    mark = "MACHINE" if broken else ""
+    return _Decision(verdict, starts, beside, mark, need, looks[-1][0] - starts if need else 0)
 
 
-def _seen(level: BaselineLevel, runs: Sequence[float]) -> _Seen:
-    from perfgate.judging.rules.sequential import as_cases
-
-    return _Seen(*(float(one[0]) for one in level.levels.bounds(as_cases([runs]), level.rule)))
-
-
-def _reason(losses: Losses, decided: _Decision, seen: _Seen, margin: float) -> str:
+def _reason(losses: Losses, decided: _Decision, seen: Seen, margin: float) -> str:
     """One sentence: how far it moved, where the true change lies, and what follows from that."""
     metric, verdict = losses.metric, decided.verdict
     (low, high, band), digits = _told_apart([*seen.interval(metric), scale.change(metric, margin)])
@@ -375,7 +364,7 @@ def _reason(losses: Losses, decided: _Decision, seen: _Seen, margin: float) -> s
         return f"{change}: a loss is seen, and gate.control requires a control; {after}"
     gain = percent(scale.change(metric, -margin / 2), digits)
     with_controls = "the controls are not as slow"
-    left = decided.most - decided.new if decided.need else 0
+    ahead = "a control is wanted" if decided.need == "control" else may_decide(decided.left)
     return reason_of(
         verdict,
         change,
@@ -387,7 +376,7 @@ def _reason(losses: Losses, decided: _Decision, seen: _Seen, margin: float) -> s
         beyond=seen.loss >= margin,
         proof=with_controls if decided.controls else "confirmed by the later starts alone",
         likely=seen.low > 0,
-        ahead=f", {'a control is wanted' if decided.need == 'control' else may_decide(left)}",
+        ahead=f", {ahead}",
     )
 
 
@@ -501,7 +490,7 @@ def describe(test: Comparison, rule: Rule = _RULE) -> Change:
     metric, new = losses.metric, losses.after
     level = baseline_level(metric, losses.before, test, rule)
     scale.check_unit(metric, losses.before, new)
-    seen = _seen(level, new)
+    seen = level.seen(new)
     return Change(
         metric.name,
         scale.value(metric, float(level.levels.centre[0])),

@@ -104,11 +104,6 @@ class Levels:
         low = loss - t_quantile(1 - rule.alpha, self.dof) * error
         return loss, low, loss + t_quantile(1 - rule.beta, self.dof) * error
 
-    def improved(self, new: Floats, margin: float, rule: Rule) -> Booleans:
-        """Whether the gain is real and at least half of what would count as a loss."""
-        loss, _, high = self.bounds(new, rule)
-        return np.asarray((high < 0) & (-loss >= margin / 2))
-
     def smallest_detectable(self, starts: int, alpha: float) -> Floats:
         """The smallest true loss that so many starts find in 19 of 20 runs.
 
@@ -271,7 +266,7 @@ def alone(
         return _codes(high < margin, (low > 0) & (level.bounds(values[:, 1:], rule)[1] > 0))
 
     most = min(rule.max_runs, new.shape[1])
-    found = _decided(len(new), _without_controls(most), look)
+    found = _decided(len(new), without_controls(most), look)
     if required:
         found.codes[found.codes == REGRESSION] = INCONCLUSIVE
     return found
@@ -307,7 +302,7 @@ def stipulated(
     def look(cases: Cases, starts: int, _: int) -> Codes:
         return _codes(passed[cases, starts - 1], lost[cases, starts - 1])
 
-    return _decided(len(losses), _without_controls(losses.shape[1]), look)
+    return _decided(len(losses), without_controls(losses.shape[1]), look)
 
 
 def running_means(values: Floats) -> Floats:
@@ -378,7 +373,8 @@ def differences_of(
     return found, moved
 
 
-def _without_controls(most: int) -> Looks:
+def without_controls(most: int) -> Looks:
+    """The looks of a rule without controls: after each start."""
     return tuple((starts, 0) for starts in range(1, most + 1))
 
 
