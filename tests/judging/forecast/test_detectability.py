@@ -7,6 +7,7 @@ from typing import Any
 
 import building
 import pytest
+from plain_values import judge_performance
 
 from perfgate.core.rule import Rule
 from perfgate.judging.assembly.judgement import Reference
@@ -22,7 +23,6 @@ from perfgate.judging.forecast.start_effort import (
 )
 from perfgate.judging.rules import noise as noises
 from perfgate.judging.rules.odds import smallest_margin
-from perfgate.judging.rules.performance import judge_performance
 from perfgate.judging.rules.probe import RunNoise
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes

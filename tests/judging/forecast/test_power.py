@@ -5,6 +5,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from plain_values import judge_performance
 from sizes import sized
 from tables import each
 
@@ -12,7 +13,6 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.noise_scenarios import starts
 from perfgate.judging.forecast.power import FOUND, Control, Design, bisected, odds, smallest_found
-from perfgate.judging.rules.performance import judge_performance
 
 METRIC = "tpot_mean_ms"
 TRIALS = 1500

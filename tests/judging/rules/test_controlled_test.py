@@ -5,12 +5,12 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_values import judge_performance
 from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.rule import ControlRule, Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.performance import judge_performance
 from perfgate.judging.rules.probe import PerformanceTest, ProbeTests, judge_probe
 
 TPOT = "tpot_median_ms"

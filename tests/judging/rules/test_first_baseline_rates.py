@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from plain_values import judge_performance
 from sizes import sized
 
 from perfgate.core.verdict import Verdict
 from perfgate.judging.forecast.noise_scenarios import starts
-from perfgate.judging.rules.performance import judge_performance
 
 # Under coverage these take four times as long; other tests reach every line that they do.
 pytestmark = [pytest.mark.slow, pytest.mark.no_cover, pytest.mark.nightly]

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_values import judge_performance
 from scipy import stats
 from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.rule import Rule
 from perfgate.judging.rules.noise import t_quantile, t_tail
-from perfgate.judging.rules.performance import judge_performance
 from perfgate.judging.rules.sequential import levels
 
 DEGREES = st.one_of(st.floats(1, 200), st.just(math.inf))

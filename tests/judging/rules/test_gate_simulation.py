@@ -5,13 +5,12 @@ from collections import Counter
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from plain_values import judge_performance, judge_sweep
 from sizes import sized
 from tables import each
 
 from perfgate.core.verdict import Verdict
 from perfgate.judging.forecast.noise_scenarios import starts as noisy_starts
-from perfgate.judging.rules.performance import judge_performance
-from perfgate.judging.rules.sweep import judge_sweep
 
 # Under coverage these take four times as long; other tests reach every line that they do.
 pytestmark = [pytest.mark.slow, pytest.mark.no_cover, pytest.mark.nightly]

@@ -12,21 +12,20 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import rules_oracle as oracle
+from plain_values import judge_performance
 from sizes import sized
 
-from perfgate.core.metrics import lookup
 from perfgate.core.rule import ControlPolicy, ControlRule, Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.noise_scenarios import SCENARIOS, starts
 from perfgate.judging.rules import documented, scores
 from perfgate.judging.rules import sequential as many
 from perfgate.judging.rules.accuracy import judge_paired
-from perfgate.judging.rules.performance import Comparison, judge
 from perfgate.judging.rules.scores import counted_score, documented_score, judge_unpaired
 
 pytestmark = pytest.mark.nightly
 
-METRIC = lookup("tpot_mean_ms")  # lower is better: a loss is a plus on the scale
+METRIC = "tpot_mean_ms"  # lower is better: a loss is a plus on the scale
 SCORE = "accuracy:gsm8k:exact_match:strict-match"
 SIGMA, ROWS = 0.005, 40
 NAMES = {
@@ -84,19 +83,19 @@ class Case:
         return oracle.level(self.base[row].tolist(), SIGMA, *settings)
 
     def judged(self, row: int, policy: ControlPolicy, *, controlled: bool) -> Judgement:
-        return judge(
-            Comparison(
-                METRIC,
-                self.base[row].tolist(),
-                self.new[row].tolist(),
-                math.expm1(self.margin),
-                SIGMA,
-                self.between,
-                self.sessions,
-                self.controls[row].tolist() if controlled else None,
-                policy,
-                rule=self.rule,
-            )
+        sides = (np.exp(side[row]).tolist() for side in (self.base, self.new, self.controls))
+        base, new, controls = sides
+        return judge_performance(
+            METRIC,
+            base,
+            new,
+            band=math.expm1(self.margin),
+            sigma=SIGMA,
+            between=self.between,
+            sessions=self.sessions,
+            controls=controls if controlled else None,
+            policy=policy,
+            rule=self.rule,
         )
 
 

@@ -61,7 +61,7 @@ def judge_documented(
     Raises:
         InputError: unknown metric, or values that cannot be judged or cannot be in one unit.
     """
-    from perfgate.judging.rules.sequential import one_case, verdict_of_code
+    from perfgate.judging.rules.sequential import as_cases, verdict_of_code
 
     found = performance_metric(metric)
     margin = documented_margin(found, tolerance)
@@ -70,7 +70,7 @@ def judge_documented(
     values = scale.badness(found, new, "new")
     scale.check_unit(found, [centre], values)
     most = min(max_runs, MOST_STARTS)
-    losses = one_case([value - centre for value in values[:most]])
+    losses = as_cases([[value - centre for value in values[:most]]])
     decided = decide(losses, margin, prior)
     verdict, runs = verdict_of_code(decided.codes[0]), int(decided.new[0])
     loss, error = float(typical_losses(losses)[0, runs - 1]), standard_error(prior, runs)
@@ -122,11 +122,11 @@ def decide(losses: "Floats", margin: float, sigma: float) -> "Verdicts":
 
 def typical_losses(losses: "Floats") -> "Floats":
     """The mean of the first starts; of three their median, which one outlier does not move far."""
-    from perfgate.judging.rules.sequential import medians, running_means
+    from perfgate.judging.rules.sequential import middle, running_means
 
     typical = running_means(losses)
     if losses.shape[1] == MOST_STARTS:
-        typical[:, -1] = medians(losses)[0]
+        typical[:, -1] = middle(losses)
     return typical
 
 

@@ -9,12 +9,13 @@ a session that collects, skips or fails before anything is judged needs none of 
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from statistics import fmean
 
 from perfgate.core.errors import InputError
+from perfgate.core.rule import Rule
 from perfgate.judging.rules.scale import as_number
 
 # The smallest detectable loss is one that is missed in one pipeline of twenty.
@@ -72,6 +73,32 @@ class Noise:
     dof: float
     source: str
     between: float = 0.0
+
+
+@dataclass(frozen=True)
+class RunNoise:
+    """The noise of one fresh start that a test goes by.
+
+    Attributes:
+        sigma: noise of one start on the log scale, before this baseline's own spread; None: the
+            default of the metric's family.
+        between: the share of its variance that a whole session has in common.
+        dof: how many observations `sigma` is worth; None: what the rule says.
+        widen: whether the band is widened to what the noise lets the gate resolve.
+        note: what a person should know of where it comes from; empty: nothing.
+        differences: how many differences of unchanged starts `sigma` was learnt from.
+    """
+
+    sigma: float | None = None
+    between: float = BETWEEN
+    dof: float | None = None
+    widen: bool = False
+    note: str = ""
+    differences: int = 0
+
+    def rule(self, rule: Rule) -> Rule:
+        """The rule that tests with this noise go by."""
+        return rule if self.dof is None else replace(rule, prior_dof=self.dof)
 
 
 @lru_cache(maxsize=1024)

@@ -7,9 +7,9 @@ Against a document: `perfgate.judging.rules.documented`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric, is_accuracy, lookup
@@ -28,9 +28,9 @@ from perfgate.core.verdict import (
 )
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import (
-    BETWEEN,
     WIDEST_BAND,
     Noise,
+    RunNoise,
     checked_sigma,
     median,
     t_tail,
@@ -56,37 +56,32 @@ TOO_NOISY = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that one verdict on a performance metric rests on, on the scale of `rules.scale`.
+    """All that the verdict on a performance metric rests on, in the metric's unit.
+
+    Of each fresh start it has one value; of a curve the values of all points.
 
     Attributes:
-        metric: what is compared.
-        baseline: losses of accepted runs, one per fresh start, in any order.
-        new: those of the new build, in the order measured.
+        metric: canonical name.
         band: the loss that counts, as a fraction; None: that of the metric's family.
-        sigma: prior noise of one run; None: that of the family.
-        between: the share of its variance that a whole session has in common.
+        baseline: accepted values, one per fresh start, in any order.
+        new: those of the new build, in the order measured.
+        noise: of one start.
         sessions: sessions behind the baseline; None: as many as values.
-        controls: losses of the baseline's build in the new build's session, in the order measured;
+        controls: values of the baseline's build in the new build's session, in the order measured;
             None: it cannot be started.
         policy: whether controls are asked for, and needed.
-        why_no_control: why the other build cannot be started, in words; empty: nobody asked.
-        rule: error rates and effort.
-        widen: widen the band to what the noise lets `rule.max_runs` runs resolve. Where that is
-            wider than 25 %, nothing passes: the machine is too noisy (statistics §9).
+        why_no_control: why that build cannot be started, in words; empty: nobody asked.
     """
 
-    metric: Metric
-    baseline: Sequence[float]
-    new: Sequence[float]
-    band: float | None = None
-    sigma: float | None = None
-    between: float = BETWEEN
+    metric: str
+    band: float | None
+    baseline: Sequence[Any]
+    new: Sequence[Any]
+    noise: RunNoise = field(default_factory=RunNoise)
     sessions: int | None = None
-    controls: Sequence[float] | None = None
+    controls: Sequence[Any] | None = None
     policy: ControlPolicy = "auto"
     why_no_control: str = ""
-    rule: Rule = _RULE
-    widen: bool = False
 
     def __post_init__(self) -> None:
         if self.policy not in get_args(ControlPolicy):
@@ -100,6 +95,55 @@ class Comparison:
     def is_controlled(self) -> bool:
         """Whether a control can be asked for."""
         return self.controls is not None and self.policy != "none"
+
+    @property
+    def made(self) -> Sequence[Any]:
+        """Values of the controls made so far."""
+        return () if self.controls is None or not len(self.controls) else self.controls
+
+    def has_zero(self) -> str:
+        """Why the values cannot be compared relatively: one is 0; else empty."""
+        metric = performance_metric(self.metric)
+        return scale.has_zero(metric, self.baseline, self.new, self.made)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The values of a comparison on the scale of `rules.scale`; positive is worse."""
+
+    metric: Metric
+    before: Sequence[float]
+    after: Sequence[float]
+    controls: Sequence[float]
+
+    @classmethod
+    def of(cls, test: Comparison) -> "Losses":
+        """Raises InputError: an unknown metric, or values that cannot be judged."""
+        metric, made = performance_metric(test.metric), test.made
+        return cls(
+            metric,
+            scale.badness(metric, test.baseline, "baseline"),
+            scale.badness(metric, test.new, "new"),
+            scale.badness(metric, made, "control") if len(made) else (),
+        )
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The mean loss of some starts, with its bounds L and U; positive is worse."""
+
+    loss: float
+    low: float
+    high: float
+
+    def interval(self, metric: Metric) -> tuple[float, float]:
+        """The bounds as changes of the value, low first."""
+        low, high = sorted(scale.change(metric, bound) for bound in (self.low, self.high))
+        return low, high
+
+    def improved(self, margin: float) -> bool:
+        """Whether the gain is real and at least half of what would count as a loss."""
+        return self.high < 0 and -self.loss >= margin / 2
 
 
 @dataclass(frozen=True)
@@ -128,6 +172,12 @@ class BaselineLevel:
         """Sessions behind it."""
         return self.levels.sessions
 
+    def seen(self, runs: Sequence[float]) -> Seen:
+        """What so many new runs say."""
+        from perfgate.judging.rules.sequential import as_cases
+
+        return Seen(*(float(one[0]) for one in self.levels.bounds(as_cases([runs]), self.rule)))
+
 
 @dataclass(frozen=True)
 class Change:
@@ -154,80 +204,18 @@ class _Decision:
         new, controls: fresh starts of each build that it rests on.
         mark: as in `Judgement`.
         need: which start is wanted next; empty: it is decided, or none is left.
-        most: fresh starts of the new build, at most.
+        left: how many more starts of the new build are allowed.
     """
 
     verdict: Verdict
     new: int
-    controls: int = 0
-    mark: Mark = ""
+    controls: int
+    mark: Mark
     need: Literal["", "new", "control"] = ""
-    most: int = 0
+    left: int = 0
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """The mean loss of the starts used, with its bounds L and U; positive is worse."""
-
-    loss: float
-    low: float
-    high: float
-
-    def interval(self, metric: Metric) -> tuple[float, float]:
-        """The bounds as changes of the value, low first."""
-        low, high = sorted(scale.change(metric, bound) for bound in (self.low, self.high))
-        return low, high
-
-
-def judge_performance(
-    metric: str,
-    baseline: Sequence[float],
-    new: Sequence[float],
-    *,
-    band: float | None = None,
-    sigma: float | None = None,
-    between: float = BETWEEN,
-    sessions: int | None = None,
-    controls: Sequence[float] | None = None,
-    policy: ControlPolicy = "auto",
-    why_no_control: str = "",
-    rule: Rule | None = None,
-    widen: bool = False,
-) -> Judgement:
-    """`judge` of values in the metric's unit.
-
-    Returns:
-        the judgement; NOT_COMPARABLE where a value is 0 and may be (`Metric.may_be_zero`).
-
-    Raises:
-        InputError: as `judge`, an unknown metric, or values that cannot be judged.
-    """
-    found = performance_metric(metric)
-    made = () if controls is None else controls
-    if why := scale.has_zero(found, baseline, new, made):
-        return unjudged(metric, Verdict.NOT_COMPARABLE, why, band=band)
-    before = scale.badness(found, baseline, "baseline")
-    after = scale.badness(found, new, "new")
-    beside = scale.badness(found, made, "control") if len(made) else ()
-    return judge(
-        Comparison(
-            found,
-            before,
-            after,
-            band,
-            sigma,
-            between,
-            sessions,
-            None if controls is None else beside,
-            policy,
-            why_no_control,
-            rule or _RULE,
-            widen,
-        )
-    )
-
-
-def judge(comparison: Comparison) -> Judgement:
+def judge(test: Comparison, rule: Rule = _RULE) -> Judgement:
     """Judge new runs against a measured baseline, as far as they decide.
 
     With controls, as `sequential.controlled` does. Without, with d the mean loss on the log scale,
@@ -237,59 +225,73 @@ def judge(comparison: Comparison) -> Judgement:
     U < 0 and -d >= delta / 2. Runs after the look that decides, or beyond `rule.max_runs`, are not
     used. A worse new value never betters the verdict.
 
+    Args:
+        test: what is compared, and how.
+        rule: error rates and effort.
+
+    Returns:
+        the judgement; NOT_COMPARABLE where a value is 0 and may be (`Metric.may_be_zero`).
+
     Raises:
-        InputError: no band, a noise that cannot be used, or values that cannot all be in one unit
-            (`perfgate.judging.rules.scale.UNIT_FACTOR`).
+        InputError: unknown metric, no band, values that cannot be judged or that cannot all be in
+            one unit (`perfgate.judging.rules.scale.UNIT_FACTOR`), or no baseline value.
     """
-    metric = comparison.metric
-    declared = declared_band(metric, comparison.band)
+    if why := test.has_zero():
+        return unjudged(test.metric, Verdict.NOT_COMPARABLE, why, band=test.band)
+    return judge_losses(test, Losses.of(test), rule)
+
+
+def judge_losses(test: Comparison, losses: Losses, rule: Rule) -> Judgement:
+    """The judgement of values that are on the scale; the settings are those of `test`."""
+    metric, noise = losses.metric, test.noise
+    declared = declared_band(metric, test.band)
     margin = scale.margin(metric, declared)
-    level = baseline_level(comparison)
-    scale.check_unit(metric, comparison.baseline, comparison.new)
+    level = baseline_level(metric, losses.before, test, rule)
+    scale.check_unit(metric, losses.before, losses.after)
     notes, forced = [], forced_margin(level)
     if level.pulled:
         notes.append(f"{counted(level.pulled, 'outlying baseline value')} winsorised")
-    if comparison.widen and forced > margin:
+    if noise.widen and forced > margin:
         margin = forced
         notes.append(widened_note(declared, scale.band(metric, forced), level.noise.sigma))
-    elif not comparison.is_controlled and forced > margin:
-        most = counted(comparison.rule.max_runs, "fresh start")
+    elif not test.is_controlled and forced > margin:
+        most = counted(rule.max_runs, "fresh start")
         least = _share(scale.band(metric, forced))
         notes.append(f"the band is below the noise floor: {most} resolve {least}")
-    judged = _judged(comparison, level, margin, notes)
-    too_wide = comparison.widen and scale.band(metric, forced) > WIDEST_BAND
-    return _of_noisy_machine(judged) if too_wide and judged.verdict in _NO_WORSE else judged
+    judged = _judged(test, losses, level, margin, notes)
+    if noise.widen and scale.band(metric, forced) > WIDEST_BAND and judged.verdict in _NO_WORSE:
+        judged = replace(
+            judged,
+            verdict=Verdict.INCONCLUSIVE,
+            reason=f"{percent(judged.change or 0.0)}: {TOO_NOISY}",
+            needs_more_runs=False,
+            needs_control=False,
+            mark="MACHINE",
+        )
+    return replace(judged, notes=(*judged.notes, noise.note)) if noise.note else judged
 
 
 def _judged(
-    comparison: Comparison, level: BaselineLevel, margin: float, notes: list[str]
+    test: Comparison, losses: Losses, level: BaselineLevel, margin: float, notes: list[str]
 ) -> Judgement:
-    from perfgate.judging.rules.sequential import one_case
-
-    metric, rule = comparison.metric, comparison.rule
-    runs = list(comparison.new[: rule.max_runs])
-    decided = _decide(comparison, level, margin)
+    metric, runs = losses.metric, list(losses.after[: level.rule.max_runs])
+    decided = _decide(test, losses, level, margin)
     verdict, used = decided.verdict, decided.new
-    seen = _seen(level, runs[:used])
+    seen = level.seen(runs[:used])
     if verdict == Verdict.PASS and not decided.mark and seen.low > 0:
         notes.append("small loss within the band")
-    gains = [
-        bool(level.levels.improved(one_case(some), margin, rule)[0])
-        for some in (runs[:used], runs[1:2])
-        if verdict == Verdict.PASS and some
-    ]
-    if any(gains[:1]) and len(gains) == 1:
-        notes.append("improved; a second fresh start would have to agree")
-    elif any(gains[:1]) and used == 1 and gains[1]:
-        verdict, used = Verdict.IMPROVEMENT, 2
-        seen = _seen(level, runs[:2])
-    elif any(gains[:1]):
-        notes.append("improved, but not in each of the first two fresh starts")
+    if verdict == Verdict.PASS and seen.improved(margin):
+        if len(runs) < 2:
+            notes.append("improved; a second fresh start would have to agree")
+        elif used == 1 and level.seen(runs[1:2]).improved(margin):
+            verdict, used, seen = Verdict.IMPROVEMENT, 2, level.seen(runs[:2])
+        else:
+            notes.append("improved, but not in each of the first two fresh starts")
     notes += _far_runs(metric, level.noise.sigma, runs[:used])
     if decided.mark == "HOST_SHIFT":
         notes.append("HOST_SHIFT: machine, not build")
     if decided.mark == "NO_CONTROL" and verdict == Verdict.REGRESSION:
-        why = f" ({comparison.why_no_control})" if comparison.why_no_control else ""
+        why = f" ({test.why_no_control})" if test.why_no_control else ""
         notes.append(f"no control: the machine is not excluded{why}")
     return Judgement(
         metric=metric.name,
@@ -301,7 +303,7 @@ def _judged(
         band=scale.band(metric, margin),
         runs_used=used,
         needs_more_runs=bool(decided.need),
-        reason=_reason(comparison, replace(decided, verdict=verdict, new=used), seen, margin),
+        reason=_reason(losses, replace(decided, verdict=verdict, new=used), seen, margin),
         notes=tuple(notes),
         controls_used=decided.controls,
         needs_control=decided.need == "control",
@@ -309,57 +311,44 @@ def _judged(
     )
 
 
-def _decide(comparison: Comparison, level: BaselineLevel, margin: float) -> _Decision:
+def _decide(test: Comparison, losses: Losses, level: BaselineLevel, margin: float) -> _Decision:
     from perfgate.judging.rules import sequential as many
 
-    rule, against = comparison.rule, level.levels
-    new = many.one_case(comparison.new[: rule.max_runs])
-    made, most = new.shape[1], rule.max_runs
-    if comparison.controls is None or comparison.policy == "none":
+    rule, against = level.rule, level.levels
+    with_controls = _CONTROL_RULE.with_at_most(rule.max_runs)
+    new, controls = many.as_cases([losses.after[: rule.max_runs]]), many.as_cases([losses.controls])
+    if test.is_controlled:
+        looks = with_controls.looks
+        found = many.controlled(against, new, controls, margin, with_controls)
+    else:
+        looks = many.without_controls(rule.max_runs)
         found = many.alone(against, new, margin, rule)
-        used = int(found.new[0])
-        if found.codes[0] == many.PASS:
-            return _Decision(Verdict.PASS, used)
-        if found.codes[0] == many.REGRESSION:
-            is_open = comparison.policy == "required"
-            verdict = Verdict.INCONCLUSIVE if is_open else Verdict.REGRESSION
-            return _Decision(verdict, used, mark="NO_CONTROL")
-        return _Decision(Verdict.INCONCLUSIVE, made, need="new" if made < most else "", most=most)
-    with_controls = _CONTROL_RULE.with_at_most(most)
-    controls = many.one_case(comparison.controls)
-    found = many.controlled(against, new, controls, margin, with_controls)
-    code, there = found.codes[0], controls.shape[1]
+    code, verdict = int(found.codes[0]), many.verdict_of_code(found.codes[0])
     if code != many.INCONCLUSIVE:
-        verdict = Verdict.REGRESSION if code == many.REGRESSION else Verdict.PASS
         mark: Mark = "HOST_SHIFT" if code == many.HOST_SHIFT else ""
-        return _Decision(verdict, int(found.new[0]), int(found.controls[0]), mark)
-    looks = with_controls.looks
+        if code == many.REGRESSION and not test.is_controlled:
+            mark = "NO_CONTROL"
+            verdict = Verdict.INCONCLUSIVE if test.policy == "required" else verdict
+        starts, beside = looks[found.at[0]]
+        return _Decision(verdict, starts, beside, mark)
+    made, there = new.shape[1], controls.shape[1]
     lacking = [look for look in looks if look[0] > made or look[1] > there]
     wanted, beside = (lacking or looks[-1:])[0]
-    used = min(beside, there)
-    broken = used and many.is_broken(against, controls[:, :used], margin, with_controls)[0]
-    return _Decision(
-        Verdict.INCONCLUSIVE,
-        min(wanted, made),
-        used,
-        "MACHINE" if broken else "",
-        "" if not lacking else "new" if made < wanted else "control",
-        looks[-1][0],
-    )
+    need: Literal["", "new", "control"] = ""
+    if lacking:
+        need = "new" if made < wanted else "control"
+    starts, beside = min(wanted, made), min(beside, there)
+    broken = beside and many.is_broken(against, controls[:, :beside], margin, with_controls)[0]
+    mark = "MACHINE" if broken else ""
+    return _Decision(verdict, starts, beside, mark, need, looks[-1][0] - starts if need else 0)
 
 
-def _seen(level: BaselineLevel, runs: Sequence[float]) -> _Seen:
-    from perfgate.judging.rules.sequential import one_case
-
-    return _Seen(*(float(one[0]) for one in level.levels.bounds(one_case(runs), level.rule)))
-
-
-def _reason(comparison: Comparison, decided: _Decision, seen: _Seen, margin: float) -> str:
+def _reason(losses: Losses, decided: _Decision, seen: Seen, margin: float) -> str:
     """One sentence: how far it moved, where the true change lies, and what follows from that."""
-    metric, verdict = comparison.metric, decided.verdict
+    metric, verdict = losses.metric, decided.verdict
     (low, high, band), digits = _told_apart([*seen.interval(metric), scale.change(metric, margin)])
     change = with_interval(percent(scale.change(metric, seen.loss), digits), low, high)
-    runs = counted(len(comparison.baseline), "baseline run")
+    runs = counted(len(losses.before), "baseline run")
     after = f"{counted(decided.new, 'fresh start')} against {runs}"
     if decided.controls:
         after += f" and {counted(decided.controls, 'control')}"
@@ -375,7 +364,7 @@ def _reason(comparison: Comparison, decided: _Decision, seen: _Seen, margin: flo
         return f"{change}: a loss is seen, and gate.control requires a control; {after}"
     gain = percent(scale.change(metric, -margin / 2), digits)
     with_controls = "the controls are not as slow"
-    left = decided.most - decided.new if decided.need else 0
+    ahead = "a control is wanted" if decided.need == "control" else may_decide(decided.left)
     return reason_of(
         verdict,
         change,
@@ -387,7 +376,7 @@ def _reason(comparison: Comparison, decided: _Decision, seen: _Seen, margin: flo
         beyond=seen.loss >= margin,
         proof=with_controls if decided.controls else "confirmed by the later starts alone",
         likely=seen.low > 0,
-        ahead=f", {'a control is wanted' if decided.need == 'control' else may_decide(left)}",
+        ahead=f", {ahead}",
     )
 
 
@@ -429,17 +418,26 @@ def _far_runs(metric: Metric, sigma: float, runs: Sequence[float]) -> list[str]:
     return told
 
 
-def baseline_level(comparison: Comparison) -> BaselineLevel:
-    """What the new runs are compared with; they may still be missing.
+def baseline_level(
+    metric: Metric, before: Sequence[float], test: Comparison, rule: Rule
+) -> BaselineLevel:
+    """What new runs are compared with, by the noise and the sessions of `test`.
+
+    Args:
+        metric: a performance metric.
+        before: the baseline on the scale.
+        test: its values are not read.
+        rule: error rates and effort.
 
     Raises:
         InputError: a noise that cannot be used, or too few values to measure it.
     """
     from perfgate.judging.rules import sequential
 
-    values, prior_dof = sorted(comparison.baseline), comparison.rule.prior_dof
-    prior = comparison.sigma
-    prior = comparison.metric.family.sigma if prior is None else checked_sigma(prior)
+    noise, values = test.noise, sorted(before)
+    rule = noise.rule(rule)
+    prior = checked_sigma(metric.family.sigma if noise.sigma is None else noise.sigma)
+    prior_dof = rule.prior_dof
     if prior_dof == 0 and len(values) < _FEWEST_WITHOUT_PRIOR:
         raise InputError(
             "too few runs to measure the noise without a prior",
@@ -452,8 +450,8 @@ def baseline_level(comparison: Comparison) -> BaselineLevel:
             "all runs gave the same value, so their noise cannot be measured",
             hint="give a prior: a sigma with some degrees of freedom",
         )
-    base, between = sequential.one_case(values), comparison.between
-    behind = None if comparison.sessions is None else max(1, comparison.sessions)
+    base, between = sequential.as_cases([values]), noise.between
+    behind = None if test.sessions is None else max(1, test.sessions)
     # The new runs' spread stays out: a build that turned noisy must not earn a wider interval.
     found = sequential.levels(base, prior, sessions=behind, between=between, prior_dof=prior_dof)
     parts = [f"prior {prior:.2%} with {prior_dof:g} degrees of freedom"] if prior_dof else []
@@ -462,7 +460,7 @@ def baseline_level(comparison: Comparison) -> BaselineLevel:
     return BaselineLevel(
         found,
         Noise(float(found.sigma[0]), found.dof, " and ".join(parts), between),
-        comparison.rule,
+        rule,
         int((sequential.winsorised(base, prior) != base).sum()),
     )
 
@@ -480,50 +478,19 @@ def widened_note(declared: float, wide: float, sigma: float) -> str:
     )
 
 
-def _of_noisy_machine(judged: Judgement) -> Judgement:
-    """What is left of a PASS whose band would exclude hardly any loss."""
-    seen = "" if judged.change is None else f"{percent(judged.change)}: "
-    return replace(
-        judged,
-        verdict=Verdict.INCONCLUSIVE,
-        reason=f"{seen}{TOO_NOISY}",
-        needs_more_runs=False,
-        needs_control=False,
-        mark="MACHINE",
-    )
-
-
-def describe_change(
-    metric: str,
-    baseline: Sequence[float],
-    new: Sequence[float],
-    *,
-    sigma: float | None = None,
-    between: float = BETWEEN,
-    sessions: int | None = None,
-    rule: Rule | None = None,
-) -> Change:
-    """`describe` of values in the metric's unit; errors as of `judge_performance`."""
-    found = performance_metric(metric)
-    if why := scale.has_zero(found, baseline, new):
-        raise InputError(why)
-    before = scale.badness(found, baseline, "baseline")
-    after = scale.badness(found, new, "new")
-    return describe(
-        Comparison(found, before, after, None, sigma, between, sessions, rule=rule or _RULE)
-    )
-
-
-def describe(comparison: Comparison) -> Change:
+def describe(test: Comparison, rule: Rule = _RULE) -> Change:
     """How far a metric moved over all new runs: for metrics that are reported and do not gate.
 
     Raises:
-        InputError: as `judge`; no band is needed.
+        InputError: as `judge`, and where a value is 0; no band is needed.
     """
-    metric, new = comparison.metric, comparison.new
-    level = baseline_level(comparison)
-    scale.check_unit(metric, comparison.baseline, new)
-    seen = _seen(level, new)
+    if why := test.has_zero():
+        raise InputError(why)
+    losses = Losses.of(test)
+    metric, new = losses.metric, losses.after
+    level = baseline_level(metric, losses.before, test, rule)
+    scale.check_unit(metric, losses.before, new)
+    seen = level.seen(new)
     return Change(
         metric.name,
         scale.value(metric, float(level.levels.centre[0])),

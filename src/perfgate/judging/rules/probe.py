@@ -6,19 +6,19 @@ themselves are in `perfgate.judging.rules.performance`, `.sweep`, `.accuracy` an
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, lookup
-from perfgate.core.rule import ControlPolicy, Rule
+from perfgate.core.rule import Rule
 from perfgate.core.verdict import Against, Judgement, Verdict, unjudged, verdict_of
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import Answers, judge_paired
 from perfgate.judging.rules.diagnostics import ChangedQuestions, changed_questions, faults_of
 from perfgate.judging.rules.documented import judge_documented
 from perfgate.judging.rules.interleaved import judge_interleaved, rule_for
-from perfgate.judging.rules.noise import BETWEEN
+from perfgate.judging.rules.noise import RunNoise as RunNoise
 from perfgate.judging.rules.performance import (
     BaselineLevel,
     Change,
@@ -29,107 +29,30 @@ from perfgate.judging.rules.performance import (
     performance_metric,
 )
 from perfgate.judging.rules.scores import Score, judge_unpaired
-from perfgate.judging.rules.sweep import judge_sweep
+from perfgate.judging.rules.sweep import judge_curve
 
 
 @dataclass(frozen=True)
-class RunNoise:
-    """The noise of one fresh start that a test goes by; fields as in `performance.Comparison`.
+class PerformanceTest(Comparison):
+    """A performance metric against measured values: one per fresh start on both sides."""
 
-    Attributes:
-        sigma: noise of one start on the log scale, before this baseline's own spread; None: the
-            default of the metric's family.
-        between: the share of its variance that a whole session has in common.
-        dof: how many observations `sigma` is worth; None: what the rule says.
-        widen: whether the band is widened to what the noise lets the gate resolve.
-        note: what a person should know of where it comes from; empty: nothing.
-        differences: how many differences of unchanged starts `sigma` was learnt from.
-    """
-
-    sigma: float | None = None
-    between: float = BETWEEN
-    dof: float | None = None
-    widen: bool = False
-    note: str = ""
-    differences: int = 0
-
-    def rule(self, rule: Rule) -> Rule:
-        """The rule that tests with this noise go by."""
-        return rule if self.dof is None else replace(rule, prior_dof=self.dof)
-
-
-@dataclass(frozen=True)
-class PerformanceTest:
-    """A performance metric against measured values: one per fresh start on both sides.
-
-    Attributes:
-        metric: canonical name.
-        band: the loss that counts, as a fraction; None: that of the metric's family.
-        baseline: accepted values, one per fresh start.
-        new: those of the new build, in the order measured.
-        noise: of one start.
-        sessions: sessions behind the baseline; None: as many as values.
-        controls: values of the baseline's build in this session; None: it cannot be started.
-        policy: whether controls are asked for, and needed.
-        why_no_control: why that build cannot be started, in words; empty: nobody asked.
-    """
-
-    metric: str
-    band: float | None
     baseline: Sequence[float]
     new: Sequence[float]
-    noise: RunNoise = field(default_factory=RunNoise)
-    sessions: int | None = None
     controls: Sequence[float] | None = None
-    policy: ControlPolicy = "auto"
-    why_no_control: str = ""
 
     def judge(self, rule: Rule) -> Judgement:
-        """The verdict; NOT_COMPARABLE where a value is 0 and may be (`Metric.may_be_zero`).
-
-        Raises:
-            InputError: as `performance.judge`, an unknown metric, or values that cannot be judged.
-        """
-        if why := self._has_zero():
-            return unjudged(self.metric, Verdict.NOT_COMPARABLE, why, band=self.band)
-        judged = judge(self._comparison(rule, self.new))
-        note = (self.noise.note,) if self.noise.note else ()
-        return replace(judged, notes=(*judged.notes, *note))
+        """The verdict; errors as of `performance.judge`."""
+        return judge(self, rule)
 
     def change(self, rule: Rule) -> Change:
-        """How far it moved, without a verdict or a band; errors as of `judge`."""
-        if why := self._has_zero():
-            raise InputError(why)
-        return describe(self._comparison(rule, self.new))
+        """How far it moved, without a verdict; errors as of `performance.describe`."""
+        return describe(self, rule)
 
     def level(self, rule: Rule) -> BaselineLevel:
-        """What new runs are compared with, measured or not; errors as of `judge`."""
-        return baseline_level(self._comparison(rule, None))
-
-    def _has_zero(self) -> str:
-        metric, made = performance_metric(self.metric), self.controls
-        return scale.has_zero(metric, self.baseline, self.new, () if made is None else made)
-
-    def _comparison(self, rule: Rule, new: Sequence[float] | None) -> Comparison:
-        metric, noise, controls = performance_metric(self.metric), self.noise, self.controls
+        """What new runs are compared with, measured or not; errors as of `performance.judge`."""
+        metric = performance_metric(self.metric)
         before = scale.badness(metric, self.baseline, "baseline")
-        after = () if new is None else scale.badness(metric, new, "new")
-        if controls is not None and len(controls):
-            controls = scale.badness(metric, controls, "control")
-        return Comparison(
-            metric,
-            before,
-            after,
-            self.band,
-            noise.sigma,
-            noise.between,
-            self.sessions,
-            controls,
-            self.policy,
-            self.why_no_control,
-            noise.rule(rule),
-            noise.widen,
-        )
+        return baseline_level(metric, before, self, rule)
 
 
 @dataclass(frozen=True)
@@ -165,37 +88,16 @@ class InterleavedTest:
 
 
 @dataclass(frozen=True)
-class CurveTest:
-    """A performance metric of a whole sweep: for each fresh start the values of all points.
+class CurveTest(Comparison):
+    """A performance metric of a whole sweep: for each fresh start the values of all points."""
 
-    Attributes as in `PerformanceTest`.
-    """
-
-    metric: str
-    band: float | None
     baseline: Sequence[Sequence[float]]
     new: Sequence[Sequence[float]]
-    noise: RunNoise = field(default_factory=RunNoise)
-    sessions: int | None = None
     controls: Sequence[Sequence[float]] | None = None
-    policy: ControlPolicy = "auto"
-    why_no_control: str = ""
 
     def judge(self, rule: Rule) -> Judgement:
-        """The verdict; errors as of `judge_sweep`."""
-        return judge_sweep(
-            self.metric,
-            self.baseline,
-            self.new,
-            band=self.band,
-            sessions=self.sessions,
-            controls=self.controls,
-            policy=self.policy,
-            why_no_control=self.why_no_control,
-            sigma=self.noise.sigma,
-            between=self.noise.between,
-            rule=rule,
-        )
+        """The verdict; errors as of `judge_curve`."""
+        return judge_curve(self, rule)
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ def judge_unpaired(
         InputError: no accuracy metric, a margin that is no fraction, or no new score or one without
             its number of questions.
     """
-    from perfgate.judging.rules.sequential import one_case, running_means, verdict_of_code
+    from perfgate.judging.rules.sequential import as_cases, running_means, verdict_of_code
 
     check(metric, margin)
     if not new:
@@ -156,7 +156,7 @@ def judge_unpaired(
     wide = least_margin(reference, questions)
     notes = _notes(reference, margin, wide)
     margin = max(margin, wide)
-    shares = one_case([one.value for one in new[:most]])
+    shares = as_cases([[one.value for one in new[:most]]])
     decided = decide(shares, reference, questions, margin)
     verdict, runs = verdict_of_code(decided.codes[0]), int(decided.new[0])
     mean = reference.value - float(running_means(shares)[0, runs - 1])

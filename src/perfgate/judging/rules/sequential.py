@@ -104,11 +104,6 @@ class Levels:
         low = loss - t_quantile(1 - rule.alpha, self.dof) * error
         return loss, low, loss + t_quantile(1 - rule.beta, self.dof) * error
 
-    def improved(self, new: Floats, margin: float, rule: Rule) -> Booleans:
-        """Whether the gain is real and at least half of what would count as a loss."""
-        loss, _, high = self.bounds(new, rule)
-        return np.asarray((high < 0) & (-loss >= margin / 2))
-
     def smallest_detectable(self, starts: int, alpha: float) -> Floats:
         """The smallest true loss that so many starts find in 19 of 20 runs.
 
@@ -155,9 +150,9 @@ def verdict_of_code(code: np.int8) -> Verdict:
     return _VERDICTS[code]
 
 
-def one_case(values: Sequence[float]) -> Floats:
-    """The starts of a single case, shape (1, starts)."""
-    return np.array([values], dtype=np.float64)
+def as_cases(rows: Sequence[Sequence[float]]) -> Floats:
+    """The starts of each case, of one number in all of them, as an array."""
+    return np.array(rows, dtype=np.float64)
 
 
 def winsorised(values: Floats, sigma: float) -> Floats:
@@ -168,17 +163,23 @@ def winsorised(values: Floats, sigma: float) -> Floats:
     number = values.shape[1]
     if number < _FEWEST_TO_WINSORISE:
         return values
-    centre = _median(values)
+    centre = middle(values)[:, None]
     reach = np.full_like(centre, sigma)
     if number >= _FEWEST_FOR_MAD:
-        reach = np.maximum(reach, 1.4826 * _median(np.abs(values - centre)))
+        reach = np.maximum(reach, 1.4826 * middle(np.abs(values - centre))[:, None])
     return np.clip(values, centre - CLIP * reach, centre + CLIP * reach)
 
 
-def _median(values: Floats) -> Floats:
-    """That of each case, shape (cases, 1); `np.median` takes ten times as long for one case."""
+def medians(values: Floats) -> tuple[Floats, Floats]:
+    """The lower and the upper median of each case."""
+    ordered, last = np.sort(values, axis=1), values.shape[1] - 1
+    return ordered[:, last // 2], ordered[:, (last + 1) // 2]
+
+
+def middle(values: Floats) -> Floats:
+    """The median of each case; `np.median` takes ten times as long for one."""
     lower, upper = medians(values)
-    return np.asarray((lower + upper) / 2)[:, None]
+    return np.asarray((lower + upper) / 2)
 
 
 def controlled(
@@ -243,12 +244,6 @@ def is_broken(against: Levels, controls: Floats, margin: float, rule: ControlRul
     return np.asarray(medians(controls)[0] - against.centre > rule.broken * margin)
 
 
-def medians(values: Floats) -> tuple[Floats, Floats]:
-    """The lower and the upper median of each case."""
-    ordered, last = np.sort(values, axis=1), values.shape[1] - 1
-    return ordered[:, last // 2], ordered[:, (last + 1) // 2]
-
-
 def alone(
     against: Levels, new: Floats, margin: float, rule: Rule, *, required: bool = False
 ) -> Verdicts:
@@ -271,7 +266,7 @@ def alone(
         return _codes(high < margin, (low > 0) & (level.bounds(values[:, 1:], rule)[1] > 0))
 
     most = min(rule.max_runs, new.shape[1])
-    found = _decided(len(new), _without_controls(most), look)
+    found = _decided(len(new), without_controls(most), look)
     if required:
         found.codes[found.codes == REGRESSION] = INCONCLUSIVE
     return found
@@ -307,7 +302,7 @@ def stipulated(
     def look(cases: Cases, starts: int, _: int) -> Codes:
         return _codes(passed[cases, starts - 1], lost[cases, starts - 1])
 
-    return _decided(len(losses), _without_controls(losses.shape[1]), look)
+    return _decided(len(losses), without_controls(losses.shape[1]), look)
 
 
 def running_means(values: Floats) -> Floats:
@@ -378,7 +373,8 @@ def differences_of(
     return found, moved
 
 
-def _without_controls(most: int) -> Looks:
+def without_controls(most: int) -> Looks:
+    """The looks of a rule without controls: after each start."""
     return tuple((starts, 0) for starts in range(1, most + 1))
 
 
