@@ -21,8 +21,7 @@ from perfgate.plan.registered import registered
 from perfgate.release.check_result import Finding, ReleaseCheck
 from perfgate.release.pack_archive import Pack
 from perfgate.release.pack_manifest import POLICY, RUNS, SCENARIOS, WAIVERS, PackedFile
-from perfgate.release.policy import Policy
-from perfgate.release.policy_file import load_policy
+from perfgate.release.policy import Policy, load_policy
 from perfgate.release.recomputation import Recomputed, recompute_run
 from perfgate.release.release_check import check
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
