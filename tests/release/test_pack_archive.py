@@ -122,6 +122,7 @@ def test_what_is_no_tar_is_refused(pack: Path, content: bytes) -> None:
         ('"path": "runs/a/empty.out"', '"path": "runs/a/records.jsonl"', 25, "one twice"),
         ('"path": "runs/a/empty.out"', '"path": "runs/a/RECORDS.jsonl"', 25, "one on some systems"),
         ('"path": "runs/a/empty.out"', '"path": "RUNS/a/x"', 25, "unsorted"),
+        ('"runs": [\n  "a"', '"runs": [\n  "../../a"', 25, "a run without its run.json"),
         ('"path": "certificate/certificate.md"', '"path": "../a"', 25, "leaves its folder"),
         ('"path": "certificate/certificate.md"', '"path": "/etc/passwd"', 25, "absolute"),
     ],
