@@ -20,6 +20,7 @@ FILES = (
     Ingredient(POLICY, "policy", b"schema_version: 1\n"),
     Ingredient("reproduce/a-c1.sh", "reproduce", b"#!/bin/bash\n"),
     Ingredient("runs/a/records.jsonl", "records", b"{}\n" * 200),
+    Ingredient("runs/a/run.json", "run", b"{}\n"),
     Ingredient("runs/a/empty.out", "log", b""),
     Ingredient(LONG, "log", b"ready\n"),
     Ingredient("runs/a/Messung é.txt", "raw", b"1 ms\n"),

@@ -14,7 +14,7 @@ import releases
 from made_runs import write_run
 
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.release import certificate_content
+from perfgate.release import certificate
 from perfgate.release.pack_archive import open_pack, write_pack
 from perfgate.release.pack_contents import Contents, Evidence, contents, newest_end
 from perfgate.release.pack_manifest import CERTIFICATE, CHECK_JSON, POLICY
@@ -121,9 +121,7 @@ def test_it_holds_each_part_in_its_role(places: Path, run: EndedRun, tmp_path: P
     assert json.loads(files[CHECK_JSON])["result"] == "PASSED"
     text = files[CERTIFICATE].decode()
     assert text.startswith("# ● PASSED")
-    assert (
-        certificate_content.root_of(one for one in pack.manifest.files if one.role == "raw") in text
-    )
+    assert certificate.root_of(one for one in pack.manifest.files if one.role == "raw") in text
 
 
 def test_its_bytes_are_those_of_its_input_alone(

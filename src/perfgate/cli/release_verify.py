@@ -22,7 +22,7 @@ from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
 from perfgate.release.keys import key_id, read_public_key
 from perfgate.release.pack_archive import Pack, open_pack
-from perfgate.release.policy_file import load_policy
+from perfgate.release.policy import load_policy
 from perfgate.release.release_check import status_of
 from perfgate.release.verification import Asked, Verified, verify
 

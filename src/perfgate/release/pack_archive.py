@@ -11,8 +11,9 @@ import secrets
 import shutil
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Self
 
@@ -35,10 +36,10 @@ from perfgate.release.pack_manifest import (
     read_manifest,
     sha256_of,
 )
+from perfgate.release.release_status import ReleaseRefused
 
 LARGEST_PACK = 16 * 2**30  # bytes; a release's runs have some hundreds of megabytes
 LARGEST_ATTESTATION = 16 * 2**20  # bytes: 100,000 names of tests
-_HINT = "let the run end, and pack again"
 _KINDS = {
     tarfile.SYMTYPE: "a symbolic link",
     tarfile.LNKTYPE: "a hard link",
@@ -111,47 +112,18 @@ class Pack:
             ReleaseRefused: status BROKEN_PACK: the pack changed since it was opened.
             RunError: they cannot be written (class ``disk_full`` or ``unwritable``).
         """
-        with _archive(self.path) as (archive, _):
-            members = {one.name: one for one in archive}
-            for listed in self.manifest.files:
-                target = folder / listed.path
+        with _archive(self.path) as (archive, members):
+            for member in members.values():
+                target = folder / member.name
                 with write_errors_named(target):
                     target.parent.mkdir(parents=True, exist_ok=True)
-                    with self._content(archive, members, listed) as file, target.open("xb") as out:
-                        shutil.copyfileobj(file, out)
-
-    @contextmanager
-    def _content(
-        self, archive: tarfile.TarFile, members: dict[str, tarfile.TarInfo], listed: PackedFile
-    ) -> Iterator[IO[bytes]]:
-        """The content of a file, compared with the manifest once all of it was read."""
-        member = members.get(listed.path)
-        file = archive.extractfile(member) if member else None
-        if file is None:
-            raise self._changed(listed.path)
-        checked = _Checked(file, listed)
-        yield checked  # type: ignore[misc]
-        if not checked.is_as_listed():
-            raise self._changed(listed.path)
-
-    def _changed(self, path: str) -> Exception:
-        return broken_pack(self.path, "the pack was changed while it was read", field=path)
-
-
-class _Checked:
-    """A file that is read from its beginning, and hashed meanwhile."""
-
-    def __init__(self, file: IO[bytes], listed: PackedFile) -> None:
-        self._file, self._listed, self._digest = file, listed, hashlib.sha256()
-
-    def read(self, size: int) -> bytes:
-        block = self._file.read(size)
-        self._digest.update(block)
-        return block
-
-    def is_as_listed(self) -> bool:
-        """Whether what was read is the whole content that the manifest lists."""
-        return not self._file.read(1) and self._digest.hexdigest() == self._listed.sha256
+                    with target.open("xb") as file:
+                        shutil.copyfileobj(_content(archive, member), file)
+        for one in self.manifest.files:
+            with suppress(FileNotFoundError):
+                if Ingredient(one.path, one.role, folder / one.path).listed() == one:
+                    continue
+            raise broken_pack(self.path, "the pack was changed while it was read", field=one.path)
 
 
 class _Entry(tarfile.TarInfo):
@@ -186,16 +158,20 @@ def write_pack(output: Path, manifest: Manifest, ingredients: Iterable[Ingredien
         RunError: it cannot be written (class ``disk_full`` or ``unwritable``).
         UntrustedFile: a file is a link, or no regular file.
     """
-    listed = {one.path: one for one in manifest.files}
     text = manifest_text(manifest).encode()
     read_manifest(text, output)  # what nobody could read is not written
-
-    def content(one: Ingredient) -> Callable[[], AbstractContextManager[IO[bytes]]]:
-        return lambda: _as_listed(one, listed[one.path])
-
-    files = [(one.path, listed[one.path].size, content(one)) for one in ingredients]
-    _write(output, [_in_memory(MANIFEST, text), *files])
-    return sha256_of(text)
+    sizes = {one.path: one.size for one in manifest.files}
+    files = [(one.path, sizes[one.path], one.opened) for one in ingredients]
+    try:
+        return _write(output, [_in_memory(MANIFEST, text), *files]).manifest_sha256
+    except ReleaseRefused as error:
+        raise InputError(
+            "a file changed while it was packed",
+            field=error.field,
+            found=error.found,
+            expected=error.expected,
+            hint="let the run end, and pack again",
+        ) from error
 
 
 def with_attestation(pack: Pack, attestation: bytes, output: Path) -> None:
@@ -205,15 +181,14 @@ def with_attestation(pack: Pack, attestation: bytes, output: Path) -> None:
         ReleaseRefused: status BROKEN_PACK: the pack changed since it was opened.
         RunError: it cannot be written (class ``disk_full``, ``unwritable``); what was there stays.
     """
-    with _archive(pack.path) as (archive, _):
-        members = {one.name: one for one in archive}
-
-        def content(one: PackedFile) -> Callable[[], AbstractContextManager[IO[bytes]]]:
-            return lambda: pack._content(archive, members, one)
-
-        files = [(one.path, one.size, content(one)) for one in pack.manifest.files]
-        manifest = _in_memory(MANIFEST, manifest_text(pack.manifest).encode())
-        _write(output, [manifest, _in_memory(ATTESTATION, attestation), *files])
+    with _archive(pack.path) as (archive, members):
+        files: list[_File] = [
+            (one.name, one.size, partial(_content, archive, one))
+            for one in members.values()
+            if one.name not in (MANIFEST, ATTESTATION)
+        ]
+        files.append(_in_memory(MANIFEST, manifest_text(pack.manifest).encode()))
+        _write(output, [*files, _in_memory(ATTESTATION, attestation)])
 
 
 def open_pack(path: Path) -> Pack:
@@ -228,10 +203,9 @@ def open_pack(path: Path) -> Pack:
             another perfgate.
         InputError: no such file, not a regular one, or it cannot be read.
     """
-    with _archive(path) as (archive, source):
-        members = _members(archive, source, path)
+    with _archive(path) as (archive, members):
         contents = {
-            name: archive.extractfile(members[name]).read()  # type: ignore[union-attr]
+            name: _content(archive, members[name]).read()
             for name, limit in ((MANIFEST, LARGEST_MANIFEST), (ATTESTATION, LARGEST_ATTESTATION))
             if name in members and _is_within(members[name], limit, path)
         }
@@ -247,7 +221,7 @@ def open_pack(path: Path) -> Pack:
         for name, one in listed.items():
             if name not in members:
                 raise broken_pack(path, "a file is missing", found=name)
-            file = archive.extractfile(members[name])
+            file = _content(archive, members[name])
             digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
             if (digest, members[name].size) != (one.sha256, one.size):
                 raise broken_pack(
@@ -300,8 +274,8 @@ def _is_within(member: tarfile.TarInfo, limit: int, pack: Path) -> bool:
 
 
 @contextmanager
-def _archive(path: Path) -> Iterator[tuple[tarfile.TarFile, IO[bytes]]]:
-    """The archive and its file, to be read; what is wrong meanwhile is a fault of the pack."""
+def _archive(path: Path) -> Iterator[tuple[tarfile.TarFile, dict[str, tarfile.TarInfo]]]:
+    """The archive and its `_members`; what is wrong while it is read is a fault of the pack."""
     try:
         with open_input(path) as file:
             size = file.seek(0, os.SEEK_END)
@@ -316,7 +290,7 @@ def _archive(path: Path) -> Iterator[tuple[tarfile.TarFile, IO[bytes]]]:
             with tarfile.open(
                 fileobj=file, mode="r:", tarinfo=_Entry, encoding="utf-8", errors="strict"
             ) as archive:
-                yield archive, file
+                yield archive, _members(archive, file, path)
     except FileNotFoundError:
         raise InputError(
             "no such file", file=path, expected="what perfgate release pack wrote"
@@ -332,38 +306,39 @@ def _archive(path: Path) -> Iterator[tuple[tarfile.TarFile, IO[bytes]]]:
         raise InputError("cannot be read", file=path, found=error.strerror) from error
 
 
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    found = archive.extractfile(member)
+    if found is None:
+        raise tarfile.ReadError(f"{member.name} has no content")
+    return found
+
+
 _File = tuple[str, int, Callable[[], AbstractContextManager[IO[bytes]]]]
 """Path, bytes, and what opens the content."""
 
 
 def _in_memory(path: str, content: bytes) -> _File:
-    return path, len(content), lambda: nullcontext(io.BytesIO(content))
+    return path, len(content), lambda: io.BytesIO(content)
 
 
-@contextmanager
-def _as_listed(ingredient: Ingredient, listed: PackedFile) -> Iterator[IO[bytes]]:
-    """The content, compared with the manifest's line once it was read."""
-    with ingredient.opened() as file:
-        checked = _Checked(file, listed)
-        try:
-            yield checked  # type: ignore[misc]
-            whole = checked.is_as_listed()
-        except OSError as error:
-            if error.errno is not None:
-                raise
-            whole = False  # it ended too early, as `tarfile` tells
-    if not whole:
-        raise InputError(
-            "a file changed while it was packed",
-            file=ingredient.source if isinstance(ingredient.source, Path) else None,
-            field=listed.path,
-            expected=f"{listed.size} bytes, SHA-256 {listed.sha256}",
-            hint=_HINT,
-        )
+def _add(archive: tarfile.TarFile, head: tarfile.TarInfo, content: IO[bytes], pack: Path) -> None:
+    try:
+        archive.addfile(head, content)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise broken_pack(pack, "a file became smaller", field=head.name) from error
+    if content.read(1):
+        raise broken_pack(pack, "a file became larger", field=head.name)
 
 
-def _write(output: Path, files: Iterable[_File]) -> None:
-    """Write an archive, sorted by path, so that a reader sees the old file or the new."""
+def _write(output: Path, files: Iterable[_File]) -> Pack:
+    """Write an archive, sorted by path, and read it; a reader sees the old file or the new.
+
+    Raises:
+        ReleaseRefused: what was written is no pack: a file is not what the manifest lists.
+        RunError: it cannot be written (class ``disk_full`` or ``unwritable``).
+    """
     draft = output.with_name(f".{output.name}.{secrets.token_hex(6)}")
     with write_errors_named(output):
         make_folder(output.parent)
@@ -377,12 +352,14 @@ def _write(output: Path, files: Iterable[_File]) -> None:
                         head.size = size
                         head.mode = 0o755 if path.endswith(".sh") else 0o644
                         with opened() as content:
-                            archive.addfile(head, content)
+                            _add(archive, head, content, output)
                 file.flush()
                 os.fsync(file.fileno())
+            written = open_pack(draft)
             draft.replace(output)
         except BaseException:
             with suppress(OSError):
                 draft.unlink()
             raise
         sync_folder(output.parent)
+    return written

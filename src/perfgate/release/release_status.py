@@ -1,7 +1,7 @@
 """Release status: what each `perfgate release` verb tells the shell (docs/reference/release.md)."""
 
 from enum import IntEnum
-from pathlib import Path
+from typing import Any
 
 from perfgate.core.errors import InputError
 
@@ -46,19 +46,7 @@ class ReleaseRefused(InputError):
         status: the exit status that tells why.
     """
 
-    def __init__(
-        self,
-        status: ReleaseStatus,
-        problem: str,
-        *,
-        file: Path | None = None,
-        line: int | None = None,
-        field: str | None = None,
-        found: object = None,
-        expected: str | None = None,
-        hint: str | None = None,
-    ) -> None:
+    def __init__(self, status: ReleaseStatus, problem: str, **told: Any) -> None:
+        """Refuse; `told` are file, line, field, found, expected and hint of an `InputError`."""
         self.status = status
-        super().__init__(
-            problem, file=file, line=line, field=field, found=found, expected=expected, hint=hint
-        )
+        super().__init__(problem, **told)

@@ -18,8 +18,7 @@ from perfgate.core.plain import to_plain
 from perfgate.core.redaction import MASK, known_values_ignored
 from perfgate.core.script_variables import export_line
 from perfgate.plan.shell_text import call, comment
-from perfgate.release.certificate import certificate_markdown
-from perfgate.release.certificate_page import certificate_page
+from perfgate.release.certificate import certificate_markdown, certificate_page
 from perfgate.release.check_result import CheckedTest, ReleaseCheck
 from perfgate.release.pack_archive import Ingredient
 from perfgate.release.pack_manifest import (

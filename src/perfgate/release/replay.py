@@ -11,6 +11,7 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
+from typing import Any
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.rule import VERSION
@@ -20,9 +21,8 @@ from perfgate.judging.assembly.claims import claims_of_suite
 from perfgate.plan.registered import registered
 from perfgate.release.check_result import Finding, ReleaseCheck
 from perfgate.release.pack_archive import Pack
-from perfgate.release.pack_manifest import POLICY, RUNS, SCENARIOS, WAIVERS, PackedFile
-from perfgate.release.policy import Policy
-from perfgate.release.policy_file import load_policy
+from perfgate.release.pack_manifest import POLICY, RUNS, SCENARIOS, WAIVERS
+from perfgate.release.policy import Policy, load_policy
 from perfgate.release.recomputation import Recomputed, recompute_run
 from perfgate.release.release_check import check
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
@@ -166,11 +166,10 @@ def _as_not_reproduced(pack: Pack) -> Iterator[None]:
     except ReleaseRefused:
         raise
     except (InputError, SeveralInputErrors) as error:
-        raise ReleaseRefused(
-            ReleaseStatus.NOT_REPRODUCED,
+        raise _not_reproduced(
+            pack,
             "a run of the pack cannot be judged again",
-            file=pack.path,
-            found=str(error),
+            [str(error)],
             expected="runs as perfgate wrote them",
         ) from error
 
@@ -178,11 +177,10 @@ def _as_not_reproduced(pack: Pack) -> Iterator[None]:
 def _require_ids(pack: Pack, runs: Sequence[EndedRun]) -> None:
     ids = tuple(one.id for one in runs)
     if ids != pack.manifest.runs:
-        raise ReleaseRefused(
-            ReleaseStatus.NOT_REPRODUCED,
+        raise _not_reproduced(
+            pack,
             "the folders of runs are not named by their ids",
-            file=pack.path,
-            found=", ".join(ids),
+            ids,
             expected=", ".join(pack.manifest.runs),
         )
 
@@ -190,12 +188,10 @@ def _require_ids(pack: Pack, runs: Sequence[EndedRun]) -> None:
 def _require_reproduced(pack: Pack, verdicts: Sequence[Recomputed]) -> None:
     different = [f"run {one.run}: {line}" for one in verdicts for line in one.differences]
     if different:
-        more = len(different) - _TOLD
-        raise ReleaseRefused(
-            ReleaseStatus.NOT_REPRODUCED,
+        raise _not_reproduced(
+            pack,
             "the raw files do not give what the records say",
-            file=pack.path,
-            found="; ".join([*different[:_TOLD], *([f"{more} more"] if more > 0 else [])]),
+            different,
             expected="the recorded verdicts and numbers",
             hint="trust none of this pack; ask who made it for the run's folder",
         )
@@ -207,12 +203,11 @@ def _require_recomputed(pack: Pack, found: ReleaseCheck, verdicts: Sequence[Reco
     for one in found.tests:
         verdict = anew.get((one.run, one.test))
         if one.finding == Finding.PASSED and verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
-            raise ReleaseRefused(
-                ReleaseStatus.NOT_REPRODUCED,
+            raise _not_reproduced(
+                pack,
                 "a test passes that the raw files do not let pass",
-                file=pack.path,
+                ["no verdict" if verdict is None else verdict.value],
                 field=one.test,
-                found="no verdict" if verdict is None else verdict.value,
                 expected="PASS or IMPROVEMENT, computed from the raw files",
             )
 
@@ -226,31 +221,31 @@ def _require_rendered(pack: Pack, found: ReleaseCheck, runs: Sequence[EndedRun])
     listed = pack.manifest.files
     rendered = {one.path: one for one in listed if one.role in ROLES}
     sources = [one for one in listed if one.role not in ROLES]
-    if strange := [one.path for one in sources if not _is_source(one, pack)]:
-        raise _not_rendered(pack, "the pack holds what perfgate does not put there", strange)
+    hint = "trust none of this pack; pack the runs again"
+    folders = (f"{SCENARIOS}/", *(f"{RUNS}/{run}/" for run in pack.manifest.runs))
+    paths = [one.path for one in sources if one.path not in (POLICY, WAIVERS)]
+    if strange := [one for one in paths if not one.startswith(folders)]:
+        raise _not_reproduced(
+            pack, "the pack holds what perfgate does not put there", strange, hint=hint
+        )
     if pack.manifest.perfgate != version("perfgate"):
         return tuple(rendered)
     expected = {one.path: one.listed() for one in rendered_files(found, runs, sources)}
-    paths = sorted(expected.keys() | rendered.keys())
-    if other := [one for one in paths if expected.get(one) != rendered.get(one)]:
-        raise _not_rendered(
-            pack, "a report, certificate or script is not what the pack's own runs give", other
+    either = sorted(expected.keys() | rendered.keys())
+    if other := [one for one in either if expected.get(one) != rendered.get(one)]:
+        raise _not_reproduced(
+            pack,
+            "a report, certificate or script is not what the pack's own runs give",
+            other,
+            expected="the files that perfgate release pack writes of these runs",
+            hint=hint,
         )
     return ()
 
 
-def _is_source(one: PackedFile, pack: Pack) -> bool:
-    folders = (f"{SCENARIOS}/", *(f"{RUNS}/{run}/" for run in pack.manifest.runs))
-    return one.path in (POLICY, WAIVERS) or one.path.startswith(folders)
-
-
-def _not_rendered(pack: Pack, problem: str, paths: Sequence[str]) -> ReleaseRefused:
-    more = len(paths) - _TOLD
+def _not_reproduced(pack: Pack, problem: str, found: Sequence[str], **told: Any) -> ReleaseRefused:
+    more = len(found) - _TOLD
+    shown = "; ".join([*found[:_TOLD], *([f"{more} more"] if more > 0 else [])])
     return ReleaseRefused(
-        ReleaseStatus.NOT_REPRODUCED,
-        problem,
-        file=pack.path,
-        found=", ".join([*paths[:_TOLD], *([f"{more} more"] if more > 0 else [])]),
-        expected="the files that perfgate release pack writes of these runs",
-        hint="trust none of this pack; pack the runs again",
+        ReleaseStatus.NOT_REPRODUCED, problem, file=pack.path, found=shown, **told
     )

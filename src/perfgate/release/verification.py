@@ -19,8 +19,7 @@ from perfgate.release.policy import Policy
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.rendered_files import ROLES
 from perfgate.release.replay import Replayed, replay
-from perfgate.release.requirements import SuiteTests, required_sha256
-from perfgate.release.suite_rules import broken_suite_rules
+from perfgate.release.required_tests import SuiteTests, broken_suite_rules, required_sha256
 from perfgate.scenarios.problem import dotted
 
 _CLOCKS_DIFFER = timedelta(minutes=1)
