@@ -64,7 +64,10 @@ class Follower(Newcomer):
         (mode,) = re.findall(r"with the mode `(\w+)`", text)
         self.set_variables(text)
         self.environment |= install(self.folder)
-        self.variables["PERFGATE_RUNNERS"] = json.dumps({"none": ["self-hosted"]})
+        self.variables |= {
+            "PERFGATE_RUNNERS": json.dumps({"none": ["self-hosted"]}),
+            "PERFGATE_PYTHON": sys.executable,
+        }
         add_scenario(self.repository)
         commit(self.repository, "A scenario")
         for _ in range(nights_of(text)):
