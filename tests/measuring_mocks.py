@@ -20,7 +20,7 @@ def install(folder: Path) -> dict[str, str]:
 
 
 def add_scenario(repository: Path) -> None:
-    """Its scenario, without accuracy, compared with a stored baseline of one start a session."""
+    """Its scenario, compared with a stored baseline; one start a session."""
     text = (STANDINS / "standin.yaml").read_text()
     for was, now in (
         ("reference: self", "reference: stored"),

@@ -62,7 +62,7 @@ class Follower(Newcomer):
         (mode,) = re.findall(r"`mode: (\w+)`", text)
         self.inputs |= {"mode": mode, "options": "--rehearse"}
         (self.token,) = re.findall(r"`(PERFGATE_\w+_TOKEN)`", text)
-        self.set_variables(text.replace(self.token, ""))
+        self.set_variables(text)
         subprocess.run(("git", "init", "--quiet", "--bare", self._remote), check=True)
         config = ("config", "receive.advertisePushOptions", "true")
         subprocess.run(("git", "-C", self._remote, *config), check=True)
@@ -112,9 +112,10 @@ class Follower(Newcomer):
         # Where gitlab-ci-local looks for the project's variables: in the folder that is its HOME.
         variables = self.folder / ".gitlab-ci-local" / "variables.yml"
         variables.parent.mkdir(exist_ok=True)
+        # It gives a child pipeline nothing that `run` names: the branch would not be protected there.
+        known = {**self.environment, "CI_COMMIT_REF_PROTECTED": "true"}
         texts = {
-            name: {"type": "variable", "values": {"*": value}}
-            for name, value in self.environment.items()
+            name: {"type": "variable", "values": {"*": value}} for name, value in known.items()
         }
         if self.token:  # of the job's environment alone
             texts[self.token] = {"type": "variable", "values": {"perfgate-baseline": "made up"}}
