@@ -112,7 +112,7 @@ class Follower(Newcomer):
         # Where gitlab-ci-local looks for the project's variables: in the folder that is its HOME.
         variables = self.folder / ".gitlab-ci-local" / "variables.yml"
         variables.parent.mkdir(exist_ok=True)
-        # It gives a child pipeline nothing that `run` names: the branch would not be protected there.
+        # A child pipeline has no variable that `run` names: its branch would not be protected.
         known = {**self.environment, "CI_COMMIT_REF_PROTECTED": "true"}
         texts = {
             name: {"type": "variable", "values": {"*": value}} for name, value in known.items()
