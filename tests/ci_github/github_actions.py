@@ -41,16 +41,19 @@ class Service:
         commit: what the event is about.
         store: a folder for artifacts.
         retention: artifact → days.
+        run_id: the number of the runs that happen here.
     """
 
     repository: Path
     commit: str
     store: Path
     retention: dict[str, str] = field(default_factory=dict)
+    run_id: str = "4242"
 
     def artifact(self, name: str, run_id: str = "") -> Path:
         """The folder of an artifact, of this run or of an earlier one."""
-        return self.store / f"artifacts{run_id}" / name
+        earlier = "" if run_id == self.run_id else run_id
+        return self.store / f"artifacts{earlier}" / name
 
 
 def _checkout(given: Mapping[str, str], workspace: Path, service: Service) -> Outputs:

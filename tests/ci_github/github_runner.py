@@ -97,11 +97,11 @@ class Runner:
         self.cancelled = False
         self.github: Plain = {
             "event_name": event[0],
-            "event": event[1],
+            "event": event[1] or {"repository": {"default_branch": "main"}},
             "repository": "octo/gate",
             "server_url": "https://github.com",
             "actor": "octocat",
-            "run_id": "4242",
+            "run_id": service.run_id,
             "run_attempt": "1",
             "ref_name": "main",
             "token": "",
@@ -111,9 +111,8 @@ class Runner:
         """Run a workflow file of the repository's commit to its end."""
         source = self._read(f".github/workflows/{workflow}")
         trigger = source[True]  # YAML 1.1 reads `on` so
-        declared = (trigger.get("workflow_call") or trigger.get("workflow_dispatch") or {}).get(
-            "inputs", {}
-        )
+        dispatched = None if prefix else trigger.get("workflow_dispatch")
+        declared = (dispatched or trigger.get("workflow_call") or {}).get("inputs", {})
         contexts: Plain = {
             "github": self.github,
             "vars": self.variables,

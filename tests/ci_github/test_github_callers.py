@@ -3,20 +3,23 @@
 import base64
 import json
 import os
+import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Gh
 from forked import session
 from github_actions import Service, commit, git
-from github_runner import Runner
+from github_runner import Run, Runner
+from measuring_mocks import EXPRESSION, STANDINS, add_scenario, install
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
 
 pytestmark = [pytest.mark.slow]
 
 Make = Callable[..., Runner]
-STANDINS = Path(__file__).parents[1] / "standins"
 VARIABLES = {
     "PERFGATE_RUNNERS": json.dumps({"h200": ["self-hosted", "h200"]}),
     "PERFGATE_NIGHTLY_EXPRESSION": "h200 and latency and offline",
@@ -123,12 +126,7 @@ def test_a_rehearsed_release_never_passes(runner: Make, service: Service) -> Non
 @pytest.fixture
 def measured(service: Service, tmp_path: Path) -> Path:
     """A run folder with numbers that a program really gave, of a stand-in engine."""
-    text = (STANDINS / "standin.yaml").read_text()
-    text = text.replace("reference: self", "reference: stored")
-    text = text.replace("reference_starts: 4", "reference_starts: 1")
-    text = text.replace("noise: measured", "bands: {output_throughput: 0.25}")
-    scenarios = service.repository / "scenarios"
-    (scenarios / "standin.yaml").write_text(text)
+    add_scenario(service.repository)
     (service.repository / "conftest.py").write_text(
         'pytest_plugins = ["perfgate.suite.plugin", "standin"]\n'
     )
@@ -149,21 +147,8 @@ def measured(service: Service, tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program `gh` that notes what it was asked for."""
-    folder = tmp_path / "gh-bin"
-    folder.mkdir()
-    noted = tmp_path / "gh-calls"
-    program = folder / "gh"
-    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >>{noted}\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    return noted
-
-
 @pytest.mark.usefixtures("measured")
-def test_a_baseline_is_proposed_with_its_evidence(runner: Make, service: Service, gh: Path) -> None:
+def test_a_baseline_is_proposed_with_its_evidence(runner: Make, service: Service, gh: Gh) -> None:
     github = runner(
         machine={"PYTHONPATH": str(STANDINS)}, variables={"PERFGATE_MODULES": "standin"}
     )
@@ -173,8 +158,7 @@ def test_a_baseline_is_proposed_with_its_evidence(runner: Make, service: Service
     shown = git(service.repository, "diff", "--stat", f"{service.commit}..{branch}")
     assert "baselines/cpu/standin-serve/aaa.json" in shown
     assert shown.count("|") == shown.count("baselines/")
-    calls = gh.read_text()
-    assert f"pr create --head {branch}" in calls
+    assert f"pr create --head {branch} --title Baselines of run 77" in gh.calls[-1]
     body = (service.artifact("perfgate-proposal") / "body.md").read_text()
     assert "### `standin-serve` on `cpu`" in body
     assert "The runs ended in status 0." in body
@@ -187,7 +171,7 @@ def test_a_baseline_is_proposed_with_its_evidence(runner: Make, service: Service
 
 
 def test_a_proposal_that_changes_anything_else_opens_nothing(
-    runner: Make, service: Service, gh: Path, monkeypatch: pytest.MonkeyPatch
+    runner: Make, service: Service, gh: Gh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The patch is data of a job with fewer rights: what comes of it is checked."""
     script = service.repository / ".github/actions/perfgate/propose.sh"
@@ -205,6 +189,7 @@ def test_a_proposal_that_changes_anything_else_opens_nothing(
     script.write_text(
         'set -e\nmkdir -p "$PROPOSAL"\necho body >"$PROPOSAL/body.md"\n'
         f'printf %s "{mail}" >"$PROPOSAL/baselines.patch"\n'
+        'echo proposed=true >>"$GITHUB_OUTPUT"\n'
     )
     service.commit = commit(service.repository, "bad")
     run = runner().run("baseline_update.yml", {"run-id": "77", "reason": "none"})
@@ -212,4 +197,122 @@ def test_a_proposal_that_changes_anything_else_opens_nothing(
     job = run.job("pull-request")
     assert job.result == "failure"
     assert ("error", "the proposal changes something that is no baseline") in job.annotations
-    assert not gh.exists()
+    assert not [call for call in gh.calls if call.startswith("pr ")]
+
+
+@pytest.mark.usefixtures("measured")
+@pytest.mark.parametrize(
+    ("head", "run_id"),
+    [("eve/gate", "77"), ("", "77"), ("octo/gate", "77/../../../eve/gate/runs/1")],
+)
+def test_the_run_of_a_fork_proposes_nothing(
+    runner: Make, service: Service, gh: Gh, tmp_path: Path, head: str, run_id: str
+) -> None:
+    """Its artifacts look as good as any: they are not even downloaded."""
+    gh.answers("head", head)
+    run = runner().run("baseline_update.yml", {"run-id": run_id, "reason": "mine are better"})
+    assert [(job.id, job.result) for job in run.jobs] == [
+        ("evidence", "failure"),
+        ("pull-request", "skipped"),
+    ]
+    (annotation,) = run.job("evidence").annotations
+    told = "octo/gate alone" if run_id == "77" else "not the number of a workflow run"
+    assert told in annotation[1]
+    assert not list(tmp_path.glob("*/work/collected"))
+    assert not service.artifact("perfgate-proposal").exists()
+    assert [call.split()[0] for call in gh.calls] in ([], ["api"])
+
+
+@pytest.mark.usefixtures("measured")
+def test_no_pull_request_reaches_the_job_that_writes(runner: Make, gh: Gh) -> None:
+    """Whichever workflow of a pull request calls it."""
+    event = {"pull_request": {"number": 7, "head": {"repo": {"full_name": "eve/gate"}}}}
+    run = runner(event=("pull_request", event)).run("baseline_update.yml", {"run-id": "77"})
+    assert [job.result for job in run.jobs] == ["skipped", "skipped"]
+    assert gh.calls == []
+
+
+@dataclass
+class Nights:
+    """Nights that measure a mock engine, one after the other."""
+
+    make: Make
+    service: Service
+    machine: dict[str, str]
+
+    def next(self, event: tuple[str, dict[str, Any]] = ("schedule", {}), **github: str) -> Run:
+        """One more; what it measured is in no baseline."""
+        shutil.rmtree(self.service.store, ignore_errors=True)
+        variables = {
+            "PERFGATE_RUNNERS": json.dumps({"none": ["self-hosted"]}),
+            "PERFGATE_NIGHTLY_EXPRESSION": EXPRESSION,
+            "PERFGATE_NIGHTLY_MODE": "auto",
+        }
+        runner = self.make(event=event, variables=variables, machine=self.machine)
+        runner.github |= github
+        return runner.run("nightly.yml")
+
+
+@pytest.fixture
+def nights(runner: Make, service: Service, tmp_path: Path) -> Nights:
+    """The first two of the nights that a baseline requires are over."""
+    add_scenario(service.repository)
+    service.commit = commit(service.repository, "A scenario")
+    machine = {**install(tmp_path), "PERFGATE_HOME": str(tmp_path / "home")}
+    found = Nights(runner, service, machine)
+    for _ in range(2):
+        run = found.next()
+        assert run.result == "success", [(job.id, job.log) for job in run.jobs]
+        assert run.job("propose").result == "skipped"
+    return found
+
+
+def test_the_third_night_of_the_default_branch_proposes_what_it_completed(
+    nights: Nights, service: Service, gh: Gh
+) -> None:
+    event = {"repository": {"default_branch": "main"}}
+    run = nights.next(("workflow_dispatch", event), ref_name="feature")
+    assert run.job("propose").result == "skipped"
+    assert "By hand: `gh workflow run" in run.job("gate/collect").summary
+    assert gh.calls == []
+
+    run = nights.next()
+    assert run.result == "success", [(job.id, job.log, job.annotations) for job in run.jobs]
+    branch = "perfgate/baselines-nightly"
+    create = [call for call in gh.calls if call.startswith("pr create")]
+    assert [call.partition(" --body-file")[0] for call in create] == [
+        f"pr create --head {branch} --title Baselines of run 4242"
+    ]
+    message = git(service.repository, "log", "-1", "--format=%B", branch)
+    assert "Baseline standin-serve on cpu: stand-in 1.0" in message
+    assert "Accepted-by: the merge of the proposal of run 4242" in message
+    assert "octocat" not in git(service.repository, "show", branch)
+    # Once it is merged, a night is compared with it, and proposes nothing.
+    git(service.repository, "merge", "--quiet", branch)
+    service.commit = git(service.repository, "rev-parse", "HEAD")
+    run = nights.next()
+    assert run.job("propose").result == "skipped"
+    assert "compared with: stand-in 1.0" in run.job("gate/collect").summary
+
+
+def test_there_is_one_open_proposal_of_the_nights(nights: Nights, service: Service, gh: Gh) -> None:
+    gh.answers("forbidden", "GraphQL: GitHub Actions is not permitted to create pull requests")
+    run = nights.next()
+    assert run.result == "success", "settings of the organisation fail no night"
+    ((level, said),) = run.job("propose/pull-request").annotations
+    assert level == "warning"
+    command = "gh pr create --repo octo/gate --head perfgate/baselines-nightly"
+    assert f"{command} --title 'Baselines of run 4242' --body ''" in said
+    left = git(service.repository, "rev-parse", "perfgate/baselines-nightly")
+
+    gh.answers("open", "https://github.com/octo/gate/pull/8")
+    run = nights.next()
+    ((level, said),) = run.job("propose/pull-request").annotations
+    assert (level, said.split()[-1]) == ("notice", "https://github.com/octo/gate/pull/8")
+    assert git(service.repository, "rev-parse", "perfgate/baselines-nightly") == left
+
+    gh.answers("open", "")
+    gh.answers("forbidden", "")
+    run = nights.next()
+    assert run.result == "success", run.job("propose/pull-request").log
+    assert git(service.repository, "rev-parse", "perfgate/baselines-nightly") != left

@@ -40,7 +40,7 @@ def test_a_rehearsal_of_two_shards_to_the_decision(runner: Make) -> None:
     run = github.run("perfgate.yml", _inputs())
     assert [job.id for job in run.jobs] == ["matrix", *(f"rows/{one}" for one in ROWS), "collect"]
     assert run.result == "success", [_said(job) for job in run.jobs]
-    assert run.outputs == {"status": "13"}
+    assert run.outputs == {"status": "13", "enough": ""}
     for row in ROWS:
         job = run.job(f"rows/{row}")
         assert "pass: rehearsal, status 13" in job.log
@@ -61,7 +61,7 @@ def test_a_rehearsal_of_two_shards_to_the_decision(runner: Make) -> None:
 def test_a_regression_is_red_on_its_row_and_at_the_gate(runner: Make) -> None:
     run = runner().run("perfgate.yml", _inputs(options="--rehearse-fault slow:40%"))
     assert run.result == "failure"
-    assert run.outputs == {"status": "1"}
+    assert run.outputs == {"status": "1", "enough": ""}
     assert run.job("matrix").result == "success"
     assert "failure" in {run.job(f"rows/{one}").result for one in ROWS}
     gate = run.job("collect")
@@ -78,7 +78,7 @@ def test_a_lost_shard_is_named_and_claims_nothing(runner: Make) -> None:
     assert run.job(f"rows/{ROWS[0]}").result == "success"
     gate = run.job("collect")
     assert gate.result == "failure"
-    assert run.outputs == {"status": ""}
+    assert run.outputs == {"status": "", "enough": ""}
     assert "Nothing is claimed of the build" in gate.summary
     assert ROWS[1] in gate.summary
     assert not github.service.artifact("perfgate-report").exists()
@@ -137,5 +137,5 @@ def test_perfgate_is_installed_as_jobs_install_it(
     del github.machine["PERFGATE_PYTHON"]
     run = github.run("perfgate.yml", _inputs(requirement=f"wheels/{wheel.name}", shards=1))
     assert run.result == "success", [_said(job) for job in run.jobs]
-    assert run.outputs == {"status": "13"}
+    assert run.outputs == {"status": "13", "enough": ""}
     assert str(ROOT) not in "".join(job.log for job in run.jobs)

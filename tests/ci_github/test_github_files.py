@@ -106,7 +106,8 @@ def test_rights_are_given_job_by_job(file: Path) -> None:
         name: {what for what, right in job["permissions"].items() if right == "write"}
         for name, job in plain["jobs"].items()
     }
-    allowed = {"baseline_update": {"pull-request": {"contents", "pull-requests"}}}
+    proposes = {"contents", "pull-requests"}
+    allowed = {"baseline_update": {"pull-request": proposes}, "nightly": {"propose": proposes}}
     assert {name: rights for name, rights in writes.items() if rights} == allowed.get(file.stem, {})
 
 

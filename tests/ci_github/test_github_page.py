@@ -1,4 +1,8 @@
-"""docs/how-to/github.md, followed step by step in a rehearsal: from nothing to a judged night."""
+"""docs/how-to/github.md, followed step by step in a rehearsal: from nothing to a judged night.
+
+Beside each rehearsed night of step 7 another one measures a mock engine: a rehearsal proposes
+nothing.
+"""
 
 import json
 import re
@@ -8,9 +12,11 @@ from pathlib import Path
 from subprocess import CalledProcessError
 
 import pytest
+from conftest import Gh
 from github_actions import Service, commit, git
 from github_expressions import Expressions
 from github_runner import Run, Runner
+from measuring_mocks import EXPRESSION, SCENARIO, add_scenario, install
 from page_steps import Newcomer, nights_of, require_all_judged, steps_of
 from sizes import sized
 
@@ -24,6 +30,7 @@ class Follower(Newcomer):
     """Who follows GitHub's page; mocks play the engine all along."""
 
     expressions: Expressions = field(kw_only=True)
+    gh: Gh = field(kw_only=True)
     variables: dict[str, str] = field(default_factory=dict)
     run: Run = field(default_factory=Run)
     nights: int = 0
@@ -56,11 +63,28 @@ class Follower(Newcomer):
     def _first_numbers(self, text: str) -> None:
         (mode,) = re.findall(r"with the mode `(\w+)`", text)
         self.set_variables(text)
+        self.environment |= install(self.folder)
+        self.variables |= {
+            "PERFGATE_RUNNERS": json.dumps({"none": ["self-hosted"]}),
+            "PERFGATE_PYTHON": sys.executable,
+        }
+        add_scenario(self.repository)
+        commit(self.repository, "A scenario")
         for _ in range(nights_of(text)):
+            assert not self._opened()
+            self._night(mode=mode, expression=EXPRESSION, rehearse=False)
             self._night(mode=mode)
+
+    def _opened(self) -> list[str]:
+        """The branches whose pull request was opened."""
+        return re.findall(r"^pr create --head (\S+)", "\n".join(self.gh.calls), re.M)
 
     def _accept_them(self, text: str) -> None:
         assert "#update-a-baseline" in text
+        (branch,) = re.findall(r"pull request of the branch `([^`]+)`", text)
+        assert self._opened() == [branch]
+        git(self.repository, "merge", "--quiet", branch)
+        assert list((self.repository / "baselines").glob(f"cpu/{SCENARIO}/*.json"))
         self.accept("".join(job.log for job in self.run.jobs))
 
     def _every_night(self, text: str) -> None:
@@ -82,9 +106,9 @@ class Follower(Newcomer):
 
 
 def test_from_nothing_to_a_night_with_every_test_judged(
-    tmp_path: Path, expressions: Expressions
+    tmp_path: Path, expressions: Expressions, gh: Gh
 ) -> None:
-    Follower(tmp_path, expressions=expressions).follow(STEPS)
+    Follower(tmp_path, expressions=expressions, gh=gh).follow(STEPS)
 
 
 @pytest.mark.nightly
@@ -96,8 +120,8 @@ def test_from_nothing_to_a_night_with_every_test_judged(
     ),
 )
 def test_without_one_of_its_steps_it_leads_nowhere(
-    title: str, tmp_path: Path, expressions: Expressions
+    title: str, tmp_path: Path, expressions: Expressions, gh: Gh
 ) -> None:
     left = {name: text for name, text in STEPS.items() if name != title}
     with pytest.raises((AssertionError, KeyError, FileNotFoundError, CalledProcessError)):
-        Follower(tmp_path, expressions=expressions).follow(left)
+        Follower(tmp_path, expressions=expressions, gh=gh).follow(left)

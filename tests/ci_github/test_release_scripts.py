@@ -15,6 +15,7 @@ case "$1 $2" in
   "decision --event") [ "$4" != 0 ] || { echo "pass: fine"; exit 0; }; echo "block: n"; exit "$4" ;;
   report*) mkdir -p out; echo fine >out/report.md; touch out/annotations.txt ;;
   "baseline ready") printf "%s" "$ENOUGH" ;;
+  "baseline propose") exit "$REFUSED" ;;
   "release sign") stat -c "mode %a" "$5" >>CALLS; cat "$5" >>CALLS; exit SIGNED ;;
 esac
 """
@@ -94,17 +95,39 @@ def test_what_a_night_does(job, tmp_path: Path, mode: str, measures: str, report
     assert calls.splitlines()[0] == report, said
 
 
-@pytest.mark.parametrize("enough", ["", "one"])
+@pytest.mark.parametrize(
+    ("ready", "enough"), [("", ""), ("one\ntwo\n", "one two"), ("one'; touch planted\n", "")]
+)
 def test_a_night_that_recorded_enough_says_what_proposes_it(
-    job, tmp_path: Path, enough: str
+    job, tmp_path: Path, ready: str, enough: str
 ) -> None:
     ended = {"MATRIX": "{}", "MATRIX_RESULT": "success", "ROWS_RESULT": "success", "MODE": "auto"}
-    given = {"GITHUB_OUTPUT": str(tmp_path / "output"), "GITHUB_RUN_ID": "77", "ENOUGH": enough}
+    given = {"GITHUB_OUTPUT": str(tmp_path / "output"), "GITHUB_RUN_ID": "77", "ENOUGH": ready}
     status, said, _ = job("collect.sh", REHEARSE="false", REPORT="out", **ended, **given)
     assert status == 0, said
-    start = "gh workflow run baseline_update.yml --field run-id=77"
+    assert f"enough={enough}\n" in (tmp_path / "output").read_text()
+    start = f"gh workflow run baseline_update.yml --field run-id=77 --field scenarios='{enough}'"
     assert (f"`{start}`" in (tmp_path / "summary").read_text()) == bool(enough)
-    assert (f"::notice::enough for a baseline; to propose it: {start}" in said) == bool(enough)
+    assert (f"by hand: {start}\n" in said) == bool(enough)
+    assert "planted" not in said
+
+
+@pytest.mark.parametrize(
+    ("night", "ends_in", "by"),
+    [("true", 0, "the merge of the proposal of run 77"), ("false", 2, "octocat")],
+)
+def test_a_refusal_fails_who_asked_and_no_night(
+    job, tmp_path: Path, night: str, ends_in: int, by: str
+) -> None:
+    output = tmp_path / "output"
+    output.touch()
+    run = {"NIGHT": night, "RUN_ID": "77", "ACTOR": "octocat", "REASON": "", "SCENARIOS": "one two"}
+    more = {"PROPOSAL": "proposal", "GITHUB_OUTPUT": str(output), "REFUSED": "2"}
+    status, said, calls = job("propose.sh", **run, **more)
+    assert status == ends_in
+    assert output.read_text() == ""
+    assert f"--by={by} --scenario=one --scenario=two --patch" in calls
+    assert ("::warning::no proposal" in said) == (night == "true")
 
 
 def test_what_meets_the_policy_is_packed(job) -> None:

@@ -1,12 +1,16 @@
-"""GitLab's job that proposes baselines: its file, and its script executed up to a real push."""
+"""GitLab's jobs that propose baselines, their scripts executed up to a real push."""
 
+import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from gitlab_executor import CURL, job_script
+
+from perfgate.plan.gitlab_pipeline import ChildSettings, as_yaml, child_pipeline, read_rows
 
 PERFGATE = """#!/bin/sh
 printf '%s\\n' "$@" >ARGUMENTS
@@ -14,30 +18,55 @@ git branch "perfgate/baselines-5"
 """
 
 
-@pytest.mark.parametrize("jobs", ["17", "17; touch planted", "-x"])
-def test_the_branch_is_pushed_with_a_merge_request(tmp_path: Path, jobs: str) -> None:
-    git = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    gate, remote = tmp_path / "gate", tmp_path / "remote.git"
-    run = tmp_path / "runs" / "one"
-    run.mkdir(parents=True)
-    (run / "run.json").write_text("{}")
-    archive = shutil.make_archive(str(tmp_path / "artifacts"), "zip", tmp_path, "runs")
-    (tmp_path / "bin").mkdir()
-    noted = tmp_path / "arguments"
-    programs = {"curl": CURL.replace("ZIP", archive), "perfgate": PERFGATE}
-    for name, text in programs.items():
-        (tmp_path / "bin" / name).write_text(text.replace("ARGUMENTS", str(noted)))
-        (tmp_path / "bin" / name).chmod(0o755)
+_GIT = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+# What a night calls: it makes the branch that it is asked for.
+NIGHTLY = """#!/bin/sh
+[ "$2" != ready ] || { printf '%s' "$ENOUGH"; exit 0; }
+printf '%s\\n' "$@" >ARGUMENTS
+env | grep -c SECRET >>ARGUMENTS
+while [ "$1" != --branch ]; do shift; done
+git branch "$2"
+"""
+
+
+def _repositories(folder: Path) -> tuple[Path, Path]:
+    """A gate repository and its remote, which notes the options of the last push."""
+    gate, remote = folder / "gate", folder / "remote.git"
     for words in (
         ("init", "--quiet", "--bare", str(remote)),
         ("-C", str(remote), "config", "receive.advertisePushOptions", "true"),
         ("init", "--quiet", "--initial-branch=main", str(gate)),
         ("-C", str(gate), "commit", "--quiet", "--allow-empty", "--message=gate"),
     ):
-        subprocess.run((*git, *words), check=True)
+        subprocess.run((*_GIT, *words), check=True)
     hook = remote / "hooks" / "post-receive"
     hook.write_text('#!/bin/sh\nenv | grep ^GIT_PUSH_OPTION_ | sort >"$GIT_DIR/options"\n')
     hook.chmod(0o755)
+    return gate, remote
+
+
+def _branches(remote: Path) -> list[str]:
+    listed = ("git", "-C", remote, "branch", "--list")
+    return subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
+
+
+def _programs(folder: Path, **programs: str) -> Path:
+    """A folder of programs; the file that they note their arguments in is `arguments`."""
+    (folder / "bin").mkdir()
+    for name, text in programs.items():
+        (folder / "bin" / name).write_text(text.replace("ARGUMENTS", str(folder / "arguments")))
+        (folder / "bin" / name).chmod(0o755)
+    return folder / "bin"
+
+
+@pytest.mark.parametrize("jobs", ["17", "17; touch planted", "-x"])
+def test_the_branch_is_pushed_with_a_merge_request(tmp_path: Path, jobs: str) -> None:
+    gate, remote = _repositories(tmp_path)
+    run = tmp_path / "runs" / "one"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    archive = shutil.make_archive(str(tmp_path / "artifacts"), "zip", tmp_path, "runs")
+    _programs(tmp_path, curl=CURL.replace("ZIP", archive), perfgate=PERFGATE)
     environment = {
         "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
@@ -61,9 +90,7 @@ def test_the_branch_is_pushed_with_a_merge_request(tmp_path: Path, jobs: str) ->
         text=True,
         check=False,
     )
-    branches = subprocess.run(
-        ("git", "-C", remote, "branch", "--list"), check=True, capture_output=True, text=True
-    ).stdout.split()
+    branches = _branches(remote)
     assert not list(tmp_path.rglob("planted"))
     if jobs != "17":
         assert done.returncode == 2, done.stderr
@@ -72,10 +99,74 @@ def test_the_branch_is_pushed_with_a_merge_request(tmp_path: Path, jobs: str) ->
         return
     assert done.returncode == 0, done.stderr
     assert branches == ["perfgate/baselines-5"]
-    said = noted.read_text().splitlines()
+    said = (tmp_path / "arguments").read_text().splitlines()
     assert said[:3] == ["baseline", "propose", "perfgate-proposal/runs/17/runs/one"]
     assert "--by=Ada; touch planted" in said
     assert "--reason=the $(first) `numbers`" in said
     options = (remote / "options").read_text()
     assert "merge_request.create" in options
     assert "merge_request.target=main" in options
+
+
+ROW = {
+    **{"name": "b200-1-of-1", "gpu": "b200", "expression": "b200", "shard": "1/1"},
+    "timeout_minutes": 90,
+}
+
+
+@pytest.mark.parametrize(
+    ("enough", "token", "open_already", "said"),
+    [
+        ("one\ntwo\n", "SECRET", False, "proposed: branch perfgate/baselines-nightly"),
+        ("", "SECRET", False, "no scenario completed the sessions"),
+        ("one\n", "", False, "PERFGATE_PUSH_TOKEN is not set"),
+        ("one\n", "SECRET", True, "the branch perfgate/baselines-nightly is there already"),
+    ],
+)
+def test_a_night_proposes_what_it_completed(
+    tmp_path: Path, enough: str, token: str, open_already: bool, said: str
+) -> None:
+    gate, remote = _repositories(tmp_path)
+    settings = ChildSettings("nightly", mode="auto", programs=str(tmp_path / "bin"))
+    rows = read_rows(json.dumps({"include": [ROW]}).encode())
+    job = yaml.safe_load(as_yaml(child_pipeline(rows, settings)))["perfgate-propose"]
+    _programs(tmp_path, perfgate=NIGHTLY)
+    (gate / "perfgate-runs" / "b200-1-of-1-17").mkdir(parents=True)
+    if open_already:
+        to = "HEAD:refs/heads/perfgate/baselines-nightly"
+        subprocess.run((*_GIT, "-C", gate, "push", "--quiet", remote, to), check=True)
+    done = subprocess.run(
+        ("sh", "-ec", job["script"][0]),
+        cwd=gate,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "ENOUGH": enough,
+            "PERFGATE_PUSH_TOKEN": token,
+            "GATE_PUSH_URL": str(remote),
+            "GITLAB_USER_EMAIL": "ada@example.org",
+            "CI_JOB_ID": "19",
+            "CI_PIPELINE_ID": "5",
+            "CI_COMMIT_REF_NAME": "main",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+    proposes = said.startswith("proposed")
+    assert _branches(remote) == ["perfgate/baselines-nightly"] * (proposes or open_already)
+    assert (tmp_path / "arguments").exists() == proposes
+    if proposes:
+        *words, secrets = (tmp_path / "arguments").read_text().splitlines()
+        assert words == [
+            *("baseline", "propose", "perfgate-runs/b200-1-of-1-17"),
+            *("--scenario=one", "--scenario=two", "--branch", "perfgate/baselines-19"),
+            *("--by", "the merge of the proposal of pipeline 5"),
+            *("--body", "perfgate-proposal/body.md"),
+        ]
+        assert secrets == "0"
+        options = (remote / "options").read_text()
+        assert "merge_request.create" in options
+        assert "merge_request.target=main" in options

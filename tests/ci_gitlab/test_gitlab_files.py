@@ -98,7 +98,8 @@ def validated(file: Path) -> subprocess.CompletedProcess[str]:
 def test_both_files_are_what_gitlab_takes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = child(tmp_path, capsys, "--requirements", "gate.txt", "--image", "a/b:1@sha256:0f")
+    words = ("--mode", "auto", "--requirements", "gate.txt", "--image", "a/b:1@sha256:0f")
+    text = child(tmp_path, capsys, *words)
     (tmp_path / "child.yml").write_text(text)
     plain = included()
     plain["perfgate-matrix"].update(tags=["a"], image="b")  # inputs, which are lists and names
@@ -133,7 +134,7 @@ def test_shellcheck_finds_nothing_in_any_script(
     matrix = {"include": [{**ROW, "expression": HOSTILE}]}
     text = child(tmp_path, capsys, "--requirements", "g.txt", "--mode", "auto", matrix=matrix)
     blocks = scripts(included()) + scripts(yaml.safe_load(text))
-    assert len(blocks) == 6
+    assert len(blocks) == 8
     for block in blocks:
         done = subprocess.run(
             (Path(sys.executable).with_name("shellcheck"), "--shell=sh", "-"),
@@ -208,6 +209,34 @@ def test_what_a_night_does(
     rehearsed = child(tmp_path, capsys, "--mode", mode, "--options=--rehearse")
     assert ("--gate" in rehearsed) == (mode == "auto"), "of what is real it has no baseline"
     assert ("--record" in rehearsed) == (mode != "gate")
+
+
+@each(
+    "words, proposes",
+    [
+        (("--mode", "record"), True),
+        (("--mode", "auto"), True),
+        (("--mode", "gate"), False),
+        (("--mode", "auto", "--event", "pull-request"), False),
+        (("--mode", "auto", "--options=--rehearse"), False),
+    ],
+)
+def test_a_night_that_records_proposes_on_a_protected_branch_alone(
+    words: tuple[str, ...],
+    proposes: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plain = yaml.safe_load(child(tmp_path, capsys, *words))
+    with_token = [name for name, job in plain.items() if "environment" in job]
+    assert with_token == (["perfgate-propose"] if proposes else [])
+    if proposes:
+        job = plain["perfgate-propose"]
+        assert job["environment"] == {"name": "perfgate-baseline", "action": "access"}
+        protected = '$CI_COMMIT_BRANCH && $CI_COMMIT_REF_PROTECTED == "true"'
+        assert job["rules"] == [{"if": protected, "when": "always"}]
+        assert job["allow_failure"] is True
+        assert plain["stages"][-1] == job["stage"]
 
 
 def test_a_job_with_gpus_has_no_key_of_other_jobs(

@@ -1,8 +1,13 @@
-"""docs/how-to/gitlab.md, followed step by step in a rehearsal: from nothing to a judged night."""
+"""docs/how-to/gitlab.md, followed step by step in a rehearsal: from nothing to a judged night.
+
+Beside each rehearsed night of step 7 another one measures a mock engine: a rehearsal proposes
+nothing.
+"""
 
 import json
 import re
 import shutil
+import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from gitlab_executor import PROGRAMS, Ended, GateRepository, require_executor
+from measuring_mocks import EXPRESSION, SCENARIO, add_scenario, install
 from page_steps import Newcomer, blocks, nights_of, require_all_judged, steps_of
 from sizes import sized
 
@@ -30,6 +36,7 @@ class Follower(Newcomer):
 
     inputs: dict[str, Any] = field(default_factory=dict)
     ended: Ended = field(default_factory=lambda: Ended(0, ""))
+    token: str = ""
 
     def _repository(self, text: str) -> None:
         self.lay_out(text)
@@ -54,11 +61,39 @@ class Follower(Newcomer):
     def _first_numbers(self, text: str) -> None:
         (mode,) = re.findall(r"`mode: (\w+)`", text)
         self.inputs |= {"mode": mode, "options": "--rehearse"}
+        (self.token,) = re.findall(r"`(PERFGATE_\w+_TOKEN)`", text)
         self.set_variables(text)
+        subprocess.run(("git", "init", "--quiet", "--bare", self._remote), check=True)
+        config = ("config", "receive.advertisePushOptions", "true")
+        subprocess.run(("git", "-C", self._remote, *config), check=True)
+        self.environment |= {**install(self.folder), "GATE_PUSH_URL": str(self._remote)}
+        add_scenario(self.repository)
+        rehearsed, measured = self.inputs, {"expression": EXPRESSION, "options": "", "tags": "cpu"}
         for _ in range(nights_of(text)):
+            assert not self._proposed()
+            self.inputs = {**rehearsed, **measured}
+            self._run()
+            self.inputs = rehearsed
             self._run()
 
+    @property
+    def _remote(self) -> Path:
+        return self.folder / "remote.git"
+
+    def _proposed(self) -> list[str]:
+        """The branches that were pushed."""
+        listed = ("git", "-C", self._remote, "branch", "--list")
+        return subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split()
+
     def _accept_them(self, text: str) -> None:
+        (branch,) = re.findall(r"request\s+of\s+the\s+branch `([^`]+)`", text)
+        assert self._proposed() == [branch]
+        for words in (
+            ("fetch", "--quiet", str(self._remote), branch),
+            ("checkout", "--quiet", "FETCH_HEAD", "--", "baselines"),
+        ):
+            subprocess.run(("git", "-C", self.repository, *words), check=True)
+        assert list((self.repository / "baselines").glob(f"cpu/{SCENARIO}/*.json"))
         self.accept(self.ended.output)
 
     def _every_night(self, text: str) -> None:
@@ -77,10 +112,13 @@ class Follower(Newcomer):
         # Where gitlab-ci-local looks for the project's variables: in the folder that is its HOME.
         variables = self.folder / ".gitlab-ci-local" / "variables.yml"
         variables.parent.mkdir(exist_ok=True)
+        # A child pipeline has no variable that `run` names: its branch would not be protected.
+        known = {**self.environment, "CI_COMMIT_REF_PROTECTED": "true"}
         texts = {
-            name: {"type": "variable", "values": {"*": value}}
-            for name, value in self.environment.items()
+            name: {"type": "variable", "values": {"*": value}} for name, value in known.items()
         }
+        if self.token:  # of the job's environment alone
+            texts[self.token] = {"type": "variable", "values": {"perfgate-baseline": "made up"}}
         variables.write_text(yaml.safe_dump({"global": texts}))
         self.ended = GateRepository.committed(self.repository).run()
         assert self.ended.end_of("perfgate-report") == ("PASS", 0), self.ended.output

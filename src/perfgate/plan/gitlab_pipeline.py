@@ -1,7 +1,8 @@
 """GitLab pipeline: the child pipeline that measures the rows of a matrix and reports them. Pure.
 
-A row becomes a job that may fail: one job at the end, `perfgate-report`, reads what all of them
-left, misses what one did not, and alone decides. docs/how-to/gitlab.md
+A row becomes a job that may fail: one job after them, `perfgate-report`, reads what all of them
+left, misses what one did not, and alone decides. In a night that records, `perfgate-propose` then
+proposes the baselines that enough nights recorded. docs/how-to/gitlab.md
 """
 
 import json
@@ -21,8 +22,12 @@ from perfgate.core.json_text import JsonError, parse_object
 AROUND_MINUTES = 25
 AFTER_MINUTES = 5
 REPORT_MINUTES = 30
+PROPOSE_MINUTES = 30
+# All nights share it: while it is there, its merge request is open.
+BRANCH = "perfgate/baselines-nightly"
 RUNS = "perfgate-runs"
 REPORT = "perfgate-report"
+PROPOSAL = "perfgate-proposal"
 
 # What a night does → options of pytest.
 MODES: Mapping[str, tuple[str, ...]] = {
@@ -34,6 +39,7 @@ MODES: Mapping[str, tuple[str, ...]] = {
 _ROOT = 'export PERFGATE_ROOT="$PWD"\n'
 # Where a GPU job begins: keys of other jobs, if the project gives them to all.
 _WITHOUT_KEYS = "unset PERFGATE_PUSH_TOKEN PERFGATE_RELEASE_KEY\n"
+_PROTECTED_BRANCH = '$CI_COMMIT_BRANCH && $CI_COMMIT_REF_PROTECTED == "true"'
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 _SHARD = re.compile(r"([1-9]\d{0,3})/([1-9]\d{0,3})")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
@@ -185,12 +191,14 @@ def child_pipeline(rows: Sequence[MatrixRow], settings: ChildSettings) -> dict[s
     for name, value in (("image", settings.image), ("report image", settings.report_image)):
         if value and not re.fullmatch(r"[\w./:@-]+", value):
             raise InputError(f"the {name} is no name of an image", found=value)
+    is_proposing = settings.event == "nightly" and settings.mode != "gate"
     return {
         # A child's pipeline source is parent_pipeline, which most workflow rules leave out.
         "workflow": {"rules": [{"when": "always"}]},
-        "stages": ["measure", "report"],
+        "stages": ["measure", "report", *(["propose"] if is_proposing else [])],
         **{row.name: _measure(row, settings) for row in rows},
         "perfgate-report": _report(rows, settings),
+        **({"perfgate-propose": _propose(settings)} if is_proposing else {}),
     }
 
 
@@ -252,7 +260,7 @@ def _measure(row: MatrixRow, settings: ChildSettings) -> dict[str, Any]:
     }
 
 
-def _proposal(perfgate: str) -> str:
+def _address(perfgate: str) -> str:
     """Where runs recorded enough: print the address of the pipeline that proposes baselines."""
     return f"""\
 enough=$({perfgate} baseline ready {RUNS}/*) || enough=
@@ -265,6 +273,67 @@ fi
 """
 
 
+# POSIX shell; {perfgate} is the program. The scenarios' names are words of a command and no more.
+_PROPOSAL = """\
+token=${{PERFGATE_PUSH_TOKEN:-}}
+unset PERFGATE_PUSH_TOKEN
+not_proposed() {{ echo "no proposal: $1"; exit 0; }}
+enough=$({perfgate} baseline ready {runs}/*) || enough=
+[ -n "$enough" ] || not_proposed "no scenario completed the sessions of a first baseline"
+[ -n "$token" ] || not_proposed "PERFGATE_PUSH_TOKEN is not set for the environment \
+perfgate-baseline; the log of perfgate-report has the address that starts it by hand"
+command -v git >/dev/null || not_proposed "this image has no git; name another one in control_image"
+remote=${{GATE_PUSH_URL:-$CI_PROJECT_URL.git}}
+# The token is in no address and no argument: git asks for it.
+askpass=$(mktemp)
+trap 'rm -f "$askpass"' EXIT
+printf '#!/bin/sh\\ncase $1 in User*) echo perfgate ;; *) printenv GATE_TOKEN ;; esac\\n' \\
+  >"$askpass"
+chmod 700 "$askpass"
+pushing() {{ GIT_TERMINAL_PROMPT=0 GIT_ASKPASS="$askpass" GATE_TOKEN="$token" git "$@"; }}
+open=$(pushing ls-remote "$remote" "refs/heads/{branch}")
+[ -z "$open" ] || not_proposed "the branch {branch} is there already: \
+merge its request, or close it and delete the branch"
+set --
+for scenario in $enough; do set -- "$@" "--scenario=$scenario"; done
+export GIT_AUTHOR_NAME=perfgate GIT_AUTHOR_EMAIL="$GITLAB_USER_EMAIL"
+export GIT_COMMITTER_NAME=perfgate GIT_COMMITTER_EMAIL="$GITLAB_USER_EMAIL"
+mkdir -p {proposal}
+# The user of a scheduled pipeline is the owner of the schedule, and has seen none of these numbers.
+{perfgate} baseline propose {runs}/* "$@" --branch "perfgate/baselines-$CI_JOB_ID" \
+  --by "the merge of the proposal of pipeline $CI_PIPELINE_ID" --body {proposal}/body.md
+pushing push --quiet -o merge_request.create -o "merge_request.target=$CI_COMMIT_REF_NAME" \
+  -o merge_request.remove_source_branch -o ci.skip \
+  "$remote" "perfgate/baselines-$CI_JOB_ID:refs/heads/{branch}"
+echo "proposed: branch {branch}, with a merge request"
+"""
+
+
+def _propose(settings: ChildSettings) -> dict[str, Any]:
+    """The job that proposes what enough nights recorded; alone in its environment with the token.
+
+    It has what the rows left, as the stages before it. It may fail: then the night keeps its
+    result, and the log gives the reason.
+    """
+    script = _PROPOSAL.format(
+        perfgate=_program(settings, "perfgate"), runs=RUNS, branch=BRANCH, proposal=PROPOSAL
+    )
+    return {
+        "stage": "propose",
+        **_where(settings.report_image or settings.image, settings.report_tags),
+        # Of a branch that is protected, never of a merge request; also where another test is red.
+        "rules": [{"if": _PROTECTED_BRANCH, "when": "always"}],
+        "environment": {"name": "perfgate-baseline", "action": "access"},
+        "resource_group": "perfgate-propose",
+        "timeout": f"{PROPOSE_MINUTES} minutes",
+        "interruptible": False,
+        "allow_failure": True,
+        **_prepared(settings),
+        "script": [f"{_ROOT}{script}"],
+        "artifacts": {"paths": [f"{PROPOSAL}/body.md"], "expire_in": settings.expire_in},
+    }
+
+
 def _report(rows: Sequence[MatrixRow], settings: ChildSettings) -> dict[str, Any]:
     matrix = json.dumps({"include": [dict(row.plain) for row in rows]})
     perfgate = _program(settings, "perfgate")
@@ -274,7 +343,7 @@ def _report(rows: Sequence[MatrixRow], settings: ChildSettings) -> dict[str, Any
         f"{_ROOT}printf '%s\\n' {shlex.quote(matrix)} >perfgate-matrix.json\n"
         "status=0\n"
         f"{perfgate} report {RUNS}/* {gate}--matrix perfgate-matrix.json --to {REPORT}"
-        " || status=$?\n" + ("" if settings.mode == "gate" else _proposal(perfgate)) + "blocks=0\n"
+        " || status=$?\n" + ("" if settings.mode == "gate" else _address(perfgate)) + "blocks=0\n"
         f'decision=$({perfgate} decision --event {event} "$status") || blocks=$?\n'
         'echo "$decision"\n'
         '[ "$blocks" -eq 0 ] || exit "$blocks"\n'

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# All rows as one run: the report, the step summary, annotations; the status into the output `status`.
+# All rows as one run: the report, the step summary, annotations; the status into the output `status`, the
+# scenarios with enough recorded sessions for a first baseline into `enough`.
 # Environment: MATRIX (the rows), MATRIX_RESULT and ROWS_RESULT (how those jobs ended), REHEARSE, MODE,
 # RUNS (a folder with one run folder a row), REPORT (where the report goes).
 # Ends in 0 where the status could be told, whatever it is: the gate is another step.
@@ -36,10 +37,15 @@ fi
 cat "$REPORT/report.md" >>"$GITHUB_STEP_SUMMARY"
 cat "$REPORT/annotations.txt"
 enough=$(perfgate baseline ready "${folders[@]}") || enough=
+enough=${enough//$'\n'/ }
+# Names of scenarios and nothing else: a person may paste the command.
+[[ $enough =~ ^[a-z0-9\ -]*$ ]] || enough=
 if [ -n "$enough" ]; then
-  start="gh workflow run baseline_update.yml --field run-id=$GITHUB_RUN_ID"
+  start="gh workflow run baseline_update.yml --field run-id=$GITHUB_RUN_ID --field scenarios='$enough'"
   # shellcheck disable=SC2016 # Markdown's own
-  printf '\n**Enough for a baseline.** To propose it: `%s`\n' "$start" >>"$GITHUB_STEP_SUMMARY"
-  echo "::notice::enough for a baseline; to propose it: $start"
+  printf '\n**Enough for a baseline.** The nightly of the default branch proposes it. By hand: `%s`\n' "$start" \
+    >>"$GITHUB_STEP_SUMMARY"
+  echo "::notice::enough for a baseline; the nightly of the default branch proposes it; by hand: $start"
 fi
+printf 'enough=%s\n' "$enough" >>"$GITHUB_OUTPUT"
 echo "status=$status" >>"$GITHUB_OUTPUT"
