@@ -309,7 +309,7 @@ class CampaignState:
         if state.error is not None or not state.measured:
             return
         if probe.is_smoke:
-            state.judge_input = smoke_input(probe, state.measurements)
+            state.judge_input = smoke_input(probe, {"": state.measurements})
             state.judged = judge(state.judge_input)
             return
         try:

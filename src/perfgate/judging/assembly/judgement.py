@@ -163,13 +163,20 @@ def nothing_to_judge(probe: Probe) -> InputError:
     )
 
 
-def require_metrics(metrics: Sequence[str], measurements: Sequence[Measurement]) -> None:
+def require_metrics(
+    metrics: Sequence[str], measurements: Sequence[Measurement], whose: str = ""
+) -> None:
+    """Check that every measurement has every metric.
+
+    Raises:
+        RunError: one lacks a metric (class ``no_metrics``); `whose` measurements follows the start.
+    """
     for start, measurement in enumerate(measurements, start=1):
         missing = [one for one in metrics if one not in measurement.metrics]
         if missing:
             raise RunError(
                 "no_metrics",
-                f"the result of fresh start {start} lacks {', '.join(missing)}, which gates",
+                f"the result of fresh start {start}{whose} lacks {', '.join(missing)}, which gates",
             )
 
 
