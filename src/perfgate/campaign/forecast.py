@@ -19,8 +19,8 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import counted
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.assembly.judgement import Reference, takes_turns
+from perfgate.judging.assembly.measured_facts import inert_notes
 from perfgate.judging.assembly.references import ProbeReference, References, measures_itself
-from perfgate.judging.assembly.settings_notes import inert_notes
 from perfgate.judging.assembly.sweeps import sweep_probes
 from perfgate.judging.forecast.detectability import prospects
 from perfgate.judging.forecast.power import TRIALS

@@ -119,16 +119,13 @@ class RawRun:
 
     def point(self, probe: Probe, origin: Provenance, of_curve: ControlSources) -> Point:
         """A point of a curve."""
-        reference = self.reference(probe, origin)
         controls = self.controls(probe, origin.controls or of_curve)
-        entry = reference.entry
         return Point(
             probe,
-            entry,
-            entry.differences(self.fingerprint(probe, origin.role)) if entry else (),
+            self.reference(probe, origin),
+            self.fingerprint(probe, origin.role),
             self.measurements(probe, origin.role, origin.starts),
             controls.measured.get("baseline") if controls else None,
-            origin.noise,
         )
 
     def _note_what_no_file_holds(self, origin: Provenance) -> None:

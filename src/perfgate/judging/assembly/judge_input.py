@@ -6,7 +6,7 @@ field with the recorded one, and calls the same function.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -97,12 +97,14 @@ class JudgeInput:
 
         Those are in the measurements' records and the kept baselines already.
         """
-        plain = to_plain(replace(self, tests=(), anchor=(), observed=(), documented={}, notes=()))
-        plain |= {
-            name: [_recorded(one) for one in tests]
-            for name, tests in (("tests", self.tests), ("anchor", self.anchor))
+        recorded = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.name not in _NOT_RECORDED
         }
-        return {name: value for name, value in plain.items() if name not in _NOT_RECORDED}
+        recorded["tests"] = [_recorded(one) for one in self.tests]
+        recorded["anchor"] = [_recorded(one) for one in self.anchor]
+        return dict(to_plain(recorded))
 
 
 def _recorded(test: JudgedTest) -> dict[str, Any]:

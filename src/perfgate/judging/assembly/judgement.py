@@ -18,7 +18,7 @@ from perfgate.core.verdict import Against, Verdict
 from perfgate.judging.assembly.bands import band_of, resolve_band
 from perfgate.judging.assembly.documented_values import documented_test, measured_score
 from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput
-from perfgate.judging.assembly.prompt_identity import unlike_baseline, unlike_documented
+from perfgate.judging.assembly.measured_facts import unlike_baseline, unlike_documented
 from perfgate.judging.rules.noise import OWN_DOF, OWN_SIGMA
 from perfgate.judging.rules.probe import (
     AccuracyTest,
