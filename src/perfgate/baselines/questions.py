@@ -7,10 +7,10 @@ task add the same file.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
-from perfgate.baselines.stored_json import digest, read_stored
+from perfgate.baselines.stored_json import digest, read_stored, remembered
 from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy
@@ -74,7 +74,7 @@ def read(store: Path, task: str, digest: str) -> Questions:
     """
     path = _file(store, task, digest)
     try:
-        seen = path.stat()
+        path.stat()
     except OSError as error:
         raise InputError(
             "the questions that a baseline's answers belong to are missing",
@@ -84,12 +84,11 @@ def read(store: Path, task: str, digest: str) -> Questions:
             hint=f"git checkout -- {path}, or take it from where the baseline was promoted: it "
             "is committed together with the baseline",
         ) from error
-    known = (path.absolute(), seen.st_mtime_ns, seen.st_ctime_ns, seen.st_size, seen.st_ino)
-    return _read_once(*known)
+    return _read(path)
 
 
-@lru_cache(maxsize=64)
-def _read_once(path: Path, *_unchanged: int) -> Questions:
+@remembered(64)
+def _read(path: Path) -> Questions:
     hint = f"git checkout -- {path}"
     plain = read_stored(
         path, what="list of questions", schema=_SCHEMA, version=SCHEMA_VERSION, hint=hint

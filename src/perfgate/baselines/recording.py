@@ -17,8 +17,6 @@ from perfgate.baselines import (
     rehearsal_candidate_store,
 )
 from perfgate.baselines.candidates import keep, recorded_from, unlike_machines
-from perfgate.baselines.hardware_noise import known_noise
-from perfgate.baselines.noise_observation import node_of
 from perfgate.baselines.recordable_runs import require_one_build, require_real
 from perfgate.core.errors import InputError
 from perfgate.core.plain import from_plain
@@ -178,27 +176,7 @@ def _found(folders: Sequence[RunFolder], *, synthetic: bool) -> Mapping[str, _Fo
             name = f"{name}-{re.sub('[^0-9]', '', str(facts.get('started')))[:14]}"
         names.add(name)
         _collect(folder, name, found, synthetic=synthetic)
-    for one in found.values():
-        _leave_out_far_nodes(one)
     return found
-
-
-def _leave_out_far_nodes(found: _Found) -> None:
-    """Leave out starts on nodes that lie apart from the others (statistics §1)."""
-    nodes = {node_of(one.line.get("facts", {})) for taken in found.usable.values() for one in taken}
-    if nodes <= {""}:
-        return
-    far = known_noise(found.hardware, own=False).far_nodes()
-    for label, taken in list(found.usable.items()):
-        found.usable[label] = [
-            one for one in taken if node_of(one.line.get("facts", {})) not in far
-        ]
-        away = {node_of(one.line.get("facts", {})) for one in taken} & far.keys()
-        found.unused[label] |= {f"{far[node]}: it makes no baseline" for node in away}
-        if not found.usable[label]:
-            del found.usable[label]
-        if not found.unused[label]:
-            del found.unused[label]
 
 
 def _candidate(

@@ -1,11 +1,9 @@
 """Store: a folder of baselines, one file a commit, so that branches merge without conflict."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
 
 from perfgate.baselines import anchor as anchors
 from perfgate.baselines import choice as choosing
@@ -15,6 +13,7 @@ from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import SAMPLE, read, read_head, write
 from perfgate.baselines.noise_history import FOLDER as NOISE
 from perfgate.baselines.store_lock import alone_in, remove_drafts
+from perfgate.baselines.stored_json import remembered
 from perfgate.core.errors import InputError
 from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.engines.base import EngineBuild
@@ -80,7 +79,7 @@ class Store:
 
     def list(self) -> list[Path]:
         """All baseline files, sorted."""
-        found = filter(_is_baseline, self.folder.glob("*/*/*.json"))
+        found = filter(is_baseline, self.folder.glob("*/*/*.json"))
         return sorted(path for path in found if path.parts[-3] not in _OTHER_FOLDERS)
 
     def of_scenario(self, hardware: str, scenario: str) -> Sequence[Baseline]:
@@ -99,8 +98,8 @@ class Store:
                 acceptance, is a rehearsal's, or could be another user's work.
         """
         folder = self.path(hardware, scenario, "any").parent
-        paths = sorted(filter(_is_baseline, folder.glob("*.json")), key=lambda path: path.name)
-        found = [_once(_head_once, read_head, require_own(path)) for path in paths]
+        paths = sorted(filter(is_baseline, folder.glob("*.json")), key=lambda path: path.name)
+        found = [_read_head(require_own(path)) for path in paths]
         for one in found:
             self._require_kind(one)
             if one.accepted_by == NOBODY:
@@ -212,35 +211,19 @@ def _alone(head: Head, why: str) -> ChosenBaseline:
     return ChosenBaseline(window[0], why, window)
 
 
+@remembered(256)
 def _read(path: Path) -> Baseline:
-    """Read a file, or know it from before: every probe of a scenario asks for the same ones."""
-    return _once(_read_once, read, path)
-
-
-Read = TypeVar("Read")
-
-
-def _once(known: Callable[..., Read], read_now: Callable[[Path], Read], path: Path) -> Read:
-    """What `known` remembers of a file, which is read anew once anything about it has changed."""
-    try:
-        seen = path.stat()
-    except OSError:  # gone meanwhile: reading says so
-        return read_now(path)
-    times = (seen.st_mtime_ns, seen.st_ctime_ns)
-    return known(path.absolute(), *times, seen.st_size, seen.st_ino)
-
-
-@lru_cache(maxsize=256)
-def _read_once(path: Path, *_unchanged: int) -> Baseline:
+    """Read a file: every probe of a scenario asks for the same ones."""
     return read(path)
 
 
-@lru_cache(maxsize=4096)
-def _head_once(path: Path, *_unchanged: int) -> Head:
+@remembered(4096)
+def _read_head(path: Path) -> Head:
     return read_head(path)
 
 
-def _is_baseline(path: Path) -> bool:
+def is_baseline(path: Path) -> bool:
+    """Whether a file in the folder of a scenario is a baseline's, not the anchor's or a draft."""
     return not path.name.startswith(".") and path.stem != anchors.NAME
 
 

@@ -24,7 +24,7 @@ from perfgate.baselines import (
 from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import question_files
-from perfgate.baselines.noise_observation import keep_noise
+from perfgate.baselines.noise_history import keep_noise
 from perfgate.baselines.promotion import Promotion, pin_anchor, promote, record_candidates, retire
 from perfgate.cli import baseline_diff, baseline_history, baseline_propose
 from perfgate.cli.output import add_format, print_json, print_table

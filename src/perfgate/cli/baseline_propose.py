@@ -16,8 +16,8 @@ from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import question_files
 from perfgate.baselines.gate_repo import GateRepo, gate_repo
 from perfgate.baselines.levels import losses_of
+from perfgate.baselines.noise_history import keep_noise
 from perfgate.baselines.noise_history import read as read_noise
-from perfgate.baselines.noise_observation import keep_noise
 from perfgate.baselines.promotion import promote
 from perfgate.baselines.proposable_runs import require_proposable
 from perfgate.baselines.proposal import (

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from perfgate.baselines import Entry
-from perfgate.baselines.noise_observation import node_of
 from perfgate.baselines.waivers import Waiver, waive
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
@@ -52,7 +51,6 @@ class Reference:
         anchor: the last release's part for it, where that is another one than `entry`.
         noise: metric → noise of one fresh start, as far as the hardware's history is known.
         notes: what a person should know of it.
-        far_nodes: node → in words, how far it lies from the others: no place for a baseline.
         takes_turns: whether the starts of `entry` took turns with those of the build under test.
         earlier: the references that this machine measured in earlier sessions, where it did.
     """
@@ -62,7 +60,6 @@ class Reference:
     anchor: Entry | None = None
     noise: Mapping[str, RunNoise] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    far_nodes: Mapping[str, str] = field(default_factory=dict)
     takes_turns: bool = False
     earlier: Entry | None = None
 
@@ -115,7 +112,6 @@ def judge(
     if not_as_documented and reference.documented:
         notes += ("not compared with the document, which measured other prompts",)
     documented = {} if not_as_documented else reference.documented
-    notes = (*_of_nodes(reference, measurements), *notes)
     return replace(
         judged,
         judgements=tuple(
@@ -124,12 +120,6 @@ def judge(
         ),
         notes=(*reference.notes, *notes, *judged.notes),
     )
-
-
-def _of_nodes(reference: Reference, measurements: Sequence[Measurement]) -> tuple[str, ...]:
-    """The nodes of the measurements that lie apart from the others."""
-    nodes = dict.fromkeys(node_of(one.facts) for one in measurements)
-    return tuple(reference.far_nodes[node] for node in nodes if node in reference.far_nodes)
 
 
 def nothing_to_judge(probe: Probe) -> InputError:

@@ -10,12 +10,11 @@ from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
 from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.baselines.hardware_noise import HardwareNoise
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.verdict import Against, counted
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.judgement import Reference, takes_turns
-from perfgate.judging.assembly.learnt_noise import read_noise, run_noises
+from perfgate.judging.assembly.learnt_noise import HardwareNoise, read_noise, run_noises
 from perfgate.judging.rules.probe import RunNoise
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import Toolchain
@@ -181,7 +180,6 @@ class References:
         if chosen is None:
             return ProbeReference(None, documented, description="no baseline")
         noise = self._noise(probe, entry)
-        far = self._known(self._machine).far_nodes(probe.scenario.gate.metrics) if noise else {}
         anchor = self._anchor(probe, chosen)
         of_anchor = anchor.entry(probe.label) if anchor else None
         return ProbeReference(
@@ -190,7 +188,6 @@ class References:
             of_anchor,
             noise,
             _notes(chosen, entry),
-            {node: f"{one}: no baseline should come from it" for node, one in far.items()},
             description=_in_words(chosen, entry),
             anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
             source=chosen.baseline.source,
