@@ -12,10 +12,10 @@ from tables import each
 
 from perfgate.baselines import BaselineRun, Entry, Store, read, suite_store
 from perfgate.baselines.answers import unpacked
-from perfgate.baselines.promotion import promote
 from perfgate.baselines.questions import questions_of
 from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain
+from perfgate.judging.acceptance.promotion import promote
 
 GSM8K = [f"accuracy:gsm8k:exact_match:{name}" for name in ("strict-match", "flexible-extract")]
 

@@ -8,7 +8,7 @@ import pytest
 from building import SUMS, applied, judgement, outcome
 
 from perfgate.baselines import Baseline, candidate_store, read, suite_store
-from perfgate.baselines.promotion import record_candidates
+from perfgate.baselines.recording import record_candidates
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
