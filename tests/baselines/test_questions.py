@@ -11,8 +11,7 @@ from building import SUMS, baseline, of_commit, with_answers
 from tables import each
 
 from perfgate.baselines import BaselineRun, Entry, Store, read, suite_store
-from perfgate.baselines.answers import unpacked
-from perfgate.baselines.questions import questions_of
+from perfgate.baselines.questions import questions_of, unpacked
 from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain
 from perfgate.judging.acceptance.promotion import promote

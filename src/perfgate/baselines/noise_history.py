@@ -206,7 +206,7 @@ def observe(folder: RunFolder) -> list[NoiseRun]:
         InputError: no run is there, or its records are damaged or cannot be trusted.
     """
     facts = folder.facts()
-    if not _is_real(folder, facts):
+    if facts.get("synthetic") is not False or rehearsal_signs(folder):
         return []
     grouped: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
     for line in folder.records("measurement"):
@@ -249,11 +249,12 @@ def keep_noise(runs: Sequence[Path], *, store: Path | None = None) -> list[Path]
     return kept
 
 
-def _is_real(folder: RunFolder, facts: Mapping[str, Any]) -> bool:
-    """Whether all that tells whether stand-ins made a run's numbers says that none did."""
-    signs = [one for one in facts.get("arguments", ()) if str(one).startswith("--rehearse")]
-    rehearsed = bool(signs) or (folder.path / "rehearsal").exists()
-    return facts.get("synthetic") is False and not rehearsed
+def rehearsal_signs(folder: RunFolder) -> list[str]:
+    """What says that mock programs made a run's numbers, beside ``synthetic`` in its facts."""
+    facts = folder.facts()
+    signs = [str(one) for one in facts.get("arguments", ()) if str(one).startswith("--rehearse")]
+    signs += ["rehearse_fault"] if facts.get("rehearse_fault") is not None else []
+    return signs + (["the folder rehearsal"] if (folder.path / "rehearsal").exists() else [])
 
 
 def _key(line: Mapping[str, Any]) -> tuple[str, ...]:
