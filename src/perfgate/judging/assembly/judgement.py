@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfgate.baselines import Entry
-from perfgate.baselines.noise_observation import node_of
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
@@ -46,7 +45,6 @@ class Reference:
         anchor: the last release's part for it, where that is another one than `entry`.
         noise: metric → noise of one fresh start, as far as the hardware's history is known.
         notes: what a person should know of it.
-        far_nodes: node → in words, how far it lies from the others: no place for a baseline.
         takes_turns: whether the starts of `entry` took turns with those of the build under test.
         earlier: the references that this machine measured in earlier sessions, where it did.
     """
@@ -56,7 +54,6 @@ class Reference:
     anchor: Entry | None = None
     noise: Mapping[str, RunNoise] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    far_nodes: Mapping[str, str] = field(default_factory=dict)
     takes_turns: bool = False
     earlier: Entry | None = None
 
@@ -132,7 +129,7 @@ def probe_input(
         raise nothing_to_judge(probe)
     unlike = reference.anchor.differences(fingerprint) if entry and reference.anchor else ()
     tests = probe_tests(probe, reference, measurements, with_anchor=not unlike, controls=controls)
-    notes = [*reference.notes, *_of_nodes(reference, measurements)]
+    notes = [*reference.notes]
     if unlike:
         notes.append(f"not compared with the anchor: {'; '.join(unlike)}")
     if other_prompts and reference.documented:
@@ -145,12 +142,6 @@ def probe_input(
         documented={} if other_prompts else reference.documented,
         notes=tuple(notes),
     )
-
-
-def _of_nodes(reference: Reference, measurements: Sequence[Measurement]) -> tuple[str, ...]:
-    """The nodes of the measurements that lie apart from the others."""
-    nodes = dict.fromkeys(node_of(one.facts) for one in measurements)
-    return tuple(reference.far_nodes[node] for node in nodes if node in reference.far_nodes)
 
 
 def nothing_to_judge(probe: Probe) -> InputError:

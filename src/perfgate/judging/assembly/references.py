@@ -10,14 +10,13 @@ from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
 from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.baselines.hardware_noise import HardwareNoise
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Against, counted
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.documented_values import gap
 from perfgate.judging.assembly.judgement import Reference, takes_turns
-from perfgate.judging.assembly.learnt_noise import read_noise, run_noises
+from perfgate.judging.assembly.learnt_noise import HardwareNoise, read_noise, run_noises
 from perfgate.judging.assembly.measured import MeasuredMetric
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.judging.rules.probe import RunNoise
@@ -185,7 +184,6 @@ class References:
         if chosen is None:
             return ProbeReference(None, documented, description="no baseline")
         noise = self._noise(probe, entry)
-        far = self._known(self._machine).far_nodes(probe.scenario.gate.metrics) if noise else {}
         anchor = self._anchor(probe, chosen)
         of_anchor = anchor.entry(probe.label) if anchor else None
         return ProbeReference(
@@ -194,7 +192,6 @@ class References:
             of_anchor,
             noise,
             _notes(chosen, entry),
-            {node: f"{one}: no baseline should come from it" for node, one in far.items()},
             description=_in_words(chosen, entry),
             anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
             source=chosen.baseline.source,
