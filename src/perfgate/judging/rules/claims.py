@@ -40,6 +40,7 @@ from perfgate.judging.rules.paired import (
     Look,
     PairedRule,
     Side,
+    as_verdict,
     paired_test,
 )
 from perfgate.judging.rules.performance import performance_metric
@@ -57,7 +58,7 @@ class EarlierStarts:
         sessions: how many sessions its starts are of.
     """
 
-    side: Literal["new", "other"]
+    side: Side
     sessions: int
 
 
@@ -324,15 +325,14 @@ def judge_claim(
     stored: tuple[float, ...] | None = None
     if value is not None:
         theirs = scale.badness(found, [value], "claimed")
-        rule = replace(rule, spread="new", between=0.0, complete="reference")
+        rule = replace(rule, spread="new", between=0.0, complete="other")
     else:
         theirs = scale.badness(found, versus, "compared")
         if documented or earlier or own_noise or expect == "not_better":
             rule = replace(rule, spread="each")
         if earlier is not None:
             stored = ours if earlier.side == "new" else theirs
-            side: Side = "new" if earlier.side == "new" else "reference"
-            rule = replace(rule, complete=side, sessions=max(1, earlier.sessions))
+            rule = replace(rule, complete=earlier.side, sessions=max(1, earlier.sessions))
     seen, verdict, lacks = _decide(theirs, ours, statement, rule, stored)
     estimate = Estimate(seen.loss, seen.low, seen.high)
     why, notes = statement.told(verdict, estimate)
@@ -449,7 +449,8 @@ def _as_claim(judged: Judgement, statement: Statement) -> Judgement:
         return replace(judged, against="claim")  # not the same questions
     low, high = judged.interval
     estimate = Estimate(-judged.change, -high, -low)
-    verdict = statement.effect.verdict(*estimate)
+    effect = statement.effect
+    verdict = as_verdict(effect.holds(*estimate), effect.fails(estimate.low, estimate.high))
     why, notes = statement.told(verdict, estimate)
     return replace(
         judged,

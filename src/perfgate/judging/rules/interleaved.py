@@ -14,7 +14,7 @@ from perfgate.core.metrics import Metric
 from perfgate.core.rule import FEWEST_REFERENCES, FIRST_LOOK
 from perfgate.core.verdict import Judgement, Verdict, counted, percent, unjudged, with_interval
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.noise import WIDEST_BAND, sum_of_squares
+from perfgate.judging.rules.noise import WIDEST_BAND
 from perfgate.judging.rules.paired import (
     OWN_NOISE_RULE,
     Effect,
@@ -38,7 +38,7 @@ def rule_for(most: int) -> PairedRule:
     """The rule where so many new starts are allowed: looks at 4, 6, … and at the last."""
     most = max(1, most)
     looks = (*range(FIRST_LOOK, most, 2), most)
-    return replace(OWN_NOISE_RULE, looks=looks, clips_new=False, complete="reference")
+    return replace(OWN_NOISE_RULE, looks=looks, clips_new=False, complete="other")
 
 
 def judge_interleaved(
@@ -118,14 +118,14 @@ def with_history(rule: PairedRule, earlier: Sequence[Sequence[float]]) -> Paired
     with v the pooled variance within those sessions, each with its outliers pulled in, and H its
     degrees of freedom, 15 at most.
     """
-    groups = [pull_in(group, rule).tolist() for group in earlier if len(group) > 1]
+    groups = [pull_in(group, rule) for group in earlier if len(group) > 1]
     within = sum(len(group) - 1 for group in groups)
     if not within:
         return rule
     worth = min(_MOST_EARLIER, within)
-    dof = rule.prior_dof + worth
-    squares = rule.prior_dof * rule.sigma**2 + worth * sum(map(sum_of_squares, groups)) / within
-    return replace(rule, prior_dof=dof, sigma=sqrt(squares / dof))
+    dof, variance = rule.prior_dof + worth, sum(x.var() * len(x) for x in groups) / within
+    prior = rule.prior_dof * rule.sigma**2
+    return replace(rule, prior_dof=dof, sigma=sqrt((prior + worth * variance) / dof))
 
 
 def _reason(

@@ -35,7 +35,7 @@ _LEAST_SPREAD = 0.01
 # interval; of "larger" that of both where it makes a loss harder to prove; each side's own; that of
 # the new side alone, against a number.
 Spread = Literal["reference", "larger", "each", "new"]
-Side = Literal["reference", "new"]
+Side = Literal["new", "other"]  # the other side is the reference
 
 
 @dataclass(frozen=True)
@@ -151,11 +151,10 @@ class Effect:
         """Whether the interval [low, high] lies outside."""
         return (high < self.lower) | (low > (self.upper if self.refuted is None else self.refuted))
 
-    def verdict(self, loss: float, low: float, high: float) -> Verdict:
-        """That of a single case: PASS: it holds; REGRESSION: it is refuted."""
-        if self.holds(loss, low, high):
-            return Verdict.PASS
-        return Verdict.REGRESSION if self.fails(low, high) else Verdict.INCONCLUSIVE
+
+def as_verdict(holds: bool, fails: bool) -> Verdict:
+    """PASS: a statement holds; REGRESSION: it is refuted."""
+    return Verdict.PASS if holds else Verdict.REGRESSION if fails else Verdict.INCONCLUSIVE
 
 
 class Look(NamedTuple):
@@ -186,9 +185,7 @@ class Look(NamedTuple):
     @property
     def verdict(self) -> Verdict:
         """The verdict of a single case."""
-        if self.holds:
-            return Verdict.PASS
-        return Verdict.REGRESSION if self.fails else Verdict.INCONCLUSIVE
+        return as_verdict(self.holds, self.fails)
 
     def judgement(self, metric: Metric, verdict: Verdict, reason: str, *, more: bool) -> Judgement:
         """The judgement of a single case, without band and notes."""
@@ -223,12 +220,12 @@ def paired_test(reference: Any, new: Any, effect: Effect, rule: PairedRule) -> L
     import numpy as np
 
     def at(count: int) -> Look:
-        theirs = reference if rule.complete == "reference" else reference[..., :count]
+        theirs = reference if rule.complete == "other" else reference[..., :count]
         ours = new if rule.complete == "new" else new[..., :count]
         return _look(theirs, ours, effect, rule)
 
     reference, new = np.asarray(reference), np.asarray(new)
-    counts = {"reference": reference.shape[-1], "new": new.shape[-1]}
+    counts = {"other": reference.shape[-1], "new": new.shape[-1]}
     last = min(rule.most, *(count for side, count in counts.items() if side != rule.complete))
     first, *others = (*(count for count in rule.looks if count < last), last)
     found = at(first)
@@ -257,7 +254,7 @@ def _look(reference: Any, new: Any, effect: Effect, rule: PairedRule) -> Look:
     low, high = loss - t_low * np.sqrt(wide), loss + t_high * np.sqrt(narrow)
     sigma, forced = np.sqrt(variance), np.full_like(loss, -inf)
     if effect.is_band and rule.own_noise:
-        planned = theirs.shape[-1] if rule.complete == "reference" else rule.most
+        planned = theirs.shape[-1] if rule.complete == "other" else rule.most
         forced = (t_low + t_high) * sigma * sqrt(1 / rule.most + 1 / planned)
     too_noisy, upper = forced > effect.widest, np.maximum(effect.upper, forced)
     holds, fails = effect.holds(loss, low, high, upper), effect.fails(low, high)
