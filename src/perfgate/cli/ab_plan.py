@@ -10,7 +10,7 @@ from perfgate.judging.assembly.bands import band_of
 from perfgate.judging.assembly.judgement import noise_of
 from perfgate.judging.forecast.ab_effort import AbEffort, expected_ab
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.ab import AbNoise
+from perfgate.judging.rules.ab import ab_rule
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import Scenario
 
@@ -55,13 +55,9 @@ def _efforts(scenario: Scenario) -> Iterator[tuple[str, float, tuple[AbEffort, .
         band = band_of(metric, scenario)
         if is_accuracy(metric) or band is None:
             continue
-        known = noise_of(metric, scenario, {})
-        noise = AbNoise.own()
-        if not known.widen:
-            own = lookup(metric).family.sigma if known.sigma is None else known.sigma
-            noise = AbNoise(own, known.between)
-        margin = scale.margin(lookup(metric), band)
-        yield metric, band, expected_ab(noise, margin, rule=noise.rule)
+        known, found = noise_of(metric, scenario, {}), lookup(metric)
+        rule = ab_rule(found, known.sigma, known.between, measured_noise=known.widen)
+        yield metric, band, expected_ab(rule, scale.margin(found, band))
 
 
 def _rows(metric: str, band: float, efforts: Sequence[AbEffort]) -> Iterator[tuple[str, ...]]:

@@ -15,8 +15,9 @@ from perfgate.judging.assembly.bands import band_of
 from perfgate.judging.assembly.documented_values import measured_score
 from perfgate.judging.assembly.judge_input import JudgeInput
 from perfgate.judging.assembly.judgement import noise_of, nothing_to_judge, require_metrics
-from perfgate.judging.rules.ab import AB_RULE, judge_ab
+from perfgate.judging.rules.ab import judge_ab
 from perfgate.judging.rules.accuracy import Answers
+from perfgate.judging.rules.paired import AB_RULE
 from perfgate.judging.rules.probe import AccuracyTest, PerformanceTest, RunNoise
 from perfgate.judging.rules.scores import Score, pooled_score
 from perfgate.scenarios.probe import Probe
@@ -140,6 +141,6 @@ def _observed(
     """A metric that is reported and does not gate: both builds share their session's noise."""
     known = noise_of(metric, scenario, noise)
     sigma = lookup(metric).family.sigma if known.sigma is None else known.sigma
-    before, now = ([one.metrics[metric] for one in side][: AB_RULE.pairs] for side in (a, b))
+    before, now = ([one.metrics[metric] for one in side][: AB_RULE.most] for side in (a, b))
     within = RunNoise(sigma * sqrt(1 - known.between), between=0.0)
     return PerformanceTest(metric, None, before, now, within)

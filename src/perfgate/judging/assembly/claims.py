@@ -22,7 +22,7 @@ from perfgate.judging.assembly.measured import MeasuredMetric, measured_metrics
 from perfgate.judging.assembly.measured_facts import unestablished, unlike_documented
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.stored_side import StoredSide, stored_measurements
-from perfgate.judging.rules.claim_evidence import EarlierStarts
+from perfgate.judging.rules.claims import EarlierStarts
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.probe import Probe, all_probes

@@ -18,15 +18,22 @@ from perfgate.judging.forecast.power import SCENARIO, Design, Odds, odds_of, ver
 from perfgate.judging.rules.accuracy import MOST_EVALUATIONS
 from perfgate.judging.rules.documented import MOST_STARTS
 from perfgate.judging.rules.interleaved import rule_for
+from perfgate.judging.rules.paired import Effect, paired_test
 from perfgate.judging.rules.scores import Score
 from perfgate.judging.rules.simulated_answers import outcomes
-from perfgate.judging.rules.simulated_interleaved import InterleavedTrials, interleaved
 from perfgate.judging.rules.simulated_references import (
     ReferenceOdds,
     documented_score_odds,
     documented_speed_odds,
 )
-from perfgate.judging.rules.simulated_verdicts import REGRESSION, Verdicts, together
+from perfgate.judging.rules.simulated_verdicts import (
+    INCONCLUSIVE,
+    PASS,
+    REGRESSION,
+    Floats,
+    Verdicts,
+    together,
+)
 
 # Share of a fixed set of questions whose answers differ between two evaluations of one build. In
 # public nightly results of DeepSeek-R1, Kimi, GLM and others 1 to 8 % did.
@@ -230,30 +237,36 @@ def _of_reference(
         return StartCounts(tuple(map(float, found / found.sum())), lost=answers.found_share)
     loss = 1.0 if slower else 0.0
     if isinstance(test, InterleavedTest):
-        return _counts(_interleaved(test, loss).verdicts)
+        return _counts(_interleaved(test, loss)[0])
     odds = score_odds(test, 0.0) if isinstance(test, ScoreTest) else documented_odds(test, loss)
     return StartCounts(odds.starts, lost=odds.below)
 
 
 def interleaved_margin(test: InterleavedTest) -> float:
     """The band of the middle run, on the log scale: the declared one, or what the noise forces."""
-    return float(np.median(_interleaved(test, 0.0).margins))
+    return float(np.median(_interleaved(test, 0.0)[1]))
 
 
 def interleaved_odds(test: InterleavedTest, loss: float) -> Odds:
     """How often each verdict at a true loss of so many of the middle run's bands."""
-    return odds_of(_interleaved(test, loss).verdicts, loss)
+    return odds_of(_interleaved(test, loss)[0], loss)
 
 
 @lru_cache(maxsize=256)
-def _interleaved(test: InterleavedTest, loss: float) -> InterleavedTrials:
+def _interleaved(test: InterleavedTest, loss: float) -> tuple[Verdicts, Floats]:
+    """What becomes of each trial, and the band that its noise forced, on the log scale."""
     draw = np.random.default_rng([_INTERLEAVED_SEED, test.references, test.most])
     noise = test.sigma * starts(
         draw, SCENARIO, _INTERLEAVED_TRIALS, 1, [test.references + test.most]
     )[:, 0].astype(np.float64)
     lost = loss * interleaved_margin(test) if loss else 0.0
     references, new = noise[:, : test.references], noise[:, test.references :] + lost
-    return interleaved(references, new, test.declared, test.widest, rule_for(test.most))
+    rule, effect = rule_for(test.most), Effect.below_band(test.declared, test.widest)
+    found = paired_test(references, new, effect, rule)
+    codes = np.select([found.fails, found.holds], [REGRESSION, PASS], INCONCLUSIVE)
+    looks = tuple((starts, 0) for starts in rule.looks)
+    at = np.searchsorted(rule.looks, found.starts)
+    return Verdicts(codes.astype(np.int8), at.astype(np.int8), looks), found.upper
 
 
 @lru_cache(maxsize=256)
