@@ -15,7 +15,7 @@ from played import NEW, OLD, SPEED, Played, Script, scenario_of, tools_of
 
 from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, Entry
-from perfgate.baselines.promotion import pin_anchor
+from perfgate.baselines.decisions import pin_anchor
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.other_build import OtherBuild

@@ -17,8 +17,7 @@ from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.release.check_result import Finding
-from perfgate.release.policy import Floor, ReleasedBuild, Required, SetAside
-from perfgate.release.policy_file import PolicyRefused
+from perfgate.release.policy import Floor, PolicyRefused, ReleasedBuild, Required, SetAside
 from perfgate.release.release_check import check, status_of
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.scenarios.probe import load_probes

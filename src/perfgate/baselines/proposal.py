@@ -10,9 +10,9 @@ from statistics import stdev
 from typing import Literal
 
 from perfgate.baselines.baseline import Baseline, Change, ChosenBaseline, Entry
-from perfgate.baselines.difference import MetricChange, compare
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Verdict
+from perfgate.judging.acceptance.difference import MetricChange, compare
 from perfgate.judging.rules.accuracy import judge_paired
 from perfgate.judging.rules.performance import Comparison, judge
 from perfgate.judging.rules.scale import anchor_band

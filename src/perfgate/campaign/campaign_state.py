@@ -28,7 +28,7 @@ from perfgate.judging.assembly.judge_input import (
     judge,
     not_worth_measuring,
 )
-from perfgate.judging.assembly.judgement import ControlStarts, probe_input, takes_turns
+from perfgate.judging.assembly.judgement import ControlStarts, Reference, probe_input, takes_turns
 from perfgate.judging.assembly.measured import MeasuredControl, measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
@@ -294,13 +294,11 @@ class CampaignState:
         points = []
         for probe in sweep.probes:
             state = self.states[probe]
-            entry = state.comparison.entry if state.comparison else None
-            different = entry.differences(self._references.fingerprint(probe)) if entry else ()
             known = state.controls.get("baseline")
             if known is None and self._controls.can_start("baseline"):
                 known = {}
-            noise = state.comparison.noise if state.comparison else {}
-            points.append(Point(probe, entry, different, state.measured, known, noise))
+            compared, facts = state.comparison or Reference(), self._references.fingerprint(probe)
+            points.append(Point(probe, compared, facts, state.measured, known))
         return points
 
     def _broken_answers(self) -> str:
@@ -314,7 +312,7 @@ class CampaignState:
         if state.error is not None or not state.measured:
             return
         if probe.is_smoke:
-            state.judge_input = smoke_input(probe, state.measurements)
+            state.judge_input = smoke_input(probe, {"": state.measurements})
             state.judged = judge(state.judge_input)
             return
         try:

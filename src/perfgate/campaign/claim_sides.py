@@ -17,7 +17,7 @@ from perfgate.campaign.kept_references import keep_references
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.judging.assembly.claims import ClaimProbe, claim_outcome, not_comparable
-from perfgate.judging.assembly.judge_input import ClaimSide, Provenance
+from perfgate.judging.assembly.judge_input import Provenance, Side
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.stored_side import StoredSide, by_client, client_of, newest_first
 from perfgate.scenarios.probe import Probe
@@ -131,7 +131,7 @@ class ClaimSides:
             return found
         sides = []
         for probe in claim.probes:
-            side = ClaimSide(probe.scenario.id, probe.label)
+            side = Side(probe.scenario.id, probe.label)
             if probe in stored:
                 files = filter(None, [stored[probe].baseline.file])
                 kept = keep_references(self._session.run.path, files)

@@ -1,7 +1,7 @@
 """Probe state: how far one probe of a campaign is, and what the campaign makes of what it met."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -163,10 +163,18 @@ def answered(measured: Measurement) -> str:
     return f"{said}; not the text that the document gives for another release: {prompts}"
 
 
-def smoke_input(probe: Probe, measurements: Sequence[Measurement]) -> JudgeInput:
-    """All that the verdict of a smoke test rests on: that it answered."""
-    why = answered(measurements[-1])
-    return JudgeInput.of(probe.scenario, probe.label, Rule(), verdict=Verdict.PASS, reason=why)
+def smoke_input(probe: Probe, sides: Mapping[str, Sequence[Measurement]]) -> JudgeInput:
+    """All that the verdict of a smoke test rests on: that it answered.
+
+    Args:
+        probe: the test.
+        sides: name of each build, empty where there is one → what it gave.
+    """
+    reason = "; ".join(
+        f"{name}: {answered(given[-1])}" if name else answered(given[-1])
+        for name, given in sides.items()
+    )
+    return JudgeInput.of(probe.scenario, probe.label, Rule(), verdict=Verdict.PASS, reason=reason)
 
 
 def not_reported(measurements: Sequence[Measurement]) -> Iterator[str]:

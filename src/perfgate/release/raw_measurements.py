@@ -19,7 +19,7 @@ from perfgate.core.errors import PerfgateError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.evaluators.base import Evaluator
-from perfgate.judging.assembly.judge_input import ClaimSide, ControlSources, Provenance
+from perfgate.judging.assembly.judge_input import ControlSources, Provenance, Side
 from perfgate.judging.assembly.judgement import ControlStarts, Reference, takes_turns
 from perfgate.judging.assembly.sweeps import Point
 from perfgate.plan.toolchain import toolchain_for
@@ -76,7 +76,7 @@ class RawRun:
         """Number of each of these starts → what the programs wrote there."""
         return {start: self._measurement(probe, role, start) for start in starts}
 
-    def side(self, probe: Probe, side: ClaimSide) -> Sequence[Measurement] | Entry:
+    def side(self, probe: Probe, side: Side) -> Sequence[Measurement] | Entry:
         """One side of a claim."""
         if side.baseline:
             return read(self._kept(side.baseline)).entries[side.probe]
@@ -119,16 +119,13 @@ class RawRun:
 
     def point(self, probe: Probe, origin: Provenance, of_curve: ControlSources) -> Point:
         """A point of a curve."""
-        reference = self.reference(probe, origin)
         controls = self.controls(probe, origin.controls or of_curve)
-        entry = reference.entry
         return Point(
             probe,
-            entry,
-            entry.differences(self.fingerprint(probe, origin.role)) if entry else (),
+            self.reference(probe, origin),
+            self.fingerprint(probe, origin.role),
             self.measurements(probe, origin.role, origin.starts),
             controls.measured.get("baseline") if controls else None,
-            origin.noise,
         )
 
     def _note_what_no_file_holds(self, origin: Provenance) -> None:

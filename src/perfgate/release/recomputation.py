@@ -18,6 +18,7 @@ from perfgate.core.errors import PerfgateError
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.rule import VERSION, Rule
 from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.assembly.ab import ab_input
 from perfgate.judging.assembly.claims import claim_input, claim_probes
 from perfgate.judging.assembly.judge_input import (
     SCHEMA_VERSION,
@@ -33,7 +34,7 @@ from perfgate.release.raw_measurements import RawRun
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.runs.ended_run import EndedRun, read_run
 from perfgate.scenarios.claims import claims_of
-from perfgate.scenarios.probe import all_probes, order
+from perfgate.scenarios.probe import Probe, all_probes, order
 from perfgate.scenarios.scenario import Claim, Scenario
 
 Line = Mapping[str, Any]
@@ -132,7 +133,7 @@ class _Recomputation:
             why = line["error"]["class"] if line.get("error") else line["reason"]
             text = f"{name}: {recorded.value} without numbers: {why}"
             return Recomputed(self._run.id, name, recorded, None, not_recomputed=(text,))
-        given = line.get("judge_input")
+        given = line.get("judge_input") or {}
         self._require_version(name, given)
         self._raw.differences, self._raw.from_records = [], []
         try:
@@ -157,30 +158,19 @@ class _Recomputation:
             sum(one.measured is not None for one in judged.judgements),
         )
 
-    def _require_version(self, name: str, given: Any) -> None:
+    def _require_version(self, name: str, given: Mapping[str, Any]) -> None:
         """Check that this perfgate can judge what was recorded."""
-        file = self._run.folder / "records.jsonl"
         perfgate = f"perfgate {self._run.facts['versions'].get('perfgate')}"
-        if not isinstance(given, dict):
-            raise ReleaseRefused(
-                ReleaseStatus.OTHER_VERSION,
-                "the run did not keep what its verdicts rest on",
-                file=file,
-                field=name,
-                found=perfgate,
-                expected="a run of a perfgate that records `judge_input` with each verdict",
-                hint="measure again with this perfgate",
-            )
         for field, expected in (("schema_version", SCHEMA_VERSION), ("rule_version", VERSION)):
-            if given.get(field) != expected:
+            if (found := given.get(field)) != expected:
                 raise ReleaseRefused(
                     ReleaseStatus.OTHER_VERSION,
-                    "the run was judged by another version of the gate's rule",
-                    file=file,
+                    "what a verdict rests on was not kept, or is of another version",
+                    file=self._run.folder / "records.jsonl",
                     field=f"{name}: judge_input.{field}",
-                    found=given.get(field),
+                    found="none" if found is None else found,
                     expected=f"{expected}, which this perfgate has",
-                    hint=f"install {perfgate}, which judged it",
+                    hint=f"install {perfgate}, which judged it, or measure again",
                 )
 
     def _input(self, line: Line) -> JudgeInput:
@@ -190,37 +180,52 @@ class _Recomputation:
             InputError, RunError: the files cannot be judged.
             KeyError: the record names a start, a probe or a claim that is not there.
         """
-        name, given, raw = str(line["name"]), line["judge_input"], self._raw
+        name, raw = str(line["name"]), self._raw
         origin = provenance_of(line) or Provenance()
         if name in self._claims:
             claim = self._claims[name]
             sides = zip(claim.probes, origin.sides, strict=True)
             return claim_input(claim, {probe: raw.side(probe, one) for probe, one in sides})
         subject = self._curves.get(name) or self._probes[line["scenario"], line["probe"]]
-        most = from_plain(Rule, given["rule"]).max_runs
+        most = from_plain(Rule, line["judge_input"]["rule"]).max_runs
         rule = Rule(max_runs=min(most, subject.scenario.gate.max_starts))
         if isinstance(subject, SweepProbe):
-            builds = origin.controls or ControlSources("auto")
-            points = [
-                raw.point(probe, origin.points[probe.label], builds) for probe in subject.probes
-            ]
-            why_not = builds.why_not.get("baseline", "")
-            built = curve_input(subject, points, rule, why_not, builds.policy)
+            built = self._of_curve(subject, origin, rule)
         else:
-            now = raw.measurements(subject, origin.role, origin.starts)
-            if subject.is_smoke:
-                return smoke_input(subject, [*now.values()])
-            built = probe_input(
-                subject,
-                raw.reference(subject, origin),
-                [*now.values()],
-                raw.fingerprint(subject, origin.role),
-                rule,
-                raw.controls(subject, origin.controls),
-            )
-        voids = isinstance(subject, SweepProbe) or subject.is_load
-        broken = self._broken_answers(subject.scenario, given["broken"]) if voids else ""
-        return replace(built.waived_by(raw.waivers(origin), raw.day), broken=broken)
+            built = self._of_probe(subject, origin, rule)
+            if not subject.is_load:
+                return built
+        recorded = line["judge_input"]["broken"]
+        return replace(built, broken=self._broken_answers(subject.scenario, recorded))
+
+    def _of_curve(self, curve: SweepProbe, origin: Provenance, rule: Rule) -> JudgeInput:
+        builds = origin.controls or ControlSources("auto")
+        points = [
+            self._raw.point(probe, origin.points[probe.label], builds) for probe in curve.probes
+        ]
+        why_not = builds.why_not.get("baseline", "")
+        built = curve_input(curve, points, rule, why_not, builds.policy)
+        return built.waived_by(self._raw.waivers(origin), self._raw.day)
+
+    def _of_probe(self, probe: Probe, origin: Provenance, rule: Rule) -> JudgeInput:
+        raw = self._raw
+        if origin.sides:  # an A/B
+            a, b = (raw.measurements(probe, one.role, one.starts) for one in origin.sides)
+            if probe.is_smoke:
+                return smoke_input(probe, {"A": [*a.values()], "B": [*b.values()]})
+            return ab_input(probe, [*a.values()], [*b.values()], origin.noise)
+        now = [*raw.measurements(probe, origin.role, origin.starts).values()]
+        if probe.is_smoke:
+            return smoke_input(probe, {"": now})
+        built = probe_input(
+            probe,
+            raw.reference(probe, origin),
+            now,
+            raw.fingerprint(probe, origin.role),
+            rule,
+            raw.controls(probe, origin.controls),
+        )
+        return built.waived_by(raw.waivers(origin), raw.day)
 
     def _broken_answers(self, scenario: Scenario, recorded: str) -> str:
         """Why the speed of a build says nothing, by its answers in the same run."""

@@ -13,6 +13,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.judge_input import judge
+from perfgate.judging.assembly.judgement import Reference
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.sweeps import (
     Point,
@@ -53,13 +54,14 @@ def point(
     probe: Probe,
     before: Mapping[str, list[float]] | None,
     now: Mapping[int, float],
-    *facts: str,
+    cpu: str = "a",
+    *,
     controls: Mapping[int, float] | None = None,
 ) -> Point:
     return Point(
         probe,
-        None if before is None else entry(before),
-        facts,
+        Reference(None if before is None else entry(before)),
+        {"cpu": cpu},
         {start: Measurement({"output_throughput": value}) for start, value in now.items()},
         None
         if controls is None
@@ -149,9 +151,9 @@ def test_the_baselines_starts_are_matched_by_run_and_number() -> None:
     [
         ([point(C1, STEADY, {1: 100.0}), point(C4, None, {1: 100.0})], "NO_BASELINE", "missing"),
         (
-            [point(C1, STEADY, {1: 1.0}), point(C4, STEADY, {1: 1.0}, "cpu: measured b")],
+            [point(C1, STEADY, {1: 1.0}), point(C4, STEADY, {1: 1.0}, "b")],
             "NOT_COMPARABLE",
-            "c4: cpu: measured b",
+            "c4: cpu: measured b, baseline a",
         ),
         (
             [point(C1, {"r1": [100.0]}, {1: 1.0}), point(C4, {"r2": [100.0]}, {1: 1.0})],

@@ -5,6 +5,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from plain_values import judge_performance
 from sizes import sized
 from tables import each
 
@@ -23,7 +24,6 @@ from perfgate.judging.forecast.simulation import (
     smallest_found,
 )
 from perfgate.judging.rules.accuracy import judge_paired
-from perfgate.judging.rules.performance import judge_performance
 
 TRIALS = 1500
 CONTROLS: tuple[Control, ...] = ("controlled", "alone", "unproved")

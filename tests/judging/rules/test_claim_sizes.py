@@ -12,8 +12,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.noise_scenarios import starts
-from perfgate.judging.rules.claim_evidence import EarlierStarts
-from perfgate.judging.rules.claims import judge_accuracy_claim, judge_claim
+from perfgate.judging.rules.claims import EarlierStarts, judge_accuracy_claim, judge_claim
 
 TOTAL = "total_token_throughput"
 SIGMA = 0.005

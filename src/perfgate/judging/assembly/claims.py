@@ -19,11 +19,10 @@ from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.documented_values import claim_test
 from perfgate.judging.assembly.judge_input import JudgeInput, judge
 from perfgate.judging.assembly.measured import MeasuredMetric, measured_metrics
+from perfgate.judging.assembly.measured_facts import unestablished, unlike_documented
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.assembly.prompt_identity import unlike_documented
-from perfgate.judging.assembly.settings_notes import unestablished
 from perfgate.judging.assembly.stored_side import StoredSide, stored_measurements
-from perfgate.judging.rules.claim_evidence import EarlierStarts
+from perfgate.judging.rules.claims import EarlierStarts
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.probe import Probe, all_probes

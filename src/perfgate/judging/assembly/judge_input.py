@@ -6,7 +6,7 @@ field with the recorded one, and calls the same function.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -97,12 +97,14 @@ class JudgeInput:
 
         Those are in the measurements' records and the kept baselines already.
         """
-        plain = to_plain(replace(self, tests=(), anchor=(), observed=(), documented={}, notes=()))
-        plain |= {
-            name: [_recorded(one) for one in tests]
-            for name, tests in (("tests", self.tests), ("anchor", self.anchor))
+        recorded = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.name not in _NOT_RECORDED
         }
-        return {name: value for name, value in plain.items() if name not in _NOT_RECORDED}
+        recorded["tests"] = [_recorded(one) for one in self.tests]
+        recorded["anchor"] = [_recorded(one) for one in self.anchor]
+        return dict(to_plain(recorded))
 
 
 def _recorded(test: JudgedTest) -> dict[str, Any]:
@@ -201,8 +203,8 @@ def _has_lost(judgement: Judgement) -> bool:
 
 
 @dataclass(frozen=True)
-class ClaimSide:
-    """Where the numbers of one side of a claim come from.
+class Side:
+    """Where the numbers of one side of a claim, or of an A/B, come from.
 
     Attributes:
         scenario: id of its scenario.
@@ -247,7 +249,8 @@ class Provenance:
         waivers: the file of waivers; empty: none is for the scenario.
         controls: None: no other build could stand beside it.
         points: of a curve: label of each point → where its values come from.
-        sides: of a claim: the one that it speaks of, and the other where there is one.
+        sides: of a claim: the one that it speaks of, and the other where there is one; of an A/B: A
+            and B.
         earlier: what this machine had measured of itself in earlier sessions; held by no file.
         documented: metric → what the document says of it; held by no file.
         noise: metric → noise of one fresh start, as learnt from history; held by no file.
@@ -261,7 +264,7 @@ class Provenance:
     waivers: str = ""
     controls: ControlSources | None = None
     points: Mapping[str, "Provenance"] = field(default_factory=dict)
-    sides: tuple[ClaimSide, ...] = ()
+    sides: tuple[Side, ...] = ()
     earlier: Entry | None = None
     documented: Mapping[str, DocumentedValue] = field(default_factory=dict)
     noise: Mapping[str, RunNoise] = field(default_factory=dict)

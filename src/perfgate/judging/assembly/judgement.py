@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfgate.baselines import Entry
-from perfgate.baselines.noise_observation import node_of
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
@@ -18,7 +17,7 @@ from perfgate.core.verdict import Against, Verdict
 from perfgate.judging.assembly.bands import band_of, resolve_band
 from perfgate.judging.assembly.documented_values import documented_test, measured_score
 from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput
-from perfgate.judging.assembly.prompt_identity import unlike_baseline, unlike_documented
+from perfgate.judging.assembly.measured_facts import unlike_baseline, unlike_documented
 from perfgate.judging.rules.noise import OWN_DOF, OWN_SIGMA
 from perfgate.judging.rules.probe import (
     AccuracyTest,
@@ -46,7 +45,6 @@ class Reference:
         anchor: the last release's part for it, where that is another one than `entry`.
         noise: metric → noise of one fresh start, as far as the hardware's history is known.
         notes: what a person should know of it.
-        far_nodes: node → in words, how far it lies from the others: no place for a baseline.
         takes_turns: whether the starts of `entry` took turns with those of the build under test.
         earlier: the references that this machine measured in earlier sessions, where it did.
     """
@@ -56,7 +54,6 @@ class Reference:
     anchor: Entry | None = None
     noise: Mapping[str, RunNoise] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    far_nodes: Mapping[str, str] = field(default_factory=dict)
     takes_turns: bool = False
     earlier: Entry | None = None
 
@@ -132,7 +129,7 @@ def probe_input(
         raise nothing_to_judge(probe)
     unlike = reference.anchor.differences(fingerprint) if entry and reference.anchor else ()
     tests = probe_tests(probe, reference, measurements, with_anchor=not unlike, controls=controls)
-    notes = [*reference.notes, *_of_nodes(reference, measurements)]
+    notes = [*reference.notes]
     if unlike:
         notes.append(f"not compared with the anchor: {'; '.join(unlike)}")
     if other_prompts and reference.documented:
@@ -147,12 +144,6 @@ def probe_input(
     )
 
 
-def _of_nodes(reference: Reference, measurements: Sequence[Measurement]) -> tuple[str, ...]:
-    """The nodes of the measurements that lie apart from the others."""
-    nodes = dict.fromkeys(node_of(one.facts) for one in measurements)
-    return tuple(reference.far_nodes[node] for node in nodes if node in reference.far_nodes)
-
-
 def nothing_to_judge(probe: Probe) -> InputError:
     """What is wrong with a probe of which no metric gates."""
     return InputError(
@@ -163,13 +154,20 @@ def nothing_to_judge(probe: Probe) -> InputError:
     )
 
 
-def require_metrics(metrics: Sequence[str], measurements: Sequence[Measurement]) -> None:
+def require_metrics(
+    metrics: Sequence[str], measurements: Sequence[Measurement], whose: str = ""
+) -> None:
+    """Check that every measurement has every metric.
+
+    Raises:
+        RunError: one lacks a metric (class ``no_metrics``); `whose` measurements follows the start.
+    """
     for start, measurement in enumerate(measurements, start=1):
         missing = [one for one in metrics if one not in measurement.metrics]
         if missing:
             raise RunError(
                 "no_metrics",
-                f"the result of fresh start {start} lacks {', '.join(missing)}, which gates",
+                f"the result of fresh start {start}{whose} lacks {', '.join(missing)}, which gates",
             )
 
 

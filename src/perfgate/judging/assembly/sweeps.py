@@ -5,7 +5,7 @@ so a fresh start that measured every point counts as one value, not as many.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from perfgate.baselines import BaselineRun, Entry
@@ -15,10 +15,10 @@ from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Verdict, counted
 from perfgate.judging.assembly.bands import band_of
 from perfgate.judging.assembly.judge_input import JudgeInput
-from perfgate.judging.assembly.judgement import noise_of
+from perfgate.judging.assembly.judgement import Reference, noise_of
 from perfgate.judging.assembly.measured import MeasuredControl, central_value, measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.rules.probe import CurveTest, ProbeJudgement, RunNoise
+from perfgate.judging.rules.probe import CurveTest, ProbeJudgement
 from perfgate.judging.rules.sweep import FEWEST_POINTS
 from perfgate.scenarios.markers import Kind
 from perfgate.scenarios.probe import Probe, load_probes
@@ -71,20 +71,18 @@ class Point:
 
     Attributes:
         probe: the point.
-        entry: what it is compared with; None: no measured baseline.
-        different: the facts in which it differs from that.
+        reference: what it is compared with.
+        fingerprint: the facts of the measurements that must equal the baseline's.
         measured: number of the fresh start → what it gave there.
         controls: number of the control of the baseline's build → what it gave there; None: that
             build cannot be started.
-        noise: metric → noise of one fresh start, as far as the hardware's history is known.
     """
 
     probe: Probe
-    entry: Entry | None
-    different: tuple[str, ...]
+    reference: Reference
+    fingerprint: Mapping[str, str]
     measured: Mapping[int, Measurement]
     controls: Mapping[int, Measurement] | None = None
-    noise: Mapping[str, RunNoise] = field(default_factory=dict)
 
 
 def curve_input(
@@ -108,12 +106,14 @@ def curve_input(
         policy: whether controls are made, and needed; None: as the scenario says.
     """
     given = JudgeInput.of(sweep.scenario, sweep.label, rule)
-    entries = [point.entry for point in points if point.entry is not None]
+    entries = [point.reference.entry for point in points if point.reference.entry is not None]
     if len(entries) < len(points):
         why = "a curve is compared with a measured baseline of every point, and one is missing"
         return replace(given, verdict=Verdict.NO_BASELINE, reason=why)
     different = [
-        f"{one.probe.label}: {'; '.join(one.different)}" for one in points if one.different
+        f"{point.probe.label}: {'; '.join(facts)}"
+        for point, entry in zip(points, entries, strict=True)
+        if (facts := entry.differences(point.fingerprint))
     ]
     if different:
         return replace(given, verdict=Verdict.NOT_COMPARABLE, reason="; ".join(different))
@@ -133,7 +133,7 @@ def curve_input(
             band_of(metric, sweep.scenario),
             [[run.metrics[metric] for run in runs] for runs in before],
             [[one.metrics[metric] for one in measured] for measured in now],
-            noise_of(metric, sweep.scenario, points[0].noise),
+            noise_of(metric, sweep.scenario, points[0].reference.noise),
             len({run.run for runs in before for run in runs[:1]}),
             controls=_values(metric, controls),
             policy=policy or sweep.scenario.gate.control,
