@@ -9,6 +9,7 @@ from typing import Any
 
 import pynvml
 
+MIB = 2**20
 GIB = 2**30
 _UUID = "GPU-00000000-aaaa"
 
@@ -29,7 +30,10 @@ class Looks:
 
 # What NVML's functions answer of a GPU that is well, by their names.
 WELL: dict[str, Any] = {
-    "nvmlDeviceGetMemoryInfo": types.SimpleNamespace(total=141 * GIB, free=140 * GIB),
+    "nvmlDeviceGetMemoryInfo": types.SimpleNamespace(
+        total=141 * GIB, free=140 * GIB, used=0, reserved=GIB
+    ),
+    "nvmlDeviceGetGraphicsRunningProcesses": (),
     "nvmlDeviceGetMigMode": [0, 0],
     "nvmlDeviceGetTotalEccErrors": 0,
     "nvmlDeviceGetRemappedRows": (0, 0, 0, 0),
@@ -120,6 +124,8 @@ class FakeGpu:
             if isinstance(found, list):
                 invalid = Refusal(pynvml.NVML_ERROR_INVALID_ARGUMENT)
                 found = found[number] if number < len(found) else invalid
+        elif function == "nvmlDeviceGetMemoryInfo":
+            assert arguments in ((), (pynvml.nvmlMemory_v2,))
         else:
             assert arguments == _ARGUMENTS.get(function, ()), function
         if isinstance(found, Refusal):
@@ -130,7 +136,7 @@ class FakeGpu:
 def _processes(pids: Sequence[int] | None) -> Any:
     if pids is None:
         return Refusal(pynvml.NVML_ERROR_NO_PERMISSION)
-    return [types.SimpleNamespace(pid=pid) for pid in pids]
+    return [types.SimpleNamespace(pid=pid, usedGpuMemory=0) for pid in pids]
 
 
 class FakePynvml(types.ModuleType):
@@ -158,7 +164,9 @@ class FakePynvml(types.ModuleType):
         self.hangs_s = hangs_s
         self.open = 0
         for name in dir(pynvml):
-            if name.startswith(("NVML_", "NVMLError", "NVMLLibraryMismatchError", "nvmlClocks")):
+            if name.startswith(
+                ("NVML_", "NVMLError", "NVMLLibraryMismatchError", "nvmlClocks", "nvmlMemory_")
+            ):
                 setattr(self, name, getattr(pynvml, name))
         for function in FakeGpu().answers:
             if function not in missing:

@@ -81,7 +81,7 @@ def test_what_can_run_and_why_not_the_rest(
     }
     monkeypatch.setattr("perfgate.cli.doctor.detect", lambda: machine("NVIDIA H200", "NVIDIA H200"))
     out = perfgate.printed("doctor")
-    assert "GPUs: NVIDIA H200, NVIDIA H200" in out
+    assert "GPUs: 2×NVIDIA H200, driver 570.1\n" in out
     assert out.count("  yes\n") == 2
 
 
@@ -285,6 +285,7 @@ def test_what_cannot_be_looked_at_is_wrong_usage(
 
 def test_really_without_the_gpu(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PERFGATE_FAKE_GPUS", raising=False)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # on a machine with an H200, too
     assert main(["doctor", "--scenario", "h200-serve", "--format", "json"]) == 1
     checks = {one["name"]: one for one in json.loads(capsys.readouterr().out)["checks"]}
     assert checks["gpus"]["outcome"] == "failed"

@@ -40,7 +40,7 @@ def test_what_it_can_run(here: object, needed: Hardware) -> None:
         (machine("NVIDIA H200"), Hardware("H200", 8), "needs 8×H200, found 1×NVIDIA H200"),
         (machine("NVIDIA GB200"), Hardware("B200", 1), "needs 1×B200, found 1×NVIDIA GB200"),
         (machine("NVIDIA GH200 480GB"), Hardware("H200", 1), "found 1×NVIDIA GH200 480GB"),
-        (BOTH, Hardware("H200", 2), "needs 2×H200, found 2×NVIDIA H100 PCIe, NVIDIA H200"),
+        (BOTH, Hardware("H200", 2), "found 1×NVIDIA H100 PCIe, 1×NVIDIA H200"),
         (EIGHT_H200, Hardware("GB200", 8, nodes=2), "needs 2×4×GB200, found 8×NVIDIA H200"),
     ],
 )
@@ -129,10 +129,13 @@ class TestDetect:
         nvidia_smi.write_text(
             "#!/bin/sh\n"
             f'[ "$*" = "boost-slider -l" ] || {{ echo "NVIDIA B200, 1, 580.1"; exit; }}\n'
-            'echo "+--------------------------------------------------+"\n'
-            'echo "| GPU   Boost Slider     Max Value    Current Value |"\n'
-            'echo "|   0   vboost              4            0          |"\n'
-            'echo "|   1   vboost              4            2          |"\n'
+            'echo "+-------------------------------------------------+"\n'
+            'echo "| GPU Boost Slider                                |"\n'
+            'echo "| GPU     Slider       Max Value    Current Value |"\n'
+            'echo "|=================================================|"\n'
+            'echo "|   0     vboost           4              0       |"\n'
+            'echo "|   1     vboost           4              2       |"\n'
+            'echo "+-------------------------------------------------+"\n'
             f"exit {status}\n"
             if status is not None
             else "#!/bin/sh\necho 'NVIDIA-SMI has failed'; exit 9\n"

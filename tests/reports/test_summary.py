@@ -54,6 +54,12 @@ def test_begins_with_how_it_ended_and_where() -> None:
     ]
 
 
+def test_the_gpus_are_counted_and_named() -> None:
+    facts = {**FACTS, "machine": json.loads(json.dumps(asdict(machine("NVIDIA H200"))))}
+    text = summary(facts, [], None)
+    assert "Machine: node7, 72 cores of Grace, 1×NVIDIA H200. Started" in text
+
+
 def test_extra_options_stand_beside_the_build() -> None:
     text = summary(FACTS, recorded(outcome(probe=with_extra_options())), None)
     assert "- extra options: `server --workers 4`" in text.splitlines()

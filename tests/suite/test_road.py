@@ -1,6 +1,7 @@
 """The whole road with stand-ins: a session of pytest, from scenario file to exit status."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -217,12 +218,17 @@ def test_what_this_machine_lacks_is_skipped_with_the_reason_and_fails_the_gate(
         ("{gpu: none, gpus: 0, nodes: 1}", "{gpu: B200, gpus: 8}"),
         ("cpu_threads: 2", "cpu_threads: 2, tp: 8"),
     )
-    done = suite.run("-rs", "--gate")
+    smi = suite.folder / "bin" / "nvidia-smi"  # before the one of a machine with GPUs
+    smi.parent.mkdir()
+    smi.write_text("#!/bin/sh\necho No devices were found\n")
+    smi.chmod(0o755)
+    path = os.pathsep.join((str(smi.parent), os.environ["PATH"]))
+    done = suite.run("-rs", "--gate", PATH=path)
     assert done.status == 12, done.output
     assert "needs 8×B200, found none" in done.output
     assert "nothing was measured, so nothing is claimed" in done.output
     assert len(done.records("skipped")) == 3
-    assert suite.run("--record").status == 12
+    assert suite.run("--record", PATH=path).status == 12
 
 
 def test_speed_is_not_measured_once_the_first_answers_are_broken(suite: Suite) -> None:

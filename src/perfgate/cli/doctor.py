@@ -22,7 +22,7 @@ from perfgate.core.environment_variables import variables_set
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.launchers.base import Launcher, launcher
 from perfgate.launchers.site import load_site
-from perfgate.machine.hardware import Machine, detect
+from perfgate.machine.hardware import Machine, counted, detect
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget
 from perfgate.machine.preflight.shared_python import HINT, shared_python
 from perfgate.machine.preflight.software import EVALUATORS, judge_software
@@ -130,7 +130,9 @@ def _print_obstacles(found: Mapping[str, Obstacle | None]) -> None:
 
 def _print_surroundings(machine: Machine, shared: str | None, variables: Mapping[str, str]) -> None:
     """The machine, and what of perfgate's own environment bears on what can run."""
-    gpus = ", ".join(gpu.name for gpu in machine.gpus) or f"none ({machine.gpu_note})"
+    gpus = f"none ({machine.gpu_note})"
+    if machine.gpus:
+        gpus = f"{counted(gpu.name for gpu in machine.gpus)}, driver {machine.gpus[0].driver}"
     print(f"machine: {machine.host}, {machine.cores} cores of {machine.cpu}")
     print(f"memory: {machine.memory_bytes / 2**30:.1f} GiB; GPUs: {gpus}")
     for name, value in variables.items():

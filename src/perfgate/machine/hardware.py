@@ -9,6 +9,8 @@ import os
 import platform
 import re
 import shutil
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,8 +71,7 @@ class Machine:
             return None
         if not self.gpus:
             return f"{label}, found none ({self.gpu_note})"
-        names = sorted({gpu.name for gpu in self.gpus})
-        return f"{label}, found {len(self.gpus)}×{', '.join(names)}"
+        return f"{label}, found {counted(gpu.name for gpu in self.gpus)}"
 
     def fingerprint(self) -> dict[str, str]:
         """The facts that must be equal for two performance measurements to be compared."""
@@ -81,6 +82,11 @@ class Machine:
         if self.boost_slider:
             facts["boost_slider"] = self.boost_slider
         return facts
+
+
+def counted(names: Iterable[str]) -> str:
+    """Models of GPUs and how many there are of each: ``8×NVIDIA H200``."""
+    return ", ".join(f"{number}×{name}" for name, number in sorted(Counter(names).items()))
 
 
 def is_model(name: str, wanted: str) -> bool:

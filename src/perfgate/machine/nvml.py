@@ -8,7 +8,7 @@ GPU is asked for, and not before.
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +17,8 @@ from perfgate.machine.reading import Unreadable
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 PART = "MIG-"  # how the UUID of a part of a GPU begins
+# Read on an H200, driver 580: a CUDA context takes 518 MiB, and at most 21 MiB are nobody's.
+UNSEEN_LEAST = 256 * 2**20
 PATIENCE_S = 10.0  # for one reading in all; a driver that hangs must not hang who asks
 # Multi-process service: the way to a GPU that others' and our own programs share, not a user of it.
 _MPS = "nvidia-cuda-mps"
@@ -38,7 +40,8 @@ class Nvml:
         Args:
             read: makes the value.
             name: NVML's name of the function.
-            arguments: the function's; constants by their names (``NVML_CLOCK_SM``).
+            arguments: the function's; constants by their names (``NVML_CLOCK_SM``,
+                ``nvmlMemory_v2``).
         """
         try:
             function = getattr(self.library, name, None)
@@ -83,7 +86,7 @@ class Nvml:
         return [self._visible(word, count) for word in words[:wanted]]
 
     def _constant(self, argument: Any) -> Any:
-        is_name = isinstance(argument, str) and argument.startswith("NVML_")
+        is_name = isinstance(argument, str) and argument.startswith(("NVML_", "nvmlMemory_"))
         return getattr(self.library, argument) if is_name else argument
 
     def _visible(self, word: str, count: int) -> "NvmlGpu | Unreadable":
@@ -101,6 +104,20 @@ class Nvml:
             if isinstance(uuid, str) and uuid.startswith(word):
                 return gpu
         return Unreadable(f"{word} of {VISIBLE} not watched: no GPU that answers has that name")
+
+
+@dataclass(frozen=True)
+class Occupants:
+    """Who is on a GPU.
+
+    Attributes:
+        pids: the processes that compute on it, those of the multi-process service included.
+        unseen_bytes: memory in use that no listed process holds. NVML lists only what this pid
+            namespace can see, so it is that of programs outside of this container.
+    """
+
+    pids: frozenset[int]
+    unseen_bytes: int | Unreadable
 
 
 @dataclass(frozen=True)
@@ -143,21 +160,28 @@ class NvmlGpu:
         return False if isinstance(mode, Unreadable) and mode.kind == "unsupported" else mode
 
     @property
-    def pids(self) -> frozenset[int] | Unreadable:
-        """The processes that compute on it, those of the multi-process service included."""
-        return self.ask(
-            lambda found: frozenset(int(one.pid) for one in found),
-            "nvmlDeviceGetComputeRunningProcesses",
-        )
+    def occupants(self) -> Occupants | Unreadable:
+        """Who is on it. Memory is read first: what is taken meanwhile is no unseen process's."""
+        used = self.ask(lambda info: int(info.used), "nvmlDeviceGetMemoryInfo", "nvmlMemory_v2")
+        computing = self.ask(_memory_by_process, "nvmlDeviceGetComputeRunningProcesses")
+        if isinstance(computing, Unreadable):
+            return computing
+        drawing = self.ask(_memory_by_process, "nvmlDeviceGetGraphicsRunningProcesses")
+        listed = [*computing, *([] if isinstance(drawing, Unreadable) else drawing)]
+        return Occupants(frozenset(pid for pid, _ in computing), self._unseen(used, listed))
 
     @property
     def users(self) -> tuple[str, ...] | Unreadable:
-        """The processes that compute on it, in words, without the multi-process service."""
-        pids = self.pids
-        if isinstance(pids, Unreadable):
-            return pids
-        named = {pid: _name(pid) for pid in sorted(pids)}
-        return tuple(words_of(pid, name) for pid, name in named.items() if not is_service(name))
+        """Who is on it in words, unseen processes too, without the multi-process service."""
+        found = self.occupants
+        if isinstance(found, Unreadable):
+            return found
+        named = {pid: _name(pid) for pid in sorted(found.pids)}
+        listed = (words_of(pid, name) for pid, name in named.items() if not is_service(name))
+        unseen = found.unseen_bytes
+        if isinstance(unseen, Unreadable) or unseen < UNSEEN_LEAST:
+            return tuple(listed)
+        return (*listed, unseen_words(unseen))
 
     @property
     def sm_mhz(self) -> int | Unreadable:
@@ -178,6 +202,19 @@ class NvmlGpu:
     def temperature_c(self) -> int | Unreadable:
         """Its temperature in °C."""
         return self._ask_first(_TEMPERATURE, "NVML_TEMPERATURE_GPU")
+
+    def _unseen(
+        self, used: int | Unreadable, listed: Sequence[tuple[int, int | None]]
+    ) -> int | Unreadable:
+        """What is in use and held by none of `listed`: pid and memory, None where unknown."""
+        if isinstance(used, Unreadable):
+            return used
+        held = [size for _, size in listed if size is not None]
+        if len(held) < len(listed):
+            return Unreadable("NVML reports no memory of each process")
+        if self.is_split is not False:
+            return Unreadable("the processes of a split GPU (MIG) are not all listed")
+        return max(0, used - sum(held))
 
     def _ask_first(self, names: tuple[str, str], *arguments: Any) -> int | Unreadable:
         """The answer of the newer function; of the older one where there is none."""
@@ -239,6 +276,11 @@ def words_of(pid: int, name: str) -> str:
     return f"pid {pid} ({name})" if name else f"pid {pid}"
 
 
+def unseen_words(size: int) -> str:
+    """An unseen process in words, by the bytes that it holds."""
+    return f"an unseen process with {size / 2**30:.1f} GiB (in another container?)"
+
+
 def is_service(name: str) -> bool:
     """Whether a process of this name is the multi-process service."""
     return name.startswith(_MPS)
@@ -250,6 +292,10 @@ def _name(pid: int) -> str:
         return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
     except OSError:
         return ""
+
+
+def _memory_by_process(found: Sequence[Any]) -> list[tuple[int, int | None]]:
+    return [(int(process.pid), getattr(process, "usedGpuMemory", None)) for process in found]
 
 
 def _as_it_is(answer: Any) -> Any:

@@ -15,6 +15,7 @@ from perfgate.campaign.resume import (
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import MEANINGS, Verdict
 from perfgate.judging.assembly.exit_status import ExitStatus, meaning
+from perfgate.machine.hardware import counted
 from perfgate.reports.candidates import candidate_lines
 from perfgate.reports.measured_text import (
     MEANING,
@@ -101,7 +102,7 @@ def _head(
         *([f"PASS: {MEANINGS[Verdict.PASS]}."] if counts[Verdict.PASS] else []),
         "",
         f"Machine: {machine['host']}, {machine['cores']} cores of {machine['cpu']}, "
-        + (f"{len(machine['gpus'])} GPUs" if machine["gpus"] else "no GPU")
+        + (counted(gpu["name"] for gpu in machine["gpus"]) or "no GPU")
         + f". Started {facts['started']}.",
         "",
         *_site_commands(facts),

@@ -2,10 +2,11 @@
 
 import re
 import sys
+from types import SimpleNamespace
 
 import pynvml
 import pytest
-from fake_pynvml import FakeGpu
+from fake_pynvml import MIB, FakeGpu, Looks, Refusal
 from tables import each
 
 from perfgate.machine.conditions import clock_reasons
@@ -184,6 +185,65 @@ def test_who_is_a_stranger(install, looks, before, strangers, note: str) -> None
     assert gpu.strangers == strangers
     assert len(gpus.notes) == bool(note)
     assert not note or note in gpus.notes[0]
+
+
+# Read on an H200 (driver 580.159.04) in a pid namespace of its own, where NVML lists the caller's
+# processes alone: ours held 2018 MiB; with a program outside, 4306 MiB more were in use.
+OURS_HOLDS, ALONE, SHARED = 2018 * MIB, 2026 * MIB, 6324 * MIB
+UNSEEN = "an unseen process with 4.2 GiB (in another container?)"
+
+
+@each(
+    ("pid", "used", "strangers", "notes"),
+    [
+        (100, [ALONE, ALONE, ALONE], (), []),
+        (100, [ALONE, SHARED, SHARED], (UNSEEN,), []),
+        (100, [ALONE, SHARED, ALONE], (), []),  # a process that ended between two readings
+        (100, [SHARED, SHARED, SHARED], (), [f"GPU 0 may also be used by {UNSEEN}"]),
+        # None of ours is listed: the engine itself may be in another container.
+        (
+            4711,
+            [ALONE, SHARED, SHARED],
+            ("pid 4711 (python)",),
+            [f"GPU 0 may also be used by {UNSEEN}"],
+        ),
+    ],
+)
+def test_memory_that_no_listed_process_holds(install, pid: int, used, strangers, notes) -> None:
+    process = SimpleNamespace(pid=pid, usedGpuMemory=OURS_HOLDS)
+    memory = Looks([SimpleNamespace(used=one) for one in used])
+    answers = {
+        "nvmlDeviceGetMemoryInfo": memory,
+        "nvmlDeviceGetComputeRunningProcesses": [process],
+    }
+    install(FakeGpu(uuid="GPU-a", answers=answers))
+    gpus = opened()
+    (gpu,) = after(gpus, len(used), before={"GPU-a": frozenset({4711})})
+    assert (gpu.strangers, gpus.notes) == (strangers, notes)
+
+
+@each(
+    ("changed", "note"),
+    [
+        ({"nvmlDeviceGetMemoryInfo": Refusal()}, "Not Supported"),
+        (
+            {
+                "nvmlDeviceGetComputeRunningProcesses": [
+                    SimpleNamespace(pid=100, usedGpuMemory=None)
+                ]
+            },
+            "NVML reports no memory of each process",
+        ),
+    ],
+)
+def test_where_nvml_does_not_tell_who_holds_memory_nobody_is_accused(
+    install, changed, note: str
+) -> None:
+    install(FakeGpu(answers=changed))
+    gpus = opened()
+    (gpu,) = after(gpus, 2)
+    assert gpu.strangers == ()
+    assert gpus.notes == [f"GPU 0: memory of unseen processes not readable: {note}"]
 
 
 def test_one_of_ours_on_another_gpu_shows_the_namespace(install) -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pynvml
 import pytest
-from fake_pynvml import Refusal
+from fake_pynvml import MIB, Refusal
 from made_gpus import REFUSED, WELL, gpu
 from tables import each
 
@@ -16,6 +16,8 @@ from perfgate.machine import nvml
 from perfgate.machine.leases.devices import Device
 from perfgate.machine.preflight.facts import GpuLook, Rows
 from perfgate.machine.preflight.gpu_probe import look_at_gpus
+from perfgate.machine.preflight.gpu_rules import judge_gpus
+from perfgate.machine.preflight.need import Need
 from perfgate.machine.reading import NotReadable, Unreadable, known
 
 LOST = Refusal(pynvml.NVML_ERROR_GPU_IS_LOST)
@@ -78,6 +80,44 @@ def test_answers_become_facts(install, answers: dict, facts: dict) -> None:
     assert look().gpus == (gpu(**facts),)
 
 
+# Read on an H200 under a load of bf16 matrix products (driver 580.159.04, a virtual machine).
+H200_UNDER_LOAD = {
+    "nvmlDeviceGetMemoryInfo": SimpleNamespace(
+        total=150_754_820_096, free=127_346_540_544, used=21_709 * MIB, reserved=644_939_776
+    ),
+    "nvmlDeviceGetComputeRunningProcesses": [
+        SimpleNamespace(pid=2**22 + 1, usedGpuMemory=21_700 * MIB)
+    ],
+    "nvmlDeviceGetClockInfo": 1500,
+    "nvmlDeviceGetCurrentClocksEventReasons": 0x4,
+    "nvmlDeviceGetTemperatureV": 60,
+    MARGIN: 24,
+    "nvmlDeviceGetNvLinkState": Refusal(),
+}
+
+
+def test_a_real_gpu_under_load(install) -> None:
+    """Its own 9 MiB are nobody's, and its power cap is no slowdown."""
+    install(H200_UNDER_LOAD)
+    (found,) = look().gpus
+    assert found == gpu(
+        memory_bytes=150_754_820_096,
+        free_bytes=127_346_540_544,
+        processes=(f"pid {2**22 + 1}",),
+        sm_mhz=1500,
+        reasons=0x4,
+        degrees=60,
+        margin=24,
+        links=(),
+    )
+    need = Need(1, "H200", 1, False, None, 1, 1, None)
+    outcomes = {check.name: check.outcome for check in judge_gpus((found,), need)}
+    assert {name for name, outcome in outcomes.items() if outcome != "ok"} == {
+        "gpu processes",
+        "gpu memory",
+    }
+
+
 def test_who_is_on_a_gpu_is_named(install) -> None:
     ours, gone = os.getpid(), 2**22 + 1
     install(
@@ -87,6 +127,29 @@ def test_who_is_on_a_gpu_is_named(install) -> None:
     assert isinstance(found.processes, tuple)
     assert found.processes[0].startswith(f"pid {ours} (")
     assert found.processes[1] == f"pid {gone}"
+
+
+@each(
+    ("drawing", "split", "users"),
+    [
+        ((), 0, ("an unseen process with 4.2 GiB (in another container?)",)),
+        # A desktop holds memory and computes nothing; a split GPU does not list all processes.
+        ([SimpleNamespace(pid=9, usedGpuMemory=4300 * MIB)], 0, ()),
+        ((), 1, ()),
+    ],
+)
+def test_a_program_that_is_not_listed_is_known_by_its_memory(
+    install, drawing, split, users
+) -> None:
+    install(
+        {
+            "nvmlDeviceGetMemoryInfo": SimpleNamespace(total=9, free=4, used=4300 * MIB),
+            "nvmlDeviceGetGraphicsRunningProcesses": drawing,
+            "nvmlDeviceGetMigMode": [split, split],
+        }
+    )
+    (found,) = look().gpus
+    assert found.processes == users
 
 
 def test_only_gpus_of_the_model_and_no_more_than_asked(install) -> None:

@@ -12,10 +12,21 @@ from typing import TypeVar
 from perfgate.machine.conditions.clock_reasons import IDLE, reasons_in, slows
 from perfgate.machine.conditions.conditions import GpuConditions
 from perfgate.machine.conditions.processes import Process
-from perfgate.machine.nvml import Nvml, NvmlGpu, is_service, open_nvml, words_of
+from perfgate.machine.nvml import (
+    UNSEEN_LEAST,
+    Nvml,
+    NvmlGpu,
+    is_service,
+    open_nvml,
+    unseen_words,
+    words_of,
+)
 from perfgate.machine.reading import Unreadable
 
 _Value = TypeVar("_Value")
+
+# A process that ends between the readings of memory and of processes is unseen in one sample.
+_FEWEST_UNSEEN = 2
 
 
 @dataclass
@@ -37,6 +48,7 @@ class _Gpu:
     at_first: frozenset[int] | None = None
     foreign: dict[int, str] = field(default_factory=dict)  # seen beside ours, by name
     unknown: dict[int, str] = field(default_factory=dict)  # seen, in whatever pid namespace
+    unseen: list[int] = field(default_factory=list)  # bytes that no listed process holds
 
 
 @dataclass
@@ -106,6 +118,7 @@ class Gpus:
             foreign |= gpu.foreign
         if gpu.is_split:
             foreign = {}
+        strangers = [words_of(pid, name) for pid, name in sorted(foreign.items())]
         read = gpu.reasons_read
         return GpuConditions(
             index=gpu.index,
@@ -117,8 +130,23 @@ class Gpus:
             temperature_c_top=max(gpu.degrees, default=None),
             slowdown={name: count / read for name, count in sorted(gpu.reasons.items())},
             slowed_share=gpu.slowed / read if read else None,
-            strangers=tuple(words_of(pid, name) for pid, name in sorted(foreign.items())),
+            strangers=(*strangers, *self._unseen_strangers(gpu)),
         )
+
+    def _unseen_strangers(self, gpu: _Gpu) -> tuple[str, ...]:
+        """An unseen process that came after the first sample.
+
+        One that was there already is a note: it may be our engine in a container of its own, as may
+        any where NVML shows no process of ours.
+        """
+        first = gpu.unseen[0] if gpu.unseen else 0
+        grown = [size - first for size in gpu.unseen if size - first >= UNSEEN_LEAST]
+        if self.pids_are_ours_to_read and len(grown) >= _FEWEST_UNSEEN:
+            return (unseen_words(max(grown)),)
+        held = [size for size in gpu.unseen if size >= UNSEEN_LEAST]
+        if len(held) >= _FEWEST_UNSEEN:
+            self._note(f"GPU {gpu.index} may also be used by {unseen_words(max(held))}")
+        return ()
 
     def _clocks(self, gpu: _Gpu) -> None:
         bits = self._known(gpu, "clock reasons", gpu.reader.clock_reasons)
@@ -131,7 +159,11 @@ class Gpus:
             gpu.clocks.append(float(mhz))
 
     def _processes(self, gpu: _Gpu) -> None:
-        gpu.present = self._known(gpu, "processes", gpu.reader.pids) or frozenset()
+        occupants = self._known(gpu, "processes", gpu.reader.occupants)
+        gpu.present = frozenset() if occupants is None else occupants.pids
+        if occupants is not None and not gpu.is_split:
+            unseen = self._known(gpu, "memory of unseen processes", occupants.unseen_bytes)
+            gpu.unseen += [] if unseen is None else [unseen]
         if gpu.at_first is None:
             gpu.at_first = gpu.present
 

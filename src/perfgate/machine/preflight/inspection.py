@@ -10,7 +10,7 @@ from perfgate.core.measurement import Json
 from perfgate.core.paths import machine_store
 from perfgate.core.program_query import Answer
 from perfgate.core.programs import DOCKER
-from perfgate.machine.hardware import Machine, is_model
+from perfgate.machine.hardware import Machine, counted, is_model
 from perfgate.machine.leases.devices import Device
 from perfgate.machine.preflight import reachability as reaching
 from perfgate.machine.preflight.check import Check
@@ -152,9 +152,7 @@ def judge_presence(
     if len(look.gpus) >= need.gpus:
         labels = ", ".join(gpu.label for gpu in look.gpus)
         return Check(name, "ok", f"{len(look.gpus)}×{look.gpus[0].name}: {labels}", expected)
-    there = sorted({(look.names.count(one), one) for one in look.names})
-    found = ", ".join(f"{count}×{one}" for count, one in there) or "none"
-    return Check(name, "failed", found, expected, hint)
+    return Check(name, "failed", counted(look.names) or "none", expected, hint)
 
 
 def judge_driver(driver: str | Unreadable, need: Need) -> tuple[Check, ...]:
