@@ -155,7 +155,7 @@ def in_words(metric: Metric, loss: float) -> str:
         loss: B against A on the scale.
     """
     change = scale.change(metric, loss)
-    if percent(change) == "+0.0 %":
+    if abs(change) < 0.0005:
         return "B is as A, within 0.05 %"
     worse, better = ("slower", "faster") if metric.family.name in _SPEEDS else ("worse", "better")
     return f"B is {percent(abs(change), sign='')} {worse if loss > 0 else better} than A"

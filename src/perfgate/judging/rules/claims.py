@@ -24,7 +24,7 @@ Simulated error rates: statistics §10.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, log1p
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
@@ -37,7 +37,6 @@ from perfgate.judging.rules.paired import (
     FEWEST,
     OWN_NOISE_CLAIM_RULE,
     Effect,
-    Look,
     PairedRule,
     Side,
     as_verdict,
@@ -60,14 +59,6 @@ class EarlierStarts:
 
     side: Side
     sessions: int
-
-
-class Estimate(NamedTuple):
-    """A loss and the bounds of the true one, on the scale of the claim."""
-
-    loss: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -196,34 +187,36 @@ class Statement:
         change = self.change(loss)
         return f"{points(change)} points" if is_accuracy(self.metric.name) else percent(change)
 
-    def seen(self, found: Estimate) -> str:
-        """The change and where the true one lies."""
-        low, high = sorted((found.low, found.high), key=self.change)
-        return with_interval(*map(self.in_words, (found.loss, low, high)))
+    def told(
+        self, verdict: Verdict, bounds: tuple[float, float, float], *, lacks: str = ""
+    ) -> tuple[str, tuple[str, ...]]:
+        """The verdict in words, and notes.
 
-    @property
-    def effect_note(self) -> tuple[str, ...]:
-        """That the minimum effect is ours."""
-        if not self.minimum_effect:
-            return ()
-        unit = "points" if is_accuracy(self.metric.name) else "%"
-        effect = f"minimum effect {100 * self.minimum_effect:g} {unit}"
-        return (f"{effect}, ours: the document gives no number",)
-
-    def told(self, verdict: Verdict, found: Estimate) -> tuple[str, tuple[str, ...]]:
-        """The verdict in words, and notes."""
-        seen = self.seen(found)
+        Args:
+            bounds: the loss, and the bounds of the true one.
+            lacks: why nothing can be decided yet; empty: it can.
+        """
+        loss, low, high = bounds
+        ends = sorted((low, high), key=self.change)
+        seen = with_interval(*map(self.in_words, (loss, *ends)))
+        ours: tuple[str, ...] = ()
+        if self.minimum_effect:
+            unit = "points" if is_accuracy(self.metric.name) else "%"
+            effect = f"minimum effect {100 * self.minimum_effect:g} {unit}"
+            ours = (f"{effect}, ours: the document gives no number",)
+        if lacks:
+            return f"{seen}: {lacks}", ours
         if self.takes_all:
-            return seen, (_cost(found),)
-        if self.has_margin or self.documented is None:
-            holds, fails, undecided, notes = self._words()
-        else:
-            holds, fails, undecided, notes = self._words_of_size(found)
-        if verdict == Verdict.PASS:
-            return f"the claim holds: {seen}, {holds}", notes
-        if verdict == Verdict.REGRESSION:
-            return f"the claim does not hold: {seen}, {fails}", notes
-        return f"{seen}: {undecided}", notes
+            return seen, (_cost(low, high),)
+        has_size = self.documented is not None and not self.has_margin
+        words = self._words_of_size(low, high) if has_size else self._words()
+        holds, fails, undecided, notes = words
+        why = {
+            Verdict.PASS: f"the claim holds: {seen}, {holds}",
+            Verdict.REGRESSION: f"the claim does not hold: {seen}, {fails}",
+            Verdict.INCONCLUSIVE: f"{seen}: {undecided}",
+        }
+        return why[verdict], (*notes, *ours)
 
     def _words(self) -> tuple[str, str, str, tuple[str, ...]]:
         """What holds, what fails and what is open, in words, and notes."""
@@ -236,7 +229,7 @@ class Statement:
         notes = (f"documented: {percent(self.documented)}",) if self.documented else ()
         return holds, fails, f"neither {holds} nor {fails} is proved", notes
 
-    def _words_of_size(self, found: Estimate) -> tuple[str, str, str, tuple[str, ...]]:
+    def _words_of_size(self, low: float, high: float) -> tuple[str, str, str, tuple[str, ...]]:
         """The same of a documented size."""
         tolerance, limit = f"our tolerance of {100 * self.tolerance:g} %", self._limit
         told = f"limit {percent(self.change(limit))} with {tolerance}"
@@ -249,24 +242,24 @@ class Statement:
                 f"more than the documented cost {told}",
                 "that it is no more than the documented cost is neither proved nor excluded "
                 f"{told}",
-                (_cost(found),),
+                (_cost(low, high),),
             )
-        direction = f"its direction {'holds' if found.high < 0 else 'is not proved'}"
+        direction = f"its direction {'holds' if high < 0 else 'is not proved'}"
         size = ", its size is neither proved nor excluded" if limit < 0 else ""
         fails = f"its size does not hold {told}, {direction}"
-        if found.low > 0:
+        if low > 0:
             fails = f"the direction is the opposite {told}"
         notes: tuple[str, ...] = ()
-        if found.high < self._size - scale.margin(self.metric, self.tolerance):
+        if high < self._size - scale.margin(self.metric, self.tolerance):
             notes = ("better than documented by more than our tolerance: no failure",)
         return f"direction and size {told}", fails, f"{direction}{size} {told}", notes
 
 
-def _cost(found: Estimate) -> str:
+def _cost(low: float, high: float) -> str:
     """What is known of a cost that a document warns of."""
-    if found.low > 0:
+    if low > 0:
         return "the cost that the document warns of shows"
-    if found.high < 0:
+    if high < 0:
         return "there is no cost here, but a gain"
     return "no cost shows here: neither a loss nor a gain is proved"
 
@@ -319,65 +312,53 @@ def judge_claim(
     statement = Statement(
         found, expect, value is not None, margin, minimum_effect, documented, tolerance
     )
-    prior = checked_sigma(found.family.sigma if sigma is None else sigma)
-    rule = OWN_NOISE_CLAIM_RULE if own_noise else replace(CLAIM_RULE, sigma=prior)
+    rule = _rule(statement, sigma, earlier, own_noise=own_noise)
     ours = scale.badness(found, new, "new")
-    stored: tuple[float, ...] | None = None
-    if value is not None:
-        theirs = scale.badness(found, [value], "claimed")
-        rule = replace(rule, spread="new", between=0.0, complete="other")
-    else:
-        theirs = scale.badness(found, versus, "compared")
-        if documented or earlier or own_noise or expect == "not_better":
-            rule = replace(rule, spread="each")
-        if earlier is not None:
-            stored = ours if earlier.side == "new" else theirs
-            rule = replace(rule, complete=earlier.side, sessions=max(1, earlier.sessions))
-    seen, verdict, lacks = _decide(theirs, ours, statement, rule, stored)
-    estimate = Estimate(seen.loss, seen.low, seen.high)
-    why, notes = statement.told(verdict, estimate)
+    other, what = (versus, "compared") if value is None else ([value], "claimed")
+    theirs = scale.badness(found, other, what)
+    stored = (ours if rule.complete == "new" else theirs) if rule.sessions else None
+    few = stored is not None and len(stored) < FEWEST
+    once = replace(rule, looks=(rule.most,))
+    seen = paired_test(theirs, ours, statement.effect, once if few or statement.takes_all else rule)
+    verdict, lacks, made = seen.verdict, "", counted(seen.starts, "fresh start")
+    if statement.takes_all:
+        verdict = Verdict.PASS
+    elif stored is not None and few:
+        has = counted(len(stored), "fresh start")
+        lacks = f"the baseline has {has}, at least {FEWEST} a side decide"
+    elif seen.starts < rule.looks[0]:
+        lacks = f"at least {counted(rule.looks[0], 'fresh start')} a side decide"
     if lacks:
-        why, notes = f"{statement.seen(estimate)}: {lacks}", ()
-    made = counted(seen.starts, "fresh start")
+        verdict = Verdict.INCONCLUSIVE
     if value is not None:
         made += f" against the claimed {value:.10g} {found.unit}"
     elif stored is not None:
         made += f" against {len(stored)} of the baseline"
     else:
         made = counted(seen.starts, "pair") + " of starts"
-    can_be_decided = stored is None or len(stored) >= FEWEST
-    more = verdict == Verdict.INCONCLUSIVE and can_be_decided and seen.starts < rule.most
-    return replace(
-        seen.judgement(found, verdict, f"{why}; {made}", more=more),
-        band=statement.band or tolerance or None,
-        notes=(*notes, *statement.effect_note),
-        against="claim",
-    )
+    why, notes = statement.told(verdict, (seen.loss, seen.low, seen.high), lacks=lacks)
+    more = verdict == Verdict.INCONCLUSIVE and not few and seen.starts < rule.most
+    judged = seen.judgement(found, verdict, f"{why}; {made}", more=more)
+    band = statement.band or tolerance or None
+    return replace(judged, band=band, notes=notes, against="claim")
 
 
-def _decide(
-    reference: Sequence[float],
-    new: Sequence[float],
-    statement: Statement,
-    rule: PairedRule,
-    stored: Sequence[float] | None,
-) -> tuple[Look, Verdict, str]:
-    """The look that decides, the verdict, and why nothing can be decided yet; empty: it can.
+def _rule(
+    statement: Statement, sigma: float | None, earlier: EarlierStarts | None, *, own_noise: bool
+) -> PairedRule:
+    """The constants, and whose spread counts; arguments as of `judge_claim`.
 
-    Args:
-        stored: the side that is a baseline; None: none is.
+    Two engines, or a setting that turns noisy, may differ in how far their starts vary: of a size,
+    or where nothing else is known, each side's error is its own.
     """
-    lacks = ""
-    if stored is not None and len(stored) < FEWEST:
-        made = counted(len(stored), "fresh start")
-        lacks = f"the baseline has {made}, at least {FEWEST} a side decide"
-    all_at_once = replace(rule, looks=(rule.most,)) if lacks or statement.takes_all else rule
-    seen = paired_test(reference, new, statement.effect, all_at_once)
-    if statement.takes_all:
-        return seen, Verdict.PASS, ""
-    if seen.starts < rule.looks[0] and not lacks:
-        lacks = f"at least {counted(rule.looks[0], 'fresh start')} a side decide"
-    return seen, Verdict.INCONCLUSIVE if lacks else seen.verdict, lacks
+    prior = checked_sigma(statement.metric.family.sigma if sigma is None else sigma)
+    rule = OWN_NOISE_CLAIM_RULE if own_noise else replace(CLAIM_RULE, sigma=prior)
+    if statement.is_of_number:
+        return replace(rule, spread="new", between=0.0, complete="other")
+    if earlier is not None:
+        rule = replace(rule, complete=earlier.side, sessions=max(1, earlier.sessions))
+    is_each = statement.documented or earlier or own_noise or statement.expect == "not_better"
+    return replace(rule, spread="each") if is_each else rule
 
 
 def judge_accuracy_claim(
@@ -448,16 +429,15 @@ def _as_claim(judged: Judgement, statement: Statement) -> Judgement:
     if judged.change is None or judged.interval is None:
         return replace(judged, against="claim")  # not the same questions
     low, high = judged.interval
-    estimate = Estimate(-judged.change, -high, -low)
-    effect = statement.effect
-    verdict = as_verdict(effect.holds(*estimate), effect.fails(estimate.low, estimate.high))
-    why, notes = statement.told(verdict, estimate)
+    bounds, effect = (-judged.change, -high, -low), statement.effect
+    verdict = as_verdict(effect.holds(*bounds), effect.fails(*bounds[1:]))
+    why, notes = statement.told(verdict, bounds)
     return replace(
         judged,
         verdict=verdict,
         band=statement.band,
         needs_more_runs=judged.needs_more_runs and verdict == Verdict.INCONCLUSIVE,
         reason=f"{why}; {counted(judged.runs_used, 'evaluation')}",
-        notes=(*notes, *statement.effect_note),
+        notes=notes,
         against="claim",
     )

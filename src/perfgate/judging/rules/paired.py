@@ -338,7 +338,8 @@ def start_values(blocks: Any) -> StartValues:
         within = Σ (x - start mean)² / (starts (b-1))     between = s² of the means - within / b
 
     Args:
-        blocks: losses, shape (..., starts, blocks); with one block a start all is between starts.
+        blocks: losses, shape (..., starts, blocks), two starts at least; with one block a start all
+            variance is between starts.
     """
     import numpy as np
 
