@@ -46,6 +46,7 @@ class Attack:
         for name in ("core.fsmonitor", "filter.a=b.c.clean", "filter.a=b.c.smudge"):
             git(self.folder, "config", name, f"{self.writing(name)}; cat")
         git(self.folder, "config", "filter.a=b.c.required", "true")
+        git(self.folder, "config", "core.autocrlf", "true")
         git(self.folder, "config", "filter.long.process", self.writing("filter.long.process"))
         for file in (BASELINE, Path("python/sglang/__init__.py")):
             os.utime(self.folder / file, (1, 1))  # git looks into what may have changed
@@ -78,7 +79,7 @@ def test_a_proposal_in_a_gate_repository(attack: Attack, tmp_path: Path) -> None
     repo = gate_repo(attack.folder / "baselines")
     folder = repo.export(tmp_path / "scratch")
     file = folder / BASELINE.relative_to("baselines")
-    assert file.read_text() == "{}\n"
+    assert file.read_bytes() == b"{}\n"
     file.write_text('{"a": 1}\n')
     tree = tmp_path / "scratch" / "tree"
     commit = repo.committed(repo.commit, [file], tree, "x", tmp_path / "scratch")

@@ -11,8 +11,6 @@ from perfgate.baselines.decisions import pin_anchor
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.acceptance.difference import HistoryEntry, compare, history
 
-ROOT = Path(__file__).parents[2]
-
 
 class TestCompare:
     def test_performance_with_its_interval(self) -> None:

@@ -12,10 +12,8 @@ from typing import Literal
 from perfgate.baselines.baseline import Baseline, Change, ChosenBaseline, Entry
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Verdict
-from perfgate.judging.acceptance.difference import MetricChange, compare
-from perfgate.judging.rules.accuracy import judge_paired
+from perfgate.judging.acceptance.difference import MetricChange, compare, verdict_between
 from perfgate.judging.rules.anchor import anchor_band
-from perfgate.judging.rules.performance import judge_performance
 
 Bands = Mapping[str, Mapping[str, float]]
 """Probe label → gating metric → the loss that counts, as a fraction."""
@@ -170,19 +168,11 @@ def is_unchanged(kept: Baseline | None, candidate: Baseline) -> bool:
 
 
 def _verdict(metric: str, old: Entry | None, new: Entry, band: float) -> Verdict:
-    before = old.values(metric) if old else []
-    if old is None or not before:
+    if old is None or not old.values(metric):
         return Verdict.NO_BASELINE
     if old.differences(new.fingerprint):
         return Verdict.NOT_COMPARABLE
-    if is_accuracy(metric):
-        was, now = old.answers(metric), new.answers(metric)
-        if not was or len(now) != len(new.values(metric)):
-            return Verdict.NOT_COMPARABLE
-        return judge_paired(metric, was, now, margin=band).verdict
-    sessions = old.sessions(metric)
-    judged = judge_performance(metric, before, new.values(metric), band=band, sessions=sessions)
-    return judged.verdict
+    return verdict_between(metric, old, new, band) or Verdict.NOT_COMPARABLE
 
 
 def _spread(metric: str, values: Sequence[float]) -> float | None:
