@@ -1,5 +1,6 @@
 """Small, valid values for tests; each takes changes to what a test is about."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -7,10 +8,14 @@ from typing import Any
 
 from perfgate.baselines import Baseline, BaselineRun, Entry
 from perfgate.core.measurement import Measurement
+from perfgate.core.rule import Rule
 from perfgate.core.verdict import AppliedWaiver, Judgement, Verdict
 from perfgate.engines.base import EngineBuild
+from perfgate.judging.assembly.judge_input import judge
+from perfgate.judging.assembly.judgement import Reference, probe_input
 from perfgate.judging.assembly.measured import MeasuredBuild, measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.machine.hardware import Gpu, Machine
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import (
@@ -60,6 +65,17 @@ MACHINE = Machine(
     gpus=(),
     gpu_note="no nvidia-smi on PATH",
 )
+
+
+def judged(
+    probe: Probe,
+    reference: Reference,
+    measurements: Sequence[Measurement],
+    fingerprint: Mapping[str, str],
+    rule: Rule,
+) -> ProbeJudgement:
+    """The verdict of a probe, with neither controls nor waivers."""
+    return judge(probe_input(probe, reference, measurements, fingerprint, rule))
 
 
 def machine(*names: str, **changes: Any) -> Machine:

@@ -12,9 +12,10 @@ from test_recording import measure
 
 from perfgate.baselines import Baseline, ChosenBaseline, Entry, read, suite_store
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.baselines.promotion import Promotion, promote, record_candidates
+from perfgate.baselines.recording import record_candidates
 from perfgate.core.verdict import Judgement, Verdict, worst
 from perfgate.engines.base import EngineBuild
+from perfgate.judging.acceptance.promotion import Promotion, promote
 from perfgate.judging.rules.scale import anchor_band
 from perfgate.runs.records import RunFolder
 

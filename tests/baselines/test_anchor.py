@@ -8,7 +8,7 @@ from building import baseline
 from tables import each
 
 from perfgate.baselines import Baseline, Retired, Store, candidate_store, suite_store
-from perfgate.baselines.promotion import pin_anchor, retire
+from perfgate.baselines.decisions import pin_anchor, retire
 from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
 

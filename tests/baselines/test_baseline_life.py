@@ -6,10 +6,12 @@ import pytest
 from life import HARDWARE, METRIC, SCENARIO, Life, life
 
 from perfgate.baselines import read, suite_store
-from perfgate.baselines.history import history
-from perfgate.baselines.promotion import pin_anchor, promote, record_candidates, retire
+from perfgate.baselines.decisions import pin_anchor, retire
+from perfgate.baselines.recording import record_candidates
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Verdict
+from perfgate.judging.acceptance.difference import history
+from perfgate.judging.acceptance.promotion import promote
 
 __all__ = ["life"]  # the fixture
 

@@ -7,8 +7,7 @@ import pytest
 from test_recording import judge, measure
 
 from perfgate.baselines import MOST_RUNS, read
-from perfgate.baselines.promotion import record_candidates
-from perfgate.baselines.recording import record_session
+from perfgate.baselines.recording import record_candidates, record_session
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Verdict
 from perfgate.runs.records import RunFolder

@@ -8,8 +8,8 @@ import pytest
 from engine_clone import Clone
 from tables import each
 
-from perfgate.baselines import git_calls
 from perfgate.baselines.engine_repo import EngineRepo, same_hash
+from perfgate.core import git_query
 from perfgate.core.errors import InputError
 
 
@@ -115,7 +115,7 @@ def test_git_that_hangs(clone: Clone, tmp_path: Path, monkeypatch: pytest.Monkey
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(slow.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(git_calls, "WITHIN_S", 0.2)
+    monkeypatch.setattr(git_query, "WITHIN_S", 0.2)
     with pytest.raises(InputError, match="no answer within 0"):
         EngineRepo(clone.path)
 

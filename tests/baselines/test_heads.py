@@ -87,7 +87,6 @@ def test_only_what_is_compared_with_is_read_in_full(
         return read(path)
 
     monkeypatch.setattr(stores, "read", reading)
-    stores._read_once.cache_clear()
     chosen = store.choose("cpu", "small-serve", EngineBuild("llama.cpp", "2.0", "x"))
     assert chosen is not None
     assert len(chosen.window) == 40

@@ -8,8 +8,7 @@ from building import judgement, outcome
 from test_recording import measure as record_measurement
 from test_recording import run
 
-from perfgate.baselines.noise_history import NoiseSeries, read_all
-from perfgate.baselines.noise_observation import keep_noise, node_of, observe
+from perfgate.baselines.noise_history import NoiseSeries, keep_noise, observe, read_all
 from perfgate.core.verdict import Verdict
 from perfgate.runs.records import RunFolder
 
@@ -77,31 +76,12 @@ def test_starts_on_two_nodes_or_of_two_contents_are_two_series(run: RunFolder) -
     assert [one.node for one in series(run)] == ["n7", "n8,n9", "n7"]
 
 
-def test_a_node_is_told_only_by_what_shows_it() -> None:
-    assert node_of({}) == ""
-    assert node_of({"slurm": "n7", "mpirun": {"hosts": None}}) == ""
-
-
-def test_how_far_a_session_lay_from_the_baseline(run: RunFolder) -> None:
-    for start, value in ((1, 95.0), (2, 90.0)):
-        measure(run, start, value)
-    measure(run, 3, 80.0, **CONTROL)
-    end(run, Verdict.PASS)
-    new, control = series(run)
-    assert new.offsets[METRIC] == pytest.approx(0.0783, abs=1e-3)  # the median of both, 92.47
-    assert control.offsets[METRIC] == pytest.approx(0.2231, abs=1e-3)
-
-
-@pytest.mark.parametrize("verdict", [Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.IMPROVEMENT])
-def test_a_build_that_is_not_as_the_baseline_tells_nothing_of_its_node(
-    run: RunFolder, verdict: Verdict
+@pytest.mark.parametrize("facts", [{}, {"slurm": "n7", "mpirun": {"hosts": None}}])
+def test_a_node_is_known_only_where_something_shows_it(
+    run: RunFolder, facts: dict[str, Any]
 ) -> None:
-    measure(run, 1, 90.0)
-    measure(run, 2, 90.5, **CONTROL)
-    end(run, verdict)
-    new, control = series(run)
-    assert new.offsets == {}
-    assert control.offsets[METRIC] > 0
+    measure(run, 1, 100.0, facts=facts)
+    assert [one.node for one in series(run)] == [""]
 
 
 def test_what_the_runs_showed_is_kept_beside_the_baselines(run: RunFolder) -> None:

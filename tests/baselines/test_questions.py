@@ -11,11 +11,10 @@ from building import SUMS, baseline, of_commit, with_answers
 from tables import each
 
 from perfgate.baselines import BaselineRun, Entry, Store, read, suite_store
-from perfgate.baselines.answers import unpacked
-from perfgate.baselines.promotion import promote
-from perfgate.baselines.questions import questions_of
+from perfgate.baselines.questions import questions_of, unpacked
 from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain
+from perfgate.judging.acceptance.promotion import promote
 
 GSM8K = [f"accuracy:gsm8k:exact_match:{name}" for name in ("strict-match", "flexible-extract")]
 

@@ -8,9 +8,7 @@ import pytest
 from building import SUMS, applied, judgement, outcome
 
 from perfgate.baselines import Baseline, candidate_store, read, suite_store
-from perfgate.baselines.noise_history import NoiseRun, NoiseSeries
-from perfgate.baselines.noise_history import save as save_noise
-from perfgate.baselines.promotion import record_candidates
+from perfgate.baselines.recording import record_candidates
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
@@ -112,23 +110,6 @@ def test_how_the_build_was_started_is_kept_as_its_last_start_was(run: RunFolder)
     judge(run)
     expected = BuildSource(image=image, digest="sha256:new", programs=programs)
     assert recorded(run).source == expected
-
-
-def test_a_node_that_lies_apart_makes_no_baseline(run: RunFolder) -> None:
-    """Its three sessions before were 5 % slow; a start elsewhere in the same run counts."""
-    values, at = {SPEED: (100.0,)}, "2026-11-20T08:00:00+00:00"
-    for number in range(3):
-        series = NoiseSeries(
-            "small-serve", "c4", "a", COMMIT, values, node="n7", offsets={SPEED: 0.05}
-        )
-        save_noise(NoiseRun("cpu", f"before-{number}", at, (series,)), own=False)
-    measure(run, value=95.0, facts={"slurm": {"nodes": ["n7"]}})
-    judge(run)
-    told = "node n7 lies -2.1% off in output_throughput (3 sessions): it makes no baseline"
-    assert told in str(refused(run).found)
-    measure(run, value=100.0, start=2, facts={"slurm": {"nodes": ["n8"]}})
-    candidate = recorded(run, left_out=(f"small-serve-c4: a start is not used, {told}",))
-    assert candidate.entries["c4"].values(SPEED) == [100.0]
 
 
 @pytest.mark.parametrize("verdict", Verdict)

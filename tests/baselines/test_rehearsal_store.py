@@ -13,8 +13,10 @@ from perfgate.baselines import (
     rehearsal_store,
     suite_store,
 )
-from perfgate.baselines.promotion import promote, record_candidates, retire
+from perfgate.baselines.decisions import retire
+from perfgate.baselines.recording import record_candidates
 from perfgate.core.errors import InputError
+from perfgate.judging.acceptance.promotion import promote
 
 __all__ = ["life"]  # the fixture
 

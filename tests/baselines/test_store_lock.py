@@ -13,10 +13,12 @@ import pytest
 from building import baseline, entry
 from sizes import sized
 
-from perfgate.baselines import Store, candidate_store, promotion, read, store_lock, suite_store
-from perfgate.baselines.promotion import promote, retire
+from perfgate.baselines import Store, candidate_store, read, store_lock, suite_store
+from perfgate.baselines.decisions import retire
 from perfgate.baselines.store_lock import alone_in
 from perfgate.core.errors import InputError
+from perfgate.judging.acceptance import promotion
+from perfgate.judging.acceptance.promotion import promote
 
 HERE = Path(__file__).parent
 

@@ -15,7 +15,7 @@ from played import NEW, OLD, SPEED, Played, Script, scenario_of, tools_of
 
 from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, Entry
-from perfgate.baselines.promotion import pin_anchor
+from perfgate.baselines.decisions import pin_anchor
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.other_build import OtherBuild
@@ -328,7 +328,7 @@ def test_a_resumed_run_keeps_the_verdict_with_its_controls(make: Make) -> None:
     assert kept is not None
     assert len(kept.measurements) == 2, "controls are no measurements of the build under test"
     assert replace(kept, resumed_from="", folder=found.folder) == replace(
-        found, measurements=kept.measurements
+        found, measurements=kept.measurements, judge_input=None
     )
 
 

@@ -16,7 +16,7 @@ from sides_made import measurement
 from tables import each
 
 from perfgate.baselines import Store, read, suite_store
-from perfgate.baselines.promotion import pin_anchor
+from perfgate.baselines.decisions import pin_anchor
 from perfgate.cli.main import main
 from perfgate.runs.records import RunFolder
 from perfgate.scenarios.files import load_scenarios

@@ -12,15 +12,17 @@ from tables import each
 
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Verdict
-from perfgate.judging.assembly.basis import Basis, BasisControls
 from perfgate.judging.assembly.exit_status import ExitStatus
+from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, Provenance
 from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.performance import Change
+from perfgate.judging.rules.probe import InterleavedTest, MetricTest, PerformanceTest, RunNoise
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.html import HtmlFormat
 from perfgate.reports.formats.json import JsonFormat
 from perfgate.reports.formats.markdown import MarkdownFormat
+from perfgate.reports.outcome_text import resolution
 from perfgate.reports.run_report import report_of
 from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
@@ -35,6 +37,8 @@ from perfgate.reports.whole_run import (
     without_controls,
 )
 from perfgate.scenarios.probe import load_probes
+
+SPEED = "output_throughput"
 
 
 def recorded(*outcomes: Outcome) -> list[dict[str, Any]]:
@@ -151,8 +155,8 @@ def test_each_mark_is_one_line_that_names_few() -> None:
 
 def without(policy: ControlPolicy, why_not: str = "", **changes: Any) -> Outcome:
     missing: dict[Against, str] = {"baseline": why_not} if why_not else {}
-    basis = Basis(Rule(), controls=BasisControls(policy, {}, missing))
-    return outcome(basis=basis, judgements=(judgement(**changes),))
+    sources = Provenance(controls=ControlSources(policy, {}, missing))
+    return outcome(provenance=sources, judgements=(judgement(**changes),))
 
 
 def every_report(records: list[dict[str, Any]]) -> dict[str, str]:
@@ -192,11 +196,28 @@ def test_a_run_judged_without_controls_has_other_error_rates(judged: Outcome) ->
         without("none", is_interleaved=True),
         without("none", against="documented"),
         replace(without("none", mark="NO_CONTROL"), synthetic=True),
-        outcome(),  # its basis is not known
+        outcome(),  # where it comes from is not known
     ],
 )
 def test_a_run_that_lacked_no_control_has_no_other_error_rates(judged: Outcome) -> None:
     assert without_controls(recorded(judged)) == ""
+
+
+@each(
+    ("test", "told"),
+    [
+        (InterleavedTest(SPEED, 0.02, [100.0], [99.0]), f"{SPEED} -7.0 %"),
+        (InterleavedTest(SPEED, 0.07, [100.0], [99.0]), ""),  # as declared
+        (PerformanceTest(SPEED, 0.02, [100.0], [99.0], RunNoise(widen=True)), f"{SPEED} -7.0 %"),
+        (PerformanceTest(SPEED, 0.02, [100.0], [99.0]), ""),
+    ],
+)
+def test_the_smallest_loss_that_shows_is_a_band_that_the_noise_widened(
+    test: MetricTest, told: str
+) -> None:
+    given = JudgeInput.of(SCENARIO, "c4", Rule(), tests=[test])
+    judged = outcome(judge_input=given, judgements=(judgement(band=0.07, notes=()),))
+    assert resolution(recorded(judged, outcome())) == told
 
 
 def test_every_report_states_which_error_rates_hold_without_controls() -> None:

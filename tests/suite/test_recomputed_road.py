@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from checkouts import (
     ACCURACY,
+    GIVEN_BAND,
     POINT,
+    SERVING,
+    STORED,
     Finished,
     Suite,
     copied,
@@ -40,12 +43,39 @@ def test_speed_against_the_machine_itself(suite: Suite) -> None:
         own = {
             one["run"]
             for line in Finished(0, "", run).records("verdict")
-            for one in (line["basis"]["earlier"] or {"runs": []})["runs"]
+            for one in (line["provenance"]["earlier"] or {"runs": []})["runs"]
         }
         # What the machine measured of itself in this session is no earlier session's.
         assert json.loads((run / "run.json").read_text())["id"] not in own
         counts.append(len(own))
     assert counts[1] == counts[0] + 1
+
+
+def test_the_speed_of_broken_answers_is_none_again(with_baseline: Suite, tmp_path: Path) -> None:
+    """The answers are judged again, too: a record that forgets them is not what the files say."""
+    broken = ("--inject", "accuracy.temperature=9")
+    done = with_baseline.run(SERVING, ACCURACY, "-k", "c1 or sums", *broken)
+    assert done.verdicts == {"sums": "REGRESSION", "c1": "INCONCLUSIVE"}
+    (line,) = [one for one in done.records("verdict") if one["probe"] == "c1"]
+    assert line["judge_input"]["broken"] == "BROKEN_OUTPUT in sums"
+    assert differences(recomputed(with_baseline)) == []
+
+    def forgets(line: dict[str, Any]) -> None:
+        if line["record"] == "verdict":
+            line["judge_input"]["broken"] = ""
+
+    found = differences(recomputed(with_baseline, rerecorded(done, tmp_path / "run", forgets)))
+    (told,) = found
+    assert told.startswith("standin-serve-c1: judge_input.broken:  in the records, BROKEN_OUTPUT")
+
+
+def test_two_builds_side_by_side(suite: Suite) -> None:
+    suite.edit(STORED, *GIVEN_BAND)
+    done = suite.run(*POINT, "--ab", "A=this", "B=engine.settings.cpu_threads=1")
+    assert done.verdicts == {"c1": "REGRESSION"}, done.output
+    found = recomputed(suite)
+    assert differences(found) == []
+    assert found["standin-serve-c1"].verdict == Verdict.REGRESSION
 
 
 def test_a_documented_score_is_measured_again_until_it_is_decided(suite: Suite) -> None:
@@ -136,6 +166,58 @@ def rerecorded(run: Finished, into: Path, change: Change) -> Path:
     return folder
 
 
+def edited(change: Change) -> Change:
+    """A change to what the verdict of one point says that it rests on."""
+
+    def edit(line: dict[str, Any]) -> None:
+        if line["record"] == "verdict" and line["probe"] == "c1":
+            change(line["judge_input"])
+
+    return edit
+
+
+def in_test(**fields: object) -> Change:
+    return lambda given: given["tests"][0].update(fields)
+
+
+NOISE = {"sigma": 0.5, "between": 0.3, "dof": None, "widen": False, "note": "", "differences": 0}
+WAIVER = {"scenario": "standin-serve", "metric": "output_throughput", "at_most": 0.9}
+
+
+@each(
+    ("field", "change"),
+    [
+        ("tests[output_throughput].band", in_test(band=0.9)),
+        ("tests[output_throughput].noise.sigma", in_test(noise=NOISE)),
+        ("tests[output_throughput].baseline[0]", in_test(baseline=[1.0])),
+        ("tests[output_throughput].new[1]", in_test(new=[1.0, 2.0])),
+        ("tests[output_throughput].controls[0]", in_test(controls=[1.0])),
+        ("tests[output_throughput].policy", in_test(policy="none")),
+        ("tests[output_throughput].sessions", in_test(sessions=9)),
+        ("tests[output_throughput].kind", in_test(kind="NoTest")),
+        ("tests[1]", lambda given: given["tests"].append({})),
+        ("anchor[0]", lambda given: given["anchor"].append({})),
+        ("waivers[output_throughput]", lambda given: given["waivers"].append(WAIVER)),
+        ("today", lambda given: given.update(today="2020-01-01")),
+        ("broken", lambda given: given.update(broken="BROKEN_OUTPUT in sums")),
+        ("verdict", lambda given: given.update(verdict="PASS")),
+        ("rule.alpha", lambda given: given["rule"].update(alpha=0.4)),
+        ("rule.max_runs", lambda given: given["rule"].update(max_runs=99)),
+        ("probe", lambda given: given.update(probe="c2")),
+        ("extra", lambda given: given.update(extra=1)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_edited_input_of_a_verdict_is_named(
+    measured: tuple[Suite, Finished], tmp_path: Path, field: str, change: Change
+) -> None:
+    checkout, done = measured
+    found = recomputed(checkout, rerecorded(done, tmp_path / "run", edited(change)))
+    told = found["standin-serve-c1"].differences
+    assert any(one.startswith(f"standin-serve-c1: judge_input.{field}: ") for one in told), told
+    assert differences(found) == list(told)
+
+
 def faster(line: dict[str, Any]) -> None:
     if line["record"] == "measurement":
         line["metrics"]["output_throughput"] *= 2
@@ -164,13 +246,17 @@ def test_records_written_anew_with_their_checksums_are_not_what_the_files_say(
 @each(
     ("change", "told"),
     [
-        (lambda line: line.pop("basis", None), "did not keep what its verdicts rest on"),
+        (lambda line: line.pop("judge_input", None), "judge_input.schema_version"),
         (
-            lambda line: line.get("basis", {}).update(rule_version="2"),
-            "another version of the gate's rule",
+            lambda line: line.get("judge_input", {}).update(rule_version="2"),
+            "judge_input.rule_version",
+        ),
+        (
+            lambda line: line.get("judge_input", {}).update(schema_version=2),
+            "judge_input.schema_version",
         ),
     ],
-    ids=["none", "older"],
+    ids=["none", "older", "newer"],
 )
 def test_a_run_of_another_rule_is_refused(
     measured: tuple[Suite, Finished], tmp_path: Path, change: Change, told: str

@@ -6,7 +6,6 @@ git-ignored store of the same format. A baseline moves only when a person promot
 lives, from record to retire: docs/how-to/baselines.md
 """
 
-from perfgate.baselines.anchor import Anchor
 from perfgate.baselines.baseline import (
     ENOUGH_SESSIONS,
     MOST_RUNS,
@@ -22,6 +21,7 @@ from perfgate.baselines.baseline import (
 )
 from perfgate.baselines.file import SCHEMA_VERSION, read
 from perfgate.baselines.store import (
+    Anchor,
     Store,
     candidate_store,
     own_store,

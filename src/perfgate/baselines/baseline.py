@@ -197,12 +197,6 @@ class Window(Sequence[Baseline]):
             return Window(self.heads[place], self.read)
         return self.read(self.heads[place].file)
 
-    def entries(self, label: str) -> Iterator[Entry]:
-        """One probe's part of each that has it; what is not asked for is not read."""
-        for head in self.heads:
-            if label in head.labels:
-                yield self.read(head.file).entries[label]
-
 
 @dataclass(frozen=True)
 class ChosenBaseline:
@@ -226,29 +220,28 @@ class ChosenBaseline:
         Newest baseline first, the runs of each in the order measured. The facts are those of the
         newest baseline in the window that has the probe; older ones count if theirs are equal.
         """
-        facts: Mapping[str, str] | None = None
-        runs: list[BaselineRun] = []
-        for entry in self.window.entries(label):
-            facts = entry.fingerprint if facts is None else facts
-            if not entry.differences(facts):
-                runs += entry.runs
-            if len(runs) >= MOST_RUNS:
-                break
-        return None if facts is None else Entry(facts, tuple(runs[:MOST_RUNS]))
+        parts = [entry for _, entry in self._parts(label)]
+        if not parts:
+            return None
+        facts = parts[0].fingerprint
+        runs = [run for entry in parts if not entry.differences(facts) for run in entry.runs]
+        return Entry(facts, tuple(runs[:MOST_RUNS]))
 
     def files(self, label: str) -> tuple[Path, ...]:
         """The files that `entry` reads for a probe, newest first."""
+        return tuple(file for file, _ in self._parts(label))
+
+    def _parts(self, label: str) -> Iterator[tuple[Path, Entry]]:
+        """The probe's part of each baseline in the window, and its file, until they are enough."""
         facts: Mapping[str, str] | None = None
-        found: list[Path] = []
         count = 0
         for head in self.window.heads:
             if label not in head.labels or count >= MOST_RUNS:
                 continue
             entry = self.window.read(head.file).entries[label]
             facts = entry.fingerprint if facts is None else facts
-            found.append(head.file)
             count += 0 if entry.differences(facts) else len(entry.runs)
-        return tuple(found)
+            yield head.file, entry
 
 
 def few_sessions(sessions: int) -> str:

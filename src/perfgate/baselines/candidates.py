@@ -66,7 +66,8 @@ def joined(before: Baseline, now: Baseline) -> Baseline:
     for label, entry in now.entries.items():
         again = {run.run for run in entry.runs}
         kept = [run for run in _runs(before, label) if run.run not in again]
-        _refuse_copies(f"{now.scenario}-{label}", kept, entry.runs)
+        together = [(run.run, run) for run in (*kept, *entry.runs)]
+        refuse_copies(f"{now.scenario}-{label}", together)
         runs = sorted((*kept, *entry.runs), key=lambda run: run.started)
         entries[label] = replace(entry, runs=tuple(runs[-MOST_RUNS:]))
         if not kept:
@@ -161,13 +162,22 @@ def _read(path: Path) -> Baseline:
         ) from error
 
 
-def _refuse_copies(name: str, kept: Sequence[BaselineRun], new: Sequence[BaselineRun]) -> None:
-    """Refuse what counts twice because a run's folder was copied."""
-    for one in new:
-        for other in kept:
-            if (one.started, one.metrics) == (other.started, other.metrics):
+def refuse_copies(name: str, starts: Sequence[tuple[str, BaselineRun]]) -> None:
+    """Refuse what counts twice because a run's folder was copied.
+
+    Args:
+        name: what was measured, for the message.
+        starts: where each is from, and the start.
+
+    Raises:
+        InputError: two from different places are one measurement.
+    """
+    for number, (place, one) in enumerate(starts):
+        for known, other in starts[:number]:
+            same = (one.started, one.metrics) == (other.started, other.metrics)
+            if same and place != known:
                 raise InputError(
                     f"the same measurement of {name} is in two runs, and would count twice",
-                    found=f"{other.run}, {one.run}",
+                    found=f"{known}, {place}",
                     expected="different runs, not a copy of one",
                 )

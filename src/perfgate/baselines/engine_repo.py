@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from perfgate.baselines.git_calls import ask_git
 from perfgate.core.errors import InputError
+from perfgate.core.git_query import ask_git
 from perfgate.core.program_query import Answer
 
 _HASH = re.compile(r"[0-9a-f]{7,64}")

@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from perfgate.baselines import questions
-from perfgate.baselines.answers import packed, unpacked
 from perfgate.baselines.baseline import Baseline, BaselineRun, Entry, Head, Retired
 from perfgate.baselines.stored_json import (
     MEASURED,
@@ -199,7 +198,7 @@ def _plain_run(store: Path, run: BaselineRun) -> dict[str, Any]:
             "task": of_metric.task,
             "questions": of_metric.digest,
             "count": len(of_metric.keys),
-            "right": packed(given, of_metric.keys),
+            "right": questions.packed(given, of_metric.keys),
         }
     return {**plain, "answers": told} if told else plain
 
@@ -215,7 +214,7 @@ def _answered(path: Path, label: str, entry: Entry, told: list[Any]) -> Entry:
                 if one["count"] != len(asked.keys):
                     told_of = f"{one['count']} answers, {len(asked.keys)} questions"
                     raise InputError("not as many answers as questions", found=told_of)
-                answers[metric] = unpacked(one["right"], asked.keys)
+                answers[metric] = questions.unpacked(one["right"], asked.keys)
             except InputError as error:
                 raise InputError(
                     error.problem,

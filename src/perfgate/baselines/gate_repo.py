@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from perfgate.baselines.git_calls import ask_git
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError
+from perfgate.core.git_query import ask_git
 from perfgate.core.program_query import Answer
 from perfgate.core.redaction import visible
 

@@ -1,30 +1,38 @@
-"""Noise history: what sessions showed of how far starts of one build differ, one file a run.
+"""Noise history: how far starts of one build differed in a run, one file a run.
 
 ``<store>/noise/<hardware>/history/<run>.json``. A person's `perfgate baseline record` puts a run's
 file beside the committed baselines; what belongs to one machine alone is in that machine's own
-store. No build is ever compared with anything in it. How it becomes noise:
-`perfgate.baselines.hardware_noise`.
+store. No build is ever compared with anything in it. Any undisturbed start counts, whatever the
+verdict was, controls included: a build that is slower is as noisy. Numbers of mock programs, and
+of settings that were injected, never count.
 """
 
 import hashlib
 import json
-import math
 import re
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from perfgate.baselines.store_lock import alone_in
-from perfgate.baselines.stored_json import check_hash, check_place, read_stored, with_hash
+from perfgate.baselines.stored_json import (
+    check_hash,
+    check_place,
+    read_stored,
+    remembered,
+    with_hash,
+)
 from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.redaction import mask
+from perfgate.runs.records import RunFolder, now
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 FOLDER, HISTORY = "noise", "history"
 
 MOST_FILES = 200  # of one hardware that are read: the newest by name, which begins with the time
@@ -37,7 +45,7 @@ _NAME = re.compile(r"[\w.+-]{1,200}")
 
 @dataclass(frozen=True)
 class NoiseSeries:
-    """The starts of one build in one session, as one probe saw them.
+    """The starts of one build in one session, as one test saw them: what noise is learnt from.
 
     Attributes:
         scenario: the scenario's id.
@@ -48,8 +56,6 @@ class NoiseSeries:
         machine: the machine's processor and number of cores, where they are known.
         node: the node, or nodes, that the engine ran on; empty: not known.
         own: whether the machine is its own reference, so that no other learns from it.
-        offsets: metric → how far the session's level lay above the baseline's, on the log scale,
-            positive is worse; only where the build is no worse than the baseline.
     """
 
     scenario: str
@@ -60,7 +66,6 @@ class NoiseSeries:
     machine: Mapping[str, str] = field(default_factory=dict)
     node: str = ""
     own: bool = False
-    offsets: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -126,11 +131,9 @@ def _bounded(series: NoiseSeries) -> NoiseSeries:
         for name, found in series.values.items()
         if is_learnt_from(name)
     }
-    offsets = {name: one for name, one in series.offsets.items() if name in values}
     return replace(
         series,
         values=values,
-        offsets={name: one for name, one in offsets.items() if math.isfinite(one)},
         machine={name: mask(text) for name, text in series.machine.items()},
         node=mask(series.node)[:500],
         build=mask(series.build),
@@ -174,22 +177,14 @@ def read_all(hardware: str, *, own: bool) -> tuple[list[NoiseRun], list[str]]:
     names = sorted(one for one in folder.glob("*.json") if not one.name.startswith("."))
     for path in names[-MOST_FILES:]:
         try:
-            found.append(_unchanged(require_own(path)))
+            found.append(_read(require_own(path)))
         except InputError as error:
             unread.append(f"{path.name}: {error.problem}")
     return found, unread
 
 
-def _unchanged(path: Path) -> NoiseRun:
-    try:
-        seen = path.stat()
-    except OSError:  # gone meanwhile: reading says so
-        return read(path)
-    return _read_once(path.absolute(), seen.st_mtime_ns, seen.st_size, seen.st_ino)
-
-
-@lru_cache(maxsize=2 * MOST_FILES)
-def _read_once(path: Path, _mtime_ns: int, _size: int, _inode: int) -> NoiseRun:
+@remembered(2 * MOST_FILES)
+def _read(path: Path) -> NoiseRun:
     return read(path)
 
 
@@ -202,3 +197,109 @@ def content_of(fingerprint: Mapping[str, str]) -> str:
 def machine_of(fingerprint: Mapping[str, str]) -> dict[str, str]:
     """Those of the facts that tell one kind of machine without a GPU from another."""
     return {name: fingerprint[name] for name in ("cpu", "cores") if name in fingerprint}
+
+
+def observe(folder: RunFolder) -> list[NoiseRun]:
+    """What a run showed, one value for each hardware that it measured on; empty: nothing.
+
+    Raises:
+        InputError: no run is there, or its records are damaged or cannot be trusted.
+    """
+    facts = folder.facts()
+    if facts.get("synthetic") is not False or rehearsal_signs(folder):
+        return []
+    grouped: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
+    for line in folder.records("measurement"):
+        if not (line.get("disturbed") or line.get("injected") or line.get("synthetic")):
+            grouped[_key(line)].append(line)
+    of_hardware: dict[str, list[NoiseSeries]] = defaultdict(list)
+    for (hardware, *_), lines in grouped.items():
+        one = _series(lines)
+        if one.values:
+            of_hardware[hardware].append(one)
+    return [
+        NoiseRun(hardware, str(facts["id"]), now(), tuple(series))
+        for hardware, series in of_hardware.items()
+    ]
+
+
+def keep_noise(runs: Sequence[Path], *, store: Path | None = None) -> list[Path]:
+    """Add what runs showed to the noise history, beside the baselines; whatever their verdicts.
+
+    What a machine measured that is its own reference goes into its own store.
+
+    Args:
+        runs: their folders.
+        store: the folder of another store of baselines; what is the machine's own is then left out.
+
+    Returns:
+        the files.
+
+    Raises:
+        InputError: not a run, or one whose records cannot be trusted.
+        RunError: it cannot be written.
+    """
+    observed = [one for run in runs for one in observe(RunFolder(run.resolve()))]
+    kept = []
+    for one in observed:
+        for own in (False,) if store else (False, True):
+            series = tuple(each for each in one.series if each.own == own)
+            if series:
+                kept.append(save(replace(one, series=series), own=own, store=store))
+    return kept
+
+
+def rehearsal_signs(folder: RunFolder) -> list[str]:
+    """What says that mock programs made a run's numbers, beside ``synthetic`` in its facts."""
+    facts = folder.facts()
+    signs = [str(one) for one in facts.get("arguments", ()) if str(one).startswith("--rehearse")]
+    signs += ["rehearse_fault"] if facts.get("rehearse_fault") is not None else []
+    return signs + (["the folder rehearsal"] if (folder.path / "rehearsal").exists() else [])
+
+
+def _key(line: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the starts of one series have in common, their hardware first."""
+    return (
+        line["hardware"],
+        line["scenario"],
+        line["probe"],
+        content_of(line["fingerprint"]),
+        line["engine"]["commit"],
+        line["role"],
+        _node_of(line.get("facts", {})),
+        str(bool(line.get("machine_bound"))),
+    )
+
+
+def _series(lines: Sequence[Mapping[str, Any]]) -> NoiseSeries:
+    ordered = sorted(lines, key=lambda line: (str(line["started"]), line.get("start", 0)))
+    first = ordered[0]
+    return NoiseSeries(
+        scenario=first["scenario"],
+        probe=first["probe"],
+        content=content_of(first["fingerprint"]),
+        build=first["engine"]["commit"],
+        values=common_values([line["metrics"] for line in ordered]),
+        machine=machine_of(first["fingerprint"]),
+        node=_node_of(first.get("facts", {})),
+        own=bool(first.get("machine_bound")),
+    )
+
+
+def common_values(starts: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, ...]]:
+    """Metric → its values, in order, of every metric that all starts gave and that has noise."""
+    return {
+        name: tuple(float(metrics[name]) for metrics in starts)
+        for name in starts[0]
+        if is_learnt_from(name) and all(name in metrics for metrics in starts)
+    }
+
+
+def _node_of(facts: Mapping[str, Any]) -> str:
+    """The node, or nodes, that a measurement's engine ran on; empty: perfgate's own machine."""
+    for launcher, names in (("slurm", "nodes"), ("mpirun", "hosts")):
+        told = facts.get(launcher)
+        nodes = told.get(names) if isinstance(told, Mapping) else None
+        if isinstance(nodes, list):
+            return ",".join(sorted(map(str, nodes)))
+    return ""

@@ -1,16 +1,18 @@
 """Questions: what a task asked, once for each version of it, in a file named by its content.
 
-A baseline names such a file and keeps a bit an answer. Two branches that add the same version of a
-task add the same file.
+A baseline names such a file and keeps a bit an answer (`Answers`). Two branches that add the same
+version of a task add the same file.
 """
 
+import base64
+import binascii
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
-from perfgate.baselines.stored_json import digest, read_stored
+from perfgate.baselines.stored_json import digest, read_stored, remembered
 from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy
@@ -74,7 +76,7 @@ def read(store: Path, task: str, digest: str) -> Questions:
     """
     path = _file(store, task, digest)
     try:
-        seen = path.stat()
+        path.stat()
     except OSError as error:
         raise InputError(
             "the questions that a baseline's answers belong to are missing",
@@ -84,12 +86,11 @@ def read(store: Path, task: str, digest: str) -> Questions:
             hint=f"git checkout -- {path}, or take it from where the baseline was promoted: it "
             "is committed together with the baseline",
         ) from error
-    known = (path.absolute(), seen.st_mtime_ns, seen.st_ctime_ns, seen.st_size, seen.st_ino)
-    return _read_once(*known)
+    return _read(path)
 
 
-@lru_cache(maxsize=64)
-def _read_once(path: Path, *_unchanged: int) -> Questions:
+@remembered(64)
+def _read(path: Path) -> Questions:
     hint = f"git checkout -- {path}"
     plain = read_stored(
         path, what="list of questions", schema=_SCHEMA, version=SCHEMA_VERSION, hint=hint
@@ -108,3 +109,63 @@ def _read_once(path: Path, *_unchanged: int) -> Questions:
 
 def _file(store: Path, task: str, digest: str) -> Path:
     return store / FOLDER / task / f"{digest}.json"
+
+
+class Answers(Mapping[str, bool]):
+    """Question key → answered rightly.
+
+    Args:
+        questions: the keys, in the order of the bits.
+        bits: eight answers a byte, the first in its highest bit; what is left of the last is 0.
+
+    Raises:
+        InputError: there are more bits or fewer than the questions need, or one beyond them is set.
+    """
+
+    def __init__(self, questions: tuple[str, ...], bits: bytes) -> None:
+        left = -len(questions) % 8
+        if len(bits) != (len(questions) + left) // 8 or (bits and bits[-1] & ((1 << left) - 1)):
+            raise InputError(
+                "the answers are not one bit for each question",
+                found=f"{len(bits)} bytes for {len(questions)} questions",
+            )
+        self._questions = questions
+        self._bits = bits
+
+    def __len__(self) -> int:
+        return len(self._questions)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._questions)
+
+    def __getitem__(self, question: str) -> bool:
+        return self._right[question]
+
+    def __repr__(self) -> str:
+        return f"Answers({dict(self)})"
+
+    @cached_property
+    def _right(self) -> Mapping[str, bool]:
+        digits = "".join(f"{byte:08b}" for byte in self._bits)
+        return {key: digit == "1" for key, digit in zip(self._questions, digits, strict=False)}
+
+
+def packed(answers: Mapping[str, bool], questions: tuple[str, ...]) -> str:
+    """The answers to `questions` as text: their bits (`Answers`) in base64."""
+    bits = "".join("1" if answers[key] else "0" for key in questions)
+    bits += "0" * (-len(bits) % 8)
+    raw = bytes(int(bits[place : place + 8], 2) for place in range(0, len(bits), 8))
+    return base64.b64encode(raw).decode()
+
+
+def unpacked(text: str, questions: tuple[str, ...]) -> Answers:
+    """The answers that `packed` made a text of.
+
+    Raises:
+        InputError: it is not such a text.
+    """
+    try:
+        bits = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise InputError("the answers are not base64", found=text[:40]) from error
+    return Answers(questions, bits)

@@ -16,10 +16,13 @@ from perfgate.baselines import (
     candidate_store,
     rehearsal_candidate_store,
 )
-from perfgate.baselines.candidates import keep, recorded_from, unlike_machines
-from perfgate.baselines.hardware_noise import known_noise
-from perfgate.baselines.noise_observation import node_of
-from perfgate.baselines.recordable_runs import require_one_build, require_real
+from perfgate.baselines.candidates import (
+    keep,
+    recorded_from,
+    refuse_copies,
+    unlike_machines,
+)
+from perfgate.baselines.noise_history import rehearsal_signs
 from perfgate.core.errors import InputError
 from perfgate.core.plain import from_plain
 from perfgate.core.verdict import Verdict, worst
@@ -178,27 +181,7 @@ def _found(folders: Sequence[RunFolder], *, synthetic: bool) -> Mapping[str, _Fo
             name = f"{name}-{re.sub('[^0-9]', '', str(facts.get('started')))[:14]}"
         names.add(name)
         _collect(folder, name, found, synthetic=synthetic)
-    for one in found.values():
-        _leave_out_far_nodes(one)
     return found
-
-
-def _leave_out_far_nodes(found: _Found) -> None:
-    """Leave out starts on nodes that lie apart from the others (statistics §1)."""
-    nodes = {node_of(one.line.get("facts", {})) for taken in found.usable.values() for one in taken}
-    if nodes <= {""}:
-        return
-    far = known_noise(found.hardware, own=False).far_nodes()
-    for label, taken in list(found.usable.items()):
-        found.usable[label] = [
-            one for one in taken if node_of(one.line.get("facts", {})) not in far
-        ]
-        away = {node_of(one.line.get("facts", {})) for one in taken} & far.keys()
-        found.unused[label] |= {f"{far[node]}: it makes no baseline" for node in away}
-        if not found.usable[label]:
-            del found.usable[label]
-        if not found.unused[label]:
-            del found.unused[label]
 
 
 def _candidate(
@@ -240,8 +223,8 @@ def _collect(folder: RunFolder, run: str, found: dict[str, _Found], *, synthetic
         found: what was found so far.
         synthetic: whether it is to be a rehearsal's.
     """
-    require_real(folder)
-    require_one_build(folder)
+    _require_real(folder)
+    _require_one_build(folder)
     measured: dict[str, set[str]] = defaultdict(set)
     for line in folder.records("measurement"):
         if line["role"] == "new":
@@ -261,6 +244,42 @@ def _collect(folder: RunFolder, run: str, found: dict[str, _Found], *, synthetic
     for scenario, labels in measured.items():
         found[scenario].faults |= {f"{label} has no verdict" for label in labels}
     _note_unfinished(folder, found, {line["test"] for line in ended})
+
+
+def _require_real(folder: RunFolder) -> None:
+    """Check that all that tells whether stand-ins made a run's numbers tells the same.
+
+    Raises:
+        InputError: ``run.json`` calls real what its other facts, or its folder, say were stand-ins.
+    """
+    facts = folder.facts()
+    signs = rehearsal_signs(folder)
+    if facts.get("synthetic") is not True and (signs or facts.get("synthetic") is not False):
+        raise InputError(
+            "the run does not agree with itself on whether stand-ins made its numbers",
+            file=folder.path / "run.json",
+            field="synthetic",
+            found=f"{facts.get('synthetic')}" + (f", beside {', '.join(signs)}" if signs else ""),
+            expected="true where the run was a rehearsal, else false",
+            hint="measure anew in a new run folder",
+        )
+
+
+def _require_one_build(folder: RunFolder) -> None:
+    """Refuse an A/B, which holds one build against another and not against history.
+
+    Raises:
+        InputError: the run is one.
+    """
+    if builds := folder.facts().get("ab"):
+        raise InputError(
+            "the run compared two builds: its starts become no baseline",
+            file=folder.path / "run.json",
+            field="ab",
+            found=" ".join(map(str, builds)),
+            expected="a run of one build",
+            hint="measure the build that is to be the baseline by itself, with --record",
+        )
 
 
 def _note_unfinished(folder: RunFolder, found: Mapping[str, _Found], ended: set[str]) -> None:
@@ -340,19 +359,11 @@ def _entries(scenario: str, found: _Found) -> dict[str, Entry]:
             differing = Entry(facts, ()).differences(one.line["fingerprint"])
             if differing:
                 raise _mixed(f"starts of one probe: {scenario}-{label}, run {one.run}", differing)
-        _refuse_copies(f"{scenario}-{label}", taken)
-        runs = tuple(
-            BaselineRun(
-                one.run,
-                one.line["started"],
-                one.line["metrics"],
-                one.line["answers"],
-                one.line.get("seconds"),
-                one.line.get("start"),
-            )
-            for one in sorted(taken, key=lambda one: str(one.line["started"]))
-            if one.line["metrics"]  # a first answer has none to keep
-        )
+        ordered = sorted(taken, key=lambda one: str(one.line["started"]))
+        starts = [(str(one.folder), _as_run(one)) for one in ordered]
+        refuse_copies(f"{scenario}-{label}", starts)
+        # A first answer has no metrics to keep.
+        runs = tuple(start for _, start in starts if start.metrics)
         if runs:
             entries[label] = Entry(facts, runs)
     differing = unlike_machines(entries)
@@ -361,17 +372,16 @@ def _entries(scenario: str, found: _Found) -> dict[str, Entry]:
     return entries
 
 
-def _refuse_copies(name: str, taken: Sequence[_Taken]) -> None:
-    """Refuse what counts twice because a run's folder was copied."""
-    for number, one in enumerate(taken):
-        for other in taken[:number]:
-            same = all(one.line[field] == other.line[field] for field in ("started", "metrics"))
-            if same and one.folder != other.folder:
-                raise InputError(
-                    f"the same measurement of {name} is in two runs, and would count twice",
-                    found=f"{other.folder}, {one.folder}",
-                    expected="different runs, not a copy of one",
-                )
+def _as_run(taken: _Taken) -> BaselineRun:
+    line = taken.line
+    return BaselineRun(
+        taken.run,
+        line["started"],
+        line["metrics"],
+        line["answers"],
+        line.get("seconds"),
+        line.get("start"),
+    )
 
 
 def _mixed(what: str, differing: tuple[str, ...]) -> InputError:

@@ -1,13 +1,11 @@
 """Store: a folder of baselines, one file a commit, so that branches merge without conflict."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
-from perfgate.baselines import anchor as anchors
 from perfgate.baselines import choice as choosing
 from perfgate.baselines import questions
 from perfgate.baselines.baseline import NOBODY, Baseline, ChosenBaseline, Head, Window
@@ -15,11 +13,45 @@ from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import SAMPLE, read, read_head, write
 from perfgate.baselines.noise_history import FOLDER as NOISE
 from perfgate.baselines.store_lock import alone_in, remove_drafts
+from perfgate.baselines.stored_json import (
+    check_hash,
+    check_place,
+    read_stored,
+    remembered,
+    with_hash,
+)
+from perfgate.core.durable_files import write_json
 from perfgate.core.errors import InputError
 from perfgate.core.paths import baselines_folder, machine_store, require_own
+from perfgate.core.plain import from_plain, to_plain
 from perfgate.engines.base import EngineBuild
 
+ANCHOR = "anchor"  # of the file, beside the baselines; no commit is called so
+_ANCHOR_VERSION = 1
+_PIN_AGAIN = "pin it again with `perfgate baseline anchor`"
+
 _OTHER_FOLDERS = frozenset({questions.FOLDER, NOISE, SAMPLE})  # beside those of hardware
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A pinned anchor.
+
+    Attributes:
+        scenario: the scenario's id.
+        hardware: the hardware's label.
+        commit: the engine commit whose baseline it is.
+        by: the person.
+        at: ISO 8601 date and time, UTC.
+        reason: why this one.
+    """
+
+    scenario: str
+    hardware: str
+    commit: str
+    by: str
+    at: str
+    reason: str
 
 
 class Store:
@@ -64,7 +96,7 @@ class Store:
                     found=repr(part),
                     expected="letters, digits and . _ + -",
                 )
-        if commit == anchors.NAME:
+        if commit == ANCHOR:
             raise InputError(
                 "cannot be part of a baseline's file name",
                 found=repr(commit),
@@ -80,7 +112,7 @@ class Store:
 
     def list(self) -> list[Path]:
         """All baseline files, sorted."""
-        found = filter(_is_baseline, self.folder.glob("*/*/*.json"))
+        found = filter(is_baseline, self.folder.glob("*/*/*.json"))
         return sorted(path for path in found if path.parts[-3] not in _OTHER_FOLDERS)
 
     def of_scenario(self, hardware: str, scenario: str) -> Sequence[Baseline]:
@@ -99,8 +131,8 @@ class Store:
                 acceptance, is a rehearsal's, or could be another user's work.
         """
         folder = self.path(hardware, scenario, "any").parent
-        paths = sorted(filter(_is_baseline, folder.glob("*.json")), key=lambda path: path.name)
-        found = [_once(_head_once, read_head, require_own(path)) for path in paths]
+        paths = sorted(filter(is_baseline, folder.glob("*.json")), key=lambda path: path.name)
+        found = [_read_head(require_own(path)) for path in paths]
         for one in found:
             self._require_kind(one)
             if one.accepted_by == NOBODY:
@@ -147,7 +179,7 @@ class Store:
         if pinned is not None:
             baseline = next((one for one in found if one.engine.commit == pinned.commit), None)
             if baseline is None:
-                raise anchors.missing(pinned, self.path(hardware, scenario, "any").parent)
+                raise _missing(pinned, self.path(hardware, scenario, "any").parent)
             if baseline.retired is None and not choosing.is_newer(baseline, build):
                 why = f"pinned by {pinned.by} on {pinned.at[:10]}: {pinned.reason}"
                 return _alone(baseline, why)
@@ -158,19 +190,19 @@ class Store:
             return None
         return _alone(release, f"newest final release{lapsed}")
 
-    def pinned(self, hardware: str, scenario: str) -> anchors.Anchor | None:
+    def pinned(self, hardware: str, scenario: str) -> Anchor | None:
         """The anchor that a person pinned.
 
         Raises:
             InputError: its file is unusable.
         """
-        return anchors.read_anchor(self.path(hardware, scenario, "any").parent)
+        return _read_anchor(self.path(hardware, scenario, "any").parent)
 
-    def pin(self, anchor: anchors.Anchor) -> Path:
+    def pin(self, anchor: Anchor) -> Path:
         """Write down a pinned anchor."""
         folder = self.path(anchor.hardware, anchor.scenario, anchor.commit).parent
         with self.changing():
-            return anchors.write_anchor(folder, anchor)
+            return _write_anchor(folder, anchor)
 
     def save(self, baseline: Baseline, *, merge: bool = True) -> Path:
         """Write a baseline, keeping the same commit's other entries.
@@ -207,41 +239,62 @@ class Store:
             )
 
 
+def _read_anchor(folder: Path) -> Anchor | None:
+    """The anchor pinned for the baselines in `folder`; None if there is none.
+
+    Raises:
+        InputError: not JSON, not as the schema says, of another folder, or edited by hand.
+    """
+    path = folder / f"{ANCHOR}.json"
+    if not path.exists():
+        return None
+    plain = read_stored(
+        path, what="anchor", schema="anchor.schema.json", version=_ANCHOR_VERSION, hint=_PIN_AGAIN
+    )
+    anchor = from_plain(Anchor, plain)
+    check_place(path, {"hardware": anchor.hardware, "scenario": anchor.scenario, ANCHOR: ANCHOR})
+    check_hash(path, plain, "anchor")
+    return anchor
+
+
+def _write_anchor(folder: Path, anchor: Anchor) -> Path:
+    """Pin `anchor` for the baselines in `folder`."""
+    path = folder / f"{ANCHOR}.json"
+    write_json(path, with_hash({"schema_version": _ANCHOR_VERSION, **to_plain(anchor)}))
+    return path
+
+
+def _missing(anchor: Anchor, folder: Path) -> InputError:
+    """That the pinned commit has no baseline."""
+    return InputError(
+        "the anchor names a commit that has no baseline",
+        file=folder / f"{ANCHOR}.json",
+        field="commit",
+        found=anchor.commit,
+        expected="a baseline in the same folder",
+        hint=f"{_PIN_AGAIN}, or restore that baseline from git",
+    )
+
+
 def _alone(head: Head, why: str) -> ChosenBaseline:
     window = Window((head,), _read)
     return ChosenBaseline(window[0], why, window)
 
 
+@remembered(256)
 def _read(path: Path) -> Baseline:
-    """Read a file, or know it from before: every probe of a scenario asks for the same ones."""
-    return _once(_read_once, read, path)
-
-
-Read = TypeVar("Read")
-
-
-def _once(known: Callable[..., Read], read_now: Callable[[Path], Read], path: Path) -> Read:
-    """What `known` remembers of a file, which is read anew once anything about it has changed."""
-    try:
-        seen = path.stat()
-    except OSError:  # gone meanwhile: reading says so
-        return read_now(path)
-    times = (seen.st_mtime_ns, seen.st_ctime_ns)
-    return known(path.absolute(), *times, seen.st_size, seen.st_ino)
-
-
-@lru_cache(maxsize=256)
-def _read_once(path: Path, *_unchanged: int) -> Baseline:
+    """Read a file: every probe of a scenario asks for the same ones."""
     return read(path)
 
 
-@lru_cache(maxsize=4096)
-def _head_once(path: Path, *_unchanged: int) -> Head:
+@remembered(4096)
+def _read_head(path: Path) -> Head:
     return read_head(path)
 
 
-def _is_baseline(path: Path) -> bool:
-    return not path.name.startswith(".") and path.stem != anchors.NAME
+def is_baseline(path: Path) -> bool:
+    """Whether a file in the folder of a scenario is a baseline's, not the anchor's or a draft."""
+    return not path.name.startswith(".") and path.stem != ANCHOR
 
 
 def suite_store() -> Store:

@@ -11,19 +11,18 @@ from pathlib import Path
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.campaign_state import CampaignState
 from perfgate.campaign.other_build import OtherBuild, other_build, same_build
-from perfgate.campaign.probe_state import StartAttempt, answered
+from perfgate.campaign.probe_state import StartAttempt, smoke_input
 from perfgate.campaign.schedule import AB_ORDER, StartRole
 from perfgate.campaign.session import Session
 from perfgate.campaign.started_build import StartedBuild, started_build
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
 from perfgate.core.redaction import mask_arguments
-from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.ab import judge_ab_probe
+from perfgate.judging.assembly.ab import ab_input
+from perfgate.judging.assembly.judge_input import Provenance, Side, judge
 from perfgate.judging.assembly.measured import measured_build
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.rules.ab import AB_RULE, OWN_NOISE_RULE
-from perfgate.judging.rules.probe import ProbeJudgement
+from perfgate.judging.rules.paired import AB_RULE, OWN_NOISE_RULE
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 
@@ -102,17 +101,28 @@ class AbState(CampaignState):
         state = self.states[probe]
         return {"A": list(state.controls.get("ab", {}).values()), "B": state.measurements}
 
+    def provenance(self, probe: Probe) -> Provenance:
+        """Where the values of both sides come from."""
+        state = self.states[probe]
+        starts = {"a": state.controls.get("ab", {}), "b": state.measured}
+        sides = tuple(
+            Side(probe.scenario.id, probe.label, role, tuple(numbers))
+            for role, numbers in starts.items()
+        )
+        return Provenance(sides=sides, noise=self._references.noise_of(probe))
+
     def _judge_one(self, probe: Probe) -> None:
         state, sides = self.states[probe], self.sides(probe)
         if state.error is not None or not all(sides.values()):
             return
         if probe.is_smoke:
-            told = "; ".join(f"{side}: {answered(given[-1])}" for side, given in sides.items())
-            state.judged = ProbeJudgement(Verdict.PASS, reason=told)
+            state.judge_input = smoke_input(probe, sides)
+            state.judged = judge(state.judge_input)
             return
         try:
             noise = self._references.noise_of(probe)
-            state.judged = judge_ab_probe(probe, sides["A"], sides["B"], noise)
+            state.judge_input = ab_input(probe, sides["A"], sides["B"], noise)
+            state.judged = judge(state.judge_input)
         except PerfgateError as error:
             self.fail([probe], error, self._folder)
 
@@ -143,10 +153,10 @@ class AbCampaign(Campaign):
 
     def _run(self) -> None:
         own_noise = self.scenario.gate.noise == "measured"
-        first = (OWN_NOISE_RULE if own_noise else AB_RULE).first_look
+        first = (OWN_NOISE_RULE if own_noise else AB_RULE).looks[0]
         self.account.planned = sum(self._engine_starts(role) for role in AB_ORDER[: 2 * first])
         repeats = _MOST_REPEATS
-        for pair in range(AB_RULE.pairs):
+        for pair in range(AB_RULE.most):
             if pair and not (self._found.waiting_for("b") and self._may_go_on()):
                 return
             roles = AB_ORDER[2 * pair : 2 * pair + 2]

@@ -44,7 +44,6 @@ from perfgate.core.errors import PerfgateError, as_run_error
 from perfgate.core.failures import FAILURES
 from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Against
-from perfgate.judging.assembly.basis import Basis
 from perfgate.judging.assembly.measured import MeasuredControl, measured_build
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
@@ -130,9 +129,13 @@ class Campaign:
         told = self._allowance.beyond_budget() if judged.needs_more_runs else None
         return replace(judged, notes=(*judged.notes, told)) if told else judged
 
-    def curve_basis(self, sweep: SweepProbe) -> Basis:
-        """What the verdict of a curve rests on."""
-        return self._found.curve_basis(sweep)
+    def with_curve_input(self, sweep: SweepProbe, outcome: Outcome) -> Outcome:
+        """The outcome of a curve with what its verdict rests on, and where that comes from."""
+        return replace(
+            outcome,
+            judge_input=self._found.curve_input(sweep),
+            provenance=self._found.curve_provenance(sweep),
+        )
 
     def curve_measurements(self, sweep: SweepProbe) -> tuple[Measurement, ...]:
         """The whole sweep, as measured so far: its means, one per complete fresh start."""

@@ -5,14 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfgate.baselines import as_run
-from perfgate.baselines.waivers import Waiver
 from perfgate.campaign.control_builds import ControlBuilds
-from perfgate.campaign.kept_references import keep_references
+from perfgate.campaign.kept_references import keep_references, keep_waivers
 from perfgate.campaign.probe_state import (
     ProbeState,
     StartAttempt,
-    answered,
     not_reported,
+    smoke_input,
     told_of_client,
     why_not_used,
 )
@@ -21,21 +20,19 @@ from perfgate.campaign.session import Session
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import FEWEST_REFERENCES, Rule
-from perfgate.core.verdict import Against, Judgement, Verdict
-from perfgate.judging.assembly.basis import Basis, BasisControls
-from perfgate.judging.assembly.control_starts import ControlStarts
-from perfgate.judging.assembly.judgement import (
-    concluded,
+from perfgate.core.verdict import Against, Verdict
+from perfgate.judging.assembly.judge_input import (
+    JudgeInput,
+    Provenance,
+    broken_answers,
     judge,
     not_worth_measuring,
-    of_broken_answers,
-    takes_turns,
 )
+from perfgate.judging.assembly.judgement import ControlStarts, Reference, probe_input, takes_turns
 from perfgate.judging.assembly.measured import MeasuredControl, measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
-from perfgate.judging.assembly.sweeps import Point, SweepProbe, curve_measurements, judge_curve
-from perfgate.judging.rules.diagnostics import BROKEN_OUTPUT, OUTPUT_FORMAT
+from perfgate.judging.assembly.sweeps import Point, SweepProbe, curve_input, curve_measurements
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
@@ -187,9 +184,10 @@ class CampaignState:
             state.error = RunError(
                 "incomplete", "not measured: other probes' failures used up the starts"
             )
-        judged = state.judged or _undecided(state)
-        if probe.is_load and (fault := self._broken_answers()):
-            judged = of_broken_answers(judged, fault)
+        judge_input, judged = state.judge_input, state.judged or _undecided(state)
+        if judge_input is not None and probe.is_load:
+            judge_input = replace(judge_input, broken=self._broken_answers())
+            judged = judge(judge_input)
         if state.judged is not None and state.disturbed:
             notes = (*notes, why_not_used(state.disturbed))
         if state.judged is not None and state.unused_controls:
@@ -216,67 +214,52 @@ class CampaignState:
                 state.measurements, judged.judgements, probe.gating_metrics()
             ),
             controls=self._controls.behind(judged.judgements, state.controls),
-            basis=None if state.error else self.basis(probe),
+            judge_input=None if state.error else judge_input,
+            provenance=None if state.error else self.provenance(probe),
         )
 
-    def basis(self, probe: Probe) -> Basis:
-        """What the verdict of a probe rests on; its baselines are kept in the run folder.
+    def provenance(self, probe: Probe) -> Provenance:
+        """Where the values come from that the verdict of a probe rests on.
+
+        Its baselines and waivers are kept in the run folder.
 
         Raises:
             InputError: a baseline cannot be read any more.
             RunError: a copy cannot be written (class ``disk_full`` or ``unwritable``).
         """
         state, found = self.states[probe], self.states[probe].comparison
-        basis = Basis(
-            self.rule,
+        controls = self._control_starts(probe)
+        sources = Provenance(
             role=self.role,
             starts=tuple(state.measured),
             own_starts=tuple(one.start for one in state.own_reference if one.start is not None),
-            fingerprint=dict(self._references.fingerprint(probe)),
-            controls=self._basis_controls(probe),
-            waivers=self._own_waivers,
-            today=self._session.today,
-            broken=self._broken_answers() if probe.is_load else "",
+            waivers=self._kept_waivers(),
+            controls=None if controls is None else controls.sources(),
         )
         if found is None:
-            return basis
+            return sources
         run = self._session.run.path
         return replace(
-            basis,
+            sources,
             window=keep_references(run, found.window),
             anchor="".join(keep_references(run, filter(None, [found.anchor_file]))),
             earlier=found.earlier,
-            takes_turns=found.takes_turns,
             documented=found.documented,
             noise=found.noise,
         )
 
-    def curve_basis(self, sweep: SweepProbe) -> Basis:
-        """What the verdict of a curve rests on; errors as of `basis`."""
-        return Basis(
-            self.rule,
-            controls=BasisControls(self._controls.policy, {}, dict(self._controls.why_not)),
-            waivers=self._own_waivers,
-            today=self._session.today,
-            broken=self._broken_answers(),
-            points={probe.label: self.basis(probe) for probe in sweep.probes},
+    def curve_provenance(self, sweep: SweepProbe) -> Provenance:
+        """The same of a curve, point by point."""
+        return Provenance(
+            waivers=self._kept_waivers(),
+            controls=self._controls.starts({}).sources(),
+            points={probe.label: self.provenance(probe) for probe in sweep.probes},
         )
 
-    @property
-    def _own_waivers(self) -> tuple[Waiver, ...]:
-        """Those for this scenario."""
-        return tuple(one for one in self._session.waivers if one.scenario == self._scenario.id)
-
-    def _basis_controls(self, probe: Probe) -> BasisControls | None:
-        found = self._control_starts(probe)
-        if found is None:
-            return None
-        numbers = self.states[probe].controls
-        return BasisControls(
-            found.policy,
-            {against: tuple(numbers.get(against, ())) for against in found.measured},
-            dict(found.why_not),
-        )
+    def _kept_waivers(self) -> str:
+        """The run's copy of the file of waivers; empty: none is for this scenario."""
+        own = [one for one in self._session.waivers if one.scenario == self._scenario.id]
+        return keep_waivers(self._session.run.path, own[0].file) if own else ""
 
     def curve_controls(
         self, sweep: SweepProbe, judged: ProbeJudgement
@@ -284,15 +267,19 @@ class CampaignState:
         """The other builds that the verdict of a curve rests on, or that it lacks."""
         return self._controls.behind(judged.judgements, self.states[sweep.probes[0]].controls)
 
-    def curve(self, sweep: SweepProbe) -> ProbeJudgement:
-        """The whole sweep, judged on what has been measured so far."""
-        fault = self._broken_answers()
+    def curve_input(self, sweep: SweepProbe) -> JudgeInput | None:
+        """All that the verdict of a whole sweep rests on so far; None: its load is not measured."""
         if any(self.states[probe].is_dropped for probe in sweep.probes):
-            return not_worth_measuring(fault)
+            return None
         builds = self._controls
         why_not = builds.why_not.get("baseline", "")
-        judged = judge_curve(sweep, self._points(sweep), self.rule, why_not, builds.policy)
-        return self._concluded(sweep.label, judged, fault)
+        given = curve_input(sweep, self._points(sweep), self.rule, why_not, builds.policy)
+        return replace(self._with_waivers(given), broken=self._broken_answers())
+
+    def curve(self, sweep: SweepProbe) -> ProbeJudgement:
+        """The whole sweep, judged on what has been measured so far."""
+        given = self.curve_input(sweep)
+        return not_worth_measuring(self._broken_answers()) if given is None else judge(given)
 
     def curve_measurements(self, sweep: SweepProbe) -> tuple[Measurement, ...]:
         """The means over all points of the sweep, one per fresh start that measured every point."""
@@ -302,27 +289,17 @@ class CampaignState:
         points = []
         for probe in sweep.probes:
             state = self.states[probe]
-            entry = state.comparison.entry if state.comparison else None
-            different = entry.differences(self._references.fingerprint(probe)) if entry else ()
             known = state.controls.get("baseline")
             if known is None and self._controls.can_start("baseline"):
                 known = {}
-            noise = state.comparison.noise if state.comparison else {}
-            points.append(Point(probe, entry, different, state.measured, known, noise))
+            compared, facts = state.comparison or Reference(), self._references.fingerprint(probe)
+            points.append(Point(probe, compared, facts, state.measured, known))
         return points
 
     def _broken_answers(self) -> str:
-        """Why the speed of this build says nothing: its answers are broken; empty: they are not.
-
-        A loss that a second evaluation is still to confirm is enough to spare the load on it.
-        """
-        for probe, state in self.states.items():
-            for one in state.judged.judgements if state.judged else ():
-                if _has_lost(one) and not one.waiver:
-                    for fault in (BROKEN_OUTPUT, OUTPUT_FORMAT):
-                        if fault in one.notes:
-                            return f"{fault} in {probe.label}"
-        return ""
+        return broken_answers(
+            {probe.label: one.judged for probe, one in self.states.items() if one.judged}
+        )
 
     def _judge_one(self, probe: Probe) -> None:
         """Judge what has been measured of one probe, if anything was."""
@@ -330,14 +307,15 @@ class CampaignState:
         if state.error is not None or not state.measured:
             return
         if probe.is_smoke:
-            state.judged = ProbeJudgement(Verdict.PASS, reason=answered(state.measurements[-1]))
+            state.judge_input = smoke_input(probe, {"": state.measurements})
+            state.judged = judge(state.judge_input)
             return
         try:
             state.comparison = self._references.comparison(probe, state.own_reference)
             if self._reference_is_too_disturbed(probe, state):
-                state.judged = _undecided(state)
+                state.judge_input, state.judged = None, _undecided(state)
                 return
-            judged = judge(
+            given = probe_input(
                 probe,
                 state.comparison,
                 state.measurements,
@@ -345,7 +323,8 @@ class CampaignState:
                 self.rule,
                 self._control_starts(probe),
             )
-            state.judged = self._concluded(probe.label, judged)
+            state.judge_input = self._with_waivers(given)
+            state.judged = judge(state.judge_input)
         except PerfgateError as error:
             self.fail([probe], error, self._folder)
 
@@ -359,17 +338,8 @@ class CampaignState:
         due = self._references.are_due(probe) and bool(state.disturbed)
         return due and len(state.own_reference) < FEWEST_REFERENCES
 
-    def _concluded(self, label: str, judged: ProbeJudgement, broken: str = "") -> ProbeJudgement:
-        session = self._session
-        return concluded(judged, self._scenario, label, session.waivers, session.today, broken)
-
-
-def _has_lost(judgement: Judgement) -> bool:
-    """Whether it is a loss, proved or to be confirmed by another start."""
-    if judgement.verdict == Verdict.REGRESSION:
-        return True
-    interval = judgement.interval
-    return judgement.needs_more_runs and interval is not None and interval[1] < 0
+    def _with_waivers(self, given: JudgeInput) -> JudgeInput:
+        return given.waived_by(self._session.waivers, self._session.today)
 
 
 def _undecided(state: ProbeState) -> ProbeJudgement:

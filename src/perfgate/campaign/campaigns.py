@@ -5,7 +5,7 @@ The plugin tells it what pytest found; nothing here knows pytest.
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 from perfgate.campaign.ab import AbCampaign, ab_builds
 from perfgate.campaign.budget import Estimate
@@ -201,7 +201,7 @@ class Campaigns:
                 lambda: campaign.curve_measurements(one),
                 lambda judged: campaign.curve_controls(one, judged),
             )
-            return found if found.error else replace(found, basis=campaign.curve_basis(one))
+            return found if found.error else campaign.with_curve_input(one, found)
         return self.measured(one)
 
     def keeps(self, test: str) -> bool:

@@ -16,8 +16,8 @@ from perfgate.campaign.claim_turns import ClaimTurns, TurnCampaign
 from perfgate.campaign.kept_references import keep_references
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
-from perfgate.judging.assembly.basis import Basis, ClaimSide
 from perfgate.judging.assembly.claims import ClaimProbe, claim_outcome, not_comparable
+from perfgate.judging.assembly.judge_input import Provenance, Side
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.stored_side import StoredSide, by_client, client_of, newest_first
 from perfgate.scenarios.probe import Probe
@@ -113,13 +113,13 @@ class ClaimSides:
         if claim.takes_turns and not stored and not any(map(self._is_kept, now)):
             turns = self._turns_for(claim)
             found = claim_outcome(claim, turns.outcome, lambda _probe: turns.again(claim))
-            return self._with_basis(found, claim, turns.outcome, stored)
+            return self._with_provenance(found, claim, turns.outcome, stored)
         found = claim_outcome(
             claim, self._own.measured, lambda probe: self._own.again([probe]), stored
         )
-        return self._with_basis(found, claim, self._own.measured, stored)
+        return self._with_provenance(found, claim, self._own.measured, stored)
 
-    def _with_basis(
+    def _with_provenance(
         self,
         found: Outcome,
         claim: ClaimProbe,
@@ -131,15 +131,15 @@ class ClaimSides:
             return found
         sides = []
         for probe in claim.probes:
-            side = ClaimSide(probe.scenario.id, probe.label)
+            side = Side(probe.scenario.id, probe.label)
             if probe in stored:
                 files = filter(None, [stored[probe].baseline.file])
                 kept = keep_references(self._session.run.path, files)
                 side = replace(side, baseline="".join(kept))
-            elif (basis := outcome(probe).basis) is not None:
-                side = replace(side, role=basis.role, starts=basis.starts)
+            elif (sources := outcome(probe).provenance) is not None:
+                side = replace(side, role=sources.role, starts=sources.starts)
             sides.append(side)
-        return replace(found, basis=Basis(self._session.rule, sides=tuple(sides)))
+        return replace(found, provenance=Provenance(sides=tuple(sides)))
 
     def _unmeasured(self, claim: ClaimProbe) -> dict[Probe, str]:
         """The sides that are not measured in this session → why."""

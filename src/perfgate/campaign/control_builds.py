@@ -13,7 +13,7 @@ from perfgate.core.errors import CannotDo, PerfgateError
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import ControlPolicy
 from perfgate.core.verdict import Against, Judgement
-from perfgate.judging.assembly.control_starts import ControlStarts
+from perfgate.judging.assembly.judgement import ControlStarts
 from perfgate.judging.assembly.measured import MeasuredControl, measured_build
 from perfgate.judging.assembly.references import References
 from perfgate.scenarios.probe import Probe
@@ -128,7 +128,7 @@ class ControlBuilds:
             measured: which build → number of the start → what it gave.
         """
         known = {
-            against: tuple(measured.get(against, {}).values())
+            against: measured.get(against, {})
             for against in CONTROLLED
             if measured.get(against) or self.can_start(against)
         }

@@ -1,22 +1,27 @@
 """Kept references: copies of the baselines that a run's verdicts rest on, in the run's own folder.
 
 Stores change: baselines are promoted, retired and pruned. A run that is to be checked years later
-carries what it was compared with, byte by byte, as the store had it.
+carries what it was compared with, byte by byte, as the store had it; likewise its waivers.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
-from perfgate.baselines import Baseline
-from perfgate.baselines.file import read
+from perfgate.baselines import Baseline, ChosenBaseline, Entry
+from perfgate.baselines.baseline import Window
+from perfgate.baselines.file import read, read_head
 from perfgate.baselines.questions import Questions, questions_of
 from perfgate.core.durable_files import write_errors_named, write_text
+from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.json_text import LARGEST_OWN
 from perfgate.core.untrusted_files import make_new_folders, read_regular
 from perfgate.runs.folder_contents import REFERENCES
+
+_NAME = re.compile(r"[1-9]\d*/(\w[\w.+-]*/)*\w[\w.+-]*", re.ASCII)
 
 
 def keep_references(run: Path, files: Iterable[Path]) -> tuple[str, ...]:
@@ -39,6 +44,47 @@ def keep_references(run: Path, files: Iterable[Path]) -> tuple[str, ...]:
     return tuple(_kept(run / REFERENCES, file) for file in files)
 
 
+def keep_waivers(run: Path, file: Path) -> str:
+    """Copy a file of waivers likewise; gives its place and raises as `keep_references`."""
+    content = read_input(file, LARGEST_OWN, "file of waivers")
+    return f"{_keep(run / REFERENCES, {Path(file.name): content})}/{file.name}"
+
+
+def kept_file(run: Path, name: str) -> Path:
+    """A file of a run's kept references; no name leads out of them.
+
+    Raises:
+        InputError: it is the name of none.
+    """
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            "no file of the run's references",
+            file=run / "records.jsonl",
+            field="provenance",
+            found=name,
+            expected="<number>/<hardware>/<scenario>/<commit>.json",
+        )
+    return run / REFERENCES / name
+
+
+def kept_entry(run: Path, window: Sequence[str], label: str) -> Entry | None:
+    """A probe's part of baselines that a run kept; None: of none.
+
+    Args:
+        run: the run's folder.
+        window: their names, newest first.
+        label: of the probe.
+
+    Raises:
+        InputError: one is missing or damaged.
+    """
+    heads = tuple(read_head(kept_file(run, name)) for name in window)
+    if not heads:
+        return None
+    stored = Window(heads, read)
+    return ChosenBaseline(stored[0], "", stored).entry(label)
+
+
 def _kept(folder: Path, file: Path) -> str:
     store = file.parents[2]
     sources = [file, *(asked.file(store) for asked in _questions(read(file)))]
@@ -47,6 +93,11 @@ def _kept(folder: Path, file: Path) -> str:
         for source in sources
         if source.is_file()  # an older form of the file holds its questions itself
     }
+    return f"{_keep(folder, contents)}/{file.relative_to(store).as_posix()}"
+
+
+def _keep(folder: Path, contents: Mapping[Path, bytes]) -> str:
+    """Write files that belong together, unless they are there; gives the name of their place."""
     for number in count(1):
         place = folder / str(number)
         if all(_fits(place / name, content) for name, content in contents.items()):
@@ -57,7 +108,7 @@ def _kept(folder: Path, file: Path) -> str:
             with write_errors_named(target), suppress(FileExistsError):
                 make_new_folders(target.parent)
             write_text(target, content.decode())
-    return f"{place.name}/{file.relative_to(store).as_posix()}"
+    return place.name
 
 
 def _fits(target: Path, content: bytes) -> bool:

@@ -1,7 +1,7 @@
 """Probe state: how far one probe of a campaign is, and what the campaign makes of what it met."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,9 @@ from perfgate.campaign.started_build import StartedBuild
 from perfgate.clients.client_facts import NOTED
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
-from perfgate.core.verdict import Against
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import Against, Verdict
+from perfgate.judging.assembly.judge_input import JudgeInput
 from perfgate.judging.assembly.references import ProbeReference
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.machine.conditions.watch import Watch
@@ -79,6 +81,8 @@ class ProbeState:
         controls: which other build → number of the start → what that build gave in this session.
         unused_controls: which control starts are not used, and why, each in words.
         disturbed: what disturbed a start so that its numbers are not used, each in words.
+        judge_input: all that its verdict rests on, but for answers found to be broken since; None:
+            it rests on no numbers.
         is_dropped: it is not measured, as other answers of the build were found to be broken.
     """
 
@@ -87,6 +91,7 @@ class ProbeState:
     controls: dict[Against, dict[int, Measurement]] = field(default_factory=dict)
     unused_controls: list[str] = field(default_factory=list)
     disturbed: list[str] = field(default_factory=list)
+    judge_input: JudgeInput | None = None
     judged: ProbeJudgement | None = None
     comparison: ProbeReference | None = None
     error: RunError | None = None
@@ -156,6 +161,20 @@ def answered(measured: Measurement) -> str:
         return said
     prompts = ", ".join(repr(prompt) for prompt in other)
     return f"{said}; not the text that the document gives for another release: {prompts}"
+
+
+def smoke_input(probe: Probe, sides: Mapping[str, Sequence[Measurement]]) -> JudgeInput:
+    """All that the verdict of a smoke test rests on: that it answered.
+
+    Args:
+        probe: the test.
+        sides: name of each build, empty where there is one → what it gave.
+    """
+    reason = "; ".join(
+        f"{name}: {answered(given[-1])}" if name else answered(given[-1])
+        for name, given in sides.items()
+    )
+    return JudgeInput.of(probe.scenario, probe.label, Rule(), verdict=Verdict.PASS, reason=reason)
 
 
 def not_reported(measurements: Sequence[Measurement]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import from_plain
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.basis import Basis
+from perfgate.judging.assembly.judge_input import Provenance
 from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.judging.assembly.outcome import Outcome, Subject
 from perfgate.judging.rules.diagnostics import ChangedQuestions
@@ -129,18 +129,18 @@ def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) 
         measured=measured_of(line),
         build=build_of(line),
         controls=controls_of(line),
-        basis=basis_of(line),
+        provenance=provenance_of(line),
         resumed_from=str(line.get("at", "")),
     )
 
 
-def basis_of(line: Line) -> Basis | None:
-    """What a verdict's record says that it rests on; None: it is of before that was kept.
+def provenance_of(line: Line) -> Provenance | None:
+    """Where a verdict's record says that its values come from; None: it rests on none.
 
     Raises:
         InputError: it is damaged.
     """
-    return _read(Basis, line, "basis") if line.get("basis") is not None else None
+    return _read(Provenance, line, "provenance") if line.get("provenance") is not None else None
 
 
 def measured_of(line: Line) -> tuple[MeasuredMetric, ...]:

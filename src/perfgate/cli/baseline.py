@@ -22,16 +22,18 @@ from perfgate.baselines import (
     suite_store,
 )
 from perfgate.baselines.baseline import few_sessions
+from perfgate.baselines.decisions import pin_anchor, retire
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import question_files
-from perfgate.baselines.noise_observation import keep_noise
-from perfgate.baselines.promotion import Promotion, pin_anchor, promote, record_candidates, retire
+from perfgate.baselines.noise_history import keep_noise
+from perfgate.baselines.recording import record_candidates
 from perfgate.cli import baseline_diff, baseline_history, baseline_propose
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import counted
+from perfgate.judging.acceptance.promotion import Promotion, promote
 from perfgate.reports.candidates import ready
 from perfgate.reports.outcome_text import number
 from perfgate.runs.ended_run import read_run

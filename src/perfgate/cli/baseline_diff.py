@@ -6,12 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from perfgate.baselines import Baseline, read, suite_store
-from perfgate.baselines.difference import ProbeChanges, compare
 from perfgate.baselines.engine_repo import same_hash
-from perfgate.baselines.promotion import Promotion
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
+from perfgate.judging.acceptance.difference import ProbeChanges, compare
+from perfgate.judging.acceptance.promotion import Promotion
 from perfgate.reports.outcome_text import number, signed
 
 _COLUMNS = ("probe", "metric", "unit", "before", "after", "change", "interval", "answers")

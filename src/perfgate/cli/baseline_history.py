@@ -5,11 +5,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 
 from perfgate.baselines import suite_store
-from perfgate.baselines.history import HistoryEntry, history
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.cli.scenario_choice import load
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.metrics import lookup
+from perfgate.judging.acceptance.difference import HistoryEntry, history
 from perfgate.reports.outcome_text import number, signed
 
 _STEP_COLUMNS = ("version", "commit", "accepted", "by", "change", "starts", "")

@@ -15,12 +15,18 @@ from perfgate.baselines.candidates import keep
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import question_files
 from perfgate.baselines.gate_repo import GateRepo, gate_repo
-from perfgate.baselines.levels import losses_of
+from perfgate.baselines.noise_history import keep_noise
 from perfgate.baselines.noise_history import read as read_noise
-from perfgate.baselines.noise_observation import keep_noise
-from perfgate.baselines.promotion import promote
 from perfgate.baselines.proposable_runs import require_proposable
-from perfgate.baselines.proposal import (
+from perfgate.baselines.recording import candidates_of
+from perfgate.cli.output import add_format, print_json
+from perfgate.cli.scenario_choice import add_import, load
+from perfgate.core.durable_files import write_text
+from perfgate.core.errors import InputError
+from perfgate.core.paths import baselines_folder
+from perfgate.core.redaction import redact, visible
+from perfgate.judging.acceptance.promotion import losses_of, promote
+from perfgate.judging.acceptance.proposal import (
     Bands,
     Held,
     Proposal,
@@ -29,13 +35,6 @@ from perfgate.baselines.proposal import (
     losses_in,
     noise_of,
 )
-from perfgate.baselines.recording import candidates_of
-from perfgate.cli.output import add_format, print_json
-from perfgate.cli.scenario_choice import add_import, load
-from perfgate.core.durable_files import write_text
-from perfgate.core.errors import InputError
-from perfgate.core.paths import baselines_folder
-from perfgate.core.redaction import redact, visible
 from perfgate.judging.assembly.bands import band_of
 from perfgate.reports.proposal_text import body, message, subject
 from perfgate.runs.ended_run import EndedRun, read_run

@@ -11,7 +11,7 @@ from pathlib import Path
 from perfgate.cli.output import described
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
-from perfgate.judging.assembly.pipeline_decision import LARGEST, Action, Event, decision
+from perfgate.judging.assembly.exit_status import LARGEST, Action, Event, decision
 from perfgate.plan.gitlab_pipeline import (
     MODES,
     ChildSettings,

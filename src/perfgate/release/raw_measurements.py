@@ -1,82 +1,172 @@
-"""Raw measurements: the numbers of a run's fresh starts, read again from what the programs wrote.
+"""Raw measurements: the values behind a run's verdicts, read again from what its programs wrote.
 
-By the parsers that the run itself used; no program is started.
+By the parsers that the run itself used; no program is started. References come from the baselines
+that the run kept.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from perfgate.baselines import BaselineRun, as_run
+from perfgate.baselines import Entry, as_run
+from perfgate.baselines.file import read
+from perfgate.baselines.waivers import Waiver, load_waivers
 from perfgate.campaign.derived_metrics import of_load, of_offline
+from perfgate.campaign.kept_references import kept_entry, kept_file
 from perfgate.clients.base import Client, Offline
 from perfgate.core.errors import PerfgateError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.evaluators.base import Evaluator
+from perfgate.judging.assembly.judge_input import ControlSources, Provenance, Side
+from perfgate.judging.assembly.judgement import ControlStarts, Reference, takes_turns
+from perfgate.judging.assembly.sweeps import Point
 from perfgate.plan.toolchain import toolchain_for
+from perfgate.runs.ended_run import EndedRun
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint
 
 Line = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class RawMeasurement:
-    """One measurement, as the raw files have it.
+Key = tuple[str, str, str, int]
+
+
+class RawRun:
+    """What a run keeps of the values that its verdicts rest on.
 
     Attributes:
-        line: its record.
-        place: the probe's folder, in the run's: ``local-smollm2-serve/start-1-new/c1``.
-        measurement: the numbers of the raw files beside the facts of the record.
-        differences: what the record has otherwise, one line each.
-        from_records: what no file holds, so that it is the record's, one line each.
+        differences: what records have otherwise than the raw files that were read, one line each.
+        from_records: what no file holds, so that it was taken from a record, one line each.
     """
 
-    line: Line
-    place: str
-    measurement: Measurement
-    differences: tuple[str, ...] = ()
-    from_records: tuple[str, ...] = ()
+    def __init__(self, ended: EndedRun) -> None:
+        self._run = ended
+        self._lines = {_key_of(line): line for line in ended.lines("measurement")}
+        self._parsed: dict[Key, Measurement | str] = {}
+        self.differences: list[str] = []
+        self.from_records: list[str] = []
 
     @property
-    def key(self) -> tuple[str, str, str, int]:
-        """Scenario, probe, role and number of the start."""
-        return key_of(self.line)
+    def day(self) -> date:
+        """The day on which waivers were applied: that on which the run started."""
+        return datetime.fromisoformat(self._run.facts["started"]).date()
 
-    def as_run(self, run: str) -> BaselineRun:
-        """As one start of the reference that a machine measured of itself."""
-        line = self.line
-        return as_run(self.measurement, run, line["started"], line["seconds"], line["start"])
+    def waivers(self, origin: Provenance) -> tuple[Waiver, ...]:
+        """Those that the run kept; errors as of `load_waivers`."""
+        return load_waivers(self._kept(origin.waivers)) if origin.waivers else ()
+
+    def _kept(self, name: str) -> Path:
+        return kept_file(self._run.folder, name)
+
+    def has_measured(self, probe: Probe) -> bool:
+        """Whether the build under test was measured there."""
+        return bool(self.fingerprint(probe, "new"))
+
+    def fingerprint(self, probe: Probe, role: str) -> Mapping[str, str]:
+        """The facts that the last measurement of a role had; empty: there is none."""
+        of_probe = (probe.scenario.id, probe.label, role)
+        found = [line for key, line in self._lines.items() if key[:3] == of_probe]
+        return found[-1]["fingerprint"] if found else {}
+
+    def measurements(
+        self, probe: Probe, role: str, starts: Sequence[int]
+    ) -> dict[int, Measurement]:
+        """Number of each of these starts → what the programs wrote there."""
+        return {start: self._measurement(probe, role, start) for start in starts}
+
+    def side(self, probe: Probe, side: Side) -> Sequence[Measurement] | Entry:
+        """One side of a claim."""
+        if side.baseline:
+            return read(self._kept(side.baseline)).entries[side.probe]
+        return [*self.measurements(probe, side.role, side.starts).values()]
+
+    def reference(self, probe: Probe, origin: Provenance) -> Reference:
+        """What a probe was compared with: the machine itself, or kept baselines."""
+        self._note_what_no_file_holds(origin)
+        if origin.own_starts:
+            runs = tuple(
+                as_run(measured, self._run.id, line["started"], line["seconds"], start)
+                for start, measured in self.measurements(
+                    probe, "reference", origin.own_starts
+                ).items()
+                for line in [self._lines[probe.scenario.id, probe.label, "reference", start]]
+            )
+            return Reference(
+                Entry(self.fingerprint(probe, origin.role), runs),
+                noise=origin.noise,
+                takes_turns=takes_turns(probe.scenario),
+                earlier=origin.earlier,
+            )
+        anchor = (origin.anchor,) if origin.anchor else ()
+        return Reference(
+            kept_entry(self._run.folder, origin.window, probe.label),
+            origin.documented,
+            kept_entry(self._run.folder, anchor, probe.label),
+            origin.noise,
+        )
+
+    def controls(self, probe: Probe, sources: ControlSources | None) -> ControlStarts | None:
+        """The controls that stood beside a probe."""
+        if sources is None:
+            return None
+        measured = {
+            against: self.measurements(probe, f"{against}_control", starts)
+            for against, starts in sources.starts.items()
+        }
+        return ControlStarts(sources.policy, measured, sources.why_not)
+
+    def point(self, probe: Probe, origin: Provenance, of_curve: ControlSources) -> Point:
+        """A point of a curve."""
+        controls = self.controls(probe, origin.controls or of_curve)
+        return Point(
+            probe,
+            self.reference(probe, origin),
+            self.fingerprint(probe, origin.role),
+            self.measurements(probe, origin.role, origin.starts),
+            controls.measured.get("baseline") if controls else None,
+        )
+
+    def _note_what_no_file_holds(self, origin: Provenance) -> None:
+        if origin.noise:
+            self.from_records.append(
+                "the noise of one fresh start, learnt from the hardware's history"
+            )
+        if origin.earlier:
+            self.from_records.append("what the machine measured of itself in earlier sessions")
+        if origin.documented:
+            self.from_records.append("the documented values")
+        if origin.controls and origin.controls.why_not:
+            self.from_records.append("why no control of another build could be started")
+
+    def _measurement(self, probe: Probe, role: str, start: int) -> Measurement:
+        """One measurement: the numbers of the raw files beside the facts of the record."""
+        key = (probe.scenario.id, probe.label, role, start)
+        line = self._lines[key]
+        place = f"{probe.scenario.id}/start-{start}-{role}/{probe.label}"
+        recorded = Measurement(line["metrics"], line["facts"], line["answers"])
+        if probe.is_smoke:
+            self.from_records.append(
+                f"{probe.label}: the first answer of start {start}, which perfgate itself asked for"
+            )
+            return recorded
+        if key not in self._parsed:
+            try:
+                self._parsed[key] = _parsed(self._run.folder / place, probe)
+            except (PerfgateError, OSError) as error:
+                self._parsed[key] = str(error).splitlines()[0]
+        found = self._parsed[key]
+        if isinstance(found, str):
+            self.differences.append(f"{place}: the raw files cannot be read: {found}")
+            return recorded
+        self.differences += _differences(place, recorded, found)
+        return Measurement(found.metrics, recorded.facts, found.answers)
 
 
-def key_of(line: Line) -> tuple[str, str, str, int]:
+def _key_of(line: Line) -> Key:
     """Scenario, probe, role and number of the start that a record of a measurement is of."""
     return line["scenario"], line["probe"], line["role"], line["start"]
-
-
-def read_again(run: Path, line: Line, probe: Probe) -> RawMeasurement:
-    """The numbers of one measurement.
-
-    Args:
-        run: the run's folder.
-        line: the record of the measurement.
-        probe: what was measured.
-    """
-    scenario, label, role, start = key_of(line)
-    place = f"{scenario}/start-{start}-{role}/{label}"
-    recorded = Measurement(line["metrics"], line["facts"], line["answers"])
-    if probe.is_smoke:
-        told = f"{label}: the first answer of start {start}, which perfgate itself asked for"
-        return RawMeasurement(line, place, recorded, from_records=(told,))
-    try:
-        found = _parsed(run / place, probe)
-    except (PerfgateError, OSError) as error:
-        told = f"{place}: the raw files cannot be read: {str(error).splitlines()[0]}"
-        return RawMeasurement(line, place, recorded, (told,))
-    measured = Measurement(found.metrics, recorded.facts, found.answers)
-    return RawMeasurement(line, place, measured, tuple(_differences(place, recorded, found)))
 
 
 def _parsed(folder: Path, probe: Probe) -> Measurement:

@@ -1,41 +1,60 @@
-"""Recomputation: the verdicts of a run, computed anew from its raw files.
+"""Recomputation: the verdicts of a run, judged again from its raw files.
 
-The way of a measurement is walked again: the programs' own files, the parsers, the baselines that
-the run kept, the gate. What no file holds is named.
+The input of each verdict is assembled as the run assembled it, from what its programs wrote, the
+baselines and waivers that it kept, and the scenarios. It is compared field by field with the
+recorded one and judged by the same function. What no file holds is taken from the record and named.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from perfgate.campaign.resume import basis_of, judgements_of
+from perfgate.campaign.probe_state import smoke_input
+from perfgate.campaign.resume import judgements_of, provenance_of
 from perfgate.core.errors import PerfgateError
+from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.rule import VERSION, Rule
-from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.basis import Basis
-from perfgate.release.judgement_differences import judgement_differences
-from perfgate.release.rejudgement import Rejudgement
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.assembly.ab import ab_input
+from perfgate.judging.assembly.claims import claim_input, claim_probes
+from perfgate.judging.assembly.judge_input import (
+    SCHEMA_VERSION,
+    ControlSources,
+    JudgeInput,
+    Provenance,
+    broken_answers,
+    judge,
+)
+from perfgate.judging.assembly.judgement import probe_input
+from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, sweep_probes
+from perfgate.release.raw_measurements import RawRun
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.runs.ended_run import EndedRun, read_run
-from perfgate.scenarios.probe import all_probes
+from perfgate.scenarios.claims import claims_of
+from perfgate.scenarios.probe import Probe, all_probes, order
 from perfgate.scenarios.scenario import Claim, Scenario
 
 Line = Mapping[str, Any]
+# Far below any digit that is shown; another release of numpy or scipy may round otherwise.
+_CLOSE = 1e-9
+_SHOWN = 80  # characters of a value in a message
 
 
 @dataclass(frozen=True)
 class Recomputed:
-    """One verdict, computed anew.
+    """One verdict, judged again.
 
     Attributes:
         run: id of the run.
         test: id of the probe, curve or claim.
         recorded: the verdict that the run's records have; None: it has none.
         verdict: what the raw files give; None: it cannot be computed.
-        differences: what is not as recorded, one line each, with both numbers; empty: all is.
+        differences: what is not as recorded, one line each, with both values; empty: all is.
         not_recomputed: what was taken from the records, as no file holds it, one line each.
-        metrics: gating metrics whose judgement was computed anew.
+        metrics: gating metrics whose judgement was computed again.
     """
 
     run: str
@@ -50,7 +69,7 @@ class Recomputed:
 def recompute_run(
     run: Path, scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()
 ) -> tuple[Recomputed, ...]:
-    """Compute the verdicts of a run anew.
+    """Judge the tests of a run again.
 
     Args:
         run: its folder; nothing beside it is read but the scenarios.
@@ -66,8 +85,7 @@ def recompute_run(
             the run measured, or is missing.
         InputError: no run is there, or a record of it is damaged or was changed.
     """
-    ended = read_run(run)
-    return _Recomputation(ended, scenarios, claims).all()
+    return _Recomputation(read_run(run), scenarios, claims).all()
 
 
 class _Recomputation:
@@ -75,18 +93,20 @@ class _Recomputation:
         self, ended: EndedRun, scenarios: Sequence[Scenario], claims: Sequence[Claim]
     ) -> None:
         self._run = ended
+        self._raw = RawRun(ended)
         self._probes = {
             (one.id, probe.label): probe for one in scenarios for probe in all_probes(one)
         }
-        self._judging = Rejudgement(ended, scenarios, claims)
+        self._curves = {one.id: one for scenario in scenarios for one in sweep_probes(scenario)}
+        known = claims_of(scenarios, claims)  # floors are claims, too
+        self._claims = {one.id: one for one in claim_probes(known, scenarios)}
+        self._verdicts = {str(line["name"]): line for line in ended.lines("verdict")}
 
     def all(self) -> tuple[Recomputed, ...]:
         """Every verdict of the run."""
-        verdicts = [line for line in self._run.records if line["record"] == "verdict"]
-        for line in self._run.records:
-            if line["record"] == "group":
-                self._require_content(line)
-        return tuple(self._recomputed(line) for line in verdicts)
+        for line in self._run.lines("group"):
+            self._require_content(line)
+        return tuple(map(self._recomputed, self._run.lines("verdict")))
 
     def _require_content(self, group: Line) -> None:
         for label, content in group["content"].items():
@@ -104,76 +124,151 @@ class _Recomputation:
                 )
 
     def _recomputed(self, line: Line) -> Recomputed:
-        recorded = Verdict(line["verdict"])
-        name = str(line["name"])
-        basis = basis_of(line)
+        recorded, name = Verdict(line["verdict"]), str(line["name"])
         if line.get("error") is not None or (
-            not line["judgements"] and recorded in (Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE)
+            line.get("judge_input") is None
+            and not line["judgements"]
+            and recorded in (Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE)
         ):
             why = line["error"]["class"] if line.get("error") else line["reason"]
-            told = f"{name}: {recorded.value} without numbers: {why}"
-            return Recomputed(self._run.id, name, recorded, None, not_recomputed=(told,))
-        if basis is None:
-            raise ReleaseRefused(
-                ReleaseStatus.OTHER_VERSION,
-                "the run did not keep what its verdicts rest on",
-                file=self._run.folder / "records.jsonl",
-                field=name,
-                found=f"perfgate {self._run.facts['versions'].get('perfgate')}",
-                expected="a run of a perfgate that records `basis` with each verdict",
-                hint="measure again with this perfgate",
-            )
-        if basis.rule_version != VERSION:
-            raise ReleaseRefused(
-                ReleaseStatus.OTHER_VERSION,
-                "the run was judged by another version of the gate's rule",
-                file=self._run.folder / "records.jsonl",
-                field=name,
-                found=f"rule {basis.rule_version}",
-                expected=f"rule {VERSION}, which this perfgate has",
-                hint=f"install perfgate {self._run.facts['versions'].get('perfgate')}, which "
-                "judged it",
-            )
+            text = f"{name}: {recorded.value} without numbers: {why}"
+            return Recomputed(self._run.id, name, recorded, None, not_recomputed=(text,))
+        given = line.get("judge_input") or {}
+        self._require_version(name, given)
+        self._raw.differences, self._raw.from_records = [], []
         try:
-            judged, used = self._judging.judged(name, line, basis)
+            built = self._input(line)
+            judged = judge(built)
         except (PerfgateError, KeyError) as error:
-            told = f"{name}: cannot be judged from the raw files: {str(error).splitlines()[0]}"
-            return Recomputed(self._run.id, name, recorded, None, (told,))
-        differences = [told for one in used for told in one.differences]
-        differences += _unusual_rule(name, basis)
-        differences += judgement_differences(name, judgements_of(line), judged.judgements)
-        if judged.verdict != recorded:
-            told = f"{recorded.value} in the records, {judged.verdict.value} from the raw files"
-            differences.append(f"{name}: {told}")
+            text = f"{name}: cannot be judged from the raw files: {str(error).splitlines()[0]}"
+            return Recomputed(self._run.id, name, recorded, None, (text,))
+        differences = [
+            *self._raw.differences,
+            *_differences(f"{name}: judge_input", given, built.as_record()),
+            *_differences(name, _plain(judgements_of(line)), _plain(judged.judgements)),
+            *_differences(name, recorded.value, judged.verdict.value),
+        ]
         return Recomputed(
             self._run.id,
             name,
             recorded,
             judged.verdict,
             tuple(dict.fromkeys(differences)),
-            tuple(
-                dict.fromkeys(
-                    [*(told for one in used for told in one.from_records), *_from_records(basis)]
-                )
-            ),
+            tuple(dict.fromkeys(self._raw.from_records)),
             sum(one.measured is not None for one in judged.judgements),
         )
 
+    def _require_version(self, name: str, given: Mapping[str, Any]) -> None:
+        """Check that this perfgate can judge what was recorded."""
+        perfgate = f"perfgate {self._run.facts['versions'].get('perfgate')}"
+        for field, expected in (("schema_version", SCHEMA_VERSION), ("rule_version", VERSION)):
+            if (found := given.get(field)) != expected:
+                raise ReleaseRefused(
+                    ReleaseStatus.OTHER_VERSION,
+                    "what a verdict rests on was not kept, or is of another version",
+                    file=self._run.folder / "records.jsonl",
+                    field=f"{name}: judge_input.{field}",
+                    found="none" if found is None else found,
+                    expected=f"{expected}, which this perfgate has",
+                    hint=f"install {perfgate}, which judged it, or measure again",
+                )
 
-def _unusual_rule(name: str, basis: Basis) -> list[str]:
-    """Error rates that are not those of the rule."""
-    usual = Rule(max_runs=basis.rule.max_runs)
-    return [f"{name}: judged by {basis.rule}, not {usual}"] if basis.rule != usual else []
+    def _input(self, line: Line) -> JudgeInput:
+        """The input of a verdict, assembled again.
+
+        Raises:
+            InputError, RunError: the files cannot be judged.
+            KeyError: the record names a start, a probe or a claim that is not there.
+        """
+        name, raw = str(line["name"]), self._raw
+        origin = provenance_of(line) or Provenance()
+        if name in self._claims:
+            claim = self._claims[name]
+            sides = zip(claim.probes, origin.sides, strict=True)
+            return claim_input(claim, {probe: raw.side(probe, one) for probe, one in sides})
+        subject = self._curves.get(name) or self._probes[line["scenario"], line["probe"]]
+        most = from_plain(Rule, line["judge_input"]["rule"]).max_runs
+        rule = Rule(max_runs=min(most, subject.scenario.gate.max_starts))
+        if isinstance(subject, SweepProbe):
+            built = self._of_curve(subject, origin, rule)
+        else:
+            built = self._of_probe(subject, origin, rule)
+            if not subject.is_load:
+                return built
+        recorded = line["judge_input"]["broken"]
+        return replace(built, broken=self._broken_answers(subject.scenario, recorded))
+
+    def _of_curve(self, curve: SweepProbe, origin: Provenance, rule: Rule) -> JudgeInput:
+        builds = origin.controls or ControlSources("auto")
+        points = [
+            self._raw.point(probe, origin.points[probe.label], builds) for probe in curve.probes
+        ]
+        why_not = builds.why_not.get("baseline", "")
+        built = curve_input(curve, points, rule, why_not, builds.policy)
+        return built.waived_by(self._raw.waivers(origin), self._raw.day)
+
+    def _of_probe(self, probe: Probe, origin: Provenance, rule: Rule) -> JudgeInput:
+        raw = self._raw
+        if origin.sides:  # an A/B
+            a, b = (raw.measurements(probe, one.role, one.starts) for one in origin.sides)
+            if probe.is_smoke:
+                return smoke_input(probe, {"A": [*a.values()], "B": [*b.values()]})
+            return ab_input(probe, [*a.values()], [*b.values()], origin.noise)
+        now = [*raw.measurements(probe, origin.role, origin.starts).values()]
+        if probe.is_smoke:
+            return smoke_input(probe, {"": now})
+        built = probe_input(
+            probe,
+            raw.reference(probe, origin),
+            now,
+            raw.fingerprint(probe, origin.role),
+            rule,
+            raw.controls(probe, origin.controls),
+        )
+        return built.waived_by(raw.waivers(origin), raw.day)
+
+    def _broken_answers(self, scenario: Scenario, recorded: str) -> str:
+        """Why the speed of a build says nothing, by its answers in the same run."""
+        judged = {}
+        for probe in sorted(all_probes(scenario), key=order):
+            line = self._verdicts.get(probe.id)
+            if probe.is_load or probe.is_smoke or not self._raw.has_measured(probe):
+                continue
+            if line is None or line.get("error") is not None:
+                self._raw.from_records.append(f"whether the answers of {probe.label} are broken")
+                return recorded
+            if line.get("judge_input") is not None:
+                judged[probe.label] = judge(self._input(line))
+        return broken_answers(judged)
 
 
-def _from_records(basis: Basis) -> list[str]:
-    """What of a basis no file of the run holds."""
-    bases = [basis, *basis.points.values()]
-    told = []
-    if any(one.noise for one in bases):
-        told.append("the noise of one fresh start, learnt from the hardware's history")
-    if any(one.earlier for one in bases):
-        told.append("what the machine measured of itself in earlier sessions")
-    if any(one.documented for one in bases):
-        told.append("the documented values")
-    return told
+def _plain(judgements: Sequence[Judgement]) -> Any:
+    """Judgements without the sentences about their numbers."""
+    return [
+        {name: value for name, value in one.items() if name not in ("reason", "notes")}
+        for one in to_plain(judgements)
+    ]
+
+
+def _differences(place: str, recorded: Any, found: Any) -> Iterator[str]:
+    """What differs of two plain values, one line for each field, with both values."""
+    if isinstance(recorded, dict) and isinstance(found, dict):
+        for name in dict.fromkeys([*found, *recorded]):
+            yield from _differences(f"{place}.{name}", recorded.get(name), found.get(name))
+    elif isinstance(recorded, list) and isinstance(found, list):
+        for number, (old, new) in enumerate(zip_longest(recorded, found)):
+            known = new or old
+            label = known.get("metric", number) if isinstance(known, dict) else number
+            yield from _differences(f"{place}[{label}]", old, new)
+    elif not _is_equal(recorded, found):
+        yield f"{place}: {_shown(recorded)} in the records, {_shown(found)} from the raw files"
+
+
+def _is_equal(recorded: object, found: object) -> bool:
+    if isinstance(recorded, float) and isinstance(found, float):
+        return math.isclose(recorded, found, rel_tol=_CLOSE, abs_tol=1e-12)
+    return recorded == found
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else f"{value!s:.{_SHOWN}}"

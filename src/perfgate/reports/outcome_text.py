@@ -1,7 +1,9 @@
 """An outcome as text for a terminal: the table of metrics, where things are, how to do it again."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+from perfgate.campaign.resume import judgements_of
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Judgement, Mark
@@ -174,12 +176,26 @@ def brief(judgements: Sequence[Judgement]) -> str:
     )
 
 
-def resolution(judgements: Sequence[Judgement]) -> str:
-    """What a machine that measures its own noise can show at best; empty where none did."""
+def resolution(verdicts: Iterable[Mapping[str, Any]]) -> str:
+    """What a machine that measures its own noise can show at best; empty where none did.
+
+    Args:
+        verdicts: records of verdicts, with the bands as declared in what they rest on.
+    """
     widest: dict[str, Judgement] = {}
-    for one in judgements:
-        if any(note.startswith("band widened") for note in one.notes):
-            known = widest.get(one.metric)
-            if known is None or (one.band or 0.0) > (known.band or 0.0):
+    for line in verdicts:
+        tests = (line.get("judge_input") or {}).get("tests", ())
+        declared = {one["metric"]: one["band"] for one in tests if _may_be_widened(one)}
+        for one in judgements_of(line):
+            wide = one.band or 0.0
+            if wide > declared.get(one.metric, wide) * (1 + 1e-9) and wide > (
+                widest[one.metric].band or 0.0 if one.metric in widest else 0.0
+            ):
                 widest[one.metric] = one
     return ", ".join(f"{name} {band(one)}" for name, one in widest.items())
+
+
+def _may_be_widened(test: Mapping[str, Any]) -> bool:
+    """Whether the machine's own noise may widen the band of a test, which then has one."""
+    own = test["kind"] == "InterleavedTest" or test.get("noise", {}).get("widen", False)
+    return bool(own) and test["band"] is not None

@@ -7,11 +7,11 @@ its own that begins with ``---`` or ``diff`` for the end of the message.
 from collections.abc import Iterator, Sequence
 
 from perfgate.baselines import Baseline
-from perfgate.baselines.proposal import Held, MetricEvidence, Noise, Proposal
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.redaction import redact
 from perfgate.core.verdict import counted
 from perfgate.engines.base import EngineBuild
+from perfgate.judging.acceptance.proposal import Held, MetricEvidence, Noise, Proposal
 from perfgate.reports.markdown_text import code, prose, shortened, table
 from perfgate.reports.outcome_text import number, signed
 from perfgate.reports.tables import text_table

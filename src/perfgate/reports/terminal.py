@@ -73,7 +73,7 @@ def _verdict(line: Mapping[str, Any]) -> tuple[str, bool]:
 def _whole_run(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What only the whole run shows."""
     verdicts = [line for line in records if line["record"] == "verdict"]
-    if smallest := resolution([one for line in verdicts for one in judgements_of(line)]):
+    if smallest := resolution(verdicts):
         yield f"smallest regression detectable on this machine now: {smallest}"
     yield from (f"{mark:14} {text}" for mark, text in marked(records, _FEW))
     yield from (f"{'waived':14} {text}" for text in waived(records))

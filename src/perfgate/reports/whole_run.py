@@ -152,7 +152,7 @@ def without_controls(records: Records) -> str:
         for line in _verdicts(records)
         if not line["synthetic"]
         for one in judgements_of(line)
-        if _lacks_control(one, (line.get("basis") or {}).get("controls") or {})
+        if _lacks_control(one, (line.get("provenance") or {}).get("controls") or {})
     }
     if not tests:
         return ""

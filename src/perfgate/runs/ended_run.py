@@ -64,6 +64,10 @@ class EndedRun:
         """The run's name."""
         return str(self.facts["id"])
 
+    def lines(self, kind: str) -> list[Line]:
+        """The lines of one kind."""
+        return [line for line in self.records if line["record"] == kind]
+
 
 def read_run(path: Path) -> EndedRun:
     """Read a run.

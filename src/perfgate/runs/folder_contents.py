@@ -16,7 +16,7 @@ FILES: dict[str, str] = {
     "run.lock": "held by the session that writes here",
     "workers.lock": "held by its workers; a run is resumed when they have ended",
     "<scenario>/": "the fresh starts of a scenario, one folder each",
-    "references/": "copies of the baselines that the verdicts rest on, as their store had them",
+    "references/": "copies of the baselines and waivers that the verdicts rest on",
     "candidates/": "copies of the candidates that the run recorded, with earlier sessions",
     "<scenario>.broken-<n>/": "what a killed session left of a group that was begun again",
     "<scenario>/start-<n>-<role>/": "a fresh start: the server's files, and one folder a probe",

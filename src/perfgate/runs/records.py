@@ -28,8 +28,8 @@ from perfgate.core.durable_files import (
     write_text,
 )
 from perfgate.core.errors import InputError
+from perfgate.core.git_query import git_answer
 from perfgate.core.plain import to_plain
-from perfgate.core.program_query import ask_here
 from perfgate.core.recorded_environment import recorded
 from perfgate.core.redaction import mask_arguments
 from perfgate.core.schema_version import require_version
@@ -322,10 +322,11 @@ def git_state(root: Path) -> dict[str, object]:
     """Commit and dirty flag of the checkout; both None outside of git."""
 
     def git(*words: str) -> str | None:
-        answer = ask_here(("git", "-C", str(root), *words), _GIT_S)
+        answer = git_answer(root, *words, seconds=_GIT_S)
         return answer.stdout.strip() if answer.is_good else None
 
-    status = git("status", "--porcelain")
+    # Of a submodule only its commit: git would look for changes in it by its own settings.
+    status = git("status", "--porcelain", "--ignore-submodules=dirty")
     return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfgate.baselines import ENOUGH_SESSIONS, Baseline, Store, read
-from perfgate.baselines.noise_observation import keep_noise
+from perfgate.baselines.noise_history import keep_noise
 from perfgate.baselines.recording import record_session
 from perfgate.core.redaction import mask_arguments
 from perfgate.runs.folder_contents import CANDIDATES

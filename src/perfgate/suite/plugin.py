@@ -19,10 +19,10 @@ from perfgate.campaign.selection import Selected
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.output_stream import OutputStream
 from perfgate.core.redaction import mask_arguments
-from perfgate.judging.assembly.documented_metrics import documented_metrics
 from perfgate.judging.assembly.exit_status import ExitStatus, worst
+from perfgate.judging.assembly.measured_facts import unlike_documented
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.assembly.prompt_identity import unlike_documented
+from perfgate.judging.assembly.references import documented_metrics
 from perfgate.reports.formats.base import report_format
 from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.progress_view import ProgressView

@@ -10,8 +10,8 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.bands import Band, resolve_band
 from perfgate.judging.assembly.documented_values import (
+    claim_test,
     documented_test,
-    judge_measured_claim,
     measured_score,
     with_gap,
 )
@@ -124,9 +124,9 @@ CLAIM = Claim(
 
 def test_a_claim_about_accuracy() -> None:
     claim = replace(CLAIM, metric=STRICT, expect="not_worse", margin=0.01)
-    held = judge_measured_claim(claim, [answered(1250, 1319)], [answered(1250, 1319)])
+    held = claim_test(claim, [answered(1250, 1319)], [answered(1250, 1319)]).judge(Rule())
     assert held.verdict == Verdict.PASS
     bare = Measurement({STRICT: 0.95}, {"questions": 1319})
-    assert judge_measured_claim(claim, [bare], [bare]).verdict == Verdict.INCONCLUSIVE
+    assert claim_test(claim, [bare], [bare]).judge(Rule()).verdict == Verdict.INCONCLUSIVE
     number = replace(claim, versus=None, value=0.99)
-    assert judge_measured_claim(number, [bare]).verdict == Verdict.REGRESSION
+    assert claim_test(number, [bare]).judge(Rule()).verdict == Verdict.REGRESSION

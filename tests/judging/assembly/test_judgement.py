@@ -12,13 +12,16 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.judgement import Reference, concluded, judge
-from perfgate.judging.rules.diagnostics import ChangedQuestions
+from perfgate.judging.assembly.judge_input import JudgeInput, broken_answers
+from perfgate.judging.assembly.judge_input import judge as verdict
+from perfgate.judging.assembly.judgement import Reference, probe_input
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import GatePolicy
 
+STRICT = "accuracy:sums:exact_match:strict-match"
+judge = building.judged
 FACTS = {"content": "a", "cpu": "b"}
 SCENARIO = replace(
     building.SCENARIO, gate=GatePolicy(("output_throughput", "ttft_median_ms"), noise="prior")
@@ -71,8 +74,7 @@ def test_a_probe_without_a_gating_metric_is_refused() -> None:
 
 
 def test_broken_output_is_named_beside_the_lost_points() -> None:
-    task = "accuracy:sums:exact_match"
-    strict, flexible = f"{task}:strict-match", f"{task}:flexible-extract"
+    strict, flexible = STRICT, STRICT.replace("strict-match", "flexible-extract")
     scenario = replace(SCENARIO, gate=GatePolicy((strict,)))
     accuracy = replace(building.SCENARIO.accuracy[0], task="sums")
     right = {strict: {f"q{n}": True for n in range(200)}}
@@ -85,8 +87,14 @@ def test_broken_output_is_named_beside_the_lost_points() -> None:
     once = judge(Probe(scenario, accuracy), Reference(reference), measured, FACTS, Rule())
     assert (once.verdict, once.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
     assert not once.controls_wanted
-    judged = judge(Probe(scenario, accuracy), Reference(reference), measured * 2, FACTS, Rule())
-    assert judged.verdict == Verdict.REGRESSION
+    probe = Probe(scenario, accuracy)
+    given = probe_input(probe, Reference(reference), measured * 2, FACTS, Rule())
+    judged, passed = verdict(given), waived(given)
+    assert (judged.verdict, passed.verdict) == (Verdict.REGRESSION, Verdict.PASS)
+    assert passed.changed == judged.changed != ()
+    assert broken_answers({"sums": once}) == broken_answers({"sums": judged})
+    assert broken_answers({"sums": judged}) == "BROKEN_OUTPUT in sums"
+    assert broken_answers({"sums": passed}) == ""
     for one in (once, judged):
         assert "BROKEN_OUTPUT" in one.judgements[0].notes
 
@@ -188,33 +196,32 @@ def test_an_anchor_of_other_facts_is_told_and_decides_nothing() -> None:
 # Several metrics, measured noise, metrics that do not gate.
 
 
-def waived(judged: ProbeJudgement, broken: str = "") -> ProbeJudgement:
-    """The final verdict with waivers for whatever it lost."""
-    scenario, today = PROBE.scenario, date(2026, 11, 1)
-    hardware = scenario.hardware.label
+def waived(given: JudgeInput, broken: str = "") -> ProbeJudgement:
+    """The verdict with waivers for whatever it lost."""
+    today = date(2026, 11, 1)
     waivers = [
-        Waiver(scenario.id, metric, hardware, 0.9, "known", "#1", "Ada", today, line=1)
-        for metric in ("output_throughput", "ttft_median_ms")
+        Waiver(given.scenario, metric, given.hardware, 0.9, "known", "#1", "Ada", today, line=1)
+        for metric in ("output_throughput", "ttft_median_ms", STRICT)
     ]
-    return concluded(judged, scenario, PROBE.label, waivers, today, broken)
+    return verdict(replace(given.waived_by(waivers, today), broken=broken))
 
 
 def test_a_waived_regression_passes_and_the_rest_still_counts() -> None:
-    judged = judge(PROBE, Reference(BASELINE), new((50, 50), (50, 50)), FACTS, Rule())
-    changed = (ChangedQuestions("accuracy:a", "baseline", 10, 1, 0, ("q1",), ()),)
-    judged = replace(judged, changed=changed, notes=("noted",))
-    assert judged.verdict == Verdict.REGRESSION
-    passed = waived(judged)
-    assert (passed.verdict, passed.changed, passed.notes) == (Verdict.PASS, changed, ("noted",))
-    assert concluded(judged, PROBE.scenario, PROBE.label, [], date(2026, 11, 1)) == judged
-    without_ttft = judge(PROBE, Reference(entry([100.0] * 5)), new((50, 50)) * 2, FACTS, Rule())
+    slow = new((50, 50), (50, 50))
+    given = probe_input(PROBE, Reference(BASELINE, notes=("noted",)), slow, FACTS, Rule())
+    judged, passed = verdict(given), waived(given)
+    assert (judged.verdict, passed.verdict) == (Verdict.REGRESSION, Verdict.PASS)
+    assert passed.notes == ("noted",)
+    assert verdict(given.waived_by([], date(2026, 11, 1))) == judged
+    without_ttft = probe_input(PROBE, Reference(entry([100.0] * 5)), slow, FACTS, Rule())
     assert waived(without_ttft).verdict == Verdict.NO_BASELINE
     documented = {"output_throughput": DocumentedValue(100.0)}
-    below = judge(PROBE, Reference(None, documented), new((50, 50)) * 2, FACTS, Rule())
-    assert (below.verdict, waived(below).verdict) == (Verdict.REGRESSION, Verdict.PASS)
+    below = probe_input(PROBE, Reference(None, documented), slow, FACTS, Rule())
+    assert (verdict(below).verdict, waived(below).verdict) == (Verdict.REGRESSION, Verdict.PASS)
 
 
 def test_no_waiver_lets_the_speed_of_broken_answers_count() -> None:
-    judged = judge(PROBE, Reference(BASELINE), new((50, 50), (50, 50)), FACTS, Rule())
-    voided = waived(judged, "BROKEN_OUTPUT in sums")
+    given = probe_input(PROBE, Reference(BASELINE), new((50, 50), (50, 50)), FACTS, Rule())
+    voided = waived(given, "BROKEN_OUTPUT in sums")
     assert (voided.verdict, voided.reason[:13]) == (Verdict.INCONCLUSIVE, "BROKEN_OUTPUT")
+    assert verdict(replace(given, broken="BROKEN_OUTPUT in sums")).verdict == Verdict.REGRESSION

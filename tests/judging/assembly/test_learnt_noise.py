@@ -1,57 +1,241 @@
-"""Learnt noise: what the history of a hardware gives a verdict, and a comparison, of its noise."""
+"""Learnt noise: which stored numbers are compared with each other, and what a verdict gets."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from building import baseline, of_commit
+from tables import each
 
-from perfgate.baselines import hardware_noise
-from perfgate.baselines.hardware_noise import HardwareNoise, Observed, ProbeHistory
+from perfgate.baselines import BaselineRun, Entry, Retired, Store, suite_store
+from perfgate.baselines.noise_history import NoiseRun, NoiseSeries, save
+from perfgate.baselines.noise_table import MOST_BASELINES
 from perfgate.core.metrics import lookup
-from perfgate.judging.assembly import learnt_noise
-from perfgate.judging.assembly.learnt_noise import noises_on
+from perfgate.engines.base import EngineBuild
+from perfgate.judging.assembly.learnt_noise import (
+    NO_HISTORY,
+    HardwareNoise,
+    known_noise,
+    noises_on,
+)
+from perfgate.judging.rules.noise import NoiseComponents
 
-SPEED, SCORE = "output_throughput", "accuracy:gsm8k:exact_match:strict-match"
+METRIC, SCORE = "output_throughput", "accuracy:gsm8k:exact_match:strict-match"
+SIGMA = 0.005
+FACTS = {"content": "a", "cpu": "Grace", "cores": "72"}
 
 
-def history(spread: float) -> HardwareNoise:
-    """Ten sessions of two starts, that far apart each."""
-    sessions = tuple(
-        Observed(f"run-{number}", {SPEED: [100.0, 100.0 * (1 + spread)]}) for number in range(10)
+@pytest.fixture(autouse=True)
+def checkout(suite_root: Path) -> Path:
+    return suite_root
+
+
+def entry(sessions: Sequence[Sequence[float]], first: int = 1, **facts: str) -> Entry:
+    """One run for each session, a day each, with one start for each value."""
+    return Entry(
+        {**FACTS, **facts},
+        tuple(
+            BaselineRun(f"run-{day}", f"2026-11-{day:02}T08:{number:02}:00+00:00", {METRIC: value})
+            for day, values in enumerate(sessions, start=first)
+            for number, value in enumerate(values)
+        ),
     )
-    return HardwareNoise((ProbeHistory("a scenario, c1", sessions),))
 
 
-@pytest.fixture
-def stored(monkeypatch: pytest.MonkeyPatch) -> dict[str, HardwareNoise]:
-    found: dict[str, HardwareNoise] = {}
-
-    def known(hardware: str, *, own: bool) -> HardwareNoise:
-        assert not own
-        return found.get(hardware, HardwareNoise())
-
-    monkeypatch.setattr(learnt_noise, "known_noise", known)
-    return found
-
-
-def test_of_a_hardware_is_that_of_its_history(stored: dict[str, HardwareNoise]) -> None:
-    stored["8xB200"] = history(0.03)
-    noise = noises_on("8xB200", [SPEED, SCORE])
-    assert set(noise) == {SPEED}
-    assert noise[SPEED].sigma is not None
-    assert noise[SPEED].sigma > 2 * lookup(SPEED).family.sigma
-    assert noise[SPEED].note == ""
+def accept(
+    number: int, *sessions: Sequence[float], store: Store | None = None, **more: Any
+) -> None:
+    label, change = more.pop("label", "c1"), more.pop("change", "none")
+    facts = more.pop("facts", {})
+    made = of_commit(
+        f"commit{number}",
+        entries={label: entry(sessions, first=10 * number % 20 + 1, **facts)},
+        change=change,
+        hardware="8xH200",
+        **more,
+    )
+    engine = EngineBuild("llama.cpp", f"1.{number}", f"commit{number}")
+    (store or suite_store()).save(replace(made, engine=engine), merge=False)
 
 
-def test_without_history_is_the_family_s_and_says_so(stored: dict[str, HardwareNoise]) -> None:
-    assert stored == {}
-    noise = noises_on("8xB200", [SPEED])[SPEED]
-    assert (noise.sigma, noise.note) == (pytest.approx(0.005), hardware_noise.NO_HISTORY)
+def keep(run: str, *values: float, own: bool = False, **changes: Any) -> None:
+    series = NoiseSeries("small-serve", "c1", "a", "abc", {METRIC: values}, own=own)
+    at = "2026-11-20T08:00:00+00:00"
+    save(NoiseRun("8xH200", run, at, (replace(series, **changes),)), own=own)
 
 
-def test_several_nodes_have_their_own_prior(stored: dict[str, HardwareNoise]) -> None:
-    assert stored == {}
-    assert noises_on("2x4xGB200", [SPEED])[SPEED].sigma == pytest.approx(0.016)
+def components(**options: Any) -> NoiseComponents:
+    return known(**options).components(METRIC, SIGMA)[0]
 
 
-def test_metrics_of_a_family_share_its_first_ones_history(stored: dict[str, HardwareNoise]) -> None:
-    stored["8xB200"] = history(0.03)
-    noise = noises_on("8xB200", [SPEED, "request_throughput"])
-    assert noise[SPEED] == noise["request_throughput"]
+def known(**options: Any) -> HardwareNoise:
+    return known_noise("8xH200", **{"own": False, **options})
+
+
+def counts(**options: Any) -> tuple[int, int]:
+    found = components(**options)
+    return found.n_within, found.n_between
+
+
+def test_nothing_stored_is_no_history() -> None:
+    assert not components().has_history
+    assert components().sigma == pytest.approx(SIGMA)
+    keep("a", 100.0)
+    accept(0, [100.0], change="first")
+    found, told = known().components(METRIC, SIGMA)
+    assert (found.has_history, told) == (False, ())
+
+
+def test_starts_of_one_session_and_sessions_of_one_build_are_compared() -> None:
+    accept(0, [100.0, 101.0], [102.0], [99.0, 100.0, 101.0], change="first")
+    accept(1, [1.0], [1.01], [1010.0], [1000.0], scenario="other", change="first")  # other units
+    assert counts() == (3, 2)
+
+
+def test_the_history_of_a_louder_machine_is_louder() -> None:
+    accept(0, *[[100.0 * (1 + 0.03 * (-1) ** day)] for day in range(10)], change="first")
+    assert components().sigma > 2 * SIGMA
+
+
+def test_builds_that_were_accepted_as_unchanged_are_one_level() -> None:
+    accept(0, [100.0], change="first")
+    accept(1, [101.0])
+    assert counts() == (0, 1)
+    accept(2, [150.0], change="improvement")
+    assert counts() == (0, 1)
+    assert components().sigma < 2 * SIGMA
+    accept(3, [151.0])
+    assert counts() == (0, 2)
+
+
+def test_a_retired_baseline_tells_nothing_and_still_parts_levels() -> None:
+    retired = Retired("Ada", "2026-11-21T08:00:00+00:00", "wrong clocks")
+    accept(0, [100.0], change="first")
+    accept(1, [50.0], change="regression", retired=retired)
+    accept(2, [51.0])
+    assert counts() == (0, 0)
+
+
+def test_values_of_other_facts_probes_or_hardware_or_of_candidates_are_never_compared() -> None:
+    accept(5, [100.0], [101.0], accepted_by="nobody yet", change="first")
+    other = replace(baseline(entries={"c1": entry([[1.0, 1.1]])}), hardware="8xB200")
+    suite_store().save(other, merge=False)
+    accept(0, [100.0], change="first")
+    accept(1, [50.0], facts={"driver": "580"})
+    accept(2, [25.0], label="c4")
+    assert counts() == (0, 0)
+
+
+def test_all_probes_and_scenarios_of_the_hardware_are_pooled() -> None:
+    accept(0, [100.0], [101.0], change="first")
+    accept(1, [50.0], [50.5], scenario="other", change="first")
+    accept(2, [7.0], [7.1], scenario="third", label="c64", change="first")
+    assert counts() == (0, 3)
+
+
+def test_of_a_run_only_differences_within_its_session_count() -> None:
+    keep("a", 100.0, 101.0)
+    keep("b", 120.0, 121.0, 122.0)
+    assert counts() == (3, 0)
+    assert components().session == pytest.approx((0.3 * SIGMA**2) ** 0.5)
+
+
+def test_what_a_baseline_holds_is_not_counted_again() -> None:
+    accept(0, [100.0, 101.0], change="first")
+    keep("run-1", 100.0, 101.0, build="commit0")
+    assert counts() == (1, 0)
+    keep("run-1", 100.0, 101.0, build="its-control")
+    assert counts() == (2, 0)
+
+
+def test_a_machine_that_measures_itself_has_a_history_of_its_own() -> None:
+    accept(0, [100.0, 101.0], change="first")
+    keep("a", 100.0, 101.0, 99.0)
+    keep("b", 100.0, 101.0, own=True)
+    assert counts(own=True) == (1, 0)
+    assert counts() == (3, 0)
+
+
+def test_what_another_kind_of_machine_showed_is_left_out_where_it_matters() -> None:
+    accept(0, [100.0, 101.0], change="first")
+    keep("a", 100.0, 101.0, machine={"cpu": "Xeon", "cores": "2"})
+    keep("b", 100.0, 101.0, machine={"cpu": "Grace", "cores": "72"})
+    assert counts() == (3, 0)
+    assert counts(machine=FACTS) == (2, 0)
+    assert counts(machine={"cpu": "Xeon", "cores": "2"}) == (1, 0)
+
+
+@each(
+    ("values", "why"),
+    [
+        ((0.0, 0.0), "cannot be judged"),
+        ((100.0, 0.0, 101.0), "cannot be judged"),
+        ((1.0, 1000.0), "hardly all in tokens/s"),
+        ((7.0, 7.0, 7.0), "every value of output_throughput is the same"),
+    ],
+)
+def test_zeros_mixed_units_and_values_that_never_move_are_left_out_and_told(
+    values: tuple[float, ...], why: str
+) -> None:
+    keep("good", 100.0, 101.0)
+    keep("bad", *values, probe="c4")
+    found, (told,) = known().components(METRIC, SIGMA)
+    assert (found.n_within, found.n_between) == (1, 0)
+    assert told.startswith("small-serve-c4: ")
+    assert why in told
+
+
+def test_a_damaged_baseline_is_told_and_the_others_are_used(checkout: Path) -> None:
+    accept(0, [100.0, 101.0], change="first")
+    accept(1, [7.0, 7.1], scenario="other", change="first")
+    path = checkout / "baselines" / "8xH200" / "other" / "commit1.json"
+    path.write_text(path.read_text().replace("7.1", "7.2"))
+    found, (told,) = known().components(METRIC, SIGMA)
+    assert found.n_within == 1
+    assert told == "other/commit1.json: the baseline was edited by hand"
+
+
+def test_another_metric_of_the_family_stands_in_where_a_probe_lacks_it() -> None:
+    keep("a", 100.0, 101.0)
+    per_user: Mapping[str, tuple[float, ...]] = {"output_throughput_per_user": (9.0, 9.1)}
+    keep("b", values=per_user)
+    keep("c", values={**per_user, METRIC: (10.0, 10.2), "tpot_mean_ms": (5.0, 5.1)})
+    assert counts() == (3, 0)  # one observation for each start, however many metrics it has
+    tpot, _ = known().components("tpot_mean_ms", SIGMA)
+    assert tpot.n_within == 1
+
+
+def test_of_many_baselines_the_newest_of_every_scenario_are_read(checkout: Path) -> None:
+    for number in range(3):
+        accept(number, [100.0, 101.0], change="first")
+    accept(9, [100.0, 101.0], scenario="other", change="first")
+    of_scenario = checkout / "baselines" / "8xH200" / "small-serve"
+    for number in range(MOST_BASELINES + 40):
+        damaged = of_scenario / f"old{number}.json"
+        damaged.write_text("{")
+        os.utime(damaged, (1, 1))
+    found = known(first="small-serve")
+    assert len(found.unread) == MOST_BASELINES - 4
+    assert found.components(METRIC, SIGMA)[0].n_within == 4
+
+
+def test_of_a_hardware_is_that_of_its_history() -> None:
+    keep("a", *[100.0, 103.0] * 10)
+    noise = noises_on("8xH200", [METRIC, "request_throughput", SCORE])
+    assert set(noise) == {METRIC, "request_throughput"}
+    assert noise[METRIC].sigma is not None
+    assert noise[METRIC].sigma > 2 * lookup(METRIC).family.sigma
+    assert noise[METRIC].note == ""
+    assert noise["request_throughput"] == noise[METRIC]  # metrics of a family share its first one's
+
+
+def test_without_history_is_the_family_s_and_says_so() -> None:
+    noise = noises_on("8xB200", [METRIC])[METRIC]
+    assert (noise.sigma, noise.note) == (pytest.approx(0.005), NO_HISTORY)
+
+
+def test_several_nodes_have_their_own_prior() -> None:
+    assert noises_on("2x4xGB200", [METRIC])[METRIC].sigma == pytest.approx(0.016)

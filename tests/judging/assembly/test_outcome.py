@@ -43,7 +43,8 @@ def test_a_record_holds_the_numbers_behind_the_verdict() -> None:
         "controls": [],
         "extra_options": "",
         "settings": [],
-        "basis": None,
+        "judge_input": None,
+        "provenance": None,
     }
     assert (one["metric"], one["verdict"]) == ("output_throughput", "REGRESSION")
     assert (one["baseline"], one["measured"]) == (1234.5, 1082.7)

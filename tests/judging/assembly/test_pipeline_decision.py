@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 from tables import each
 
-from perfgate.judging.assembly.exit_status import ExitStatus
-from perfgate.judging.assembly.pipeline_decision import TABLE, Action, Event, decision, final_status
+from perfgate.judging.assembly.exit_status import (
+    TABLE,
+    Action,
+    Event,
+    ExitStatus,
+    decision,
+    final_status,
+)
 from perfgate.release.release_status import ReleaseStatus
 
 DOCUMENT = Path(__file__).parents[3] / "docs/reference/verdicts.md"

@@ -15,8 +15,8 @@ from perfgate.core.measurement import Json, Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.judging.assembly.judgement import Reference, judge
-from perfgate.judging.assembly.prompt_identity import unlike_baseline, unlike_documented
+from perfgate.judging.assembly.judgement import Reference
+from perfgate.judging.assembly.measured_facts import unlike_baseline, unlike_documented
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import GatePolicy, Scenario
@@ -84,7 +84,9 @@ def told(tokens: int, throughput: float = 2600.0) -> Measurement:
 
 def test_the_documents_prompts_are_judged_by_its_values() -> None:
     assert unlike_documented([told(LAB)]) == ""
-    judged = judge(probe(scenario()), Reference(None, DOCUMENT), [told(LAB)], FACTS, Rule())
+    judged = building.judged(
+        probe(scenario()), Reference(None, DOCUMENT), [told(LAB)], FACTS, Rule()
+    )
     assert judged.verdict == Verdict.PASS
 
 
@@ -92,7 +94,7 @@ def test_the_documents_prompts_are_judged_by_its_values() -> None:
 def test_another_file_is_not_comparable_with_the_document(tokens: int) -> None:
     """However fast or slow it was: a regression and an improvement would both be of the prompts."""
     for throughput in (100.0, 2621.0, 9000.0):
-        judged = judge(
+        judged = building.judged(
             probe(scenario()),
             Reference(None, DOCUMENT),
             [told(LAB), told(tokens, throughput)],
@@ -107,7 +109,7 @@ def test_beside_a_baseline_the_document_is_not_compared_with_and_it_is_said() ->
     note = "not compared with the document, which measured other prompts"
     for tokens, gaps, notes in ((LAB, 1, ()), (198_004, 0, (note,))):
         starts = [told(tokens, 200_752 / 76.59)] * 2
-        judged = judge(
+        judged = building.judged(
             probe(scenario()), Reference(baseline(tokens), DOCUMENT), starts, FACTS, Rule()
         )
         assert judged.verdict == Verdict.PASS
@@ -120,7 +122,7 @@ def test_beside_a_baseline_the_document_is_not_compared_with_and_it_is_said() ->
 
 
 def test_another_file_than_the_baselines_is_not_comparable() -> None:
-    judged = judge(
+    judged = building.judged(
         probe(scenario(input_tokens=None)),
         Reference(baseline(LAB)),
         [measured(198_004)] * 2,

@@ -19,7 +19,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
 from perfgate.core.rule import Rule
-from perfgate.judging.assembly.judgement import Reference, judge
+from perfgate.judging.assembly.judgement import Reference
 from perfgate.judging.rules.probe import RunNoise
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import load_probes
@@ -50,7 +50,7 @@ def judged(case: Mapping[str, Any]) -> Any:
     measurements = [Measurement(run) for run in case["new"]]
     rule = Rule(alpha=case["alpha"], max_runs=case["max_runs"])
     try:
-        found = judge(load_probes(scenario)[0], reference, measurements, FACTS, rule)
+        found = building.judged(load_probes(scenario)[0], reference, measurements, FACTS, rule)
     except InputError as error:
         return {"refused": error.problem}
     plain = json.loads(json.dumps(to_plain(found)))

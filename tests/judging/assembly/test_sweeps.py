@@ -12,12 +12,14 @@ from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.judge_input import judge
+from perfgate.judging.assembly.judgement import Reference
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.sweeps import (
     Point,
     SweepProbe,
+    curve_input,
     curve_measurements,
-    judge_curve,
     sweep_outcome,
     sweep_probes,
 )
@@ -52,13 +54,14 @@ def point(
     probe: Probe,
     before: Mapping[str, list[float]] | None,
     now: Mapping[int, float],
-    *facts: str,
+    cpu: str = "a",
+    *,
     controls: Mapping[int, float] | None = None,
 ) -> Point:
     return Point(
         probe,
-        None if before is None else entry(before),
-        facts,
+        Reference(None if before is None else entry(before)),
+        {"cpu": cpu},
         {start: Measurement({"output_throughput": value}) for start, value in now.items()},
         None
         if controls is None
@@ -83,6 +86,10 @@ STEADY = {"r": [100.0, 100.2, 99.8, 100.1, 99.9]}
 def with_points(concurrency: tuple[int, ...]) -> Scenario:
     workload = replace(SCENARIO.workload, concurrency=concurrency)  # type: ignore[type-var]
     return replace(SCENARIO, workload=workload)
+
+
+def judge_curve(sweep: SweepProbe, given: list[Point], rule: Rule) -> ProbeJudgement:
+    return judge(curve_input(sweep, given, rule))
 
 
 def test_only_a_sweep_of_several_points_has_a_curve() -> None:
@@ -144,9 +151,9 @@ def test_the_baselines_starts_are_matched_by_run_and_number() -> None:
     [
         ([point(C1, STEADY, {1: 100.0}), point(C4, None, {1: 100.0})], "NO_BASELINE", "missing"),
         (
-            [point(C1, STEADY, {1: 1.0}), point(C4, STEADY, {1: 1.0}, "cpu: measured b")],
+            [point(C1, STEADY, {1: 1.0}), point(C4, STEADY, {1: 1.0}, "b")],
             "NOT_COMPARABLE",
-            "c4: cpu: measured b",
+            "c4: cpu: measured b, baseline a",
         ),
         (
             [point(C1, {"r1": [100.0]}, {1: 1.0}), point(C4, {"r2": [100.0]}, {1: 1.0})],

@@ -1,10 +1,8 @@
 """Waivers: known losses that are let through for a time, and waivers that fail a run."""
 
-from perfgate.baselines.waivers.coverage import LetThrough, in_force, waive
-from perfgate.baselines.waivers.faults import WaiverFault, faults
+from perfgate.baselines.waivers.faults import Known, WaiverFault, faults, known_of
 from perfgate.baselines.waivers.file import default_file, load_waivers
-from perfgate.baselines.waivers.targets import Known, known_of
-from perfgate.baselines.waivers.waiver import Waiver
+from perfgate.baselines.waivers.waiver import LetThrough, Waiver, in_force, waive
 
 __all__ = [
     "Known",

@@ -6,9 +6,8 @@ Pure: looks at the verdict records of a whole run, so that no process of it must
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from perfgate.baselines.waivers.targets import Known
 from perfgate.baselines.waivers.waiver import (
     Waiver,
     amount,
@@ -20,6 +19,7 @@ from perfgate.baselines.waivers.waiver import (
 from perfgate.core.errors import InputError
 from perfgate.core.suggestion import did_you_mean
 from perfgate.core.verdict import Verdict
+from perfgate.scenarios.scenario import Scenario
 
 _PASSED = (Verdict.PASS, Verdict.IMPROVEMENT)
 _AGAINST = {"anchor": "against the anchor", "documented": "against the document"}
@@ -28,6 +28,68 @@ _MOST_TOLD = 12  # names that a message may list
 _Plain = Mapping[str, Any]
 _Labelled = tuple[str, _Plain]  # a probe's label, and one of its judgements as a record has it
 Kind = Literal["expired", "exceeded", "unmatched"]
+
+# What can be wrong → its kind, the problem, and how to fix it.
+_FAULTS: Mapping[str, tuple[Kind, str, str]] = {
+    "unknown": (
+        "unmatched",
+        "the waiver matches nothing that the suite judges",
+        "correct it, or remove the waiver",
+    ),
+    "expired": (
+        "expired",
+        "the waiver has expired",
+        "remove it, or give it a later last_day if its reason still holds",
+    ),
+    "exceeded": (
+        "exceeded",
+        "the loss exceeds the waiver",
+        "fix the loss; raise at_most only if the owner accepts it",
+    ),
+    "needless": (
+        "unmatched",
+        "the waiver is no longer needed: no loss is proved any more",
+        "take it out",
+    ),
+}
+
+
+class WaiverTarget(Protocol):
+    """What gets verdicts: a probe, or the curve of a scenario's points."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario it belongs to."""
+
+    @property
+    def label(self) -> str:
+        """Short name, unique in the scenario."""
+
+    def gating_metrics(self) -> tuple[str, ...]:
+        """The metrics that gate there."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the suite can judge of one scenario.
+
+    Attributes:
+        hardware: its label.
+        probes: label of each probe → the metrics that gate there.
+    """
+
+    hardware: str
+    probes: Mapping[str, Sequence[str]]
+
+
+def known_of(probes: Iterable[WaiverTarget]) -> dict[str, Known]:
+    """Scenario id → what can be judged of it."""
+    hardware: dict[str, str] = {}
+    metrics: dict[str, dict[str, tuple[str, ...]]] = {}
+    for probe in probes:
+        hardware[probe.scenario.id] = probe.scenario.hardware.label
+        metrics.setdefault(probe.scenario.id, {})[probe.label] = probe.gating_metrics()
+    return {scenario: Known(label, metrics[scenario]) for scenario, label in hardware.items()}
 
 
 @dataclass(frozen=True)
@@ -65,86 +127,68 @@ def faults(
     """
     records = list(verdict_records)
     in_run = {record["scenario"] for record in records}
-    found = []
+    found: list[WaiverFault] = []
     for waiver in waivers:
-        unknown = _unknown(waiver, known)
-        if unknown is not None:
-            found.append(_fault(waiver, "unmatched", unknown))
+        unknown = list(_unknown(waiver, known))
+        found += unknown
         if today > waiver.last_day:
             if waiver.scenario in in_run or waiver.scenario not in known:
-                found.append(_fault(waiver, "expired", _expired(waiver, today)))
-        elif unknown is None:
+                found.append(
+                    _fault(waiver, "expired", f"last day {waiver.last_day}, today is {today}")
+                )
+        elif not unknown:
             scenario = known[waiver.scenario]
             judged = list(_judged(waiver, scenario, records))
-            if beyond := _beyond(waiver, judged):
-                found.append(_fault(waiver, "exceeded", beyond))
-            elif needless := _needless(waiver, scenario, judged):
-                found.append(_fault(waiver, "unmatched", needless))
+            fault = _beyond(waiver, judged) or _needless(waiver, scenario, judged)
+            found += [fault] if fault else []
     return tuple(found)
 
 
-@dataclass(frozen=True)
-class _Wrong:
-    """The parts of a message."""
-
-    problem: str
-    found: str
-    hint: str
-    field: str | None = None
-    expected: str | None = None
-
-
-def _fault(waiver: Waiver, kind: Kind, wrong: _Wrong) -> WaiverFault:
+def _fault(
+    waiver: Waiver,
+    what: str,
+    found: str,
+    field: str | None = None,
+    expected: str | None = None,
+    meant: str | None = None,
+) -> WaiverFault:
+    kind, problem, hint = _FAULTS[what]
     error = InputError(
-        f"{wrong.problem} ({waiver.metric} of {waiver.scenario}, owner {waiver.owner})",
+        f"{problem} ({waiver.metric} of {waiver.scenario}, owner {waiver.owner})",
         file=waiver.file,
         line=waiver.line,
-        field=wrong.field,
-        found=wrong.found,
-        expected=wrong.expected,
-        hint=wrong.hint,
+        field=field,
+        found=found,
+        expected=expected,
+        hint=meant or hint,
     )
     return WaiverFault(waiver, kind, str(error))
 
 
-def _unknown(waiver: Waiver, known: Mapping[str, Known]) -> _Wrong | None:
-    """What the suite does not have of what the waiver names; None: it has all of it."""
+def _unknown(waiver: Waiver, known: Mapping[str, Known]) -> Iterator[WaiverFault]:
+    """The first thing that the waiver names and the suite does not have."""
     scenario = known.get(waiver.scenario)
     if scenario is None:
-        return _unmatched("scenario", waiver.scenario, known)
-    if waiver.hardware != scenario.hardware:
-        return _unmatched("hardware", waiver.hardware, [scenario.hardware])
+        yield _unmatched(waiver, "scenario", known)
+        return
     gating = dict.fromkeys(name for names in scenario.probes.values() for name in names)
-    if waiver.metric not in gating:
-        return _unmatched("metric", waiver.metric, gating)
     there = [label for label, metrics in scenario.probes.items() if waiver.metric in metrics]
-    if waiver.probe not in (None, *there):
-        return _unmatched("probe", str(waiver.probe), there)
-    return None
+    if waiver.hardware != scenario.hardware:
+        yield _unmatched(waiver, "hardware", [scenario.hardware])
+    elif waiver.metric not in gating:
+        yield _unmatched(waiver, "metric", gating)
+    elif waiver.probe not in (None, *there):
+        yield _unmatched(waiver, "probe", there)
 
 
-def _unmatched(field: str, found: str, those: Iterable[str]) -> _Wrong:
-    there = list(those)
+def _unmatched(waiver: Waiver, field: str, those: Iterable[str]) -> WaiverFault:
+    there, found = list(those), str(getattr(waiver, field))
     # Of metrics and points the nearest spelling is another one, not the one that was meant.
     meant = did_you_mean(found, there) if field == "scenario" else None
     expected = "one of " + ", ".join(there)
     if len(there) > _MOST_TOLD:
         expected = "an id that `perfgate scenarios list` shows"
-    return _Wrong(
-        "the waiver matches nothing that the suite judges",
-        found,
-        meant or "correct it, or remove the waiver",
-        field,
-        expected,
-    )
-
-
-def _expired(waiver: Waiver, today: date) -> _Wrong:
-    return _Wrong(
-        "the waiver has expired",
-        f"last day {waiver.last_day}, today is {today}",
-        "remove it, or give it a later last_day if its reason still holds",
-    )
+    return _fault(waiver, "unknown", found, field, expected, meant)
 
 
 def _covered(waiver: Waiver, scenario: Known) -> list[str]:
@@ -169,7 +213,7 @@ def _judged(waiver: Waiver, scenario: Known, records: Iterable[_Plain]) -> Itera
                 yield record["probe"], one
 
 
-def _beyond(waiver: Waiver, judged: Iterable[_Labelled]) -> _Wrong | None:
+def _beyond(waiver: Waiver, judged: Iterable[_Labelled]) -> WaiverFault | None:
     found = []
     for label, one in judged:
         loss = loss_of(waiver.metric, one["change"])
@@ -177,16 +221,10 @@ def _beyond(waiver: Waiver, judged: Iterable[_Labelled]) -> _Wrong | None:
             found.append(f"{label}: lost {lost_beyond(loss, waiver)}{_against(one)}")
     if not found:
         return None
-    return _Wrong(
-        "the loss exceeds the waiver",
-        "; ".join(found),
-        "fix the loss; raise at_most only if the owner accepts it",
-        "at_most",
-        f"at most {limit_of(waiver)}",
-    )
+    return _fault(waiver, "exceeded", "; ".join(found), "at_most", f"at most {limit_of(waiver)}")
 
 
-def _needless(waiver: Waiver, scenario: Known, judged: Sequence[_Labelled]) -> _Wrong | None:
+def _needless(waiver: Waiver, scenario: Known, judged: Sequence[_Labelled]) -> WaiverFault | None:
     """What shows that there is nothing to let through; None: there is, or there may be."""
     if not set(_covered(waiver, scenario)) <= {label for label, _ in judged}:
         return None  # what was not measured may have lost
@@ -197,11 +235,7 @@ def _needless(waiver: Waiver, scenario: Known, judged: Sequence[_Labelled]) -> _
         f"{_against(one)}"
         for label, one in judged
     ]
-    return _Wrong(
-        "the waiver is no longer needed: no loss is proved any more",
-        "; ".join(found),
-        "take it out",
-    )
+    return _fault(waiver, "needless", "; ".join(found))
 
 
 def _shows_no_loss(metric: str, judgement: _Plain) -> bool:

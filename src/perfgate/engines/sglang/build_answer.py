@@ -1,7 +1,8 @@
 """Run by the engine's own Python: which SGLang it has, without importing it.
 
 Never imported by perfgate: its text is given to ``python -c``, so it stands alone, and nothing but
-the line between the marks is read of what it prints.
+the line between the marks is read of what it prints. Its arguments are options of git, by which a
+checkout runs no program of its own.
 """
 
 import importlib.metadata
@@ -51,7 +52,8 @@ def _checkout(folder: pathlib.Path) -> str | None:
     root = folder.resolve().parent.parent
     if not (root / ".git").exists():
         return None
-    call = ["git", "-c", f"safe.directory={root}", "-C", str(root), "rev-parse", "HEAD"]
+    safe = ["-c", f"safe.directory={root}"]
+    call = ["git", *sys.argv[1:], *safe, "-C", str(root), "rev-parse", "HEAD"]
     try:
         done = subprocess.run(call, capture_output=True, text=True, timeout=_LIMIT_S)
     except (OSError, subprocess.SubprocessError):

@@ -12,6 +12,7 @@ from typing import Any
 from packaging.version import InvalidVersion, Version
 
 from perfgate.core.errors import MissingProgram
+from perfgate.core.git_query import QUIET
 from perfgate.core.locations import Locations
 from perfgate.core.programs import SGLANG_PYTHON, SGLANG_SERVE
 from perfgate.engines.base import EngineBuild
@@ -36,7 +37,7 @@ def installed(locations: Locations) -> EngineBuild:
         RunError: the container cannot be had.
     """
     python = locations.find(SGLANG_PYTHON)
-    said = answer((*python, "-c", question()), locations)
+    said = answer((*python, "-c", question(), *QUIET), locations)
     told = _told(said)
     version = _version(told.get("version"))
     if version is None:

@@ -6,8 +6,8 @@ import re
 from packaging.version import InvalidVersion, Version
 
 from perfgate.core.errors import MissingProgram
+from perfgate.core.git_query import git_answer
 from perfgate.core.locations import Locations
-from perfgate.core.program_query import ask_here
 from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.program_output import LIMIT_S, answer
@@ -97,7 +97,5 @@ def _commit(locations: Locations) -> str | None:
         return told
     if locations.source is None or locations.inside or locations.build:
         return None
-    head = ask_here(
-        ("git", "-C", str(locations.source), "rev-parse", "HEAD"), LIMIT_S
-    ).stdout.strip()
+    head = git_answer(locations.source, "rev-parse", "HEAD", seconds=LIMIT_S).stdout.strip()
     return head if _COMMIT.fullmatch(head) else None

@@ -1,37 +1,84 @@
-"""A/B of a probe: the measurements of two builds in, judgements out. Pure; no baseline is needed.
+"""A/B of a probe: the measurements of two builds, as a `JudgeInput`. Pure; no baseline is needed.
 
 REGRESSION: B is worse than A. What is measured for it never becomes a baseline.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import sqrt
 
-from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
 from perfgate.judging.assembly.bands import band_of
 from perfgate.judging.assembly.documented_values import measured_score
-from perfgate.judging.assembly.judgement import noise_of, nothing_to_judge
-from perfgate.judging.rules.ab import AB_RULE, judge_ab
-from perfgate.judging.rules.performance import Change, Comparison, describe
-from perfgate.judging.rules.probe import AccuracyTest, ProbeJudgement, RunNoise, together
-from perfgate.judging.rules.scores import pooled_score
+from perfgate.judging.assembly.judge_input import JudgeInput
+from perfgate.judging.assembly.judgement import noise_of, nothing_to_judge, require_metrics
+from perfgate.judging.rules.ab import judge_ab
+from perfgate.judging.rules.accuracy import Answers
+from perfgate.judging.rules.paired import AB_RULE
+from perfgate.judging.rules.probe import AccuracyTest, PerformanceTest, RunNoise
+from perfgate.judging.rules.scores import Score, pooled_score
 from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import Scenario
 
 # An accuracy is asked no oftener than against a baseline.
 _ACCURACY_RULE = Rule(max_runs=3)
 
 
-def judge_ab_probe(
+@dataclass(frozen=True)
+class AbTest:
+    """A speed of two builds; fields are the arguments of `judge_ab`."""
+
+    metric: str
+    a: Sequence[float]
+    b: Sequence[float]
+    band: float | None
+    noise: RunNoise
+
+    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (an A/B has its own)
+        """The verdict; errors as of `judge_ab`."""
+        noise = self.noise
+        judged = judge_ab(
+            self.metric,
+            self.a,
+            self.b,
+            band=self.band,
+            sigma=noise.sigma,
+            between=noise.between,
+            measured_noise=noise.widen,
+        )
+        return replace(judged, notes=(*judged.notes, noise.note)) if noise.note else judged
+
+
+@dataclass(frozen=True)
+class AbAccuracyTest:
+    """An accuracy of two builds; fields as in `AccuracyTest`, A in place of a baseline."""
+
+    metric: str
+    band: float | None
+    answers: tuple[Sequence[Answers], Sequence[Answers]]
+    scores: tuple[Score, Sequence[Score]] | None
+    measured: tuple[Mapping[str, float], Mapping[str, float]]
+
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict; errors as of `AccuracyTest.judge`."""
+        judged = AccuracyTest(**vars(self), against="ab").judge(rule)
+        if judged.change is None:
+            return judged
+        ahead = "lower" if judged.change < 0 else "higher"
+        told = f"B is {abs(100 * judged.change):.1f} points {ahead} than A"
+        return replace(judged, reason=f"{told}: {judged.reason}")
+
+
+def ab_input(
     probe: Probe,
     a: Sequence[Measurement],
     b: Sequence[Measurement],
     noise: Mapping[str, RunNoise],
-) -> ProbeJudgement:
-    """Judge every gating metric of `probe` and take the worst verdict.
+) -> JudgeInput:
+    """All that the verdict of `probe` rests on.
 
     Args:
         probe: what was measured.
@@ -39,58 +86,38 @@ def judge_ab_probe(
         noise: metric → noise of one start, where it was measured beforehand.
 
     Raises:
-        InputError: no gating metric, or values that cannot be judged.
+        InputError: no gating metric, or a score of an unknown number of questions.
         RunError: a measurement lacks a gating metric (class ``no_metrics``).
     """
-    metrics = probe.gating_metrics()
+    metrics, scenario = probe.gating_metrics(), probe.scenario
     if not metrics:
         raise nothing_to_judge(probe)
-    _require(metrics, {"A": a, "B": b})
-    judged = together(
-        [
-            _accuracy(probe, one, a, b) if is_accuracy(one) else _speed(probe, one, a, b, noise)
-            for one in metrics
-        ]
-    )
-    observed, notes = _observed(probe, metrics, a, b, noise)
-    return replace(judged, observed=observed, notes=notes)
-
-
-def _require(metrics: Sequence[str], sides: Mapping[str, Sequence[Measurement]]) -> None:
-    for side, measurements in sides.items():
-        for start, measurement in enumerate(measurements, start=1):
-            missing = [one for one in metrics if one not in measurement.metrics]
-            if missing:
-                raise RunError(
-                    "no_metrics",
-                    f"the result of start {start} of {side} lacks {', '.join(missing)}, which "
-                    "gates",
-                )
-
-
-def _speed(
-    probe: Probe,
-    metric: str,
-    a: Sequence[Measurement],
-    b: Sequence[Measurement],
-    noise: Mapping[str, RunNoise],
-) -> Judgement:
-    known = noise_of(metric, probe.scenario, noise)
-    judged = judge_ab(
-        metric,
-        [one.metrics[metric] for one in a],
-        [one.metrics[metric] for one in b],
-        band=band_of(metric, probe.scenario),
-        sigma=known.sigma,
-        between=known.between,
-        measured_noise=known.widen,
-    )
-    return replace(judged, notes=(*judged.notes, known.note)) if known.note else judged
+    require_metrics(metrics, a, " of A")
+    require_metrics(metrics, b, " of B")
+    tests = [
+        _accuracy(probe, one, a, b)
+        if is_accuracy(one)
+        else AbTest(
+            one,
+            [measured.metrics[one] for measured in a],
+            [measured.metrics[one] for measured in b],
+            band_of(one, scenario),
+            noise_of(one, scenario, noise),
+        )
+        for one in metrics
+    ]
+    reported = set.intersection(*(set(one.metrics) for one in (*a, *b))) - set(metrics)
+    observed = [
+        _observed(one, scenario, a, b, noise)
+        for one in sorted(reported)
+        if probe.is_load and not is_accuracy(one)
+    ]
+    return JudgeInput.of(scenario, probe.label, _ACCURACY_RULE, tests=tests, observed=observed)
 
 
 def _accuracy(
     probe: Probe, metric: str, a: Sequence[Measurement], b: Sequence[Measurement]
-) -> Judgement:
+) -> AbAccuracyTest:
     """Answer by answer where both builds' are known, else by their scores."""
     answers = (
         [one.answers.get(metric, {}) for one in a],
@@ -100,43 +127,20 @@ def _accuracy(
     if not (all(answers[0]) and all(answers[1])):
         theirs = [measured_score(metric, one) for one in a]
         scores = (pooled_score(theirs), [measured_score(metric, one) for one in b])
-    judged = AccuracyTest(
-        metric,
-        band_of(metric, probe.scenario),
-        answers,
-        scores,
-        (a[-1].metrics, b[-1].metrics),
-        against="ab",
-    ).judge(_ACCURACY_RULE)
-    if judged.change is None:
-        return judged
-    ahead = "lower" if judged.change < 0 else "higher"
-    told = f"B is {abs(100 * judged.change):.1f} points {ahead} than A"
-    return replace(judged, reason=f"{told}: {judged.reason}")
+    measured = (a[-1].metrics, b[-1].metrics)
+    return AbAccuracyTest(metric, band_of(metric, probe.scenario), answers, scores, measured)
 
 
 def _observed(
-    probe: Probe,
-    gating: Sequence[str],
+    metric: str,
+    scenario: Scenario,
     a: Sequence[Measurement],
     b: Sequence[Measurement],
     noise: Mapping[str, RunNoise],
-) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-    """How the metrics moved that are reported and do not gate, and notes on those that cannot."""
-    if not probe.is_load:
-        return (), ()
-    reported = set.intersection(*(set(one.metrics) for one in (*a, *b))) - set(gating)
-    found, notes = [], []
-    for metric in sorted(reported):
-        known = noise_of(metric, probe.scenario, noise)
-        within = sqrt(1 - known.between)
-        sigma = lookup(metric).family.sigma if known.sigma is None else known.sigma
-        before, now = ([one.metrics[metric] for one in side][: AB_RULE.pairs] for side in (a, b))
-        if is_accuracy(metric):
-            continue
-        try:
-            of_pairs = RunNoise(sigma * within, between=0.0)
-            found.append(describe(Comparison(metric, None, before, now, of_pairs)))
-        except InputError as error:  # what does not gate spoils no verdict
-            notes.append(f"{metric} is not compared: {error.problem}")
-    return tuple(found), tuple(notes)
+) -> PerformanceTest:
+    """A metric that is reported and does not gate: both builds share their session's noise."""
+    known = noise_of(metric, scenario, noise)
+    sigma = lookup(metric).family.sigma if known.sigma is None else known.sigma
+    before, now = ([one.metrics[metric] for one in side][: AB_RULE.most] for side in (a, b))
+    within = RunNoise(sigma * sqrt(1 - known.between), between=0.0)
+    return PerformanceTest(metric, None, before, now, within)

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from perfgate.baselines import Entry
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
+from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.documented_values import judge_measured_claim
+from perfgate.judging.assembly.documented_values import claim_test
+from perfgate.judging.assembly.judge_input import JudgeInput, judge
 from perfgate.judging.assembly.measured import MeasuredMetric, measured_metrics
+from perfgate.judging.assembly.measured_facts import unestablished, unlike_documented
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.assembly.prompt_identity import unlike_documented
-from perfgate.judging.assembly.settings_notes import unestablished
-from perfgate.judging.assembly.stored_side import StoredSide
-from perfgate.judging.rules.claim_evidence import EarlierStarts
+from perfgate.judging.assembly.stored_side import StoredSide, stored_measurements
+from perfgate.judging.rules.claims import EarlierStarts
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.probe import Probe, all_probes
@@ -117,6 +119,38 @@ def _probe(claim: Claim, scenarios: dict[str, Scenario], name: str) -> Probe:
     )
 
 
+def claim_input(
+    claim_probe: ClaimProbe, sides: Mapping[Probe, Sequence[Measurement] | Entry]
+) -> JudgeInput:
+    """All that the verdict of a claim rests on.
+
+    Args:
+        claim_probe: the claim.
+        sides: each of its probes → its measurements, one per fresh start; at most one is an
+            accepted baseline instead.
+
+    Raises:
+        InputError: a score of an unknown number of questions.
+    """
+    claim, scenario = claim_probe.claim, claim_probe.scenario
+    given, earlier = [], None
+    for probe in claim_probe.probes:
+        side = sides[probe]
+        if isinstance(side, Entry):
+            of_claim = probe == claim_probe.probe
+            earlier = EarlierStarts("new" if of_claim else "other", side.sessions(claim.metric))
+            side = stored_measurements(side, claim.metric)
+        given.append(side)
+    test = claim_test(
+        claim,
+        *given,
+        nodes=scenario.hardware.nodes,
+        earlier=earlier,
+        own_noise=claim_probe.own_noise,
+    )
+    return JudgeInput.of(scenario, claim_probe.label, Rule(), tests=[test])
+
+
 def _tells_least(end: Outcome) -> bool:
     """Whether the side may only have been left out because the other one failed."""
     return end.error is not None and end.error.failure == "incomplete"
@@ -150,12 +184,14 @@ def claim_outcome(
                 if why := unlike_documented(measurements):
                     synthetic = ends[probe].synthetic
                     return not_comparable(claim_probe, f"{probe.id}: {why}", synthetic=synthetic)
-        given |= {probe: one.measurements for probe, one in stored.items()}
-        judgement = _judged(claim_probe, given, stored)
+        entries = {probe: one.entry for probe, one in stored.items()}
+        judge_input = claim_input(claim_probe, {**given, **entries})
+        (judgement,) = judge(judge_input).judgements
         # The side with fewer starts tells less, so it is measured first.
         order = sorted(now, key=lambda probe: len(outcome(probe).measurements))
         if not judgement.needs_more_runs or not any(again(probe) for probe in order):
             break
+    given |= {probe: one.measurements for probe, one in stored.items()}
     measured = next(iter(ends.values()))
     claim, source = claim_probe.claim, claim_probe.claim.source
     return Outcome(
@@ -175,6 +211,7 @@ def claim_outcome(
         ),
         measured=_measured(judgement, given[claim_probe.probe]),
         build=measured.build,
+        judge_input=judge_input,
     )
 
 
@@ -193,26 +230,6 @@ def _undecided(claim_probe: ClaimProbe, end: Outcome) -> Outcome:
         injected=end.injected,
         synthetic=end.synthetic,
         build=end.build,
-    )
-
-
-def _judged(
-    claim_probe: ClaimProbe,
-    given: Mapping[Probe, Sequence[Measurement]],
-    stored: Mapping[Probe, StoredSide],
-) -> Judgement:
-    new, *others = (given[probe] for probe in claim_probe.probes)
-    earlier = [
-        EarlierStarts("new" if probe == claim_probe.probe else "other", one.sessions)
-        for probe, one in stored.items()
-    ]
-    return judge_measured_claim(
-        claim_probe.claim,
-        new,
-        others[0] if others else (),
-        nodes=claim_probe.scenario.hardware.nodes,
-        earlier=earlier[0] if earlier else None,
-        own_noise=claim_probe.own_noise,
     )
 
 

@@ -4,15 +4,16 @@ Pure. The gate's rules are in `judging.rules`; here they get their numbers from 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, percent
 from perfgate.judging.assembly.bands import Band
-from perfgate.judging.rules.claim_evidence import EarlierStarts
-from perfgate.judging.rules.claims import judge_accuracy_claim, judge_claim
+from perfgate.judging.rules.accuracy import Answers
+from perfgate.judging.rules.claims import EarlierStarts, judge_accuracy_claim, judge_claim
 from perfgate.judging.rules.documented import LEAST_TOLERANCE
 from perfgate.judging.rules.probe import AccuracyTest, DocumentedTest
 from perfgate.judging.rules.scores import Score, counted_score, documented_score, score_of
@@ -75,7 +76,62 @@ def measured_score(metric: str, measurement: Measurement) -> Score:
     return counted_score(round(score * questions), questions)
 
 
-def judge_measured_claim(
+@dataclass(frozen=True)
+class ClaimTest:
+    """A claim and the numbers of both sides: that which it speaks of, then the other one.
+
+    Attributes:
+        claim: the statement.
+        values: of a speed: one per fresh start of each side.
+        answers: of an accuracy: those of each evaluation.
+        scores: of an accuracy: that of the first evaluation of each side.
+        earlier: that one side is a baseline's; None: both are of one session.
+        own_noise: whether the machine's own noise decides.
+        sigma: noise of one fresh start of a speed.
+    """
+
+    claim: Claim
+    values: tuple[Sequence[float], ...] = ()
+    answers: tuple[Sequence[Answers], ...] = ()
+    scores: tuple[Score | None, ...] = ()
+    earlier: EarlierStarts | None = None
+    own_noise: bool = False
+    sigma: float | None = None
+
+    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (a claim has its own)
+        """REGRESSION: it does not hold.
+
+        Raises:
+            InputError: nothing to compare, or values that cannot be judged.
+        """
+        claim = self.claim
+        if is_accuracy(claim.metric):
+            return judge_accuracy_claim(
+                claim.metric,
+                claim.expect,
+                *self.answers,
+                new_score=self.scores[0],
+                versus_score=self.scores[1],
+                value=claim.value,
+                margin=claim.margin,
+                minimum_effect=claim.minimum_effect,
+            )
+        return judge_claim(
+            claim.metric,
+            claim.expect,
+            *self.values,
+            value=claim.value,
+            margin=claim.margin,
+            minimum_effect=claim.minimum_effect,
+            documented=claim.documented,
+            tolerance=claim.tolerance,
+            earlier=self.earlier,
+            own_noise=self.own_noise,
+            sigma=self.sigma,
+        )
+
+
+def claim_test(
     claim: Claim,
     new: Sequence[Measurement],
     versus: Sequence[Measurement] = (),
@@ -83,47 +139,22 @@ def judge_measured_claim(
     nodes: int = 1,
     earlier: EarlierStarts | None = None,
     own_noise: bool = False,
-) -> Judgement:
-    """Judge a claim on the measurements of both sides; REGRESSION: it does not hold.
+) -> ClaimTest:
+    """A claim and the measurements of both sides, one per fresh start; none: it has one side.
 
-    Args:
-        claim: the statement.
-        new: those of the scenario it speaks of, one per fresh start.
-        versus: those of the scenario it is compared with, if it is.
-        nodes: how many nodes each side ran on.
-        earlier: that one side is a baseline's; None: both are of this session.
-        own_noise: whether the machine's own noise decides.
+    Other arguments as the fields of `ClaimTest`.
 
     Raises:
-        InputError: nothing to compare, or values that cannot be judged.
+        InputError: a score of an unknown number of questions.
     """
-    metric = claim.metric
-    if not is_accuracy(metric):
-        return judge_claim(
-            metric,
-            claim.expect,
-            [one.metrics[metric] for one in new],
-            [one.metrics[metric] for one in versus],
-            value=claim.value,
-            margin=claim.margin,
-            minimum_effect=claim.minimum_effect,
-            documented=claim.documented,
-            tolerance=claim.tolerance,
-            earlier=earlier,
-            own_noise=own_noise,
-            sigma=lookup(metric).family.on(nodes).sigma,
-        )
-    return judge_accuracy_claim(
-        metric,
-        claim.expect,
-        [one.answers.get(metric, {}) for one in new],
-        [one.answers.get(metric, {}) for one in versus],
-        new_score=measured_score(metric, new[0]) if new else None,
-        versus_score=measured_score(metric, versus[0]) if versus else None,
-        value=claim.value,
-        margin=claim.margin,
-        minimum_effect=claim.minimum_effect,
-    )
+    metric, sides = claim.metric, (new, versus)
+    if is_accuracy(metric):
+        answers = tuple([one.answers.get(metric, {}) for one in side] for side in sides)
+        scores = tuple(measured_score(metric, side[0]) if side else None for side in sides)
+        return ClaimTest(claim, answers=answers, scores=scores)
+    values = tuple([one.metrics[metric] for one in side] for side in sides)
+    sigma = lookup(metric).family.on(nodes).sigma
+    return ClaimTest(claim, values, earlier=earlier, own_noise=own_noise, sigma=sigma)
 
 
 def gap(metric: str, documented: float, now: float) -> float:

@@ -1,27 +1,23 @@
-"""Judgement: a probe's measurements against what it is compared with.
+"""Probe input: a probe's measurements and what they are compared with, as a `JudgeInput`.
 
-Pure. First everything is collected that a verdict rests on (`probe_tests`): per gating metric the
+Pure; `perfgate.judging.assembly.judge_input.judge` gives the verdict. Per gating metric: the
 measured baseline or else what is documented, the noise, the band, the measurements, and beside them
-the anchor, so that a loss in many small steps shows. Then the gate judges it in one call
-(`perfgate.judging.rules.probe.judge_probe`). Measured and documented are never mixed.
+the anchor, so that a loss in many small steps shows. Measured and documented are never mixed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 
 from perfgate.baselines import Entry
-from perfgate.baselines.noise_observation import node_of
-from perfgate.baselines.waivers import Waiver, waive
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.rule import Rule
+from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Verdict
 from perfgate.judging.assembly.bands import band_of, resolve_band
-from perfgate.judging.assembly.control_starts import ControlStarts
-from perfgate.judging.assembly.documented_values import documented_test, measured_score, with_gap
-from perfgate.judging.assembly.prompt_identity import unlike_baseline, unlike_documented
+from perfgate.judging.assembly.documented_values import documented_test, measured_score
+from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput
+from perfgate.judging.assembly.measured_facts import unlike_baseline, unlike_documented
 from perfgate.judging.rules.noise import OWN_DOF, OWN_SIGMA
 from perfgate.judging.rules.probe import (
     AccuracyTest,
@@ -29,11 +25,8 @@ from perfgate.judging.rules.probe import (
     MetricTest,
     NoTest,
     PerformanceTest,
-    ProbeJudgement,
     ProbeTests,
     RunNoise,
-    judge_probe,
-    together,
 )
 from perfgate.judging.rules.scores import Score, pooled_score
 from perfgate.scenarios.documented import DocumentedValue
@@ -52,7 +45,6 @@ class Reference:
         anchor: the last release's part for it, where that is another one than `entry`.
         noise: metric → noise of one fresh start, as far as the hardware's history is known.
         notes: what a person should know of it.
-        far_nodes: node → in words, how far it lies from the others: no place for a baseline.
         takes_turns: whether the starts of `entry` took turns with those of the build under test.
         earlier: the references that this machine measured in earlier sessions, where it did.
     """
@@ -62,20 +54,47 @@ class Reference:
     anchor: Entry | None = None
     noise: Mapping[str, RunNoise] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    far_nodes: Mapping[str, str] = field(default_factory=dict)
     takes_turns: bool = False
     earlier: Entry | None = None
 
 
-def judge(
+@dataclass(frozen=True)
+class ControlStarts:
+    """The controls of one probe.
+
+    Attributes:
+        policy: whether controls are made, and needed (`gate.control`).
+        measured: which build, that of the baseline or of the anchor → number of the start → what it
+            gave in this session; a build that is missing here cannot be started.
+        why_not: which build → why it cannot be started, in words.
+    """
+
+    policy: ControlPolicy = "auto"
+    measured: Mapping[Against, Mapping[int, Measurement]] = field(default_factory=dict)
+    why_not: Mapping[Against, str] = field(default_factory=dict)
+
+    def values(self, against: Against, metric: str) -> list[float] | None:
+        """The metric's values, one per control that has it; None: that build cannot be started."""
+        if self.policy == "none" or against not in self.measured:
+            return None
+        starts = self.measured[against].values()
+        return [one.metrics[metric] for one in starts if metric in one.metrics]
+
+    def sources(self) -> ControlSources:
+        """Which starts these are."""
+        starts = {against: tuple(numbers) for against, numbers in self.measured.items()}
+        return ControlSources(self.policy, starts, dict(self.why_not))
+
+
+def probe_input(
     probe: Probe,
     reference: Reference,
     measurements: Sequence[Measurement],
     fingerprint: Mapping[str, str],
     rule: Rule,
     controls: ControlStarts | None = None,
-) -> ProbeJudgement:
-    """Judge every gating metric of `probe` and take the worst verdict.
+) -> JudgeInput:
+    """All that the verdict of `probe` rests on, but for waivers and broken answers.
 
     Args:
         probe: what was measured.
@@ -87,49 +106,42 @@ def judge(
             can be started.
 
     Raises:
-        InputError: a baseline and no gating metric, or values that cannot be judged.
+        InputError: a baseline and no gating metric, or a score of an unknown number of questions.
         RunError: a measurement lacks a gating metric (class ``no_metrics``).
     """
     metrics, entry, scenario = probe.gating_metrics(), reference.entry, probe.scenario
-    _require(metrics, measurements)
+    given = JudgeInput.of(scenario, probe.label, rule)
+    require_metrics(metrics, measurements)
     if entry is None and not reference.documented.keys() & set(metrics):
         why = "there is no baseline for this probe yet"
-        return ProbeJudgement(Verdict.NO_BASELINE, reason=why)
-    not_as_documented = unlike_documented(measurements)
-    if entry is None and not_as_documented:
-        return ProbeJudgement(Verdict.NOT_COMPARABLE, reason=not_as_documented)
-    if entry is not None:
+        return replace(given, verdict=Verdict.NO_BASELINE, reason=why)
+    other_prompts = unlike_documented(measurements)
+    different: Sequence[str] = ()
+    if entry is None:
+        different = (other_prompts,) if other_prompts else ()
+    else:
         different = entry.differences(fingerprint)
         if probe.is_load:
             different += unlike_baseline(scenario, entry, measurements)
-        if different:
-            return ProbeJudgement(Verdict.NOT_COMPARABLE, reason="; ".join(different))
+    if different:
+        return replace(given, verdict=Verdict.NOT_COMPARABLE, reason="; ".join(different))
     if not metrics:
         raise nothing_to_judge(probe)
     unlike = reference.anchor.differences(fingerprint) if entry and reference.anchor else ()
     tests = probe_tests(probe, reference, measurements, with_anchor=not unlike, controls=controls)
-    judged = judge_probe(tests, rule)
-    notes: tuple[str, ...] = ()
+    notes = [*reference.notes]
     if unlike:
-        notes = (f"not compared with the anchor: {'; '.join(unlike)}",)
-    if not_as_documented and reference.documented:
-        notes += ("not compared with the document, which measured other prompts",)
-    documented = {} if not_as_documented else reference.documented
-    notes = (*_of_nodes(reference, measurements), *notes)
+        notes.append(f"not compared with the anchor: {'; '.join(unlike)}")
+    if other_prompts and reference.documented:
+        notes.append("not compared with the document, which measured other prompts")
     return replace(
-        judged,
-        judgements=tuple(
-            with_gap(one, documented.get(one.metric)) if one.against == "baseline" else one
-            for one in judged.judgements
-        ),
-        notes=(*reference.notes, *notes, *judged.notes),
+        given,
+        tests=tests.tests,
+        anchor=tests.anchor,
+        observed=tests.observed,
+        documented={} if other_prompts else reference.documented,
+        notes=tuple(notes),
     )
-
-
-def _of_nodes(reference: Reference, measurements: Sequence[Measurement]) -> tuple[str, ...]:
-    """The nodes of the measurements that lie apart from the others."""
-    nodes = dict.fromkeys(node_of(one.facts) for one in measurements)
-    return tuple(reference.far_nodes[node] for node in nodes if node in reference.far_nodes)
 
 
 def nothing_to_judge(probe: Probe) -> InputError:
@@ -142,13 +154,20 @@ def nothing_to_judge(probe: Probe) -> InputError:
     )
 
 
-def _require(metrics: Sequence[str], measurements: Sequence[Measurement]) -> None:
+def require_metrics(
+    metrics: Sequence[str], measurements: Sequence[Measurement], whose: str = ""
+) -> None:
+    """Check that every measurement has every metric.
+
+    Raises:
+        RunError: one lacks a metric (class ``no_metrics``); `whose` measurements follows the start.
+    """
     for start, measurement in enumerate(measurements, start=1):
         missing = [one for one in metrics if one not in measurement.metrics]
         if missing:
             raise RunError(
                 "no_metrics",
-                f"the result of fresh start {start} lacks {', '.join(missing)}, which gates",
+                f"the result of fresh start {start}{whose} lacks {', '.join(missing)}, which gates",
             )
 
 
@@ -167,7 +186,7 @@ def probe_tests(
         reference: what it is compared with.
         measurements: one per fresh start, in order, each with every gating metric.
         with_anchor: whether the anchor can be compared with.
-        controls: as in `judge`.
+        controls: as in `probe_input`.
 
     Raises:
         InputError: the number of questions behind a score is unknown.
@@ -317,56 +336,3 @@ def sigma_of(metric: str, scenario: Scenario) -> float:
     if scenario.gate.noise == "measured":
         return OWN_SIGMA
     return lookup(metric).family.on(scenario.hardware.nodes).sigma
-
-
-def concluded(
-    judged: ProbeJudgement,
-    scenario: Scenario,
-    label: str,
-    waivers: Iterable[Waiver],
-    today: date,
-    broken: str = "",
-) -> ProbeJudgement:
-    """The final verdict of a test: waivers let regressions through, then broken answers void it.
-
-    In this order, as no waiver lets the speed of broken answers count.
-
-    Args:
-        judged: the verdict from numbers alone.
-        scenario: the test's.
-        label: the test's, within its scenario.
-        waivers: all there are.
-        today: the day of the run.
-        broken: why the speed of this build says nothing; empty: its answers are not broken.
-    """
-    judgements = waive(
-        judged.judgements,
-        scenario=scenario.id,
-        hardware=scenario.hardware.label,
-        probe=label,
-        waivers=waivers,
-        today=today,
-    )
-    if judgements != judged.judgements:
-        decided = together(judgements)
-        judged = replace(
-            judged,
-            verdict=decided.verdict,
-            judgements=judgements,
-            needs_more_runs=decided.needs_more_runs,
-            controls_wanted=decided.controls_wanted,
-        )
-    return of_broken_answers(judged, broken) if broken else judged
-
-
-def of_broken_answers(judged: ProbeJudgement, fault: str) -> ProbeJudgement:
-    """A speed that proves nothing, since what was produced so fast is not worth having."""
-    if judged.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
-        return judged
-    note = f"{fault}: the speed of broken answers is no evidence that this build is as fast"
-    return replace(judged, verdict=Verdict.INCONCLUSIVE, reason=note, notes=(*judged.notes, note))
-
-
-def not_worth_measuring(fault: str) -> ProbeJudgement:
-    """A speed that was not measured, since the answers were found to be broken before."""
-    return of_broken_answers(ProbeJudgement(Verdict.PASS), f"not measured, {fault}")

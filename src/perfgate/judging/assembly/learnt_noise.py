@@ -1,16 +1,101 @@
-"""Learnt noise: what a scenario's verdicts believe of the noise of a start, from stored history."""
+"""Learnt noise: what a scenario's verdicts take for the noise of a start, from stored history."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from itertools import accumulate
 
-from perfgate.baselines.hardware_noise import NO_HISTORY, HardwareNoise, known_noise
-from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.judging.rules.noise import OWN_SIGMA
+from perfgate.baselines.noise_history import NoiseSeries
+from perfgate.baselines.noise_table import noise_table
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import METRICS, is_accuracy, lookup
+from perfgate.judging.rules import scale
+from perfgate.judging.rules.noise import OWN_SIGMA, NoiseComponents, noise_components
 from perfgate.judging.rules.probe import RunNoise
 from perfgate.machine.hardware import Machine
 from perfgate.scenarios.scenario import Scenario
 
+NO_HISTORY = "noise: the family's prior; no history of this hardware yet"
+
 _MOST_TOLD = 2  # of what was left out
 _BETWEEN_NODES = 2  # the label of several nodes names them first: ``2x4xGB200``
+
+
+@dataclass(frozen=True)
+class HardwareNoise:
+    """What is known of the noise of one hardware.
+
+    Attributes:
+        table: what it is learnt from, as `noise_table` gives it.
+        unread: files that could not be used, and why.
+    """
+
+    table: Sequence[NoiseSeries] = ()
+    unread: Sequence[str] = ()
+    _estimates: dict[tuple[str, float], tuple[NoiseComponents, tuple[str, ...]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def components(self, metric: str, prior: float) -> tuple[NoiseComponents, tuple[str, ...]]:
+        """The noise of one start in `metric`, and what was left out of it, and why.
+
+        Args:
+            metric: canonical name of a performance metric.
+            prior: that of its family on this hardware.
+        """
+        if (metric, prior) not in self._estimates:
+            usable, left_out = [], list(self.unread)
+            for (scenario, probe, *_), sessions in self._histories.items():
+                try:
+                    usable.append(_losses(sessions, metric, f"{scenario}-{probe}"))
+                except InputError as error:
+                    left_out.append(f"{scenario}-{probe}: {error.problem}")
+            components = noise_components(usable, prior)
+            self._estimates[metric, prior] = components, tuple(dict.fromkeys(left_out))
+        return self._estimates[metric, prior]
+
+    @cached_property
+    def _histories(self) -> Mapping[tuple[str, ...], list[NoiseSeries]]:
+        """The sessions of one build of one test, in time."""
+        histories: dict[tuple[str, ...], list[NoiseSeries]] = defaultdict(list)
+        for row in self.table:
+            histories[row.scenario, row.probe, row.content, row.build].append(row)
+        return histories
+
+
+def _losses(sessions: Sequence[NoiseSeries], metric: str, name: str) -> list[tuple[float, ...]]:
+    """The values of `metric`, session by session, on the log scale.
+
+    Where no session has it, those of the first metric of its family that one has: all metrics of a
+    family in one start are one observation, not several.
+
+    Raises:
+        InputError: a value without a logarithm, or values that cannot be in one unit or never move.
+    """
+    names = (metric, *_of_family(lookup(metric).family.name))
+    used = next((one for one in names if any(row.values.get(one) for row in sessions)), None)
+    if used is None:
+        return []
+    values = [of_session for row in sessions if (of_session := row.values.get(used))]
+    flat = scale.badness(lookup(used), [one for of_session in values for one in of_session], name)
+    scale.check_unit(lookup(used), flat, flat)
+    if len(flat) > 1 and min(flat) == max(flat):
+        raise InputError(f"every value of {used} is the same")
+    ends = accumulate(map(len, values))
+    return [flat[end - len(one) : end] for one, end in zip(values, ends, strict=True)]
+
+
+@cache
+def _of_family(family: str) -> tuple[str, ...]:
+    return tuple(name for name, one in METRICS.items() if one.family.name == family)
+
+
+def known_noise(
+    hardware: str, *, own: bool, machine: Mapping[str, str] | None = None, first: str = ""
+) -> HardwareNoise:
+    """Everything stored about the noise of `hardware`; arguments and errors of `noise_table`."""
+    return HardwareNoise(*noise_table(hardware, own=own, machine=machine, first=first))
 
 
 def read_noise(scenario: Scenario, machine: Machine | None) -> HardwareNoise:

@@ -9,13 +9,19 @@ from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.basis import Basis
+from perfgate.judging.assembly.judge_input import JudgeInput, Provenance
 from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
-from perfgate.judging.assembly.settings_notes import settings_notes
+from perfgate.judging.assembly.measured_facts import settings_notes
 from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.judging.rules.performance import Change
 from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.scenario import Scenario
+
+# Fields of an outcome that its record has under the same name.
+_AS_IT_IS = (
+    *("verdict", "judgements", "compared_with", "reason", "folder", "injected", "synthetic"),
+    *("notes", "observed", "measured", "build", "controls", "provenance"),
+)
 
 
 class Subject(Protocol):
@@ -55,7 +61,8 @@ class Outcome:
         measured: every metric that was measured of it, judged or not.
         build: the build under test; None: it could not be asked.
         controls: the other builds that were started beside it on suspicion, or should have been.
-        basis: what the verdict rests on beside the measurements; None: it is not kept.
+        judge_input: all that the verdict rests on; None: it rests on no numbers, or was resumed.
+        provenance: where those values come from; None: it is not kept.
         resumed_from: when a session before this one recorded it; empty: this one measured it.
     """
 
@@ -76,7 +83,8 @@ class Outcome:
     controls: tuple[MeasuredControl, ...] = ()
     resumed_from: str = ""
     changed: tuple[ChangedQuestions, ...] = ()
-    basis: Basis | None = None
+    judge_input: JudgeInput | None = None
+    provenance: Provenance | None = None
 
     @property
     def extra_options(self) -> str:
@@ -108,11 +116,8 @@ class Outcome:
             "name": self.probe.id,
             "scenario": self.probe.scenario.id,
             "probe": self.probe.label,
-            "verdict": self.verdict.value,
-            "judgements": to_plain(self.judgements),
+            **{name: to_plain(getattr(self, name)) for name in _AS_IT_IS},
             "starts": len(self.measurements),
-            "compared_with": self.compared_with,
-            "reason": self.reason,
             "error": None
             if error is None
             else {
@@ -121,16 +126,8 @@ class Outcome:
                 "evidence": list(error.evidence),
                 "next_step": error.hint,
             },
-            "folder": None if self.folder is None else str(self.folder),
-            "injected": list(self.injected),
-            "synthetic": self.synthetic,
-            "notes": list(self.notes),
-            "observed": to_plain(self.observed),
             "changed_questions": to_plain(self.changed),
-            "measured": to_plain(self.measured),
-            "build": to_plain(self.build),
-            "controls": to_plain(self.controls),
             "extra_options": self.extra_options,
             "settings": list(self.settings),
-            "basis": to_plain(self.basis),
+            "judge_input": None if self.judge_input is None else self.judge_input.as_record(),
         }

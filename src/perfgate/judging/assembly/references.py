@@ -4,18 +4,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
 from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.baselines.hardware_noise import HardwareNoise
-from perfgate.core.metrics import is_accuracy
+from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Against, counted
 from perfgate.engines.build_source import BuildSource
+from perfgate.judging.assembly.claims import ClaimProbe
+from perfgate.judging.assembly.documented_values import gap
 from perfgate.judging.assembly.judgement import Reference, takes_turns
-from perfgate.judging.assembly.learnt_noise import read_noise, run_noises
+from perfgate.judging.assembly.learnt_noise import HardwareNoise, read_noise, run_noises
+from perfgate.judging.assembly.measured import MeasuredMetric
+from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.judging.rules.probe import RunNoise
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import Toolchain
@@ -181,7 +184,6 @@ class References:
         if chosen is None:
             return ProbeReference(None, documented, description="no baseline")
         noise = self._noise(probe, entry)
-        far = self._known(self._machine).far_nodes(probe.scenario.gate.metrics) if noise else {}
         anchor = self._anchor(probe, chosen)
         of_anchor = anchor.entry(probe.label) if anchor else None
         return ProbeReference(
@@ -190,7 +192,6 @@ class References:
             of_anchor,
             noise,
             _notes(chosen, entry),
-            {node: f"{one}: no baseline should come from it" for node, one in far.items()},
             description=_in_words(chosen, entry),
             anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
             source=chosen.baseline.source,
@@ -320,3 +321,47 @@ def belongs(metric: str, value: DocumentedValue, probe: Probe) -> bool:
     if value.concurrency is None:
         return len(probe.scenario.points()) == 1
     return value.concurrency == probe.what.concurrency
+
+
+def documented_metrics(
+    subject: Probe | ClaimProbe | SweepProbe, measured: Sequence[MeasuredMetric] = ()
+) -> list[dict[str, Any]]:
+    """Metric, value, unit, source and change of each value that is documented for a test.
+
+    None for a machine that is its own reference, nor for a curve, whose points have theirs; a claim
+    has the number that it must reach.
+
+    Args:
+        subject: the test.
+        measured: what was measured as the document did: how far it is from the documented value is
+            the change, as a fraction, of an accuracy the difference; else that is None.
+
+    Raises:
+        InputError, SeveralInputErrors: the file of documented values is not as it should be.
+    """
+    if isinstance(subject, SweepProbe):
+        return []
+    if isinstance(subject, ClaimProbe):
+        claim = subject.claim
+        if claim.value is None:
+            return []
+        return [_plain(claim.metric, claim.value, cited(claim.source))]
+    found = None if measures_itself(subject) else documented_values(subject.scenario)
+    if found is None:
+        return []
+    values = {one.metric: one.value for one in measured}
+    return [
+        _plain(metric, value.value, cited(found.source), values.get(metric))
+        for metric, value in found.values.items()
+        if belongs(metric, value, subject)
+    ]
+
+
+def _plain(metric: str, value: float, source: str, now: float | None = None) -> dict[str, Any]:
+    return {
+        "metric": metric,
+        "value": value,
+        "unit": lookup(metric).unit,
+        "source": source,
+        "change": None if now is None else gap(metric, value, now),
+    }

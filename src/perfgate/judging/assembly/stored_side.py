@@ -47,12 +47,7 @@ class StoredSide:
     @property
     def measurements(self) -> Sequence[Measurement]:
         """One per fresh start."""
-        return [Measurement(run.metrics, {}, run.answers) for run in self.runs]
-
-    @property
-    def sessions(self) -> int:
-        """The sessions that its starts are of."""
-        return self.entry.sessions(self.metric)
+        return stored_measurements(self.entry, self.metric)
 
     @property
     def client(self) -> str:
@@ -88,6 +83,13 @@ class StoredSide:
             for name in common_facts(here, there)
             if here.get(name) != there.get(name)
         )
+
+
+def stored_measurements(entry: Entry, metric: str) -> list[Measurement]:
+    """A baseline's fresh starts that have the metric, as measurements."""
+    return [
+        Measurement(run.metrics, {}, run.answers) for run in entry.runs if metric in run.metrics
+    ]
 
 
 def client_of(entry: Entry, version: str) -> str:

@@ -5,7 +5,7 @@ so a fresh start that measured every point counts as one value, not as many.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from perfgate.baselines import BaselineRun, Entry
@@ -14,16 +14,11 @@ from perfgate.core.metrics import is_accuracy
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Verdict, counted
 from perfgate.judging.assembly.bands import band_of
-from perfgate.judging.assembly.judgement import noise_of
+from perfgate.judging.assembly.judge_input import JudgeInput
+from perfgate.judging.assembly.judgement import Reference, noise_of
 from perfgate.judging.assembly.measured import MeasuredControl, central_value, measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.rules.probe import (
-    CurveTest,
-    ProbeJudgement,
-    ProbeTests,
-    RunNoise,
-    judge_probe,
-)
+from perfgate.judging.rules.probe import CurveTest, ProbeJudgement
 from perfgate.judging.rules.sweep import FEWEST_POINTS
 from perfgate.scenarios.markers import Kind
 from perfgate.scenarios.probe import Probe, load_probes
@@ -76,31 +71,30 @@ class Point:
 
     Attributes:
         probe: the point.
-        entry: what it is compared with; None: no measured baseline.
-        different: the facts in which it differs from that.
+        reference: what it is compared with.
+        fingerprint: the facts of the measurements that must equal the baseline's.
         measured: number of the fresh start → what it gave there.
         controls: number of the control of the baseline's build → what it gave there; None: that
             build cannot be started.
-        noise: metric → noise of one fresh start, as far as the hardware's history is known.
     """
 
     probe: Probe
-    entry: Entry | None
-    different: tuple[str, ...]
+    reference: Reference
+    fingerprint: Mapping[str, str]
     measured: Mapping[int, Measurement]
     controls: Mapping[int, Measurement] | None = None
-    noise: Mapping[str, RunNoise] = field(default_factory=dict)
 
 
-def judge_curve(
+def curve_input(
     sweep: SweepProbe,
     points: Sequence[Point],
     rule: Rule,
     why_no_control: str = "",
     policy: ControlPolicy | None = None,
-) -> ProbeJudgement:
-    """Judge each gating metric on the median over all points (`perfgate.judging.rules.sweep`).
+) -> JudgeInput:
+    """All that the verdict of a curve rests on, but for waivers and broken answers.
 
+    Each gating metric is judged on the median over all points (`perfgate.judging.rules.sweep`).
     Only fresh starts that measured every point count, on either side. There is no verdict against
     documents: they report points.
 
@@ -110,39 +104,36 @@ def judge_curve(
         rule: error rates and the most fresh starts.
         why_no_control: why the baseline's build cannot be started; empty: it can, or nobody asked.
         policy: whether controls are made, and needed; None: as the scenario says.
-
-    Raises:
-        InputError: values that cannot be judged.
     """
-    entries = [point.entry for point in points if point.entry is not None]
+    given = JudgeInput.of(sweep.scenario, sweep.label, rule)
+    entries = [point.reference.entry for point in points if point.reference.entry is not None]
     if len(entries) < len(points):
         why = "a curve is compared with a measured baseline of every point, and one is missing"
-        return ProbeJudgement(Verdict.NO_BASELINE, reason=why)
+        return replace(given, verdict=Verdict.NO_BASELINE, reason=why)
     different = [
-        f"{one.probe.label}: {'; '.join(one.different)}" for one in points if one.different
+        f"{point.probe.label}: {'; '.join(facts)}"
+        for point, entry in zip(points, entries, strict=True)
+        if (facts := entry.differences(point.fingerprint))
     ]
     if different:
-        return ProbeJudgement(Verdict.NOT_COMPARABLE, reason="; ".join(different))
+        return replace(given, verdict=Verdict.NOT_COMPARABLE, reason="; ".join(different))
     before = _complete(entries)
     if not before:
         why = "no fresh start of the baseline measured every point of the sweep"
-        return ProbeJudgement(Verdict.NO_BASELINE, reason=why)
+        return replace(given, verdict=Verdict.NO_BASELINE, reason=why)
     now = _of_all_points([point.measured for point in points])
     if not now:
-        return ProbeJudgement(
-            Verdict.INCONCLUSIVE,
-            reason="no fresh start measured every point of the sweep",
-            needs_more_runs=True,
-        )
-    given = [point.controls for point in points if point.controls is not None]
-    controls = _of_all_points(given) if len(given) == len(points) else None
+        why = "no fresh start measured every point of the sweep"
+        return replace(given, verdict=Verdict.INCONCLUSIVE, reason=why)
+    controlled = [point.controls for point in points if point.controls is not None]
+    controls = _of_all_points(controlled) if len(controlled) == len(points) else None
     tests = [
         CurveTest(
             metric,
             band_of(metric, sweep.scenario),
             [[run.metrics[metric] for run in runs] for runs in before],
             [[one.metrics[metric] for one in measured] for measured in now],
-            noise_of(metric, sweep.scenario, points[0].noise),
+            noise_of(metric, sweep.scenario, points[0].reference.noise),
             len({run.run for runs in before for run in runs[:1]}),
             controls=_values(metric, controls),
             policy=policy or sweep.scenario.gate.control,
@@ -152,8 +143,9 @@ def judge_curve(
         if all(metric in run.metrics for runs in before for run in runs)
     ]
     if not tests:
-        return ProbeJudgement(Verdict.NO_BASELINE, reason="the baseline has no metric of the gate")
-    return judge_probe(ProbeTests(tests), rule)
+        why = "the baseline has no metric of the gate"
+        return replace(given, verdict=Verdict.NO_BASELINE, reason=why)
+    return replace(given, tests=tests)
 
 
 def _of_all_points(points: Sequence[Mapping[int, Measurement]]) -> list[list[Measurement]]:

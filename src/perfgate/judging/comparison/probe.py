@@ -9,6 +9,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import FEWEST_REFERENCES, Rule
 from perfgate.core.verdict import Judgement, Verdict, counted, verdict_of
+from perfgate.judging.assembly.judge_input import JudgeInput, judge
 from perfgate.judging.comparison.comparability import PROGRAM, Fact, differences, fingerprint_facts
 from perfgate.judging.comparison.sides import Measured
 from perfgate.judging.rules import noise as noises
@@ -19,7 +20,6 @@ from perfgate.judging.rules.probe import (
     MetricTest,
     PerformanceTest,
     RunNoise,
-    judge_tests,
 )
 from perfgate.judging.rules.scores import Score, pooled_score
 
@@ -129,7 +129,9 @@ def compare_probe(
         if not is_accuracy(one)
     ]
     tests: list[MetricTest] = [*scores, *speeds]
-    judgements = judge_tests([one for one in tests if one.band is not None], options.rule)
+    banded = [one for one in tests if one.band is not None]
+    given = JudgeInput("", "", name, options.rule, tests=banded)
+    judgements = judge(given).judgements if banded else ()
     reported = tuple(one.change(options.rule) for one in speeds if one.band is None)
     called_out = false_discoveries([one.p_value for one in reported]) if reported else ()
     return ProbeComparison(

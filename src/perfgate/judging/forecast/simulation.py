@@ -21,8 +21,8 @@ from perfgate.judging.rules import odds as drawn
 from perfgate.judging.rules import sequential as many
 from perfgate.judging.rules.interleaved import rule_for
 from perfgate.judging.rules.noise import BETWEEN
+from perfgate.judging.rules.paired import Effect, paired_test
 from perfgate.judging.rules.scores import Score
-from perfgate.judging.rules.simulated_interleaved import InterleavedTrials, interleaved
 
 TRIALS = 20_000
 FOUND = 0.95
@@ -177,11 +177,11 @@ class TurnsDesign:
     @property
     def margin(self) -> float:
         """The band of the middle run, on the log scale: as declared, or as the noise forces."""
-        return float(np.median(_turns(self, 0.0).margins))
+        return float(np.median(_turns(self, 0.0)[1]))
 
     def simulated(self, loss: float) -> Outcomes:
         """How it ends at a true loss of so many of the middle run's bands."""
-        return _counted(_turns(self, loss * self.margin).verdicts)
+        return _counted(_turns(self, loss * self.margin)[0])
 
 
 @dataclass(frozen=True)
@@ -369,10 +369,15 @@ def _draws(n_base: int, sessions: int) -> tuple[Floats, Floats]:
 
 
 @lru_cache(maxsize=256)
-def _turns(design: TurnsDesign, lost: float) -> InterleavedTrials:
+def _turns(design: TurnsDesign, lost: float) -> tuple[many.Verdicts, Floats]:
     """What becomes of each trial; `lost` on the log scale."""
     draw = np.random.default_rng([_TURNS_SEED, design.references, design.most])
     counts = [design.references + design.most]
     noise = design.sigma * starts(draw, _NOISE, _TURNS_TRIALS, 1, counts)[:, 0].astype(np.float64)
     references, new = noise[:, : design.references], noise[:, design.references :] + lost
-    return interleaved(references, new, design.declared, design.widest, rule_for(design.most))
+    rule = rule_for(design.most)
+    found = paired_test(references, new, Effect.below_band(design.declared, design.widest), rule)
+    codes = np.select([found.fails, found.holds], [many.REGRESSION, many.PASS], many.INCONCLUSIVE)
+    looks = tuple((starts, 0) for starts in rule.looks)
+    at = np.searchsorted(rule.looks, found.starts)
+    return many.Verdicts(codes.astype(np.int8), at.astype(np.int8), looks), found.upper

@@ -59,23 +59,6 @@ Sessions = Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True)
-class Noise:
-    """Noise of one run on the log scale.
-
-    Attributes:
-        sigma: standard deviation of one run.
-        dof: degrees of freedom behind it.
-        source: where it comes from, in words.
-        between: the share ρ of its variance that a whole session has in common.
-    """
-
-    sigma: float
-    dof: float
-    source: str
-    between: float = 0.0
-
-
-@dataclass(frozen=True)
 class RunNoise:
     """The noise of one fresh start that a test goes by.
 

@@ -7,6 +7,7 @@ themselves are in `perfgate.judging.rules.performance`, `.sweep`, `.accuracy` an
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, lookup
@@ -176,6 +177,13 @@ class NoTest:
         return replace(found, measured=self.measured, against=self.against)
 
 
+class JudgedTest(Protocol):
+    """Anything that gives one judgement: a test of a metric, or of a claim about one."""
+
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict."""
+
+
 MetricTest = PerformanceTest | InterleavedTest | CurveTest | DocumentedTest | AccuracyTest | NoTest
 
 
@@ -189,7 +197,7 @@ class ProbeTests:
         observed: metrics that are reported and do not gate.
     """
 
-    tests: Sequence[MetricTest]
+    tests: Sequence[JudgedTest]
     anchor: Sequence[MetricTest] = ()
     observed: Sequence[PerformanceTest] = ()
 
@@ -251,7 +259,7 @@ def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
 
 
 def _changed(
-    tests: Sequence[MetricTest], judgements: Sequence[Judgement]
+    tests: Sequence[JudgedTest], judgements: Sequence[Judgement]
 ) -> tuple[ChangedQuestions, ...]:
     """Args: the tests, and the judgement of each."""
     found = (
@@ -266,7 +274,7 @@ def _since_the_anchor(reason: str) -> str:
     return f"since the last release: {reason.replace('than the baseline by', 'than the anchor by')}"
 
 
-def judge_tests(tests: Sequence[MetricTest], rule: Rule) -> tuple[Judgement, ...]:
+def judge_tests(tests: Sequence[JudgedTest], rule: Rule) -> tuple[Judgement, ...]:
     """One judgement per test, in order.
 
     Each has the same error rates whatever stands beside it: a verdict depends neither on what else

@@ -8,9 +8,9 @@ from building import baseline, entry, of_commit, with_answers
 from tables import each
 
 from perfgate.baselines import Retired, candidate_store, own_store, read, suite_store
-from perfgate.baselines.promotion import promote
 from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
+from perfgate.judging.acceptance.promotion import promote
 from perfgate.runs.records import now
 
 

@@ -7,12 +7,9 @@ import pytest
 from building import SUMS, baseline, entry, with_answers
 
 from perfgate.baselines import Baseline, Entry, Retired, Store, suite_store
-from perfgate.baselines.difference import compare
-from perfgate.baselines.history import HistoryEntry, history
-from perfgate.baselines.promotion import pin_anchor
+from perfgate.baselines.decisions import pin_anchor
 from perfgate.engines.base import EngineBuild
-
-ROOT = Path(__file__).parents[2]
+from perfgate.judging.acceptance.difference import HistoryEntry, compare, history
 
 
 class TestCompare:

@@ -1,38 +1,27 @@
-"""Promotion: what a person decides about baselines: accept a candidate, retire one, pin the anchor.
+"""Promotion: a person accepts a candidate, which keeps the level of what came before or not.
 
-Candidates themselves come from runs: `perfgate.baselines.recording`.
+Candidates come from runs: `perfgate.baselines.recording`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from perfgate.baselines import (
-    NOBODY,
-    Anchor,
-    Baseline,
-    Change,
-    ChosenBaseline,
-    Retired,
-    Store,
-    read,
-    rehearsal_store,
-    suite_store,
-)
-from perfgate.baselines.baseline import few_sessions
+from perfgate.baselines.baseline import Baseline, Change, ChosenBaseline, Entry, few_sessions
 from perfgate.baselines.candidates import unlike_machines
-from perfgate.baselines.choice import newest_build, newest_release
-from perfgate.baselines.difference import ProbeChanges, compare
+from perfgate.baselines.choice import newest_release
+from perfgate.baselines.decisions import named
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.baselines.file import head_of
-from perfgate.baselines.levels import change_of, losses_of
-from perfgate.baselines.recording import record_candidates
+from perfgate.baselines.file import head_of, read
+from perfgate.baselines.store import Store, rehearsal_store, suite_store
 from perfgate.core.errors import InputError
-from perfgate.core.verdict import counted
+from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.verdict import Verdict, counted
+from perfgate.judging.acceptance.difference import ProbeChanges, compare, verdict_between
 from perfgate.runs.records import now
 
-__all__ = ["Promotion", "pin_anchor", "promote", "record_candidates", "retire"]
+_COMPARED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
 
 
 @dataclass(frozen=True)
@@ -83,7 +72,7 @@ def promote(
         InputError: the candidate is unusable, edited, of the other kind, retired, from unlike
             machines, or a loss that is not accepted; or name or reason are empty.
     """
-    by, reason = _named("--by", by), _named("--reason", reason)
+    by, reason = named("--by", by), named("--reason", reason)
     if store is None:
         store = rehearsal_store() if rehearsal else suite_store()
     with nullcontext() if dry_run else store.changing():
@@ -165,7 +154,7 @@ def _why_accepted(
                 hint="fix the build, or use --accept-regression 'why this loss is right'",
             )
         return ""
-    why = _named("--accept-regression", accept_regression)
+    why = named("--accept-regression", accept_regression)
     if not losses:
         raise InputError(
             "there is no regression to accept",
@@ -187,91 +176,6 @@ def _require_like_machines(accepted: Baseline, candidate: Path) -> None:
             expected="probes of one scenario, measured on machines with equal facts",
             hint="record all probes on one of them",
         )
-
-
-def retire(file: Path, *, by: str, reason: str) -> Path:
-    """Mark a baseline as one that nothing is compared with any more; it stays in git.
-
-    Raises:
-        InputError: the file is no accepted baseline, already retired, or the anchor; or name or
-            reason are empty.
-    """
-    by, reason = _named("--by", by), _named("--reason", reason)
-    store = _store_of(file)
-    with store.changing():
-        return _retire(store, file, by, reason)
-
-
-def _retire(store: Store, file: Path, by: str, reason: str) -> Path:
-    baseline = _accepted(file)
-    pinned = store.pinned(baseline.hardware, baseline.scenario)
-    family = store.heads(baseline.hardware, baseline.scenario)
-    if pinned is not None and pinned.commit == baseline.engine.commit:
-        raise InputError(
-            "the anchor cannot be retired",
-            file=file,
-            found=f"pinned by {pinned.by} on {pinned.at[:10]}: {pinned.reason}",
-            hint="pin another first: perfgate baseline anchor FILE --by … --reason …",
-        )
-    others = [one for one in family if one.retired is None and one.engine != baseline.engine]
-    if others and pinned is None:
-        anchor = store.anchor(baseline.hardware, baseline.scenario, newest_build(family))
-        if anchor is not None and anchor.baseline.engine == baseline.engine:
-            raise InputError(
-                "the anchor cannot be retired",
-                file=file,
-                found=f"{baseline.engine.version} is the {anchor.why}",
-                hint="pin another first: perfgate baseline anchor FILE --by … --reason …",
-            )
-    return store.save(replace(baseline, retired=Retired(by, now(), reason)), merge=False)
-
-
-def pin_anchor(file: Path, *, by: str, reason: str) -> Path:
-    """Pin a baseline as its scenario's anchor; small losses then add up against it.
-
-    Returns:
-        the anchor's file.
-
-    Raises:
-        InputError: the file is no accepted baseline, or a retired one; or name or reason are empty.
-    """
-    by, reason = _named("--by", by), _named("--reason", reason)
-    store = _store_of(file)
-    with store.changing():
-        baseline = _accepted(file)
-        commit = baseline.engine.commit
-        return store.pin(Anchor(baseline.scenario, baseline.hardware, commit, by, now(), reason))
-
-
-def _named(option: str, text: str) -> str:
-    if not text.strip():
-        raise InputError("must not be empty", field=option)
-    return text.strip()
-
-
-def _store_of(file: Path) -> Store:
-    """The store that a baseline lies in."""
-    accepted = _accepted(file)  # else the folders above it may be anything
-    return Store(file.resolve().parents[2], synthetic=accepted.synthetic)
-
-
-def _accepted(file: Path) -> Baseline:
-    """A baseline that a person accepted and nobody retired."""
-    baseline = read(file)
-    if baseline.accepted_by == NOBODY:
-        raise InputError(
-            "a candidate is not yet a baseline",
-            file=file,
-            hint="accept it with `perfgate baseline promote`, or delete the file",
-        )
-    if baseline.retired is not None:
-        raise InputError(
-            "the baseline is retired",
-            file=file,
-            field="retired",
-            found=f"{baseline.retired.by} on {baseline.retired.at[:10]}: {baseline.retired.reason}",
-        )
-    return baseline
 
 
 def _notes(
@@ -298,3 +202,67 @@ def _notes(
             "counts against it until `perfgate baseline anchor` pins another"
         )
     return tuple(notes)
+
+
+def losses_of(found: Baseline, before: ChosenBaseline | None) -> list[str]:
+    """Where the candidate lost, as its run judged it or, where that could not judge, as it is now.
+
+    A run that had nothing to compare with proves nothing; if a baseline has come since, a loss
+    against it must not slip in.
+    """
+    losses = [
+        f"{label}: its run ended in REGRESSION"
+        for label, verdict in found.verdicts.items()
+        if verdict == Verdict.REGRESSION
+    ]
+    for label, entry in found.entries.items():
+        if found.verdicts.get(label) in _COMPARED:
+            continue
+        old = _comparable(label, entry, before)
+        if old is not None:
+            losses += [
+                f"{label} {metric}: its run did not compare it, and now it is {verdict.value}"
+                for metric, verdict in _judged(old, entry).items()
+                if verdict not in (Verdict.PASS, Verdict.IMPROVEMENT)
+            ]
+    return losses
+
+
+def change_of(found: Baseline, before: ChosenBaseline | None, losses: Sequence[str]) -> Change:
+    """What accepting the candidate changes, given where it lost."""
+    if losses:
+        return "regression"
+    comparable = {
+        label: old
+        for label, entry in found.entries.items()
+        if (old := _comparable(label, entry, before)) is not None
+    }
+    if not comparable:
+        return "first"
+    better = Verdict.IMPROVEMENT in found.verdicts.values() or any(
+        Verdict.IMPROVEMENT in _judged(old, found.entries[label]).values()
+        for label, old in comparable.items()
+        if found.verdicts.get(label) not in _COMPARED
+    )
+    return "improvement" if better else "none"
+
+
+def _comparable(label: str, entry: Entry, before: ChosenBaseline | None) -> Entry | None:
+    """What came before and has equal facts; a newer build did not come before."""
+    old = before.entry(label) if before and not before.is_newer else None
+    return None if old is None or old.differences(entry.fingerprint) else old
+
+
+def _judged(old: Entry, new: Entry) -> Mapping[str, Verdict]:
+    """The verdict of every metric that has a band by itself."""
+    found = {}
+    for metric in new.metrics():
+        band = lookup(metric).family.band
+        values = [*old.values(metric), *new.values(metric)]
+        if band is None or not old.values(metric):
+            continue
+        if is_accuracy(metric) or min(values) > 0:
+            verdict = verdict_between(metric, old, new, band)
+            if verdict is not None:
+                found[metric] = verdict
+    return found

@@ -10,11 +10,9 @@ from statistics import stdev
 from typing import Literal
 
 from perfgate.baselines.baseline import Baseline, Change, ChosenBaseline, Entry
-from perfgate.baselines.difference import MetricChange, compare
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.accuracy import judge_paired
-from perfgate.judging.rules.performance import Comparison, judge
+from perfgate.judging.acceptance.difference import MetricChange, compare, verdict_between
 from perfgate.judging.rules.scale import anchor_band
 
 Bands = Mapping[str, Mapping[str, float]]
@@ -170,18 +168,11 @@ def is_unchanged(kept: Baseline | None, candidate: Baseline) -> bool:
 
 
 def _verdict(metric: str, old: Entry | None, new: Entry, band: float) -> Verdict:
-    before = old.values(metric) if old else []
-    if old is None or not before:
+    if old is None or not old.values(metric):
         return Verdict.NO_BASELINE
     if old.differences(new.fingerprint):
         return Verdict.NOT_COMPARABLE
-    if is_accuracy(metric):
-        was, now = old.answers(metric), new.answers(metric)
-        if not was or len(now) != len(new.values(metric)):
-            return Verdict.NOT_COMPARABLE
-        return judge_paired(metric, was, now, margin=band).verdict
-    test = Comparison(metric, band, before, new.values(metric), sessions=old.sessions(metric))
-    return judge(test).verdict
+    return verdict_between(metric, old, new, band) or Verdict.NOT_COMPARABLE
 
 
 def _spread(metric: str, values: Sequence[float]) -> float | None:

@@ -1,0 +1,1 @@
+"""Acceptance: what moved between baselines, and whether a candidate may become one."""

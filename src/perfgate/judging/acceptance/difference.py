@@ -1,0 +1,227 @@
+"""Difference: how far two baselines are from each other, and each of a scenario from the last."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from perfgate.baselines.baseline import Baseline, Entry
+from perfgate.baselines.choice import in_order
+from perfgate.baselines.store import Store
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import ACCURACY, is_accuracy, lookup
+from perfgate.core.verdict import Verdict
+from perfgate.judging.rules.accuracy import judge_paired
+from perfgate.judging.rules.performance import Comparison, describe, judge
+
+
+@dataclass(frozen=True)
+class MetricChange:
+    """How far one metric of one probe moved.
+
+    Attributes:
+        probe: the probe's label.
+        metric: canonical name.
+        before: central value before; None: it was not measured.
+        after: central value after; None: it was not measured.
+        change: relative for performance (-0.05: the value fell by 5 %), after minus before for
+            accuracy; None where there is nothing to relate.
+        interval: confidence bounds of `change`, low first; None where they cannot be told.
+        lost: questions answered rightly before and wrongly after; None: answers are not known.
+        gained: the reverse.
+    """
+
+    probe: str
+    metric: str
+    before: float | None
+    after: float | None
+    change: float | None = None
+    interval: tuple[float, float] | None = None
+    lost: int | None = None
+    gained: int | None = None
+
+
+@dataclass(frozen=True)
+class ProbeChanges:
+    """One probe's changes, and the facts in which the two measurements differ."""
+
+    probe: str
+    metrics: tuple[MetricChange, ...]
+    facts: tuple[str, ...] = ()
+
+
+def compare(label: str, before: Entry | None, after: Entry | None) -> ProbeChanges:
+    """The changes of one probe; None stands for not measured."""
+    names = {name for entry in (before, after) if entry for name in entry.metrics()}
+    return ProbeChanges(
+        label,
+        tuple(_change(label, name, before, after) for name in sorted(names)),
+        before.differences(after.fingerprint) if before and after else (),
+    )
+
+
+def _change(label: str, metric: str, before: Entry | None, after: Entry | None) -> MetricChange:
+    old = before.values(metric) if before else []
+    new = after.values(metric) if after else []
+    if not old or not new or before is None or after is None:
+        return MetricChange(label, metric, _mean(old), _mean(new))
+    if is_accuracy(metric):
+        return _accuracy(label, metric, before, after)
+    try:
+        told = describe(Comparison(metric, None, old, new))
+    except InputError:  # a value that has no logarithm
+        change = fmean(new) / fmean(old) - 1 if fmean(old) else None
+        return MetricChange(label, metric, fmean(old), fmean(new), change)
+    return MetricChange(label, metric, told.baseline, told.measured, told.change, told.interval)
+
+
+def _accuracy(label: str, metric: str, before: Entry, after: Entry) -> MetricChange:
+    old, new = fmean(before.values(metric)), fmean(after.values(metric))
+    # Repeated evaluations ask the same questions again: one of each side counts them.
+    was = next((run.answers[metric] for run in before.runs if run.answers.get(metric)), None)
+    now = next((run.answers[metric] for run in after.runs if run.answers.get(metric)), None)
+    if was is None or now is None or was.keys() != now.keys():
+        return MetricChange(label, metric, old, new, new - old)
+    judged = judge_paired(metric, [was], [now], margin=ACCURACY.band or 0.02)
+    return MetricChange(
+        label,
+        metric,
+        judged.baseline,
+        judged.measured,
+        judged.change,
+        judged.interval,
+        lost=sum(was[key] and not now[key] for key in was),
+        gained=sum(now[key] and not was[key] for key in was),
+    )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None
+
+
+def verdict_between(metric: str, before: Entry, after: Entry, band: float) -> Verdict | None:
+    """The gate's verdict on one metric of two entries of equal facts, which both have it.
+
+    Args:
+        metric: canonical name.
+        before: what it is compared with.
+        after: the starts that are judged, in their order.
+        band: the loss that counts, as a fraction.
+
+    Returns:
+        None: an accuracy whose answers are not known.
+
+    Raises:
+        InputError: values that cannot be judged.
+    """
+    old, new = before.values(metric), after.values(metric)
+    if is_accuracy(metric):
+        was, now = before.answers(metric), after.answers(metric)
+        if not was or len(now) != len(new):
+            return None
+        return judge_paired(metric, was, now, margin=band).verdict
+    sessions = before.sessions(metric)
+    return judge(Comparison(metric, band, old, new, sessions=sessions)).verdict
+
+
+@dataclass(frozen=True)
+class MetricHistory:
+    """One metric of one probe in one baseline.
+
+    Attributes:
+        probe: the probe's label.
+        metric: canonical name.
+        mean: over its fresh starts.
+        since_before: change against the baseline before it, as in `MetricChange`; None: none of
+            equal facts.
+        since_anchor: the same against the anchor.
+    """
+
+    probe: str
+    metric: str
+    mean: float
+    since_before: float | None
+    since_anchor: float | None
+
+
+@dataclass(frozen=True)
+class HistoryEntry:
+    """One baseline of the history.
+
+    Attributes:
+        baseline: the baseline.
+        is_anchor: whether it is what small losses add up against now.
+        values: its metrics, probe by probe.
+    """
+
+    baseline: Baseline
+    is_anchor: bool
+    values: tuple[MetricHistory, ...]
+
+    @property
+    def starts(self) -> int:
+        """Fresh starts of the probe that has most."""
+        return max(len(entry.runs) for entry in self.baseline.entries.values())
+
+
+def history(
+    store: Store, hardware: str, scenario: str, metrics: Collection[str] | None = None
+) -> tuple[HistoryEntry, ...]:
+    """The baselines of `scenario`, oldest first; empty if there is none.
+
+    Args:
+        store: where they are.
+        hardware: the hardware's label.
+        scenario: the scenario's id.
+        metrics: those to tell; None: every metric that has a band of its own.
+
+    Raises:
+        InputError: a baseline is unusable.
+    """
+    found = in_order(store.of_scenario(hardware, scenario))
+    if not found:
+        return ()
+    chosen = store.anchor(hardware, scenario, found[-1].engine)
+    anchor = chosen.baseline if chosen else None
+    steps = []
+    for number, one in enumerate(found):
+        before = [other for other in found[:number] if other.retired is None]
+        values = tuple(
+            value
+            for label, entry in sorted(one.entries.items())
+            for value in _values(label, entry, _entry(before, label), anchor, metrics)
+        )
+        steps.append(HistoryEntry(one, anchor is not None and one.engine == anchor.engine, values))
+    return tuple(steps)
+
+
+def _entry(baselines: Sequence[Baseline], label: str) -> Entry | None:
+    """The probe's part in the newest of `baselines` that has it."""
+    return next((one.entries[label] for one in reversed(baselines) if label in one.entries), None)
+
+
+def _values(
+    label: str,
+    entry: Entry,
+    before: Entry | None,
+    anchor: Baseline | None,
+    metrics: Collection[str] | None,
+) -> list[MetricHistory]:
+    since_before = _changes(label, before, entry)
+    since_anchor = _changes(label, anchor.entries.get(label) if anchor else None, entry)
+    return [
+        MetricHistory(
+            label,
+            metric,
+            fmean(entry.values(metric)),
+            since_before.get(metric),
+            since_anchor.get(metric),
+        )
+        for metric in entry.metrics()
+        if (lookup(metric).family.band is not None if metrics is None else metric in metrics)
+    ]
+
+
+def _changes(label: str, before: Entry | None, after: Entry) -> dict[str, float | None]:
+    if before is None or before.differences(after.fingerprint):
+        return {}
+    return {one.metric: one.change for one in compare(label, before, after).metrics}

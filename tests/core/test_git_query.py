@@ -1,0 +1,106 @@
+"""Repositories of others: whatever their settings and attributes name, git runs none of it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.gate_repo import gate_repo
+from perfgate.core.git_query import QUIET, git_answer
+from perfgate.core.locations import Locations
+from perfgate.engines.sglang.discovery import question
+from perfgate.engines.tensorrt_llm.discovery import installed
+from perfgate.runs.records import git_state
+
+BASELINE = Path("baselines/8xB200/serve/abc.json")
+
+
+def git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+class Attack:
+    """A repository whose monitor, hooks and filters each write a file of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.marks = folder / "repository", folder / "marks"
+        self.marks.mkdir()
+        (self.folder / BASELINE).parent.mkdir(parents=True)
+        (self.folder / BASELINE).write_text("{}\n")
+        (self.folder / "python" / "sglang").mkdir(parents=True)
+        (self.folder / "python" / "sglang" / "__init__.py").touch()
+        git(folder, "init", "--quiet", str(self.folder))
+        for name, value in (("user.name", "Eve"), ("user.email", "eve@example.org")):
+            git(self.folder, "config", name, value)
+        git(self.folder, "add", ".")
+        git(self.folder, "commit", "--quiet", "-m", "x")
+        (self.folder / ".gitattributes").write_text("*.json filter=a=b.c\n*.py filter=long\n")
+        hooks = self.folder / ".git" / "hooks"
+        for hook in ("post-index-change", "reference-transaction", "post-checkout"):
+            (hooks / hook).write_text(f"#!/bin/sh\n{self.writing(hook)}\n")
+            (hooks / hook).chmod(0o755)
+        for name in ("core.fsmonitor", "filter.a=b.c.clean", "filter.a=b.c.smudge"):
+            git(self.folder, "config", name, f"{self.writing(name)}; cat")
+        git(self.folder, "config", "filter.a=b.c.required", "true")
+        git(self.folder, "config", "core.autocrlf", "true")
+        git(self.folder, "config", "filter.long.process", self.writing("filter.long.process"))
+        for file in (BASELINE, Path("python/sglang/__init__.py")):
+            os.utime(self.folder / file, (1, 1))  # git looks into what may have changed
+
+    def writing(self, name: str) -> str:
+        return f"touch '{self.marks / name}'"
+
+    def done(self) -> list[str]:
+        return sorted(file.name for file in self.marks.iterdir())
+
+
+@pytest.fixture
+def attack(tmp_path: Path) -> Attack:
+    return Attack(tmp_path)
+
+
+def test_the_repository_is_an_attack_on_who_calls_git_as_it_is(attack: Attack) -> None:
+    subprocess.run(["git", "-C", attack.folder, "status"], capture_output=True, check=False)
+    assert {"core.fsmonitor", "filter.a=b.c.clean", "filter.long.process"} <= set(attack.done())
+
+
+def test_the_state_of_a_checkout(attack: Attack) -> None:
+    state = git_state(attack.folder)
+    assert state["dirty"] is True  # the attributes are not committed
+    assert state["commit"] == git(attack.folder, "-c", "core.fsmonitor=false", "rev-parse", "HEAD")
+    assert attack.done() == []
+
+
+def test_a_proposal_in_a_gate_repository(attack: Attack, tmp_path: Path) -> None:
+    repo = gate_repo(attack.folder / "baselines")
+    folder = repo.export(tmp_path / "scratch")
+    file = folder / BASELINE.relative_to("baselines")
+    assert file.read_bytes() == b"{}\n"
+    file.write_text('{"a": 1}\n')
+    tree = tmp_path / "scratch" / "tree"
+    commit = repo.committed(repo.commit, [file], tree, "x", tmp_path / "scratch")
+    repo.make_branch("new", commit)
+    assert repo.patch(commit).count('+{"a": 1}') == 1
+    assert git_answer(attack.folder, "show", f"{commit}:{BASELINE}").stdout == '{"a": 1}\n'
+    assert attack.done() == []
+
+
+def test_a_clone_of_an_engine(attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = git_state(attack.folder)["commit"]
+    assert EngineRepo(attack.folder).ancestors([str(head)], str(head)) == {head: 0}
+    monkeypatch.setenv("TRT_LLM_VERSION", "1.2.0")
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert installed(Locations(source=attack.folder)).commit == head
+    told = subprocess.run(
+        [sys.executable, "-c", question(), *QUIET],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(attack.folder / "python")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert str(head) in told.stdout
+    assert attack.done() == []
