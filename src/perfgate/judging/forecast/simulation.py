@@ -98,6 +98,11 @@ class Outcomes:
         """Mean starts of both builds."""
         return _mean(self.new) + 1 + _mean(self.controls)
 
+    def at_worst(self) -> "Outcomes":
+        """As many starts as there can be."""
+        new, controls = (0.0,) * (len(self.new) - 1), (0.0,) * (len(self.controls) - 1)
+        return replace(self, new=(*new, 1.0), controls=(*controls, 1.0))
+
     def odds(self, loss: float) -> Odds:
         """The same in means, at a true loss of so many bands."""
         undecided = max(0.0, 1 - self.regression - self.passed)
@@ -286,14 +291,14 @@ def smallest_found(design: Design) -> float | None:
     return high
 
 
-def of_probe(designs: Sequence[Design | None], *, slower: bool) -> Outcomes:
+def of_probe(designs: Sequence[Design], *, slower: bool) -> Outcomes:
     """How the tests of one probe end; one start where nothing is judged.
 
     Metrics against a baseline share the noise of their starts, as engines show it
     (`noise_scenarios.CORRELATION`).
 
     Args:
-        designs: one per metric; None: there is nothing to judge, or one start settles it.
+        designs: one per metric that is judged.
         slower: whether the build loses just the band of every speed; else it is unchanged.
     """
     loss = 1.0 if slower else 0.0
@@ -303,7 +308,7 @@ def of_probe(designs: Sequence[Design | None], *, slower: bool) -> Outcomes:
         if isinstance(design, BaselineDesign):
             trials = design.trials(loss, design.column)
             alike.setdefault(trials.looks, []).append(trials)
-        elif design is not None:
+        else:
             is_speed = isinstance(design, TurnsDesign | DocumentDesign)
             others.append(outcomes(design, loss if is_speed else 0.0))
     return slowest([*(_counted(many.together(trials)) for trials in alike.values()), *others])
