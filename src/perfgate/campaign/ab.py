@@ -22,7 +22,7 @@ from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.ab import judge_ab_probe
 from perfgate.judging.assembly.measured import measured_build
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.rules.ab import AB_RULE, OWN_NOISE_RULE
+from perfgate.judging.rules.paired import AB_RULE, OWN_NOISE_RULE
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
@@ -143,10 +143,10 @@ class AbCampaign(Campaign):
 
     def _run(self) -> None:
         own_noise = self.scenario.gate.noise == "measured"
-        first = (OWN_NOISE_RULE if own_noise else AB_RULE).first_look
+        first = (OWN_NOISE_RULE if own_noise else AB_RULE).looks[0]
         self.account.planned = sum(self._engine_starts(role) for role in AB_ORDER[: 2 * first])
         repeats = _MOST_REPEATS
-        for pair in range(AB_RULE.pairs):
+        for pair in range(AB_RULE.most):
             if pair and not (self._found.waiting_for("b") and self._may_go_on()):
                 return
             roles = AB_ORDER[2 * pair : 2 * pair + 2]

@@ -1,7 +1,7 @@
 """Claim turns: fresh starts in which the two sides of a claim take turns, on one machine.
 
 In the order A B B A A B B A …, so that a machine that drifts touches both sides alike
-(`rules.ab`). Made where a start is cheap, without a GPU, for all claims about the two
+(`rules.paired`). Made where a start is cheap, without a GPU, for all claims about the two
 scenarios together. What is measured here is for claims alone: no baseline is made of it, and no
 reference stands against it.
 """
@@ -16,8 +16,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.rules.claim_evidence import CLAIM_RULE
-from perfgate.judging.rules.claims import OWN_NOISE_CLAIM_RULE
+from perfgate.judging.rules.paired import CLAIM_RULE, OWN_NOISE_CLAIM_RULE
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.probe import Probe
 
@@ -99,7 +98,7 @@ class ClaimTurns:
         self._names = (first, second)
         self._probes = _by_scenario([probe for one in claims for probe in one.probes])
         own_noise = any(one.own_noise for one in claims)
-        self._opening = (OWN_NOISE_CLAIM_RULE if own_noise else CLAIM_RULE).first_look
+        self._opening = (OWN_NOISE_CLAIM_RULE if own_noise else CLAIM_RULE).looks[0]
         self.campaigns = {
             name: TurnCampaign(campaigns[name], self._probes[name]) for name in self._names
         }

@@ -32,7 +32,7 @@ from perfgate.judging.forecast.metrics import MetricForecast
 from perfgate.judging.forecast.scenarios import CASES, Case, Cost, ScenarioForecast, forecast
 from perfgate.judging.forecast.simulation import TRIALS
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.ab import AbNoise
+from perfgate.judging.rules.ab import ab_rule
 from perfgate.machine.hardware import detect
 from perfgate.plan.toolchain import BuildOverride
 from perfgate.scenarios.scenario import Claim, Scenario
@@ -267,8 +267,6 @@ def _ab_efforts(scenario: Scenario) -> Iterator[tuple[str, float, tuple[AbEffort
         band = band_of(metric, scenario)
         if is_accuracy(metric) or band is None:
             continue
-        known = noise_of(metric, scenario, {})
-        sigma = known.sigma or lookup(metric).family.sigma
-        noise = AbNoise.own() if known.widen else AbNoise(sigma, known.between)
-        margin = scale.margin(lookup(metric), band)
-        yield metric, band, expected_ab(noise, margin, rule=noise.rule)
+        known, found = noise_of(metric, scenario, {}), lookup(metric)
+        rule = ab_rule(found, known.sigma, known.between, measured_noise=known.widen)
+        yield metric, band, expected_ab(rule, scale.margin(found, band))

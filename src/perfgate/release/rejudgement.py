@@ -20,7 +20,7 @@ from perfgate.judging.assembly.control_starts import ControlStarts
 from perfgate.judging.assembly.documented_values import judge_measured_claim
 from perfgate.judging.assembly.judgement import Reference, concluded, judge
 from perfgate.judging.assembly.sweeps import Point, SweepProbe, judge_curve, sweep_probes
-from perfgate.judging.rules.claim_evidence import EarlierStarts
+from perfgate.judging.rules.claims import EarlierStarts
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.release.raw_measurements import RawMeasurement, key_of, read_again
 from perfgate.runs.ended_run import EndedRun

@@ -15,7 +15,8 @@ from perfgate.core.verdict import Judgement
 from perfgate.judging.assembly.bands import band_of
 from perfgate.judging.assembly.documented_values import measured_score
 from perfgate.judging.assembly.judgement import noise_of, nothing_to_judge
-from perfgate.judging.rules.ab import AB_RULE, judge_ab
+from perfgate.judging.rules.ab import judge_ab
+from perfgate.judging.rules.paired import AB_RULE
 from perfgate.judging.rules.performance import Change, describe_change
 from perfgate.judging.rules.probe import AccuracyTest, ProbeJudgement, RunNoise, together
 from perfgate.judging.rules.scores import pooled_score
@@ -131,7 +132,7 @@ def _observed(
         known = noise_of(metric, probe.scenario, noise)
         within = sqrt(1 - known.between)
         sigma = lookup(metric).family.sigma if known.sigma is None else known.sigma
-        values = [[one.metrics[metric] for one in side][: AB_RULE.pairs] for side in (a, b)]
+        values = [[one.metrics[metric] for one in side][: AB_RULE.most] for side in (a, b)]
         if is_accuracy(metric):
             continue
         try:

@@ -20,7 +20,7 @@ from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.prompt_identity import unlike_documented
 from perfgate.judging.assembly.settings_notes import unestablished
 from perfgate.judging.assembly.stored_side import StoredSide
-from perfgate.judging.rules.claim_evidence import EarlierStarts
+from perfgate.judging.rules.claims import EarlierStarts
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.probe import Probe, all_probes

@@ -11,8 +11,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Judgement, percent
 from perfgate.judging.assembly.bands import Band
-from perfgate.judging.rules.claim_evidence import EarlierStarts
-from perfgate.judging.rules.claims import judge_accuracy_claim, judge_claim
+from perfgate.judging.rules.claims import EarlierStarts, judge_accuracy_claim, judge_claim
 from perfgate.judging.rules.documented import LEAST_TOLERANCE
 from perfgate.judging.rules.probe import AccuracyTest, DocumentedTest
 from perfgate.judging.rules.scores import Score, counted_score, documented_score, score_of

@@ -22,8 +22,8 @@ from perfgate.judging.rules import simulated_verdicts as many
 from perfgate.judging.rules.accuracy import MOST_EVALUATIONS
 from perfgate.judging.rules.interleaved import rule_for
 from perfgate.judging.rules.noise import BETWEEN
+from perfgate.judging.rules.paired import Effect, paired_test
 from perfgate.judging.rules.scores import Score
-from perfgate.judging.rules.simulated_interleaved import InterleavedTrials, interleaved
 
 TRIALS = 20_000
 FOUND = 0.95
@@ -183,11 +183,11 @@ class TurnsDesign:
     @property
     def margin(self) -> float:
         """The band of the middle run, on the log scale: as declared, or as the noise forces."""
-        return float(np.median(_turns(self, 0.0).margins))
+        return _turns(self, 0.0)[1]
 
     def simulated(self, loss: float) -> Outcomes:
         """How it ends at a true loss of so many of the middle run's bands."""
-        return _counted(_turns(self, loss * self.margin).verdicts)
+        return _turns(self, loss * self.margin)[0]
 
 
 @dataclass(frozen=True)
@@ -377,10 +377,14 @@ def _draws(n_base: int, sessions: int) -> tuple[Floats, Floats]:
 
 
 @lru_cache(maxsize=256)
-def _turns(design: TurnsDesign, lost: float) -> InterleavedTrials:
-    """What becomes of each trial; `lost` on the log scale."""
+def _turns(design: TurnsDesign, lost: float) -> tuple[Outcomes, float]:
+    """How it ends, and the band of the middle run; `lost` and the band on the log scale."""
     draw = np.random.default_rng([_TURNS_SEED, design.references, design.most])
     counts = [design.references + design.most]
     noise = design.sigma * starts(draw, _NOISE, _TURNS_TRIALS, 1, counts)[:, 0].astype(np.float64)
     references, new = noise[:, : design.references], noise[:, design.references :] + lost
-    return interleaved(references, new, design.declared, design.widest, rule_for(design.most))
+    effect, rule = Effect.below_band(design.declared, design.widest), rule_for(design.most)
+    found = paired_test(references, new, effect, rule)
+    used = _shares(found.starts, design.most)[1:]
+    shares = float(found.fails.mean()), float(found.holds.mean())
+    return Outcomes(*shares, new=used), float(np.median(found.upper))

@@ -1,79 +1,267 @@
 """Claims: documented statements that one result is better or worse than another, or than a number.
 
 Unlike a regression test, a claim is about two settings of one build, measured in one session on one
-machine: there is no history, and no spread between machines to allow for.
+machine: there is no history, and no spread between machines to allow for. The starts of both sides
+are taken in pairs, in the order made; against a number there is one side. A claim is an interval
+that the true loss must lie in, decided by the paired test (`rules.paired`):
 
-Performance is compared on the log scale of `rules.scale`, where a positive difference is a
-loss of what the claim speaks of. The starts of both sides are taken in pairs, in the order made,
-and looked at after every pair as in an A/B (`rules.ab`): from three pairs on, each side is
-clipped at its median ± 2 σ, and
+    better         below 0
+    better by g    below 0, and the estimate at most -g/2; refuted above -g  (g: the minimum effect)
+    not_worse      below δ                                               (δ: the margin)
+    not_better     above -δ
+    worse          anywhere: the document warns of a cost, it does not promise one
 
-    d = x̄_new - x̄_other        s² = (10 σ² (1-ρ) + Σ (x_other - x̄_other)²) / (10 + r - 1)
-    SE = s √(2/r)               L, U = d ∓ t(1-α) SE,  α = 0.002
+With a documented size and our tolerance, e being the largest loss that is still that size:
 
-The two scenarios are measured by campaigns of their own, one after the other in one session, and
-not in strict ABBA order: they have the session in common, but a machine that drifts meanwhile
-touches one side alone. Against a number there is one side: SE = s √(1/r), the spread of its own
-starts counting, and the whole σ. With three pairs or more, the first look at which one of these is
-proved decides:
+    better         below min(0, e)
+    worse          below e
 
-    better by g   PASS: U < 0 and d ≤ -g/2    REGRESSION: L > -g    (g: the minimum effect)
-    better        PASS: U < 0                 REGRESSION: L > 0
-    not_worse     PASS: U < δ                 REGRESSION: L > δ     (δ: the margin on the scale)
-    not_better    PASS: L > -δ                REGRESSION: U < -δ
-    worse         PASS always; a note says whether the cost shows (L > 0), is absent (U < 0) or
-                  cannot be told: the document warns of a cost, it does not promise one
-
-With a documented size and our tolerance (`rules.claim_size`), e being the largest loss that
-is still that size:
-
-    better        PASS: U < min(0, e)         REGRESSION: L > min(0, e)
-    worse         PASS: U < e                 REGRESSION: L > e
-
-so a size that is missed in the good direction is no failure. These claims, ``not_better``, those of
-machines that measure their own noise (3 % worth two observations, looks from the fourth pair on)
-and those against a baseline take each side's own spread (`BothSpreads`), with n starts of one side
-and m of the other, and a baseline of D sessions:
-
-    s_i² = max((10 σ² (1-ρ) + Σ (x - x̄_i)²) / (10 + n_i - 1), Σ (x - x̄_i)² / (n_i - 1))
-    SE² = s_n²/n + s_m²/m (+ ρ σ² (1 + 1/D) of a baseline)       10 + min(n, m) - 1 degrees
-
-Anything else is INCONCLUSIVE after six pairs. A claim that fails is "not reproduced": it may be the
-document's fault, and is no part of what is promised of a release run. Simulated error rates:
-statistics §10.
+so a size that is missed in the good direction is no failure. A claim that fails is "not
+reproduced": it may be the document's fault, and is no part of what is promised of a release run.
+Simulated error rates: statistics §10.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from math import isfinite
+from dataclasses import dataclass, replace
+from math import isfinite, log1p
+from typing import Literal
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
-from perfgate.core.verdict import (
-    Judgement,
-    Verdict,
-    counted,
-    points,
-)
+from perfgate.core.verdict import Judgement, Verdict, counted, percent, points, with_interval
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.ab import AbNoise, AbRule
 from perfgate.judging.rules.accuracy import Answers, judge_paired
-from perfgate.judging.rules.claim_decision import WITH_MARGIN, Expect, Statement, decide, seen
-from perfgate.judging.rules.claim_evidence import (
+from perfgate.judging.rules.noise import checked_sigma
+from perfgate.judging.rules.paired import (
     CLAIM_RULE,
-    BothSpreads,
-    EarlierStarts,
-    Evidence,
-    Loss,
-    PairsOrNumber,
+    FEWEST,
+    OWN_NOISE_CLAIM_RULE,
+    Effect,
+    PairedRule,
+    Side,
+    as_verdict,
+    paired_test,
 )
-from perfgate.judging.rules.claim_size import DocumentedSize
-from perfgate.judging.rules.noise import OWN_DOF, checked_sigma
 from perfgate.judging.rules.performance import performance_metric
 from perfgate.judging.rules.scores import Score, documented_score, judge_unpaired, score_of
 
-# Of a machine that measures its own noise: a weak prior, so a later first look (statistics §9).
-OWN_NOISE_CLAIM_RULE = AbRule(alpha=0.002, beta=0.002, prior_dof=OWN_DOF, first_look=4, needed=4)
+Expect = Literal["better", "worse", "not_worse", "not_better"]
+
+
+@dataclass(frozen=True)
+class EarlierStarts:
+    """That one side is an accepted baseline: its starts were made in other sessions.
+
+    Attributes:
+        side: which side.
+        sessions: how many sessions its starts are of.
+    """
+
+    side: Side
+    sessions: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is claimed of a metric; arguments as of `judge_claim`.
+
+    Losses are on the log scale of `rules.scale`, of an accuracy as the drop of the share itself.
+
+    The tolerance is ours: a document gives one number of one machine, without a spread. It is a
+    loss of the value against what the document's ratio of both sides makes of the other one. With
+    +7.6 % documented and a tolerance of 5 %, the limit is 1.076 · 0.95 - 1 = +2.2 %.
+
+    Raises:
+        InputError: a margin, a minimum effect or a size without meaning.
+    """
+
+    metric: Metric
+    expect: Expect
+    is_of_number: bool = False
+    margin: float = 0.0
+    minimum_effect: float = 0.0
+    documented: float | None = None
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        about = f"a claim of {self.expect!r} about {self.metric.name}"
+        may_gain = self.expect == "better" and not self.is_of_number
+        has_size = self.documented is not None
+        for what, share, has_use, instead in (
+            ("margin", self.margin, self.has_margin, "claim not_worse or not_better"),
+            ("minimum effect", self.minimum_effect, may_gain, "claim better than a scenario"),
+            ("tolerance", self.tolerance, has_size, "give the documented change"),
+        ):
+            if not (isfinite(share) and 0 <= share < 1):
+                raise InputError(
+                    f"the {what} of {about} cannot be used",
+                    found=share,
+                    expected="a fraction from 0 to below 1, e.g. 0.05 for 5 %",
+                )
+            if share and not has_use:
+                raise InputError(
+                    f"a {what} says nothing in {about}",
+                    found=f"{share:g}",
+                    hint=f"{instead}, or leave the {what} out",
+                )
+        if self.has_margin and self.band is None:
+            raise InputError(
+                f"{about} needs a margin",
+                hint="that it is not worse, or not better, at all can never be shown; say which "
+                "change would count",
+            )
+        if self.documented is not None:
+            self._check_size(self.documented, about)
+
+    def _check_size(self, documented: float, about: str) -> None:
+        if not (isfinite(documented) and documented > -1 and documented != 0):
+            raise InputError(
+                f"the documented change in {about} cannot be used",
+                found=documented,
+                expected="a fraction above -1 that is not 0, e.g. 0.076 for +7.6 %",
+            )
+        wrong = self.is_of_number or self.minimum_effect or self.has_margin == bool(self.tolerance)
+        if wrong or (not self.has_margin and (self._size < 0) != (self.expect == "better")):
+            raise InputError(
+                f"the documented size says nothing in {about}",
+                found=f"documented {documented:g}, tolerance {self.tolerance:g}",
+                expected="of two scenarios and without minimum effect: better or worse with a "
+                "tolerance and a change in that direction, or any other claim without a tolerance",
+            )
+
+    @property
+    def has_margin(self) -> bool:
+        """Whether a margin of loss, or of gain, does not count yet."""
+        return self.expect in ("not_worse", "not_better")
+
+    @property
+    def band(self) -> float | None:
+        """The margin: as given, or the metric's band; None: the claim has none."""
+        return (self.margin or self.metric.family.band) if self.has_margin else None
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether it holds whatever is measured."""
+        return self.expect == "worse" and self.documented is None
+
+    @property
+    def effect(self) -> Effect:
+        """The interval that the true loss must lie in."""
+        if self.takes_all:
+            return Effect()
+        if self.documented is not None and not self.has_margin:
+            return Effect(upper=self._limit if self.expect == "worse" else min(0.0, self._limit))
+        if self.expect == "better" and self.minimum_effect:
+            # A gain that is real and at least half of the minimum holds it: no more could ever be
+            # proved of one that is just as large (statistics §10).
+            return Effect(upper=0.0, refuted=self._edge, largest=self._edge / 2)
+        return Effect(lower=self._edge) if self.expect == "not_better" else Effect(upper=self._edge)
+
+    @property
+    def _edge(self) -> float:
+        """The margin, or the minimum effect, as a loss: negative where it is a gain; else 0."""
+        share = self.minimum_effect if self.band is None else self.band
+        if is_accuracy(self.metric.name):
+            return share if self.expect == "not_worse" else -share
+        if self.expect == "not_worse":
+            return scale.margin(self.metric, share)
+        return -scale.gain(self.metric, share) if share else 0.0
+
+    @property
+    def _size(self) -> float:
+        """The documented change as a loss: negative where it is a gain."""
+        x = log1p(self.documented or 0.0)
+        return -x if self.metric.direction == "higher" else x
+
+    @property
+    def _limit(self) -> float:
+        """The largest loss that is still the documented size."""
+        return self._size + scale.margin(self.metric, self.tolerance)
+
+    def change(self, loss: float) -> float:
+        """The change of the value that a loss stands for."""
+        return -loss if is_accuracy(self.metric.name) else scale.change(self.metric, loss)
+
+    def in_words(self, loss: float) -> str:
+        """That change as text."""
+        change = self.change(loss)
+        return f"{points(change)} points" if is_accuracy(self.metric.name) else percent(change)
+
+    def told(
+        self, verdict: Verdict, bounds: tuple[float, float, float], *, lacks: str = ""
+    ) -> tuple[str, tuple[str, ...]]:
+        """The verdict in words, and notes.
+
+        Args:
+            bounds: the loss, and the bounds of the true one.
+            lacks: why nothing can be decided yet; empty: it can.
+        """
+        loss, low, high = bounds
+        ends = sorted((low, high), key=self.change)
+        seen = with_interval(*map(self.in_words, (loss, *ends)))
+        ours: tuple[str, ...] = ()
+        if self.minimum_effect:
+            unit = "points" if is_accuracy(self.metric.name) else "%"
+            effect = f"minimum effect {100 * self.minimum_effect:g} {unit}"
+            ours = (f"{effect}, ours: the document gives no number",)
+        if lacks:
+            return f"{seen}: {lacks}", ours
+        if self.takes_all:
+            return seen, (_cost(low, high),)
+        has_size = self.documented is not None and not self.has_margin
+        words = self._words_of_size(low, high) if has_size else self._words()
+        holds, fails, undecided, notes = words
+        why = {
+            Verdict.PASS: f"the claim holds: {seen}, {holds}",
+            Verdict.REGRESSION: f"the claim does not hold: {seen}, {fails}",
+            Verdict.INCONCLUSIVE: f"{seen}: {undecided}",
+        }
+        return why[verdict], (*notes, *ours)
+
+    def _words(self) -> tuple[str, str, str, tuple[str, ...]]:
+        """What holds, what fails and what is open, in words, and notes."""
+        edge, word = self.in_words(self._edge), self.expect.removeprefix("not_")
+        holds, fails = "better", "worse"
+        if self.has_margin:
+            holds, fails = f"not {word} by {edge}", f"{word} by more than {edge}"
+        elif self.minimum_effect:
+            holds, fails = f"better by {edge}", f"not better by {edge}"
+        notes = (f"documented: {percent(self.documented)}",) if self.documented else ()
+        return holds, fails, f"neither {holds} nor {fails} is proved", notes
+
+    def _words_of_size(self, low: float, high: float) -> tuple[str, str, str, tuple[str, ...]]:
+        """The same of a documented size."""
+        tolerance, limit = f"our tolerance of {100 * self.tolerance:g} %", self._limit
+        told = f"limit {percent(self.change(limit))} with {tolerance}"
+        if self._size < 0 <= limit:
+            told = f"less than {tolerance}: the direction decides"
+        told = f"(documented {percent(self.documented or 0.0)}, {told})"
+        if self.expect == "worse":
+            return (
+                f"no more than the documented cost {told}",
+                f"more than the documented cost {told}",
+                "that it is no more than the documented cost is neither proved nor excluded "
+                f"{told}",
+                (_cost(low, high),),
+            )
+        direction = f"its direction {'holds' if high < 0 else 'is not proved'}"
+        size = ", its size is neither proved nor excluded" if limit < 0 else ""
+        fails = f"its size does not hold {told}, {direction}"
+        if low > 0:
+            fails = f"the direction is the opposite {told}"
+        notes: tuple[str, ...] = ()
+        if high < self._size - scale.margin(self.metric, self.tolerance):
+            notes = ("better than documented by more than our tolerance: no failure",)
+        return f"direction and size {told}", fails, f"{direction}{size} {told}", notes
+
+
+def _cost(low: float, high: float) -> str:
+    """What is known of a cost that a document warns of."""
+    if low > 0:
+        return "the cost that the document warns of shows"
+    if high < 0:
+        return "there is no cost here, but a gain"
+    return "no cost shows here: neither a loss nor a gain is proved"
 
 
 def judge_claim(
@@ -89,7 +277,6 @@ def judge_claim(
     tolerance: float = 0.0,
     earlier: EarlierStarts | None = None,
     own_noise: bool = False,
-    rule: AbRule | None = None,
     sigma: float | None = None,
 ) -> Judgement:
     """Judge a claim about a performance metric; formulas at the top of this module.
@@ -110,7 +297,6 @@ def judge_claim(
         tolerance: how far the change may fall short of that. Only for ``better`` and ``worse``.
         earlier: that one side is a baseline's; None: both are of this session.
         own_noise: whether the machine's own noise decides; `sigma` does not count.
-        rule: constants; None: `CLAIM_RULE`, or that of the machine's own noise.
         sigma: noise of one run on the log scale; None: that of the metric's family.
 
     Returns:
@@ -122,70 +308,57 @@ def judge_claim(
             meaning.
     """
     found = performance_metric(metric, "judge_accuracy_claim")
-    rule = rule or (OWN_NOISE_CLAIM_RULE if own_noise else CLAIM_RULE)
     _check_sides(metric, len(versus), value)
-    _check_effect(found, expect, minimum_effect, value)
-    band = _margin(found, expect, margin)
-    size = _size(found, expect, documented, tolerance, minimum_effect, value)
-    noise = AbNoise(checked_sigma(found.family.sigma if sigma is None else sigma))
-    if own_noise:
-        noise = AbNoise.own()
-    ours = scale.badness(found, new, "new")
-    theirs = scale.badness(found, versus, "compared") if value is None else ()
-    claimed = None if value is None else scale.badness(found, [value], "claimed")[0]
-    evidence: Evidence
-    if claimed is None and (size or earlier or own_noise or expect == "not_better"):
-        evidence = BothSpreads(found, ours, theirs, noise, rule, earlier)
-    else:
-        evidence = PairsOrNumber(found, ours, theirs, claimed, noise, rule)
-    statement = Statement(expect, _edge(found, expect, band, minimum_effect), size)
-    loss, verdict, why, notes = _first_decision(evidence, statement)
-    against = "" if value is None else f" against the claimed {value:.10g} {found.unit}"
-    low, high = sorted(scale.change(found, x) for x in (loss.low, loss.high))
-    undecided = verdict == Verdict.INCONCLUSIVE and not evidence.lacks
-    return Judgement(
-        metric=metric,
-        verdict=verdict,
-        baseline=scale.value(found, loss.other),
-        measured=scale.value(found, loss.other + loss.estimate),
-        change=scale.change(found, loss.estimate),
-        interval=(low, high),
-        band=band or tolerance or None,
-        runs_used=loss.runs,
-        needs_more_runs=undecided and loss.runs < rule.pairs,
-        reason=f"{why}; {evidence.counted(loss.runs)}{against}",
-        notes=(*notes, *_effect_note(minimum_effect, f"{100 * minimum_effect:g} %")),
-        against="claim",
+    statement = Statement(
+        found, expect, value is not None, margin, minimum_effect, documented, tolerance
     )
+    rule = _rule(statement, sigma, earlier, own_noise=own_noise)
+    ours = scale.badness(found, new, "new")
+    other, what = (versus, "compared") if value is None else ([value], "claimed")
+    theirs = scale.badness(found, other, what)
+    stored = (ours if rule.complete == "new" else theirs) if rule.sessions else None
+    few = stored is not None and len(stored) < FEWEST
+    once = replace(rule, looks=(rule.most,))
+    seen = paired_test(theirs, ours, statement.effect, once if few or statement.takes_all else rule)
+    verdict, lacks, made = seen.verdict, "", counted(seen.starts, "fresh start")
+    if statement.takes_all:
+        verdict = Verdict.PASS
+    elif stored is not None and few:
+        has = counted(len(stored), "fresh start")
+        lacks = f"the baseline has {has}, at least {FEWEST} a side decide"
+    elif seen.starts < rule.looks[0]:
+        lacks = f"at least {counted(rule.looks[0], 'fresh start')} a side decide"
+    if lacks:
+        verdict = Verdict.INCONCLUSIVE
+    if value is not None:
+        made += f" against the claimed {value:.10g} {found.unit}"
+    elif stored is not None:
+        made += f" against {len(stored)} of the baseline"
+    else:
+        made = counted(seen.starts, "pair") + " of starts"
+    why, notes = statement.told(verdict, (seen.loss, seen.low, seen.high), lacks=lacks)
+    more = verdict == Verdict.INCONCLUSIVE and not few and seen.starts < rule.most
+    judged = seen.judgement(found, verdict, f"{why}; {made}", more=more)
+    band = statement.band or tolerance or None
+    return replace(judged, band=band, notes=notes, against="claim")
 
 
-def _edge(metric: Metric, expect: Expect, band: float | None, effect: float) -> float:
-    if expect == "not_better" and band is not None:
-        return -scale.gain(metric, band)
-    if band is not None:
-        return scale.margin(metric, band)
-    return -scale.gain(metric, effect) if effect else 0.0
+def _rule(
+    statement: Statement, sigma: float | None, earlier: EarlierStarts | None, *, own_noise: bool
+) -> PairedRule:
+    """The constants, and whose spread counts; arguments as of `judge_claim`.
 
-
-def _starts(number: int) -> str:
-    return counted(number, "fresh start")
-
-
-def _first_decision(
-    evidence: Evidence, statement: Statement
-) -> tuple[Loss, Verdict, str, tuple[str, ...]]:
-    """The first look that decides, or the last one; what a document warns of takes all at once."""
-    first, last = evidence.rule.first_look, evidence.looks
-    looks = [last] if statement.takes_all else range(min(first, last), last + 1)
-    for number in looks:
-        loss = evidence.look(number)
-        verdict, why, notes = decide(statement, loss)
-        if not statement.takes_all and (number < first or evidence.lacks):
-            told = evidence.lacks or f"at least {_starts(first)} a side decide"
-            verdict, why, notes = Verdict.INCONCLUSIVE, f"{seen(loss)}: {told}", ()
-        if verdict != Verdict.INCONCLUSIVE:
-            break
-    return loss, verdict, why, notes
+    Two engines, or a setting that turns noisy, may differ in how far their starts vary: of a size,
+    or where nothing else is known, each side's error is its own.
+    """
+    prior = checked_sigma(statement.metric.family.sigma if sigma is None else sigma)
+    rule = OWN_NOISE_CLAIM_RULE if own_noise else replace(CLAIM_RULE, sigma=prior)
+    if statement.is_of_number:
+        return replace(rule, spread="new", between=0.0, complete="other")
+    if earlier is not None:
+        rule = replace(rule, complete=earlier.side, sessions=max(1, earlier.sessions))
+    is_each = statement.documented or earlier or own_noise or statement.expect == "not_better"
+    return replace(rule, spread="each") if is_each else rule
 
 
 def judge_accuracy_claim(
@@ -227,11 +400,11 @@ def judge_accuracy_claim(
         raise InputError("not an accuracy metric", found=metric, hint="use judge_claim")
     ours, theirs = [one for one in new if one], [one for one in versus if one]
     _check_sides(metric, len(theirs) + (versus_score is not None), value)
-    _check_effect(lookup(metric), expect, minimum_effect, value)
-    band = _margin(lookup(metric), expect, margin) or ACCURACY.band or 0.0
+    statement = Statement(lookup(metric), expect, value is not None, margin, minimum_effect)
+    band = statement.band or ACCURACY.band or 0.0
     if ours and theirs:
         paired = judge_paired(metric, theirs, ours, margin=band)
-        return _as_claim(paired, expect, minimum_effect, band)
+        return _as_claim(paired, statement)
     score = score_of(ours[0]) if ours else new_score
     reference = score_of(theirs[0]) if theirs else versus_score
     if value is not None:
@@ -239,7 +412,7 @@ def judge_accuracy_claim(
     if reference is None or score is None:
         raise InputError(f"no score of {metric}", expected="answers or a score of both sides")
     unpaired = judge_unpaired(metric, reference, [score], margin=band)
-    return _as_claim(unpaired, expect, minimum_effect, band)
+    return _as_claim(unpaired, statement)
 
 
 def _check_sides(metric: str, others: int, value: float | None) -> None:
@@ -251,98 +424,20 @@ def _check_sides(metric: str, others: int, value: float | None) -> None:
         )
 
 
-def _check_effect(metric: Metric, expect: Expect, effect: float, value: float | None) -> None:
-    if not (isfinite(effect) and 0 <= effect < 1):
-        raise InputError(
-            f"the minimum effect of a claim about {metric.name} cannot be used",
-            found=effect,
-            expected="a fraction from 0 to below 1, e.g. 0.05 for a gain of 5 %",
-        )
-    if effect and (expect != "better" or value is not None):
-        against = "a number" if value is not None else "another scenario"
-        raise InputError(
-            f"a minimum effect says nothing in a claim of {expect!r} about {metric.name}",
-            found=f"{effect:g}, compared with {against}",
-            hint="claim better than another scenario, or leave the minimum effect out",
-        )
-
-
-def _effect_note(effect: float, told: str) -> tuple[str, ...]:
-    return (f"minimum effect {told}, ours: the document gives no number",) if effect else ()
-
-
-def _size(
-    metric: Metric,
-    expect: Expect,
-    documented: float | None,
-    tolerance: float,
-    effect: float,
-    value: float | None,
-) -> DocumentedSize | None:
-    """The documented size, checked; None: the document gives none."""
-    if documented is None:
-        if tolerance:
-            raise InputError(
-                f"a tolerance says nothing in a claim about {metric.name} without documented size",
-                found=f"{tolerance:g}",
-                hint="give the documented change, or leave the tolerance out",
-            )
-        return None
-    size = DocumentedSize(metric, documented, tolerance)
-    judged = expect in ("better", "worse")
-    wrong = value is not None or effect or judged != bool(tolerance)
-    if wrong or (judged and (size.loss < 0) != (expect == "better")):
-        raise InputError(
-            f"the documented size says nothing in a claim of {expect!r} about {metric.name}",
-            found=f"documented {documented:g}, tolerance {tolerance:g}",
-            expected="of two scenarios and without minimum effect: better or worse with a "
-            "tolerance and a change in that direction, or any other claim without a tolerance",
-        )
-    return size
-
-
-def _margin(metric: Metric, expect: Expect, margin: float) -> float | None:
-    """The band of a ``not_worse`` or ``not_better`` claim; None for the others, without any."""
-    if not (isfinite(margin) and 0 <= margin < 1):
-        raise InputError(
-            f"the margin of a claim about {metric.name} cannot be used",
-            found=margin,
-            expected="a fraction from 0 to below 1, e.g. 0.01 for a loss of 1 %",
-        )
-    if expect not in WITH_MARGIN:
-        if margin:
-            raise InputError(
-                f"a margin says nothing in a claim of {expect!r} about {metric.name}",
-                found=margin,
-                hint="leave the margin out, or claim not_worse or not_better",
-            )
-        return None
-    if margin:
-        return margin
-    if metric.family.band is None:
-        raise InputError(
-            f"a claim of {expect!r} about {metric.name} needs a margin",
-            hint="that it is not worse, or not better, at all can never be shown; say which change "
-            "would count",
-        )
-    return metric.family.band
-
-
-def _as_claim(judged: Judgement, expect: Expect, effect: float, band: float) -> Judgement:
-    """The verdict of a claim from the judgement of an accuracy; `band`: the claim's own."""
+def _as_claim(judged: Judgement, statement: Statement) -> Judgement:
+    """The verdict of a claim from the judgement of an accuracy."""
     if judged.change is None or judged.interval is None:
         return replace(judged, against="claim")  # not the same questions
     low, high = judged.interval
-    loss = Loss(-judged.change, -high, -low, lambda drop: f"{points(-drop)} points")
-    margin = band if expect in WITH_MARGIN else None
-    edge = -effect if margin is None else margin
-    verdict, why, notes = decide(Statement(expect, -edge if expect == "not_better" else edge), loss)
+    bounds, effect = (-judged.change, -high, -low), statement.effect
+    verdict = as_verdict(effect.holds(*bounds), effect.fails(*bounds[1:]))
+    why, notes = statement.told(verdict, bounds)
     return replace(
         judged,
         verdict=verdict,
-        band=margin,
+        band=statement.band,
         needs_more_runs=judged.needs_more_runs and verdict == Verdict.INCONCLUSIVE,
         reason=f"{why}; {counted(judged.runs_used, 'evaluation')}",
-        notes=(*notes, *_effect_note(effect, f"{100 * effect:g} points")),
+        notes=notes,
         against="claim",
     )
