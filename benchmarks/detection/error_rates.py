@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.detection.draws import NOISES, probes, throughputs
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.forecast.power import Control, Design, simulated
+from perfgate.judging.forecast.simulation import BaselineDesign, Control
 from perfgate.judging.rules.performance import judge_performance
 from perfgate.judging.rules.simulated_verdicts import (
     HOST_SHIFT,
@@ -68,9 +68,9 @@ class Cell:
     moved: float = 0.0
 
     @property
-    def design(self) -> Design:
+    def design(self) -> BaselineDesign:
         """The test of each metric."""
-        return Design(self.n_base, self.sessions, self.band, self.control, MOST_RUNS)
+        return BaselineDesign(self.n_base, self.sessions, self.band, self.control, MOST_RUNS)
 
 
 def by_rule(cell: Cell, trials: int, part: int = 0) -> list[Verdicts]:
@@ -81,7 +81,7 @@ def by_rule(cell: Cell, trials: int, part: int = 0) -> list[Verdicts]:
         values = base[:, metric].astype(np.float64)
         against = levels(values, cell.prior, sessions=cell.sessions)
         now = session[:, metric] + cell.moved
-        found.append(simulated(cell.design, cell.loss, against, now))
+        found.append(cell.design.decided(cell.loss, against, now))
     return found
 
 

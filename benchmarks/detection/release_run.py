@@ -17,7 +17,7 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.paths import packaged
 from perfgate.judging.assembly.judgement import band_of, sigma_of
 from perfgate.judging.forecast.noise_scenarios import SCENARIOS, NoiseScenario, starts
-from perfgate.judging.forecast.power import Control, Design, simulated
+from perfgate.judging.forecast.simulation import BaselineDesign, Control
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.anchor import ANCHOR_MARGIN
 from perfgate.judging.rules.simulated_verdicts import (
@@ -163,10 +163,9 @@ def _tests(
     loss: float = 0.0,
 ) -> list[Verdicts]:
     """Each metric against one baseline; the band is that of the nearest, in sigma."""
-    design = Design(base.shape[2], sessions, bands * band, control, MOST_RUNS)
+    design = BaselineDesign(base.shape[2], sessions, bands * band, control, MOST_RUNS)
     return [
-        simulated(
-            design,
+        design.decided(
             loss,
             levels(base[:, metric].astype(np.float64), 1.0, sessions=sessions),
             session[:, metric],

@@ -10,7 +10,7 @@ from benchmarks.detection.draws import IN_SESSION, NOISES, Values, latencies, no
 from benchmarks.detection.error_rates import MOST_RUNS
 from benchmarks.detection.rules import RULES
 from perfgate.core.metrics import lookup
-from perfgate.judging.forecast.power import Control, Design, simulated
+from perfgate.judging.forecast.simulation import BaselineDesign, Control
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.simulated_verdicts import INCONCLUSIVE, REGRESSION, levels
 
@@ -107,8 +107,8 @@ def _ours(
     margin = scale.margin(known, known.family.band or 0.0)
     history, session = draw_losses(family, kind, 0.0, trials)
     base = history[:, -OUR_BASELINE:] / sigma
-    design = Design(OUR_BASELINE, OUR_BASELINE, margin / sigma, control, MOST_RUNS)
-    found = simulated(design, lost(family, loss) / margin, levels(base, 1.0), session / sigma)
+    design = BaselineDesign(OUR_BASELINE, OUR_BASELINE, margin / sigma, control, MOST_RUNS)
+    found = design.decided(lost(family, loss) / margin, levels(base, 1.0), session / sigma)
     return {
         "rule": OURS[control],
         "base": OUR_BASELINE,

@@ -2,15 +2,14 @@
 ones took in this run, else no less than its limit for a start.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perfgate.campaign.budget import Estimate
-from perfgate.campaign.forecast import PlannedScenario, Planner
 from perfgate.campaign.session import Session
 from perfgate.core.errors import PerfgateError
-from perfgate.plan.toolchain import BuildOverride, Toolchain
+from perfgate.judging.forecast.scenarios import Cost, forecast_scenario
+from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 
@@ -31,12 +30,10 @@ def estimate(
         groups: the records of the run's finished groups.
         scenarios: id → scenario, of all that are selected.
     """
-    planned = _planned(tools, session)
-    if planned is not None and not session.synthetic:
-        known = _from_baseline(planned, {probe.label for probe in probes})
-        if known is not None:
-            return known
-    starts = planned.starts(planned.unchanged) if planned else 1.0
+    cost, timed = _cost(tools, probes, session), any(not one.is_smoke for one in probes)
+    if cost and timed and not cost.hours_at_most and not session.synthetic:
+        return Estimate(3600 * cost.hours)
+    starts = cost.starts if cost else 1.0
     offline = sum(tools.is_offline(probe) for probe in probes)
     starts *= offline + (offline < len(probes))
     like = [
@@ -50,29 +47,17 @@ def estimate(
     return Estimate(tools.scenario.limits.start_s, known=False)
 
 
-def _planned(tools: Toolchain, session: Session) -> PlannedScenario | None:
-    """The scenario as `perfgate plan` plans it; None: it cannot, which the campaign will tell."""
-    build = tools.build
-    planner = Planner(
-        session.machine,
-        BuildOverride(f"{build.name}={build.version}", f"{build.name}={build.commit}"),
-        session.repo,
-    )
-    try:
-        return planner.plan([tools.scenario], ()).scenarios[0]
-    except PerfgateError:
-        return None
-
-
-def _from_baseline(planned: PlannedScenario, labels: Collection[str]) -> Estimate | None:
-    """The time by the baseline's seconds; None where a probe's are not known.
+def _cost(tools: Toolchain, probes: Sequence[Probe], session: Session) -> Cost | None:
+    """What `perfgate plan` expects these probes to take; None: it cannot, which the campaign says.
 
     A first answer leaves no run in a baseline; it takes seconds, and is left out.
     """
-    chosen = [one for one in planned.probes if one.probe.label in labels]
-    timed = [one for one in chosen if not one.probe.is_smoke]
-    found = replace(planned, probes=tuple(timed)).duration(planned.unchanged)
-    return None if found.at_most or not timed else Estimate(found.value)
+    timed = [one for one in probes if not one.is_smoke]
+    try:
+        found = forecast_scenario(tools.scenario, timed, tools.build, session.machine, session.repo)
+    except PerfgateError:
+        return None
+    return found.cost["unchanged"]
 
 
 def _alike(one: Scenario | None, other: Scenario) -> bool:

@@ -12,31 +12,27 @@ something would get no verdict
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import get_args
 
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.campaign.forecast import (
-    Case,
-    Cost,
-    Plan,
-    PlannedProbe,
-    PlannedScenario,
-    Planner,
-    Seconds,
-)
-from perfgate.cli.ab_plan import plan_ab
 from perfgate.cli.input_warnings import warn_of_release
 from perfgate.cli.output import add_format, described, print_json, print_table
 from perfgate.cli.scenario_choice import add_selection, load, selected, without_templates
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.measurement import Json
-from perfgate.core.metrics import is_accuracy
+from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.plain import to_plain
 from perfgate.core.verdict import counted
+from perfgate.judging.assembly.bands import band_of
 from perfgate.judging.assembly.exit_status import ExitStatus
-from perfgate.judging.forecast.power import TRIALS
-from perfgate.judging.forecast.prospect import Prospect
+from perfgate.judging.assembly.judgement import noise_of
+from perfgate.judging.forecast.ab_effort import AbEffort, expected_ab
+from perfgate.judging.forecast.metrics import MetricForecast
+from perfgate.judging.forecast.scenarios import CASES, Case, Cost, ScenarioForecast, forecast
+from perfgate.judging.forecast.simulation import TRIALS
+from perfgate.judging.rules import scale
+from perfgate.judging.rules.ab import ab_rule
 from perfgate.machine.hardware import detect
 from perfgate.plan.toolchain import BuildOverride
 from perfgate.scenarios.scenario import Claim, Scenario
@@ -47,6 +43,24 @@ _HELP = {
     "--engine-repo": "clone of the engine's repository, to find the nearest ancestor's baseline",
     "--gate": "a selected test that would get no verdict is a failure (exit status 12)",
     "--ab": "what a comparison of two builds (pytest --ab) would take and find, instead",
+}
+_HEAD = """\
+{} gating tests, simulated on noise as published nightlies show it (docs/reference/plan.md)
+from: source of the band; baseline: its starts/sessions; finds: the smallest loss that is a
+REGRESSION in 19 of 20 runs; of 1 band, of 1.5 bands: how often a loss of that size is;
+by accident: how often an unchanged build is"""
+_METRICS = (
+    "  probe,metric,band,from,noise of a start,baseline,finds,of 1 band,of 1.5 bands,by accident"
+)
+_TOTALS = "scenario,starts,if slower,at worst,time,if slower,at worst,GPU hours,at worst"
+_AB = "metric,band,true loss of B,worse,no worse,undecided,starts of both"
+# How a suspected loss is checked.
+_CONTROLS = {
+    "controlled": "a suspected loss is checked against the baseline's build, started beside it",
+    "unproved": "gate.control requires a control, and the baseline does not say how its build is "
+    "started: no loss can be a REGRESSION",
+    "alone": "no control, the machine is not excluded: the baseline does not say how its build is "
+    "started, or gate.control is none",
 }
 
 
@@ -65,26 +79,32 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     scenarios, claims = _selected(arguments)
+    as_json = arguments.format == "json"
     if arguments.ab:
-        return plan_ab(scenarios, as_json=arguments.format == "json")
+        _plan_ab(scenarios, as_json=as_json)
+        return 0
     warn_of_release(scenarios, arguments.engine_version)
     override = BuildOverride(arguments.engine_version, arguments.engine_commit)
     repo = None if arguments.engine_repo is None else EngineRepo(arguments.engine_repo)
-    plan = Planner(detect(), override, repo).plan(scenarios, claims)
-    problems = [problem for one in plan.scenarios for problem in one.problems()]
-    unjudged = [
-        probe.probe.id for one in plan.scenarios for probe in one.probes if not probe.is_judged
-    ]
-    if arguments.format == "json":
-        print_json(_plain(plan, [str(problem) for problem in problems], unjudged))
+    plan = forecast(scenarios, claims, detect(), override, repo)
+    if as_json:
+        print_json(to_plain(plan))
     else:
-        _print(plan)
-    if problems:
-        raise SeveralInputErrors(problems)
-    if arguments.gate and unjudged:
+        print(_HEAD.format(plan.tests))
+        for one in plan.scenarios:
+            _print_scenario(one)
+        if len(plan.scenarios) > 1:
+            rows = [_total(one.id, one.cost) for one in plan.scenarios]
+            print()
+            print_table(_TOTALS.split(","), [*rows, _total("all, one after the other", plan.total)])
+            if plan.accident:
+                print(f"red though nothing changed: in under {_bound(plan.accident)} of runs")
+    if plan.problems:
+        raise SeveralInputErrors([*plan.problems])
+    if arguments.gate and plan.unjudged:
         print(
-            f"perfgate: {len(unjudged)} of the selected tests would get no verdict: "
-            + ", ".join(unjudged),
+            f"perfgate: {len(plan.unjudged)} of the selected tests would get no verdict: "
+            + ", ".join(plan.unjudged),
             file=sys.stderr,
         )
         return ExitStatus.NOT_JUDGED
@@ -100,263 +120,153 @@ def _selected(arguments: argparse.Namespace) -> tuple[tuple[Scenario, ...], tupl
     suite = load(arguments.scenarios)
     found = without_templates(arguments, selected(arguments, suite))
     if not found:
+        gpu = [f"--gpu {arguments.gpu}"] if arguments.gpu else []
+        markers = [f"-m {one}" for one in arguments.marker]
         raise InputError(
             "no scenario is selected",
-            found=" ".join(
-                [*arguments.pattern, *(f"-m {one}" for one in arguments.marker)]
-                + ([f"--gpu {arguments.gpu}"] if arguments.gpu else [])
-            ),
+            found=" ".join([*arguments.pattern, *markers, *gpu]),
             expected="ids, markers and a GPU that at least one scenario has",
             hint="`perfgate scenarios list` names them",
         )
     return found, suite.claims
 
 
-def _print(plan: Plan) -> None:
-    print(
-        f"{plan.tests} gating tests, simulated on noise as published nightlies show it "
-        "(docs/reference/plan.md)"
-    )
-    print(
-        "from: source of the band; baseline: its starts/sessions; finds: the smallest loss that "
-        "is a\nREGRESSION in 19 of 20 runs; of 1 band, of 1.5 bands: how often a loss of that size "
-        "is;\nby accident: how often an unchanged build is"
-    )
-    for one in plan.scenarios:
-        print()
-        _print_scenario(one)
-    if len(plan.scenarios) > 1:
-        print()
-        _print_totals(plan)
-
-
-def _print_scenario(one: PlannedScenario) -> None:
-    build = one.under_test.build
-    commit = "" if build.commit == build.version else f" at {build.commit[:12]}"
-    print(f"{one.scenario.id} ({one.scenario.hardware.label})")
-    print(f"  build under test: {build.name} {build.version}{commit}, {one.under_test.source}")
-    for words, labels in _grouped(one.probes).items():
-        print(f"  {', '.join(labels)}: {words}")
-    judged = [found for probe in one.probes if probe.is_judged for found in probe.prospects]
+def _print_scenario(one: ScenarioForecast) -> None:
+    commit = "" if one.commit == one.version else f" at {one.commit[:12]}"
+    print(f"\n{one.id} ({one.hardware})")
+    print(f"  build under test: {one.engine} {one.version}{commit}, {one.build_source}")
+    _print_grouped((probe.probe, probe.compared_with) for probe in one.probes)
+    judged = [
+        (probe.probe, metric) for probe in one.probes if probe.judged for metric in probe.metrics
+    ]
     if judged:
-        print_table(_COLUMNS, [_row(found) for found in judged])
-        if controls := _of_controls(judged):
-            print(f"  {controls}")
-    for note in _notes(one):
+        print_table(_METRICS.split(","), [_row(*each) for each in judged])
+    used = {metric.control for _, metric in judged}
+    if {metric.noise_from for _, metric in judged} <= {"measured"}:
+        used.discard("alone")
+    for control in [one for one in _CONTROLS if one in used][:1]:
+        print(f"  {_CONTROLS[control]}")
+    for note in one.notes:
         print(f"  {note}")
-    reference = counted(one.reference_starts, "start") + " of the reference, then "
+    _print_grouped(
+        (f"{probe.probe} {metric.metric}", note)
+        for probe in one.probes
+        for metric in probe.metrics
+        for note in _notes(metric)
+    )
+    first, (unchanged, slower, worst) = one.reference_starts, one.cost.values()
+    reference = f"{counted(first, 'start')} of the reference, then " if first else ""
+    controls = f" ({one.max_controls} of them controls)" if one.max_controls else ""
     print(
-        f"  engine starts: {reference if one.reference_starts else ''}"
-        f"{one.unchanged.mean:.2f} expected for an unchanged build, {one.slower.mean:.2f} for "
-        f"one slower by a band, {one.unchanged.starts.most} at most"
-        + (f" ({one.most_controls} of them controls)" if one.most_controls else "")
+        f"  engine starts: {reference}{unchanged.starts - first:.2f} expected for an unchanged "
+        f"build, {slower.starts - first:.2f} for one slower by a band, {worst.starts - first:.0f} "
+        f"at most{controls}"
     )
     print(
-        f"  time: {_spent(one.cost('unchanged'))} typically, {_spent(one.cost('slower'))} for a "
-        f"slower build, {_spent(one.cost('worst'))} at worst"
+        f"  time: {_spent(unchanged)} typically, {_spent(slower)} for a slower build, "
+        f"{_spent(worst)} at worst"
     )
-    if any(found.odds for found in judged):
-        print(f"  red though nothing changed: in under {_rare(one.accident)} of runs")
+    if any(metric.odds for _, metric in judged):
+        print(f"  red though nothing changed: in under {_bound(one.accident)} of runs")
 
 
-_COLUMNS = (
-    "  probe",
-    "metric",
-    "band",
-    "from",
-    "noise of a start",
-    "baseline",
-    "finds",
-    "of 1 band",
-    "of 1.5 bands",
-    "by accident",
-)
+def _print_grouped(pairs: Iterable[tuple[str, str]]) -> None:
+    """Each text once, after the names of all that it is about."""
+    about: dict[str, list[str]] = {}
+    for name, text in pairs:
+        about.setdefault(text, []).append(name)
+    for text, names in about.items():
+        print(f"  {', '.join(names)}: {text}")
 
 
-def _of_controls(judged: Sequence[Prospect]) -> str:
-    """How a suspected loss is checked, in a sentence; empty: nothing has a stored baseline."""
-    found = {one.control for one in judged if one.against == "baseline"}
-    if "controlled" in found:
-        return "a suspected loss is checked against the baseline's build, started beside it"
-    if "unproved" in found:
-        return (
-            "gate.control requires a control, and the baseline does not say how its build is "
-            "started: no loss can be a REGRESSION"
-        )
-    if "alone" in found and any(one.noise_from != "measured" for one in judged):
-        return (
-            "no control, the machine is not excluded: the baseline does not say how its build is "
-            "started, or gate.control is none"
-        )
-    return ""
+def _notes(one: MetricForecast) -> list[str]:
+    problem = ["cannot gate so, see the error"] if one.problem else []
+    return [*one.notes, *(f"warning: {warning}" for warning in one.warnings), *problem]
 
 
-def _spent(cost: Cost) -> str:
-    gpu_hours = f" ({cost.gpu_hours:.1f} GPU hours)" if cost.gpu_hours else ""
-    return f"{_hours(cost.duration)}{gpu_hours}"
+def _row(label: str, one: MetricForecast) -> list[str]:
+    odds, regressions = one.odds, {at.loss: at.regression for at in one.odds}
+
+    def loss(share: float | None) -> str:
+        if share is None:
+            return "nothing" if odds else "-"
+        return f"{100 * share:.1f} points" if is_accuracy(one.metric) else f"{share:.1%}"
+
+    return [
+        f"  {label}",
+        one.metric,
+        loss(one.band),
+        one.band_source,
+        "-" if one.sigma is None else f"{one.sigma:.2%} {one.noise_from}",
+        f"{one.baseline_runs}/{one.baseline_sessions}" if one.baseline_runs else "-",
+        loss(one.smallest),
+        *(f"{regressions[bands]:.0%}" if odds else "-" for bands in (1.0, 1.5)),
+        f"< {_bound(regressions[0.0] + 1 / TRIALS)}" if odds else "-",
+    ]
 
 
-def _grouped(probes: tuple[PlannedProbe, ...]) -> dict[str, list[str]]:
-    """What is compared with → the labels of the probes that are."""
-    found: dict[str, list[str]] = {}
-    for probe in probes:
-        found.setdefault(probe.compared_with, []).append(probe.probe.label)
-    return found
-
-
-def _row(one: Prospect) -> list[str]:
-    noise = "-" if one.noise is None else f"{one.noise.sigma:.2%} {one.noise_from}"
-    band = "-" if one.band is None else _loss(one, one.band)
-    baseline = f"{one.n_base}/{one.sessions}" if one.n_base else "-"
-    at = {found.loss: found for found in one.odds}
-    shares = [f"{at[loss].regression:.0%}" if loss in at else "-" for loss in (1.0, 1.5)]
-    accident = _rare(at[0.0].regression + 1 / TRIALS) if at else "-"
-    least = "-" if one.smallest is None else _loss(one, one.smallest)
-    if at and one.smallest is None:
-        least = "nothing"
-    name = f"  {one.probe.label}"
-    accidents = f"< {accident}" if at else "-"
-    cells = [name, one.metric, band, one.band_source, noise, baseline, least]
-    return [*cells, *shares, accidents]
-
-
-def _rare(share: float) -> str:
+def _bound(share: float) -> str:
     """A share that is a bound, rounded up."""
     digits = 2 if share < 0.01 else 1
     steps = 10 ** (digits + 2)
     return f"{math.ceil(share * steps - 1e-9) / steps:.{digits}%}"
 
 
-def _loss(one: Prospect, loss: float) -> str:
-    return f"{100 * loss:.1f} points" if is_accuracy(one.metric) else f"{loss:.1%}"
+def _hours(cost: Cost) -> str:
+    most = "at most " if cost.hours_at_most else ""
+    return f"{most}{cost.hours:.1f} h" if cost.hours >= 1 else f"{most}{60 * cost.hours:.0f} min"
 
 
-def _notes(one: PlannedScenario) -> list[str]:
-    """What there is to say, each once, with what it is about."""
-    about: dict[str, list[str]] = {}
-    for probe in one.probes:
-        for found in probe.prospects:
-            name = f"{found.probe.label} {found.metric}"
-            for note in found.notes:
-                about.setdefault(note, []).append(name)
-            for warning in found.warnings:
-                about.setdefault(f"warning: {warning}", []).append(name)
-            if found.problem is not None:
-                about.setdefault("cannot gate so, see the error", []).append(name)
-    return [*one.notes, *(f"{', '.join(names)}: {note}" for note, names in about.items())]
+def _spent(cost: Cost) -> str:
+    return _hours(cost) + (f" ({cost.gpu_hours:.1f} GPU hours)" if cost.gpu_hours else "")
 
 
-def _hours(seconds: Seconds) -> str:
-    most = "at most " if seconds.at_most else ""
-    hours = seconds.value / 3600
-    return f"{most}{hours:.1f} h" if hours >= 1 else f"{most}{seconds.value / 60:.0f} min"
+def _total(name: str, costs: Mapping[Case, Cost]) -> list[str]:
+    starts = [f"{costs[case].starts:.1f}" for case in CASES]
+    gpu_hours = [f"{costs[case].gpu_hours:.1f}" for case in ("unchanged", "worst")]
+    return [name, *starts, *(_hours(costs[case]) for case in CASES), *gpu_hours]
 
 
-def _print_totals(plan: Plan) -> None:
-    rows = [_total(one.scenario.id, one) for one in plan.scenarios]
-    rows.append(_total("all, one after the other", plan))
-    columns = ("scenario", "starts", "if slower", "at worst", "time", "if slower", "at worst")
-    print_table((*columns, "GPU hours", "at worst"), rows)
-    if plan.accident:
-        print(f"red though nothing changed: in under {_rare(plan.accident)} of runs")
+def _plan_ab(scenarios: Sequence[Scenario], *, as_json: bool) -> None:
+    """Print the expected starts and chances of an A/B at losses of 0, 0.5, 1 and 2 bands.
+
+    By simulating the rule with the prior noise of each metric; probes of one scenario share their
+    starts, so that the scenario takes as many as its slowest metric, or a few more.
+
+    Raises:
+        InputError: none of the scenarios gates a speed.
+    """
+    found = [(one, list(_ab_efforts(one))) for one in scenarios]
+    if not any(efforts for _, efforts in found):
+        raise InputError(
+            "nothing to plan", expected="a scenario whose gate has a speed with a band"
+        )
+    if as_json:
+        plain = [
+            {"scenario": one.id, "metric": metric, "band": band, "effects": [*map(asdict, at)]}
+            for one, efforts in found
+            for metric, band, at in efforts
+        ]
+        print_json({"ab": plain})
+        return
+    for one, efforts in found:
+        if efforts:
+            print(f"{one.id} ({one.hardware.label}): A B B A …, 12 starts of both at most")
+            rows = [_ab_row(metric, band, effect) for metric, band, at in efforts for effect in at]
+            print_table(_AB.split(","), rows)
 
 
-def _total(name: str, one: Plan | PlannedScenario) -> tuple[str, ...]:
-    costs = [one.cost(case) for case in get_args(Case)]
-    unchanged, _, worst = costs
-    return (
-        name,
-        *(f"{cost.starts:.1f}" for cost in costs),
-        *(_hours(cost.duration) for cost in costs),
-        f"{unchanged.gpu_hours:.1f}",
-        f"{worst.gpu_hours:.1f}",
-    )
+def _ab_row(metric: str, band: float, one: AbEffort) -> list[str]:
+    shares = [f"{100 * share:.1f} %" for share in (band, one.worse, one.no_worse, one.undecided)]
+    return [metric, shares[0], f"{one.bands:g} bands", *shares[1:], f"{one.starts:.1f}"]
 
 
-def _plain(plan: Plan, problems: list[str], unjudged: list[str]) -> dict[str, Json]:
-    return {
-        "tests": plan.tests,
-        "accident": _short(plan.accident),
-        "scenarios": [_plain_scenario(one) for one in plan.scenarios],
-        "total": _plain_cost(plan),
-        "problems": [*problems],
-        "unjudged": [*unjudged],
-    }
-
-
-def _plain_scenario(one: PlannedScenario) -> dict[str, Json]:
-    build = one.under_test.build
-    return {
-        "id": one.scenario.id,
-        "hardware": one.scenario.hardware.label,
-        "gpus": one.scenario.hardware.gpus,
-        "engine": build.name,
-        "version": build.version,
-        "commit": build.commit,
-        "build_source": one.under_test.source,
-        "max_starts": one.longest,
-        "max_controls": one.most_controls,
-        "reference_starts": one.reference_starts,
-        "accident": _short(one.accident),
-        "cost": _plain_cost(one),
-        "notes": [*one.notes],
-        "probes": [
-            {
-                "probe": probe.probe.label,
-                "compared_with": probe.compared_with,
-                "judged": probe.is_judged,
-                "seconds": probe.seconds.value,
-                "seconds_at_most": probe.seconds.at_most,
-                "metrics": [_plain_prospect(found) for found in probe.prospects],
-            }
-            for probe in one.probes
-        ],
-    }
-
-
-def _plain_prospect(one: Prospect) -> dict[str, Json]:
-    return {
-        "metric": one.metric,
-        "against": one.against,
-        "baseline_runs": one.n_base,
-        "baseline_sessions": one.sessions,
-        "sigma": None if one.noise is None else one.noise.sigma,
-        "noise_from": one.noise_from,
-        "noise": None if one.noise is None else one.noise.source,
-        "band": one.band,
-        "band_source": one.band_source,
-        "smallest": one.smallest,
-        "control": one.control,
-        "odds": [
-            {
-                "loss": found.loss,
-                "regression": _short(found.regression),
-                "pass": _short(found.passed),
-                "inconclusive": _short(found.inconclusive),
-                "host_shift": _short(found.host_shift),
-                "starts": _short(found.new),
-                "controls": _short(found.controls),
-            }
-            for found in one.odds
-        ],
-        "problem": None if one.problem is None else str(one.problem),
-        "warnings": [*one.warnings],
-        "notes": [*one.notes],
-    }
-
-
-def _plain_cost(one: Plan | PlannedScenario) -> dict[str, Json]:
-    costs: dict[Case, Cost] = {case: one.cost(case) for case in get_args(Case)}
-    return {
-        name: {
-            "starts": round(cost.starts, 3),
-            "hours": round(cost.duration.value / 3600, 4),
-            "hours_at_most": cost.duration.at_most,
-            "gpu_hours": round(cost.gpu_hours, 4),
-        }
-        for name, cost in costs.items()
-    }
-
-
-def _short(share: float) -> float:
-    return round(share, 5)
+def _ab_efforts(scenario: Scenario) -> Iterator[tuple[str, float, tuple[AbEffort, ...]]]:
+    """Each speed that gates, its band, and what an A/B comes to."""
+    for metric in scenario.gate.metrics if scenario.points() else ():
+        band = band_of(metric, scenario)
+        if is_accuracy(metric) or band is None:
+            continue
+        known, found = noise_of(metric, scenario, {}), lookup(metric)
+        rule = ab_rule(found, known.sigma, known.between, measured_noise=known.widen)
+        yield metric, band, expected_ab(rule, scale.margin(found, band))

@@ -21,7 +21,8 @@ def to_plain(value: object, *, leave_out_none: bool = False) -> Any:
     """`value` as mappings, lists, texts, numbers, truth values and None.
 
     Args:
-        value: dataclasses, mappings, sequences, enums, dates, paths and numbers.
+        value: dataclasses, structs, mappings, sequences, enums, dates, paths, numbers, and errors,
+            which become their message.
         leave_out_none: leave out fields that are None, as files do for what is not set.
 
     Raises:
@@ -57,7 +58,7 @@ def from_plain(kind: type[T], plain: object, *, lax: bool = False) -> T:
 def _encoded(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, Path):
+    if isinstance(value, Path | Exception):
         return str(value)
     if isinstance(value, numbers.Integral):  # numpy's scalars among them
         return int(value)

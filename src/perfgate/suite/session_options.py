@@ -27,7 +27,7 @@ from perfgate.core.paths import machine_store, scenario_folders
 from perfgate.core.rule import ControlPolicy
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
-from perfgate.judging.forecast.family import require_small_family
+from perfgate.judging.forecast.release_rates import require_small_family
 from perfgate.launchers.base import launcher
 from perfgate.launchers.site import Site, load_site
 from perfgate.launchers.start_commands import require_here

@@ -1,15 +1,26 @@
-"""Release rates: how often single tests err, as simulated: parts of a release's rates. Pure.
+"""Release rates: how often single tests err, and how many a suite may gate. Pure.
 
 Constants, each with its source and Monte-Carlo error. Nothing is simulated here: the part
 `release_probes` of `python -m benchmarks.detection` makes the rates of speeds, and a test holds
 them against its stored results (docs/explanation/detection.md, "Single probes").
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import is_accuracy
+from perfgate.judging.assembly.sweeps import sweep_probes
+from perfgate.scenarios.probe import load_probes
+from perfgate.scenarios.scenario import Scenario
+
 Controls = Literal["controlled", "alone"]
+
+# Each costs about 0.004 % of false alarms: from here on a release run has more than the one in a
+# hundred that is promised (statistics §3).
+MOST_COMPARISONS = 500
 
 PER_PROBE = 3
 """Metrics of one probe, with their luck in common, that a simulated probe has."""
@@ -77,7 +88,7 @@ SCORE = TestRates(0.006, 0.82, "scores without answers")
 # 400,000 trials: 0.003 %; a loss of the tolerance itself is found in 32 % (statistics §7).
 DOCUMENTED_SPEED = TestRates(0.00003, 0.32, "documented speeds")
 # 10,000 to 20,000 sessions: 0.34 ± 0.06 % at worst; the band itself is found in 52 % where starts
-# vary by 13 %, in 77 % at 3 % (statistics §9, `verdicts.start_effort.interleaved_odds`).
+# vary by 13 %, in 77 % at 3 % (statistics §9, `judging.forecast.simulation.TurnsDesign`).
 IN_TURNS = TestRates(0.0034, 0.52, "starts in turns")
 
 
@@ -112,3 +123,39 @@ def of_one_probe(against_baseline: Sequence[ProbeRates], against_anchor: int) ->
     each = sum(one.of_a_metric for one in against_baseline)
     each += against_anchor * max(one.of_a_metric for one in against_baseline)
     return min(1.0, whole, each)
+
+
+def gated_comparisons(scenario: Scenario) -> int:
+    """The gated comparisons of speeds: metric × point × {baseline, anchor}, and the curve.
+
+    A machine that measures its own reference has no anchor, and rates of its own.
+    """
+    if scenario.gate.noise == "measured":
+        return 0
+    speeds = sum(not is_accuracy(one) for one in scenario.gate.metrics)
+    curves = sum(len(one.gating_metrics()) for one in sweep_probes(scenario))
+    return 2 * speeds * len(load_probes(scenario)) + curves
+
+
+def require_small_family(scenarios: Iterable[Scenario]) -> None:
+    """Refuse a suite that gates so much on one hardware that its false alarms add up.
+
+    Args:
+        scenarios: all of the suite, whatever is selected of it.
+
+    Raises:
+        InputError: more than `MOST_COMPARISONS` on one GPU.
+    """
+    counts: Counter[str] = Counter()
+    for scenario in scenarios:
+        counts[scenario.hardware.gpu] += gated_comparisons(scenario)
+    for gpu, count in counts.items():
+        if count > MOST_COMPARISONS:
+            raise InputError(
+                f"the suite gates too many speeds on {gpu}: of release runs without any change, "
+                "more than one in a hundred would end in a REGRESSION",
+                found=f"{count} comparisons",
+                expected=f"at most {MOST_COMPARISONS}: metrics × points × (baseline and anchor), "
+                "and curves",
+                hint="gate fewer metrics or points (gate.metrics); the others are still reported",
+            )

@@ -1,0 +1,390 @@
+"""Simulation: how often each planned test ends in which verdict, and after how many starts.
+
+Pure, and the same each time: the gate's own rules on drawn numbers (statistics §6), with one seed a
+baseline size and the same draws for every band and loss. The starts are as noisy as published
+nightlies (`forecast.noise_scenarios`, "real").
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from msgspec import Struct, field
+from numpy.typing import NDArray
+
+from perfgate.core.rule import ControlRule, Rule
+from perfgate.judging.forecast.noise_scenarios import starts
+from perfgate.judging.rules import simulated_answers, simulated_references
+from perfgate.judging.rules import simulated_verdicts as many
+from perfgate.judging.rules.accuracy import MOST_EVALUATIONS
+from perfgate.judging.rules.interleaved import rule_for
+from perfgate.judging.rules.noise import BETWEEN
+from perfgate.judging.rules.paired import Effect, paired_test
+from perfgate.judging.rules.scores import Score
+
+TRIALS = 20_000
+FOUND = 0.95
+"""A loss is found if it is a REGRESSION in 19 of 20 runs."""
+
+BETWEEN_MACHINES = 0.03
+"""What the document's machine and this one are taken to differ by (statistics §7)."""
+
+CHANGED_ANSWERS = 0.04
+"""Share of a fixed set of questions whose answers differ between two evaluations of one build: in
+public nightly results of DeepSeek-R1, Kimi, GLM and others 1 to 8 % did."""
+
+_NOISE, _SEED = "real", 1
+_TURNS_TRIALS, _TURNS_SEED = 10_000, 9
+_BISECTIONS, _WIDEST = 10, 4.0  # a loss that is not found at so many bands is not looked for
+# The starts of one session in their order: N1 N2 C1 C2 N3 N4 C3.
+_OF_NEW, _OF_CONTROLS, _IN_SESSION = (0, 1, 4, 5), (2, 3, 6), 8
+# Bands are rounded down to so many sigma, so that like metrics share their simulation.
+_STEP = 0.02
+
+# controlled: the baseline's build is started beside the new one; alone: it is not; unproved: it is
+# not, and `gate.control: required` lets no loss count without it.
+Control = Literal["controlled", "alone", "unproved"]
+Floats = NDArray[np.floating[Any]]
+
+
+class Odds(Struct, frozen=True):
+    """How often each verdict, and how many starts, at one true loss; names as in JSON.
+
+    Attributes:
+        loss: in bands.
+        regression, passed, inconclusive: shares of 1.
+        host_shift: the share that passes only because the other build is as slow.
+        starts: mean fresh starts of the new build.
+        controls: mean controls.
+    """
+
+    loss: float
+    regression: float
+    passed: float = field(name="pass")
+    inconclusive: float
+    host_shift: float
+    starts: float
+    controls: float
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """How something ends: one test, or several that end independently of each other.
+
+    Attributes:
+        regression: share of runs with a REGRESSION, of whichever test.
+        passed: share in which all pass.
+        host_shift: the part of it that passes only because the other build is as slow.
+        new: shares that take 1, 2, … fresh starts of the build under test.
+        controls: shares that take 0, 1, … controls.
+    """
+
+    regression: float = 0.0
+    passed: float = 1.0
+    host_shift: float = 0.0
+    new: tuple[float, ...] = (1.0,)
+    controls: tuple[float, ...] = (1.0,)
+
+    @property
+    def most(self) -> int:
+        """Starts of both builds, at most."""
+        return len(self.new) + len(self.controls) - 1
+
+    @property
+    def starts(self) -> float:
+        """Mean starts of both builds."""
+        return _mean(self.new) + 1 + _mean(self.controls)
+
+    def at_worst(self) -> "Outcomes":
+        """As many starts as there can be."""
+        new, controls = (0.0,) * (len(self.new) - 1), (0.0,) * (len(self.controls) - 1)
+        return replace(self, new=(*new, 1.0), controls=(*controls, 1.0))
+
+    def odds(self, loss: float) -> Odds:
+        """The same in means, at a true loss of so many bands."""
+        undecided = max(0.0, 1 - self.regression - self.passed)
+        shares = (self.regression, self.passed, undecided, self.host_shift)
+        means = (_mean(self.new) + 1, _mean(self.controls))
+        return Odds(loss, *(round(share, 5) for share in (*shares, *means)))
+
+
+@dataclass(frozen=True)
+class BaselineDesign:
+    """A speed against a stored baseline, in units of the noise of one start.
+
+    Attributes:
+        n_base: fresh starts of the baseline.
+        sessions: sessions that they come from, at most as many.
+        band: the loss that counts, in sigma, on the log scale.
+        control: whether the other build can be started beside the new one.
+        most: fresh starts of the new build, at most.
+        between: the share of the variance that a session has in common, as the gate believes.
+        prior_dof: how many observations the prior sigma is worth.
+        column: which of the correlated metrics of its probe it is; alone it makes no difference.
+    """
+
+    n_base: int
+    sessions: int
+    band: float
+    control: Control = "controlled"
+    most: int = 5
+    between: float = BETWEEN
+    prior_dof: float = 10
+    column: int = 0
+
+    def simulated(self, loss: float) -> Outcomes:
+        """How it ends at a true loss of so many bands."""
+        return _counted(self.trials(loss, 0))
+
+    def trials(self, loss: float, column: int) -> many.Verdicts:
+        """What becomes of each trial, as that metric of a probe; like designs share them."""
+        sigmas = max(_STEP, math.floor(self.band / _STEP + 1e-9) * _STEP)
+        return _trials(replace(self, band=round(sigmas, 6), column=column), loss)
+
+    def decided(self, loss: float, against: many.Levels, session: Floats) -> many.Verdicts:
+        """The rule on given noise.
+
+        Args:
+            loss: true loss, in bands.
+            against: the baselines, in sigma.
+            session: the starts of the new build's session, shape (trials, 8), in sigma: N1 N2 C1 C2
+                N3 N4 C3 where there are controls, else all of the new build.
+        """
+        now, moved = session.astype(np.float64), loss * self.band
+        if self.control == "controlled":
+            rule = ControlRule().with_at_most(self.most)
+            new, beside = now[:, _OF_NEW] + moved, now[:, _OF_CONTROLS]
+            return many.controlled(against, new, beside, self.band, rule)
+        new, required = now[:, : self.most] + moved, self.control == "unproved"
+        return many.alone(against, new, self.band, Rule(max_runs=self.most), required=required)
+
+
+@dataclass(frozen=True)
+class TurnsDesign:
+    """A speed against references that take turns with the new build (statistics §9).
+
+    Attributes:
+        declared: the declared band on the log scale; the noise may force a wider one.
+        widest: the band from which on the machine is too noisy, on that scale.
+        sigma: noise of one start on that scale.
+        references: their fresh starts.
+        most: fresh starts of the build under test, at most.
+    """
+
+    declared: float
+    widest: float
+    sigma: float
+    references: int
+    most: int
+
+    @property
+    def margin(self) -> float:
+        """The band of the middle run, on the log scale: as declared, or as the noise forces."""
+        return _turns(self, 0.0)[1]
+
+    def simulated(self, loss: float) -> Outcomes:
+        """How it ends at a true loss of so many of the middle run's bands."""
+        return _turns(self, loss * self.margin)[0]
+
+
+@dataclass(frozen=True)
+class DocumentDesign:
+    """A speed against a documented value.
+
+    Attributes:
+        margin: the tolerance on the log scale.
+        sigma: noise of one start on that scale.
+        most: fresh starts, at most; more than the rule knows count as so many.
+    """
+
+    margin: float
+    sigma: float
+    most: int
+
+    def simulated(self, loss: float) -> Outcomes:
+        """How it ends at a true loss of so many tolerances."""
+        found = simulated_references.documented_speed_odds(
+            self.margin, self.sigma, loss * self.margin, machines=BETWEEN_MACHINES, most=self.most
+        )
+        return Outcomes(found.below, found.passed, new=found.starts)
+
+
+@dataclass(frozen=True)
+class ScoreDesign:
+    """An accuracy against a documented score.
+
+    Attributes:
+        reference: the score; as many questions are asked now as its error stands for.
+        margin: the drop that counts, absolute.
+    """
+
+    reference: Score
+    margin: float
+
+    def simulated(self, loss: float) -> Outcomes:
+        """How it ends at a true drop of so many margins."""
+        questions, drop = max(1, round(self.reference.questions or 1)), loss * self.margin
+        found = simulated_references.documented_score_odds(
+            self.reference, questions, self.margin, drop
+        )
+        return Outcomes(found.below, found.passed, new=found.starts)
+
+
+@dataclass(frozen=True)
+class AnswersDesign:
+    """An accuracy whose answers are compared question by question.
+
+    Attributes:
+        questions: how many are asked.
+        margin: the drop that counts, absolute.
+        base_runs: evaluations of the baseline.
+        changed: share of the answers that differ between two evaluations of one build.
+    """
+
+    questions: int
+    margin: float
+    base_runs: int = 1
+    changed: float = CHANGED_ANSWERS
+
+    @property
+    def smallest_margin(self) -> float | None:
+        """The smallest margin that the rule can hold, absolute; None: none can."""
+        return simulated_answers.smallest_margin(self.questions, self.changed, self.base_runs)
+
+    def simulated(self, loss: float) -> Outcomes:
+        """How it ends at a true drop of so many margins."""
+        found = simulated_answers.outcomes(
+            self.questions, self.changed, self.base_runs, self.margin, loss * self.margin
+        )
+        shares = _shares(found.at, MOST_EVALUATIONS)
+        return Outcomes(found.found_share, found.passed_share, new=shares[1:])
+
+
+Design = BaselineDesign | TurnsDesign | DocumentDesign | ScoreDesign | AnswersDesign
+
+
+@lru_cache(maxsize=1024)
+def outcomes(design: Design, loss: float) -> Outcomes:
+    """How a test ends at a true loss of so many bands."""
+    return design.simulated(loss)
+
+
+@lru_cache(maxsize=256)
+def smallest_found(design: Design) -> float | None:
+    """The smallest loss, in bands, that is a REGRESSION in 19 of 20 runs.
+
+    Ten bisections between 0 and four bands.
+
+    Returns:
+        None: not even four bands are.
+    """
+    low, high = 0.0, _WIDEST
+    if outcomes(design, high).regression < FOUND:
+        return None
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        is_found = outcomes(design, middle).regression >= FOUND
+        low, high = (low, middle) if is_found else (middle, high)
+    return high
+
+
+def of_probe(designs: Sequence[Design], *, slower: bool) -> Outcomes:
+    """How the tests of one probe end; one start where nothing is judged.
+
+    Metrics against a baseline share the noise of their starts, as engines show it
+    (`noise_scenarios.CORRELATION`).
+
+    Args:
+        designs: one per metric that is judged.
+        slower: whether the build loses just the band of every speed; else it is unchanged.
+    """
+    loss = 1.0 if slower else 0.0
+    alike: dict[tuple[tuple[int, int], ...], list[many.Verdicts]] = {}
+    others = []
+    for design in designs:
+        if isinstance(design, BaselineDesign):
+            trials = design.trials(loss, design.column)
+            alike.setdefault(trials.looks, []).append(trials)
+        else:
+            is_speed = isinstance(design, TurnsDesign | DocumentDesign)
+            others.append(outcomes(design, loss if is_speed else 0.0))
+    return slowest([*(_counted(many.together(trials)) for trials in alike.values()), *others])
+
+
+def slowest(ends: Sequence[Outcomes]) -> Outcomes:
+    """How all end together, with as many starts as the slowest: taken as independent of each other,
+    which errs towards more starts."""
+    return Outcomes(
+        1 - math.prod(1 - one.regression for one in ends),
+        math.prod(one.passed for one in ends),
+        new=_largest([one.new for one in ends]),
+        controls=_largest([one.controls for one in ends]),
+    )
+
+
+def _largest(counts: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """The distribution of the largest of independent counts; of none, of the least."""
+    below = np.ones(max(map(len, counts), default=1))
+    for shares in counts:
+        below[: len(shares)] *= np.cumsum(shares)
+    return tuple(map(float, np.diff(below, prepend=0.0)))
+
+
+def _mean(shares: Sequence[float]) -> float:
+    return sum(share * number for number, share in enumerate(shares))
+
+
+def _counted(trials: many.Verdicts) -> Outcomes:
+    most_new, most_controls = trials.looks[-1]
+    return Outcomes(
+        trials.share(many.REGRESSION),
+        trials.share(many.PASS, many.HOST_SHIFT),
+        trials.share(many.HOST_SHIFT),
+        _shares(trials.new, most_new)[1:],
+        _shares(trials.controls, most_controls),
+    )
+
+
+def _shares(counts: NDArray[np.integer[Any]], most: int) -> tuple[float, ...]:
+    """Of 0, 1, … `most`."""
+    return tuple(map(float, np.bincount(counts, minlength=most + 1) / len(counts)))
+
+
+@lru_cache(maxsize=512)
+def _trials(design: BaselineDesign, loss: float) -> many.Verdicts:
+    sessions, between = design.sessions, round(design.between, 2)
+    base, session = (drawn[:, design.column] for drawn in _draws(design.n_base, sessions))
+    against = many.levels(
+        base.astype(np.float64),
+        1.0,
+        sessions=sessions,
+        between=between,
+        prior_dof=design.prior_dof,
+    )
+    return design.decided(loss, against, session)
+
+
+@lru_cache(maxsize=8)
+def _draws(n_base: int, sessions: int) -> tuple[Floats, Floats]:
+    """Baseline and the new build's session, in sigma: once for each size of a baseline."""
+    rng = np.random.default_rng([_SEED, n_base, sessions])
+    counts = [n_base // sessions + (one < n_base % sessions) for one in range(sessions)]
+    base = starts(rng, _NOISE, TRIALS, 3, counts)
+    return base, starts(rng, _NOISE, TRIALS, 3, [_IN_SESSION])
+
+
+@lru_cache(maxsize=256)
+def _turns(design: TurnsDesign, lost: float) -> tuple[Outcomes, float]:
+    """How it ends, and the band of the middle run; `lost` and the band on the log scale."""
+    draw = np.random.default_rng([_TURNS_SEED, design.references, design.most])
+    counts = [design.references + design.most]
+    noise = design.sigma * starts(draw, _NOISE, _TURNS_TRIALS, 1, counts)[:, 0].astype(np.float64)
+    references, new = noise[:, : design.references], noise[:, design.references :] + lost
+    effect, rule = Effect.below_band(design.declared, design.widest), rule_for(design.most)
+    found = paired_test(references, new, effect, rule)
+    used = _shares(found.starts, design.most)[1:]
+    shares = float(found.fails.mean()), float(found.holds.mean())
+    return Outcomes(*shares, new=used), float(np.median(found.upper))

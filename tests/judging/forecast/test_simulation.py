@@ -1,0 +1,146 @@
+"""Simulation: what a plan promises is what the verdicts do, on noise that it never saw."""
+
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+import pytest
+from sizes import sized
+from tables import each
+
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.forecast.noise_scenarios import starts
+from perfgate.judging.forecast.simulation import (
+    AnswersDesign,
+    BaselineDesign,
+    Control,
+    DocumentDesign,
+    TurnsDesign,
+    of_probe,
+    outcomes,
+    slowest,
+    smallest_found,
+)
+from perfgate.judging.rules.performance import judge_performance
+
+TRIALS = 1500
+CONTROLS: tuple[Control, ...] = ("controlled", "alone", "unproved")
+TEN = BaselineDesign(10, 10, 4.04)
+
+
+def judged(one: BaselineDesign, loss: float, draw: np.random.Generator) -> list[Judgement]:
+    """By the gate's own function, on other numbers: a baseline and a session for each trial."""
+    sigma = float(draw.uniform(0.003, 0.03))
+    counts = [
+        one.n_base // one.sessions + (n < one.n_base % one.sessions) for n in range(one.sessions)
+    ]
+    base, now = (
+        starts(draw, "real", TRIALS, 1, some)[:, 0].astype(float) for some in (counts, [8])
+    )
+    is_controlled = one.control == "controlled"
+    new = now[:, (0, 1, 4, 5)][:, : one.most] if is_controlled else now[:, : one.most]
+    before, after, controls = (
+        (20 * np.exp(sigma * losses)).tolist()
+        for losses in (base, new + loss * one.band, now[:, (2, 3, 6)])
+    )
+    return [
+        judge_performance(
+            "tpot_mean_ms",
+            before[trial],
+            after[trial],
+            band=float(np.expm1(one.band * sigma)),
+            sigma=sigma,
+            sessions=one.sessions,
+            controls=controls[trial] if is_controlled else None,
+            policy="required" if one.control == "unproved" else "auto",
+            rule=Rule(max_runs=one.most),
+        )
+        for trial in range(TRIALS)
+    ]
+
+
+@pytest.mark.nightly
+@each("seed", range(sized(6, 20)))
+def test_what_is_promised_is_met_by_an_independent_simulation(seed: int) -> None:
+    draw = np.random.default_rng([6, seed])
+    n_base = int(draw.integers(1, 13))
+    sessions, band = int(draw.integers(1, n_base + 1)), round(float(draw.uniform(2.5, 6)), 2)
+    control = CONTROLS[int(draw.choice(3, p=[0.6, 0.3, 0.1]))]
+    design = BaselineDesign(n_base, sessions, band, control, int(draw.integers(2, 6)))
+    loss = float(draw.choice([0.0, 0.5, 1.0, 1.5]))
+    promised, found = outcomes(design, loss).odds(loss), judged(design, loss, draw)
+    for share, of_kind in (
+        (promised.regression, {Verdict.REGRESSION}),
+        (promised.passed, {Verdict.PASS, Verdict.IMPROVEMENT}),
+        (promised.inconclusive, {Verdict.INCONCLUSIVE}),
+    ):
+        seen = sum(one.verdict in of_kind for one in found) / TRIALS
+        kept = min(max(share, 1 / TRIALS), 1 - 1 / TRIALS)
+        assert seen == pytest.approx(share, abs=4 * sqrt(kept * (1 - kept) / TRIALS) + 0.002)
+    # An IMPROVEMENT names the second start where the PASS came after the first.
+    used = [1 if one.verdict == Verdict.IMPROVEMENT else one.runs_used for one in found]
+    assert np.mean(used) == pytest.approx(promised.starts, abs=0.15)
+    controls = [one.controls_used for one in found]
+    assert np.mean(controls) == pytest.approx(promised.controls, abs=0.15)
+
+
+@each(
+    "size, band, found, smallest, passed, both",
+    [
+        ((1, 1), 4.04, 0.75, 1.86, 0.995, 1.8),
+        ((3, 3), 3.0, 0.76, 1.44, 0.98, 1.9),
+        ((3, 3), 4.04, 0.93, 1.10, 0.998, 1.2),
+        ((10, 10), 3.0, 0.88, 1.23, 0.99, 1.4),
+        ((10, 10), 4.04, 0.94, 1.05, 0.999, 1.1),
+        ((10, 10), 5.0, 0.95, 1.02, 1.0, 1.1),
+    ],
+)
+def test_the_table_of_statistics_6(size, band, found, smallest, passed, both) -> None:
+    design = BaselineDesign(*size, band)
+    still, least = outcomes(design, 0.0), smallest_found(design)
+    assert outcomes(design, 1.0).regression == pytest.approx(found, abs=0.01)
+    assert least == pytest.approx(smallest, abs=0.06)
+    assert outcomes(design, least).regression >= 0.95
+    assert outcomes(design, least - 0.02).regression < 0.955
+    assert still.passed == pytest.approx(passed, abs=0.005)
+    assert still.starts == pytest.approx(both, abs=0.06)
+
+
+@each("n_base, mean", [(10, 1.23), (3, 1.43)])
+def test_the_starts_of_three_metrics(n_base: int, mean: float) -> None:
+    """Statistics §2 and §4, noise as engines have it."""
+    three = [BaselineDesign(n_base, n_base, 4.04, column=column) for column in range(3)]
+    found = of_probe(three, slower=False)
+    assert found.starts == pytest.approx(mean, abs=0.03)
+    assert found.regression <= 0.0005
+    alone = of_probe([three[0]], slower=False)
+    assert alone == of_probe([three[0]] * 2, slower=False), "one noise, one verdict"
+    assert alone.new == pytest.approx(outcomes(three[0], 0.0).new)
+    assert found.starts > alone.starts
+    # Eight probes that each stop after the first start with chance p: all do with p^8.
+    eight = slowest([alone] * 8)
+    assert eight.new[0] == pytest.approx(alone.new[0] ** 8)
+    assert 1 - eight.regression == pytest.approx((1 - alone.regression) ** 8)
+
+
+@each(
+    "design, new, controls",
+    [
+        (TEN, 4, 3),
+        (replace(TEN, most=2), 2, 2),
+        (replace(TEN, most=3, control="alone"), 3, 0),
+        (DocumentDesign(0.1, 0.005, 2), 2, 0),
+        (DocumentDesign(0.1, 0.005, 5), 3, 0),
+        (TurnsDesign(0.02, 0.29, 0.03, 6, 6), 6, 0),
+        (AnswersDesign(1319, 0.02), 3, 0),
+    ],
+)
+def test_a_test_never_asks_for_more_starts_than_it_may(design, new, controls) -> None:
+    for slower in (False, True):
+        found = slowest([of_probe([design], slower=slower), of_probe([], slower=slower)])
+        assert (len(found.new), len(found.controls) - 1) == (new, controls)
+        assert found.most == new + controls
+        assert sum(found.new) == pytest.approx(1) == sum(found.controls)
+    if isinstance(design, TurnsDesign):
+        assert found.new[:3] == (0, 0, 0), "four at least"
