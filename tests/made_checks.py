@@ -12,7 +12,7 @@ from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.measured import MeasuredControl
 from perfgate.release.check_result import CheckedTest, Effect, Finding, ReleaseCheck, Result
 from perfgate.release.error_rates import error_rates
-from perfgate.release.pack_layout import PackedFile, Role
+from perfgate.release.pack_manifest import PackedFile, Role
 from perfgate.release.policy import Floor, Policy, ReleasedBuild, Required, Signer, Subject
 
 AT = datetime(2026, 11, 23, 18, 0, tzinfo=UTC)

@@ -8,15 +8,7 @@ from perfgate.clients import report_log, smoke_test
 from perfgate.core import json_text, paths, raw_log
 from perfgate.evaluators import lm_eval_results
 from perfgate.judging.comparison import number_lines
-from perfgate.release import (
-    dsse,
-    keys,
-    pack_archive,
-    pack_entries,
-    pack_manifest,
-    pack_names,
-    pack_reader,
-)
+from perfgate.release import attestation, keys, pack_archive, pack_manifest
 from perfgate.scenarios import yaml_limits
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "limits.md"
@@ -42,15 +34,14 @@ LIMITS = {
     "part of a log where words of a report stand": report_log.MOST_BLOCKS * report_log.BLOCK,
     "an answer of the server": smoke_test._LARGEST_ANSWER,
     "a server's list of models": server_answers._LARGEST_ANSWER,
-    "an evidence pack": pack_entries.LARGEST_PACK,
-    "a file of an evidence pack": pack_archive.LARGEST_FILE,
+    "an evidence pack": pack_archive.LARGEST_PACK,
     "files of an evidence pack": pack_manifest.MOST_FILES,
     "`manifest.json` of an evidence pack": pack_manifest.LARGEST_MANIFEST,
-    "an attestation of an evidence pack": pack_reader.LARGEST_ATTESTATION,
+    "an attestation of an evidence pack": pack_archive.LARGEST_ATTESTATION,
     "a file of a key": keys.LARGEST_KEY,
-    "signatures of a statement": dsse.MOST_SIGNATURES,
-    "bytes of a path in an evidence pack": pack_names.LONGEST_PATH,
-    "bytes of a part of such a path": pack_names.LONGEST_PART,
+    "signatures of a statement": attestation.MOST_SIGNATURES,
+    "bytes of a path in an evidence pack": pack_manifest.LONGEST_PATH,
+    "bytes of a part of such a path": pack_manifest.LONGEST_PART,
 }
 
 

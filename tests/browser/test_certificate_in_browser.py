@@ -9,7 +9,7 @@ import pytest
 from browsing import DESK, PHONE, Browser, wider_than_screen
 from run_reports import HOSTILE
 
-from perfgate.release.certificate_page import certificate_page
+from perfgate.release.certificate import certificate_page
 from perfgate.release.check_result import ReleaseCheck
 
 CHECKS: dict[str, Callable[[], ReleaseCheck]] = {

@@ -17,7 +17,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.core.kept_files import CHECKSUMS, kept_folder
 from perfgate.core.steps import Step
-from perfgate.release.run_files import run_files
+from perfgate.release.pack_sources import run_files
 
 STEP = Step("prepare_dataset", Command(("prepare", "--num-requests", "8")), "c4", "dataset.txt")
 
@@ -54,7 +54,7 @@ def test_a_run_folder_with_a_kept_dataset_can_be_packed(tmp_path: Path) -> None:
     made_once(STEP, first.folder, tmp_path / "store", first)
     made_once(STEP, second.folder, tmp_path / "store", second)
     files = run_files(replace(made_runs.run("one", "08:00", {}), folder=tmp_path / "run"))
-    assert [(file.path, b"".join(file.blocks())) for file in files.packed] == [
+    assert [(file.path, Path(file.source).read_bytes()) for file in files.packed] == [
         ("runs/one/first/dataset.txt", b"prompts"),
         ("runs/one/second/dataset.txt", b"prompts"),
     ]

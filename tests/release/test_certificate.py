@@ -1,8 +1,9 @@
-"""The certificate in Markdown: what the person who signs reads, whatever names and reasons hold."""
+"""The certificate, in Markdown and as a page, whatever names and reasons hold."""
 
 import hashlib
 import re
 from dataclasses import replace
+from html import unescape
 
 import pytest
 from made_checks import check, checked, hostile, packed, usual, with_every_finding
@@ -12,10 +13,10 @@ from tables import each
 
 from perfgate.core.rule import VERSION
 from perfgate.core.verdict import Verdict
-from perfgate.release import certificate_content as content
-from perfgate.release.certificate import certificate_markdown
+from perfgate.release import certificate
+from perfgate.release.certificate import certificate_markdown, certificate_page, content
 from perfgate.release.check_result import Finding, ReleaseCheck
-from perfgate.release.pack_layout import PackedFile
+from perfgate.release.pack_manifest import PackedFile
 
 RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -54,7 +55,7 @@ class TestResult:
     def test_is_never_better_than_its_tests(self, finding: Finding) -> None:
         claimed = check(checked(0), checked(1, finding), result="PASSED")
         expected = "FAILED" if finding == Finding.REGRESSION else "WARNED"
-        assert content.result_of(claimed) == expected
+        assert content(claimed)["sign"].word == expected
 
     def test_what_fails_or_warns_of_the_whole(self) -> None:
         made = check(checked(0))
@@ -70,15 +71,15 @@ class TestResult:
         assert "\n- two runs\n" in warned
 
     def test_stamps(self) -> None:
-        assert content.stamps(passing()) == ()
-        assert content.stamps(with_every_finding()) == ("SYNTHETIC", "FAILED")
+        assert content(passing())["stamps"] == []
+        assert content(with_every_finding())["stamps"] == ["SYNTHETIC", "FAILED"]
         one = checked(0)
         assert one.result is not None
         by_stand_in = replace(one, result=replace(one.result, synthetic=True))
-        assert content.stamps(check(by_stand_in)) == ("SYNTHETIC",)
+        assert content(check(by_stand_in))["stamps"] == ["SYNTHETIC"]
         assert "**SYNTHETIC**" in certificate_markdown(check(by_stand_in))
         lost = checked(0, Finding.SYNTHETIC, result=None, effect="warn")
-        assert content.stamps(check(checked(1), lost)) == ("SYNTHETIC",)
+        assert content(check(checked(1), lost))["stamps"] == ["SYNTHETIC"]
 
 
 class TestContent:
@@ -123,14 +124,10 @@ class TestContent:
         assert one.result is not None
         slow = judged(Verdict.PASS, 0.019, metric="tpot_mean_ms", runs_used=4, controls_used=3)
         worse = replace(one, result=replace(one.result, judgements=(*one.result.judgements, slow)))
-        (line,) = content.scenario_lines(check(checked(0), worse, checked(2)))
-        assert (line.metric, line.test, line.tests) == ("tpot_mean_ms", "c2", "3 of 3")
-        assert (line.change, line.band, line.starts, line.controls) == (
-            "+1.9 %",
-            "+2.0 %",
-            "4",
-            "3",
-        )
+        (line,) = content(check(checked(0), worse, checked(2)))["rows"]
+        assert line.metric is not None
+        assert (line.metric.metric, line.subject, line.tests) == ("tpot_mean_ms", "c2", "3 of 3")
+        assert [*line.numbers.values()] == ["+1.9 %", "+0.9 … +2.9 %", "+2.0 %", "4", "3"]
 
 
 class TestMoreThanAPage:
@@ -140,10 +137,10 @@ class TestMoreThanAPage:
         tests[40] = checked(40, Finding.WAIVED, each=1)
         tests[30] = checked(30, Finding.MISSING, each=1)
         made = check(*tests)
-        lines = content.scenario_lines(made)
-        assert [one.scenario[-3:] for one in lines[:4]] == ["050", "030", "040", "000"]
+        lines = content(made)["rows"]
+        assert [one.worst.scenario[-3:] for one in lines[:4]] == ["050", "030", "040", "000"]
         text = certificate_markdown(made)
-        assert text.count("| ● passed |") == content.MOST_SCENARIOS - 3
+        assert text.count("| ● passed |") == certificate.MOST_SCENARIOS - 3
         assert "and 46 more scenarios: 46 passed" in text
 
     def test_reasons_are_said_once(self) -> None:
@@ -159,7 +156,7 @@ class TestHashes:
         lines = "11" * 32 + "  a\n" + "22" * 32 + "  b\n"
         expected = hashlib.sha256(lines.encode()).hexdigest()
         files = [PackedFile("b", "22" * 32, 1, "raw"), PackedFile("a", "11" * 32, 9, "raw")]
-        assert content.root_of(files) == expected
+        assert certificate.root_of(files) == expected
         assert expected in certificate_markdown(passing(), files)
 
     def test_without_a_pack_it_says_so(self) -> None:
@@ -191,3 +188,68 @@ def test_a_secret_of_this_process_is_no_part_of_it(monkeypatch: pytest.MonkeyPat
     redaction.remember({"HF_TOKEN": secret})
     made = replace(checked(0), why=f"token {secret}", effect="warn")
     assert secret not in certificate_markdown(check(made))
+
+
+def texts(page: str) -> str:
+    """What a person reads, without style and markup."""
+    body = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    return " ".join(unescape(re.sub(r"<[^>]*>", "", body)).split())
+
+
+def test_the_page_says_what_the_markdown_says() -> None:
+    made = usual()
+    told, shown = texts(certificate_page(made, packed())), content(made, packed())
+    assert "◆ WARNED tensorrt-llm 1.3.0 for B200" in told
+    for words in (
+        shown["meaning"],
+        shown["counts"],
+        shown["rates"],
+        shown["made_by"],
+        "2026-11-23 18:00",
+        "perfgate release verify EVIDENCE.tar",
+        *(" ".join(one.split()) for one in shown["asked"].values()),
+        *shown["requirements"],
+        *shown["runs"],
+        *(sha256 for _, _, sha256 in shown["roots"]),
+        *(group.why for group in shown["waivers"] + shown["not_covered"]),
+    ):
+        assert words in told, words
+    for row in shown["rows"]:
+        start = f"{row.sign.shape} {row.worst.finding} {row.worst.scenario} {row.tests}"
+        assert f"{start} {row.metric.metric}" in told
+
+
+def test_a_page_where_nothing_was_checked_is_stamped() -> None:
+    page = certificate_page(check(result="PASSED"))
+    assert '<p class="stamp" aria-hidden="true"><span data-word="FAILED"></span></p>' in page
+    assert "<title>FAILED: " in page
+    assert "PASSED" not in texts(page)
+
+
+def test_synthetic_is_stamped_and_in_the_title() -> None:
+    page = certificate_page(check(checked(0), checked(1, Finding.SYNTHETIC)))
+    assert all(f'<span data-word="{one}"></span>' in page for one in ("SYNTHETIC", "FAILED"))
+    assert "<title>SYNTHETIC FAILED: " in page
+    assert 'class="stamp"' not in certificate_page(usual())
+
+
+def test_one_file_without_a_script() -> None:
+    page = certificate_page(usual(), packed())
+    assert "<script" not in page
+    assert not re.search(r"\ssrc=|@import|url\(", page)
+    assert set(re.findall(r'href="([^"]*)"', page)) == {"data:,"}
+    assert "default-src 'none'" in page
+
+
+@each("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_texts_are_texts_of_the_page(text: str) -> None:
+    page = certificate_page(hostile([text] * len(Finding)), packed())
+    own = certificate_page(with_every_finding(), packed())
+
+    def elements(of: str) -> set[str]:
+        return set(re.findall(r"<([a-z][a-z0-9]*)", of))
+
+    assert elements(page) <= elements(own) | {"li", "ul"}
+    assert not re.search(r"<[^>]*\son[a-z]+=", page)
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x1b\ud800-\udfff]", page)
+    assert len(page) < 60_000

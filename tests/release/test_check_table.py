@@ -6,8 +6,14 @@ import run_reports
 from releases import AT, POLICY
 
 from perfgate.core.verdict import Verdict
-from perfgate.release.check_result import CheckedTest, ErrorRates, Finding, ReleaseCheck
-from perfgate.release.check_table import check_lines, check_rows
+from perfgate.release.check_result import (
+    CheckedTest,
+    ErrorRates,
+    Finding,
+    ReleaseCheck,
+    check_lines,
+    check_rows,
+)
 from perfgate.release.policy import Effect, Required
 
 _FINDINGS: dict[Verdict | None, tuple[Finding, Effect]] = {

@@ -11,8 +11,8 @@ import releases
 
 from perfgate.core.errors import InputError
 from perfgate.judging.assembly.measured import MeasuredBuild
-from perfgate.release.release_check import CheckedTest
-from perfgate.release.reproduce_scripts import reproduce_scripts
+from perfgate.release.check_result import CheckedTest
+from perfgate.release.rendered_files import reproduce_scripts
 
 SHOWS = """#!/usr/bin/env bash
 printf '%s\\n' "$@"

@@ -1,17 +1,24 @@
 """What ends between a release and its verification."""
 
+import os
+import signal
+import tempfile
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import made_packs
 import pytest
 from releases import AT, C1, changed, checked, policy, run
 from test_release_check import waived
 
 from perfgate.core.errors import InputError
+from perfgate.release import replay
 from perfgate.release.check_result import ReleaseCheck
+from perfgate.release.pack_archive import open_pack
 from perfgate.release.policy import Policy
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.verification import Asked, _require_in_force, verify
@@ -57,3 +64,29 @@ def test_somebody_must_be_trusted() -> None:
         verify(PACK, Asked(AT))
     with pytest.raises(InputError, match="whose signature would count"):
         verify(PACK, Asked(AT, policy=policy()))
+
+
+def test_what_a_killed_process_unpacked_goes_at_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    pack = open_pack(made_packs.write(tmp_path / "evidence.tar"))
+    links, others = tmp_path / "perfgate-release-link", tmp_path / "other"
+    others.mkdir()
+    links.symlink_to(others)
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        with replay._unpacked(pack) as folder:
+            os.write(writing, os.fsencode(folder))
+            time.sleep(600)
+    left = Path(os.fsdecode(os.read(reading, 4096)))
+    os.utime(left, (0, 0))
+    with replay._unpacked(pack) as folder:
+        assert left.exists()  # its process lives
+        assert (folder / "policy/release.yaml").is_file()
+    assert not folder.exists()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    with replay._unpacked(pack):
+        assert not left.exists()
+    assert others.exists()

@@ -12,6 +12,7 @@ metric was checked; 22 the policy cannot be used; 23 the runs are not of the bui
 import argparse
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from perfgate.campaign.selection import Selected
@@ -23,12 +24,10 @@ from perfgate.core.redaction import visible
 from perfgate.judging.assembly.claims import claims_of_suite
 from perfgate.judging.assembly.references import documented_metrics
 from perfgate.release.certificate import certificate_markdown
-from perfgate.release.check_result import ReleaseCheck
-from perfgate.release.check_table import COLUMNS, check_lines, check_rows
-from perfgate.release.policy import Policy
-from perfgate.release.policy_file import load_policy
+from perfgate.release.check_result import COLUMNS, ReleaseCheck, check_lines, check_rows
+from perfgate.release.policy import load_policy
 from perfgate.release.release_check import check, status_of
-from perfgate.release.requirements import SuiteTests
+from perfgate.release.required_tests import SuiteTests, broken_suite_rules
 from perfgate.runs.ended_run import EndedRun, read_run
 
 _HELP = {
@@ -84,7 +83,7 @@ def checked(
         InputError, SeveralInputErrors: a file cannot be used.
     """
     suite = suite_tests_of(folders)
-    asked: Policy = load_policy(policy, suite)
+    asked = load_policy(policy, partial(broken_suite_rules, suite=suite))
     read = tuple(read_run(one) for one in runs)
     when = at or datetime.now(UTC)
     found = check(asked, read, suite.scenarios, suite.claims, when, markers=suite.markers)

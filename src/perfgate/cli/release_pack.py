@@ -13,7 +13,6 @@ above the limit, no --yes; 21 a scenario changed since it was measured, or a run
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from perfgate.baselines.waivers.file import default_file
@@ -25,13 +24,9 @@ from perfgate.core.input_files import read_input
 from perfgate.core.paths import scenario_folders
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import counted
-from perfgate.release.certificate import certificate_markdown
-from perfgate.release.certificate_page import certificate_page
+from perfgate.release.check_result import ReleaseCheck
+from perfgate.release.pack_archive import LARGEST_PACK, write_pack
 from perfgate.release.pack_contents import Contents, Evidence, contents, newest_end
-from perfgate.release.pack_entries import LARGEST_PACK
-from perfgate.release.pack_layout import CERTIFICATE, CERTIFICATE_PAGE, PackedFile
-from perfgate.release.pack_writer import write_pack
-from perfgate.release.release_check import ReleaseCheck
 from perfgate.runs.ended_run import read_run
 from perfgate.scenarios.yaml_limits import LARGEST_FILE
 
@@ -97,8 +92,7 @@ def _pack(arguments: argparse.Namespace) -> int:
             waivers=_waivers(arguments.waivers),
             places=scenario_folders(arguments.scenarios),
             scenarios={one.id: one for one in suite.scenarios},
-        ),
-        _certificates,
+        )
     )
     for line in _lines(check, found):
         print(visible(line))
@@ -107,13 +101,6 @@ def _pack(arguments: argparse.Namespace) -> int:
     digest = write_pack(arguments.output, found.manifest, found.ingredients)
     print(visible(f"wrote {arguments.output}: SHA-256 of its manifest {digest}"))
     return 0
-
-
-def _certificates(check: ReleaseCheck, files: Sequence[PackedFile]) -> Mapping[str, str]:
-    return {
-        CERTIFICATE: certificate_markdown(check, files),
-        CERTIFICATE_PAGE: certificate_page(check, files),
-    }
 
 
 def _waivers(named: Path | None) -> bytes | None:

@@ -4,26 +4,26 @@ Every verdict is computed anew from the raw files, and the policy held against t
 that gives is signed, PASSED, WARNED or FAILED. No option states a result.
 
 exit status: 0 signed, whatever the result; 2 unusable input; 21 no digest names what was measured;
-24 the clock is before the runs' end; 25 the pack is damaged; 26 of another rule; 27 the policy does
-not name this signer; 28 the key cannot be used; 29 the raw files give other verdicts
+24 the clock is before the runs' end; 25 the pack is damaged; 26 of another perfgate or rule; 27 the
+policy does not name this signer; 28 the key cannot be used; 29 the raw files give other verdicts,
+or the runs another report, certificate or script
 """
 
 import argparse
-import shutil
+import os
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 from perfgate.cli.output import described
 from perfgate.cli.scenario_choice import add_import
-from perfgate.core.durable_files import make_folder, write_errors_named
 from perfgate.core.errors import InputError
 from perfgate.core.redaction import visible
-from perfgate.release.attestations import Stated, payload, statements
-from perfgate.release.dsse import envelope_text
+from perfgate.release.attestation import envelope, statement
 from perfgate.release.keys import key_id, read_private_key
-from perfgate.release.pack_reader import Pack, open_pack, with_attestations
-from perfgate.release.pack_replay import replay
+from perfgate.release.pack_archive import Pack, open_pack, with_attestation
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+from perfgate.release.replay import replay
 from perfgate.release.verification import require_signer
 
 _HELP = {
@@ -45,22 +45,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _sign(arguments: argparse.Namespace) -> int:
     key = read_private_key(arguments.key)
+    target: Path = arguments.output or arguments.pack
+    if arguments.output is not None and os.path.lexists(target):
+        raise InputError(
+            "there is a file already",
+            file=target,
+            field="--output",
+            expected="a new file; without --output, PACK itself is signed",
+        )
     pack = open_pack(arguments.pack)
     again = replay(pack)
+    if again.not_compared:
+        raise _of_another_perfgate(pack)
     require_signer(again.policy, key.public_key(), file=arguments.key)
     now = datetime.now(UTC)
     _require_later(pack, now)
-    stated = Stated(pack.manifest, pack.manifest_sha256, again.check)
-    signed = {
-        name: envelope_text(payload(one), [key]) for name, one in statements(stated, now).items()
-    }
-    target = arguments.output or arguments.pack
-    if arguments.output is not None:
-        _copy(arguments.pack, target)
-    if with_attestations(target, signed) != pack.manifest_sha256:
-        raise ReleaseRefused(
-            ReleaseStatus.BROKEN_PACK, "the pack was changed while it was signed", file=target
-        )
+    signed = envelope(statement(pack, again.check, now), [key])
+    with_attestation(pack, signed, target.resolve())
     print(
         visible(
             f"signed {target}: release {again.policy.release}, {again.check.result}, "
@@ -70,8 +71,21 @@ def _sign(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _of_another_perfgate(pack: Pack) -> ReleaseRefused:
+    packed_by = pack.manifest.perfgate
+    return ReleaseRefused(
+        ReleaseStatus.OTHER_VERSION,
+        "another perfgate rendered the pack's reports and certificates, so they cannot be compared",
+        file=pack.path,
+        field="manifest.json: perfgate",
+        found=packed_by,
+        expected=version("perfgate"),
+        hint=f"sign it with perfgate {packed_by}, or pack the runs again with this one",
+    )
+
+
 def _require_later(pack: Pack, now: datetime) -> None:
-    if now < datetime.fromisoformat(pack.manifest.ended):
+    if now < pack.manifest.ended_at:
         raise ReleaseRefused(
             ReleaseStatus.CLOCK,
             "the runs of the pack end at a time that is still to come",
@@ -80,18 +94,3 @@ def _require_later(pack: Pack, now: datetime) -> None:
             expected=f"a time before now, {now.isoformat(timespec='seconds')}",
             hint="set the clock of this machine, or measure again where it was wrong",
         )
-
-
-def _copy(pack: Path, target: Path) -> None:
-    with write_errors_named(target):
-        make_folder(target.parent)
-        try:
-            with pack.open("rb") as source, target.open("xb") as file:
-                shutil.copyfileobj(source, file)
-        except FileExistsError:
-            raise InputError(
-                "there is a file already",
-                file=target,
-                field="--output",
-                expected="a new file; without --output, PACK itself is signed",
-            ) from None

@@ -21,8 +21,8 @@ from perfgate.cli.scenario_choice import add_import
 from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
 from perfgate.release.keys import key_id, read_public_key
-from perfgate.release.pack_reader import Pack, open_pack
-from perfgate.release.policy_file import load_policy
+from perfgate.release.pack_archive import Pack, open_pack
+from perfgate.release.policy import load_policy
 from perfgate.release.release_check import status_of
 from perfgate.release.verification import Asked, Verified, verify
 
@@ -106,8 +106,8 @@ def _plain(pack: Pack, found: Verified) -> object:
         "status": status_of(found.check).value,
         "manifest_sha256": pack.manifest_sha256,
         "policy_sha256": found.check.policy.sha256,
-        "signed": found.attested.created.isoformat(),
-        "signers": sorted({key_id(one) for one in found.attested.signers.values()}),
+        "signed": found.attested.signed_at.isoformat(),
+        "signers": [key_id(found.attested.signer)],
         "files": len(pack.manifest.files),
         "verdicts": len(verdicts),
         "verdicts_recomputed": sum(one.verdict is not None for one in verdicts),

@@ -1,121 +1,397 @@
-"""Certificate in Markdown: one page for the person who signs. Pure.
+"""Certificate: one page for the person who signs, as Markdown and as HTML that prints on a sheet.
 
-No present time is in it: its time is the check's
-(docs/reference/certificate.md).
+Both are templates over one value. Pure but for the templates and the style sheet; no present time
+is in it: its time is the check's (docs/reference/certificate.md). What is not ours is escaped.
 """
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
-from perfgate.release import certificate_content as content
-from perfgate.release.certificate_content import (
-    MOST_GROUPS,
-    MOST_REASONS,
-    MOST_SCENARIOS,
-    Group,
-    ScenarioLine,
-)
-from perfgate.release.check_result import ReleaseCheck
-from perfgate.release.pack_layout import PackedFile
-from perfgate.reports.markdown_text import code, prose, table
-from perfgate.reports.overview import some
+import jinja2
+from markupsafe import Markup
+
+from perfgate.core.rule import VERSION as RULE
+from perfgate.core.verdict import Judgement, Verdict, counted
+from perfgate.release.check_result import CheckedTest, Finding, ReleaseCheck, Result
+from perfgate.release.pack_manifest import PackedFile, Role
+from perfgate.release.policy import Effect, Required
+from perfgate.reports.html_templates import environment
+from perfgate.reports.markdown_text import code, prose, shortened
+from perfgate.reports.outcome_text import interval, signed
+from perfgate.reports.overview import allowed, known, some
+from perfgate.reports.page.signs import Sign
 from perfgate.reports.shown import shown
 
-_NAMES, _NAME = 4, 80  # names of tests in a line, and characters of each
-_COLUMNS = (
-    "",
-    "scenario",
-    "passed",
-    "worst metric",
-    "change",
-    "interval",
-    "band",
-    "starts",
-    "controls",
+_TEMPLATES = Path(__file__).parent / "templates"
+MOST_SCENARIOS = 14
+"""Lines of scenarios that a page has room for; the worst come first."""
+RESULTS: Mapping[Result, Sign] = {
+    "PASSED": Sign("●", "PASSED", "good", 2),
+    "WARNED": Sign("◆", "WARNED", "open", 1),
+    "FAILED": Sign("▼", "FAILED", "bad", 0),
+}
+EFFECTS: Mapping[Effect, Sign] = {
+    "fail": Sign("▼", "failed", "bad", 0),
+    "warn": Sign("◆", "warning", "open", 1),
+    "pass": Sign("●", "passed", "good", 2),
+}
+# Roles whose files a verdict rests on, in the order in which they are shown.
+_HASHED: Mapping[Role, str] = {
+    "policy": "policy",
+    "scenarios": "scenarios",
+    "baseline": "baselines",
+    "waivers": "waivers",
+    "noise": "learnt noise",
+    "run": "run facts",
+    "records": "records",
+    "raw": "raw results",
+}
+_UNCOVERED = (
+    Finding.MISSING,
+    Finding.NOT_RUN,
+    Finding.STALE,
+    Finding.WRONG_HARDWARE,
+    Finding.WRONG_BUILD,
+    Finding.SYNTHETIC,
+    Finding.INJECTED,
+    Finding.ERROR,
+    Finding.NO_BASELINE,
+    Finding.NOT_COMPARABLE,
+    Finding.NOTHING_CHECKED,
 )
 
 
-def certificate_markdown(check: ReleaseCheck, hashes: Sequence[PackedFile] = ()) -> str:
-    """The certificate.
+@dataclass(frozen=True)
+class ScenarioRow:
+    """One scenario on one hardware.
+
+    Attributes:
+        sign: of the worst of its tests.
+        worst: that test.
+        hardware: on which; empty: the release has but one.
+        tests: how many passed of how many that are required, ``4 of 5``.
+        metric: the worst metric of that test; None: no number of it counts.
+    """
+
+    sign: Sign
+    worst: CheckedTest
+    hardware: str
+    tests: str
+    metric: Judgement | None
+
+    @property
+    def subject(self) -> str:
+        """Whose metric it is, as its probe is called; with no metric, which test and why."""
+        if self.metric is None:
+            return f"{self.worst.test}: {self.worst.why}".removesuffix(": ")
+        return (self.worst.result and self.worst.result.probe) or self.worst.test
+
+    @property
+    def numbers(self) -> dict[str, str]:
+        """Heading → cell, of the metric; a change of one that no table knows is the bare share."""
+        one = self.metric
+        if one is None:
+            return dict.fromkeys(("change", "interval", "band", "starts", "controls"), "-")
+        change, between = signed(one.metric, one.change), "-"
+        if known(one.metric):
+            between = interval(one)
+        else:
+            change = f"{one.change:+.3g}"
+            if one.interval is not None:
+                between = f"{one.interval[0]:+.3g} … {one.interval[1]:+.3g}"
+        return {
+            "change": change,
+            "interval": between,
+            "band": allowed(one),
+            "starts": str(one.runs_used),
+            "controls": str(one.controls_used),
+        }
+
+
+@dataclass(frozen=True)
+class Group:
+    """Tests of which the same is said.
+
+    Attributes:
+        what: one word or two; empty: the sentence says it.
+        why: one sentence; may be empty.
+        names: of the tests, in their order; empty: it is said of the whole.
+    """
+
+    what: str
+    why: str
+    names: tuple[str, ...]
+
+
+def certificate_markdown(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> str:
+    """The certificate as Markdown.
 
     Args:
         check: what was asked and found.
-        hashes: files of the pack, without the certificate itself; empty: there is no pack.
+        files: of the pack, without the certificate itself; empty: there is no pack.
     """
+    return _rendered("certificate.md", check, files)
+
+
+def certificate_page(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> str:
+    """The certificate as one HTML file, without a script; arguments as `certificate_markdown`."""
+    return _rendered("certificate.html", check, files)
+
+
+def _rendered(name: str, check: ReleaseCheck, files: Sequence[PackedFile]) -> str:
+    return _templates().get_template(name).render(content(check, files))
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    found = environment(_TEMPLATES)
+    style = (_TEMPLATES / "certificate.css").read_text(encoding="utf-8")
+    found.globals |= {"style": Markup(style), "some": some}  # noqa: S704
+    found.filters |= {"prose": prose, "code": code, "short": shortened, "breakable": _breakable}
+    return found
+
+
+def _breakable(text: str) -> Markup:
+    """A name that may go on in the next line after each underscore."""
+    return Markup("_<wbr>").join(shortened(text, 80).split("_"))
+
+
+def content(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> dict[str, Any]:
+    """What both templates show; arguments as of `certificate_markdown`."""
     check = shown(check)
-    sign = content.RESULTS[content.result_of(check)]
-    lines = [f"# {sign.shape} {sign.word}: {prose(check.policy.release, _NAME)}", ""]
-    if words := content.stamps(check):
-        lines += [f"**{' · '.join(words)}**", ""]
-    lines += [f"**{prose(content.meaning(check))}**", "", prose(content.counts(check), 600), ""]
-    lines += [f"- {name}: {prose(told)}" for name, told in content.asked(check)]
-    lines += _part("Required", [prose(one, 200) for one in content.requirements(check)])
-    lines += _part("Why it failed", _groups(content.groups(check, "fail")), MOST_REASONS)
-    lines += ["", "## Scenarios", "", *_scenarios(content.scenario_lines(check))]
-    lines += _part("Warnings", _groups(content.groups(check, "warn")), MOST_REASONS)
-    lines += _part("Waivers", _groups(content.waivers(check)))
-    lines += _part("Not covered", _groups(content.not_covered(check)))
-    lines += ["", "## How sure", "", prose(content.rates(check), 1200)]
-    runs = [*content.run_lines(check), *check.notes]
-    lines += _part("Runs", [prose(one, 200) for one in runs], 2 * MOST_GROUPS)
-    lines += ["", "## Evidence", "", *_hashes(hashes), ""]
-    lines += [f"Made by {prose(content.made_by())}, checked {content.moment(check)}.", ""]
-    lines += [f"Verify: `{content.VERIFY}`", "", "## Signature", ""]
-    lines += [f"May sign: {prose(content.signers(check), 200)}", ""]
-    lines += [table(("name", "date", "signature"), [("&nbsp;",) * 3], ()), ""]
-    return "\n".join(lines)
+    rows = scenario_rows(check)
+    signers = ", ".join(one.name for one in check.policy.signers)
+    return {
+        "check": check,
+        "sign": RESULTS[result_of(check)],
+        "stamps": stamps(check),
+        "meaning": meaning(check),
+        "counts": counts(check),
+        "asked": _asked(check),
+        "requirements": [_requirement(one, check) for one in check.policy.required],
+        "failures": _groups(check, "fail"),
+        "rows": rows[:MOST_SCENARIOS],
+        "rest": _rest(rows[MOST_SCENARIOS:]),
+        "warnings": _groups(check, "warn"),
+        "waivers": _waivers(check),
+        "not_covered": _not_covered(check),
+        "rates": check.error_rates.sentence
+        if check.error_rates
+        else "No error rate can be told: no metric was compared with anything.",
+        "runs": _runs(check),
+        "roots": [
+            (words, len(of_role), root_of(of_role))
+            for role, words in _HASHED.items()
+            if (of_role := [one for one in files if one.role == role])
+        ],
+        "made_by": f"perfgate {version('perfgate')}, rule {RULE}",
+        "signers": signers or "whoever holds the key that `verify` is given",
+    }
 
 
-def _part(title: str, lines: Sequence[str], most: int = MOST_GROUPS) -> list[str]:
-    """A part with its list; nothing where that is empty."""
-    if not lines:
-        return []
-    kept, left = some(lines, most)
-    more = [f"- and {left} more"] if left else []
-    return ["", f"## {title}", "", *(f"- {one}" for one in kept), *more]
+def result_of(check: ReleaseCheck) -> Result:
+    """The result as it is shown: never better than what the tests are, nor a pass of nothing."""
+    failed = check.result == "FAILED" or check.faults or check.with_effect("fail")
+    if failed or not check.metrics_checked:
+        return "FAILED"
+    warned = check.result == "WARNED" or check.warnings or check.with_effect("warn")
+    return "WARNED" if warned else "PASSED"
 
 
-def _groups(found: Sequence[Group]) -> list[str]:
-    return [
-        ": ".join(filter(None, (prose(one.what, 40), prose(one.why))))
-        + (f" ({_names(one.names)})" if one.names else "")
-        for one in found
-    ]
+def meaning(check: ReleaseCheck) -> str:
+    """What the result says, one sentence."""
+    tests = counted(len(check.tests), "required test")
+    if not check.metrics_checked:
+        return "Nothing was checked: no metric of a required test has a verdict from numbers."
+    if result_of(check) == "FAILED":
+        failed = f"{len(check.with_effect('fail'))} of {tests} failed"
+        if not check.with_effect("fail"):
+            failed = "its tests are well, the whole is not" if check.faults else "its check failed"
+        return f"Not to be released by this policy: {failed}."
+    if result_of(check) == "WARNED":
+        warnings = len(check.with_effect("warn")) + len(check.warnings)
+        return f"Fit for release by this policy, with {counted(warnings, 'warning')}."
+    return f"Fit for release by this policy: all {tests} passed."
 
 
-def _names(names: Sequence[str]) -> str:
-    kept, left = some(names, _NAMES)
-    return ", ".join(code(one, _NAME) for one in kept) + (f", and {left} more" if left else "")
+def stamps(check: ReleaseCheck) -> list[str]:
+    """The words that go across the page."""
+    synthetic = any(
+        one.finding == Finding.SYNTHETIC or (one.result is not None and one.result.synthetic)
+        for one in check.tests
+    )
+    words = {"SYNTHETIC": synthetic, "FAILED": result_of(check) == "FAILED"}
+    return [word for word, holds in words.items() if holds]
 
 
-def _scenarios(lines: Sequence[ScenarioLine]) -> Iterator[str]:
-    if not lines:
-        yield "None: the policy requires no test that is known."
-        return
-    yield table(_COLUMNS, [_row(one) for one in lines[:MOST_SCENARIOS]], range(4, 9))
-    if left := content.rest(lines):
-        yield ""
-        yield left
-
-
-def _row(one: ScenarioLine) -> tuple[str, ...]:
+def counts(check: ReleaseCheck) -> str:
+    """How much was required, found and checked."""
+    by_finding: dict[str, int] = {}
+    for one in sorted(check.tests, key=lambda one: EFFECTS[one.effect].rank):
+        by_finding[one.finding] = by_finding.get(one.finding, 0) + 1
+    found = ", ".join(f"{number} {word}" for word, number in by_finding.items()) or "none"
+    scenarios = len({(one.scenario, one.hardware) for one in check.tests})
     return (
-        f"{one.sign.shape} {prose(one.finding)}",
-        code(one.scenario, _NAME) + (f" on {prose(one.hardware, 40)}" if one.hardware else ""),
-        one.tests,
-        f"{code(one.metric, _NAME)} of {prose(one.test, 40)}"
-        if one.metric
-        else prose(one.test, 160),
-        one.change,
-        one.interval,
-        one.band,
-        one.starts,
-        one.controls,
+        f"{counted(len(check.tests), 'required test')} in {counted(scenarios, 'scenario')}: "
+        f"{found}. {counted(check.metrics_checked, 'metric')} checked against numbers."
     )
 
 
-def _hashes(hashes: Sequence[PackedFile]) -> list[str]:
-    found = content.roots(hashes)
-    if not found:
-        return ["Not packed: no file is named by its hash (`perfgate release pack`)."]
-    rows = [(one.role, str(one.files), f"`{one.sha256}`") for one in found]
-    return [table(("role", "files", "sha256 of their sha256sum"), rows, {1})]
+def _asked(check: ReleaseCheck) -> dict[str, str]:
+    policy, build = check.policy, check.policy.build
+    words = [
+        " ".join(filter(None, (build.engine, build.version))),
+        build.commit and f"commit {build.commit}",
+        build.image,
+    ]
+    hardware = dict.fromkeys(one.hardware for one in check.tests if one.hardware)
+    rules = [
+        f"runs at most {policy.max_age_days:g} days old",
+        *(f"{name} counts as {effect}" for name, effect in policy.effects.items()),
+        f"false alarms allowed in {100 * policy.false_alarms:g} % of releases",
+    ]
+    return {
+        "release": policy.release,
+        "build": ", ".join(filter(None, words)),
+        "hardware": ", ".join(hardware) or "none",
+        "policy": f"sha256 {policy.sha256}" if policy.sha256 else "not hashed",
+        "rules": "; ".join(rules),
+    }
+
+
+def _requirement(one: Required, check: ReleaseCheck) -> str:
+    tests = sum(test.requirement == one.name for test in check.tests)
+    told = [
+        counted(tests, "test") if tests else "",
+        one.select and f"selected by {one.select}",
+        one.tests and f"named: {', '.join(one.tests[:3])}" + (", …" if len(one.tests) > 3 else ""),
+        one.hardware and f"on {one.hardware}",
+        one.starts > 1 and f"at least {one.starts} starts",
+        one.max_age_days is not None and f"at most {one.max_age_days:g} days old",
+        one.documented and "documented values reached",
+        one.floors and f"{counted(len(one.floors), 'floor')} reached",
+    ]
+    return f"{one.name}: " + ", ".join(str(part) for part in told if part)
+
+
+def scenario_rows(check: ReleaseCheck) -> list[ScenarioRow]:
+    """One row for each scenario on each hardware, the worst first, else in the policy's order."""
+    of_each: dict[tuple[str, str], list[CheckedTest]] = {}
+    for one in check.tests:
+        of_each.setdefault((one.scenario, one.hardware), []).append(one)
+    several = len({hardware for _, hardware in of_each}) > 1
+    found = [_scenario_row(tests, several=several) for tests in of_each.values()]
+    return sorted(found, key=lambda row: _rank(row.worst))
+
+
+def _rank(worst: CheckedTest) -> tuple[int, int, float]:
+    if worst.effect == "pass":
+        return EFFECTS["pass"].rank, 0, 0.0
+    return EFFECTS[worst.effect].rank, list(Finding).index(worst.finding), -_loss(worst)
+
+
+def _scenario_row(tests: Sequence[CheckedTest], *, several: bool) -> ScenarioRow:
+    worst = min(
+        tests,
+        key=lambda one: (EFFECTS[one.effect].rank, one.finding == Finding.PASSED, -_loss(one)),
+    )
+    judged = _judged(worst) if worst.metrics else []  # numbers that count for nothing are not shown
+    bad = [one for one in judged if one.verdict == Verdict.REGRESSION] or judged
+    return ScenarioRow(
+        EFFECTS[worst.effect],
+        worst,
+        worst.hardware if several else "",
+        f"{sum(one.effect == 'pass' for one in tests)} of {len(tests)}",
+        max(bad, key=_bands, default=None),
+    )
+
+
+def _rest(rows: Sequence[ScenarioRow]) -> str:
+    """What the rows are that are not shown; empty: all are."""
+    if not rows:
+        return ""
+    kinds = sorted({one.sign.rank: one.sign.word for one in rows}.items())
+    each = (f"{sum(one.sign.rank == rank for one in rows)} {word}" for rank, word in kinds)
+    return f"and {counted(len(rows), 'more scenario')}: {', '.join(each)}"
+
+
+def _judged(one: CheckedTest) -> list[Judgement]:
+    judged = one.result.judgements if one.result else ()
+    return [judgement for judgement in judged if judgement.change is not None]
+
+
+def _loss(one: CheckedTest) -> float:
+    return max(map(_bands, _judged(one)), default=0.0)
+
+
+def _bands(one: Judgement) -> float:
+    """The change to the worse, in bands."""
+    metric = known(one.metric)
+    if metric is None or one.change is None:
+        return 0.0
+    loss = -one.change if metric.direction == "higher" else one.change
+    return loss / one.band if one.band else loss
+
+
+def _groups(check: ReleaseCheck, effect: Effect) -> list[Group]:
+    """What is said of the whole, then the tests with that effect by what is said of them."""
+    whole = check.faults if effect == "fail" else check.warnings
+    found: dict[tuple[Finding, str], list[str]] = {}
+    for one in check.with_effect(effect):
+        found.setdefault((one.finding, one.why), []).append(one.test)
+    each = [Group(str(finding), why, tuple(names)) for (finding, why), names in found.items()]
+    return [*(Group("", one, ()) for one in whole), *sorted(each, key=lambda one: -len(one.names))]
+
+
+def _waivers(check: ReleaseCheck) -> list[Group]:
+    """Each waiver once, as the records name it (owner, limit, last day, reason), with its tests."""
+    found: dict[str, list[str]] = {}
+    for one in check.tests:
+        for waiver in one.waivers:
+            found.setdefault(waiver, []).append(one.test)
+    return [Group("", waiver, tuple(names)) for waiver, names in found.items()]
+
+
+def _not_covered(check: ReleaseCheck) -> list[Group]:
+    """What no verdict of this release speaks of: required, selected by nobody, and only told."""
+    lacking = [one for one in check.tests if one.finding in _UNCOVERED]
+    kinds = ", ".join(dict.fromkeys(str(one.finding) for one in lacking))
+    results = [one.result for one in check.tests if one.result]
+    judged = {judgement.metric for one in results for judgement in one.judgements}
+    measured = dict.fromkeys(one.metric for result in results for one in result.measured)
+    found = [
+        Group("required", f"no valid verdict: {kinds}", tuple(one.test for one in lacking)),
+        Group("not required", "in the runs, and named by no requirement", check.not_required),
+        Group(
+            "only told",
+            "metrics that were measured and gate nothing",
+            tuple(one for one in measured if one not in judged),
+        ),
+    ]
+    return [one for one in found if one.names]
+
+
+def _runs(check: ReleaseCheck) -> list[str]:
+    """Machine, date and perfgate of each run."""
+    machines = check.machines or {}
+    return [
+        f"{one.id}: {machines.get(one.id) or one.machine.get('host') or 'machine not told'}, "
+        f"started {one.started[:16].replace('T', ' ')} UTC, "
+        f"perfgate {one.versions.get('perfgate', 'of unknown version')}"
+        for one in check.runs
+    ]
+
+
+def root_of(files: Iterable[PackedFile]) -> str:
+    """The SHA-256 of the lines ``<sha256>  <path>``, by path, each ended by a line feed.
+
+    It is what ``sha256sum`` prints of these files, hashed: ``sha256sum FILE… | sha256sum``.
+    """
+    ordered = sorted(files, key=lambda one: one.path)
+    lines = "".join(f"{one.sha256}  {one.path}\n" for one in ordered)
+    return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()

@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -31,15 +32,12 @@ from perfgate.core.untrusted_files import FileTooLarge, UntrustedFile, open_regu
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
 LARGEST_KEY = 16 * 2**10  # bytes: a PEM file of Ed25519 has some 120
-_FOR_OWNER = 0o600
 _PRIVATE = b"PRIVATE KEY-----"  # pragma: allowlist secret
-_ENCRYPTED = b"-----BEGIN ENCRYPTED"
+_ENCRYPTED = (b"-----BEGIN ENCRYPTED", b"Proc-Type: 4,ENCRYPTED")
 _PRIME = 2**255 - 19  # of the field of Ed25519: RFC 8032, section 5.1
 _Y_OF_ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
 # The eight points whose order divides 8 have these coordinates y; each has one or two signs of x.
 _SMALL_ORDER = frozenset({0, 1, _PRIME - 1, _Y_OF_ORDER_8, _PRIME - _Y_OF_ORDER_8})
-_ANYONE_SIGNS = "the public key has small order: anyone can make a signature that it accepts"
-_REAL_KEY = "a public key that was made from a private one"
 _NEW_KEY = "perfgate release keygen --output KEY makes one"
 
 
@@ -50,20 +48,17 @@ def make_keys(path: Path) -> Ed25519PublicKey:
         InputError: one of the two is there already.
         RunError: one cannot be written (class ``disk_full`` or ``unwritable``).
     """
-    private = Ed25519PrivateKey.generate()
+    key = Ed25519PrivateKey.generate()
     beside = public_path(path)
     for one in (path, beside):
         if os.path.lexists(one):
             raise _is_there(one)
     with write_errors_named(path):
         make_folder(path.parent)
-    _write_new(
-        path,
-        private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
-        _FOR_OWNER,
-    )
-    _write_new(beside, pem(private.public_key()), 0o644)
-    return private.public_key()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    _write_new(path, private, 0o600)
+    _write_new(beside, pem(key.public_key()), 0o644)
+    return key.public_key()
 
 
 def public_path(path: Path) -> Path:
@@ -79,41 +74,29 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
             read it, or it holds no private key of Ed25519 that can be read without a passphrase.
         InputError: no such file, or it cannot be read.
     """
-    try:
+
+    def read() -> bytes:
         with open_regular(path) as file:
             _require_private(path, os.fstat(file.fileno()))
-            content = file.read(LARGEST_KEY + 1)
-    except UntrustedFile as error:
-        raise _unusable(
-            path, "a private key is no link and no special file", found=error.found
-        ) from error
-    except FileNotFoundError:
-        raise InputError(
-            "no such file",
-            file=path,
-            expected="a private key",
-            hint="perfgate release keygen --output KEY makes one",
-        ) from None
-    except OSError as error:
-        raise InputError("cannot be read", file=path, found=error.strerror) from error
-    if len(content) > LARGEST_KEY:
-        raise _too_large(path)
+            return file.read(LARGEST_KEY + 1)
+
+    content = _content(path, "a private key", read)
     if _PRIVATE not in content:
         given = "a public key" if b"PUBLIC KEY-----" in content else "no PEM of a private key"
         raise _unusable(
-            path,
             "a private key is needed here",
+            file=path,
             found=given,
             expected="the private key's file, which has no .pub at its end",
         )
-    if _ENCRYPTED in content or b"Proc-Type: 4,ENCRYPTED" in content:
+    if any(one in content for one in _ENCRYPTED):
         raise _unusable(
-            path,
             "the private key is encrypted",
+            file=path,
             expected="one without a passphrase, that its owner alone may read",
             hint="openssl pkey -in KEY -out PLAIN, with umask 077",
         )
-    key = _loaded(path, lambda: load_pem_private_key(content, password=None))
+    key = _loaded(path, lambda: load_pem_private_key(content, None))
     if not isinstance(key, Ed25519PrivateKey):
         raise _other_kind(path, key)
     return key
@@ -127,27 +110,18 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
             small order.
         InputError: no such file, or it cannot be read.
     """
-    try:
-        content = read_input(path, LARGEST_KEY, "key")
-    except FileTooLarge as error:
-        raise _too_large(path) from error
-    except FileNotFoundError:
-        raise InputError("no such file", file=path, expected="a public key") from None
-    except OSError as error:
-        raise InputError("cannot be read", file=path, found=error.strerror) from error
+    content = _content(path, "a public key", lambda: read_input(path, LARGEST_KEY, "key"))
     if _PRIVATE in content:
         raise _unusable(
-            path,
             "a public key is needed here, and this file holds a private one",
+            file=path,
             expected="the file of the public key, which ends in .pub",
             hint="nobody but its owner should ever have this file: if others had it, make new keys",
         )
     key = _loaded(path, lambda: load_pem_public_key(content))
     if not isinstance(key, Ed25519PublicKey):
         raise _other_kind(path, key)
-    if _has_small_order(raw(key)):
-        raise _unusable(path, _ANYONE_SIGNS, expected=_REAL_KEY, hint=_NEW_KEY)
-    return key
+    return _of_large_order(key, file=path)
 
 
 def public_key_of(text: str) -> Ed25519PublicKey:
@@ -162,29 +136,13 @@ def public_key_of(text: str) -> Ed25519PublicKey:
     try:
         key = Ed25519PublicKey.from_public_bytes(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError) as error:
-        raise ReleaseRefused(
-            ReleaseStatus.KEY,
+        raise _unusable(
             "not a public key",
             field="signers",
             found=text[:60],
             expected="the base64 of the 32 bytes of an Ed25519 public key",
         ) from error
-    if _has_small_order(raw(key)):
-        raise ReleaseRefused(
-            ReleaseStatus.KEY,
-            _ANYONE_SIGNS,
-            field="signers",
-            found=text,
-            expected=_REAL_KEY,
-            hint=_NEW_KEY,
-        )
-    return key
-
-
-def _has_small_order(public: bytes) -> bool:
-    """Whether the 32 bytes of a public key, canonical or not, encode a point of small order."""
-    y = int.from_bytes(public, "little") & (2**255 - 1)  # without the sign of x
-    return y % _PRIME in _SMALL_ORDER
+    return _of_large_order(key, field="signers", found=text)
 
 
 def raw(key: Ed25519PublicKey) -> bytes:
@@ -216,23 +174,39 @@ def is_signed(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
     return True
 
 
-def _require_private(path: Path, status: os.stat_result) -> None:
-    mode = stat.S_IMODE(status.st_mode)
-    if status.st_uid != os.geteuid():
+def _of_large_order(key: Ed25519PublicKey, **told: Any) -> Ed25519PublicKey:
+    """The key, unless its 32 bytes, canonical or not, encode a point of small order."""
+    y = int.from_bytes(raw(key), "little") & (2**255 - 1)  # without the sign of x
+    if y % _PRIME in _SMALL_ORDER:
         raise _unusable(
-            path,
-            "the private key is another user's file",
-            found=f"it belongs to {user_name(status.st_uid)}",
-            expected="a file of the user who signs",
+            "the public key has small order: anyone can make a signature that it accepts",
+            expected="a public key that was made from a private one",
+            hint=_NEW_KEY,
+            **told,
         )
-    if mode & 0o077:
+    return key
+
+
+def _content(path: Path, expected: str, read: Callable[[], bytes]) -> bytes:
+    try:
+        content = read()
+    except UntrustedFile as error:
         raise _unusable(
-            path,
-            "others may read or write the private key",
-            found=f"mode {mode:04o}",
-            expected="mode 0600",
-            hint=f"chmod 600 {path}; if others had it, make new keys",
+            "a private key is no link and no special file", file=path, found=error.found
+        ) from error
+    except FileNotFoundError:
+        raise InputError("no such file", file=path, expected=expected, hint=_NEW_KEY) from None
+    except FileTooLarge:
+        content = bytes(LARGEST_KEY + 1)
+    except OSError as error:
+        raise InputError("cannot be read", file=path, found=error.strerror) from error
+    if len(content) > LARGEST_KEY:
+        raise _unusable(
+            "the file is too large for a key",
+            file=path,
+            expected=f"at most {LARGEST_KEY} bytes (docs/reference/limits.md)",
         )
+    return content
 
 
 def _loaded(path: Path, load: Callable[[], object]) -> object:
@@ -240,18 +214,37 @@ def _loaded(path: Path, load: Callable[[], object]) -> object:
         return load()
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise _unusable(
-            path, "not a key that can be read", expected="PEM of an Ed25519 key"
+            "not a key that can be read", file=path, expected="PEM of an Ed25519 key"
         ) from error
 
 
 def _other_kind(path: Path, key: object) -> ReleaseRefused:
     return _unusable(
-        path,
         "a key of another kind",
+        file=path,
         found=type(key).__name__.strip("_"),
         expected="an Ed25519 key",
-        hint="perfgate release keygen --output KEY makes one",
+        hint=_NEW_KEY,
     )
+
+
+def _require_private(path: Path, status: os.stat_result) -> None:
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid != os.geteuid():
+        raise _unusable(
+            "the private key is another user's file",
+            file=path,
+            found=f"it belongs to {user_name(status.st_uid)}",
+            expected="a file of the user who signs",
+        )
+    if mode & 0o077:
+        raise _unusable(
+            "others may read or write the private key",
+            file=path,
+            found=f"mode {mode:04o}",
+            expected="mode 0600",
+            hint=f"chmod 600 {path}; if others had it, make new keys",
+        )
 
 
 def _write_new(path: Path, content: bytes, mode: int) -> None:
@@ -277,22 +270,5 @@ def _is_there(path: Path) -> InputError:
     )
 
 
-def _too_large(path: Path) -> ReleaseRefused:
-    return _unusable(
-        path,
-        "the file is too large for a key",
-        expected=f"at most {LARGEST_KEY} bytes (docs/reference/limits.md)",
-    )
-
-
-def _unusable(
-    path: Path,
-    problem: str,
-    *,
-    found: object = None,
-    expected: str | None = None,
-    hint: str | None = None,
-) -> ReleaseRefused:
-    return ReleaseRefused(
-        ReleaseStatus.KEY, problem, file=path, found=found, expected=expected, hint=hint
-    )
+def _unusable(problem: str, **told: Any) -> ReleaseRefused:
+    return ReleaseRefused(ReleaseStatus.KEY, problem, **told)

@@ -1,79 +1,365 @@
-"""Pack archive: the heads of the entries of an evidence pack, as POSIX tar has them. Pure.
+"""Pack archive: an evidence pack as an uncompressed tar file, written whole and read with care.
 
-They are written here and not by `tarfile`, whose bytes differ between releases of Python. One path,
-size and time give one head: no owner, no rights but 0644 (0755 of a script), no device, no link. So
-a reader holds what it found against what would have been written, and no byte is without meaning.
-
-Source of the form: POSIX.1-2017, pax, "ustar Interchange Format" and "pax Header Block".
+Every file that a pack holds is compared with the manifest before any of it is used. Owner, rights
+and time of an entry are always the same when it is written, and are not read.
 """
 
-BLOCK = 512
-END = bytes(2 * BLOCK)
-LARGEST_FILE = 8**11 - 1  # bytes: 11 octal digits
-_NAME_BYTES = 100
-_PAX_NAME = b"././@PaxHeader"
+import hashlib
+import io
+import os
+import secrets
+import shutil
+import tarfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Self
+
+from perfgate.core.durable_files import make_folder, sync_folder, write_errors_named
+from perfgate.core.errors import InputError
+from perfgate.core.input_files import open_input
+from perfgate.core.untrusted_files import open_regular
+from perfgate.release.pack_manifest import (
+    ATTESTATION,
+    LARGEST_MANIFEST,
+    LONGEST_PATH,
+    MANIFEST,
+    MOST_FILES,
+    Manifest,
+    PackedFile,
+    Role,
+    broken_pack,
+    manifest_text,
+    problem_of_name,
+    read_manifest,
+    sha256_of,
+)
+from perfgate.release.release_status import ReleaseRefused
+
+LARGEST_PACK = 16 * 2**30  # bytes; a release's runs have some hundreds of megabytes
+LARGEST_ATTESTATION = 16 * 2**20  # bytes: 100,000 names of tests
+_KINDS = {
+    tarfile.SYMTYPE: "a symbolic link",
+    tarfile.LNKTYPE: "a hard link",
+    tarfile.CHRTYPE: "a device",
+    tarfile.BLKTYPE: "a device",
+    tarfile.DIRTYPE: "a folder",
+    tarfile.FIFOTYPE: "a FIFO",
+}
 
 
-def entry_head(path: str, size: int, time: int) -> bytes:
-    """What stands before the content of a file in the archive: one block, or three for a long path.
+@dataclass(frozen=True)
+class Ingredient:
+    """A file that goes into a pack.
+
+    Attributes:
+        path: in the pack.
+        role: what it is there for.
+        source: its content, or the regular file that has it; no link is followed.
+    """
+
+    path: str
+    role: Role
+    source: bytes | Path
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """The content, to be read.
+
+        Raises:
+            UntrustedFile: its file is a link or no regular file.
+            OSError: its file cannot be read.
+        """
+        if isinstance(self.source, bytes):
+            yield io.BytesIO(self.source)
+        else:
+            with open_regular(self.source) as file:
+                yield file
+
+    def listed(self) -> PackedFile:
+        """The manifest's line of it; its content is read once.
+
+        Raises:
+            UntrustedFile, OSError: as `opened`.
+        """
+        with self.opened() as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+            return PackedFile(self.path, digest, file.seek(0, os.SEEK_END), self.role)
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A pack whose files are those that its manifest lists.
+
+    Attributes:
+        path: its file.
+        manifest: what it holds.
+        manifest_sha256: of the manifest's file, which the attestation names.
+        attestation: content of its file; None: it is not signed.
+    """
+
+    path: Path
+    manifest: Manifest
+    manifest_sha256: str
+    attestation: bytes | None
+
+    def extract(self, folder: Path) -> None:
+        """Write the files that the manifest lists into an empty folder.
+
+        Raises:
+            ReleaseRefused: status BROKEN_PACK: the pack changed since it was opened.
+            RunError: they cannot be written (class ``disk_full`` or ``unwritable``).
+        """
+        with _archive(self.path) as (archive, members):
+            for member in members.values():
+                target = folder / member.name
+                with write_errors_named(target):
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    with target.open("xb") as file:
+                        shutil.copyfileobj(_content(archive, member), file)
+        for one in self.manifest.files:
+            with suppress(FileNotFoundError):
+                if Ingredient(one.path, one.role, folder / one.path).listed() == one:
+                    continue
+            raise broken_pack(self.path, "the pack was changed while it was read", field=one.path)
+
+
+class _Entry(tarfile.TarInfo):
+    """An entry of an archive; what no pack has is refused before `tarfile` acts on it."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        found = super().frombuf(buf, encoding, errors)
+        if found.type == tarfile.XHDTYPE:  # the record of a long path
+            if found.size > 2 * LONGEST_PATH:
+                raise tarfile.ReadError("a path is too long")
+        elif found.type != tarfile.REGTYPE:
+            kind = _KINDS.get(found.type, "of an unknown kind")
+            raise tarfile.ReadError(f"{found.name} is {kind}, and no regular file")
+        return found
+
+
+def write_pack(output: Path, manifest: Manifest, ingredients: Iterable[Ingredient]) -> str:
+    """Write a pack.
 
     Args:
-        path: in the pack.
-        size: of the content, bytes, at most `LARGEST_FILE`.
-        time: of the last change, seconds since 1970, not before it.
+        output: the file; one that is there is replaced.
+        manifest: lists each of the ingredients, as `Ingredient.listed` gave it.
+        ingredients: in any order.
+
+    Returns:
+        The SHA-256 of the manifest's file.
+
+    Raises:
+        InputError: a file changed since it was listed.
+        ReleaseRefused: status BROKEN_PACK: the manifest is none that a pack may have.
+        RunError: it cannot be written (class ``disk_full`` or ``unwritable``).
+        UntrustedFile: a file is a link, or no regular file.
     """
-    mode = 0o755 if path.endswith(".sh") else 0o644
-    name = path.encode("ascii", errors="replace")
-    if path.isascii() and len(name) <= _NAME_BYTES:
-        return _block(name, mode, size, time, b"0")
-    record = _pax_record(path)
-    return (
-        _block(_PAX_NAME, 0o644, len(record), time, b"x")
-        + record
-        + padding(len(record))
-        + _block(name[:_NAME_BYTES], mode, size, time, b"0")
-    )
-
-
-def padding(size: int) -> bytes:
-    """The zeros that fill the last block of a content of `size` bytes."""
-    return bytes(-size % BLOCK)
-
-
-def pax_path(record: bytes) -> str | None:
-    """The path that the record of a long path names; None: it is not of `entry_head`."""
+    text = manifest_text(manifest).encode()
+    read_manifest(text, output)  # what nobody could read is not written
+    sizes = {one.path: one.size for one in manifest.files}
+    files = [(one.path, sizes[one.path], one.opened) for one in ingredients]
     try:
-        path = record.decode().partition(" path=")[2].removesuffix("\n")
-    except UnicodeDecodeError:
-        return None
-    return path if _pax_record(path) == record else None
+        return _write(output, [_in_memory(MANIFEST, text), *files]).manifest_sha256
+    except ReleaseRefused as error:
+        raise InputError(
+            "a file changed while it was packed",
+            field=error.field,
+            found=error.found,
+            expected=error.expected,
+            hint="let the run end, and pack again",
+        ) from error
 
 
-def _pax_record(path: str) -> bytes:
-    """``<length of all of this> path=<path>``."""
-    rest = b" path=" + path.encode(errors="surrogateescape") + b"\n"
-    length = len(rest)
-    while len(str(length)) + len(rest) != length:
-        length = len(str(length)) + len(rest)
-    return str(length).encode() + rest
+def with_attestation(pack: Pack, attestation: bytes, output: Path) -> None:
+    """Write a pack with an attestation, in place of the one that it has; all else stays.
+
+    Raises:
+        ReleaseRefused: status BROKEN_PACK: the pack changed since it was opened.
+        RunError: it cannot be written (class ``disk_full``, ``unwritable``); what was there stays.
+    """
+    with _archive(pack.path) as (archive, members):
+        files: list[_File] = [
+            (one.name, one.size, partial(_content, archive, one))
+            for one in members.values()
+            if one.name not in (MANIFEST, ATTESTATION)
+        ]
+        files.append(_in_memory(MANIFEST, manifest_text(pack.manifest).encode()))
+        _write(output, [*files, _in_memory(ATTESTATION, attestation)])
 
 
-def _block(name: bytes, mode: int, size: int, time: int, kind: bytes) -> bytes:
-    fields = [
-        name.ljust(_NAME_BYTES, b"\0"),
-        b"%07o\0" % mode,
-        b"%07o\0" % 0,  # user
-        b"%07o\0" % 0,  # group
-        b"%011o\0" % size,
-        b"%011o\0" % time,
-        b" " * 8,  # the checksum, which is of the block with blanks here
-        kind,
-        bytes(100),  # of a link
-        b"ustar\x0000",
-        bytes(64),  # names of user and group
-        b"%07o\0" % 0,  # device
-        b"%07o\0" % 0,
-        bytes(155 + 12),
-    ]
-    block = b"".join(fields)
-    return block[:148] + b"%06o\0 " % sum(block) + block[156:]
+def open_pack(path: Path) -> Pack:
+    """Open a pack: read all of it once, and refuse it unless it is what was packed.
+
+    Args:
+        path: the file, as a person named it.
+
+    Raises:
+        ReleaseRefused: status BROKEN_PACK: no tar, cut off, a file changed, missing, extra or
+            twice, a link, a name that no pack has, too large, …; OTHER_VERSION: of a form of
+            another perfgate.
+        InputError: no such file, not a regular one, or it cannot be read.
+    """
+    with _archive(path) as (archive, members):
+        contents = {
+            name: _content(archive, members[name]).read()
+            for name, limit in ((MANIFEST, LARGEST_MANIFEST), (ATTESTATION, LARGEST_ATTESTATION))
+            if name in members and _is_within(members[name], limit, path)
+        }
+        if MANIFEST not in contents:
+            raise broken_pack(path, "a file is missing", found=f"no {MANIFEST}")
+        manifest = read_manifest(contents[MANIFEST], path)
+        listed = {one.path: one for one in manifest.files}
+        for name in members:
+            if name not in listed and name not in contents:
+                raise broken_pack(
+                    path, "a file is extra: the manifest does not list it", found=name
+                )
+        for name, one in listed.items():
+            if name not in members:
+                raise broken_pack(path, "a file is missing", found=name)
+            file = _content(archive, members[name])
+            digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+            if (digest, members[name].size) != (one.sha256, one.size):
+                raise broken_pack(
+                    path,
+                    "a file was changed since it was packed",
+                    field=name,
+                    found=f"{members[name].size} bytes, SHA-256 {digest}",
+                    expected=f"{one.size} bytes, SHA-256 {one.sha256}",
+                )
+    return Pack(path, manifest, sha256_of(contents[MANIFEST]), contents.get(ATTESTATION))
+
+
+def _members(archive: tarfile.TarFile, file: IO[bytes], pack: Path) -> dict[str, tarfile.TarInfo]:
+    """The entries by path: regular files of allowed names, each once, and nothing behind them."""
+    found: dict[str, tarfile.TarInfo] = {}
+    end = 0
+    for one in archive:
+        if problem := problem_of_name(one.name):
+            raise broken_pack(pack, f"a file has {problem}", found=one.name)
+        if one.name in found:
+            raise broken_pack(pack, "a file is in the pack twice", found=one.name)
+        if one.pax_headers.keys() - {"path"}:
+            raise broken_pack(pack, "settings of a file that no pack has", field=one.name)
+        if len(found) > MOST_FILES + 2:
+            raise broken_pack(pack, "too many files", expected=f"at most {MOST_FILES}")
+        found[one.name] = one
+        end = one.offset_data + one.size + -one.size % tarfile.BLOCKSIZE
+    file.seek(end)
+    rest = file.read(2 * tarfile.RECORDSIZE)
+    if not 2 * tarfile.BLOCKSIZE <= len(rest) < 2 * tarfile.RECORDSIZE or any(rest):
+        raise broken_pack(
+            pack,
+            "the pack is cut off, or something follows its last file",
+            found=f"{len(rest)} bytes or more after byte {end}",
+            expected="zeros, as tar ends an archive",
+            hint="copy it again, and compare the sizes",
+        )
+    return found
+
+
+def _is_within(member: tarfile.TarInfo, limit: int, pack: Path) -> bool:
+    if member.size > limit:
+        raise broken_pack(
+            pack,
+            f"{member.name} is too large",
+            found=f"{member.size} bytes",
+            expected=f"at most {limit} bytes (docs/reference/limits.md)",
+        )
+    return True
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[tuple[tarfile.TarFile, dict[str, tarfile.TarInfo]]]:
+    """The archive and its `_members`; what is wrong while it is read is a fault of the pack."""
+    try:
+        with open_input(path) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            if size > LARGEST_PACK:
+                raise broken_pack(
+                    path,
+                    "the file is too large for a pack",
+                    found=f"{size} bytes",
+                    expected=f"at most {LARGEST_PACK} bytes (docs/reference/limits.md)",
+                )
+            with tarfile.open(
+                fileobj=file, mode="r:", tarinfo=_Entry, encoding="utf-8", errors="strict"
+            ) as archive:
+                yield archive, _members(archive, file, path)
+    except FileNotFoundError:
+        raise InputError(
+            "no such file", file=path, expected="what perfgate release pack wrote"
+        ) from None
+    except (tarfile.TarError, ValueError) as error:
+        raise broken_pack(
+            path,
+            "not an evidence pack, or a damaged one",
+            found=str(error),
+            expected="the uncompressed tar file that perfgate release pack wrote",
+        ) from error
+    except OSError as error:
+        raise InputError("cannot be read", file=path, found=error.strerror) from error
+
+
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    found = archive.extractfile(member)
+    if found is None:
+        raise tarfile.ReadError(f"{member.name} has no content")
+    return found
+
+
+_File = tuple[str, int, Callable[[], AbstractContextManager[IO[bytes]]]]
+"""Path, bytes, and what opens the content."""
+
+
+def _in_memory(path: str, content: bytes) -> _File:
+    return path, len(content), lambda: io.BytesIO(content)
+
+
+def _add(archive: tarfile.TarFile, head: tarfile.TarInfo, content: IO[bytes], pack: Path) -> None:
+    try:
+        archive.addfile(head, content)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise broken_pack(pack, "a file became smaller", field=head.name) from error
+    if content.read(1):
+        raise broken_pack(pack, "a file became larger", field=head.name)
+
+
+def _write(output: Path, files: Iterable[_File]) -> Pack:
+    """Write an archive, sorted by path, and read it; a reader sees the old file or the new.
+
+    Raises:
+        ReleaseRefused: what was written is no pack: a file is not what the manifest lists.
+        RunError: it cannot be written (class ``disk_full`` or ``unwritable``).
+    """
+    draft = output.with_name(f".{output.name}.{secrets.token_hex(6)}")
+    with write_errors_named(output):
+        make_folder(output.parent)
+        try:
+            with draft.open("xb") as file:
+                with tarfile.open(
+                    fileobj=file, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8"
+                ) as archive:
+                    for path, size, opened in sorted(files, key=lambda one: one[0]):
+                        head = tarfile.TarInfo(path)  # of owner 0 and time 0
+                        head.size = size
+                        head.mode = 0o755 if path.endswith(".sh") else 0o644
+                        with opened() as content:
+                            _add(archive, head, content, output)
+                file.flush()
+                os.fsync(file.fileno())
+            written = open_pack(draft)
+            draft.replace(output)
+        except BaseException:
+            with suppress(OSError):
+                draft.unlink()
+            raise
+        sync_folder(output.parent)
+    return written

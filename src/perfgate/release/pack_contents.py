@@ -4,44 +4,32 @@ Nothing here depends on the clock, the machine or the folders that the runs lie 
 makes equal packs.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.plain import to_plain
 from perfgate.core.rule import VERSION as RULE
-from perfgate.release.pack_layout import (
-    CERTIFICATE,
-    CERTIFICATE_PAGE,
-    CHECK_JSON,
+from perfgate.release.check_result import ReleaseCheck
+from perfgate.release.pack_archive import Ingredient
+from perfgate.release.pack_manifest import (
     POLICY,
-    REPORT_JSON,
-    REPORT_PAGE,
     WAIVERS,
     Manifest,
-    PackedFile,
+    colliding_names,
+    problem_of_name,
 )
-from perfgate.release.pack_names import colliding_names, problem_of_name
 from perfgate.release.pack_secrets import first_secret
-from perfgate.release.pack_writer import Ingredient, packed
-from perfgate.release.release_check import ReleaseCheck
+from perfgate.release.pack_sources import require_same_scenarios, run_files, scenario_files
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.release.reproduce_scripts import reproduce_scripts
-from perfgate.release.run_files import run_files
-from perfgate.release.scenario_files import require_same_scenarios, scenario_files
-from perfgate.reports.formats.base import ReportContext, report_format
-from perfgate.reports.merge import merge
+from perfgate.release.rendered_files import rendered_files
 from perfgate.runs.ended_run import EndedRun
 from perfgate.scenarios.scenario import Scenario
 
 _MOST_TOLD = 20
-
-Certificates = Callable[[ReleaseCheck, Sequence[PackedFile]], Mapping[str, str]]
-"""Path → text of the certificate's files, of a check and all other files of the pack."""
+_BLOCK = 1 << 20  # bytes that are searched for secrets together
 
 
 @dataclass(frozen=True)
@@ -92,15 +80,11 @@ def newest_end(runs: Iterable[EndedRun]) -> datetime:
         ReleaseRefused: status INCOMPLETE: one did not end.
         InputError: what it wrote at its end has no time.
     """
-    return max(_end(run) for run in runs)
+    return max(_end(run) for run in runs).replace(microsecond=0)
 
 
-def contents(evidence: Evidence, certificates: Certificates) -> Contents:
-    """Collect, read and hash all that goes into a pack.
-
-    Args:
-        evidence: what it is made of.
-        certificates: makes the certificate's files.
+def contents(evidence: Evidence) -> Contents:
+    """Collect, render, search and hash all that goes into a pack.
 
     Raises:
         ReleaseRefused: status INCOMPLETE: a required scenario changed since it was measured, or a
@@ -111,28 +95,23 @@ def contents(evidence: Evidence, certificates: Certificates) -> Contents:
     """
     runs = sorted(evidence.runs, key=lambda run: (str(run.facts["started"]), run.id))
     check = evidence.check
-    required = {one.scenario for one in check.tests}
     require_same_scenarios(check, runs, evidence.scenarios)
     of_runs = [run_files(run) for run in runs]
-    scenarios = [evidence.scenarios[one] for one in sorted(required & evidence.scenarios.keys())]
-    found = [
+    required = {one.scenario for one in check.tests} & evidence.scenarios.keys()
+    sources = [
         Ingredient(POLICY, "policy", evidence.policy),
-        *scenario_files(evidence.places, scenarios),
+        *scenario_files(evidence.places, [evidence.scenarios[one] for one in sorted(required)]),
         *(one for files in of_runs for one in files.packed),
-        *_reports(runs),
-        *_scripts(check, runs),
-        _text(CHECK_JSON, _json(to_plain(check))),
     ]
     if evidence.waivers is not None:
-        found.append(Ingredient(WAIVERS, "waivers", evidence.waivers))
-    _require_names(found)
-    _require_no_secrets(found)
-    listed = [packed(one) for one in found]
-    others = [one for one in listed if one.role != "certificate"]
-    texts = certificates(check, sorted(others, key=lambda one: one.path))
-    more = [_text(path, text) for path, text in texts.items()]
-    _require_no_secrets(more)
-    listed += map(packed, more)
+        sources.append(Ingredient(WAIVERS, "waivers", evidence.waivers))
+    _require_names(sources)
+    _require_no_secrets(sources)
+    listed = [one.listed() for one in sources]
+    rendered = rendered_files(check, runs, listed)
+    _require_names([*sources, *rendered])
+    _require_no_secrets(rendered)
+    listed += [one.listed() for one in rendered]
     manifest = Manifest(
         release=check.policy.release,
         perfgate=version("perfgate"),
@@ -142,7 +121,7 @@ def contents(evidence: Evidence, certificates: Certificates) -> Contents:
         files=tuple(sorted(listed, key=lambda one: one.path)),
     )
     left_out = tuple(one for files in of_runs for one in files.left_out)
-    return Contents(manifest, (*found, *more), left_out)
+    return Contents(manifest, (*sources, *rendered), left_out)
 
 
 def _end(run: EndedRun) -> datetime:
@@ -161,42 +140,6 @@ def _end(run: EndedRun) -> datetime:
         raise InputError(
             "the record of the run's end has no time", file=run.folder, found=line.get("at")
         ) from error
-
-
-def _reports(runs: Sequence[EndedRun]) -> Iterator[Ingredient]:
-    """The report of all runs as one; where that cannot be, that of each."""
-    try:
-        reports = {(REPORT_PAGE, REPORT_JSON): merge(runs).report}
-    except (InputError, SeveralInputErrors):
-        # A test was measured twice: which of its results counts, the policy decides.
-        reports = {
-            (f"report/{run.id}.html", f"report/{run.id}.json"): merge([run], part=True).report
-            for run in runs
-        }
-    for names, report in reports.items():
-        for path, kind in zip(names, ("html", "json"), strict=True):
-            text = report_format[kind]().render(report, ReportContext())
-            yield Ingredient(path, "report", text.encode(errors="backslashreplace"))
-
-
-def _scripts(check: ReleaseCheck, runs: Sequence[EndedRun]) -> Iterator[Ingredient]:
-    environments = {
-        run.id: {str(name): str(value) for name, value in found.items()}
-        for run in runs
-        if isinstance(found := run.facts.get("environment"), dict)
-    }
-    for path, text in reproduce_scripts(check.tests, environments).items():
-        yield Ingredient(path, "reproduce", text.encode(errors="backslashreplace"))
-
-
-def _text(path: str, text: str) -> Ingredient:
-    if path not in (CERTIFICATE, CERTIFICATE_PAGE, CHECK_JSON):
-        raise ValueError(f"no file of a certificate: {path}")
-    return Ingredient(path, "certificate", text.encode(errors="backslashreplace"))
-
-
-def _json(plain: object) -> str:
-    return json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _require_names(found: Sequence[Ingredient]) -> None:
@@ -222,7 +165,8 @@ def _require_no_secrets(found: Sequence[Ingredient]) -> None:
     """Refuse files with secrets; all of them are named, and no secret is."""
     errors = []
     for one in sorted(found, key=lambda one: one.path):
-        line = first_secret(one.blocks())
+        with one.opened() as file:
+            line = first_secret(iter(lambda: file.read(_BLOCK), b""))
         if line is not None:
             errors.append(
                 InputError(

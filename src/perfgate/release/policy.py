@@ -1,9 +1,32 @@
-"""Policy: what must have been measured, how, and judged as what, before a build is released."""
+"""Policy: what must be measured, how, and judged as what, before a build is released: release.yaml.
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+Every error has file, line and field. What the suite must have of it is in `required_tests`.
+"""
 
+import base64
+import binascii
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from perfgate.core.errors import InputError
+from perfgate.core.input_files import read_input
+from perfgate.core.metrics import lookup
+from perfgate.core.plain import from_plain
+from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+from perfgate.scenarios.marker_expression import parse
+from perfgate.scenarios.metric_rules import unknown_metric
+from perfgate.scenarios.problem import Keys, Problem
+from perfgate.scenarios.schema import read_schema
+from perfgate.scenarios.yaml_document import Document, read_document
+from perfgate.scenarios.yaml_limits import LARGEST_FILE
+
+SCHEMA = Path(__file__).with_name("policy.schema.json")
+_GIT_DIGITS = 40  # of a whole SHA-1
+_KEY_BYTES = 32  # of an Ed25519 public key (RFC 8032)
+Plain = Mapping[str, Any]
 SCHEMA_VERSION = 1
 
 Effect = Literal["pass", "warn", "fail"]
@@ -154,3 +177,214 @@ class Policy:
     def effect_of(self, name: str) -> Effect:
         """What INCONCLUSIVE, NO_BASELINE, NOT_COMPARABLE or WAIVED counts as."""
         return self.effects.get(name, STRICT_EFFECTS[name])
+
+
+class PolicyRefused(ReleaseRefused):
+    """A policy cannot be used.
+
+    Attributes:
+        errors: all that is wrong with it, in the order of its lines; it is told as the first.
+    """
+
+    def __init__(self, errors: Sequence[InputError]) -> None:
+        self.errors = tuple(errors)
+        first = errors[0]
+        super().__init__(
+            ReleaseStatus.POLICY,
+            first.problem,
+            file=first.file,
+            line=first.line,
+            field=first.field,
+            found=first.found,
+            expected=first.expected,
+            hint=first.hint,
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.errors))
+
+
+def load_policy(path: Path, rules: Callable[[Policy], Iterable[Problem]] = lambda _: ()) -> Policy:
+    """The policy of a file.
+
+    Args:
+        path: the file.
+        rules: what is wrong with it beside what its file alone shows, as
+            `required_tests.broken_suite_rules` has it of a suite.
+
+    Raises:
+        InputError: there is no such file.
+        PolicyRefused: all that is wrong with it.
+    """
+    if not path.exists():
+        raise InputError(
+            "no such file",
+            file=path,
+            expected="a release policy",
+            hint="begin with release.example.yaml (docs/how-to/gate_release.md)",
+        )
+    document, errors = read_document(
+        path,
+        expected="schema_version, release, build and required",
+        hint="begin with release.example.yaml (docs/how-to/gate_release.md)",
+    )
+    if document is None:
+        raise PolicyRefused(errors)
+    errors += _problems(document, errors)
+    if errors:
+        raise PolicyRefused(sorted(errors, key=_line))
+    policy = policy_of(document.value, hashlib.sha256(read_input(path, LARGEST_FILE)).hexdigest())
+    if found := [document.error(problem) for problem in rules(policy)]:
+        raise PolicyRefused(sorted(found, key=_line))
+    return policy
+
+
+def policy_of(plain: Any, sha256: str) -> Policy:
+    """The policy of a file's value, with what follows from it.
+
+    Args:
+        plain: what the schema takes.
+        sha256: of the file's bytes.
+    """
+    given = {name: one for name, one in plain.items() if name != "schema_version"}
+    policy = from_plain(Policy, {**given, "sha256": sha256})
+    return replace(
+        policy,
+        effects={**STRICT_EFFECTS, **policy.effects},
+        subjects=(*policy.subjects, *_own_subjects(policy)),
+    )
+
+
+def _own_subjects(policy: Policy) -> list[Subject]:
+    """The build's commit and image, where no subject has them."""
+    there = {digits for one in policy.subjects for digits in one.digest.values()}
+    build, found = policy.build, []
+    if build.commit and len(build.commit) == _GIT_DIGITS and build.commit not in there:
+        found.append(Subject(build.engine, {"gitCommit": build.commit}))
+    if build.image and (digits := build.image.removeprefix("sha256:")) not in there:
+        found.append(Subject(f"{build.engine} image", {"sha256": digits}))
+    return found
+
+
+def _problems(document: Document, known: Sequence[InputError]) -> list[InputError]:
+    """What is wrong with the file's value, but in lines of which something worse is known."""
+    schema = read_schema(SCHEMA, described=True, one_line=True)
+    problems = schema.problems(document.value)
+    if not problems and not known:
+        problems = list(broken_policy_rules(document.value))  # type: ignore[arg-type]
+    lines = {error.line for error in known}
+    found = [document.error(problem) for problem in problems]
+    return [error for error in found if error.line not in lines]
+
+
+def _line(error: InputError) -> int:
+    return error.line or 0
+
+
+def broken_policy_rules(policy: Plain) -> Iterator[Problem]:
+    """All that contradicts itself in a policy that its schema takes."""
+    yield from _named_once(policy["required"])
+    for number, group in enumerate(policy["required"]):
+        yield from _selects_by_something(("required", number), group)
+        yield from _floors_are_of_metrics(("required", number, "floors"), group)
+    yield from _one_limit_each(policy["required"])
+    yield from _one_commit(policy)
+    for number, signer in enumerate(policy.get("signers", ())):
+        yield from _is_a_key(("signers", number, "key"), signer["key"])
+    yield from _set_aside_once(policy.get("set_aside", ()))
+
+
+def malformed_selection(path: Keys, expression: str) -> Problem | None:
+    """Why pytest could not select with the expression; None: it can."""
+    try:
+        parse(expression)
+    except InputError as error:
+        return Problem(path, error.problem, error.found, error.expected, error.hint)
+    return None
+
+
+def _named_once(groups: Sequence[Plain]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for number, group in enumerate(groups):
+        if group["name"] in seen:
+            yield Problem(
+                ("required", number, "name"),
+                "two groups of one name",
+                group["name"],
+                "a name of its own for each group",
+            )
+        seen.add(group["name"])
+
+
+def _selects_by_something(path: Keys, group: Plain) -> Iterator[Problem]:
+    if "select" not in group and "tests" not in group:
+        yield Problem(
+            path,
+            "selects nothing",
+            f"neither select nor tests in {group['name']}",
+            "select (an expression of markers), tests (a list of ids), or both",
+        )
+    elif problem := malformed_selection((*path, "select"), group.get("select", "local")):
+        yield problem
+
+
+def _floors_are_of_metrics(path: Keys, group: Plain) -> Iterator[Problem]:
+    for number, floor in enumerate(group.get("floors", ())):
+        if problem := unknown_metric((*path, number, "metric"), floor["metric"]):
+            yield problem
+        elif lookup(floor["metric"]).unit == "fraction" and floor["limit"] > 1:
+            yield Problem(
+                (*path, number, "limit"), "out of range", floor["limit"], "a fraction, at most 1"
+            )
+
+
+def _one_limit_each(groups: Sequence[Plain]) -> Iterator[Problem]:
+    first: dict[tuple[str, str], float] = {}
+    for number, group in enumerate(groups):
+        for place, floor in enumerate(group.get("floors", ())):
+            key = (floor["test"], floor["metric"])
+            if key in first:
+                yield Problem(
+                    ("required", number, "floors", place, "limit"),
+                    "two limits for one metric",
+                    f"{floor['limit']:g} for {floor['metric']} of {floor['test']}",
+                    f"one limit; {first[key]:g} stands before",
+                    "keep one of the two",
+                )
+            first.setdefault(key, floor["limit"])
+
+
+def _one_commit(policy: Plain) -> Iterator[Problem]:
+    commit = policy["build"].get("commit")
+    for number, subject in enumerate(policy.get("subjects", ())):
+        other = subject["digest"].get("gitCommit")
+        if commit and other and not other.startswith(commit):
+            yield Problem(
+                ("subjects", number, "digest", "gitCommit"),
+                "not the commit of the build",
+                other,
+                f"one that begins with {commit}, as build.commit says",
+            )
+
+
+def _is_a_key(path: Keys, key: str) -> Iterator[Problem]:
+    expected = f"the base64 of the {_KEY_BYTES} bytes of an Ed25519 public key"
+    hint = "`perfgate release keygen` prints it, behind 'under signers'"
+    try:
+        length = len(base64.b64decode(key, validate=True))
+    except (binascii.Error, ValueError):
+        yield Problem(path, "not a key: no base64", None, expected, hint)
+        return
+    if length != _KEY_BYTES:
+        yield Problem(path, f"not a key: {length} bytes", None, expected, hint)
+
+
+def _set_aside_once(those: Sequence[Plain]) -> Iterator[Problem]:
+    seen: set[tuple[str, str]] = set()
+    for number, one in enumerate(those):
+        key = (one["run"], one["test"])
+        if key in seen:
+            yield Problem(
+                ("set_aside", number), "set aside twice", f"{one['test']} of run {one['run']}"
+            )
+        seen.add(key)

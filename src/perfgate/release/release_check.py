@@ -17,19 +17,15 @@ from perfgate.release.check_result import (
 )
 from perfgate.release.error_rates import error_rates
 from perfgate.release.findings import checked_test, choice_note
-from perfgate.release.policy import Policy
-from perfgate.release.policy_file import PolicyRefused
+from perfgate.release.policy import Policy, PolicyRefused
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.release.requirements import SuiteTests, required_tests
+from perfgate.release.required_tests import SuiteTests, broken_suite_rules, required_tests
 from perfgate.release.run_evidence import RunEvidence, evidence_of, is_same_commit
-from perfgate.release.suite_rules import broken_suite_rules
 from perfgate.reports.merge_shards import require_complete
 from perfgate.runs.ended_run import EndedRun
 from perfgate.scenarios.markers import DECLARED_BY_PERFGATE, markers_of
 from perfgate.scenarios.problem import Problem, dotted
 from perfgate.scenarios.scenario import Scenario
-
-__all__ = ["CheckedTest", "ErrorRates", "Finding", "ReleaseCheck", "Result", "check", "status_of"]
 
 # Clocks of the machines of one site differ by less; what is later was written by a wrong one.
 _CLOCKS_DIFFER = timedelta(minutes=1)

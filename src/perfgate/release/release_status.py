@@ -1,7 +1,7 @@
 """Release status: what each `perfgate release` verb tells the shell (docs/reference/release.md)."""
 
 from enum import IntEnum
-from pathlib import Path
+from typing import Any
 
 from perfgate.core.errors import InputError
 
@@ -26,13 +26,13 @@ class ReleaseStatus(IntEnum):
     BROKEN_PACK = 25
     """A byte of the pack was changed, or a file is missing or extra, or it is no pack."""
     OTHER_VERSION = 26
-    """The pack is of a form, or judged by a rule, that this perfgate does not know."""
+    """The pack is of a form or rule of another perfgate, or another is asked to sign it."""
     SIGNATURE = 27
     """No signature, a wrong one, or one of an unknown signer."""
     KEY = 28
     """A key cannot be used, or others can read it."""
     NOT_REPRODUCED = 29
-    """A verdict, or a number, recomputed from the raw files is another than the recorded one."""
+    """A verdict, number or report made again from the raw files is not the packed one."""
     OTHER_RELEASE = 30
     """The pack is intact, and of another release, build, policy or subject than asked for."""
     EXPIRED = 31
@@ -46,19 +46,7 @@ class ReleaseRefused(InputError):
         status: the exit status that tells why.
     """
 
-    def __init__(
-        self,
-        status: ReleaseStatus,
-        problem: str,
-        *,
-        file: Path | None = None,
-        line: int | None = None,
-        field: str | None = None,
-        found: object = None,
-        expected: str | None = None,
-        hint: str | None = None,
-    ) -> None:
+    def __init__(self, status: ReleaseStatus, problem: str, **told: Any) -> None:
+        """Refuse; `told` are file, line, field, found, expected and hint of an `InputError`."""
         self.status = status
-        super().__init__(
-            problem, file=file, line=line, field=field, found=found, expected=expected, hint=hint
-        )
+        super().__init__(problem, **told)

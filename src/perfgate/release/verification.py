@@ -3,20 +3,21 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from importlib.metadata import version
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from perfgate.core.errors import InputError
-from perfgate.release.attestations import Stated, payload, statements
-from perfgate.release.attested import Attested, read_attested
+from perfgate.release.attestation import Attested, canonical, read_attestation, statement
 from perfgate.release.check_result import ReleaseCheck
-from perfgate.release.keys import as_policy_has_it, key_id, public_key_of, raw
-from perfgate.release.pack_layout import POLICY, TEST_RESULT
-from perfgate.release.pack_reader import Pack
-from perfgate.release.pack_replay import Replayed, replay
+from perfgate.release.keys import as_policy_has_it, key_id, public_key_of
+from perfgate.release.pack_archive import Pack
+from perfgate.release.pack_manifest import POLICY
 from perfgate.release.policy import Policy
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+from perfgate.release.rendered_files import ROLES
+from perfgate.release.replay import Replayed, replay
 
 _CLOCKS_DIFFER = timedelta(minutes=1)
 _EFFECTS = ("pass", "warn", "fail")  # the worst last
@@ -84,16 +85,16 @@ def verify(pack: Pack, asked: Asked) -> Verified:
             expected="the public key of the signer, or a --policy that names signers",
             hint="a pack cannot say itself whom to trust",
         )
-    attested = read_attested(pack, asked.trusted)
+    attested = read_attestation(pack, asked.trusted)
     _require_asked(pack, asked, attested)
     again = replay(pack)
-    _require_signers(pack, attested, again.policy)
+    require_signer(again.policy, attested.signer, file=pack.path)
     _require_clock(pack, asked, attested)
     _require_as_stated(pack, attested, again.check)
     _require_in_force(pack, asked, again)
     return Verified(
         again.check, attested, again, tuple(_rows(pack, asked, attested, again)),
-        tuple(_notes(asked, again)),
+        tuple(_notes(pack, asked, again)),
     )  # fmt: skip
 
 
@@ -114,11 +115,6 @@ def require_signer(policy: Policy, key: Ed25519PublicKey, **told: Any) -> None:
         )
 
 
-def _require_signers(pack: Pack, attested: Attested, policy: Policy) -> None:
-    for key in attested.signers.values():
-        require_signer(policy, key, file=pack.path)
-
-
 def _require_asked(pack: Pack, asked: Asked, attested: Attested) -> None:
     """Check that it is the release that was asked for: policy, commit, subjects."""
     packed = next((one.sha256 for one in pack.manifest.files if one.path == POLICY), None)
@@ -127,30 +123,21 @@ def _require_asked(pack: Pack, asked: Asked, attested: Attested) -> None:
             pack, "--policy", "the release was held against another policy",
             f"SHA-256 {packed}", f"SHA-256 {asked.policy.sha256}",
         )  # fmt: skip
-    subjects = _subjects(attested)
-    commits = [digest["gitCommit"] for _, digest in subjects if "gitCommit" in digest]
+    commits = [digest["gitCommit"] for _, digest in attested.subjects if "gitCommit" in digest]
     if asked.commit and not any(one.startswith(asked.commit) for one in commits):
         raise _other(
             pack, "--commit", "the pack is of another build",
             ", ".join(commits) or "no commit", asked.commit,
         )  # fmt: skip
     for name, digits in (asked.subjects or {}).items():
-        if not any(one == name and digest.get("sha256") == digits for one, digest in subjects):
+        if not any(
+            one == name and there.get("sha256") == digits for one, there in attested.subjects
+        ):
             raise _other(
                 pack, "--subject", "the pack does not speak of this artifact",
-                "; ".join(_in_words(one, digest) for one, digest in subjects),
+                "; ".join(_in_words(*one) for one in attested.subjects),
                 f"{name}=sha256:{digits}",
             )  # fmt: skip
-
-
-def _subjects(attested: Attested) -> list[tuple[str, dict[str, str]]]:
-    """Name and digests of the signed subjects; whatever is malformed is told by its comparison."""
-    found = attested.statements[TEST_RESULT].get("subject")
-    return [
-        (str(one.get("name")), {str(kind): str(digits) for kind, digits in digest.items()})
-        for one in (found if isinstance(found, list) else [])
-        if isinstance(one, dict) and isinstance(digest := one.get("digest"), dict)
-    ]
 
 
 def _in_words(name: str, digest: Mapping[str, str]) -> str:
@@ -158,55 +145,39 @@ def _in_words(name: str, digest: Mapping[str, str]) -> str:
 
 
 def _require_clock(pack: Pack, asked: Asked, attested: Attested) -> None:
-    ended = datetime.fromisoformat(pack.manifest.ended)
-    if not ended - _CLOCKS_DIFFER <= attested.created <= asked.now + _CLOCKS_DIFFER:
+    earliest = pack.manifest.ended_at - _CLOCKS_DIFFER
+    if not earliest <= attested.signed_at <= asked.now + _CLOCKS_DIFFER:
         raise ReleaseRefused(
             ReleaseStatus.CLOCK,
             "it was signed before its runs ended, or is signed at a time still to come",
             file=pack.path,
-            field="timeCreated",
-            found=attested.created.isoformat(timespec="seconds"),
+            field="perfgate_signedAt",
+            found=attested.signed_at.isoformat(timespec="seconds"),
             expected=f"between {pack.manifest.ended} and now, {asked.now:%Y-%m-%dT%H:%M:%SZ}",
         )
 
 
 def _require_as_stated(pack: Pack, attested: Attested, check: ReleaseCheck) -> None:
-    """Check that the statements are those that the pack's own files give."""
-    stated = Stated(pack.manifest, pack.manifest_sha256, check)
-    for name, expected in statements(stated, attested.created).items():
-        given = attested.statements[name]
-        if _text(given.get("subject")) != _text(expected["subject"]):
-            raise _other(
-                pack, f"{name}: subject", "the statement speaks of another artifact than the runs "
-                "measured", _text(given.get("subject")), _text(expected["subject"]),
-            )  # fmt: skip
-        for field in sorted({*expected["predicate"], *given["predicate"]}, key=_result_first):
-            found, right = given["predicate"].get(field), expected["predicate"].get(field)
-            if _text(found) != _text(right):
-                raise ReleaseRefused(
-                    ReleaseStatus.NOT_REPRODUCED,
-                    "the statement says what the pack's own files do not give",
-                    file=pack.path,
-                    field=f"{name}: {field}",
-                    found=_text(found)[:300],
-                    expected=_text(right)[:300],
-                )
-        if set(given) != set(expected):
+    """Check that the statement is the one that the pack's own files give."""
+    expected = statement(pack, check, attested.signed_at)
+    given = attested.statement
+    if canonical(given["subject"]) != canonical(expected["subject"]):
+        raise _other(
+            pack, "subject", "the statement speaks of another artifact than the runs measured",
+            canonical(given["subject"]), canonical(expected["subject"]),
+        )  # fmt: skip
+    stated = {**given, **given["predicate"], "predicate": ""}
+    right = {**expected, **expected["predicate"], "predicate": ""}
+    for field in sorted(stated.keys() | right.keys(), key=lambda one: (one != "result", one)):
+        if canonical(stated.get(field)) != canonical(right.get(field)):
             raise ReleaseRefused(
                 ReleaseStatus.NOT_REPRODUCED,
-                "the statement has fields that none has",
+                "the statement says what the pack's own files do not give",
                 file=pack.path,
-                field=name,
-                found=", ".join(sorted(set(given) ^ set(expected))),
+                field=field,
+                found=canonical(stated.get(field))[:300],
+                expected=canonical(right.get(field))[:300],
             )
-
-
-def _result_first(field: str) -> tuple[bool, str]:
-    return field != "result", field
-
-
-def _text(value: Any) -> str:
-    return payload({"": value})[4:-1].decode()
 
 
 def _require_in_force(pack: Pack, asked: Asked, again: Replayed) -> None:
@@ -238,9 +209,8 @@ def _rows(
     anew = [one for one in verdicts if one.verdict is not None]
     yield "files", f"{len(pack.manifest.files)} are as the manifest lists them, none is extra"
     yield "manifest", f"SHA-256 {pack.manifest_sha256}, the signed one"
-    keys = {raw(one): one for one in attested.signers.values()}.values()
-    yield "signature", f"by {', '.join(_signer(one, asked, again.policy) for one in keys)}"
-    for name, digest in _subjects(attested):
+    yield "signature", f"by {_signer(attested.signer, asked, again.policy)}"
+    for name, digest in attested.subjects:
         yield "subject", _in_words(name, digest)
     yield "policy", f"SHA-256 {again.policy.sha256}" + (", the given one" if asked.policy else "")
     yield (
@@ -248,9 +218,12 @@ def _rows(
         f"{len(anew)} of {len(verdicts)} computed anew from raw files, all as recorded",
     )
     yield "metrics", f"{sum(one.metrics for one in verdicts)} judged anew"
+    rendered = sum(one.role in ROLES for one in pack.manifest.files)
+    if not again.not_compared:
+        yield "rendered", f"{rendered} reports, certificates and scripts again, all as packed"
     yield "rule", f"version {pack.manifest.rule}"
     yield "in force", _in_force(asked, again)
-    yield "result", f"{again.check.result}, as stated on {attested.created:%Y-%m-%d %H:%M:%SZ}"
+    yield "result", f"{again.check.result}, as stated on {attested.signed_at:%Y-%m-%d %H:%M:%SZ}"
 
 
 def _in_force(asked: Asked, again: Replayed) -> str:
@@ -267,11 +240,16 @@ def _signer(key: Ed25519PublicKey, asked: Asked, policy: Policy) -> str:
     return f"{name} (key {key_id(key)})" if name else f"key {key_id(key)}"
 
 
-def _notes(asked: Asked, again: Replayed) -> Iterator[str]:
+def _notes(pack: Pack, asked: Asked, again: Replayed) -> Iterator[str]:
     if not (asked.policy or asked.commit or asked.subjects):
         yield (
             "which release this is was not checked: --policy, --commit or --subject says which is "
             "wanted"
+        )
+    if again.not_compared:
+        yield (
+            f"not rendered again, as perfgate {pack.manifest.perfgate} made them and this is "
+            f"{version('perfgate')}: {', '.join(again.not_compared)}"
         )
     for told in dict.fromkeys(line for one in again.verdicts for line in one.not_recomputed):
         yield f"taken from the records, as no raw file holds it: {told}"

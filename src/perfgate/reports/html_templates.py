@@ -1,4 +1,4 @@
-"""HTML templates: a folder of Jinja2 templates that show hostile texts as texts."""
+"""Templates: a folder of Jinja2 templates; those of HTML show hostile texts as texts."""
 
 from functools import cache
 from pathlib import Path
@@ -11,14 +11,14 @@ from perfgate.core.redaction import visible
 
 @cache
 def environment(folder: Path) -> jinja2.Environment:
-    """Autoescape for all; what is not ours is shown without hidden characters.
+    """HTML is escaped; what is not ours is shown without hidden characters.
 
     Args:
         folder: holds the templates.
     """
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
-        autoescape=True,
+        autoescape=jinja2.select_autoescape(["html"]),
         undefined=jinja2.StrictUndefined,
         finalize=_shown,
         trim_blocks=True,

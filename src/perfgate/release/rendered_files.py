@@ -1,22 +1,97 @@
-"""Reproduce scripts: a bash script for each required test, which measures it again. Pure.
+"""Rendered files: what in an evidence pack is made of its check and runs alone. Pure.
 
-What they say comes from a run's records, which anybody may have written: every word is quoted, and
-what is not of the form that perfgate writes is no script.
+Reports, certificates, the check, and a bash script for each required test, which measures it again.
+Of equal input they are equal everywhere: whoever verifies a pack makes them again and compares. So
+no secret of the process is masked in them; `pack_contents` refuses what holds one.
+
+What a script says comes from a run's records, which anybody may have written: every word is quoted,
+and what is not of the form that perfgate writes is no script.
 """
 
+import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from perfgate.core.errors import InputError
-from perfgate.core.redaction import MASK
+from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.plain import to_plain
+from perfgate.core.redaction import MASK, known_values_ignored
 from perfgate.core.script_variables import export_line
 from perfgate.plan.shell_text import call, comment
-from perfgate.release.pack_layout import REPRODUCE
-from perfgate.release.release_check import CheckedTest
+from perfgate.release.certificate import certificate_markdown, certificate_page
+from perfgate.release.check_result import CheckedTest, ReleaseCheck
+from perfgate.release.pack_archive import Ingredient
+from perfgate.release.pack_manifest import (
+    CERTIFICATE,
+    CERTIFICATE_PAGE,
+    CHECK_JSON,
+    REPORT_JSON,
+    REPORT_PAGE,
+    REPRODUCE,
+    PackedFile,
+    Role,
+)
+from perfgate.reports.formats.base import ReportContext, report_format
+from perfgate.reports.merge import merge
+from perfgate.runs.ended_run import EndedRun
 
+ROLES: tuple[Role, ...] = ("report", "reproduce", "certificate")
 _ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>.*)", re.DOTALL)
 _ASKED = "its value was a secret, set it yourself"
+
+
+def rendered_files(
+    check: ReleaseCheck, runs: Sequence[EndedRun], sources: Iterable[PackedFile]
+) -> list[Ingredient]:
+    """All files of `ROLES`.
+
+    Args:
+        check: the policy held against the runs, at the time at which the newest of them ended.
+        runs: those runs, in the order of their start.
+        sources: all other files of the pack, whose hashes the certificates name.
+
+    Raises:
+        InputError: a run's record has no command line that a script can be made of.
+    """
+    sources = sorted(sources, key=lambda one: one.path)
+    environments = {
+        run.id: {str(name): str(value) for name, value in found.items()}
+        for run in runs
+        if isinstance(found := run.facts.get("environment"), dict)
+    }
+    plain = json.dumps(
+        to_plain(check), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False
+    )
+    with known_values_ignored():
+        texts: dict[Role, Mapping[str, str]] = {
+            "report": dict(_reports(runs)),
+            "reproduce": reproduce_scripts(check.tests, environments),
+            "certificate": {
+                CHECK_JSON: plain + "\n",
+                CERTIFICATE: certificate_markdown(check, sources),
+                CERTIFICATE_PAGE: certificate_page(check, sources),
+            },
+        }
+    return [
+        Ingredient(path, role, text.encode(errors="backslashreplace"))
+        for role in ROLES
+        for path, text in texts[role].items()
+    ]
+
+
+def _reports(runs: Sequence[EndedRun]) -> Iterator[tuple[str, str]]:
+    """The report of all runs as one; where that cannot be, that of each."""
+    try:
+        reports = {(REPORT_PAGE, REPORT_JSON): merge(runs).report}
+    except (InputError, SeveralInputErrors):
+        # A test was measured twice: which of its results counts, the policy decides.
+        reports = {
+            (f"report/{run.id}.html", f"report/{run.id}.json"): merge([run], part=True).report
+            for run in runs
+        }
+    for names, report in reports.items():
+        for path, kind in zip(names, ("html", "json"), strict=True):
+            yield path, report_format[kind]().render(report, ReportContext())
 
 
 def reproduce_scripts(

@@ -1,30 +1,39 @@
-"""Pack replay: a pack judged again from its own files: every verdict, then the release check."""
+"""Replay: a pack judged again from its own files: verdicts, check, and what is rendered of them."""
 
+import fcntl
+import os
+import shutil
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Any
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.rule import VERSION
+from perfgate.core.untrusted_files import opened_folder
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.claims import claims_of_suite
 from perfgate.plan.registered import registered
 from perfgate.release.check_result import Finding, ReleaseCheck
-from perfgate.release.pack_layout import POLICY, RUNS, SCENARIOS
-from perfgate.release.pack_reader import Pack
-from perfgate.release.policy import Policy
-from perfgate.release.policy_file import load_policy
+from perfgate.release.pack_archive import Pack
+from perfgate.release.pack_manifest import POLICY, RUNS, SCENARIOS, WAIVERS
+from perfgate.release.policy import Policy, load_policy
 from perfgate.release.recomputation import Recomputed, recompute_run
 from perfgate.release.release_check import check
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+from perfgate.release.rendered_files import ROLES, rendered_files
 from perfgate.runs.ended_run import EndedRun, read_run
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import LoadedSuite, load_suite
 
 _TOLD = 10  # differences in one message
+_FOLDER = "perfgate-release-"
+_ABANDONED_S = 60.0  # a folder is locked at once after it was made; younger ones are left alone
 
 
 @dataclass(frozen=True)
@@ -35,11 +44,14 @@ class Replayed:
         policy: the packed one.
         check: it, held against the packed runs, at the time of the manifest.
         verdicts: every verdict of the runs, computed anew from their raw files.
+        not_compared: paths of reports, certificates and scripts that another perfgate rendered;
+            empty: this one did, and each was rendered again and is the same.
     """
 
     policy: Policy
     check: ReleaseCheck
     verdicts: tuple[Recomputed, ...]
+    not_compared: tuple[str, ...]
     _suite: LoadedSuite
     _runs: tuple[EndedRun, ...]
 
@@ -73,11 +85,13 @@ def replay(pack: Pack) -> Replayed:
             verdicts = tuple(
                 one for run in folders for one in recompute_run(run, suite.scenarios, claims)
             )
-            found = _checked(policy, suite, runs, datetime.fromisoformat(pack.manifest.ended))
+            found = _checked(policy, suite, runs, pack.manifest.ended_at)
     _require_ids(pack, runs)
     _require_reproduced(pack, verdicts)
     _require_recomputed(pack, found, verdicts)
-    return Replayed(policy, found, verdicts, suite, runs)
+    with _as_not_reproduced(pack):
+        not_compared = _require_rendered(pack, found, runs)
+    return Replayed(policy, found, verdicts, not_compared, suite, runs)
 
 
 def _require_rule(pack: Pack) -> None:
@@ -95,8 +109,35 @@ def _require_rule(pack: Pack) -> None:
 
 @contextmanager
 def _unpacked(pack: Pack) -> Iterator[Path]:
-    with TemporaryDirectory(prefix="perfgate-release-") as made:
-        yield pack.extracted(Path(made) / "pack")
+    """The files of a pack in a folder that goes at the end; of a killed process, at the next call.
+
+    Raises:
+        ReleaseRefused, RunError: as of `Pack.extract`.
+    """
+    _remove_abandoned(Path(gettempdir()))
+    with TemporaryDirectory(prefix=_FOLDER) as made:
+        lock = opened_folder(Path(made))
+        try:
+            with suppress(OSError):  # no locks there: nobody removes it but this process
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            pack.extract(Path(made))
+            yield Path(made)
+        finally:
+            os.close(lock)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Delete what killed processes of this user left unpacked."""
+    for path in folder.glob(f"{_FOLDER}*"):
+        with suppress(OSError, InputError):
+            handle = opened_folder(path)
+            try:
+                status = os.fstat(handle)
+                if status.st_uid == os.geteuid() and time.time() - status.st_mtime > _ABANDONED_S:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(path)
+            finally:
+                os.close(handle)
 
 
 def _scenario_folders(folder: Path) -> list[Path]:
@@ -120,11 +161,10 @@ def _as_not_reproduced(pack: Pack) -> Iterator[None]:
     except ReleaseRefused:
         raise
     except (InputError, SeveralInputErrors) as error:
-        raise ReleaseRefused(
-            ReleaseStatus.NOT_REPRODUCED,
+        raise _not_reproduced(
+            pack,
             "a run of the pack cannot be judged again",
-            file=pack.path,
-            found=str(error),
+            [str(error)],
             expected="runs as perfgate wrote them",
         ) from error
 
@@ -132,11 +172,10 @@ def _as_not_reproduced(pack: Pack) -> Iterator[None]:
 def _require_ids(pack: Pack, runs: Sequence[EndedRun]) -> None:
     ids = tuple(one.id for one in runs)
     if ids != pack.manifest.runs:
-        raise ReleaseRefused(
-            ReleaseStatus.NOT_REPRODUCED,
+        raise _not_reproduced(
+            pack,
             "the folders of runs are not named by their ids",
-            file=pack.path,
-            found=", ".join(ids),
+            ids,
             expected=", ".join(pack.manifest.runs),
         )
 
@@ -144,12 +183,10 @@ def _require_ids(pack: Pack, runs: Sequence[EndedRun]) -> None:
 def _require_reproduced(pack: Pack, verdicts: Sequence[Recomputed]) -> None:
     different = [f"run {one.run}: {line}" for one in verdicts for line in one.differences]
     if different:
-        more = len(different) - _TOLD
-        raise ReleaseRefused(
-            ReleaseStatus.NOT_REPRODUCED,
+        raise _not_reproduced(
+            pack,
             "the raw files do not give what the records say",
-            file=pack.path,
-            found="; ".join([*different[:_TOLD], *([f"{more} more"] if more > 0 else [])]),
+            different,
             expected="the recorded verdicts and numbers",
             hint="trust none of this pack; ask who made it for the run's folder",
         )
@@ -161,11 +198,49 @@ def _require_recomputed(pack: Pack, found: ReleaseCheck, verdicts: Sequence[Reco
     for one in found.tests:
         verdict = anew.get((one.run, one.test))
         if one.finding == Finding.PASSED and verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
-            raise ReleaseRefused(
-                ReleaseStatus.NOT_REPRODUCED,
+            raise _not_reproduced(
+                pack,
                 "a test passes that the raw files do not let pass",
-                file=pack.path,
+                ["no verdict" if verdict is None else verdict.value],
                 field=one.test,
-                found="no verdict" if verdict is None else verdict.value,
                 expected="PASS or IMPROVEMENT, computed from the raw files",
             )
+
+
+def _require_rendered(pack: Pack, found: ReleaseCheck, runs: Sequence[EndedRun]) -> tuple[str, ...]:
+    """Check that reports, certificates and scripts are what check and runs give, and all is known.
+
+    Returns:
+        What cannot be compared, as another perfgate rendered it.
+    """
+    listed = pack.manifest.files
+    rendered = {one.path: one for one in listed if one.role in ROLES}
+    sources = [one for one in listed if one.role not in ROLES]
+    hint = "trust none of this pack; pack the runs again"
+    folders = (f"{SCENARIOS}/", *(f"{RUNS}/{run}/" for run in pack.manifest.runs))
+    paths = [one.path for one in sources if one.path not in (POLICY, WAIVERS)]
+    if strange := [one for one in paths if not one.startswith(folders)]:
+        raise _not_reproduced(
+            pack, "the pack holds what perfgate does not put there", strange, hint=hint
+        )
+    if pack.manifest.perfgate != version("perfgate"):
+        return tuple(rendered)
+    expected = {one.path: one.listed() for one in rendered_files(found, runs, sources)}
+    either = sorted(expected.keys() | rendered.keys())
+    if other := [one for one in either if expected.get(one) != rendered.get(one)]:
+        raise _not_reproduced(
+            pack,
+            "a report, certificate or script is not what the pack's own runs give",
+            other,
+            expected="the files that perfgate release pack writes of these runs",
+            hint=hint,
+        )
+    return ()
+
+
+def _not_reproduced(pack: Pack, problem: str, found: Sequence[str], **told: Any) -> ReleaseRefused:
+    more = len(found) - _TOLD
+    shown = "; ".join([*found[:_TOLD], *([f"{more} more"] if more > 0 else [])])
+    return ReleaseRefused(
+        ReleaseStatus.NOT_REPRODUCED, problem, file=pack.path, found=shown, **told
+    )

@@ -1,21 +1,115 @@
-"""Suite rules: what a policy asks of the suite that the suite does not have or give. Pure."""
+"""Required tests: those that a policy requires, and what it asks that no test gives. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from perfgate.campaign.selection import Selected
-from perfgate.campaign.suite_tests import selected_with
+from perfgate.campaign.suite_tests import selected_with, suite_tests
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.suggestion import did_you_mean
 from perfgate.judging.assembly.claims import ClaimProbe
-from perfgate.release.policy import Policy, Required
-from perfgate.release.requirements import SuiteTests, chosen_tests, is_speed
+from perfgate.release.policy import Floor, Policy, Required
 from perfgate.scenarios.metric_rules import unmeasured_metric
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.problem import Keys, Problem
+from perfgate.scenarios.scenario import Scenario
 
 _SHOWN = 3  # ids in a line
+
+
+@dataclass(frozen=True)
+class SuiteTests:
+    """What can be measured.
+
+    Attributes:
+        scenarios: all scenarios.
+        claims: all claims about them, those of their floors among them.
+        markers: every marker that is declared.
+        has_document: whether a test's document names a value for it; None: that is not looked at.
+    """
+
+    scenarios: Sequence[Scenario]
+    claims: Sequence[ClaimProbe]
+    markers: Collection[str]
+    has_document: Callable[[Selected], bool] | None = None
+
+    @cached_property
+    def tests(self) -> dict[str, tuple[Selected, tuple[str, ...]]]:
+        """Id → the test with its markers."""
+        return {one.id: (one, given) for one, given in suite_tests(self.scenarios, self.claims)}
+
+    def of_scenario(self, name: str) -> list[Selected]:
+        """All that is about one scenario alone: its probes, its curve, claims without another."""
+        return [
+            one
+            for one, _ in self.tests.values()
+            if one.scenario.id == name
+            and not (isinstance(one, ClaimProbe) and one.versus is not None)
+        ]
+
+
+@dataclass(frozen=True)
+class RequiredTest:
+    """One test that one part of the policy requires.
+
+    Attributes:
+        required: that part.
+        subject: the probe, curve or claim.
+        hardware: label that it must be measured on.
+        floors: numbers that it must reach.
+        max_age_days: the oldest that its run may be.
+    """
+
+    required: Required
+    subject: Selected
+    hardware: str
+    floors: tuple[Floor, ...]
+    max_age_days: float
+
+
+def is_speed(subject: Selected) -> bool:
+    """Whether fresh starts are its evidence: answers are the same at every start."""
+    if isinstance(subject, Probe):
+        return subject.is_load
+    return not (isinstance(subject, ClaimProbe) and is_accuracy(subject.claim.metric))
+
+
+def required_tests(policy: Policy, suite: SuiteTests) -> tuple[RequiredTest, ...]:
+    """The tests of every part of the policy, in its order; one that two parts require, twice.
+
+    Args:
+        policy: without `broken_suite_rules`.
+        suite: what can be measured.
+    """
+    return tuple(
+        RequiredTest(
+            required,
+            subject,
+            required.hardware or subject.scenario.hardware.label,
+            tuple(one for one in required.floors if one.test == subject.id),
+            policy.max_age_days if required.max_age_days is None else required.max_age_days,
+        )
+        for required in policy.required
+        for subject in chosen_tests(required, suite)
+    )
+
+
+def chosen_tests(required: Required, suite: SuiteTests) -> list[Selected]:
+    """The tests that one part of a policy selects; each once.
+
+    Raises:
+        InputError, SeveralInputErrors: its expression is malformed, or names unknown markers.
+    """
+    found: dict[str, Selected] = {}
+    if required.select:
+        tests = list(suite.tests.values())
+        found |= {one.id: one for one in selected_with(required.select, tests, suite.markers)}
+    for name in required.tests:
+        of_name = [suite.tests[name][0]] if name in suite.tests else suite.of_scenario(name)
+        found |= {one.id: one for one in of_name}
+    return list(found.values())
 
 
 def broken_suite_rules(policy: Policy, suite: SuiteTests) -> Iterator[Problem]:

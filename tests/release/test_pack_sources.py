@@ -10,13 +10,12 @@ import pytest
 import releases
 
 from perfgate.core.errors import InputError
-from perfgate.release.run_files import run_files
+from perfgate.release.pack_sources import run_files
 from perfgate.runs.ended_run import EndedRun
 
 FILES = {
     "run.json": "run",
     "records.jsonl": "records",
-    "summary.md": "report",
     "progress.jsonl": "log",
     "small/start-1-new/server.sh": "script",
     "small/start-1-new/server.out": "log",
@@ -30,6 +29,7 @@ FILES = {
 LEFT_OUT = (
     "core.4711",
     "run.lock",
+    "summary.md",
     "small/start-1-new/.cache/model/link",
     "small/start-1-new/__pycache__/a.cpython-311.pyc",
     "small/start-1-new/server.evidence.txt",

@@ -5,6 +5,7 @@ import hashlib
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,20 @@ from ci.maintenance.pinned_packages import name_in_policy
 from perfgate.cli.release_check import suite_tests_of
 from perfgate.core.errors import InputError
 from perfgate.judging.assembly.claims import claim_probes
-from perfgate.release.policy import Floor, ReleasedBuild, Required, SetAside, Signer, Subject
-from perfgate.release.policy_file import SCHEMA, PolicyRefused, load_policy
+from perfgate.release.policy import (
+    SCHEMA,
+    Floor,
+    Policy,
+    PolicyRefused,
+    ReleasedBuild,
+    Required,
+    SetAside,
+    Signer,
+    Subject,
+    load_policy,
+)
 from perfgate.release.release_status import ReleaseStatus
-from perfgate.release.requirements import required_tests
+from perfgate.release.required_tests import SuiteTests, broken_suite_rules, required_tests
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.scenario import Claim, EngineChoice
 from perfgate.scenarios.scenario import Floor as ScenarioFloor
@@ -35,6 +46,13 @@ PLAIN = {
     "build": {"engine": "llama.cpp"},
     "required": [GROUP],
 }
+
+
+def loaded(path: Path, suite: SuiteTests | None = None) -> Policy:
+    """The policy of a file, also held against a suite if one is given."""
+    if suite is None:
+        return load_policy(path)
+    return load_policy(path, partial(broken_suite_rules, suite=suite))
 
 
 def written(folder: Path, **changes: Any) -> Path:
@@ -53,7 +71,7 @@ def group(**changes: Any) -> dict[str, Any]:
 
 def refusal(file: Path) -> PolicyRefused:
     with pytest.raises(PolicyRefused) as caught:
-        load_policy(file, SUITE)
+        loaded(file, SUITE)
     assert caught.value.status == ReleaseStatus.POLICY
     return caught.value
 
@@ -72,12 +90,12 @@ def test_the_published_schema_is_the_one_that_is_used() -> None:
 )
 def test_the_shipped_policies_hold_and_require_tests(name: str, tests: set[str]) -> None:
     suite = suite_tests_of([str(ROOT / "scenarios")])
-    policy = load_policy(ROOT / name, suite)
+    policy = loaded(ROOT / name, suite)
     assert tests <= {one.subject.label for one in required_tests(policy, suite)}
 
 
 def test_the_subject_of_the_embedded_default_is_the_file_of_its_packages() -> None:
-    (subject,) = load_policy(ROOT / "release.local.yaml").subjects
+    (subject,) = loaded(ROOT / "release.local.yaml").subjects
     digest = hashlib.sha256((ROOT / subject.name).read_bytes()).hexdigest()
     assert subject.digest == {"sha256": digest}, "`make constraints` writes it"
 
@@ -87,12 +105,12 @@ def test_the_digest_of_new_packages_is_written(tmp_path: Path) -> None:
     pinned.write_text("xllamacpp==1\n")
     shutil.copy(ROOT / "release.local.yaml", policy)
     name_in_policy(pinned, policy)
-    (subject,) = load_policy(policy).subjects
+    (subject,) = loaded(policy).subjects
     assert subject.digest == {"sha256": hashlib.sha256(b"xllamacpp==1\n").hexdigest()}
 
 
 def test_what_is_left_out_is_the_strict_choice(tmp_path: Path) -> None:
-    policy = load_policy(written(tmp_path), SUITE)
+    policy = loaded(written(tmp_path), SUITE)
     assert set(policy.effects.values()) == {"fail"}
     assert policy.required == (Required("all", "local"),)
     assert (policy.max_age_days, policy.false_alarms) == (7, 0.01)
@@ -113,7 +131,7 @@ def test_every_field(tmp_path: Path) -> None:
         "starts": 5,
         "max_age_days": 3,
     }
-    policy = load_policy(
+    policy = loaded(
         written(
             tmp_path,
             build={"engine": "llama.cpp", "version": "1.3", "commit": COMMIT, "image": image},
@@ -221,7 +239,7 @@ def test_what_cannot_be_used(
     suite = replace(SUITE, has_document=lambda _: False)
     file = written(tmp_path, **changes)
     with pytest.raises(PolicyRefused) as caught:
-        load_policy(file, suite)
+        loaded(file, suite)
     error = caught.value
     assert error.status == ReleaseStatus.POLICY
     assert (error.field or "").endswith(field), error
@@ -238,7 +256,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 
 def test_no_file_and_no_policy(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file") as caught:
-        load_policy(tmp_path / "release.yaml")
+        loaded(tmp_path / "release.yaml")
     assert not isinstance(caught.value, PolicyRefused)
     empty = tmp_path / "empty.yaml"
     empty.write_text("")
@@ -269,21 +287,21 @@ def test_a_scenario_stands_for_all_that_is_about_it_alone(tmp_path: Path) -> Non
     scenarios = [small, other]
     claims = claim_probes(claims_of(scenarios, [between]), scenarios)
     suite = replace(SUITE, scenarios=scenarios, claims=claims)
-    policy = load_policy(written(tmp_path, **group(select=None, tests=["small"])), suite)
+    policy = loaded(written(tmp_path, **group(select=None, tests=["small"])), suite)
     assert [one.subject.id for one in required_tests(policy, suite)] == [
         *(f"small-{one}" for one in ("c1", "c2", "c4", "c8", "sums", "sweep")),
         "small-output-throughput-floor",
     ]
-    named = load_policy(written(tmp_path, **group(select=None, tests=["small-beats-other"])), suite)
+    named = loaded(written(tmp_path, **group(select=None, tests=["small-beats-other"])), suite)
     assert [one.subject.id for one in required_tests(named, suite)] == ["small-beats-other"]
 
 
 def test_templates_are_required_by_name_alone(tmp_path: Path) -> None:
     template = replace(SCENARIO, id="template", markers=("opt_in",))
     suite = replace(SUITE, scenarios=[SCENARIO, template], markers={*SUITE.markers, "opt_in"})
-    policy = load_policy(written(tmp_path), suite)
+    policy = loaded(written(tmp_path), suite)
     assert {one.subject.scenario.id for one in required_tests(policy, suite)} == {"small"}
-    policy = load_policy(written(tmp_path, **group(select="opt_in")), suite)
+    policy = loaded(written(tmp_path, **group(select="opt_in")), suite)
     assert {one.subject.scenario.id for one in required_tests(policy, suite)} == {"template"}
 
 
@@ -295,6 +313,6 @@ def test_a_claim_may_compare_with_another_engine(tmp_path: Path) -> None:
     scenarios = [SCENARIO, rival]
     claims = claim_probes([claim], scenarios)
     suite = replace(SUITE, scenarios=scenarios, claims=claims)
-    assert load_policy(written(tmp_path, **group(select=None, tests=["beats"])), suite)
+    assert loaded(written(tmp_path, **group(select=None, tests=["beats"])), suite)
     with pytest.raises(PolicyRefused, match=r"rival-c1 \(vllm\)"):
-        load_policy(written(tmp_path), suite)
+        loaded(written(tmp_path), suite)

@@ -1,0 +1,295 @@
+"""Attestation: what is stated of a pack, as one signed in-toto statement; written, read strictly.
+
+Sources: github.com/in-toto/attestation, `spec/v1/statement.md`, `spec/v1/resource_descriptor.md`,
+`spec/predicates/test-result.md` (v0.1); github.com/secure-systems-lab/dsse, `protocol.md` and
+`envelope.md`, version 1.0.2. Stricter than those ask for: one spelling of base64, no unknown
+fields, no field twice. Fields whose names begin with ``perfgate_`` are this program's own.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from msgspec import Meta, Struct
+
+from perfgate.core.json_text import parse
+from perfgate.release.check_result import ReleaseCheck
+from perfgate.release.keys import is_signed, key_id
+from perfgate.release.pack_archive import LARGEST_ATTESTATION, Pack
+from perfgate.release.pack_manifest import ATTESTATION, MANIFEST, POLICY
+from perfgate.release.policy import Effect, Subject
+from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+MOST_SIGNATURES = 16
+_STATEMENT = "https://in-toto.io/Statement/v1"
+_TEST_RESULT = "https://in-toto.io/attestation/test-result/v0.1"
+_SIGNATURE_BYTES = 64  # RFC 8032, section 5.1.6
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # SHA-1, SHA-256
+_IMAGE = re.compile(r"(?:.*@)?sha256:([0-9a-f]{64})")
+_CONFIGURATION = ("scenarios", "baseline", "noise", "waivers")
+_EFFECTS: tuple[Effect, ...] = ("pass", "warn", "fail")  # the worst last
+
+
+class _Signature(Struct, forbid_unknown_fields=True):
+    sig: str
+    keyid: str = ""
+
+
+class _Envelope(Struct, forbid_unknown_fields=True):
+    payload: str
+    payloadType: Literal["application/vnd.in-toto+json"]  # noqa: N815
+    signatures: Annotated[list[_Signature], Meta(min_length=1, max_length=MOST_SIGNATURES)]
+
+
+@dataclass(frozen=True)
+class Attested:
+    """What a trusted signer states of a pack.
+
+    Attributes:
+        statement: as it was signed.
+        signer: the key that signed it.
+        signed_at: when, by the signer's clock.
+    """
+
+    statement: Mapping[str, Any]
+    signer: Ed25519PublicKey
+    signed_at: datetime
+
+    @property
+    def subjects(self) -> list[tuple[str, dict[str, str]]]:
+        """Name and digests of each subject."""
+        return [(one["name"], one["digest"]) for one in self.statement["subject"]]
+
+
+def statement(pack: Pack, check: ReleaseCheck, at: datetime) -> dict[str, Any]:
+    """What is stated of a pack.
+
+    Args:
+        pack: the pack.
+        check: its policy held against its runs, at the time of its manifest.
+        at: when it is signed.
+
+    Raises:
+        ReleaseRefused: status INCOMPLETE: no digest names what was measured.
+    """
+    tests = _tests_by_effect(check)
+    return {
+        "_type": _STATEMENT,
+        "subject": [{"name": one.name, "digest": dict(one.digest)} for one in subjects(check)],
+        "predicateType": _TEST_RESULT,
+        "predicate": {
+            "result": check.result,
+            "configuration": list(_configuration(pack, check)),
+            "passedTests": tests["pass"],
+            "warnedTests": tests["warn"],
+            "failedTests": tests["fail"],
+            "perfgate_release": check.policy.release,
+            "perfgate_manifest": {"sha256": pack.manifest_sha256},
+            "perfgate_checkedAt": pack.manifest.ended,
+            "perfgate_signedAt": at.astimezone(UTC).isoformat(timespec="seconds"),
+            "perfgate_counts": {
+                "metrics": check.metrics_checked,
+                "files": len(pack.manifest.files),
+                "runs": len(pack.manifest.runs),
+                "passed": len(tests["pass"]),
+                "warned": len(tests["warn"]),
+                "failed": len(tests["fail"]),
+            },
+        },
+    }
+
+
+def canonical(value: object) -> str:
+    """JSON with sorted fields and no blanks: as a statement is signed, and compared."""
+    return json.dumps(
+        value, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )
+
+
+def envelope(stated: Mapping[str, Any], keys: Sequence[Ed25519PrivateKey]) -> bytes:
+    """A statement signed by each of the keys; the same input gives the same bytes."""
+    payload = canonical(stated).encode(errors="backslashreplace")
+    message = pae(PAYLOAD_TYPE, payload)
+    plain = {
+        "payload": _base64(payload),
+        "payloadType": PAYLOAD_TYPE,
+        "signatures": [
+            {"keyid": key_id(key.public_key()), "sig": _base64(key.sign(message))} for key in keys
+        ],
+    }
+    return (json.dumps(plain, indent=1, sort_keys=True) + "\n").encode()
+
+
+def pae(payload_type: str, payload: bytes) -> bytes:
+    """The bytes that are signed: pre-authentication encoding of `protocol.md`.
+
+    Args:
+        payload_type: of what kind the payload is.
+        payload: the statement.
+    """
+    kind = payload_type.encode()
+    return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
+
+
+def read_attestation(pack: Pack, keys: Sequence[Ed25519PublicKey]) -> Attested:
+    """The statement of a pack, of this very manifest, signed by one of these keys.
+
+    Raises:
+        ReleaseRefused: status SIGNATURE: it is missing, malformed, not signed by one of the keys,
+            or of another pack.
+    """
+    if pack.attestation is None:
+        raise _refused(pack, "the pack is not signed", hint="perfgate release sign signs it")
+    try:
+        payload, signatures = _opened(pack.attestation)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise _refused(
+            pack, "not a signed statement", found=str(error), expected="a DSSE envelope"
+        ) from error
+    message = pae(PAYLOAD_TYPE, payload)
+    # A keyid decides nothing: it is whatever somebody wrote.
+    signer = next((k for k in keys if any(is_signed(k, one, message) for one in signatures)), None)
+    if signer is None:
+        raise _refused(
+            pack,
+            "no signature of a known signer",
+            found=f"{len(signatures)} signature(s), by none of the known keys",
+            expected=f"a signature by one of {len(keys)} known key(s)",
+            hint="have the signer's public key from the signer, not from whoever gave the pack",
+        )
+    try:
+        stated: Any = parse(payload, own=True)
+        predicate = stated["predicate"]
+        kind, manifest = stated["predicateType"], predicate["perfgate_manifest"]["sha256"]
+        found = Attested(stated, signer, datetime.fromisoformat(predicate["perfgate_signedAt"]))
+        if stated["_type"] != _STATEMENT or kind != _TEST_RESULT or not found.signed_at.tzinfo:
+            raise ValueError(f"a statement of kind {str(kind)[:100]}")
+        _ = [(str(name), dict(digest)) for name, digest in found.subjects]
+    except (LookupError, TypeError, ValueError) as error:
+        raise _refused(
+            pack, "not a statement of perfgate's", found=str(error), expected=_TEST_RESULT
+        ) from error
+    if manifest != pack.manifest_sha256:
+        other = str(predicate.get("perfgate_release"))[:100]
+        raise _refused(
+            pack,
+            "the signature is of another pack: the signed manifest is not this one",
+            found=f"a statement about release {other}, manifest {str(manifest)[:100]}",
+            expected=f"release {pack.manifest.release}, manifest {pack.manifest_sha256}",
+            hint="the pack was changed after it was signed, or a signature was put into it",
+        )
+    return found
+
+
+def subjects(check: ReleaseCheck) -> tuple[Subject, ...]:
+    """What is spoken of: the policy's subjects, and the builds that the runs recorded.
+
+    Raises:
+        ReleaseRefused: status INCOMPLETE: there is none with a digest.
+    """
+    found = list(check.policy.subjects)
+    there = {item for one in found for item in one.digest.items()}
+    for one in _measured(check):
+        if not one.digest.items() <= there:
+            found.append(one)
+            there |= set(one.digest.items())
+    if found:
+        return tuple(found)
+    builds = [one.result.build for one in check.tests if one.result and one.result.build]
+    raise ReleaseRefused(
+        ReleaseStatus.INCOMPLETE,
+        "nothing says exactly what was measured, so there is nothing that could be signed",
+        field="build",
+        found=", ".join(dict.fromkeys(one.in_words for one in builds)) or "no build",
+        expected="a commit as a full hash (40 or 64 hexadecimal digits) or an image's sha256",
+        hint="name the package or image under `subjects` of the policy, with its sha256",
+    )
+
+
+def _measured(check: ReleaseCheck) -> Iterator[Subject]:
+    for one in check.tests:
+        build = one.result.build if one.result else None
+        if build is None or build.name != check.policy.build.engine:
+            continue
+        if _COMMIT.fullmatch(build.commit):
+            yield Subject(build.name, {"gitCommit": build.commit})
+        if image := _IMAGE.fullmatch(build.digest):
+            yield Subject(build.image or f"{build.name} image", {"sha256": image[1]})
+
+
+def _tests_by_effect(check: ReleaseCheck) -> dict[Effect, list[str]]:
+    """Effect → names of tests as ``scenario/probe``; of one that two parts require, the worst."""
+    worst: dict[str, Effect] = {}
+    for one in check.tests:
+        name = f"{one.scenario}/{one.test.removeprefix(f'{one.scenario}-')}"
+        worst[name] = max(worst.get(name, "pass"), one.effect, key=_EFFECTS.index)
+    return {
+        effect: sorted(name for name, found in worst.items() if found == effect)
+        for effect in _EFFECTS
+    }
+
+
+def _configuration(pack: Pack, check: ReleaseCheck) -> Iterator[dict[str, Any]]:
+    """What the result rests on; the first names the test, as Conforma reads it."""
+    manifest = pack.manifest
+    yield _file(POLICY, check.policy.sha256, name=f"perfgate release policy: {manifest.release}")
+    yield _file(MANIFEST, pack.manifest_sha256, mediaType="application/json")
+    yield {"name": "perfgate", "uri": f"pkg:pypi/perfgate@{manifest.perfgate}"}
+    yield {
+        "name": "perfgate rule",
+        "content": _base64(manifest.rule.encode()),
+        "annotations": {"version": manifest.rule},
+    }
+    checkouts = {str(run.git.get("commit") or ""): bool(run.git.get("dirty")) for run in check.runs}
+    for commit, dirty in checkouts.items():
+        if _COMMIT.fullmatch(commit):
+            yield {
+                "name": "checkout of the suite",
+                "digest": {"gitCommit": commit},
+                "annotations": {"dirty": dirty},
+            }
+    for one in manifest.files:
+        if one.role in _CONFIGURATION:
+            yield _file(one.path, one.sha256, annotations={"role": one.role})
+
+
+def _file(path: str, sha256: str, **more: Any) -> dict[str, Any]:
+    return {"name": path, "uri": f"perfgate:{path}", "digest": {"sha256": sha256}, **more}
+
+
+def _opened(content: bytes) -> tuple[bytes, list[bytes]]:
+    """Payload and signatures of an envelope, compared with no key yet.
+
+    Raises:
+        ValueError: it is none, in one sentence.
+    """
+    plain = parse(content, limit=LARGEST_ATTESTATION, own=True)
+    found = msgspec.convert(plain, _Envelope)
+    signatures = [_bytes(one.sig) for one in found.signatures]
+    if any(len(one) != _SIGNATURE_BYTES for one in signatures):
+        raise ValueError(f"a signature has not {_SIGNATURE_BYTES} bytes")
+    return _bytes(found.payload), signatures
+
+
+def _bytes(text: str) -> bytes:
+    found = base64.b64decode(text, validate=True)
+    if _base64(found) != text:
+        raise ValueError("not base64 as it is written, with nothing left over")
+    return found
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _refused(pack: Pack, problem: str, **told: Any) -> ReleaseRefused:
+    return ReleaseRefused(
+        ReleaseStatus.SIGNATURE, problem, file=pack.path, field=ATTESTATION, **told
+    )

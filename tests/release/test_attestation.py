@@ -1,0 +1,174 @@
+"""What is stated of a release, all of it derived; and what is no signed statement."""
+
+import base64
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import made_packs
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from releases import AT, C1, POLICY, checked, policy, run
+from tables import each
+
+from perfgate.core.verdict import Verdict
+from perfgate.release.attestation import (
+    MOST_SIGNATURES,
+    envelope,
+    pae,
+    read_attestation,
+    statement,
+    subjects,
+)
+from perfgate.release.check_result import ReleaseCheck
+from perfgate.release.pack_archive import Pack
+from perfgate.release.policy import Required, Subject
+from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+
+WHEEL = Subject("engine.whl", {"sha256": "c" * 64})
+COMMIT = "a" * 40
+IMAGE = "sha256:" + "d" * 64
+PACK = Pack(Path("evidence.tar"), made_packs.manifest(), "e" * 64, None)
+KEY, OTHER = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
+PUBLIC, OTHERS = KEY.public_key(), OTHER.public_key()
+
+
+def of_build(commit: str, digest: str = "", **given: Any) -> ReleaseCheck:
+    """A check of one run of a build."""
+    found = checked(run(), given=policy(**given))
+    build = next(one.result.build for one in found.tests if one.result)
+    assert build is not None
+    other = replace(build, commit=commit, digest=digest, image="engine:1" if digest else "")
+    tests = tuple(
+        replace(one, result=replace(one.result, build=other) if one.result else None)
+        for one in found.tests
+    )
+    return replace(found, tests=tests)
+
+
+def test_subjects_are_the_policys_and_what_the_runs_recorded() -> None:
+    found = subjects(of_build(COMMIT, f"registry/engine@{IMAGE}", subjects=(WHEEL,)))
+    assert [dict(one.digest) for one in found] == [
+        {"sha256": "c" * 64},
+        {"gitCommit": COMMIT},
+        {"sha256": "d" * 64},
+    ]
+    same = Subject("llama.cpp", {"gitCommit": COMMIT})
+    assert subjects(of_build(COMMIT, subjects=(same,))) == (same,)
+
+
+@each("commit", ["1.3.0", "a" * 12, "A" * 40, "a" * 40 + "\n"])
+def test_a_build_without_a_digest_is_no_subject(commit: str) -> None:
+    with pytest.raises(ReleaseRefused, match="nothing says exactly what was measured") as told:
+        subjects(of_build(commit))
+    assert told.value.status == ReleaseStatus.INCOMPLETE
+    assert "`subjects` of the policy" in str(told.value)
+    assert subjects(of_build(commit, subjects=(WHEEL,))) == (WHEEL,)
+
+
+def test_the_statement_of_a_release_that_passed() -> None:
+    found = statement(PACK, of_build(COMMIT), AT)
+    predicate = found["predicate"]
+    assert predicate["result"] == "PASSED"
+    assert predicate["passedTests"] == ["small/c1", "small/c4", "small/sums"]
+    assert predicate["configuration"][0]["name"] == "perfgate release policy: engine 1.3"
+    for one in predicate["configuration"]:
+        assert {"uri", "digest", "content"} & set(one), one  # as resource_descriptor.md asks
+    assert predicate["perfgate_manifest"] == {"sha256": "e" * 64}
+    assert predicate["perfgate_release"] == POLICY.release
+    assert predicate["perfgate_signedAt"] == "2026-11-23T12:00:00+00:00"
+    assert found["_type"] == "https://in-toto.io/Statement/v1"
+    assert found["subject"] == [{"name": "llama.cpp", "digest": {"gitCommit": COMMIT}}]
+
+
+def test_of_a_test_that_two_parts_require_the_worst_is_stated() -> None:
+    parts = (Required("speed", tests=(C1,)), Required("all", tests=(C1, "small-c4")))
+    lost = checked(run(results={C1: Verdict.REGRESSION}), given=policy(*parts, subjects=(WHEEL,)))
+    found = statement(PACK, lost, AT)["predicate"]
+    assert (found["result"], found["failedTests"]) == ("FAILED", ["small/c1"])
+    assert (found["passedTests"], found["perfgate_counts"]["failed"]) == (["small/c4"], 1)
+
+
+def test_what_is_signed_is_as_the_protocol_has_it() -> None:
+    # protocol.md, "Test Vectors"; lengths are those of bytes.
+    expected = b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
+    assert pae("http://example.com/HelloWorld", b"hello world") == expected
+    assert pae("é", b"") == b"DSSEv1 2 \xc3\xa9 0 "
+
+
+STATED = statement(PACK, of_build(COMMIT), AT)
+
+
+def signed(text: bytes, *keys: Any) -> Any:
+    return read_attestation(replace(PACK, attestation=text), keys)
+
+
+def refused(text: bytes, *keys: Any) -> str:
+    with pytest.raises(ReleaseRefused) as caught:
+        signed(text, *keys)
+    assert caught.value.status == ReleaseStatus.SIGNATURE
+    return str(caught.value)
+
+
+def test_any_signature_of_a_known_key_counts_whatever_its_keyid() -> None:
+    both = envelope(STATED, [OTHER, KEY])
+    assert both == envelope(STATED, [OTHER, KEY])
+    assert signed(both, PUBLIC).signer is PUBLIC
+    assert signed(both, OTHERS, PUBLIC).signer is OTHERS
+    assert (signed(both, PUBLIC).signed_at, signed(both, PUBLIC).statement) == (AT, STATED)
+    assert "no signature of a known signer" in refused(both)
+    plain = json.loads(envelope(STATED, [OTHER]))
+    plain["signatures"][0]["keyid"] = json.loads(both)["signatures"][1]["keyid"]
+    assert "by none of the known keys" in refused(json.dumps(plain).encode(), PUBLIC)
+    plain["signatures"][0].pop("keyid")
+    assert signed(json.dumps(plain).encode(), OTHERS).signer is OTHERS
+
+
+@each(
+    ("changes", "told"),
+    [
+        ({"extra": 1}, "unknown field `extra`"),
+        ({"payloadType": "text/plain"}, "payloadType"),
+        ({"payload": "e30"}, "padding"),
+        ({"payload": "e31="}, "not base64 as it is written"),
+        ({"payload": "e3 0="}, "not a signed statement"),
+        ({"payload": 1}, "payload"),
+        ({"payload": ["e30="]}, "payload"),
+        ({"payload": base64.b64encode(b'{"result":"PASSED"}').decode()}, "no signature of"),
+        ({"signatures": []}, "length >= 1"),
+        ({"signatures": [{"sig": ""}] * (MOST_SIGNATURES + 1)}, "length <= 16"),
+        ({"signatures": [{"sig": "e30="}]}, "not 64 bytes"),
+        ({"signatures": [{"sig": "e30=", "cert": ""}]}, "unknown field `cert`"),
+        ({"signatures": ["x"]}, "signatures"),
+    ],
+)
+def test_what_is_no_envelope_is_refused(changes: dict[str, Any], told: str) -> None:
+    plain = {**json.loads(envelope(STATED, [KEY])), **changes}
+    assert told in refused(json.dumps(plain).encode(), PUBLIC)
+
+
+def test_a_field_twice_and_two_documents_are_refused() -> None:
+    text = envelope(STATED, [KEY])
+    twice = text.replace(b'"payload":', b'"payload": "e30=", "payload":', 1)
+    for bad in (twice, text + text, b"", b"[]", b"\xff"):
+        assert "not a signed statement" in refused(bad, PUBLIC)
+
+
+@each(
+    "change",
+    [
+        {"_type": "https://in-toto.io/Statement/v0.1"},
+        {"predicateType": "https://in-toto.io/attestation/svr/v0.2"},
+        {"predicate": []},
+        {"predicate": {}},
+        {"predicate": {**STATED["predicate"], "perfgate_signedAt": "2026-11-23T12:00:00"}},
+        {"predicate": {**STATED["predicate"], "perfgate_signedAt": "noon"}},
+        {"predicate": {**STATED["predicate"], "perfgate_manifest": "e" * 64}},
+        {"subject": 1},
+        {"subject": ["x"]},
+        {"subject": [{"name": "x", "digest": "y"}]},
+    ],
+)
+def test_what_is_no_statement_of_perfgates_is_refused(change: dict[str, Any]) -> None:
+    assert "not a statement of perfgate's" in refused(envelope({**STATED, **change}, [KEY]), PUBLIC)

@@ -1,0 +1,219 @@
+"""A pack is what was packed, or it is refused with the name of what is wrong.
+
+What somebody does to a signed pack is in tests/suite/test_release_attacks.py.
+"""
+
+import json
+import os
+import tarfile
+from pathlib import Path
+from typing import Any, get_args
+
+import made_packs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from made_packs import archive, files_of, whole
+from tables import each
+
+from perfgate.core.errors import InputError
+from perfgate.release import pack_archive
+from perfgate.release.pack_archive import Ingredient, open_pack, with_attestation
+from perfgate.release.pack_manifest import ATTESTATION, MANIFEST, Role, manifest_text
+from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+
+TEXT = manifest_text(made_packs.manifest())
+
+
+@pytest.fixture
+def pack(tmp_path: Path) -> Path:
+    return made_packs.write(tmp_path / "evidence.tar")
+
+
+def refused(path: Path, content: bytes, status: ReleaseStatus = ReleaseStatus.BROKEN_PACK) -> str:
+    """What a pack of this content is refused with."""
+    path.write_bytes(content)
+    with pytest.raises(ReleaseRefused) as caught:
+        open_pack(path)
+    assert caught.value.status == status
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_pack_holds_what_was_packed_and_tar_reads_it(pack: Path) -> None:
+    found = open_pack(pack)
+    assert (found.manifest, found.attestation) == (made_packs.manifest(), None)
+    assert files_of(pack) == dict(whole())
+    with tarfile.open(pack) as read:
+        members = read.getmembers()
+    assert [one.name for one in members] == [path for path, _ in whole()]
+    assert {(one.uid, one.gid, one.uname, one.gname, one.mtime) for one in members} == {
+        (0, 0, "", "", 0)
+    }
+    assert {one.name: one.mode for one in members if one.mode != 0o644} == {
+        "reproduce/a-c1.sh": 0o755
+    }
+
+
+def test_it_is_extracted_whole(pack: Path, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    open_pack(pack).extract(tmp_path / "new")
+    files = [path for path in (tmp_path / "new").rglob("*") if path.is_file()]
+    found = {str(path.relative_to(tmp_path / "new")): path.read_bytes() for path in files}
+    assert found == dict(whole())
+
+
+def test_long_paths_are_read_as_they_were_written(tmp_path: Path) -> None:
+    names = ["w" * length for length in range(76, 102)]
+    names += ["/".join(["é" * 95] * 4 + ["z" * length]) for length in range(170, 215)]
+    files = [Ingredient(f"runs/a/{one}", "log", b"") for one in names]
+    pack = open_pack(made_packs.write(tmp_path / "evidence.tar", [*made_packs.FILES, *files]))
+    assert {one.path for one in files} <= {one.path for one in pack.manifest.files}
+
+
+def test_an_attestation_is_added_and_replaced_and_nothing_else_changes(pack: Path) -> None:
+    before = files_of(pack)
+    for content in (b"1", b"2"):
+        with_attestation(open_pack(pack), content, pack)
+        assert open_pack(pack).attestation == content
+        assert files_of(pack) == {**before, ATTESTATION: content}
+    assert [*pack.parent.iterdir()] == [pack]
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.data())
+def test_no_byte_of_a_file_can_change_and_no_pack_is_cut(pack: Path, data: st.DataObject) -> None:
+    content = archive(whole())
+    place = data.draw(st.integers(0, len(content) - 1))
+    other = bytes([content[place] ^ data.draw(st.integers(1, 255))])
+    pack.write_bytes(content[:place] + other + content[place + 1 :])
+    try:
+        open_pack(pack)
+    except ReleaseRefused as error:
+        assert error.status in (ReleaseStatus.BROKEN_PACK, ReleaseStatus.OTHER_VERSION)  # noqa: PT017
+    else:
+        changed = files_of(pack)  # an owner, a time, or the manifest's text
+        assert {**changed, MANIFEST: b""} == {**dict(whole()), MANIFEST: b""}
+    used = len(content.rstrip(b"\0"))
+    refused(pack, content[: data.draw(st.integers(0, used))])
+
+
+@each("content", [b"", b"PK\3\4" * 300, b"\x1f\x8b" + bytes(600), b"x" * 5000, bytes(10240)])
+def test_what_is_no_tar_is_refused(pack: Path, content: bytes) -> None:
+    refused(pack, content)
+
+
+@each(
+    ("old", "new", "status", "told"),
+    [
+        ('"schema_version": 2', '"schema_version": 1', 26, "written by perfgate 0.1.0"),
+        ('"role": "log"', '"role": "junk"', 25, "not as perfgate writes it"),
+        ('"ended": "2026-11', '"ended": "2026-99', 25, "not as perfgate writes it"),
+        (TEXT, "[]", 25, "not as perfgate writes it"),
+        (TEXT, "[" * 9999, 25, "nested too deep"),
+        (TEXT, TEXT[:-9], 25, "is not JSON"),
+        ('"release": "engine 1.3"', '"release": "a", "release": "b"', 25, "twice"),
+        ('"path": "policy/release.yaml"', '"path": "manifest.json"', 25, "cannot list"),
+        ('"path": "policy/release.yaml"', f'"path": "{ATTESTATION}"', 25, "cannot list"),
+        ('"path": "runs/a/empty.out"', '"path": "z"', 25, "unsorted"),
+        ('"path": "runs/a/empty.out"', '"path": "runs/a/records.jsonl"', 25, "one twice"),
+        ('"path": "runs/a/empty.out"', '"path": "runs/a/RECORDS.jsonl"', 25, "one on some systems"),
+        ('"path": "runs/a/empty.out"', '"path": "RUNS/a/x"', 25, "unsorted"),
+        ('"runs": [\n  "a"', '"runs": [\n  "../../a"', 25, "a run without its run.json"),
+        ('"path": "certificate/certificate.md"', '"path": "../a"', 25, "leaves its folder"),
+        ('"path": "certificate/certificate.md"', '"path": "/etc/passwd"', 25, "absolute"),
+    ],
+)
+def test_a_manifest_that_is_another_is_refused(
+    pack: Path, old: str, new: str, status: int, told: str
+) -> None:
+    assert old in TEXT
+    text = TEXT.replace(old, new).encode()
+    assert told in refused(pack, archive(whole(text)), ReleaseStatus(status))
+
+
+@each(
+    ("name", "told"),
+    [
+        ("runs/../../up", "leaves its folder"),
+        ("/etc/passwd", "an absolute path"),
+        ("a//b", "an empty part"),
+        ("a\\b", "backslash"),
+        ("a\n", "cannot be seen"),
+        ("a\u202eb", "cannot be seen"),
+        ("a\u0301", "composed form"),
+        ("a" * 256, "longer than 255 bytes"),
+        ("runs/a/é" + "/x" * 600, "longer than 1024 bytes"),
+        ("runs/a/é" + "/x" * 1600, "a path is too long"),
+        ("runs/a/records.jsonl", "in the pack twice"),
+        ("attestations/svr.dsse.json", "a file is extra"),
+    ],
+)
+def test_a_name_that_no_pack_has_is_refused(pack: Path, name: str, told: str) -> None:
+    assert told in refused(pack, archive([*whole(), (name, b"")]))
+
+
+@each("fields", [{"path": "a"}, {"SCHILY.xattr.user.a": "b"}, {"GNU.sparse.major": "1"}])
+def test_only_a_long_path_has_settings(pack: Path, fields: dict[str, str]) -> None:
+    head = tarfile.TarInfo("z")
+    head.pax_headers = fields
+    refused(pack, archive([*whole(), (head, b"1\n")]))
+
+
+def test_sizes_beyond_the_limits_are_refused_before_they_are_read(
+    pack: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = archive(whole())
+    for name in ("LARGEST_MANIFEST", "LARGEST_ATTESTATION"):
+        with monkeypatch.context() as patch:
+            patch.setattr(pack_archive, name, 0)
+            assert "too large" in refused(pack, archive([*whole(), (ATTESTATION, b"1")]))
+    with monkeypatch.context() as patch:
+        patch.setattr(pack_archive, "MOST_FILES", 1)
+        assert "too many files" in refused(pack, content)
+    with pack.open("wb") as file:
+        file.truncate(pack_archive.LARGEST_PACK + 1)  # sparse: it takes no room
+    with pytest.raises(ReleaseRefused, match="too large for a pack"):
+        open_pack(pack)
+
+
+def test_a_pack_that_is_none_or_missing_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        open_pack(tmp_path / "none.tar")
+    with pytest.raises(InputError, match="cannot be read"):
+        open_pack(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="not a regular file"):
+        open_pack(tmp_path / "pipe")
+
+
+def test_a_pack_that_changes_after_it_was_opened_is_refused(pack: Path, tmp_path: Path) -> None:
+    found: Any = open_pack(pack)
+    pack.write_bytes(pack.read_bytes().replace(b"ready", b"READY"))
+    (tmp_path / "new").mkdir()
+    with pytest.raises(ReleaseRefused, match="changed while it was read"):
+        found.extract(tmp_path / "new")
+    with pytest.raises(ReleaseRefused, match="a file was changed"):
+        with_attestation(found, b"{}", tmp_path / "signed.tar")
+    pack.write_bytes(archive([("a", b"")]))
+    with pytest.raises(ReleaseRefused, match="a file is extra"):
+        with_attestation(found, b"{}", tmp_path / "signed.tar")
+    assert not [*tmp_path.glob("*signed.tar*")]
+    pack.write_bytes(archive([("../escaped", b"")]))
+    with pytest.raises(ReleaseRefused, match="leaves its folder"):
+        found.extract(tmp_path / "new")
+    assert not (tmp_path / "escaped").exists()
+
+
+def test_the_published_schema_knows_every_field_and_role() -> None:
+    published = Path(__file__).parents[2] / "docs/reference/evidence_manifest.schema.json"
+    schema, written = json.loads(published.read_text()), json.loads(TEXT)
+    Draft202012Validator.check_schema(schema)
+    assert not [*Draft202012Validator(schema).iter_errors(written)]
+    assert written.keys() == schema["properties"].keys() == {*schema["required"]}
+    line = schema["properties"]["files"]["items"]["properties"]
+    assert line.keys() == written["files"][0].keys()
+    assert line["role"]["enum"] == [*get_args(Role)]
