@@ -8,10 +8,10 @@ everything on a host got worse at once.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Against, percent
-from perfgate.judging.rules.noise import median
 from perfgate.judging.rules.scale import as_number
 
 MOST = 200  # questions that are named on each side; a broken build changes nearly all

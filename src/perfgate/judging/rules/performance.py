@@ -8,7 +8,7 @@ Against a document: `perfgate.judging.rules.documented`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from perfgate.core.errors import InputError
@@ -31,7 +31,6 @@ from perfgate.judging.rules.noise import (
     WIDEST_BAND,
     RunNoise,
     checked_sigma,
-    median,
     t_tail,
 )
 
