@@ -21,7 +21,7 @@ from perfgate.judging.assembly.learnt_noise import (
     known_noise,
     noises_on,
 )
-from perfgate.judging.rules.noise_components import NoiseComponents
+from perfgate.judging.rules.noise import NoiseComponents
 
 METRIC, SCORE = "output_throughput", "accuracy:gsm8k:exact_match:strict-match"
 SIGMA = 0.005

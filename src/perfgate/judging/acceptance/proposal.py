@@ -13,7 +13,7 @@ from perfgate.baselines.baseline import Baseline, Change, ChosenBaseline, Entry
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.acceptance.difference import MetricChange, compare, verdict_between
-from perfgate.judging.rules.anchor import anchor_band
+from perfgate.judging.rules.scale import anchor_band
 
 Bands = Mapping[str, Mapping[str, float]]
 """Probe label → gating metric → the loss that counts, as a fraction."""

@@ -18,6 +18,7 @@ from perfgate.core.plain import to_plain
 from perfgate.core.rule import VERSION, ControlPolicy, Rule
 from perfgate.core.verdict import Against, Judgement, Verdict
 from perfgate.judging.assembly.documented_values import with_gap
+from perfgate.judging.rules.diagnostics import BROKEN_OUTPUT, OUTPUT_FORMAT
 from perfgate.judging.rules.probe import (
     JudgedTest,
     MetricTest,
@@ -28,7 +29,6 @@ from perfgate.judging.rules.probe import (
     judge_probe,
     together,
 )
-from perfgate.judging.rules.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Scenario
 

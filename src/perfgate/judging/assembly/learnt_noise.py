@@ -11,8 +11,7 @@ from perfgate.baselines.noise_table import noise_table
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS, is_accuracy, lookup
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.noise import OWN_SIGMA
-from perfgate.judging.rules.noise_components import NoiseComponents, noise_components
+from perfgate.judging.rules.noise import OWN_SIGMA, NoiseComponents, noise_components
 from perfgate.judging.rules.probe import RunNoise
 from perfgate.machine.hardware import Machine
 from perfgate.scenarios.scenario import Scenario

@@ -13,7 +13,7 @@ from perfgate.judging.assembly.judge_input import JudgeInput, judge
 from perfgate.judging.comparison.comparability import PROGRAM, Fact, differences, fingerprint_facts
 from perfgate.judging.comparison.sides import Measured
 from perfgate.judging.rules import noise as noises
-from perfgate.judging.rules.multiplicity import false_discoveries
+from perfgate.judging.rules.diagnostics import false_discoveries
 from perfgate.judging.rules.performance import Change
 from perfgate.judging.rules.probe import (
     AccuracyTest,
