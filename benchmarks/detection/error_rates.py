@@ -1,7 +1,7 @@
 """Error rates of our own rule by simulation: how often it says what, and after how many starts.
 
-`rules.simulated_verdicts` is the gate's rule for many trials at once; each run of the study
-holds it against `perfgate.judging.rules.performance.judge_performance`, case by case.
+`rules.sequential` is the gate's rule for many trials at once; each run of the study
+holds it against `perfgate.judging.rules.performance.judge`, case by case.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,9 @@ from benchmarks.detection.draws import NOISES, probes, throughputs
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.simulation import BaselineDesign, Control
-from perfgate.judging.rules.performance import judge_performance
-from perfgate.judging.rules.simulated_verdicts import (
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.performance import Comparison, judge
+from perfgate.judging.rules.sequential import (
     HOST_SHIFT,
     INCONCLUSIVE,
     PASS,
@@ -97,15 +98,17 @@ def by_gate(cell: Cell, trials: int) -> list[Judgement]:
         throughputs(SIGMA * side.astype(np.float64)).tolist() for side in sides
     )
     return [
-        judge_performance(
-            METRIC,
-            before[trial],
-            after[trial],
-            band=-float(np.expm1(-cell.band * SIGMA)),
-            sigma=cell.prior * SIGMA,
-            sessions=cell.sessions,
-            controls=controls[trial] if is_controlled else None,
-            rule=Rule(max_runs=MOST_RUNS),
+        judge(
+            Comparison(
+                METRIC,
+                -float(np.expm1(-cell.band * SIGMA)),
+                before[trial],
+                after[trial],
+                RunNoise(cell.prior * SIGMA),
+                cell.sessions,
+                controls[trial] if is_controlled else None,
+            ),
+            Rule(max_runs=MOST_RUNS),
         )
         for trial in range(trials)
     ]

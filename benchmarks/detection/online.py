@@ -15,8 +15,9 @@ from perfgate.core.metrics import Metric, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.anchor import anchor_band
-from perfgate.judging.rules.performance import judge_performance
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.performance import Comparison, judge
+from perfgate.judging.rules.scale import anchor_band
 
 MOST_RUNS = 5
 # The same values judged as a latency and as a throughput: a loss of one is a gain of the other.
@@ -129,7 +130,7 @@ def _judged(
             held.append((anchor, anchor_band(name, band)))
         # Every point is of a session of its own, so that none share a session's luck.
         judged += [
-            judge_performance(name, values, new, band=one, sigma=sigma, between=0.0, rule=rule)
+            judge(Comparison(name, one, values, new, RunNoise(sigma, between=0.0)), rule)
             for values, one in held
         ]
     return judged

@@ -19,8 +19,8 @@ from perfgate.judging.assembly.judgement import band_of, sigma_of
 from perfgate.judging.forecast.noise_scenarios import SCENARIOS, NoiseScenario, starts
 from perfgate.judging.forecast.simulation import BaselineDesign, Control
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.anchor import ANCHOR_MARGIN
-from perfgate.judging.rules.simulated_verdicts import (
+from perfgate.judging.rules.scale import ANCHOR_MARGIN
+from perfgate.judging.rules.sequential import (
     HOST_SHIFT,
     PASS,
     REGRESSION,

@@ -12,7 +12,7 @@ from benchmarks.detection.rules import RULES
 from perfgate.core.metrics import lookup
 from perfgate.judging.forecast.simulation import BaselineDesign, Control
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.simulated_verdicts import INCONCLUSIVE, REGRESSION, levels
+from perfgate.judging.rules.sequential import INCONCLUSIVE, REGRESSION, levels
 
 HISTORY = 90  # days, as TensorRT-LLM's rule wants; the others take the last of them
 OUR_BASELINE = 10

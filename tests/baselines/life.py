@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from engine_clone import Clone
+from plain_values import judge_performance
 from test_recording import measure
 
 from perfgate.baselines import Baseline, ChosenBaseline, Entry, read, suite_store
@@ -14,8 +15,7 @@ from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.promotion import Promotion, promote, record_candidates
 from perfgate.core.verdict import Judgement, Verdict, worst
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.rules.anchor import anchor_band
-from perfgate.judging.rules.performance import judge_performance
+from perfgate.judging.rules.scale import anchor_band
 from perfgate.runs.records import RunFolder
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from perfgate.baselines import BaselineRun, Entry, Retired, Store, suite_store
 from perfgate.baselines.hardware_noise import MOST_BASELINES, HardwareNoise, known_noise
 from perfgate.baselines.noise_history import NoiseRun, NoiseSeries, save
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.rules.noise_components import NoiseComponents
+from perfgate.judging.rules.noise import NoiseComponents
 
 METRIC = "output_throughput"
 SIGMA = 0.005

@@ -19,7 +19,7 @@ from benchmarks.detection.error_rates import (
     standard_error,
 )
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.simulated_verdicts import HOST_SHIFT, PASS
+from perfgate.judging.rules.sequential import HOST_SHIFT, PASS
 
 
 @pytest.mark.nightly

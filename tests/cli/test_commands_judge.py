@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from command_line import Perfgate
+from plain_values import judge_performance
 from sizes import sized
 from tables import each
 
 from perfgate.cli.main import main
 from perfgate.judging.comparison.numbers import NumberTest, answer, judge_question
-from perfgate.judging.rules.performance import judge_performance
 
 Capture = pytest.CaptureFixture[str]
 KEYS = {"verdict", "change", "interval", "band", "runs_used", "controls_used", "needs_more_runs",

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from made_checks import check, checked
+from plain_values import judge_performance
 from run_reports import judged
 from sizes import sized
 from tables import each
@@ -22,8 +23,7 @@ from perfgate.judging.forecast.release_rates import (
     TestRates,
     probe_rates,
 )
-from perfgate.judging.rules.changed_questions import ChangedQuestions
-from perfgate.judging.rules.performance import judge_performance
+from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.release.check_result import CheckedTest, Finding
 from perfgate.release.error_rates import at_most, band_in_sigma, error_rates
 

@@ -8,7 +8,7 @@ from perfgate.baselines.baseline import Entry
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, is_accuracy
 from perfgate.judging.rules.accuracy import judge_paired
-from perfgate.judging.rules.performance import describe_change
+from perfgate.judging.rules.performance import Comparison, describe
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def _change(label: str, metric: str, before: Entry | None, after: Entry | None) 
     if is_accuracy(metric):
         return _accuracy(label, metric, before, after)
     try:
-        told = describe_change(metric, old, new)
+        told = describe(Comparison(metric, None, old, new))
     except InputError:  # a value that has no logarithm
         change = fmean(new) / fmean(old) - 1 if fmean(old) else None
         return MetricChange(label, metric, fmean(old), fmean(new), change)

@@ -29,8 +29,7 @@ from perfgate.core.metrics import METRICS, lookup
 from perfgate.core.paths import require_own
 from perfgate.core.verdict import counted
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.noise import median
-from perfgate.judging.rules.noise_components import NoiseComponents, noise_components
+from perfgate.judging.rules.noise import NoiseComponents, median, noise_components
 
 MOST_BASELINES = 30  # of one hardware that noise is learnt from: the newest files
 

@@ -6,7 +6,7 @@ from perfgate.baselines.baseline import Baseline, Change, ChosenBaseline, Entry
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules.accuracy import judge_paired
-from perfgate.judging.rules.performance import judge_performance
+from perfgate.judging.rules.performance import Comparison, judge
 
 _COMPARED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
 
@@ -74,6 +74,6 @@ def _judged(old: Entry, new: Entry) -> Mapping[str, Verdict]:
                 found[metric] = judge_paired(metric, was, now, margin=band).verdict
         elif min(*before, *after, 1.0) > 0:
             sessions = old.sessions(metric)
-            judged = judge_performance(metric, before, after, sessions=sessions)
-            found[metric] = judged.verdict
+            test = Comparison(metric, band, before, after, sessions=sessions)
+            found[metric] = judge(test).verdict
     return found

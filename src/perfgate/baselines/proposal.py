@@ -14,8 +14,8 @@ from perfgate.baselines.difference import MetricChange, compare
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules.accuracy import judge_paired
-from perfgate.judging.rules.anchor import anchor_band
-from perfgate.judging.rules.performance import judge_performance
+from perfgate.judging.rules.performance import Comparison, judge
+from perfgate.judging.rules.scale import anchor_band
 
 Bands = Mapping[str, Mapping[str, float]]
 """Probe label → gating metric → the loss that counts, as a fraction."""
@@ -180,9 +180,8 @@ def _verdict(metric: str, old: Entry | None, new: Entry, band: float) -> Verdict
         if not was or len(now) != len(new.values(metric)):
             return Verdict.NOT_COMPARABLE
         return judge_paired(metric, was, now, margin=band).verdict
-    sessions = old.sessions(metric)
-    judged = judge_performance(metric, before, new.values(metric), band=band, sessions=sessions)
-    return judged.verdict
+    test = Comparison(metric, band, before, new.values(metric), sessions=old.sessions(metric))
+    return judge(test).verdict
 
 
 def _spread(metric: str, values: Sequence[float]) -> float | None:

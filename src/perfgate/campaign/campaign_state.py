@@ -35,8 +35,8 @@ from perfgate.judging.assembly.measured import MeasuredControl, measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import Point, SweepProbe, curve_measurements, judge_curve
+from perfgate.judging.rules.diagnostics import BROKEN_OUTPUT, OUTPUT_FORMAT
 from perfgate.judging.rules.probe import ProbeJudgement
-from perfgate.judging.rules.sanity import BROKEN_OUTPUT, OUTPUT_FORMAT
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
 

@@ -18,7 +18,7 @@ from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.basis import Basis
 from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.judging.assembly.outcome import Outcome, Subject
-from perfgate.judging.rules.changed_questions import ChangedQuestions
+from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.judging.rules.performance import Change
 from perfgate.runs.record_lines import RecordLine
 from perfgate.scenarios.probe import Probe

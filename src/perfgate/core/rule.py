@@ -100,3 +100,18 @@ class ControlRule:
         """The rule with so many fresh starts of the new build at most; at least one."""
         looks = tuple(look for look in self.looks if look[0] <= max(1, starts))
         return replace(self, looks=looks)
+
+
+@dataclass(frozen=True)
+class NormalRule:
+    """Constants of a test whose noise is known beforehand (statistics §7).
+
+    Attributes:
+        pass_z: normal quantile of the error rate of excluding a loss of the band.
+        loss_z: that of calling a loss real.
+        most: fresh starts or evaluations, at most.
+    """
+
+    pass_z: float
+    loss_z: float
+    most: int = 3

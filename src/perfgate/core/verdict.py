@@ -181,6 +181,50 @@ def no_worse(band: str, *, than: str = "the baseline", equal: bool = False) -> s
     return f"no worse than {than} by the {band} band{', nor better: equal within it' * equal}"
 
 
+def reason_of(
+    verdict: Verdict,
+    seen: str,
+    band: str,
+    evidence: str,
+    *,
+    than: str = "the baseline",
+    equal: bool = False,
+    gain: str = "",
+    beyond: bool = False,
+    proof: str = "",
+    likely: bool = False,
+    ahead: str = "",
+) -> str:
+    """The reason of a judgement: how far it moved, what follows, and from how much.
+
+    Args:
+        verdict: PASS, IMPROVEMENT, REGRESSION or INCONCLUSIVE.
+        seen: the change with its interval.
+        band: with its sign and unit.
+        evidence: how many starts or evaluations, against what.
+        than, equal: as in `no_worse`.
+        gain: what counts as a gain, and that each of two starts shows it.
+        beyond: whether the measured loss is a band or more.
+        proof: what proves a loss; empty: nothing beside the numbers.
+        likely: whether a loss is more likely than not to be real.
+        ahead: what may still decide.
+    """
+    if verdict == Verdict.PASS:
+        return f"{seen}, {no_worse(band, than=than, equal=equal)}; {evidence}"
+    if verdict == Verdict.IMPROVEMENT:
+        return f"{seen}, beyond the {gain}; {evidence}"
+    if verdict == Verdict.REGRESSION:
+        size = "beyond" if beyond else "a real loss that may reach"
+        return f"{seen}, {size} the {band} band; {proof and f'{proof}; '}{evidence}"
+    shown = "a loss is likely but not confirmed" if likely else "no loss is proved"
+    return f"{seen}: {shown}, and the {band} band is not excluded; {evidence}{ahead}"
+
+
+def may_decide(left: int) -> str:
+    """How many more fresh starts or evaluations may decide."""
+    return f"up to {left} more may decide" if left > 0 else "no more are allowed"
+
+
 def counted(number: int, noun: str) -> str:
     """``1 fresh start``, ``2 fresh starts``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

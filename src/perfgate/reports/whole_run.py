@@ -11,9 +11,8 @@ from perfgate.campaign.budget import span
 from perfgate.campaign.resume import judgements_of, observed_of
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Judgement, Mark, Verdict, counted
-from perfgate.judging.rules.multiplicity import false_discoveries
+from perfgate.judging.rules.diagnostics import Moved, false_discoveries, moved_together
 from perfgate.judging.rules.performance import Change
-from perfgate.judging.rules.together import Moved, moved_together
 from perfgate.reports.outcome_text import MARKS, signed
 from perfgate.runs.records import name_of
 from perfgate.runs.start_counts import total

@@ -13,7 +13,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.judgement import Reference, concluded, judge
-from perfgate.judging.rules.changed_questions import ChangedQuestions
+from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, load_probes

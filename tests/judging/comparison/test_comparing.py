@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 from building import baseline, entry
+from plain_values import judge_performance
 from sides_made import FINGERPRINT, SUMS, aiperf, measurement, run, scaled, throughputs
 
 from perfgate.baselines import Store
@@ -18,7 +19,6 @@ from perfgate.judging.comparison.comparison import Comparison, compare
 from perfgate.judging.comparison.inputs import read_side
 from perfgate.judging.comparison.probe import ComparisonOptions, ProbeComparison
 from perfgate.judging.rules.noise import OWN_DOF, OWN_SIGMA
-from perfgate.judging.rules.performance import judge_performance
 
 DATA = Path(__file__).parents[2] / "data"
 

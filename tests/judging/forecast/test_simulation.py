@@ -5,6 +5,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from plain_values import judge_performance
 from sizes import sized
 from tables import each
 
@@ -22,7 +23,6 @@ from perfgate.judging.forecast.simulation import (
     slowest,
     smallest_found,
 )
-from perfgate.judging.rules.performance import judge_performance
 
 TRIALS = 1500
 CONTROLS: tuple[Control, ...] = ("controlled", "alone", "unproved")

@@ -5,14 +5,14 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_values import judge_performance
 from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.anchor import ANCHOR_MARGIN, anchor_band
-from perfgate.judging.rules.performance import judge_performance
+from perfgate.judging.rules.scale import ANCHOR_MARGIN, anchor_band
 
 SCORE = "accuracy:gsm8k:exact_match:strict-match"
 

@@ -1,22 +1,16 @@
 """Documented speeds: new starts against a number without any spread."""
 
 import math
-import random
 
-import numpy as np
 import pytest
-from sizes import sized
 from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.documented import (
-    decide,
-    documented_margin,
-    judge_documented,
-)
+from perfgate.judging.rules.documented import documented_margin, judge_documented
+from perfgate.judging.rules.odds import documented_speed
 from perfgate.judging.rules.performance import performance_metric
-from perfgate.judging.rules.simulated_references import decide_documented, documented_speed_odds
+from perfgate.judging.rules.sequential import PASS, REGRESSION
 
 SPEED = "output_throughput"
 
@@ -56,56 +50,17 @@ def test_against_a_documented_value(
     assert missed == (verdict == Verdict.REGRESSION)
 
 
-def slow(losses: list[float], margin: float, sigma: float) -> tuple[str, int]:
-    """The rule once more, as plainly as it can be written."""
-    for n in (1, 2, 3):
-        if n > len(losses):
-            break
-        m = sorted(losses[:3])[1] if n == 3 else sum(losses[:n]) / n
-        se = sigma * (1 / n + 1) ** 0.5
-        if m + 1.96 * se < margin:
-            return "PASS", n
-        if n >= 2 and m - 2.58 * se > margin:
-            return "REGRESSION", n
-    return "INCONCLUSIVE", min(len(losses), 3)
-
-
-@pytest.mark.nightly
-def test_the_rule_is_the_slow_one_case_by_case() -> None:
-    draw = random.Random(15)
-    seen = set()
-    for _ in range(sized(10_000, 50_000)):
-        sigma = draw.choice([0.005, 0.015, 0.037])
-        margin = -math.log(1 - draw.choice([0.1, 0.15, 0.25]))
-        at = draw.uniform(0, 2 * margin)
-        losses = [draw.gauss(at, 2 * sigma) for _ in range(draw.randint(1, 3))]
-        verdict, runs = decide(losses, margin, sigma)
-        assert (verdict.value, runs) == slow(losses, margin, sigma)
-        seen.add((verdict, runs))
-    assert len(seen) == 8  # PASS after 1, 2, 3; REGRESSION after 2, 3; INCONCLUSIVE after 1, 2, 3
-
-
-def test_the_simulation_is_the_rule() -> None:
-    draw = np.random.default_rng(3)
-    losses = draw.normal(0.105, 0.02, (3, 2000))
-    odds = decide_documented(losses, 0.10536, 0.01)
-    judged = [decide(list(one), 0.10536, 0.01) for one in losses.T]
-    assert odds.below == np.mean([one == Verdict.REGRESSION for one, _ in judged])
-    assert odds.passed == np.mean([one == Verdict.PASS for one, _ in judged])
-    assert odds.starts == tuple(np.mean([used == n for _, used in judged]) for n in (1, 2, 3))
-
-
 # sigma 0.5 %, 3 % between the machines, tolerance 10 %: true loss → REGRESSION %, PASS %.
 @pytest.mark.parametrize(
     ("loss", "below", "passed"),
     [(0.0, 0.004, 99.9), (0.05, 1.4, 92), (0.08, 13, 65), (0.10, 33, 37), (0.15, 92, 1.5)],
 )
 def test_error_rates_against_a_document(loss: float, below: float, passed: float) -> None:
-    odds = documented_speed_odds(
+    odds = documented_speed(
         -math.log(0.9), 0.005, -math.log(1 - loss), machines=0.03, trials=40_000
     )
-    assert 100 * odds.below == pytest.approx(below, abs=1.5)
-    assert 100 * odds.passed == pytest.approx(passed, abs=1.5)
+    assert 100 * odds.share(REGRESSION) == pytest.approx(below, abs=1.5)
+    assert 100 * odds.share(PASS) == pytest.approx(passed, abs=1.5)
 
 
 def test_a_tolerance_below_ten_per_cent_is_raised_and_told() -> None:

@@ -7,17 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_values import describe_change, judge_performance
 from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
+from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules.documented import judge_documented
-from perfgate.judging.rules.performance import (
-    Rule,
-    describe_change,
-    judge_performance,
-)
 from perfgate.judging.rules.scale import UNIT_FACTOR
 
 SPEED = "output_throughput"

@@ -9,13 +9,13 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from plain_values import judge_performance
 from sizes import sized
 
 from perfgate.core.metrics import THROUGHPUT
 from perfgate.core.verdict import Verdict
 from perfgate.judging.forecast.noise_scenarios import Values, starts
-from perfgate.judging.rules.noise_components import NoiseComponents, noise_components
-from perfgate.judging.rules.performance import judge_performance
+from perfgate.judging.rules.noise import NoiseComponents, noise_components
 
 pytestmark = pytest.mark.nightly
 

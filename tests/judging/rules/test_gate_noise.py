@@ -1,28 +1,29 @@
-"""Noise of one run: when it cannot be known, and the smallest loss that it lets detect."""
+"""Noise of one run: when it cannot be known, what it lets detect, and its quantiles."""
 
 import math
+import subprocess
+import sys
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plain_values import judge_performance
+from scipy import stats
 from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.judging.rules.noise import Noise, pooled, smallest_detectable
+from perfgate.core.rule import Rule
+from perfgate.judging.rules.noise import t_quantile, t_tail
+from perfgate.judging.rules.sequential import levels
+
+DEGREES = st.one_of(st.floats(1, 200), st.just(math.inf))
 
 
-@each(
-    ("sigma", "dof", "groups", "says"),
-    [
-        (0.01, 0, [[1.0, 2.0]], "at most 2 runs"),
-        (0.01, 0, [[1.0, 1.0, 1.0]], "same value"),
-        (0.01, -1, [[1.0, 2.0, 3.0]], "-1 degrees of freedom"),
-        (math.inf, 10, [[1.0, 2.0]], "prior noise"),
-    ],
-)
-def test_noise_that_cannot_be_known(
-    sigma: float, dof: float, groups: list[list[float]], says: str
-) -> None:
-    with pytest.raises(InputError, match=says):
-        pooled(sigma, dof, groups)
+def test_noise_that_cannot_be_known() -> None:
+    for values, says in (([1.0, 2.0], "at most 2 runs"), ([1.0] * 3, "same value")):
+        with pytest.raises(InputError, match=says):
+            judge_performance("output_throughput", values, [1.0], rule=Rule(prior_dof=0))
 
 
 # Smallest detectable loss in sigma at alpha 0.025, beta 0.05.
@@ -33,12 +34,30 @@ MDE = {
 }
 
 
-@each(
-    ("n_base", "n_new", "sigmas"),
-    [(n_base, n_new, mde) for n_base, row in MDE.items() for n_new, mde in row.items()],
-)
-def test_smallest_detectable_table(n_base: int, n_new: int, sigmas: float) -> None:
-    noise = Noise(1.0, 10 + n_base - 1, "")
-    assert smallest_detectable(noise, n_base, n_new, alpha=0.025) == pytest.approx(
-        sigmas, abs=0.006
+@each("n_base", MDE)
+def test_smallest_detectable_table(n_base: int) -> None:
+    level = levels(np.zeros((1, n_base)), 1.0, between=0.0)
+    for n_new, sigmas in MDE[n_base].items():
+        found = level.smallest_detectable(n_new, 0.025) / level.sigma
+        assert found[0] == pytest.approx(sigmas, abs=0.006)
+
+
+@given(st.floats(1e-9, 1 - 1e-9), DEGREES)
+def test_the_quantile_is_students(probability: float, dof: float) -> None:
+    expected = stats.t.ppf(probability, dof)
+    assert t_quantile(probability, dof) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@given(st.floats(-30, 50), DEGREES)
+def test_the_tail_is_students(t: float, dof: float) -> None:
+    assert t_tail(t, dof) == pytest.approx(stats.t.sf(t, dof), rel=1e-9)
+
+
+def test_neither_the_plugin_nor_the_gate_imports_scipy_before_it_judges() -> None:
+    told = "import perfgate.suite.plugin, perfgate.judging.rules.claims, sys; print(*sys.modules)"
+    argv = [sys.executable, "-c", told]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
+    assert {"perfgate.judging.rules.noise", "perfgate.judging.rules.accuracy"} <= set(
+        done.stdout.split()
     )
+    assert {"scipy", "numpy"}.isdisjoint(done.stdout.split())

@@ -12,7 +12,7 @@ from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.judging.forecast.noise_scenarios import starts
-from perfgate.judging.rules.noise_components import NoiseComponents, Sessions, noise_components
+from perfgate.judging.rules.noise import NoiseComponents, Sessions, noise_components
 
 SIGMA = 0.005
 RHO = 0.3

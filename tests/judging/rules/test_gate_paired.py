@@ -1,11 +1,9 @@
 """Accuracy from the answers of both builds to the same questions."""
 
 import math
-import random
 from collections.abc import Mapping, Sequence
 
 import pytest
-from sizes import sized
 from tables import each
 
 from perfgate.core.errors import InputError
@@ -170,51 +168,6 @@ def test_bad_input(
 ) -> None:
     with pytest.raises(InputError, match=says):
         judge_paired(metric, base, new, margin=margin)
-
-
-def slow(
-    base: Sequence[Sequence[bool]], new: Sequence[Sequence[bool]], margin: float
-) -> tuple[str, int]:
-    """The rule once more, as plainly as it can be written, of PASS and REGRESSION alone."""
-    n, rb = len(base[0]), len(base)
-    mean_base = [sum(one[q] for one in base) / rb for q in range(n)]
-    for r in range(1, min(len(new), 3) + 1):
-        difference = [mean_base[q] - sum(one[q] for one in new[:r]) / r for q in range(n)]
-        d = sum(difference) / n
-        se = math.sqrt(max(sum(x * x for x in difference) - n * d * d, 0) + 1 / min(r, rb)) / n
-        if d + 1.645 * se < margin:
-            return "PASS", r
-        alone = [sum(mean_base) / n - sum(one) / n for one in new[:r]]
-        if r >= 2 and d - 2.88 * se > 0 and sum(x > margin / 2 for x in alone) >= 2:
-            return "REGRESSION", r
-    return "INCONCLUSIVE", min(len(new), 3)
-
-
-@pytest.mark.nightly
-def test_the_rule_is_the_slow_one_case_by_case() -> None:
-    draw = random.Random(71)
-    seen: dict[tuple[str, int], int] = {}
-    for _ in range(sized(5_000, 50_000)):
-        questions = draw.randint(8, 30)
-        chance = [draw.choice((0.0, 0.3, 0.7, 1.0, 1.0)) for _ in range(questions)]
-        base = [[draw.random() < p for p in chance] for _ in range(draw.choice((1, 1, 2, 3, 4)))]
-        kept = draw.choice((1.0, 0.8, 0.5, 0.0))
-        new = [[draw.random() < p * kept for p in chance] for _ in range(draw.randint(1, 4))]
-        margin = draw.choice((0.103, 0.207, 0.311, 0.451))  # none that a share meets exactly
-        judged = judge_paired(
-            NAME,
-            [{str(q): one for q, one in enumerate(row)} for row in base],
-            [{str(q): one for q, one in enumerate(row)} for row in new],
-            margin=margin,
-        )
-        expected, runs = slow(base, new, margin)
-        seen[expected, runs] = seen.get((expected, runs), 0) + 1
-        if judged.verdict == Verdict.IMPROVEMENT:  # an unchanged decision that is told otherwise
-            assert (expected, runs, judged.runs_used) == ("PASS", 1, 2)
-        else:
-            assert (judged.verdict.value, judged.runs_used) == (expected, runs)
-    assert len(seen) == 8
-    assert min(seen.values()) > 10
 
 
 @each(

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from plain_values import describe_change, judge_performance, judge_sweep
 from scipy import stats
 from tables import each
 
@@ -10,12 +11,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.performance import (
-    describe_change,
-    judge_performance,
-)
 from perfgate.judging.rules.probe import PerformanceTest, ProbeTests, judge_probe
-from perfgate.judging.rules.sweep import judge_sweep
 
 # Five equal values of five sessions: sigma = sqrt(10·0.005² / 14) = 0.0042258; with 0.3 of the
 # variance shared by a session, SE(1) = sigma sqrt(1.2) = 0.0046291, SE(2) = sigma sqrt(0.85) =

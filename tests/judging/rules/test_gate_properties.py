@@ -4,12 +4,11 @@ import math
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_values import judge_performance, judge_sweep
 
 from perfgate.core.metrics import METRICS
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.performance import judge_performance
-from perfgate.judging.rules.sweep import judge_sweep
 
 # How well a build comes off; making a run worse may only move it to the right.
 ORDER = [Verdict.IMPROVEMENT, Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.REGRESSION]

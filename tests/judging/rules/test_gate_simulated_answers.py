@@ -7,17 +7,11 @@ import pytest
 from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.accuracy import judge_paired
-from perfgate.judging.rules.simulated_answers import (
-    decide_answers,
-    draw_answers,
-    found_share,
-    outcomes,
+from perfgate.judging.rules.odds import (
+    paired_answers,
     smallest_margin,
 )
-
-NAME = "accuracy:gsm8k:exact_match:strict-match"
+from perfgate.judging.rules.sequential import PASS, REGRESSION
 
 # Questions, share of answers that change, baseline's evaluations → smallest margin in points.
 TABLE = [
@@ -77,44 +71,9 @@ def slow_margin(questions: int, changed: float, base_runs: int, margin: float) -
 def test_counting_patterns_is_drawing_questions(
     questions: int, changed: float, base_runs: int, margin: float
 ) -> None:
-    found = found_share(questions, changed, base_runs, margin=margin)
+    found = paired_answers(questions, changed, base_runs, margin, margin).share(REGRESSION)
     share = slow_margin(questions, changed, base_runs, margin)
     assert found == pytest.approx(share, abs=4 * math.sqrt(0.25 / 3000))
-
-
-def test_the_simulated_rule_is_the_gates() -> None:
-    """The same sums, judged by both."""
-    draw = np.random.default_rng(8)
-    questions, margin, base_runs = 60, 0.1037, 2
-    varying = draw.choice([0.3, 0.7], 20)
-    for trial in range(300):
-        base = [draw.random(20) < varying for _ in range(base_runs)]
-        new = [draw.random(20) < varying for _ in range(3)]
-        always = trial % 15
-        before = sum(one.astype(float) for one in base) / base_runs
-        each = [before - sum(one.astype(float) for one in new[:r]) / r for r in (1, 2, 3)]
-        draws = draw_answers(questions, 0.0, base_runs, draw, 1)
-        draws.sums[:, 0] = [one.sum() for one in each]
-        draws.squares[:, 0] = [(one**2).sum() for one in each]
-        draws.alone[:, 0] = [(before - one).sum() for one in new]
-        decided = decide_answers(draws, margin, always / questions)
-        judged = judge_paired(
-            NAME,
-            [answered(one, 40) for one in base],
-            [answered(one, 40 - always) for one in new],
-            margin=margin,
-        )
-        if judged.verdict == Verdict.IMPROVEMENT:
-            continue
-        assert bool(decided.lost[0]) == (judged.verdict == Verdict.REGRESSION)
-        assert bool(decided.passed[0]) == (judged.verdict == Verdict.PASS)
-        assert decided.at[0] == judged.runs_used
-
-
-def answered(varying: np.ndarray, steady: int) -> dict[str, bool]:
-    """The answers that vary, then 40 of which so many are right."""
-    given = {f"v{n}": bool(one) for n, one in enumerate(varying)}
-    return given | {f"s{n}": n < steady for n in range(40)}
 
 
 def test_answers_that_never_vary_need_a_margin_all_the_same() -> None:
@@ -143,14 +102,15 @@ def test_answers_that_cannot_be_simulated(questions: int, changed: float, base_r
 def test_what_a_margin_below_the_table_finds(
     margin: float, changed: float, base_runs: int, share: float
 ) -> None:
-    assert found_share(1319, changed, base_runs, margin=margin) == pytest.approx(share, abs=0.02)
+    found = paired_answers(1319, changed, base_runs, margin, margin).share(REGRESSION)
+    assert found == pytest.approx(share, abs=0.02)
 
 
 def test_a_build_that_lost_nothing_passes() -> None:
     for changed, base_runs in ((0.04, 1), (0.08, 1), (0.08, 3)):
         margin = smallest_margin(1319, changed, base_runs)
         assert margin is not None
-        found = outcomes(1319, changed, base_runs, margin, 0.0)
-        assert found.found_share <= 0.002
-        assert found.passed_share >= 0.997
-        assert found.evaluations < 1.02
+        found = paired_answers(1319, changed, base_runs, margin, 0.0)
+        assert found.share(REGRESSION) <= 0.002
+        assert found.share(PASS) >= 0.997
+        assert found.new.mean() < 1.02

@@ -4,13 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from plain_values import judge_performance, judge_sweep
 from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.performance import judge_performance
-from perfgate.judging.rules.sweep import correlation_of_points, judge_sweep
+from perfgate.judging.rules.sweep import correlation_of_points
 
 # Four points; five equal starts as in the tables of one point, with everything narrower by
 # sqrt(0.5 + 0.5/4) = 0.790569: margin 0.0159716, U of one start 0.0078491 above its loss, of two
@@ -79,18 +80,18 @@ def test_controls_are_curves_too() -> None:
 class TestCorrelation:
     """0.5 where there are too few starts to know it; from ten on as they show it."""
 
-    def starts(self, shared: float) -> list[list[float]]:
+    def starts(self, shared: float) -> NDArray[np.float64]:
         random = np.random.default_rng(30)
         own = math.sqrt(1 - shared) * random.standard_normal((40, 8))
-        return (own + math.sqrt(shared) * random.standard_normal((40, 1))).tolist()
+        return own + math.sqrt(shared) * random.standard_normal((40, 1))
 
     @pytest.mark.parametrize("shared", [0.0, 0.3, 0.9])
     def test_is_that_of_the_draws(self, shared: float) -> None:
-        found = correlation_of_points(self.starts(shared), [0.0] * 8)
+        found = correlation_of_points(self.starts(shared))
         assert found == pytest.approx(shared, abs=0.12)
 
     def test_of_few_starts_is_unknown(self) -> None:
-        assert correlation_of_points(self.starts(0.0)[:9], [0.0] * 8) == 0.5
+        assert correlation_of_points(self.starts(0.0)[:9]) == 0.5
 
     def test_points_that_go_up_and_down_together_need_no_curve(self) -> None:
         together = [all_points(1 + 0.005 * (number % 5)) for number in range(10)]

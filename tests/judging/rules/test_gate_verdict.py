@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from building import applied
+from plain_values import judge_performance
 from tables import each
 
 from perfgate.core.verdict import (
@@ -16,7 +17,6 @@ from perfgate.core.verdict import (
     verdict_of,
     worst,
 )
-from perfgate.judging.rules.performance import judge_performance
 
 ROOT = Path(__file__).parents[3]
 

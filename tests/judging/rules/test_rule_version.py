@@ -27,7 +27,7 @@ from perfgate.judging.rules.scores import Score
 
 RECORDED = Path(__file__).parents[2] / "data" / f"rule_{VERSION}.json"
 SPREAD = (1.0, 1.004, 0.997, 1.002, 0.999)
-CHANGED = "the gate gives another judgement: raise VERSION in gate/rule.py, and record it anew"
+CHANGED = "the gate gives another judgement: raise VERSION in core/rule.py, and record it anew"
 
 
 def cases() -> Iterator[tuple[str, ProbeTests]]:

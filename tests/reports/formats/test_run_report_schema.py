@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from run_reports import hostile, of_size, report, result
 from tables import each
 
-from perfgate.judging.rules.changed_questions import ChangedQuestions
+from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.judging.rules.performance import Change
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.json import JsonFormat

@@ -9,7 +9,7 @@ from page_reports import histories, judgement, report, result
 from tables import each
 
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.changed_questions import ChangedQuestions
+from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.reports.charts import Chart, ChartSet, ChartTable
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.page import page_of

@@ -17,7 +17,7 @@ from perfgate.judging.assembly.documented_values import measured_score
 from perfgate.judging.assembly.judgement import noise_of, nothing_to_judge
 from perfgate.judging.rules.ab import judge_ab
 from perfgate.judging.rules.paired import AB_RULE
-from perfgate.judging.rules.performance import Change, describe_change
+from perfgate.judging.rules.performance import Change, Comparison, describe
 from perfgate.judging.rules.probe import AccuracyTest, ProbeJudgement, RunNoise, together
 from perfgate.judging.rules.scores import pooled_score
 from perfgate.scenarios.probe import Probe
@@ -132,11 +132,12 @@ def _observed(
         known = noise_of(metric, probe.scenario, noise)
         within = sqrt(1 - known.between)
         sigma = lookup(metric).family.sigma if known.sigma is None else known.sigma
-        values = [[one.metrics[metric] for one in side][: AB_RULE.most] for side in (a, b)]
+        before, now = ([one.metrics[metric] for one in side][: AB_RULE.most] for side in (a, b))
         if is_accuracy(metric):
             continue
         try:
-            found.append(describe_change(metric, *values, sigma=sigma * within, between=0.0))
+            of_pairs = RunNoise(sigma * within, between=0.0)
+            found.append(describe(Comparison(metric, None, before, now, of_pairs)))
         except InputError as error:  # what does not gate spoils no verdict
             notes.append(f"{metric} is not compared: {error.problem}")
     return tuple(found), tuple(notes)

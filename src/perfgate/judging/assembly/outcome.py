@@ -12,7 +12,7 @@ from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.basis import Basis
 from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.judging.assembly.settings_notes import settings_notes
-from perfgate.judging.rules.changed_questions import ChangedQuestions
+from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.judging.rules.performance import Change
 from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.scenario import Scenario

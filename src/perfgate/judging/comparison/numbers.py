@@ -13,7 +13,8 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
-from perfgate.judging.rules.performance import judge_performance
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.performance import Comparison, judge
 from perfgate.judging.rules.scores import Score, counted_score, judge_unpaired, pooled_score
 
 
@@ -75,16 +76,16 @@ def judge_question(question: NumberTest) -> Judgement:
             found=question.sessions,
             expected=f"at most {len(question.baseline)}",
         )
-    return judge_performance(
+    test = Comparison(
         question.metric,
+        band,
         question.baseline,
         question.new,
-        band=band,
-        sigma=question.sigma,
-        sessions=question.sessions,
-        controls=question.controls,
-        rule=Rule(**_given(question, "max_runs")),
+        RunNoise(question.sigma),
+        question.sessions,
+        question.controls,
     )
+    return judge(test, Rule(**_given(question, "max_runs")))
 
 
 def _given(question: NumberTest, *fields: str) -> dict[str, Any]:

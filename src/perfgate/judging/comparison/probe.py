@@ -12,7 +12,7 @@ from perfgate.core.verdict import Judgement, Verdict, counted, verdict_of
 from perfgate.judging.comparison.comparability import PROGRAM, Fact, differences, fingerprint_facts
 from perfgate.judging.comparison.sides import Measured
 from perfgate.judging.rules import noise as noises
-from perfgate.judging.rules.multiplicity import false_discoveries
+from perfgate.judging.rules.diagnostics import false_discoveries
 from perfgate.judging.rules.performance import Change
 from perfgate.judging.rules.probe import (
     AccuracyTest,

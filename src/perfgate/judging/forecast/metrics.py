@@ -26,11 +26,11 @@ from perfgate.judging.forecast.simulation import BaselineDesign, Control, Design
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import changed_share
 from perfgate.judging.rules.documented import documented_margin
-from perfgate.judging.rules.noise import MISSED, OWN_SIGMA, WIDEST_BAND, t_quantile
+from perfgate.judging.rules.noise import OWN_SIGMA, WIDEST_BAND
+from perfgate.judging.rules.odds import LEAST_FOUND as LEAST_MARGIN_FOUND
 from perfgate.judging.rules.performance import declared_band
 from perfgate.judging.rules.scores import documented_score, least_margin
-from perfgate.judging.rules.simulated_answers import LEAST_FOUND as LEAST_MARGIN_FOUND
-from perfgate.judging.rules.simulated_verdicts import Levels, levels
+from perfgate.judging.rules.sequential import levels
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
 
@@ -196,7 +196,8 @@ def _of_baseline(
     sigma, declared = float(level.sigma[0]), margin
     own = probe.scenario.gate.noise == "measured"
     if own:
-        control, margin = "alone", max(declared, _forced_margin(level, most))
+        forced = float(level.smallest_detectable(most, Rule().alpha)[0])
+        control, margin = "alone", max(declared, forced)
     else:  # a baseline that is quiet by luck promises nothing
         sigma = max(prior, sigma)
     wider = f"band widened from {scale.band(known, declared):.1%}"
@@ -223,12 +224,6 @@ def _of_baseline(
         return found, design
     problem = _too_weak(found, design, sigma)
     return changed(found, problem=problem, warnings=_warnings(design)), design
-
-
-def _forced_margin(level: Levels, most: int) -> float:
-    """What so many starts find in 19 of 20 cases, on the log scale: (t(1-α) + t(1-β)) SE."""
-    reach = t_quantile(1 - Rule().alpha, level.dof) + t_quantile(1 - MISSED, level.dof)
-    return reach * float(level.standard_error(most)[0])
 
 
 def _column_of(metric: Metric) -> int:

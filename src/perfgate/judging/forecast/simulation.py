@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from perfgate.core.rule import ControlRule, Rule
 from perfgate.judging.forecast.noise_scenarios import starts
-from perfgate.judging.rules import simulated_answers, simulated_references
-from perfgate.judging.rules import simulated_verdicts as many
-from perfgate.judging.rules.accuracy import MOST_EVALUATIONS
+from perfgate.judging.rules import odds as drawn
+from perfgate.judging.rules import sequential as many
 from perfgate.judging.rules.interleaved import rule_for
 from perfgate.judging.rules.noise import BETWEEN
 from perfgate.judging.rules.paired import Effect, paired_test
@@ -206,10 +205,12 @@ class DocumentDesign:
 
     def simulated(self, loss: float) -> Outcomes:
         """How it ends at a true loss of so many tolerances."""
-        found = simulated_references.documented_speed_odds(
-            self.margin, self.sigma, loss * self.margin, machines=BETWEEN_MACHINES, most=self.most
+        loss *= self.margin
+        return _counted(
+            drawn.documented_speed(
+                self.margin, self.sigma, loss, machines=BETWEEN_MACHINES, most=self.most
+            )
         )
-        return Outcomes(found.below, found.passed, new=found.starts)
 
 
 @dataclass(frozen=True)
@@ -227,10 +228,7 @@ class ScoreDesign:
     def simulated(self, loss: float) -> Outcomes:
         """How it ends at a true drop of so many margins."""
         questions, drop = max(1, round(self.reference.questions or 1)), loss * self.margin
-        found = simulated_references.documented_score_odds(
-            self.reference, questions, self.margin, drop
-        )
-        return Outcomes(found.below, found.passed, new=found.starts)
+        return _counted(drawn.documented_score(self.reference, questions, self.margin, drop))
 
 
 @dataclass(frozen=True)
@@ -252,15 +250,14 @@ class AnswersDesign:
     @property
     def smallest_margin(self) -> float | None:
         """The smallest margin that the rule can hold, absolute; None: none can."""
-        return simulated_answers.smallest_margin(self.questions, self.changed, self.base_runs)
+        return drawn.smallest_margin(self.questions, self.changed, self.base_runs)
 
     def simulated(self, loss: float) -> Outcomes:
         """How it ends at a true drop of so many margins."""
-        found = simulated_answers.outcomes(
-            self.questions, self.changed, self.base_runs, self.margin, loss * self.margin
+        drop = loss * self.margin
+        return _counted(
+            drawn.paired_answers(self.questions, self.changed, self.base_runs, self.margin, drop)
         )
-        shares = _shares(found.at, MOST_EVALUATIONS)
-        return Outcomes(found.found_share, found.passed_share, new=shares[1:])
 
 
 Design = BaselineDesign | TurnsDesign | DocumentDesign | ScoreDesign | AnswersDesign

@@ -5,33 +5,64 @@ sides count; scores without answers are the business of `rules.scores`. Scores a
 are fractions: 0.02 is two points. Formulas and error rates: statistics §7.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy
+from perfgate.core.rule import NormalRule
 from perfgate.core.verdict import (
     Judgement,
     Verdict,
     counted,
-    no_worse,
+    may_decide,
     points,
+    reason_of,
     unjudged,
     with_interval,
 )
-from perfgate.judging.rules.scale import as_number
+from perfgate.judging.rules.scale import checked_points
+
+if TYPE_CHECKING:
+    from perfgate.judging.rules.sequential import Differences, Verdicts
 
 Answers = Mapping[str, bool]
 
-# Normal quantiles of the error rates: 0.2 % of calling a drop real, 5 % of excluding a drop of the
-# margin. The same for every task, whatever else is judged (statistics §7).
-LOSS_Z = 2.88
-PASS_Z = 1.645
-MOST_EVALUATIONS = 3
+# Error rates of 0.2 % of calling a drop real and 5 % of excluding a drop of the margin. The same
+# for every task, whatever else is judged (statistics §7).
+RULE = NormalRule(pass_z=1.645, loss_z=2.88)
+MOST_EVALUATIONS = RULE.most
 # Evaluations that, each alone, must lose more than half the margin before a loss is called.
 _MUST_AGREE = 2
+
+
+@dataclass(frozen=True)
+class Drop:
+    """The mean drop of a score, with its bounds; positive is worse."""
+
+    mean: float
+    error: float
+    rule: NormalRule
+
+    @property
+    def low(self) -> float:
+        """Below it the true drop lies with the error rate of calling a drop real."""
+        return max(self.mean - self.rule.loss_z * self.error, -1.0)
+
+    @property
+    def high(self) -> float:
+        """Above it the true drop lies with the error rate of excluding one of the margin."""
+        return min(self.mean + self.rule.pass_z * self.error, 1.0)
+
+    def improved(self, least: float) -> bool:
+        """Whether the gain is real and at least `least`."""
+        return -self.mean >= least and -self.mean - self.rule.loss_z * self.error > 0
+
+    def __str__(self) -> str:
+        texts = (f"{points(-one)} points" for one in (self.mean, self.high, self.low))
+        return with_interval(*texts)
 
 
 def judge_paired(
@@ -72,21 +103,105 @@ def judge_paired(
     score = fmean(score_share(one) for one in baseline)
     if different := _different_questions(baseline, new):
         return unjudged(metric, Verdict.NOT_COMPARABLE, different, band=margin, baseline=score)
-    most = min(max_runs, MOST_EVALUATIONS)
-    verdict, table, notes = _decide(baseline, list(new[:most]), margin)
-    low, high = table.bounds()
-    left = most - table.runs
+    from perfgate.judging.rules.sequential import differences_of
+
+    most, keys = min(max_runs, MOST_EVALUATIONS), list(baseline[0])
+    before, after = (
+        [[bool(one[key]) for key in keys] for one in side] for side in (baseline, new[:most])
+    )
+    found, moved = differences_of(before, after)
+    verdict, runs = decide(found, margin).first()
+    drop = _drop(found, runs)
+    notes = ["small drop within the band"] if verdict == Verdict.PASS and drop.low > 0 else []
+    if verdict == Verdict.PASS and runs == 1 and drop.improved(margin / 2):
+        if len(after) == 1:
+            notes = ["improved; a second evaluation would have to agree"]
+        elif _drop(differences_of(before, after[1:2])[0], 1).improved(margin / 2):
+            verdict, runs, notes = Verdict.IMPROVEMENT, 2, []
+            drop = _drop(found, runs)
+        else:
+            notes = ["improved, but not in each of the first two evaluations"]
+    on_average = " on average" if runs * len(before) > 1 else ""
+    lost, gained = moved[runs - 1]
+    return judgement_of(
+        metric,
+        verdict,
+        score,
+        drop,
+        margin,
+        runs,
+        most - runs,
+        f"of {len(keys)} questions {lost:.3g} answers lost and {gained:.3g} gained{on_average}; "
+        f"{counted(runs, 'evaluation')} against {len(before)} of the baseline",
+        notes,
+        equal=2 * drop.mean - drop.high > -margin,
+        gain=f"{50 * margin:+.1f} points that count as a gain; each of the first two "
+        "evaluations agrees",
+        proof="two evaluations or more agree",
+    )
+
+
+def decide(found: "Differences", margin: float) -> "Verdicts":
+    """The rule for many cases at once."""
+    from perfgate.judging.rules.sequential import stipulated
+
+    agreed = found.lose_more_than(margin / 2) >= _MUST_AGREE
+    return stipulated(found.drops, found.errors, margin, RULE, agreed=agreed)
+
+
+def _drop(found: "Differences", runs: int) -> Drop:
+    """That of the first evaluations of a single case."""
+    return Drop(float(found.drops[0, runs - 1]), float(found.errors[0, runs - 1]), RULE)
+
+
+def judgement_of(
+    metric: str,
+    verdict: Verdict,
+    score: float,
+    drop: Drop,
+    margin: float,
+    runs: int,
+    left: int,
+    evidence: str,
+    notes: Sequence[str],
+    separator: str = ", ",
+    **words: Any,
+) -> Judgement:
+    """The judgement of an accuracy.
+
+    Args:
+        metric: canonical name.
+        verdict: what was decided.
+        score: of the baseline.
+        drop: of the evaluations used.
+        margin: the drop that counts.
+        runs: evaluations used.
+        left: how many more are allowed.
+        evidence: what it rests on, in words.
+        notes: for a person.
+        separator: before how many more may decide.
+        words: as of `reason_of`.
+    """
     return Judgement(
         metric=metric,
         verdict=verdict,
         baseline=score,
-        measured=score - table.drop,
-        change=-table.drop,
-        interval=(-high, -low),
+        measured=score - drop.mean,
+        change=-drop.mean,
+        interval=(-drop.high, -drop.low),
         band=margin,
-        runs_used=table.runs,
+        runs_used=runs,
         needs_more_runs=verdict == Verdict.INCONCLUSIVE and left > 0,
-        reason=_reason(verdict, table, margin, left),
+        reason=reason_of(
+            verdict,
+            str(drop),
+            f"{points(-margin)} points",
+            evidence,
+            beyond=drop.mean >= margin,
+            likely=drop.low > 0,
+            ahead=f"{separator}{may_decide(left)}",
+            **words,
+        ),
         notes=tuple(notes),
     )
 
@@ -106,121 +221,6 @@ def changed_share(evaluations: Sequence[Answers]) -> float | None:
     number, pairs = len(evaluations), len(evaluations) * (len(evaluations) - 1) / 2
     right = [sum(bool(one[key]) for one in evaluations) for key in evaluations[0]]
     return sum(count * (number - count) for count in right) / pairs / len(right)
-
-
-@dataclass(frozen=True)
-class _Table:
-    """What so many evaluations of the new build lost and gained, question by question.
-
-    Attributes:
-        questions: n, those asked in each evaluation.
-        runs: r, evaluations of the new build.
-        base_runs: r_b, those of the baseline.
-        lost: the sum of the D above 0: answers lost, per evaluation.
-        gained: the sum of those below 0, as a positive number.
-        squares: the sum of all D².
-    """
-
-    questions: int
-    runs: int
-    base_runs: int
-    lost: float
-    gained: float
-    squares: float
-
-    @property
-    def drop(self) -> float:
-        return (self.lost - self.gained) / self.questions
-
-    @property
-    def error(self) -> float:
-        """SE: that of the mean of D, with one changed answer more than were seen."""
-        spread = max(self.squares - self.questions * self.drop**2, 0.0)
-        return math.sqrt(spread + 1 / min(self.runs, self.base_runs)) / self.questions
-
-    def bounds(self) -> tuple[float, float]:
-        """Bounds of the true drop; one of them fails in 0.2 %, the other in 5 %."""
-        low, high = self.drop - LOSS_Z * self.error, self.drop + PASS_Z * self.error
-        return max(low, -1.0), min(high, 1.0)
-
-    def improved(self, least: float) -> bool:
-        """Whether the gain is real and at least `least`."""
-        return -self.drop >= least and -self.drop - LOSS_Z * self.error > 0
-
-
-def _table(right: Mapping[str, int], base_runs: int, runs: Sequence[Answers]) -> _Table:
-    """Args: question → how many of the baseline's `base_runs` evaluations got it right."""
-    lost = gained = squares = 0
-    for key, was in right.items():
-        # In whole numbers: D times both numbers of evaluations.
-        change = was * len(runs) - base_runs * sum(bool(one[key]) for one in runs)
-        if change > 0:
-            lost += change
-        else:
-            gained -= change
-        squares += change * change
-    scale = base_runs * len(runs)
-    return _Table(
-        len(right), len(runs), base_runs, lost / scale, gained / scale, squares / scale**2
-    )
-
-
-def _decide(
-    baseline: Sequence[Answers], runs: Sequence[Answers], margin: float
-) -> tuple[Verdict, _Table, list[str]]:
-    right = {key: sum(bool(one[key]) for one in baseline) for key in baseline[0]}
-    alone = [_table(right, len(baseline), [one]) for one in runs]
-    table = alone[0]
-    for number in range(1, len(runs) + 1):
-        table = _table(right, len(baseline), runs[:number])
-        low, high = table.bounds()
-        if high < margin:
-            second = alone[1] if len(alone) > 1 else None
-            notes = ["small drop within the band"] if low > 0 else []
-            if table.runs > 1 or not table.improved(margin / 2):
-                return Verdict.PASS, table, notes
-            if second is None:
-                return Verdict.PASS, table, ["improved; a second evaluation would have to agree"]
-            if second.improved(margin / 2):
-                return Verdict.IMPROVEMENT, _table(right, len(baseline), runs[:2]), []
-            return (
-                Verdict.PASS,
-                table,
-                ["improved, but not in each of the first two evaluations"],
-            )
-        if (
-            number >= 2
-            and low > 0
-            and sum(one.drop > margin / 2 for one in alone[:number]) >= _MUST_AGREE
-        ):
-            return Verdict.REGRESSION, table, []
-    return Verdict.INCONCLUSIVE, table, []
-
-
-def _reason(verdict: Verdict, table: _Table, margin: float, left: int) -> str:
-    low, high = table.bounds()
-    seen = with_interval(
-        f"{points(-table.drop)} points", f"{points(-high)} points", f"{points(-low)} points"
-    )
-    band = f"the {points(-margin)} points band"
-    each = " on average" if table.runs * table.base_runs > 1 else ""
-    counts = (
-        f"of {table.questions} questions {table.lost:.3g} answers lost and {table.gained:.3g} "
-        f"gained{each}; {counted(table.runs, 'evaluation')} against "
-        f"{table.base_runs} of the baseline"
-    )
-    if verdict == Verdict.PASS:
-        equal = 2 * table.drop - high > -margin
-        return f"{seen}, {no_worse(f'{points(-margin)} points', equal=equal)}; {counts}"
-    if verdict == Verdict.IMPROVEMENT:
-        gain = f"beyond the {50 * margin:+.1f} points that count as a gain"
-        return f"{seen}, {gain}; each of the first two evaluations agrees; {counts}"
-    if verdict == Verdict.REGRESSION:
-        size = "beyond" if table.drop >= margin else "a real loss that may reach"
-        return f"{seen}, {size} {band}; two evaluations or more agree; {counts}"
-    proof = "a loss is likely but not confirmed" if low > 0 else "no loss is proved"
-    ahead = f"up to {left} more may decide" if left > 0 else "no more are allowed"
-    return f"{seen}: {proof}, and {band} is not excluded; {counts}, {ahead}"
 
 
 def _different_questions(baseline: Sequence[Answers], runs: Sequence[Answers]) -> str:
@@ -252,9 +252,4 @@ def check(metric: str, margin: float) -> None:
         raise InputError(
             "not an accuracy metric", found=metric, expected="accuracy:<task>:<metric>:<filter>"
         )
-    if not 0 < as_number(margin) < 1:
-        raise InputError(
-            f"the band of {metric} cannot be used",
-            found=margin,
-            expected="an absolute fraction between 0 and 1, e.g. 0.02 for two points",
-        )
+    checked_points(metric, margin)

@@ -7,20 +7,30 @@ for: the document's build is not at hand. Documented scores are `perfgate.judgin
 
 import math
 from collections.abc import Sequence
-from statistics import fmean
+from typing import TYPE_CHECKING
 
 from perfgate.core.metrics import Metric
-from perfgate.core.verdict import Judgement, Verdict, counted, percent, with_interval
-from perfgate.judging.rules import noise as noises
+from perfgate.core.rule import NormalRule
+from perfgate.core.verdict import (
+    Judgement,
+    Verdict,
+    counted,
+    may_decide,
+    percent,
+    with_interval,
+)
 from perfgate.judging.rules import scale
+from perfgate.judging.rules.noise import checked_sigma
 from perfgate.judging.rules.performance import performance_metric
+
+if TYPE_CHECKING:
+    from perfgate.judging.rules.sequential import Floats, Verdicts
 
 # What two machines of one kind may differ by: a smaller loss is not claimed.
 LEAST_TOLERANCE = 0.10
-MOST_STARTS = 3
-# Normal quantiles, 2.5 % and 0.5 %: the noise of one start is stipulated, not estimated.
-PASS_Z = 1.96
-BELOW_Z = 2.58
+# Error rates of 2.5 % and 0.5 %: the noise of one start is stipulated, not estimated.
+RULE = NormalRule(pass_z=1.96, loss_z=2.58)
+MOST_STARTS = RULE.most
 
 
 def judge_documented(
@@ -51,22 +61,21 @@ def judge_documented(
     Raises:
         InputError: unknown metric, or values that cannot be judged or cannot be in one unit.
     """
+    from perfgate.judging.rules.sequential import as_cases
+
     found = performance_metric(metric)
     margin = documented_margin(found, tolerance)
-    prior = noises.checked_sigma(found.family.sigma if sigma is None else sigma)
+    prior = checked_sigma(found.family.sigma if sigma is None else sigma)
     centre = scale.badness(found, [reference], "documented")[0]
     values = scale.badness(found, new, "new")
     scale.check_unit(found, [centre], values)
     most = min(max_runs, MOST_STARTS)
-    losses = [value - centre for value in values[:most]]
-    verdict, runs = decide(losses, margin, prior)
-    loss, error = typical_loss(losses[:runs]), standard_error(prior, runs)
-    low, high = (scale.change(found, loss + z * error) for z in (-BELOW_Z, PASS_Z))
-    more = verdict == Verdict.INCONCLUSIVE and runs < most
-    band = scale.change(found, margin)
-    seen = with_interval(
-        percent(scale.change(found, loss)), *(percent(x) for x in sorted((low, high)))
-    )
+    losses = as_cases([[value - centre for value in values[:most]]])
+    verdict, runs = decide(losses, margin, prior).first()
+    loss, error = float(typical_losses(losses)[0, runs - 1]), standard_error(prior, runs)
+    bounds = sorted(scale.change(found, loss + z * error) for z in (-RULE.loss_z, RULE.pass_z))
+    left = most - runs if verdict == Verdict.INCONCLUSIVE else 0
+    seen = with_interval(percent(scale.change(found, loss)), *map(percent, bounds))
     after = (
         f"{counted(runs, 'fresh start')} against the documented value of {reference:.10g} "
         f"{found.unit}"
@@ -77,11 +86,11 @@ def judge_documented(
         baseline=reference,
         measured=scale.value(found, centre + loss),
         change=scale.change(found, loss),
-        interval=(min(low, high), max(low, high)),
+        interval=(bounds[0], bounds[1]),
         band=scale.band(found, margin),
         runs_used=runs,
-        needs_more_runs=more,
-        reason=_reason(verdict, seen, percent(band), after, most - runs if more else 0),
+        needs_more_runs=left > 0,
+        reason=_reason(verdict, seen, percent(scale.change(found, margin)), after, left),
         notes=_notes(tolerance),
         against="documented",
     )
@@ -96,26 +105,28 @@ def documented_margin(metric: Metric, tolerance: float) -> float:
     return max(scale.margin(metric, tolerance), scale.margin(metric, LEAST_TOLERANCE))
 
 
-def decide(losses: Sequence[float], margin: float, sigma: float) -> tuple[Verdict, int]:
-    """The verdict, and after how many starts it fell.
+def decide(losses: "Floats", margin: float, sigma: float) -> "Verdicts":
+    """The rule for many cases at once.
 
     Args:
-        losses: against the document on the log scale, one per fresh start, in order; at least one.
+        losses: against the document on the log scale, in order; shape (cases, 1 to 3 starts).
         margin: the tolerance on that scale.
         sigma: noise of one start on that scale.
     """
-    for runs in range(1, len(losses) + 1):
-        loss, error = typical_loss(losses[:runs]), standard_error(sigma, runs)
-        if loss + PASS_Z * error < margin:
-            return Verdict.PASS, runs
-        if runs >= 2 and loss - BELOW_Z * error > margin:
-            return Verdict.REGRESSION, runs
-    return Verdict.INCONCLUSIVE, len(losses)
+    from perfgate.judging.rules.sequential import stipulated
+
+    errors = [standard_error(sigma, runs) for runs in range(1, losses.shape[1] + 1)]
+    return stipulated(typical_losses(losses), errors, margin, RULE, least=margin)
 
 
-def typical_loss(losses: Sequence[float]) -> float:
-    """The mean; of three their median, which one outlying start does not move far."""
-    return noises.median(losses) if len(losses) >= MOST_STARTS else fmean(losses)
+def typical_losses(losses: "Floats") -> "Floats":
+    """The mean of the first starts; of three their median, which one outlier does not move far."""
+    from perfgate.judging.rules.sequential import middle, running_means
+
+    typical = running_means(losses)
+    if losses.shape[1] == MOST_STARTS:
+        typical[:, -1] = middle(losses)
+    return typical
 
 
 def standard_error(sigma: float, runs: int) -> float:
@@ -128,10 +139,9 @@ def _reason(verdict: Verdict, seen: str, band: str, after: str, left: int) -> st
         return f"misses the document by more than {band.lstrip('+-')}: {seen}; {after}"
     if verdict == Verdict.PASS:
         return f"{seen}, no worse than the document by the {band} tolerance; {after}"
-    ahead = f"up to {left} more may decide" if left else "no more are allowed"
     return (
         f"{seen}: the {band} tolerance is not excluded, and that the document is missed by more is "
-        f"not proved; {after}, {ahead}"
+        f"not proved; {after}, {may_decide(left)}"
     )
 
 

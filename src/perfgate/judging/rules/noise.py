@@ -1,33 +1,28 @@
-"""Noise of one run: pooling it, winsorising with it, and what can be told apart from it.
+"""Noise of one fresh start: its constants, Student's t, and what a history tells of it.
 
-All values and sigmas are on the log scale of `rules.scale` (0.005 = 0.5 %). One value is
-one fresh start of the engine: repetitions on one server share that start's luck and are averaged
-before they come here. Formulas: docs/reference/verdicts.md, "The rule for performance".
+All values and sigmas are on the log scale of `rules.scale` (0.005 = 0.5 %). One value is one fresh
+start of the engine: repetitions on one server share that start's luck and are averaged before they
+come here. Formulas: docs/reference/verdicts.md, "The rule for performance", and statistics §1.
+scipy is loaded with the first quantile: that takes half as long as all of pytest and perfgate, and
+a session that collects, skips or fails before anything is judged needs none of it.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from statistics import fmean
 
 from perfgate.core.errors import InputError
-from perfgate.judging.rules.distributions import (
-    normal_quantile,
-    normal_share,
-    student_quantile,
-    student_share,
-)
+from perfgate.core.rule import Rule
 from perfgate.judging.rules.scale import as_number
 
 # The smallest detectable loss is one that is missed in one pipeline of twenty.
 MISSED = 0.05
 
-# Outliers of a baseline are pulled in to so many sigma from its median (statistics §2); of two
-# values neither is the outlier, and of four the MAD says little.
+# Outliers of a baseline are pulled in to so many sigma from its median (statistics §2).
 CLIP = 2.0
-_FEWEST_TO_WINSORISE = 3
-_FEWEST_FOR_MAD = 5
 
 # Share of the variance that all starts of a session have in common, where nobody knows better; a
 # wrong one costs little (statistics §1 and §2).
@@ -39,7 +34,28 @@ BETWEEN = 0.3
 OWN_SIGMA = 0.03
 OWN_DOF = 2.0
 WIDEST_BAND = 0.25
-_FEWEST_WITHOUT_PRIOR = 3
+
+# What the prior weighs, in differences within a session and between sessions.
+_PRIOR_WITHIN = 10.0
+_PRIOR_BETWEEN = 5.0
+# What a difference weighs: neighbours share a start, or a session.
+_WEIGHT_WITHIN = 0.7
+_WEIGHT_BETWEEN = 0.67
+
+# A difference counts as 2.5 standard deviations at most; E[min(z², 2.5²)] = 0.94.
+_CLIP_SQUARED = 6.25
+_CLIPPED_MEAN = 0.94
+_FEWEST_FOR_MAD = 5
+_LEAST_OF_PRIOR = 0.25  # of the prior's variance, where the differences say less
+_LEAST_BETWEEN = 0.1  # of the prior's variance between sessions
+
+# The share between sessions is taken from the history where it has so many differences.
+_FEWEST_WITHIN = 8
+_FEWEST_BETWEEN = 5
+_LEAST_SHARE, _LARGEST_SHARE = 0.1, 0.7
+
+# Sessions of one build and one probe, oldest first; of each the losses of its starts, in order.
+Sessions = Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -59,15 +75,45 @@ class Noise:
     between: float = 0.0
 
 
+@dataclass(frozen=True)
+class RunNoise:
+    """The noise of one fresh start that a test goes by.
+
+    Attributes:
+        sigma: noise of one start on the log scale, before this baseline's own spread; None: the
+            default of the metric's family.
+        between: the share of its variance that a whole session has in common.
+        dof: how many observations `sigma` is worth; None: what the rule says.
+        widen: whether the band is widened to what the noise lets the gate resolve.
+        note: what a person should know of where it comes from; empty: nothing.
+        differences: how many differences of unchanged starts `sigma` was learnt from.
+    """
+
+    sigma: float | None = None
+    between: float = BETWEEN
+    dof: float | None = None
+    widen: bool = False
+    note: str = ""
+    differences: int = 0
+
+    def rule(self, rule: Rule) -> Rule:
+        """The rule that tests with this noise go by."""
+        return rule if self.dof is None else replace(rule, prior_dof=self.dof)
+
+
 @lru_cache(maxsize=1024)
 def t_quantile(probability: float, dof: float) -> float:
     """Quantile of Student's t distribution; of the normal one for infinite `dof`."""
-    return normal_quantile(probability) if math.isinf(dof) else student_quantile(probability, dof)
+    from scipy.special import ndtri, stdtrit
+
+    return float(ndtri(probability) if math.isinf(dof) else stdtrit(dof, probability))
 
 
 def t_tail(t: float, dof: float) -> float:
     """P(T >= t) of Student's t distribution; of the normal one for infinite `dof`."""
-    return normal_share(-t) if math.isinf(dof) else student_share(-t, dof)
+    from scipy.special import ndtr, stdtr
+
+    return float(ndtr(-t) if math.isinf(dof) else stdtr(dof, -t))
 
 
 def checked_sigma(sigma: float) -> float:
@@ -84,54 +130,6 @@ def checked_sigma(sigma: float) -> float:
             expected="a fraction between 0 and 1, e.g. 0.005 for 0.5 %",
         )
     return sigma
-
-
-def pooled(prior_sigma: float, prior_dof: float, groups: Sequence[Sequence[float]]) -> Noise:
-    """Pool a prior with the spread inside groups of runs of one build each.
-
-    s² = (nu0 s0² + sum (n_g - 1) s_g²) / nu with nu = nu0 + sum (n_g - 1): the mean of an
-    inverse-chi-square prior worth nu0 observations and the usual pooled variance.
-
-    Args:
-        prior_sigma: s0, log scale.
-        prior_dof: nu0; 0 for measured noise only.
-        groups: values on the log scale, one group per build; groups of one value add nothing.
-
-    Raises:
-        InputError: a prior that is none, or noise to be measured only with no group of at least
-            three values, or with values that are all equal.
-    """
-    if prior_dof < 0:
-        raise InputError(
-            "the prior of the noise cannot be used",
-            found=f"{prior_dof} degrees of freedom",
-            expected="0 or more",
-        )
-    if prior_dof > 0:
-        checked_sigma(prior_sigma)
-    most = max((len(group) for group in groups), default=0)
-    if prior_dof == 0 and most < _FEWEST_WITHOUT_PRIOR:
-        raise InputError(
-            "too few runs to measure the noise without a prior",
-            found=f"at most {most} runs of one build",
-            expected=f"{_FEWEST_WITHOUT_PRIOR} or more",
-            hint="measure more fresh starts of the baseline, or give a prior",
-        )
-    dof = prior_dof
-    squares = prior_dof * prior_sigma**2 if prior_dof else 0.0
-    for group in groups:
-        dof += max(len(group) - 1, 0)
-        squares += sum_of_squares(group)
-    sigma = math.sqrt(squares / dof)
-    if sigma == 0:
-        raise InputError(
-            "all runs gave the same value, so their noise cannot be measured",
-            hint="give a prior: a sigma with some degrees of freedom",
-        )
-    parts = [f"prior {prior_sigma:.2%} with {prior_dof:g} degrees of freedom"] if prior_dof else []
-    if dof > prior_dof:
-        parts.append(f"spread of {sum(map(len, groups))} runs")
-    return Noise(sigma, dof, " and ".join(parts))
 
 
 def sum_of_squares(values: Sequence[float]) -> float:
@@ -154,65 +152,94 @@ def median(values: Sequence[float]) -> float:
     return (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def winsorise(values: Sequence[float], sigma: float) -> tuple[tuple[float, ...], int]:
-    """Pull outliers in to median ± 2 r; nothing is dropped (statistics §2).
+@dataclass(frozen=True)
+class NoiseComponents:
+    """The noise of one fresh start, in the two parts that it is made of.
 
-    r is sigma, from five values on at least 1.4826 MAD. Below three values nothing is changed.
-
-    Returns:
-        the values, in order, and how many were pulled in.
+    Attributes:
+        start: standard deviation of a start within its session, on the log scale.
+        session: that of a session's level.
+        n_within: differences within sessions that they were estimated from.
+        n_between: differences between sessions.
     """
-    if len(values) < _FEWEST_TO_WINSORISE:
-        return tuple(values), 0
-    centre, reach = median(values), sigma
-    if len(values) >= _FEWEST_FOR_MAD:
-        reach = max(reach, 1.4826 * median([abs(x - centre) for x in values]))
-    low, high = centre - CLIP * reach, centre + CLIP * reach
-    if low <= min(values) and max(values) <= high:
-        return tuple(values), 0
-    return tuple(min(max(x, low), high) for x in values), sum(not low <= x <= high for x in values)
+
+    start: float
+    session: float
+    n_within: int = 0
+    n_between: int = 0
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of one start in a session of its own."""
+        return math.hypot(self.start, self.session)
+
+    @property
+    def between(self) -> float:
+        """The share ρ of that variance which all starts of a session have in common."""
+        if self.n_within < _FEWEST_WITHIN or self.n_between < _FEWEST_BETWEEN:
+            return BETWEEN
+        share = (self.session / self.sigma) ** 2
+        return min(max(share, _LEAST_SHARE), _LARGEST_SHARE)
+
+    @property
+    def has_history(self) -> bool:
+        """Whether there was any difference to learn from."""
+        return self.n_within + self.n_between > 0
 
 
-def standard_error(
-    noise: Noise,
-    n_base: float,
-    n_new: int,
-    *,
-    sessions: float = 1,
-) -> float:
-    """Standard error of the mean of new starts of one session against a baseline's mean.
+def noise_components(histories: Iterable[Sessions], prior: float) -> NoiseComponents:
+    """Estimate both components from histories that share their noise, each of one build and probe.
 
-    SEh = s √(ρ (1 + 1/D) + (1-ρ) (1/n_new + 1/n_base)) (statistics §2).
+    w = (x[i+1] - x[i]) / √2 of successive starts of a session; g the same of the medians of
+    successive sessions of one history. With e0 = (1-ρ0) σ0² and k the mean of 1/starts over the
+    sessions behind g:
+
+        se² = (10 e0 + 0.7 Σ clip(w)) / (10 + 0.7 n_w)
+        st² = (5 t0 + 0.67 Σ clip(g)) / (5 + 0.67 n_g),  t0 = ρ0 σ0² + k e0
+        sb² = max(st² - k se², 0.1 ρ0 σ0²)
 
     Args:
-        noise: of one start; its `between` is ρ.
-        n_base: starts of the baseline; infinite for a number that is taken as exact.
-        n_new: new starts, all of one session.
-        sessions: D, those behind the baseline.
+        histories: on the log scale of `rules.scale`; a session without starts counts for
+            nothing, and one session alone tells nothing of how sessions differ.
+        prior: σ0, that of the metric's family, on the log scale.
+
+    Raises:
+        InputError: a prior that is no fraction between 0 and 1.
     """
-    shared = noise.between * (1 + 1 / sessions)
-    own = (1 - noise.between) * (1 / n_new + 1 / n_base)
-    return noise.sigma * math.sqrt(shared + own)
+    variance = checked_sigma(prior) ** 2
+    own, shared = (1 - BETWEEN) * variance, BETWEEN * variance
+    within: list[float] = []
+    between: list[float] = []
+    shares: list[float] = []
+    for history in histories:
+        sessions = [session for session in history if session]
+        for session in sessions:
+            within += _differences(session)
+        if len(sessions) > 1:
+            between += _differences([median(session) for session in sessions])
+            shares += [1 / len(session) for session in sessions]
+    of_start = _shrunk(within, own, _PRIOR_WITHIN, _WEIGHT_WITHIN)
+    of_session = shared
+    if between:
+        k = math.fsum(shares) / len(shares)
+        total = _shrunk(between, shared + k * own, _PRIOR_BETWEEN, _WEIGHT_BETWEEN)
+        of_session = max(total - k * of_start, _LEAST_BETWEEN * shared)
+    return NoiseComponents(math.sqrt(of_start), math.sqrt(of_session), len(within), len(between))
 
 
-def control_error(noise: Noise, n_new: int, controls: int) -> float:
-    """That of new starts against controls of the same session: s √((1-ρ) (1/m + 1/j))."""
-    return noise.sigma * math.sqrt((1 - noise.between) * (1 / n_new + 1 / controls))
+def _differences(values: Sequence[float]) -> list[float]:
+    """Of neighbours, each with the variance of one value."""
+    return [(after - before) / math.sqrt(2) for before, after in pairwise(values)]
 
 
-def smallest_detectable(
-    noise: Noise,
-    n_base: float,
-    n_new: int,
-    *,
-    alpha: float,
-    beta: float = MISSED,
-    sessions: float = 1,
-) -> float:
-    """The smallest true loss that `n_new` runs find but for a share `beta`, on the log scale.
-
-    MDE = (t(1 - alpha, nu) + t(1 - beta, nu)) SE, the minimum detectable effect of a one-sided
-    t test.
-    """
-    reach = t_quantile(1 - alpha, noise.dof) + t_quantile(1 - beta, noise.dof)
-    return reach * standard_error(noise, n_base, n_new, sessions=sessions)
+def _shrunk(differences: Sequence[float], prior: float, weight: float, each: float) -> float:
+    """The variance of the differences, clipped, and pooled with a prior worth `weight`."""
+    if not differences:
+        return prior
+    scale = prior
+    if len(differences) >= _FEWEST_FOR_MAD:
+        spread = 1.4826 * median([abs(one) for one in differences])
+        scale = max(_LEAST_OF_PRIOR * prior, spread**2)
+    most = _CLIP_SQUARED * scale
+    squares = math.fsum([min(one * one, most) for one in differences]) / _CLIPPED_MEAN
+    return (weight * prior + each * squares) / (weight + each * len(differences))

@@ -6,130 +6,43 @@ themselves are in `perfgate.judging.rules.performance`, `.sweep`, `.accuracy` an
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TypedDict
+from dataclasses import dataclass, replace
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, lookup
-from perfgate.core.rule import ControlPolicy, Rule
+from perfgate.core.rule import Rule
 from perfgate.core.verdict import Against, Judgement, Verdict, unjudged, verdict_of
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import Answers, judge_paired
-from perfgate.judging.rules.anchor import anchor_band
-from perfgate.judging.rules.baseline_level import BaselineLevel
-from perfgate.judging.rules.changed_questions import ChangedQuestions, changed_questions
+from perfgate.judging.rules.diagnostics import ChangedQuestions, changed_questions, faults_of
 from perfgate.judging.rules.documented import judge_documented
 from perfgate.judging.rules.interleaved import judge_interleaved, rule_for
-from perfgate.judging.rules.noise import BETWEEN
+from perfgate.judging.rules.noise import RunNoise as RunNoise
 from perfgate.judging.rules.performance import (
     Change,
-    baseline_level,
-    describe_change,
-    judge_performance,
-    performance_metric,
+    Comparison,
+    describe,
+    judge,
 )
-from perfgate.judging.rules.sanity import faults_of
 from perfgate.judging.rules.scores import Score, judge_unpaired
-from perfgate.judging.rules.sweep import judge_sweep
-
-
-class _NoiseSettings(TypedDict):
-    sigma: float | None
-    between: float
-    rule: Rule
+from perfgate.judging.rules.sweep import judge_curve
 
 
 @dataclass(frozen=True)
-class RunNoise:
-    """The noise of one fresh start that a test goes by; arguments as in `judge_performance`.
+class PerformanceTest(Comparison):
+    """A performance metric against measured values: one per fresh start on both sides."""
 
-    Attributes:
-        sigma: noise of one start on the log scale, before this baseline's own spread; None: the
-            default of the metric's family.
-        between: the share of its variance that a whole session has in common.
-        dof: how many observations `sigma` is worth; None: what the rule says.
-        widen: whether the band is widened to what the noise lets the gate resolve.
-        note: what a person should know of where it comes from; empty: nothing.
-        differences: how many differences of unchanged starts `sigma` was learnt from.
-    """
-
-    sigma: float | None = None
-    between: float = BETWEEN
-    dof: float | None = None
-    widen: bool = False
-    note: str = ""
-    differences: int = 0
-
-    def rule(self, rule: Rule) -> Rule:
-        """The rule that tests with this noise go by."""
-        return rule if self.dof is None else replace(rule, prior_dof=self.dof)
-
-    def settings(self, rule: Rule) -> _NoiseSettings:
-        """As `judge_performance`, `describe_change` and `judge_sweep` take it."""
-        return {
-            "sigma": self.sigma,
-            "between": self.between,
-            "rule": self.rule(rule),
-        }
-
-
-@dataclass(frozen=True)
-class PerformanceTest:
-    """A performance metric against measured values: one per fresh start on both sides.
-
-    Attributes:
-        metric: canonical name.
-        band: the loss that counts, as a fraction; None: that of the metric's family.
-        baseline: accepted values, one per fresh start.
-        new: those of the new build, in the order measured.
-        noise: of one start.
-        sessions: sessions behind the baseline; None: as many as values.
-        controls: values of the baseline's build in this session; None: it cannot be started.
-        policy: whether controls are asked for, and needed.
-        why_no_control: why that build cannot be started, in words; empty: nobody asked.
-    """
-
-    metric: str
-    band: float | None
     baseline: Sequence[float]
     new: Sequence[float]
-    noise: RunNoise = field(default_factory=RunNoise)
-    sessions: int | None = None
     controls: Sequence[float] | None = None
-    policy: ControlPolicy = "auto"
-    why_no_control: str = ""
 
     def judge(self, rule: Rule) -> Judgement:
-        """The verdict; errors as of `judge_performance`."""
-        judged = judge_performance(
-            self.metric,
-            self.baseline,
-            self.new,
-            band=self.band,
-            sessions=self.sessions,
-            controls=self.controls,
-            policy=self.policy,
-            why_no_control=self.why_no_control,
-            widen=self.noise.widen,
-            **self.noise.settings(rule),
-        )
-        return (
-            replace(judged, notes=(*judged.notes, self.noise.note)) if self.noise.note else judged
-        )
+        """The verdict; errors as of `performance.judge`."""
+        return judge(self, rule)
 
     def change(self, rule: Rule) -> Change:
-        """How far it moved, without a verdict; errors as of `describe_change`."""
-        settings = self.noise.settings(rule)
-        return describe_change(
-            self.metric, self.baseline, self.new, sessions=self.sessions, **settings
-        )
-
-    def level(self, rule: Rule) -> BaselineLevel:
-        """What new runs are compared with; errors as of `judge_performance`."""
-        metric = performance_metric(self.metric)
-        values = scale.badness(metric, self.baseline, "baseline")
-        settings = self.noise.settings(rule)
-        return baseline_level(metric, values, sessions=self.sessions, **settings)[0]
+        """How far it moved, without a verdict; errors as of `performance.describe`."""
+        return describe(self, rule)
 
 
 @dataclass(frozen=True)
@@ -165,37 +78,16 @@ class InterleavedTest:
 
 
 @dataclass(frozen=True)
-class CurveTest:
-    """A performance metric of a whole sweep: for each fresh start the values of all points.
+class CurveTest(Comparison):
+    """A performance metric of a whole sweep: for each fresh start the values of all points."""
 
-    Attributes as in `PerformanceTest`.
-    """
-
-    metric: str
-    band: float | None
     baseline: Sequence[Sequence[float]]
     new: Sequence[Sequence[float]]
-    noise: RunNoise = field(default_factory=RunNoise)
-    sessions: int | None = None
     controls: Sequence[Sequence[float]] | None = None
-    policy: ControlPolicy = "auto"
-    why_no_control: str = ""
 
     def judge(self, rule: Rule) -> Judgement:
-        """The verdict; errors as of `judge_sweep`."""
-        return judge_sweep(
-            self.metric,
-            self.baseline,
-            self.new,
-            band=self.band,
-            sessions=self.sessions,
-            controls=self.controls,
-            policy=self.policy,
-            why_no_control=self.why_no_control,
-            sigma=self.noise.sigma,
-            between=self.noise.between,
-            rule=rule,
-        )
+        """The verdict; errors as of `judge_curve`."""
+        return judge_curve(self, rule)
 
 
 @dataclass(frozen=True)
@@ -385,7 +277,7 @@ def judge_tests(tests: Sequence[MetricTest], rule: Rule) -> tuple[Judgement, ...
 
 def _with_anchor_band(test: MetricTest) -> MetricTest:
     band = lookup(test.metric).family.band if test.band is None else test.band
-    return test if band is None else replace(test, band=anchor_band(test.metric, band))
+    return test if band is None else replace(test, band=scale.anchor_band(test.metric, band))
 
 
 def together(judgements: Sequence[Judgement]) -> ProbeJudgement:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from numbers import Real
 
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import Metric
+from perfgate.core.metrics import Metric, is_accuracy, lookup
 
 # Two values of one metric that differ by this factor are not in one unit. The usual mix-ups (ms
 # and s, µs and ms, tokens/s and thousands of them) are a factor of 1,000, and stay above 200 even
@@ -21,6 +21,13 @@ from perfgate.core.metrics import Metric
 # no loss hides behind it.
 UNIT_FACTOR = 200
 _UNIT_GAP = math.log(UNIT_FACTOR)
+
+# A build is allowed one band against the nearest baseline. Against the anchor, one and a half: the
+# loss of a build that is within its band and yet not its first, but not two such steps.
+ANCHOR_MARGIN = 1.5
+
+# A band is a fraction below 1; half as much again may not be (latency, from a band of 59 % on).
+_WIDEST = 0.999
 
 # exp(x) overflows from 709.8 on; no real change comes near.
 _LARGEST_EXPONENT = 709.0
@@ -153,12 +160,9 @@ def margin(metric: Metric, band: float) -> float:
     Raises:
         InputError: the band is not a fraction between 0 and 1.
     """
-    if not 0 < as_number(band) < 1:
-        raise InputError(
-            f"the band of {metric.name} cannot be used",
-            found=band,
-            expected="a fraction between 0 and 1, e.g. 0.02 for a loss of 2 %",
-        )
+    _fraction(
+        band, f"band of {metric.name}", "a fraction between 0 and 1, e.g. 0.02 for a loss of 2 %"
+    )
     return -math.log1p(-band) if metric.direction == "higher" else math.log1p(band)
 
 
@@ -170,18 +174,54 @@ def gain(metric: Metric, share: float) -> float:
     Raises:
         InputError: the share is not a fraction between 0 and 1.
     """
-    if not 0 < as_number(share) < 1:
-        raise InputError(
-            f"the gain of {metric.name} cannot be used",
-            found=share,
-            expected="a fraction between 0 and 1, e.g. 0.05 for a gain of 5 %",
-        )
+    _fraction(
+        share, f"gain of {metric.name}", "a fraction between 0 and 1, e.g. 0.05 for a gain of 5 %"
+    )
     return math.log1p(share) if metric.direction == "higher" else -math.log1p(-share)
 
 
 def band(metric: Metric, margin: float) -> float:
     """The inverse of `margin`: the loss, as a fraction of the value."""
     return -math.expm1(-margin) if metric.direction == "higher" else math.expm1(margin)
+
+
+def anchor_band(metric: str, declared: float) -> float:
+    """The band that counts against the anchor: 1.5 margins on the log scale.
+
+    Of an accuracy it is 1.5 times the band, which is absolute.
+
+    Args:
+        metric: canonical name.
+        declared: the loss that counts against the nearest baseline, as a fraction.
+
+    Returns:
+        a fraction, at least `declared` and below 1: very wide bands of latencies get less than 1.5.
+
+    Raises:
+        InputError: an unknown metric, or a band that is no fraction.
+    """
+    found = lookup(metric)
+    if is_accuracy(metric):
+        wide = ANCHOR_MARGIN * checked_points(metric, declared)
+    else:
+        wide = band(found, ANCHOR_MARGIN * margin(found, declared))
+    return max(declared, min(wide, _WIDEST))
+
+
+def checked_points(metric: str, band: float) -> float:
+    """The band of an accuracy itself.
+
+    Raises:
+        InputError: it is not an absolute fraction between 0 and 1.
+    """
+    example = "an absolute fraction between 0 and 1, e.g. 0.02 for two points"
+    return _fraction(band, f"band of {metric}", example)
+
+
+def _fraction(share: float, what: str, expected: str) -> float:
+    if not 0 < as_number(share) < 1:
+        raise InputError(f"the {what} cannot be used", found=share, expected=expected)
+    return share
 
 
 def _sign(metric: Metric) -> int:

@@ -8,14 +8,25 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from perfgate.core.errors import InputError
-from perfgate.core.verdict import Judgement, Verdict, counted, no_worse, points, with_interval
-from perfgate.judging.rules.accuracy import MOST_EVALUATIONS, PASS_Z, Answers, check
+from perfgate.core.rule import NormalRule
+from perfgate.core.verdict import Judgement, Verdict, counted
+from perfgate.judging.rules.accuracy import (
+    MOST_EVALUATIONS,
+    Answers,
+    Drop,
+    check,
+    judgement_of,
+)
 from perfgate.judging.rules.scale import as_number
 
-# Normal quantile of the error rate of calling a drop real: 0.5 % (statistics §7).
-LOSS_Z = 2.576
+if TYPE_CHECKING:
+    from perfgate.judging.rules.sequential import Floats, Verdicts
+
+# Error rates of 0.5 % of calling a drop real, 5 % of excluding one of the margin (statistics §7).
+RULE = NormalRule(pass_z=1.645, loss_z=2.576)
 # A margin of less than so many standard errors of one evaluation could not be found.
 LEAST_MARGIN_ERRORS = 3.5
 
@@ -133,6 +144,8 @@ def judge_unpaired(
         InputError: no accuracy metric, a margin that is no fraction, or no new score or one without
             its number of questions.
     """
+    from perfgate.judging.rules.sequential import as_cases, running_means
+
     check(metric, margin)
     if not new:
         raise InputError(f"no score of {metric}", expected="one of each evaluation")
@@ -143,34 +156,41 @@ def judge_unpaired(
     wide = least_margin(reference, questions)
     notes = _notes(reference, margin, wide)
     margin = max(margin, wide)
-    for runs in range(1, min(len(new), most) + 1):
-        drop = reference.value - fmean(one.value for one in new[:runs])
-        error = standard_error(reference, questions, runs)
-        low, high = max(drop - LOSS_Z * error, -1.0), min(drop + PASS_Z * error, 1.0)
-        verdict = Verdict.INCONCLUSIVE
-        if high < margin:
-            verdict = Verdict.PASS
-            notes += ["small drop within the band"] if low > 0 else []
-            break
-        if runs >= 2 and low > 0:
-            verdict = Verdict.REGRESSION
-            break
-    left = most - runs
-    return Judgement(
-        metric=metric,
-        verdict=verdict,
-        baseline=reference.value,
-        measured=reference.value - drop,
-        change=-drop,
-        interval=(-high, -low),
-        band=margin,
-        runs_used=runs,
-        needs_more_runs=verdict == Verdict.INCONCLUSIVE and left > 0,
-        reason=f"{_seen(drop, low, high)}{_why(verdict, drop, low, margin, than)}; {questions:g} "
-        f"questions whose answers cannot be paired, in {counted(runs, 'evaluation')}"
-        f"{_ahead(left) if verdict == Verdict.INCONCLUSIVE else ''}",
-        notes=tuple(notes),
+    shares = as_cases([[one.value for one in new[:most]]])
+    verdict, runs = decide(shares, reference, questions, margin).first()
+    mean = reference.value - float(running_means(shares)[0, runs - 1])
+    drop = Drop(mean, standard_error(reference, questions, runs), RULE)
+    if verdict == Verdict.PASS and drop.low > 0:
+        notes.append("small drop within the band")
+    return judgement_of(
+        metric,
+        verdict,
+        reference.value,
+        drop,
+        margin,
+        runs,
+        most - runs,
+        f"{questions:g} questions whose answers cannot be paired, in {counted(runs, 'evaluation')}",
+        notes,
+        separator="; ",
+        than=than,
     )
+
+
+def decide(shares: "Floats", reference: Score, questions: float, margin: float) -> "Verdicts":
+    """The rule for many cases at once.
+
+    Args:
+        shares: the score of each evaluation, in order; shape (cases, 1 to 3 evaluations).
+        reference: what is compared with.
+        questions: asked in each evaluation.
+        margin: the drop that counts, at least `least_margin`.
+    """
+    from perfgate.judging.rules.sequential import running_means, stipulated
+
+    evaluations = range(1, shares.shape[1] + 1)
+    errors = [standard_error(reference, questions, runs) for runs in evaluations]
+    return stipulated(reference.value - running_means(shares), errors, margin, RULE)
 
 
 def standard_error(reference: Score, questions: float, runs: int) -> float:
@@ -201,23 +221,3 @@ def _notes(reference: Score, margin: float, wide: float) -> list[str]:
             "errors of one evaluation: a smaller drop would not be found"
         )
     return notes
-
-
-def _seen(drop: float, low: float, high: float) -> str:
-    change, worst, best = (f"{points(-one)} points" for one in (drop, high, low))
-    return with_interval(change, worst, best)
-
-
-def _why(verdict: Verdict, drop: float, low: float, margin: float, than: str) -> str:
-    band = f"the {points(-margin)} points band"
-    if verdict == Verdict.PASS:
-        return f", {no_worse(f'{points(-margin)} points', than=than)}"
-    if verdict == Verdict.REGRESSION:
-        size = "beyond" if drop >= margin else "a real loss that may reach"
-        return f", {size} {band}"
-    proof = "a loss is likely but not confirmed" if low > 0 else "no loss is proved"
-    return f": {proof}, and {band} is not excluded"
-
-
-def _ahead(left: int) -> str:
-    return f"; up to {left} more may decide" if left > 0 else "; no more are allowed"

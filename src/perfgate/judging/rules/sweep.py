@@ -8,16 +8,24 @@ beside this by `perfgate.judging.rules.performance`. Source: statistics §5.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import fmean
+from typing import TYPE_CHECKING
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric
-from perfgate.core.rule import ControlPolicy, Rule
+from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict, counted, percent, unjudged
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.controls import Controls
-from perfgate.judging.rules.noise import BETWEEN, checked_sigma, median, winsorise
-from perfgate.judging.rules.performance import declared_band, judge_on_scale, performance_metric
+from perfgate.judging.rules.noise import RunNoise, checked_sigma
+from perfgate.judging.rules.performance import (
+    Comparison,
+    Losses,
+    declared_band,
+    judge_losses,
+    performance_metric,
+)
+
+if TYPE_CHECKING:
+    from perfgate.judging.rules.sequential import Floats
 
 # With fewer points the median says no more than the points do.
 FEWEST_POINTS = 4
@@ -31,20 +39,7 @@ _LEAST_FACTOR = 0.5
 Starts = Sequence[Sequence[float]]
 
 
-def judge_sweep(
-    metric: str,
-    baseline: Starts,
-    new: Starts,
-    *,
-    band: float | None = None,
-    sigma: float | None = None,
-    between: float = BETWEEN,
-    sessions: int | None = None,
-    controls: Starts | None = None,
-    policy: ControlPolicy = "auto",
-    why_no_control: str = "",
-    rule: Rule | None = None,
-) -> Judgement:
+def judge_curve(test: Comparison, rule: Rule) -> Judgement:
     """Judge fresh starts that measured every point of a sweep, by their median over the points.
 
     With P points that correlate by ρp within a start, the median's noise is that of one point times
@@ -53,14 +48,9 @@ def judge_sweep(
     for the point's own verdict. ρp is estimated from ten baseline starts on, else taken as 0.5.
 
     Args:
-        metric: canonical name of a performance metric.
-        baseline: for each fresh start, the values of all points, in one order on both sides.
-        new: the same of the new build, the starts in the order measured.
-        band: the loss of one point that counts, as a fraction; None: that of the metric's family.
-        sigma: noise of one start's point on the log scale; None: that of the metric's family.
-        controls: as `new`, of the baseline's build in the same session; None: it cannot be started.
-        rule: error rates and effort; None: `Rule()`.
-        between, sessions, policy, why_no_control: as in `judge_performance`.
+        test: of each fresh start the values of all points, in one order; band and noise are those
+            of one point.
+        rule: error rates and effort.
 
     Returns:
         the judgement; its values are geometric means over the points, its change and interval those
@@ -68,83 +58,77 @@ def judge_sweep(
         curve would show nothing more.
 
     Raises:
-        InputError: as `judge_performance`, or fresh starts with different numbers of points, or
+        InputError: as `performance.judge`, or fresh starts with different numbers of points, or
             with fewer than four.
     """
-    found = performance_metric(metric)
-    made = () if controls is None else controls
-    if why := scale.has_zero(found, baseline, new, made):
-        return unjudged(metric, Verdict.NOT_COMPARABLE, why, band=band)
-    before, now = _starts(found, baseline, "baseline"), _starts(found, new, "new")
-    other = _starts(found, made, "control") if len(made) else []
-    points = _points(found, [*before, *now, *other])
-    for before_point, now_point in zip(
-        zip(*before, strict=True), zip(*now, strict=True), strict=True
-    ):
-        scale.check_unit(found, before_point, now_point)
-    prior = found.family.sigma if sigma is None else checked_sigma(sigma)
-    levels = [fmean(winsorise(point, prior)[0]) for point in zip(*before, strict=True)]
-    correlation = correlation_of_points(before, levels)
+    from perfgate.judging.rules.sequential import as_cases, middle, winsorised
+
+    metric, noise = performance_metric(test.metric), test.noise
+    if why := test.has_zero():
+        return unjudged(test.metric, Verdict.NOT_COMPARABLE, why, band=test.band)
+    before, now = _starts(metric, test.baseline, "baseline"), _starts(metric, test.new, "new")
+    other = _starts(metric, test.made, "control") if len(test.made) else []
+    points = _points(metric, [*before, *now, *other])
+    for one_before, one_now in zip(zip(*before, strict=True), zip(*now, strict=True), strict=True):
+        scale.check_unit(metric, one_before, one_now)
+    prior = metric.family.sigma if noise.sigma is None else checked_sigma(noise.sigma)
+    levels = winsorised(as_cases(before).T, prior).mean(axis=1)
+    correlation = correlation_of_points(as_cases(before) - levels)
     if correlation > _LARGEST:
         why = f"the points of one start go up and down together (correlation {correlation:.2f})"
-        return unjudged(metric, Verdict.NO_BASELINE, f"{why}: the points tell all", band=band)
+        told = f"{why}: the points tell all"
+        return unjudged(test.metric, Verdict.NO_BASELINE, told, band=test.band)
     factor = max(_LEAST_FACTOR, math.sqrt(correlation + (1 - correlation) / points))
-    margin = factor * scale.margin(found, declared_band(found, band))
-    centre = fmean(levels)
-    medians = [[centre + _median_loss(one, levels) for one in side] for side in (before, now)]
-    judged = judge_on_scale(
-        found,
-        *medians,
-        band=scale.band(found, margin),
-        sigma=factor * prior,
-        between=between,
-        sessions=sessions,
-        controls=Controls(
-            None if controls is None else [centre + _median_loss(one, levels) for one in other],
-            policy,
-            why_no_control,
-        ),
-        rule=rule,
+    margin = factor * scale.margin(metric, declared_band(metric, test.band))
+    medians = [
+        (levels.mean() + middle(as_cases(side) - levels)).tolist() if side else []
+        for side in (before, now, other)
+    ]
+    of_median = RunNoise(factor * prior, noise.between)
+    judged = judge_losses(
+        replace(test, band=scale.band(metric, margin), noise=of_median),
+        Losses(metric, medians[0], medians[1], medians[2]),
+        rule,
     )
     notes = list(judged.notes)
     if judged.verdict in (Verdict.REGRESSION, Verdict.INCONCLUSIVE):
-        notes.append(_worst_point(found, levels, now[: judged.runs_used]))
+        losses = (as_cases(now[: judged.runs_used]).mean(axis=0) - levels).tolist()
+        most = max(losses)
+        notes.append(
+            f"point {losses.index(most) + 1} of {points} lost most: "
+            f"{percent(scale.change(metric, most))}"
+        )
     reason = f"median over {counted(points, 'point')}: {judged.reason}"
     return replace(judged, reason=reason, notes=tuple(notes))
 
 
-def correlation_of_points(starts: Starts, levels: Sequence[float]) -> float:
+def correlation_of_points(off: "Floats") -> float:
     """The correlation of the points of one start, 0…1; 0.5 where there are under ten starts.
 
     The intraclass correlation of a one-way analysis of variance (Shrout and Fleiss 1979, form
     ICC(1)), of the starts' distances from each point's level.
 
     Args:
-        starts: for each start, its points on the log scale.
-        levels: the level of each point.
+        off: those distances, on the log scale; shape (starts, points).
     """
-    if len(starts) < _FEWEST_STARTS:
+    starts, points = off.shape
+    if starts < _FEWEST_STARTS:
         return _CORRELATION
-    off = [[x - level for x, level in zip(one, levels, strict=True)] for one in starts]
-    points, means = len(levels), [fmean(one) for one in off]
-    centre = fmean(means)
-    between = points * math.fsum((mean - centre) ** 2 for mean in means) / (len(off) - 1)
-    squares = ((x - mean) ** 2 for one, mean in zip(off, means, strict=True) for x in one)
-    within = math.fsum(squares) / (len(off) * (points - 1))
-    total = between + (points - 1) * within
-    return 0.0 if total == 0 else min(1.0, max(0.0, (between - within) / total))
-
-
-def _median_loss(start: Sequence[float], levels: Sequence[float]) -> float:
-    return median([x - level for x, level in zip(start, levels, strict=True)])
+    means = off.mean(axis=1)
+    between = points * ((means - means.mean()) ** 2).sum() / (starts - 1)
+    within = ((off - means[:, None]) ** 2).sum() / (starts * (points - 1))
+    total = float(between + (points - 1) * within)
+    return 0.0 if total == 0 else min(1.0, max(0.0, float(between - within) / total))
 
 
 def _starts(metric: Metric, starts: Starts, what: str) -> list[tuple[float, ...]]:
     """The points of each start on the scale."""
     try:
+        if len(starts) == 0:  # also of arrays
+            raise InputError(f"no {what} starts of {metric.name}", expected="at least one")
         return [
             scale.badness(metric, start, f"{what} start {number},")
-            for number, start in enumerate(_some(metric, starts, what), start=1)
+            for number, start in enumerate(starts, start=1)
         ]
     except TypeError:
         raise InputError(
@@ -152,12 +136,6 @@ def _starts(metric: Metric, starts: Starts, what: str) -> list[tuple[float, ...]
             found=repr(starts),
             expected="a list of fresh starts, each a list of its points' values",
         ) from None
-
-
-def _some(metric: Metric, starts: Starts, what: str) -> Starts:
-    if len(starts) == 0:  # also for arrays
-        raise InputError(f"no {what} starts of {metric.name}", expected="at least one")
-    return starts
 
 
 def _points(metric: Metric, starts: Starts) -> int:
@@ -176,12 +154,3 @@ def _points(metric: Metric, starts: Starts) -> int:
             expected=f"{FEWEST_POINTS} or more: with fewer, the points tell all",
         )
     return counts[0]
-
-
-def _worst_point(metric: Metric, levels: Sequence[float], now: Starts) -> str:
-    losses = [fmean(new) - level for level, new in zip(levels, zip(*now, strict=True), strict=True)]
-    worst = max(range(len(losses)), key=losses.__getitem__)
-    return (
-        f"point {worst + 1} of {len(losses)} lost most: "
-        f"{percent(scale.change(metric, losses[worst]))}"
-    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from perfgate.campaign.budget import span
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.rules.multiplicity import false_discoveries
+from perfgate.judging.rules.diagnostics import false_discoveries
 from perfgate.reports.outcome_text import interval, number, signed
 from perfgate.reports.overview import allowed, known
 from perfgate.reports.page.metric_rows import AGAINST, Gauge, gauge, loss, unit_of

@@ -1,0 +1,237 @@
+"""Diagnostics: what is reported beside the verdicts of numbers, and is no verdict itself. Pure.
+
+Which questions a new build answers otherwise; faults that make a score meaningless, told apart from
+a small regression; which of many metrics that do not gate moved by more than chance; and whether
+everything on a host got worse at once.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from perfgate.core.errors import InputError
+from perfgate.core.verdict import Against, percent
+from perfgate.judging.rules.noise import median
+from perfgate.judging.rules.scale import as_number
+
+MOST = 200  # questions that are named on each side; a broken build changes nearly all
+_HALF = 0.5
+
+OUTPUT_FORMAT = "OUTPUT_FORMAT"
+BROKEN_OUTPUT = "BROKEN_OUTPUT"
+
+# Far below: less than 4/5, and more than 10 points. The case it was made for is 0.57 against 0.97.
+_FAR_SHARE = 0.8
+_FAR_POINTS = 0.10
+# A reference this good makes a score below one half a broken engine, not a weaker one.
+_GOOD_REFERENCE = 0.8
+
+# With fewer scenarios "nearly all" says little; and a change of the engine that touches some of its
+# features leaves at least a fifth of the scenarios alone more often than a slow host does.
+_FEWEST_SCENARIOS = 4
+_NEARLY_ALL = 0.8
+
+
+@dataclass(frozen=True)
+class ChangedQuestions:
+    """The questions behind one score that one build answers rightly and the other wrongly.
+
+    A question counts where the share of evaluations with a right answer moved by half or more.
+
+    Attributes:
+        metric: canonical name of the score, with task and filter.
+        against: what the baseline is.
+        asked: how many questions there are.
+        lost: how many were right before and are wrong now.
+        gained: how many were wrong before and are right now.
+        lost_keys: the keys of those lost, at most `MOST`, in order.
+        gained_keys: the keys of those gained, likewise.
+    """
+
+    metric: str
+    against: Against
+    asked: int
+    lost: int
+    gained: int
+    lost_keys: tuple[str, ...]
+    gained_keys: tuple[str, ...]
+
+
+def changed_questions(
+    metric: str,
+    baseline: Sequence[Mapping[str, bool]],
+    new: Sequence[Mapping[str, bool]],
+    against: Against = "baseline",
+) -> ChangedQuestions | None:
+    """What changed; None: an evaluation has no answers, or was asked other questions.
+
+    Args:
+        metric: canonical name of the score.
+        baseline: question key → answered rightly, of each evaluation of the baseline.
+        new: the same of the new build.
+        against: what the baseline is.
+    """
+    every = [*baseline, *new]
+    if not baseline or not new or not every[0]:
+        return None
+    if any(one.keys() != every[0].keys() for one in every):
+        return None
+    lost, gained = [], []
+    for key in sorted(every[0]):
+        change = _right_share(key, new) - _right_share(key, baseline)
+        if change <= -_HALF:
+            lost.append(key)
+        elif change >= _HALF:
+            gained.append(key)
+    return ChangedQuestions(
+        metric,
+        against,
+        len(every[0]),
+        len(lost),
+        len(gained),
+        tuple(lost[:MOST]),
+        tuple(gained[:MOST]),
+    )
+
+
+def _right_share(key: str, evaluations: Sequence[Mapping[str, bool]]) -> float:
+    return sum(bool(one[key]) for one in evaluations) / len(evaluations)
+
+
+def faults_of(
+    metric: str, reference: Mapping[str, float], measured: Mapping[str, float]
+) -> tuple[str, ...]:
+    """What a loss of one accuracy is, where it is no small one but broken output or format.
+
+    Args:
+        metric: canonical name of an accuracy metric, whose task has the filters of GSM8K.
+        reference: scores of the baseline by metric, as far as they are known.
+        measured: scores of one evaluation; without one of ``strict-match`` there is no fault.
+
+    Raises:
+        InputError: a score that is not within 0…1.
+    """
+    task = metric.rpartition(":")[0]
+    strict, flexible = f"{task}:strict-match", f"{task}:flexible-extract"
+    if strict not in measured:
+        return ()
+    return sanity(measured[strict], measured.get(flexible), reference.get(strict))
+
+
+def sanity(
+    strict: float,
+    flexible: float | None,
+    reference_strict: float | None = None,
+) -> tuple[str, ...]:
+    """Faults of one evaluation, as a tuple of OUTPUT_FORMAT and BROKEN_OUTPUT; empty if sane.
+
+    OUTPUT_FORMAT: answers are right but not in the asked form: strict is far below flexible, and,
+    where there is a reference, far below that too (a model that never kept the form has no fault).
+
+    BROKEN_OUTPUT: the best of the two scores is below half of the reference, or below 0.5 where the
+    reference is 0.8 or better. Without a reference no score is too low: a small model may be
+    healthy at 0.3. Give the documented score as reference where there is no measured one.
+
+    Args:
+        strict: score of the strict filter (GSM8K: ``strict-match``), 0…1.
+        flexible: score of the lenient filter (``flexible-extract``); None if the task has one only.
+        reference_strict: strict score of the baseline, or the documented or declared one.
+
+    Raises:
+        InputError: a share that is not within 0…1.
+    """
+    for share in (strict, flexible, reference_strict):
+        if share is not None and not (math.isfinite(share) and 0 <= share <= 1):
+            raise InputError("not a share of answers", found=share, expected="0…1")
+    best = strict if flexible is None else max(strict, flexible)
+    faults = []
+    if _far_below(strict, best) and (
+        reference_strict is None or _far_below(strict, reference_strict)
+    ):
+        faults.append(OUTPUT_FORMAT)
+    if _too_low(best, reference_strict):
+        faults.append(BROKEN_OUTPUT)
+    return tuple(faults)
+
+
+def _far_below(score: float, other: float) -> bool:
+    return score < _FAR_SHARE * other and other - score > _FAR_POINTS
+
+
+def _too_low(score: float, reference: float | None) -> bool:
+    if reference is None:
+        return False
+    return score < (0.5 if reference >= _GOOD_REFERENCE else reference / 2)
+
+
+def false_discoveries(p_values: Sequence[float], q: float = 0.10) -> tuple[bool, ...]:
+    """Which of many p-values to call out, so that of those a share q is chance, on average.
+
+    Benjamini and Hochberg (1995): with m values in ascending order, all up to the largest
+    p_(i) <= q i / m. It holds for metrics that are independent or positively dependent.
+
+    Args:
+        p_values: one-sided, e.g. `perfgate.judging.rules.performance.Change.p_value`.
+        q: the share of chance findings that is accepted.
+
+    Returns:
+        for each value, in the order given, whether it is called out.
+
+    Raises:
+        InputError: a p-value that is none, or a q that is no share.
+    """
+    if not 0 < as_number(q) < 1:
+        raise InputError("not a share of false discoveries", found=q, expected="0 < q < 1")
+    for value in p_values:
+        if not 0 <= as_number(value) <= 1:
+            raise InputError("not a p-value", found=value, expected="0…1")
+    many = len(p_values)
+    ranked = sorted(p_values)
+    # p (m / i) <= q is the same as p <= q i / m, and rounds as SciPy does.
+    least = [p for i, p in enumerate(ranked, start=1) if p * (many / i) <= q]
+    return tuple(bool(least) and value <= least[-1] for value in p_values)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How one metric of one scenario moved against its baseline.
+
+    Attributes:
+        scenario: id of the scenario.
+        metric: canonical name.
+        change: signed change of the value, as in `perfgate.core.verdict.Judgement`.
+        lost: whether the judgement's interval excludes "no loss".
+    """
+
+    scenario: str
+    metric: str
+    change: float
+    lost: bool
+
+
+def moved_together(moves: Sequence[Moved]) -> str:
+    """The suspicion that the host moved and not the build, in one sentence; "" if there is none.
+
+    There is one if at least four scenarios were judged and at least four fifths of them lost
+    something beyond doubt. Give performance only: accuracy does not depend on a host's speed.
+
+    Args:
+        moves: every judged metric, also those that stayed as they were.
+    """
+    judged = {move.scenario for move in moves}
+    losses: dict[str, float] = {}
+    for move in moves:
+        if move.lost:
+            losses[move.scenario] = max(losses.get(move.scenario, 0.0), abs(move.change))
+    if len(judged) < _FEWEST_SCENARIOS or len(losses) < _NEARLY_ALL * len(judged):
+        return ""
+    sizes = list(losses.values())
+    smallest, largest, middle = (
+        percent(share, sign="") for share in (min(sizes), max(sizes), median(sizes))
+    )
+    return (
+        f"{len(losses)} of {len(judged)} scenarios got worse at once, by {smallest} to {largest} "
+        f"(median {middle}, the worst metric of each): this may be the host and not the build; "
+        "look at its clocks and its neighbours, and measure the baseline's commit on it; the "
+        "verdicts stand"
+    )
