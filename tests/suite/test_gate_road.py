@@ -103,6 +103,10 @@ def test_a_waiver_lets_through_what_it_says_until_it_ends(
     found = recomputed(stored)
     assert differences(found) == []
     assert {one.verdict.value for one in found.values() if one.verdict} == {verdict}
+    kept = stored.folder / "run/references/1/waivers.yaml"
+    kept.write_text(kept.read_text().replace("owner: Ada", "owner: Eve"))
+    told = "judge_input.waivers[output_throughput].owner: Ada in the records, Eve from the raw"
+    assert any(told in one for one in differences(recomputed(stored)))
 
 
 def test_a_waiver_that_nothing_needs_fails_the_run(stored: Suite) -> None:

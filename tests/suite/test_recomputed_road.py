@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from checkouts import (
     ACCURACY,
+    GIVEN_BAND,
     POINT,
+    SERVING,
+    STORED,
     Finished,
     Suite,
     copied,
@@ -46,6 +49,33 @@ def test_speed_against_the_machine_itself(suite: Suite) -> None:
         assert json.loads((run / "run.json").read_text())["id"] not in own
         counts.append(len(own))
     assert counts[1] == counts[0] + 1
+
+
+def test_the_speed_of_broken_answers_is_none_again(with_baseline: Suite, tmp_path: Path) -> None:
+    """The answers are judged again, too: a record that forgets them is not what the files say."""
+    broken = ("--inject", "accuracy.temperature=9")
+    done = with_baseline.run(SERVING, ACCURACY, "-k", "c1 or sums", *broken)
+    assert done.verdicts == {"sums": "REGRESSION", "c1": "INCONCLUSIVE"}
+    (line,) = [one for one in done.records("verdict") if one["probe"] == "c1"]
+    assert line["judge_input"]["broken"] == "BROKEN_OUTPUT in sums"
+    assert differences(recomputed(with_baseline)) == []
+
+    def forgets(line: dict[str, Any]) -> None:
+        if line["record"] == "verdict":
+            line["judge_input"]["broken"] = ""
+
+    found = differences(recomputed(with_baseline, rerecorded(done, tmp_path / "run", forgets)))
+    (told,) = found
+    assert told.startswith("standin-serve-c1: judge_input.broken:  in the records, BROKEN_OUTPUT")
+
+
+def test_two_builds_side_by_side(suite: Suite) -> None:
+    suite.edit(STORED, *GIVEN_BAND)
+    done = suite.run(*POINT, "--ab", "A=this", "B=engine.settings.cpu_threads=1")
+    assert done.verdicts == {"c1": "REGRESSION"}, done.output
+    found = recomputed(suite)
+    assert differences(found) == []
+    assert found["standin-serve-c1"].verdict == Verdict.REGRESSION
 
 
 def test_a_documented_score_is_measured_again_until_it_is_decided(suite: Suite) -> None:

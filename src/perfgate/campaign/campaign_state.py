@@ -32,12 +32,7 @@ from perfgate.judging.assembly.judgement import ControlStarts, Reference, probe_
 from perfgate.judging.assembly.measured import MeasuredControl, measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
-from perfgate.judging.assembly.sweeps import (
-    Point,
-    SweepProbe,
-    curve_input,
-    curve_measurements,
-)
+from perfgate.judging.assembly.sweeps import Point, SweepProbe, curve_input, curve_measurements
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario

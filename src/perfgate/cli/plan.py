@@ -236,41 +236,29 @@ def _plan_ab(scenarios: Sequence[Scenario], *, as_json: bool) -> None:
     Raises:
         InputError: none of the scenarios gates a speed.
     """
-    efforts = [(one, *effort) for one in scenarios for effort in _ab_efforts(one)]
-    if not efforts:
+    found = [(one, list(_ab_efforts(one))) for one in scenarios]
+    if not any(efforts for _, efforts in found):
         raise InputError(
             "nothing to plan", expected="a scenario whose gate has a speed with a band"
         )
     if as_json:
         plain = [
-            {
-                "scenario": one.id,
-                "metric": metric,
-                "band": band,
-                "effects": list(map(asdict, found)),
-            }
-            for one, metric, band, found in efforts
+            {"scenario": one.id, "metric": metric, "band": band, "effects": [*map(asdict, at)]}
+            for one, efforts in found
+            for metric, band, at in efforts
         ]
         print_json({"ab": plain})
         return
-    for scenario in dict.fromkeys(one.id for one, *_ in efforts):
-        of_scenario = [effort for effort in efforts if effort[0].id == scenario]
-        label = of_scenario[0][0].hardware.label
-        print(f"{scenario} ({label}): A B B A …, 12 starts of both at most")
-        print_table(
-            _AB.split(","),
-            [
-                (
-                    metric,
-                    f"{100 * band:.1f} %",
-                    f"{one.bands:g} bands",
-                    *(f"{100 * x:.1f} %" for x in (one.worse, one.no_worse, one.undecided)),
-                    f"{one.starts:.1f}",
-                )
-                for _, metric, band, found in of_scenario
-                for one in found
-            ],
-        )
+    for one, efforts in found:
+        if efforts:
+            print(f"{one.id} ({one.hardware.label}): A B B A …, 12 starts of both at most")
+            rows = [_ab_row(metric, band, effect) for metric, band, at in efforts for effect in at]
+            print_table(_AB.split(","), rows)
+
+
+def _ab_row(metric: str, band: float, one: AbEffort) -> list[str]:
+    shares = [f"{100 * share:.1f} %" for share in (band, one.worse, one.no_worse, one.undecided)]
+    return [metric, shares[0], f"{one.bands:g} bands", *shares[1:], f"{one.starts:.1f}"]
 
 
 def _ab_efforts(scenario: Scenario) -> Iterator[tuple[str, float, tuple[AbEffort, ...]]]:

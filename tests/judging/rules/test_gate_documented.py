@@ -8,8 +8,9 @@ from tables import each
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules.documented import documented_margin, judge_documented
-from perfgate.judging.rules.odds import documented_speed_odds
+from perfgate.judging.rules.odds import documented_speed
 from perfgate.judging.rules.performance import performance_metric
+from perfgate.judging.rules.sequential import PASS, REGRESSION
 
 SPEED = "output_throughput"
 
@@ -55,11 +56,11 @@ def test_against_a_documented_value(
     [(0.0, 0.004, 99.9), (0.05, 1.4, 92), (0.08, 13, 65), (0.10, 33, 37), (0.15, 92, 1.5)],
 )
 def test_error_rates_against_a_document(loss: float, below: float, passed: float) -> None:
-    odds = documented_speed_odds(
+    odds = documented_speed(
         -math.log(0.9), 0.005, -math.log(1 - loss), machines=0.03, trials=40_000
     )
-    assert 100 * odds.below == pytest.approx(below, abs=1.5)
-    assert 100 * odds.passed == pytest.approx(passed, abs=1.5)
+    assert 100 * odds.share(REGRESSION) == pytest.approx(below, abs=1.5)
+    assert 100 * odds.share(PASS) == pytest.approx(passed, abs=1.5)
 
 
 def test_a_tolerance_below_ten_per_cent_is_raised_and_told() -> None:

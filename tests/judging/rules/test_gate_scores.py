@@ -7,7 +7,7 @@ from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.odds import documented_score_odds
+from perfgate.judging.rules import odds
 from perfgate.judging.rules.scores import (
     Score,
     counted_score,
@@ -17,6 +17,7 @@ from perfgate.judging.rules.scores import (
     pooled_score,
     standard_error,
 )
+from perfgate.judging.rules.sequential import PASS, REGRESSION
 
 NAME = "accuracy:gsm8k:exact_match:flexible-extract"
 # The quick start recipe of DeepSeek-R1 documents 0.95 ± 0.006; 1319 questions are asked.
@@ -106,9 +107,9 @@ def test_a_baseline_without_answers_errs_by_its_own_questions() -> None:
     [(0.0, 0.6, 99.4), (0.02, 51, 49), (0.03, 89, 11), (0.04, 99, 1)],
 )
 def test_error_rates_against_a_documented_score(drop: float, lost: float, passed: float) -> None:
-    odds = documented_score_odds(documented_score(0.95, 0.0063), 1319, 0.03, drop, trials=40_000)
-    assert 100 * odds.below == pytest.approx(lost, abs=1)
-    assert 100 * odds.passed == pytest.approx(passed, abs=1)
+    found = odds.documented_score(documented_score(0.95, 0.0063), 1319, 0.03, drop, trials=40_000)
+    assert 100 * found.share(REGRESSION) == pytest.approx(lost, abs=1)
+    assert 100 * found.share(PASS) == pytest.approx(passed, abs=1)
 
 
 @pytest.mark.parametrize(("right", "questions"), [(-1, 10), (11, 10), (0, 0)])

@@ -8,8 +8,7 @@ from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.judging.rules.odds import (
-    found_share,
-    outcomes,
+    paired_answers,
     smallest_margin,
 )
 from perfgate.judging.rules.sequential import PASS, REGRESSION
@@ -72,7 +71,7 @@ def slow_margin(questions: int, changed: float, base_runs: int, margin: float) -
 def test_counting_patterns_is_drawing_questions(
     questions: int, changed: float, base_runs: int, margin: float
 ) -> None:
-    found = found_share(questions, changed, base_runs, margin=margin)
+    found = paired_answers(questions, changed, base_runs, margin, margin).share(REGRESSION)
     share = slow_margin(questions, changed, base_runs, margin)
     assert found == pytest.approx(share, abs=4 * math.sqrt(0.25 / 3000))
 
@@ -103,14 +102,15 @@ def test_answers_that_cannot_be_simulated(questions: int, changed: float, base_r
 def test_what_a_margin_below_the_table_finds(
     margin: float, changed: float, base_runs: int, share: float
 ) -> None:
-    assert found_share(1319, changed, base_runs, margin=margin) == pytest.approx(share, abs=0.02)
+    found = paired_answers(1319, changed, base_runs, margin, margin).share(REGRESSION)
+    assert found == pytest.approx(share, abs=0.02)
 
 
 def test_a_build_that_lost_nothing_passes() -> None:
     for changed, base_runs in ((0.04, 1), (0.08, 1), (0.08, 3)):
         margin = smallest_margin(1319, changed, base_runs)
         assert margin is not None
-        found = outcomes(1319, changed, base_runs, margin, 0.0)
+        found = paired_answers(1319, changed, base_runs, margin, 0.0)
         assert found.share(REGRESSION) <= 0.002
         assert found.share(PASS) >= 0.997
         assert found.new.mean() < 1.02

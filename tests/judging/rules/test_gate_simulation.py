@@ -1,16 +1,23 @@
 """The error rates of docs/reference/verdicts.md, reproduced by simulation with fixed seeds."""
 
-from collections import Counter
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from plain_values import judge_performance, judge_sweep
+from plain_values import judge_sweep
 from sizes import sized
 from tables import each
 
+from perfgate.core.rule import ControlRule, Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.forecast.noise_scenarios import starts as noisy_starts
+from perfgate.judging.rules.sequential import (
+    HOST_SHIFT,
+    PASS,
+    REGRESSION,
+    alone,
+    controlled,
+    levels,
+)
 
 # Under coverage these take four times as long; other tests reach every line that they do.
 pytestmark = [pytest.mark.slow, pytest.mark.no_cover, pytest.mark.nightly]
@@ -25,57 +32,59 @@ def deviation(percent: float, trials: int = TRIALS) -> float:
     return 400 * float(np.sqrt(max(share * (1 - share), 1 / trials) / trials)) + 0.1
 
 
-# noise, starts = sessions of the baseline, with controls, loss in bands → REGRESSION %, PASS %,
-# starts of both builds; a band of 4.04 sigma, 20,000 trials
+# noise, starts and sessions of the baseline, with controls, loss in bands → REGRESSION %, PASS %,
+# starts of both builds; a band of 4.04 sigma
 TABLE = [
-    ("real", 10, True, 0.0, 0.0, 99.9, 1.11),
-    ("real", 10, True, 1.0, 94.5, 4.9, 5.04),
-    ("real", 10, True, 1.5, 97.5, 2.4, 5.03),
-    ("real", 3, True, 0.0, 0.01, 99.8, 1.20),
-    ("real", 3, True, 1.0, 92.5, 5.3, 5.08),
-    ("real", 1, True, 1.0, 74.7, 7.9, 5.25),
-    ("heavy", 10, True, 1.0, 89.9, 7.5, 5.17),
-    ("gauss", 10, True, 0.0, 0.0, 100.0, 1.05),
-    ("gauss", 10, True, 1.0, 93.8, 4.5, 5.30),
-    ("real", 10, False, 0.0, 2.1, 97.8, 1.08),
-    ("real", 10, False, 1.0, 95.5, 3.7, 2.11),
-    ("real", 1, False, 0.0, 3.7, 90.8, 1.49),
-    ("gauss", 10, False, 0.0, 0.005, 100.0, 1.04),
-    ("gauss", 10, False, 1.0, 97.0, 3.0, 2.15),
+    ("real", 10, 10, True, 0.0, 0.0, 99.9, 1.11),
+    ("real", 10, 10, True, 1.0, 94.5, 4.9, 5.04),
+    ("real", 10, 10, True, 1.5, 97.5, 2.4, 5.03),
+    ("real", 3, 3, True, 0.0, 0.01, 99.8, 1.20),
+    ("real", 3, 3, True, 1.0, 92.5, 5.3, 5.08),
+    ("real", 3, 1, True, 1.0, 90.0, None, None),
+    ("real", 2, 2, True, 0.0, None, 98.9, None),
+    ("real", 2, 2, True, 1.0, 86.0, None, None),
+    ("real", 1, 1, True, 0.0, None, 99.3, None),
+    ("real", 1, 1, True, 1.0, 74.7, 7.9, 5.25),
+    ("heavy", 10, 10, True, 1.0, 89.9, 7.5, 5.17),
+    ("gauss", 10, 10, True, 0.0, 0.0, 100.0, 1.05),
+    ("gauss", 10, 10, True, 1.0, 93.8, 4.5, 5.30),
+    ("real", 10, 10, False, 0.0, 2.1, 97.8, 1.08),
+    ("real", 10, 10, False, 1.0, 95.5, 3.7, 2.11),
+    ("real", 1, 1, False, 0.0, 3.7, 90.8, 1.49),
+    ("gauss", 10, 10, False, 0.0, 0.005, 100.0, 1.04),
+    ("gauss", 10, 10, False, 1.0, 97.0, 3.0, 2.15),
 ]
 
 
-@each(("noise", "n_base", "controlled", "loss", "fails", "passes", "starts"), TABLE)
+@each(("noise", "n_base", "sessions", "controls", "loss", "fails", "passes", "starts"), TABLE)
 def test_error_rates_of_the_rule(
     noise: str,
     n_base: int,
-    controlled: bool,
+    sessions: int,
+    controls: bool,
     loss: float,
-    fails: float,
-    passes: float,
-    starts: float,
+    fails: float | None,
+    passes: float | None,
+    starts: float | None,
 ) -> None:
-    random, delta = np.random.default_rng([77, n_base]), 4.04 * SIGMA
-    base = noisy_starts(random, noise, TRIALS, 1, [1] * n_base)[:, 0]
-    session = noisy_starts(random, noise, TRIALS, 1, [8])[:, 0]
-    seen: Counter[Verdict] = Counter()
-    used = 0
-    for before, now in zip(base.tolist(), session.tolist(), strict=True):
-        new = [loss * delta + SIGMA * now[place] for place in (0, 1, 4, 5, 7)]
-        controls = [SIGMA * now[place] for place in (2, 3, 6)] if controlled else None
-        judged = judge_performance(
-            "tpot_median_ms",
-            np.exp(SIGMA * np.array(before)),
-            np.exp(new[:4] if controlled else new),
-            controls=None if controls is None else np.exp(controls),  # type: ignore[arg-type]
-            band=float(np.expm1(delta)),
-        )
-        improved = judged.verdict == Verdict.IMPROVEMENT
-        seen[Verdict.PASS if improved else judged.verdict] += 1
-        used += 1 if improved else judged.runs_used + judged.controls_used
-    assert 100 * seen[Verdict.REGRESSION] / TRIALS == pytest.approx(fails, abs=deviation(fails))
-    assert 100 * seen[Verdict.PASS] / TRIALS == pytest.approx(passes, abs=deviation(passes))
-    assert used / TRIALS == pytest.approx(starts, abs=0.15)
+    random, trials = np.random.default_rng([77, n_base, sessions]), sized(10_000, 40_000)
+    base = noisy_starts(random, noise, trials, 1, [n_base // sessions] * sessions)[:, 0]
+    session = noisy_starts(random, noise, trials, 1, [8])[:, 0].astype(np.float64)
+    against = levels(base.astype(np.float64), 1.0, sessions=sessions)
+    if controls:
+        new = session[:, [0, 1, 4, 5]] + loss * 4.04
+        found = controlled(against, new, session[:, [2, 3, 6]], 4.04, ControlRule())
+    else:
+        found = alone(against, session[:, :5] + loss * 4.04, 4.04, Rule())
+    for expected, share in (
+        (fails, found.share(REGRESSION)),
+        (passes, found.share(PASS, HOST_SHIFT)),
+    ):
+        if expected is not None:
+            bound = deviation(expected, trials) + 0.2
+            assert 100 * share == pytest.approx(expected, abs=bound)
+    if starts is not None:
+        assert (found.new + found.controls).mean() == pytest.approx(starts, abs=0.05)
 
 
 # correlation of the points, loss in bands at all of 8 points → REGRESSION % of the curve

@@ -17,6 +17,12 @@ from perfgate.judging.rules.performance import Change
 from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.scenario import Scenario
 
+# Fields of an outcome that its record has under the same name.
+_AS_IT_IS = (
+    *("verdict", "judgements", "compared_with", "reason", "folder", "injected", "synthetic"),
+    *("notes", "observed", "measured", "build", "controls", "provenance"),
+)
+
 
 class Subject(Protocol):
     """What an outcome is of: a probe, or a claim about one."""
@@ -110,11 +116,8 @@ class Outcome:
             "name": self.probe.id,
             "scenario": self.probe.scenario.id,
             "probe": self.probe.label,
-            "verdict": self.verdict.value,
-            "judgements": to_plain(self.judgements),
+            **{name: to_plain(getattr(self, name)) for name in _AS_IT_IS},
             "starts": len(self.measurements),
-            "compared_with": self.compared_with,
-            "reason": self.reason,
             "error": None
             if error is None
             else {
@@ -123,17 +126,8 @@ class Outcome:
                 "evidence": list(error.evidence),
                 "next_step": error.hint,
             },
-            "folder": None if self.folder is None else str(self.folder),
-            "injected": list(self.injected),
-            "synthetic": self.synthetic,
-            "notes": list(self.notes),
-            "observed": to_plain(self.observed),
             "changed_questions": to_plain(self.changed),
-            "measured": to_plain(self.measured),
-            "build": to_plain(self.build),
-            "controls": to_plain(self.controls),
             "extra_options": self.extra_options,
             "settings": list(self.settings),
             "judge_input": None if self.judge_input is None else self.judge_input.as_record(),
-            "provenance": to_plain(self.provenance),
         }

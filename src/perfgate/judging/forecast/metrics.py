@@ -26,11 +26,11 @@ from perfgate.judging.forecast.simulation import BaselineDesign, Control, Design
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import changed_share
 from perfgate.judging.rules.documented import documented_margin
-from perfgate.judging.rules.noise import MISSED, OWN_SIGMA, WIDEST_BAND, t_quantile
+from perfgate.judging.rules.noise import OWN_SIGMA, WIDEST_BAND
 from perfgate.judging.rules.odds import LEAST_FOUND as LEAST_MARGIN_FOUND
 from perfgate.judging.rules.performance import declared_band
 from perfgate.judging.rules.scores import documented_score, least_margin
-from perfgate.judging.rules.sequential import Levels, levels
+from perfgate.judging.rules.sequential import levels
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
 
@@ -92,14 +92,14 @@ class MetricForecast(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-# With the test to simulate; None: there is none, or one start settles it.
-Forecast = tuple[MetricForecast, Design | None]
+# With the test that shows it; None: there is none, or one start settles it.
+Shown = tuple[MetricForecast, Design | None]
 
 
 def forecast_metric(
     probe: Probe, metric: str, reference: Reference, most: int, *, can_be_started: bool = False
-) -> Forecast:
-    """What a gating metric of `probe` could show, and the test that shows it.
+) -> Shown:
+    """What a gating metric of `probe` could show.
 
     Args:
         probe: what would be measured.
@@ -108,32 +108,43 @@ def forecast_metric(
         most: fresh starts of the build under test, at most.
         can_be_started: whether the baseline says how its build is started.
     """
-    entry, scenario = reference.entry, probe.scenario
-    value = None
-    if entry is not None:
-        against: Against = "baseline" if entry.values(metric) else "nothing"
-    elif measures_itself(probe):
+    entry, value = reference.entry, None
+    against: Against = "nothing"
+    if entry is not None and entry.values(metric):
+        against = "baseline"
+    elif entry is None and measures_itself(probe):
         against = "itself"
-    else:
-        value = reference.documented.get(metric)
-        against = "documented" if value else "nothing"
-    band = resolve_band(metric, scenario, value)
+    elif entry is None and metric in reference.documented:
+        against, value = "documented", reference.documented[metric]
+    band = resolve_band(metric, probe.scenario, value)
     found = MetricForecast(metric, against, band=band.loss, band_source=band.source)
+    design: Design | None = None
     try:
-        if against == "itself":
-            return _of_turns(found, probe, reference, most)
-        if value is not None and is_accuracy(metric):
-            return _of_score(found, value)
         if value is not None:
-            return _of_document(found, sigma_of(metric, scenario), most)
-        if entry is not None and entry.values(metric):
-            if is_accuracy(metric):
-                return _of_answers(found, probe, entry)
-            control = control_of(scenario.gate.control, can_be_started=can_be_started)
-            return _of_baseline(found, probe, entry, reference, most, control)
+            found, design = _of_document(found, probe, value, most)
+        elif against == "itself":
+            found, design = _of_turns(found, probe, reference, most)
+        elif entry is not None and against == "baseline" and is_accuracy(metric):
+            found, design = _of_answers(found, probe, entry)
+        elif entry is not None and against == "baseline":
+            control = control_of(probe.scenario.gate.control, can_be_started=can_be_started)
+            found, design = _of_baseline(found, probe, entry, reference, most, control)
     except InputError as error:
-        return changed(found, problem=_placed(error, probe, metric)), None
-    return found, None
+        found = changed(found, problem=error)
+    return changed(found, problem=_placed(found, probe)), design
+
+
+def _placed(found: MetricForecast, probe: Probe) -> InputError | None:
+    """The problem with the place in the scenario's file that it is about."""
+    error = found.problem
+    return error and InputError(
+        f"{probe.label}: {error.problem}",
+        file=probe.scenario.file,
+        field=f"{probe.scenario.id}.gate.bands.{found.metric}",
+        found=error.found,
+        expected=error.expected,
+        hint=error.hint,
+    )
 
 
 def control_of(policy: ControlPolicy, *, can_be_started: bool) -> Control:
@@ -141,18 +152,6 @@ def control_of(policy: ControlPolicy, *, can_be_started: bool) -> Control:
     if can_be_started and policy != "none":
         return "controlled"
     return "unproved" if policy == "required" else "alone"
-
-
-def _placed(error: InputError, probe: Probe, metric: str) -> InputError:
-    """The error with the place in the scenario's file that it is about."""
-    return InputError(
-        f"{probe.label}: {error.problem}",
-        file=probe.scenario.file,
-        field=f"{probe.scenario.id}.gate.bands.{metric}",
-        found=error.found,
-        expected=error.expected,
-        hint=error.hint,
-    )
 
 
 def _simulated(
@@ -185,7 +184,7 @@ def _of_baseline(
     reference: Reference,
     most: int,
     control: Control,
-) -> Forecast:
+) -> Shown:
     """A speed against a stored baseline."""
     known, values = lookup(found.metric), entry.values(found.metric)
     sessions = max(1, entry.sessions(found.metric))
@@ -194,23 +193,18 @@ def _of_baseline(
     margin = scale.margin(known, declared_band(known, found.band))
     base = np.array([scale.badness(known, values, "baseline")])
     level = levels(base, prior, sessions=sessions, between=noise.between, prior_dof=dof)
-    sigma, notes = float(level.sigma[0]), tuple[str, ...]()
+    sigma, declared = float(level.sigma[0]), margin
     own = probe.scenario.gate.noise == "measured"
     if own:
-        control = "alone"
-        forced = _forced_margin(level, most)
-        if forced > margin:
-            declared = f"{scale.band(known, margin):.1%}"
-            notes = (f"band widened from {declared}, which this noise does not resolve",)
-            margin = forced
+        forced = float(level.smallest_detectable(most, Rule().alpha)[0])
+        control, margin = "alone", max(declared, forced)
     else:  # a baseline that is quiet by luck promises nothing
         sigma = max(prior, sigma)
-    noise_from: NoiseFrom = "measured" if own else "pooled" if len(values) > 1 else "prior"
-    word = "prior"
-    if noise.differences:
-        word = noise_from = "history"
-    spread = f" and spread of {len(values)} runs" if len(values) > 1 else ""
-    column, n_base = _column_of(known), len(values)
+    wider = f"band widened from {scale.band(known, declared):.1%}"
+    n_base, column = len(values), _column_of(known)
+    spread = f" and spread of {n_base} runs" if n_base > 1 else ""
+    word: NoiseFrom = "history" if noise.differences else "prior"
+    shown: NoiseFrom = "measured" if own else "pooled" if spread else "prior"
     design = BaselineDesign(
         n_base, sessions, margin / sigma, control, most, noise.between, dof, column
     )
@@ -221,22 +215,15 @@ def _of_baseline(
         baseline_runs=n_base,
         baseline_sessions=sessions,
         sigma=sigma,
-        noise_from=noise_from,
+        noise_from="history" if noise.differences else shown,
         noise=f"{word} {prior:.2%} with {dof:g} degrees of freedom{spread}",
         control=control,
-        notes=notes,
+        notes=(f"{wider}, which this noise does not resolve",) if margin > declared else (),
     )
-    if not own:
-        error = _too_weak(found, design, sigma)
-        problem = error and _placed(error, probe, found.metric)
-        found = changed(found, problem=problem, warnings=_warnings(design))
-    return found, design
-
-
-def _forced_margin(level: Levels, most: int) -> float:
-    """What so many starts find in 19 of 20 cases, on the log scale: (t(1-α) + t(1-β)) SE."""
-    reach = t_quantile(1 - Rule().alpha, level.dof) + t_quantile(1 - MISSED, level.dof)
-    return reach * float(level.standard_error(most)[0])
+    if own:
+        return found, design
+    problem = _too_weak(found, design, sigma)
+    return changed(found, problem=problem, warnings=_warnings(design)), design
 
 
 def _column_of(metric: Metric) -> int:
@@ -247,7 +234,7 @@ def _column_of(metric: Metric) -> int:
     return 0 if metric.direction == "higher" else 1
 
 
-def _of_turns(found: MetricForecast, probe: Probe, reference: Reference, most: int) -> Forecast:
+def _of_turns(found: MetricForecast, probe: Probe, reference: Reference, most: int) -> Shown:
     """A speed against references that this machine is still to make in between."""
     known, starts = lookup(found.metric), probe.scenario.gate.reference_starts
     declared = scale.margin(known, declared_band(known, found.band))
@@ -271,29 +258,24 @@ def _of_turns(found: MetricForecast, probe: Probe, reference: Reference, most: i
     return found, design
 
 
-def _of_document(found: MetricForecast, sigma: float, most: int) -> Forecast:
-    """A speed against its documented value, which comes without a spread."""
-    margin = documented_margin(lookup(found.metric), found.band or 0.0)
-    design = simulation.DocumentDesign(margin, sigma, most)
-    assumed = f"{simulation.BETWEEN_MACHINES:.0%} between the document's machine and this one"
-    found = _simulated(
-        found,
-        design,
-        margin,
-        baseline_runs=1,
-        baseline_sessions=1,
-        sigma=sigma,
-        noise_from="prior",
-        noise=f"prior {sigma:.2%}, stipulated",
-        notes=(f"{assumed} assumed",),
-    )
-    return found, design
-
-
-def _of_score(found: MetricForecast, value: DocumentedValue) -> Forecast:
-    """An accuracy against a documented score."""
-    score, band = documented_score(value.value, value.stderr), found.band or 0.0
+def _of_document(found: MetricForecast, probe: Probe, value: DocumentedValue, most: int) -> Shown:
+    """A metric against its documented value; of a score the document may give the error."""
     found = changed(found, baseline_runs=1, baseline_sessions=1, noise_from="document")
+    band = found.band or 0.0
+    if not is_accuracy(found.metric):
+        margin = documented_margin(lookup(found.metric), band)
+        sigma = sigma_of(found.metric, probe.scenario)
+        assumed = f"{simulation.BETWEEN_MACHINES:.0%} between the document's machine and this one"
+        found = changed(
+            found,
+            sigma=sigma,
+            noise_from="prior",
+            noise=f"prior {sigma:.2%}, stipulated",
+            notes=(f"{assumed} assumed",),
+        )
+        speed = simulation.DocumentDesign(margin, sigma, most)
+        return _simulated(found, speed, margin), speed
+    score = documented_score(value.value, value.stderr)
     if score.questions is None:
         note = "a documented score without an error, taken as exact"
         return changed(found, notes=(note,)), None
@@ -304,7 +286,7 @@ def _of_score(found: MetricForecast, value: DocumentedValue) -> Forecast:
     return _simulated(found, design, margin, notes=(note,) if margin > band else ()), design
 
 
-def _of_answers(found: MetricForecast, probe: Probe, entry: Entry) -> Forecast:
+def _of_answers(found: MetricForecast, probe: Probe, entry: Entry) -> Shown:
     """An accuracy against a baseline's answers, question by question."""
     evaluations, sessions = entry.answers(found.metric), entry.sessions(found.metric)
     runs = len(evaluations) or len(entry.values(found.metric))
@@ -329,8 +311,7 @@ def _of_answers(found: MetricForecast, probe: Probe, entry: Entry) -> Forecast:
             # A scenario that measures itself may have answers that never vary: nobody knows yet.
             found = changed(found, warnings=("a drop of the margin would be found too seldom",))
         else:
-            error = _margin_too_small(found, design)
-            found = changed(found, problem=_placed(error, probe, found.metric))
+            found = changed(found, problem=_margin_too_small(found, design))
     return found, design
 
 

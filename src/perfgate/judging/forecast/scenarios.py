@@ -209,48 +209,44 @@ def forecast_scenario(
     references = References(tools, machine, "auto", repo=repo)
     compared = [(probe, references.comparison(probe)) for probe in probes]
     known = [_known_seconds(comparison) for _, comparison in compared]
-    start_s = 0.0
-    if not any(known) and not all(map(tools.is_offline, probes)):
-        start_s = scenario.limits.start_s
+    has_start = not any(known) and not all(map(tools.is_offline, probes))
+    start_s = scenario.limits.start_s if has_start else 0.0
     most, notes = _most(scenario, known)
-    found, unchanged, slower, before = [], [], [], []
+    found, first = [], []
+    ends: dict[Case, list[Outcomes]] = {"unchanged": [], "slower": []}
     for (probe, comparison), seconds in zip(compared, known, strict=True):
         restarts = comparison.source is not None
-        pairs = [
+        shown = [
             forecast_metric(probe, one, comparison, most, can_be_started=restarts)
             for one in probe.gating_metrics()
         ]
-        metrics, designs = zip(*pairs, strict=True) if pairs else ((), ())
-        unchanged.append(of_probe(designs, slower=False))
-        slower.append(of_probe(designs, slower=True))
+        for case, of_probes in ends.items():
+            designs = [design for _, design in shown if design is not None]
+            of_probes.append(of_probe(designs, slower=case == "slower"))
         own = measures_itself(probe) and comparison.entry is None
-        before.append(scenario.gate.reference_starts if own else 0)
+        first.append(scenario.gate.reference_starts if own else 0)
         found.append(
             ProbeForecast(
                 probe.label,
                 _compared_with(probe, comparison),
-                probe.is_smoke or any(one.against != "nothing" for one in metrics),
+                probe.is_smoke or any(metric.against != "nothing" for metric, _ in shown),
                 seconds or _limit_s(probe, tools),
                 not seconds,
-                metrics,
+                tuple(metric for metric, _ in shown),
             )
         )
-
-    def cost(case: Case) -> Cost:
-        def starts(end: Outcomes) -> float:
-            return float(end.most) if case == "worst" else end.starts
-
-        ends = slower if case == "slower" else unchanged
-        in_all = max(before, default=0) + starts(slowest(ends))
-        spent = start_s * in_all
-        for probe, first, end in zip(found, before, ends, strict=True):
-            spent += probe.seconds * (first + starts(end))
-        hours, at_most = spent / 3600, start_s > 0 or not all(known)
-        return Cost(in_all, hours, at_most, hours * scenario.hardware.gpus)
-
-    together = slowest(unchanged)
+    ends["worst"] = [end.at_worst() for end in ends["unchanged"]]
+    at_most = has_start or not all(known)
+    cost = {}
+    for case, of_probes in ends.items():
+        starts = max(first, default=0) + slowest(of_probes).starts
+        times = [before + end.starts for before, end in zip(first, of_probes, strict=True)]
+        each = [probe.seconds * often for probe, often in zip(found, times, strict=True)]
+        hours = (start_s * starts + sum(each)) / 3600
+        cost[case] = Cost(starts, hours, at_most, hours * scenario.hardware.gpus)
+    together = slowest(ends["unchanged"])
     # One run more than the simulation of each probe saw.
-    red = [end.regression + 1 / TRIALS for end in unchanged if end.most > 1]
+    red = [end.regression + 1 / TRIALS for end in ends["unchanged"] if end.most > 1]
     return ScenarioForecast(
         scenario.id,
         scenario.hardware.label,
@@ -261,9 +257,9 @@ def forecast_scenario(
         build_source,
         min(most, len(together.new)),
         len(together.controls) - 1,
-        max(before, default=0),
+        max(first, default=0),
         1 - math.prod(1 - share for share in red),
-        {case: cost(case) for case in CASES},
+        cost,
         (*notes, *tools.engine.foreseen(scenario, build), *inert_notes(scenario)),
         tuple(found),
     )

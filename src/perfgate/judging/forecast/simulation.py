@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from perfgate.core.rule import ControlRule, Rule
 from perfgate.judging.forecast.noise_scenarios import starts
-from perfgate.judging.rules import odds as references
+from perfgate.judging.rules import odds as drawn
 from perfgate.judging.rules import sequential as many
 from perfgate.judging.rules.interleaved import rule_for
 from perfgate.judging.rules.noise import BETWEEN
@@ -96,6 +96,11 @@ class Outcomes:
     def starts(self) -> float:
         """Mean starts of both builds."""
         return _mean(self.new) + 1 + _mean(self.controls)
+
+    def at_worst(self) -> "Outcomes":
+        """As many starts as there can be."""
+        new, controls = (0.0,) * (len(self.new) - 1), (0.0,) * (len(self.controls) - 1)
+        return replace(self, new=(*new, 1.0), controls=(*controls, 1.0))
 
     def odds(self, loss: float) -> Odds:
         """The same in means, at a true loss of so many bands."""
@@ -177,11 +182,11 @@ class TurnsDesign:
     @property
     def margin(self) -> float:
         """The band of the middle run, on the log scale: as declared, or as the noise forces."""
-        return float(np.median(_turns(self, 0.0)[1]))
+        return _turns(self, 0.0)[1]
 
     def simulated(self, loss: float) -> Outcomes:
         """How it ends at a true loss of so many of the middle run's bands."""
-        return _counted(_turns(self, loss * self.margin)[0])
+        return _turns(self, loss * self.margin)[0]
 
 
 @dataclass(frozen=True)
@@ -200,10 +205,12 @@ class DocumentDesign:
 
     def simulated(self, loss: float) -> Outcomes:
         """How it ends at a true loss of so many tolerances."""
-        found = references.documented_speed_odds(
-            self.margin, self.sigma, loss * self.margin, machines=BETWEEN_MACHINES, most=self.most
+        loss *= self.margin
+        return _counted(
+            drawn.documented_speed(
+                self.margin, self.sigma, loss, machines=BETWEEN_MACHINES, most=self.most
+            )
         )
-        return Outcomes(found.below, found.passed, new=found.starts)
 
 
 @dataclass(frozen=True)
@@ -221,8 +228,7 @@ class ScoreDesign:
     def simulated(self, loss: float) -> Outcomes:
         """How it ends at a true drop of so many margins."""
         questions, drop = max(1, round(self.reference.questions or 1)), loss * self.margin
-        found = references.documented_score_odds(self.reference, questions, self.margin, drop)
-        return Outcomes(found.below, found.passed, new=found.starts)
+        return _counted(drawn.documented_score(self.reference, questions, self.margin, drop))
 
 
 @dataclass(frozen=True)
@@ -244,14 +250,13 @@ class AnswersDesign:
     @property
     def smallest_margin(self) -> float | None:
         """The smallest margin that the rule can hold, absolute; None: none can."""
-        return references.smallest_margin(self.questions, self.changed, self.base_runs)
+        return drawn.smallest_margin(self.questions, self.changed, self.base_runs)
 
     def simulated(self, loss: float) -> Outcomes:
         """How it ends at a true drop of so many margins."""
+        drop = loss * self.margin
         return _counted(
-            references.outcomes(
-                self.questions, self.changed, self.base_runs, self.margin, loss * self.margin
-            )
+            drawn.paired_answers(self.questions, self.changed, self.base_runs, self.margin, drop)
         )
 
 
@@ -283,14 +288,14 @@ def smallest_found(design: Design) -> float | None:
     return high
 
 
-def of_probe(designs: Sequence[Design | None], *, slower: bool) -> Outcomes:
+def of_probe(designs: Sequence[Design], *, slower: bool) -> Outcomes:
     """How the tests of one probe end; one start where nothing is judged.
 
     Metrics against a baseline share the noise of their starts, as engines show it
     (`noise_scenarios.CORRELATION`).
 
     Args:
-        designs: one per metric; None: there is nothing to judge, or one start settles it.
+        designs: one per metric that is judged.
         slower: whether the build loses just the band of every speed; else it is unchanged.
     """
     loss = 1.0 if slower else 0.0
@@ -300,7 +305,7 @@ def of_probe(designs: Sequence[Design | None], *, slower: bool) -> Outcomes:
         if isinstance(design, BaselineDesign):
             trials = design.trials(loss, design.column)
             alike.setdefault(trials.looks, []).append(trials)
-        elif design is not None:
+        else:
             is_speed = isinstance(design, TurnsDesign | DocumentDesign)
             others.append(outcomes(design, loss if is_speed else 0.0))
     return slowest([*(_counted(many.together(trials)) for trials in alike.values()), *others])
@@ -369,20 +374,14 @@ def _draws(n_base: int, sessions: int) -> tuple[Floats, Floats]:
 
 
 @lru_cache(maxsize=256)
-def _turns(design: TurnsDesign, lost: float) -> tuple[many.Verdicts, Floats]:
-    """What becomes of each trial, and the band that its noise forced; both on the log scale.
-
-    Args:
-        design: the test.
-        lost: true loss on the log scale.
-    """
+def _turns(design: TurnsDesign, lost: float) -> tuple[Outcomes, float]:
+    """How it ends, and the band of the middle run; `lost` and the band on the log scale."""
     draw = np.random.default_rng([_TURNS_SEED, design.references, design.most])
     counts = [design.references + design.most]
     noise = design.sigma * starts(draw, _NOISE, _TURNS_TRIALS, 1, counts)[:, 0].astype(np.float64)
     references, new = noise[:, : design.references], noise[:, design.references :] + lost
-    rule, effect = rule_for(design.most), Effect.below_band(design.declared, design.widest)
+    effect, rule = Effect.below_band(design.declared, design.widest), rule_for(design.most)
     found = paired_test(references, new, effect, rule)
-    codes = np.select([found.fails, found.holds], [many.REGRESSION, many.PASS], many.INCONCLUSIVE)
-    looks = tuple((starts_, 0) for starts_ in rule.looks)
-    at = np.searchsorted(rule.looks, found.starts)
-    return many.Verdicts(codes.astype(np.int8), at.astype(np.int8), looks), found.upper
+    used = _shares(found.starts, design.most)[1:]
+    shares = float(found.fails.mean()), float(found.holds.mean())
+    return Outcomes(*shares, new=used), float(np.median(found.upper))

@@ -8,7 +8,7 @@ are fractions: 0.02 is two points. Formulas and error rates: statistics §7.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy
@@ -103,15 +103,14 @@ def judge_paired(
     score = fmean(score_share(one) for one in baseline)
     if different := _different_questions(baseline, new):
         return unjudged(metric, Verdict.NOT_COMPARABLE, different, band=margin, baseline=score)
-    from perfgate.judging.rules.sequential import differences_of, verdict_of_code
+    from perfgate.judging.rules.sequential import differences_of
 
     most, keys = min(max_runs, MOST_EVALUATIONS), list(baseline[0])
     before, after = (
         [[bool(one[key]) for key in keys] for one in side] for side in (baseline, new[:most])
     )
     found, moved = differences_of(before, after)
-    decided = decide(found, margin)
-    verdict, runs = verdict_of_code(decided.codes[0]), int(decided.new[0])
+    verdict, runs = decide(found, margin).first()
     drop = _drop(found, runs)
     notes = ["small drop within the band"] if verdict == Verdict.PASS and drop.low > 0 else []
     if verdict == Verdict.PASS and runs == 1 and drop.improved(margin / 2):
@@ -132,22 +131,13 @@ def judge_paired(
         margin,
         runs,
         most - runs,
-        reason_of(
-            verdict,
-            str(drop),
-            f"{points(-margin)} points",
-            f"of {len(keys)} questions {lost:.3g} answers lost and {gained:.3g} "
-            f"gained{on_average}; {counted(runs, 'evaluation')} against "
-            f"{len(before)} of the baseline",
-            equal=2 * drop.mean - drop.high > -margin,
-            gain=f"{50 * margin:+.1f} points that count as a gain; each of the first two "
-            "evaluations agrees",
-            beyond=drop.mean >= margin,
-            proof="two evaluations or more agree",
-            likely=drop.low > 0,
-            ahead=f", {may_decide(most - runs)}",
-        ),
+        f"of {len(keys)} questions {lost:.3g} answers lost and {gained:.3g} gained{on_average}; "
+        f"{counted(runs, 'evaluation')} against {len(before)} of the baseline",
         notes,
+        equal=2 * drop.mean - drop.high > -margin,
+        gain=f"{50 * margin:+.1f} points that count as a gain; each of the first two "
+        "evaluations agrees",
+        proof="two evaluations or more agree",
     )
 
 
@@ -172,8 +162,10 @@ def judgement_of(
     margin: float,
     runs: int,
     left: int,
-    reason: str,
+    evidence: str,
     notes: Sequence[str],
+    separator: str = ", ",
+    **words: Any,
 ) -> Judgement:
     """The judgement of an accuracy.
 
@@ -185,7 +177,10 @@ def judgement_of(
         margin: the drop that counts.
         runs: evaluations used.
         left: how many more are allowed.
-        reason, notes: for a person.
+        evidence: what it rests on, in words.
+        notes: for a person.
+        separator: before how many more may decide.
+        words: as of `reason_of`.
     """
     return Judgement(
         metric=metric,
@@ -197,7 +192,16 @@ def judgement_of(
         band=margin,
         runs_used=runs,
         needs_more_runs=verdict == Verdict.INCONCLUSIVE and left > 0,
-        reason=reason,
+        reason=reason_of(
+            verdict,
+            str(drop),
+            f"{points(-margin)} points",
+            evidence,
+            beyond=drop.mean >= margin,
+            likely=drop.low > 0,
+            ahead=f"{separator}{may_decide(left)}",
+            **words,
+        ),
         notes=tuple(notes),
     )
 

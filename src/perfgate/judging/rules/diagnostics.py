@@ -8,10 +8,10 @@ everything on a host got worse at once.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Against, percent
-from perfgate.judging.rules.noise import median
 from perfgate.judging.rules.scale import as_number
 
 MOST = 200  # questions that are named on each side; a broken build changes nearly all
@@ -25,7 +25,6 @@ _FAR_SHARE = 0.8
 _FAR_POINTS = 0.10
 # A reference this good makes a score below one half a broken engine, not a weaker one.
 _GOOD_REFERENCE = 0.8
-_MOST_INVALID = 0.02
 
 # With fewer scenarios "nearly all" says little; and a change of the engine that touches some of its
 # features leaves at least a fifth of the scenarios alone more often than a slow host does.
@@ -116,37 +115,32 @@ def faults_of(
     strict, flexible = f"{task}:strict-match", f"{task}:flexible-extract"
     if strict not in measured:
         return ()
-    return sanity(measured[strict], measured.get(flexible), reference_strict=reference.get(strict))
+    return sanity(measured[strict], measured.get(flexible), reference.get(strict))
 
 
 def sanity(
     strict: float,
     flexible: float | None,
-    invalid_share: float = 0.0,
     reference_strict: float | None = None,
-    reference_invalid: float = 0.0,
 ) -> tuple[str, ...]:
     """Faults of one evaluation, as a tuple of OUTPUT_FORMAT and BROKEN_OUTPUT; empty if sane.
 
     OUTPUT_FORMAT: answers are right but not in the asked form: strict is far below flexible, and,
     where there is a reference, far below that too (a model that never kept the form has no fault).
 
-    BROKEN_OUTPUT: more than 2 % of the answers beyond those of the reference are invalid, or the
-    best of the two scores is below half of the reference, or below 0.5 where the reference is 0.8
-    or better. Without a reference no score is too low: a small model may be healthy at 0.3. Give
-    the documented score as reference where there is no measured one.
+    BROKEN_OUTPUT: the best of the two scores is below half of the reference, or below 0.5 where the
+    reference is 0.8 or better. Without a reference no score is too low: a small model may be
+    healthy at 0.3. Give the documented score as reference where there is no measured one.
 
     Args:
         strict: score of the strict filter (GSM8K: ``strict-match``), 0…1.
         flexible: score of the lenient filter (``flexible-extract``); None if the task has one only.
-        invalid_share: share of answers from which no result could be read.
         reference_strict: strict score of the baseline, or the documented or declared one.
-        reference_invalid: share of invalid answers in the baseline.
 
     Raises:
         InputError: a share that is not within 0…1.
     """
-    for share in (strict, flexible, invalid_share, reference_strict, reference_invalid):
+    for share in (strict, flexible, reference_strict):
         if share is not None and not (math.isfinite(share) and 0 <= share <= 1):
             raise InputError("not a share of answers", found=share, expected="0…1")
     best = strict if flexible is None else max(strict, flexible)
@@ -155,7 +149,7 @@ def sanity(
         reference_strict is None or _far_below(strict, reference_strict)
     ):
         faults.append(OUTPUT_FORMAT)
-    if invalid_share > reference_invalid + _MOST_INVALID or _too_low(best, reference_strict):
+    if _too_low(best, reference_strict):
         faults.append(BROKEN_OUTPUT)
     return tuple(faults)
 

@@ -61,7 +61,7 @@ def judge_documented(
     Raises:
         InputError: unknown metric, or values that cannot be judged or cannot be in one unit.
     """
-    from perfgate.judging.rules.sequential import as_cases, verdict_of_code
+    from perfgate.judging.rules.sequential import as_cases
 
     found = performance_metric(metric)
     margin = documented_margin(found, tolerance)
@@ -71,8 +71,7 @@ def judge_documented(
     scale.check_unit(found, [centre], values)
     most = min(max_runs, MOST_STARTS)
     losses = as_cases([[value - centre for value in values[:most]]])
-    decided = decide(losses, margin, prior)
-    verdict, runs = verdict_of_code(decided.codes[0]), int(decided.new[0])
+    verdict, runs = decide(losses, margin, prior).first()
     loss, error = float(typical_losses(losses)[0, runs - 1]), standard_error(prior, runs)
     bounds = sorted(scale.change(found, loss + z * error) for z in (-RULE.loss_z, RULE.pass_z))
     left = most - runs if verdict == Verdict.INCONCLUSIVE else 0

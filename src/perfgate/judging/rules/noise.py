@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from statistics import fmean
+from statistics import median
 
 from perfgate.core.errors import InputError
 from perfgate.core.rule import Rule
@@ -56,23 +56,6 @@ _LEAST_SHARE, _LARGEST_SHARE = 0.1, 0.7
 
 # Sessions of one build and one probe, oldest first; of each the losses of its starts, in order.
 Sessions = Sequence[Sequence[float]]
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Noise of one run on the log scale.
-
-    Attributes:
-        sigma: standard deviation of one run.
-        dof: degrees of freedom behind it.
-        source: where it comes from, in words.
-        between: the share ρ of its variance that a whole session has in common.
-    """
-
-    sigma: float
-    dof: float
-    source: str
-    between: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -130,26 +113,6 @@ def checked_sigma(sigma: float) -> float:
             expected="a fraction between 0 and 1, e.g. 0.005 for 0.5 %",
         )
     return sigma
-
-
-def sum_of_squares(values: Sequence[float]) -> float:
-    """Sum of squared deviations from the mean, whatever the order of the values.
-
-    `statistics.variance` is as exact, and twenty times as slow.
-    """
-    if len(values) < 2 or min(values) == max(values):  # a rounded mean may differ from equal values
-        return 0.0
-    centre = fmean(values)
-    return math.fsum([(x - centre) ** 2 for x in values])
-
-
-def median(values: Sequence[float]) -> float:
-    """The middle value, or the mean of the two in the middle; of at least one value."""
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[middle]
-    return (ordered[middle - 1] + ordered[middle]) / 2
 
 
 @dataclass(frozen=True)

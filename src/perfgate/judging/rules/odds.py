@@ -6,7 +6,7 @@ plans imports it.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -35,22 +35,7 @@ _MOST_BASE = 10  # more evaluations of the baseline count as so many
 _ANSWER_SEED, _REFERENCE_SEED = 71, 72
 
 
-@dataclass(frozen=True)
-class ReferenceOdds:
-    """How a comparison with a document ends.
-
-    Attributes:
-        below: share of REGRESSION.
-        passed: share of PASS.
-        starts: shares that take 1, 2, 3 starts (of scores: evaluations).
-    """
-
-    below: float
-    passed: float
-    starts: tuple[float, ...]
-
-
-def documented_speed_odds(
+def documented_speed(
     margin: float,
     sigma: float,
     loss: float,
@@ -58,7 +43,7 @@ def documented_speed_odds(
     machines: float = 0.0,
     most: int = MOST_STARTS,
     trials: int = REFERENCE_TRIALS,
-) -> ReferenceOdds:
+) -> Verdicts:
     """A speed against a document, on the log scale; noise is Gaussian.
 
     Args:
@@ -73,10 +58,10 @@ def documented_speed_odds(
     document = loss + machines * draw.standard_normal(trials)
     document -= sigma * draw.standard_normal(trials)
     losses = sigma * draw.standard_normal((MOST_STARTS, trials)) + document
-    return _odds(documented.decide(losses[:most].T, margin, sigma))
+    return documented.decide(losses[:most].T, margin, sigma)
 
 
-def documented_score_odds(
+def documented_score(
     reference: Score,
     questions: int,
     margin: float,
@@ -84,7 +69,7 @@ def documented_score_odds(
     *,
     most: int = MOST_EVALUATIONS,
     trials: int = REFERENCE_TRIALS,
-) -> ReferenceOdds:
+) -> Verdicts:
     """A score against a document; the document errs by its standard error, evaluations binomially.
 
     Args:
@@ -99,12 +84,7 @@ def documented_score_odds(
     margin = max(margin, least_margin(reference, questions))
     true = reference.value - drop - reference.variance() ** 0.5 * draw.standard_normal(trials)
     right = draw.binomial(questions, np.clip(true, 0, 1), (most, trials)) / questions
-    return _odds(scores.decide(right.T, reference, questions, margin))
-
-
-def _odds(found: Verdicts) -> ReferenceOdds:
-    shares = np.bincount(found.new, minlength=len(found.looks) + 1)[1:] / len(found.codes)
-    return ReferenceOdds(found.share(REGRESSION), found.share(PASS), tuple(map(float, shares)))
+    return scores.decide(right.T, reference, questions, margin)
 
 
 def smallest_margin(
@@ -127,30 +107,7 @@ def smallest_margin(
     return _smallest(questions, changed_share, min(baseline_evaluations, _MOST_BASE))
 
 
-def found_share(
-    questions: int,
-    changed_share: float,
-    baseline_evaluations: int,
-    *,
-    margin: float,
-    drop: float | None = None,
-) -> float:
-    """The share of runs in which a true drop ends in REGRESSION.
-
-    Args:
-        questions, changed_share, baseline_evaluations: as in `smallest_margin`.
-        margin: the drop that counts.
-        drop: the true one; None: just the margin.
-
-    Raises:
-        InputError: as `smallest_margin`.
-    """
-    true = margin if drop is None else drop
-    found = outcomes(questions, changed_share, baseline_evaluations, margin, true)
-    return found.share(REGRESSION)
-
-
-def outcomes(
+def paired_answers(
     questions: int,
     changed_share: float,
     baseline_evaluations: int,
@@ -158,10 +115,16 @@ def outcomes(
     drop: float,
     most: int = MOST_EVALUATIONS,
 ) -> Verdicts:
-    """What becomes of runs whose true drop is `drop`; arguments as of `found_share`.
+    """Answers that are compared question by question, of a build with a true drop.
 
     Args:
+        questions, changed_share, baseline_evaluations: as in `smallest_margin`.
+        margin: the drop that counts.
+        drop: the true one.
         most: evaluations of the new build, at most.
+
+    Raises:
+        InputError: as `smallest_margin`.
     """
     _check(questions, changed_share, baseline_evaluations)
     base = min(baseline_evaluations, _MOST_BASE)

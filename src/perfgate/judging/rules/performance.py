@@ -8,7 +8,7 @@ Against a document: `perfgate.judging.rules.documented`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from perfgate.core.errors import InputError
@@ -29,10 +29,8 @@ from perfgate.core.verdict import (
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import (
     WIDEST_BAND,
-    Noise,
     RunNoise,
     checked_sigma,
-    median,
     t_tail,
 )
 
@@ -147,30 +145,28 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class BaselineLevel:
+class _Level:
     """What new runs are compared with.
 
     Attributes:
         levels: it, as the only case.
-        noise: noise of one run.
         rule: error rates and effort.
         pulled: outlying values that were winsorised.
     """
 
     levels: "Levels"
-    noise: Noise
     rule: Rule
     pulled: int
 
     @property
-    def n_base(self) -> float:
-        """Values behind it."""
-        return self.levels.n_base
+    def sigma(self) -> float:
+        """Noise of one start."""
+        return float(self.levels.sigma[0])
 
     @property
-    def sessions(self) -> float:
-        """Sessions behind it."""
-        return self.levels.sessions
+    def forced_margin(self) -> float:
+        """The band that the noise forces: what `rule.max_runs` starts find, on the log scale."""
+        return float(self.levels.smallest_detectable(self.rule.max_runs, self.rule.alpha)[0])
 
     def seen(self, runs: Sequence[float]) -> Seen:
         """What so many new runs say."""
@@ -246,14 +242,14 @@ def judge_losses(test: Comparison, losses: Losses, rule: Rule) -> Judgement:
     metric, noise = losses.metric, test.noise
     declared = declared_band(metric, test.band)
     margin = scale.margin(metric, declared)
-    level = baseline_level(metric, losses.before, test, rule)
+    level = _level(losses, test, rule)
     scale.check_unit(metric, losses.before, losses.after)
-    notes, forced = [], forced_margin(level)
+    notes, forced = [], level.forced_margin
     if level.pulled:
         notes.append(f"{counted(level.pulled, 'outlying baseline value')} winsorised")
     if noise.widen and forced > margin:
         margin = forced
-        notes.append(widened_note(declared, scale.band(metric, forced), level.noise.sigma))
+        notes.append(widened_note(declared, scale.band(metric, forced), level.sigma))
     elif not test.is_controlled and forced > margin:
         most = counted(rule.max_runs, "fresh start")
         least = _share(scale.band(metric, forced))
@@ -272,7 +268,7 @@ def judge_losses(test: Comparison, losses: Losses, rule: Rule) -> Judgement:
 
 
 def _judged(
-    test: Comparison, losses: Losses, level: BaselineLevel, margin: float, notes: list[str]
+    test: Comparison, losses: Losses, level: _Level, margin: float, notes: list[str]
 ) -> Judgement:
     metric, runs = losses.metric, list(losses.after[: level.rule.max_runs])
     decided = _decide(test, losses, level, margin)
@@ -287,7 +283,7 @@ def _judged(
             verdict, used, seen = Verdict.IMPROVEMENT, 2, level.seen(runs[:2])
         else:
             notes.append("improved, but not in each of the first two fresh starts")
-    notes += _far_runs(metric, level.noise.sigma, runs[:used])
+    notes += _far_runs(metric, level.sigma, runs[:used])
     if decided.mark == "HOST_SHIFT":
         notes.append("HOST_SHIFT: machine, not build")
     if decided.mark == "NO_CONTROL" and verdict == Verdict.REGRESSION:
@@ -311,7 +307,7 @@ def _judged(
     )
 
 
-def _decide(test: Comparison, losses: Losses, level: BaselineLevel, margin: float) -> _Decision:
+def _decide(test: Comparison, losses: Losses, level: _Level, margin: float) -> _Decision:
     from perfgate.judging.rules import sequential as many
 
     rule, against = level.rule, level.levels
@@ -323,7 +319,7 @@ def _decide(test: Comparison, losses: Losses, level: BaselineLevel, margin: floa
     else:
         looks = many.without_controls(rule.max_runs)
         found = many.alone(against, new, margin, rule)
-    code, verdict = int(found.codes[0]), many.verdict_of_code(found.codes[0])
+    code, verdict = int(found.codes[0]), found.first()[0]
     if code != many.INCONCLUSIVE:
         mark: Mark = "HOST_SHIFT" if code == many.HOST_SHIFT else ""
         if code == many.REGRESSION and not test.is_controlled:
@@ -418,23 +414,15 @@ def _far_runs(metric: Metric, sigma: float, runs: Sequence[float]) -> list[str]:
     return told
 
 
-def baseline_level(
-    metric: Metric, before: Sequence[float], test: Comparison, rule: Rule
-) -> BaselineLevel:
-    """What new runs are compared with, by the noise and the sessions of `test`.
-
-    Args:
-        metric: a performance metric.
-        before: the baseline on the scale.
-        test: its values are not read.
-        rule: error rates and effort.
+def _level(losses: Losses, test: Comparison, rule: Rule) -> _Level:
+    """What new runs are compared with.
 
     Raises:
         InputError: a noise that cannot be used, or too few values to measure it.
     """
     from perfgate.judging.rules import sequential
 
-    noise, values = test.noise, sorted(before)
+    metric, noise, values = losses.metric, test.noise, sorted(losses.before)
     rule = noise.rule(rule)
     prior = checked_sigma(metric.family.sigma if noise.sigma is None else noise.sigma)
     prior_dof = rule.prior_dof
@@ -454,20 +442,7 @@ def baseline_level(
     behind = None if test.sessions is None else max(1, test.sessions)
     # The new runs' spread stays out: a build that turned noisy must not earn a wider interval.
     found = sequential.levels(base, prior, sessions=behind, between=between, prior_dof=prior_dof)
-    parts = [f"prior {prior:.2%} with {prior_dof:g} degrees of freedom"] if prior_dof else []
-    if len(values) > 1:
-        parts.append(f"spread of {len(values)} runs")
-    return BaselineLevel(
-        found,
-        Noise(float(found.sigma[0]), found.dof, " and ".join(parts), between),
-        rule,
-        int((sequential.winsorised(base, prior) != base).sum()),
-    )
-
-
-def forced_margin(level: BaselineLevel) -> float:
-    """The band that the noise forces: what `level.rule.max_runs` starts find, on the log scale."""
-    return float(level.levels.smallest_detectable(level.rule.max_runs, level.rule.alpha)[0])
+    return _Level(found, rule, int((sequential.winsorised(base, prior) != base).sum()))
 
 
 def widened_note(declared: float, wide: float, sigma: float) -> str:
@@ -488,7 +463,7 @@ def describe(test: Comparison, rule: Rule = _RULE) -> Change:
         raise InputError(why)
     losses = Losses.of(test)
     metric, new = losses.metric, losses.after
-    level = baseline_level(metric, losses.before, test, rule)
+    level = _level(losses, test, rule)
     scale.check_unit(metric, losses.before, new)
     seen = level.seen(new)
     return Change(
@@ -498,7 +473,7 @@ def describe(test: Comparison, rule: Rule = _RULE) -> Change:
         scale.change(metric, seen.loss),
         seen.interval(metric),
         len(new),
-        t_tail(seen.loss / float(level.levels.standard_error(len(new))[0]), level.noise.dof),
+        t_tail(seen.loss / float(level.levels.standard_error(len(new))[0]), level.levels.dof),
     )
 
 

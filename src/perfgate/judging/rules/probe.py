@@ -20,13 +20,10 @@ from perfgate.judging.rules.documented import judge_documented
 from perfgate.judging.rules.interleaved import judge_interleaved, rule_for
 from perfgate.judging.rules.noise import RunNoise as RunNoise
 from perfgate.judging.rules.performance import (
-    BaselineLevel,
     Change,
     Comparison,
-    baseline_level,
     describe,
     judge,
-    performance_metric,
 )
 from perfgate.judging.rules.scores import Score, judge_unpaired
 from perfgate.judging.rules.sweep import judge_curve
@@ -47,12 +44,6 @@ class PerformanceTest(Comparison):
     def change(self, rule: Rule) -> Change:
         """How far it moved, without a verdict; errors as of `performance.describe`."""
         return describe(self, rule)
-
-    def level(self, rule: Rule) -> BaselineLevel:
-        """What new runs are compared with, measured or not; errors as of `performance.judge`."""
-        metric = performance_metric(self.metric)
-        before = scale.badness(metric, self.baseline, "baseline")
-        return baseline_level(metric, before, self, rule)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from perfgate.core.errors import InputError
 from perfgate.core.rule import NormalRule
-from perfgate.core.verdict import Judgement, Verdict, counted, may_decide, points, reason_of
+from perfgate.core.verdict import Judgement, Verdict, counted
 from perfgate.judging.rules.accuracy import (
     MOST_EVALUATIONS,
     Answers,
@@ -144,7 +144,7 @@ def judge_unpaired(
         InputError: no accuracy metric, a margin that is no fraction, or no new score or one without
             its number of questions.
     """
-    from perfgate.judging.rules.sequential import as_cases, running_means, verdict_of_code
+    from perfgate.judging.rules.sequential import as_cases, running_means
 
     check(metric, margin)
     if not new:
@@ -157,24 +157,23 @@ def judge_unpaired(
     notes = _notes(reference, margin, wide)
     margin = max(margin, wide)
     shares = as_cases([[one.value for one in new[:most]]])
-    decided = decide(shares, reference, questions, margin)
-    verdict, runs = verdict_of_code(decided.codes[0]), int(decided.new[0])
+    verdict, runs = decide(shares, reference, questions, margin).first()
     mean = reference.value - float(running_means(shares)[0, runs - 1])
     drop = Drop(mean, standard_error(reference, questions, runs), RULE)
     if verdict == Verdict.PASS and drop.low > 0:
         notes.append("small drop within the band")
-    reason = reason_of(
-        verdict,
-        str(drop),
-        f"{points(-margin)} points",
-        f"{questions:g} questions whose answers cannot be paired, in {counted(runs, 'evaluation')}",
-        than=than,
-        beyond=drop.mean >= margin,
-        likely=drop.low > 0,
-        ahead=f"; {may_decide(most - runs)}",
-    )
     return judgement_of(
-        metric, verdict, reference.value, drop, margin, runs, most - runs, reason, notes
+        metric,
+        verdict,
+        reference.value,
+        drop,
+        margin,
+        runs,
+        most - runs,
+        f"{questions:g} questions whose answers cannot be paired, in {counted(runs, 'evaluation')}",
+        notes,
+        separator="; ",
+        than=than,
     )
 
 

@@ -57,6 +57,10 @@ class Verdicts:
         """Controls in each case."""
         return np.array([controls for _, controls in self.looks])[self.at]
 
+    def first(self) -> tuple[Verdict, int]:
+        """The verdict of the first case, and its fresh starts of the new build."""
+        return _VERDICTS[self.codes[0]], int(self.new[0])
+
     def share(self, *codes: int) -> float:
         """The share of cases with one of the codes."""
         return float(np.isin(self.codes, codes).mean())
@@ -143,11 +147,6 @@ def levels(
     dof = prior_dof + n_base - 1
     squares = prior_dof * sigma**2 + ((kept - centre[:, None]) ** 2).sum(axis=1)
     return Levels(centre, np.sqrt(squares / dof), dof, n_base, sessions or n_base, between)
-
-
-def verdict_of_code(code: np.int8) -> Verdict:
-    """The verdict that a code stands for."""
-    return _VERDICTS[code]
 
 
 def as_cases(rows: Sequence[Sequence[float]]) -> Floats:
