@@ -61,6 +61,8 @@ class Newcomer:
         """Do each step in order, by the method that has its title."""
         for title, text in steps.items():
             getattr(self, "_" + re.sub(r"\W+", "_", title.lower()))(text)
+        # A rehearsal needs neither, a machine with GPUs both.
+        assert {"PERFGATE_MODELS", "PERFGATE_DATASETS"} <= self.environment.keys()
 
     def _install_perfgate(self, text: str) -> None:
         """It is the tests' own; the lines are tried where the wheel is."""
