@@ -271,18 +271,39 @@ def replaced(path: str, old: str, new: str) -> Callable[[Files], None]:
     return change
 
 
-def faster(files: Files) -> None:
-    """Twice the throughput, with every checksum."""
-    lines = files["runs/run/records.jsonl"].decode().splitlines()
-    base, records = Path("run.json"), Path("records.jsonl")
-    base.write_bytes(files["runs/run/run.json"])
-    records.unlink(missing_ok=True)
-    for line in map(json.loads, lines):
-        line.pop("checksum", None)
-        if line["record"] == "measurement":
-            line["metrics"][THROUGHPUT] *= 2
-        append_line(records, line, base=base)
-    files["runs/run/records.jsonl"] = records.read_bytes()
+def rerecorded(change: Change) -> Callable[[Files], None]:
+    """A change to each record, with every checksum written anew."""
+
+    def run(files: Files) -> None:
+        lines = files["runs/run/records.jsonl"].decode().splitlines()
+        base, records = Path("run.json"), Path("records.jsonl")
+        base.write_bytes(files["runs/run/run.json"])
+        records.unlink(missing_ok=True)
+        for line in map(json.loads, lines):
+            line.pop("checksum", None)
+            change(line)
+            append_line(records, line, base=base)
+        files["runs/run/records.jsonl"] = records.read_bytes()
+
+    return run
+
+
+def faster(line: dict[str, Any]) -> None:
+    if line["record"] == "measurement":
+        line["metrics"][THROUGHPUT] *= 2
+
+
+def rests_on(**fields: object) -> Change:
+    """Another field of what the verdict rests on; a test's, where a test has it."""
+
+    def change(line: dict[str, Any]) -> None:
+        if line["record"] == "verdict" and line["probe"] == "c1":
+            given = line["judge_input"]
+            test = given["tests"][0]
+            for name, value in fields.items():
+                (test if name in test else given)[name] = value
+
+    return change
 
 
 def with_that_of_another_pack() -> None:
@@ -357,7 +378,12 @@ REFUSED: dict[str, tuple[Callable[[], object], Status, str]] = {
 }
 # Of somebody with the right key, who made a whole pack; what `sign` refuses, too.
 FORGED: dict[str, tuple[Callable[[Files], object], str]] = {
-    "twice the throughput": (faster, "do not give what the records say"),
+    "twice the throughput": (rerecorded(faster), "do not give what the records say"),
+    "wider band": (rerecorded(rests_on(band=0.9)), "band"),
+    "slower reference": (rerecorded(rests_on(references=[1.0, 1.0, 1.0])), "references"),
+    "waiver": (rerecorded(rests_on(waivers=[{"metric": THROUGHPUT}])), "waivers"),
+    "broken answers": (rerecorded(rests_on(broken="BROKEN_OUTPUT in sums")), "broken"),
+    "other day": (rerecorded(rests_on(today="2020-01-01")), "today"),
     "record": (
         replaced("runs/run/records.jsonl", '"verdict": "PASS"', '"verdict": "FAST"'),
         "checksum",
