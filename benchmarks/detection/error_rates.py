@@ -1,7 +1,7 @@
 """Error rates of our own rule by simulation: how often it says what, and after how many starts.
 
-`rules.sequential` is the gate's rule for many trials at once; each run of the study
-holds it against `perfgate.judging.rules.performance.judge`, case by case.
+`rules.sequential` is the gate's rule for many trials at once; each run of the study holds it, on
+drawn sigmas, against verdicts of one case each (`rules.performance.judge`), on values with a unit.
 """
 
 from collections.abc import Sequence
@@ -115,7 +115,7 @@ def by_gate(cell: Cell, trials: int) -> list[Judgement]:
 
 
 def disagreements(cells: Sequence[Cell], trials: int) -> int:
-    """Trials in which the simulated and the real function differ, in verdict or in starts."""
+    """Trials that many at once decide otherwise than one by one, in verdict or in starts."""
     return sum(
         not _agree(
             judged, int(found.codes[trial]), int(found.new[trial]), int(found.controls[trial])
