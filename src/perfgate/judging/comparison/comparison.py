@@ -1,7 +1,7 @@
 """Comparison: the gate's verdicts for two things that were measured, A the reference, B the new
 one.
 
-Pure. Reading them is the business of `perfgate.judging.comparison.inputs`, showing the result
+Pure. Reading them is the business of `perfgate.judging.comparison.sides`, showing the result
 that of `perfgate.reports.comparison`.
 """
 
