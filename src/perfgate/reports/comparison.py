@@ -7,8 +7,7 @@ from typing import Any
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Verdict, counted, worst
 from perfgate.judging.assembly.exit_status import ExitStatus, exit_status
-from perfgate.judging.comparison.comparison import Comparison
-from perfgate.judging.comparison.probe import ProbeComparison
+from perfgate.judging.comparison.comparison import Comparison, ProbeComparison
 from perfgate.judging.comparison.sides import Side
 from perfgate.reports.outcome_text import COLUMNS, NUMBERS, row, rows
 from perfgate.reports.tables import markdown_table, text_table
