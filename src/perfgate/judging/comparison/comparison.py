@@ -5,7 +5,7 @@ Pure. Reading them is the business of `perfgate.judging.comparison.sides`, showi
 of `perfgate.reports.comparison`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfgate.baselines.baseline import common_facts
@@ -54,12 +54,12 @@ class ProbeComparison:
     Attributes:
         name: the probe's.
         verdict: the worst of its judgements; NOT_COMPARABLE or ERROR where there are none.
+        reason: why there are no judgements; empty if there are.
+        starts: fresh starts of A and of B.
         judgements: one per metric with a band.
         reported: the changes of the metrics without one.
         warned: those of the reported metrics whose loss is hardly chance.
-        reason: why there are no judgements; empty if there are.
         across: the facts that differ as meant, in words.
-        starts: fresh starts of A and of B.
         only_in_a: metrics that B lacks.
         only_in_b: metrics that A lacks.
         warnings: what a reader should know of it.
@@ -67,12 +67,12 @@ class ProbeComparison:
 
     name: str
     verdict: Verdict = Verdict.NOT_COMPARABLE
+    reason: str = ""
+    starts: tuple[int, int] = (0, 0)
     judgements: tuple[Judgement, ...] = ()
     reported: tuple[Change, ...] = ()
     warned: tuple[str, ...] = ()
-    reason: str = ""
     across: tuple[str, ...] = ()
-    starts: tuple[int, int] = (0, 0)
     only_in_a: tuple[str, ...] = ()
     only_in_b: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -122,6 +122,11 @@ class Pair:
             return self.a.facts, self.b.facts
         names = common_facts(a, b)
         return fingerprint_facts(a, names), fingerprint_facts(b, names)
+
+    @property
+    def machine_bound(self) -> bool:
+        """Whether the machine that measured either is its own reference."""
+        return self.a.machine_bound or self.b.machine_bound
 
     def metrics(self) -> list[str]:
         """The metrics of both, sorted."""
@@ -260,7 +265,7 @@ def _judged(pair: Pair, options: ComparisonOptions) -> ProbeComparison:
     bare = replace(bare, across=tuple(meant))
     if matter:
         return replace(bare, reason="; ".join(matter))
-    noise, warnings = _noise(pair, options.noise)
+    noise = _noise(pair, options.noise)
     bands = {metric: _band(metric, options) for metric in pair.metrics()}
     scores = [_accuracy_test(one, band, a, b) for one, band in bands.items() if is_accuracy(one)]
     speeds = [
@@ -280,7 +285,7 @@ def _judged(pair: Pair, options: ComparisonOptions) -> ProbeComparison:
         warned=tuple(one.metric for one, out in zip(reported, called_out, strict=True) if out),
         only_in_a=tuple(metric for metric in a.metrics() if metric not in bands),
         only_in_b=tuple(metric for metric in b.metrics() if metric not in bands),
-        warnings=(*warnings, *_warnings(a, b, rule)),
+        warnings=tuple(_warnings(pair, rule)),
     )
     if not tests:
         without = "none of the metrics that both sides have is judged: they have no band"
@@ -289,42 +294,35 @@ def _judged(pair: Pair, options: ComparisonOptions) -> ProbeComparison:
     return replace(found, verdict=judged.verdict, judgements=judged.judgements)
 
 
-def _warnings(a: Measured, b: Measured, rule: Rule) -> list[str]:
+def _warnings(pair: Pair, rule: Rule) -> Iterator[str]:
     """What a reader should know of what was not compared, or not checked."""
-    told = [
-        f"{metric} is missing from some runs of {side} and is not compared"
-        for side, one in (("A", a), ("B", b))
-        for metric in one.partial()
-    ]
+    a, b = pair.a, pair.b
+    if pair.machine_bound and len(a.runs) < FEWEST_REFERENCES:
+        yield (
+            f"A has {counted(len(a.runs), 'fresh start')} on a machine that is its own reference: "
+            "too few to measure its noise, so that only large changes are decided"
+        )
+    for side, one in (("A", a), ("B", b)):
+        for metric in one.partial():
+            yield f"{metric} is missing from some runs of {side} and is not compared"
     of_the_load = {name for name in a.facts.keys() & b.facts.keys() if not name.startswith(PROGRAM)}
     if not (of_the_load or (a.fingerprint and b.fingerprint)):
-        told.append("nothing that both sides tell shows that they measured the same load")
+        yield "nothing that both sides tell shows that they measured the same load"
     if len(b.runs) > rule.max_runs:
         used = counted(rule.max_runs, "fresh start")
-        told.append(f"B has {len(b.runs)} fresh starts, of which the rule uses the first {used}")
-    return told
+        yield f"B has {len(b.runs)} fresh starts, of which the rule uses the first {used}"
 
 
-def _noise(
-    pair: Pair, learnt: Mapping[str, Mapping[str, RunNoise]]
-) -> tuple[Mapping[str, RunNoise], list[str]]:
-    """Metric → noise of one start, and a warning where little is known of it.
+def _noise(pair: Pair, learnt: Mapping[str, Mapping[str, RunNoise]]) -> Mapping[str, RunNoise]:
+    """Metric → noise of one start.
 
     A machine that is its own reference is noisier than the priors of the metrics' families, which
     are those of GPU servers: it gets a weak prior, and its own spread decides.
     """
-    a = pair.a
-    if not (a.machine_bound or pair.b.machine_bound):
-        return learnt.get(a.hardware, {}), []
+    if not pair.machine_bound:
+        return learnt.get(pair.a.hardware, {})
     own = RunNoise(noises.OWN_SIGMA, dof=noises.OWN_DOF, widen=True)
-    noise = dict.fromkeys(pair.metrics(), own)
-    if len(a.runs) >= FEWEST_REFERENCES:
-        return noise, []
-    few = counted(len(a.runs), "fresh start")
-    return noise, [
-        f"A has {few} on a machine that is its own reference: too few to measure its noise, so "
-        "that only large changes are decided"
-    ]
+    return dict.fromkeys(pair.metrics(), own)
 
 
 def _band(metric: str, options: ComparisonOptions) -> float | None:
@@ -339,18 +337,16 @@ def _accuracy_test(metric: str, band: float | None, a: Measured, b: Measured) ->
     was, now = ([one.answers.get(metric, {}) for one in side.runs] for side in (a, b))
     scores = None
     if band is not None and not (all(was) and all(now)):
-        known = [[_questions(metric, one) for one in side.runs] for side in (a, b)]
+        runs = [*a.runs, *b.runs]
+        questions = [_questions(metric, one) for one in runs]
         if a.fingerprint and b.fingerprint:  # equal fingerprints asked the same questions
-            told = next((one for one in (*known[0], *known[1]) if one), None)
-            known = [[one or told for one in side] for side in known]
-        before, after = (
-            [
-                _score(metric, value, asked)
-                for value, asked in zip(side.values(metric), questions, strict=True)
-            ]
-            for side, questions in zip((a, b), known, strict=True)
-        )
-        scores = (pooled_score(before), after)
+            told = next((one for one in questions if one), None)
+            questions = [one or told for one in questions]
+        found = [
+            _score(metric, run.metrics[metric], asked)
+            for run, asked in zip(runs, questions, strict=True)
+        ]
+        scores = (pooled_score(found[: len(a.runs)]), found[len(a.runs) :])
     measured = a.runs[0].metrics, b.runs[0].metrics
     return AccuracyTest(metric, band, (was, now), scores, measured)
 
