@@ -120,7 +120,8 @@ def _print_text(judgement: Judgement) -> None:
 
 
 def _judge_lines(given: Mapping[str, str]) -> int:
-    for name in given:
+    if given:
+        name = next(iter(given))
         raise InputError(
             "the option needs --metric",
             field=_option(name),

@@ -124,19 +124,19 @@ def _program(given: Mapping[str, Json]) -> dict[str, Fact]:
     return {}
 
 
-def agreed(path: Path, told: Sequence[Mapping[str, Fact]], names: Sequence[str]) -> dict[str, Fact]:
-    """The facts of all runs of one side, which must be of one load.
+def agreed(path: Path, runs: Sequence[Measurement], names: Sequence[str]) -> dict[str, Fact]:
+    """The facts that the first run of one side tells; all its runs must be of one load.
 
     Args:
         path: what was named, for messages.
-        told: the facts of each run.
+        runs: those of the side.
         names: how each run is called in messages.
 
     Raises:
         InputError: two runs differ.
     """
-    first = told[0]
-    for name, facts in zip(names, told, strict=True):
+    first, *others = (told_facts(run) for run in runs)
+    for name, facts in zip(names[1:], others, strict=True):
         for fact in sorted(first.keys() & facts.keys()):
             if first[fact].differs(facts[fact]):
                 raise InputError(
@@ -147,7 +147,7 @@ def agreed(path: Path, told: Sequence[Mapping[str, Fact]], names: Sequence[str])
                     expected=f"{first[fact].value} as in {names[0]}",
                     hint="compare one load at a time",
                 )
-    return dict(first)
+    return first
 
 
 def differences(

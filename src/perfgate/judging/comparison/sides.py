@@ -255,7 +255,7 @@ def _probe(path: Path, name: str, lines: Sequence[Line], failure: str) -> Measur
         runs,
         tuple(f"{name} started {line['started']}" for line in lines),
         first["fingerprint"],
-        agreed(path, [told_facts(run) for run in runs], starts),
+        agreed(path, runs, starts),
         any(line["machine_bound"] for line in lines),
         failure,
         hardware=str(first.get("hardware", "")),
@@ -314,7 +314,7 @@ def _results(path: Path, files: Sequence[Path]) -> Side:
                 expected="one file per fresh start",
                 hint="keep either the JSON or the log of each run",
             )
-    facts = agreed(path, [told_facts(run) for run in runs], [file.name for file in files])
+    facts = agreed(path, runs, [file.name for file in files])
     identities = tuple(str(file.resolve()) for file in files)
     probe = Measured(programs[0], programs[0], "", tuple(runs), identities, facts=facts)
     count = "one result" if len(runs) == 1 else f"{len(runs)} results"
