@@ -7,7 +7,7 @@ from perfgate.campaign import injection, server_answers
 from perfgate.clients import report_log, smoke_test
 from perfgate.core import json_text, paths, raw_log
 from perfgate.evaluators import lm_eval_results
-from perfgate.judging.comparison import number_lines
+from perfgate.judging.comparison import numbers
 from perfgate.release import attestation, keys, pack_archive, pack_manifest
 from perfgate.scenarios import yaml_limits
 
@@ -27,7 +27,7 @@ LIMITS = {
     "questions of an lm_eval task": lm_eval_results._MOST_QUESTIONS,
     "levels of brackets in JSON": json_text.DEEPEST,
     "digits of a whole number in JSON": json_text.LONGEST_WHOLE_NUMBER,
-    "a line of the standard input of `perfgate judge`": number_lines.LARGEST_LINE,
+    "a line of the standard input of `perfgate judge`": numbers.LARGEST_LINE,
     "a log": report_log.LARGEST_LOG,
     "bytes of a log's line": raw_log.LONGEST_LINE,
     "part of a log that is searched": raw_log.MOST_SEARCHED,

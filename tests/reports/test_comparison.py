@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from sides_made import measurement, run, throughputs
 
-from perfgate.judging.comparison.comparison import Comparison, compare
-from perfgate.judging.comparison.inputs import read_side
-from perfgate.judging.comparison.probe import ComparisonOptions
+from perfgate.judging.comparison.comparison import Comparison, ComparisonOptions, compare
+from perfgate.judging.comparison.sides import read_side
 from perfgate.reports.comparison import SCHEMA_VERSION, SYNTHETIC, markdown, plain, text
 
 VALUES = {"output_throughput": 100.0, "ttft_p99_ms": 50.0}

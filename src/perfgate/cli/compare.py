@@ -16,10 +16,8 @@ from perfgate.cli.output import add_format, described, print_json
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.judging.assembly.learnt_noise import noises_on
-from perfgate.judging.comparison.comparison import compare
-from perfgate.judging.comparison.inputs import read_side
-from perfgate.judging.comparison.probe import ComparisonOptions
-from perfgate.judging.comparison.sides import Side
+from perfgate.judging.comparison.comparison import ComparisonOptions, compare
+from perfgate.judging.comparison.sides import Side, read_side
 from perfgate.judging.rules.probe import RunNoise
 from perfgate.reports.comparison import markdown, plain, status_of, text
 

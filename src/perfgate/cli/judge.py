@@ -11,7 +11,7 @@ REGRESSION, or 10 an INCONCLUSIVE. docs/reference/judge.md
 import argparse
 import itertools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +19,19 @@ from perfgate.cli.output import add_format, json_text, print_json
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.exit_status import exit_status
-from perfgate.judging.comparison.number_lines import (
-    CONTROLS,
-    COUNTS,
+from perfgate.judging.comparison.numbers import (
+    FIELDS,
     LARGEST_LINE,
-    RATES,
-    placed,
+    REQUIRED,
+    NumberTest,
+    answer,
+    judge_question,
+    read_fields,
     read_question,
 )
-from perfgate.judging.comparison.numbers import NumberTest, answer, judge_question
 from perfgate.reports.outcome_text import table
 
 _INPUT = Path("<standard input>")
-_NEED_METRIC = ("baseline", "new", *RATES, *COUNTS, CONTROLS)
 _UNJUDGED = 2
 
 
@@ -59,9 +59,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if arguments.metric is None:
-        return _judge_lines(arguments)
-    judgement = judge_question(_question(arguments))
+    given = {name: text for name in FIELDS if (text := getattr(arguments, name)) is not None}
+    if "metric" not in given:
+        return _judge_lines(given)
+    judgement = judge_question(_question(given))
     if arguments.format == "json":
         print_json(answer(judgement))
     else:
@@ -69,56 +70,46 @@ def _run(arguments: argparse.Namespace) -> int:
     return _status([judgement.verdict.value])
 
 
-def _question(arguments: argparse.Namespace) -> NumberTest:
+def _question(given: Mapping[str, str]) -> NumberTest:
     """The question that the options ask, read as if it were a line."""
-    for name in ("baseline", "new"):
-        if getattr(arguments, name) is None:
+    for name in REQUIRED:
+        if name not in given:
             raise InputError(
                 "the option is missing",
-                field=f"--{name}",
-                expected=f"--{name} VALUE,…  beside --metric",
+                field=_option(name),
+                expected=f"{_option(name)} VALUE,…  beside --metric",
             )
-    baseline, new = (_numbers(name, getattr(arguments, name)) for name in ("baseline", "new"))
-    given: dict[str, Any] = {
-        name: read(name, text)
-        for names, read in ((RATES, _number), (COUNTS, _count))
-        for name in names
-        if (text := getattr(arguments, name)) is not None
-    }
-    controls = arguments.controls
-    if controls is not None:
-        given[CONTROLS] = () if controls == "none" else _numbers(CONTROLS, controls)
-    return NumberTest(arguments.metric, baseline, new, **given)
+    try:
+        return read_fields({name: _plain(name, text) for name, text in given.items()})
+    except InputError as error:
+        error.field = _option(str(error.field))
+        raise
 
 
-def _numbers(name: str, text: str) -> tuple[float, ...]:
-    return tuple(_number(name, part) for part in text.split(","))
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
-def _number(name: str, text: str) -> float:
+def _plain(name: str, text: str) -> object:
+    """The value that a line of JSON would have for an option's text."""
+    if name == "metric":
+        return text
+    if name in ("max_runs", "questions", "sessions"):
+        return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else text
+    if name in ("band", "sigma"):
+        return _number(name, text, "a number, e.g. 0.02")
+    if name == "controls" and text == "none":
+        return []
+    several = "numbers with commas between them, e.g. 101,99.7,100.4"
+    return [_number(name, part, several) for part in text.split(",")]
+
+
+def _number(name: str, text: str, expected: str) -> float:
     """A float; what it must be, the gate says."""
     try:
         return float(text)
     except ValueError:
-        raise InputError(
-            "not a number",
-            field=f"--{name}",
-            found=repr(text),
-            expected="numbers with commas between them, e.g. 101,99.7,100.4"
-            if name in ("baseline", "new", CONTROLS)
-            else "a number, e.g. 0.02",
-        ) from None
-
-
-def _count(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 12 and int(text) >= 1):
-        raise InputError(
-            "not a count",
-            field=f"--{name.replace('_', '-')}",
-            found=repr(text),
-            expected="a whole number of 1 or more",
-        )
-    return int(text)
+        raise InputError("not a number", field=name, found=repr(text), expected=expected) from None
 
 
 def _print_text(judgement: Judgement) -> None:
@@ -128,15 +119,14 @@ def _print_text(judgement: Judgement) -> None:
     print(f"\n{table([judgement])}")
 
 
-def _judge_lines(arguments: argparse.Namespace) -> int:
-    for name in _NEED_METRIC:
-        if getattr(arguments, name) is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(
-                "the option needs --metric",
-                field=option,
-                expected=f"--metric beside {option}, or the field {name} in each line of input",
-            )
+def _judge_lines(given: Mapping[str, str]) -> int:
+    if given:
+        name = next(iter(given))
+        raise InputError(
+            "the option needs --metric",
+            field=_option(name),
+            expected=f"--metric beside {_option(name)}, or the field {name} in each line of input",
+        )
     if sys.stdin is not None and sys.stdin.isatty():
         print("perfgate judge: JSON lines from the keyboard, to its end (Ctrl-D)", file=sys.stderr)
     verdicts = []
@@ -185,16 +175,15 @@ def _answers(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     for number, raw in enumerate(lines, start=1):
         try:
             text = raw.decode().removeprefix("\ufeff")
-            if not text.strip():
-                continue
-            question = read_question(text, file=_INPUT, line=number)
-            yield answer(judge_question(question))
+            if text.strip():
+                yield answer(judge_question(read_question(text)))
+            continue
         except UnicodeDecodeError:
-            wrong = InputError("the line is not UTF-8 text", file=_INPUT, line=number)
-            yield {"error": str(wrong), "line": number}
+            wrong = InputError("the line is not UTF-8 text")
         except InputError as error:
-            wrong = placed(error, file=_INPUT, line=number)
-            yield {"error": str(wrong), "line": number}
+            wrong = error
+        wrong.file, wrong.line = _INPUT, number
+        yield {"error": str(wrong), "line": number}
 
 
 def _status(verdicts: Iterable[str]) -> int:

@@ -1,14 +1,13 @@
 """A comparison as text for a terminal, as Markdown, and as plain values for JSON."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
+from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Verdict, counted, worst
 from perfgate.judging.assembly.exit_status import ExitStatus, exit_status
-from perfgate.judging.comparison.comparison import Comparison
-from perfgate.judging.comparison.probe import ProbeComparison
+from perfgate.judging.comparison.comparison import Comparison, ProbeComparison
 from perfgate.judging.comparison.sides import Side
 from perfgate.reports.outcome_text import COLUMNS, NUMBERS, row, rows
 from perfgate.reports.tables import markdown_table, text_table
@@ -91,20 +90,11 @@ def plain(comparison: Comparison) -> dict[str, Any]:
 
 
 def _plain_probe(probe: ProbeComparison) -> dict[str, Any]:
-    return {
-        "name": probe.name,
-        "verdict": probe.verdict.value,
-        "reason": probe.reason,
-        "starts": {"a": probe.starts[0], "b": probe.starts[1]},
-        "judgements": [{**asdict(one), "verdict": one.verdict.value} for one in probe.judgements],
-        "reported": [
-            {**asdict(one), "warned": one.metric in probe.warned} for one in probe.reported
-        ],
-        "across": list(probe.across),
-        "only_in_a": list(probe.only_in_a),
-        "only_in_b": list(probe.only_in_b),
-        "warnings": list(probe.warnings),
-    }
+    plain: dict[str, Any] = to_plain(probe)
+    warned = plain.pop("warned")
+    plain["starts"] = dict(zip("ab", probe.starts, strict=True))
+    plain["reported"] = [{**one, "warned": one["metric"] in warned} for one in plain["reported"]]
+    return plain
 
 
 def _overall(comparison: Comparison) -> str:

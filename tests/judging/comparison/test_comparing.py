@@ -15,9 +15,13 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.comparison.comparability import Fact, differences, told_facts
-from perfgate.judging.comparison.comparison import Comparison, compare
-from perfgate.judging.comparison.inputs import read_side
-from perfgate.judging.comparison.probe import ComparisonOptions, ProbeComparison
+from perfgate.judging.comparison.comparison import (
+    Comparison,
+    ComparisonOptions,
+    ProbeComparison,
+    compare,
+)
+from perfgate.judging.comparison.sides import read_side
 from perfgate.judging.rules.noise import OWN_DOF, OWN_SIGMA
 
 DATA = Path(__file__).parents[2] / "data"

@@ -17,20 +17,21 @@ from perfgate.core.metrics import is_accuracy
 # asked.
 _LENGTH_TOLERANCE = 0.005
 _MEASURED_TOLERANCE = 0.10
-# Fact → (names that programs' results have for it, how far two values may differ).
-_TOLD: dict[str, tuple[tuple[str, ...], float]] = {
-    "isl": (("isl",), _LENGTH_TOLERANCE),
-    "osl": (("osl",), _LENGTH_TOLERANCE),
-    "requests": (("requests_completed",), 0.0),
-    "concurrency": (("concurrency", "max_concurrency"), 0.0),
-    "concurrency_peak": (("concurrency_peak",), _MEASURED_TOLERANCE),
-    "concurrency_mean": (("concurrency_mean",), _MEASURED_TOLERANCE),
-    "request_rate": (("request_rate",), 0.0),
-    "streaming": (("streaming",), 0.0),
-    "model": (("model",), 0.0),
-    "gpu": (("gpu",), 0.0),
-    "gpus": (("gpus",), 0.0),
-    "fewshot": (("fewshot",), 0.0),
+# Name in programs' results → the fact, and how far two values may differ; the last name counts.
+_TOLD = {
+    "isl": ("isl", _LENGTH_TOLERANCE),
+    "osl": ("osl", _LENGTH_TOLERANCE),
+    "requests_completed": ("requests", 0.0),
+    "max_concurrency": ("concurrency", 0.0),
+    "concurrency_peak": ("concurrency_peak", _MEASURED_TOLERANCE),
+    "concurrency_mean": ("concurrency_mean", _MEASURED_TOLERANCE),
+    "concurrency": ("concurrency", 0.0),
+    "request_rate": ("request_rate", 0.0),
+    "streaming": ("streaming", 0.0),
+    "model": ("model", 0.0),
+    "gpu": ("gpu", 0.0),
+    "gpus": ("gpus", 0.0),
+    "fewshot": ("fewshot", 0.0),
 }
 # Programs that come with the engine have its version, which is what is under test.
 _OF_THE_ENGINE = (
@@ -70,11 +71,11 @@ class Fact:
 def told_facts(measurement: Measurement) -> dict[str, Fact]:
     """What a measurement tells of its program and load, by one name for each fact."""
     given = measurement.facts
-    found: dict[str, Fact] = {}
-    for name, (keys, tolerance) in _TOLD.items():
-        value = next((given[key] for key in keys if given.get(key) is not None), None)
-        if value is not None:
-            found[name] = Fact(value, tolerance)
+    found = {
+        fact: Fact(given[name], tolerance)
+        for name, (fact, tolerance) in _TOLD.items()
+        if given.get(name) is not None
+    }
     if _ASKED in found:  # what was seen may move with the build
         for name in _SEEN:
             found.pop(name, None)
@@ -123,19 +124,19 @@ def _program(given: Mapping[str, Json]) -> dict[str, Fact]:
     return {}
 
 
-def agreed(path: Path, told: Sequence[Mapping[str, Fact]], names: Sequence[str]) -> dict[str, Fact]:
-    """The facts of all runs of one side, which must be of one load.
+def agreed(path: Path, runs: Sequence[Measurement], names: Sequence[str]) -> dict[str, Fact]:
+    """The facts that the first run of one side tells; all its runs must be of one load.
 
     Args:
         path: what was named, for messages.
-        told: the facts of each run.
+        runs: those of the side.
         names: how each run is called in messages.
 
     Raises:
         InputError: two runs differ.
     """
-    first = told[0]
-    for name, facts in zip(names, told, strict=True):
+    first, *others = (told_facts(run) for run in runs)
+    for name, facts in zip(names[1:], others, strict=True):
         for fact in sorted(first.keys() & facts.keys()):
             if first[fact].differs(facts[fact]):
                 raise InputError(
@@ -146,7 +147,7 @@ def agreed(path: Path, told: Sequence[Mapping[str, Fact]], names: Sequence[str])
                     expected=f"{first[fact].value} as in {names[0]}",
                     hint="compare one load at a time",
                 )
-    return dict(first)
+    return first
 
 
 def differences(

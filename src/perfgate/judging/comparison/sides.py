@@ -1,17 +1,35 @@
-"""Sides: the two things that `perfgate compare` compares, as plain values.
+"""Sides: the two things that `perfgate compare` compares, as plain values, and how they are read.
 
-A side holds, per probe, one measurement for each fresh start of the engine.
+A side holds, per probe, one measurement for each fresh start of the engine. It is a run, a
+baseline, or results of other tools, of which each file is one fresh start; what a file says is the
+business of `perfgate.runs.result_formats`.
 """
 
-from collections.abc import Mapping
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from perfgate import baselines
+from perfgate.clients.aiperf_results import RESULT as AIPERF_RESULT
+from perfgate.core import json_text
+from perfgate.core.errors import InputError
+from perfgate.core.input_files import read_input
 from perfgate.core.measurement import Measurement
-from perfgate.judging.comparison.comparability import Fact
+from perfgate.core.metrics import is_accuracy
+from perfgate.judging.comparison.comparability import Fact, agreed, told_facts
+from perfgate.runs.records import RunFolder, name_of
+from perfgate.runs.result_formats import parse_file
 
 Kind = Literal["run", "baseline", "files"]
+Line = Mapping[str, Any]
+# Result files that their programs name themselves; they may lie in folders below. The last two are
+# of the GB200 recipe ("Results/Log files"), which has the .err of each job beside its .out.
+_OWN_NAMES = (AIPERF_RESULT, "results_*.json", "*_streaming-on_*.out", "*_streaming-off_*.out")
+_MOST_FILES = 100
 
 
 @dataclass(frozen=True)
@@ -80,3 +98,250 @@ class Side:
     synthetic: bool = False
     injected: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+
+def read_side(path: Path) -> Side:
+    """Read what `path` names.
+
+    Raises:
+        InputError: there is nothing, or nothing that can be compared.
+    """
+    if path.is_dir():
+        is_run = any((path / name).exists() for name in ("run.json", "records.jsonl"))
+        return _run(path) if is_run else _results(path, _result_files(path))
+    if not path.exists():
+        raise InputError(
+            "there is nothing to compare",
+            file=path,
+            expected="a run folder, a baseline file, a result file, or a folder of result files",
+        )
+    return _baseline(path) if _is_baseline(path) else _results(path, [path])
+
+
+def _is_baseline(path: Path) -> bool:
+    """Whether a file is, or was meant to be, one of perfgate's baselines."""
+    try:
+        fields = json_text.parse(read_input(path, json_text.LARGEST_OWN))
+    except (OSError, ValueError, InputError):
+        return False
+    return isinstance(fields, dict) and {"entries", "accepted"} <= set(fields)
+
+
+def _baseline(path: Path) -> Side:
+    found = baselines.read(path)
+    retired = found.retired
+    probes = tuple(
+        Measured(
+            f"{found.scenario}-{label}",
+            label,
+            found.scenario,
+            tuple(Measurement(run.metrics, {}, run.answers) for run in entry.runs),
+            tuple(f"{found.scenario}-{label} started {run.started}" for run in entry.runs),
+            entry.fingerprint,
+            told_facts(Measurement(entry.runs[0].metrics)),
+            machine_bound=found.accepted_by == baselines.SELF,
+            sessions=len({run.run for run in entry.runs}),
+            hardware=found.hardware,
+        )
+        for label, entry in found.entries.items()
+    )
+    return Side(
+        path,
+        "baseline",
+        f"baseline of {found.engine.name} {found.engine.version}, accepted "
+        f"{found.accepted_at[:10]} by {found.accepted_by}",
+        probes,
+        warnings=(f"the baseline is retired: {retired.reason}",) if retired else (),
+    )
+
+
+def _run(path: Path) -> Side:
+    """A run folder: its measurements of the build under test, and what failed."""
+    folder = RunFolder(path.absolute())
+    facts, records = folder.facts(), folder.records()
+    try:
+        new = [
+            line
+            for line in records
+            if line["record"] == "measurement" and line["role"] == "new" and line["metrics"]
+        ]
+        used = [line for line in new if not line.get("disturbed")]
+        probes = _probes(path, used, records)
+        engines = {f"{line['engine']['name']} {line['engine']['version']}" for line in used}
+        side = Side(
+            path,
+            "run",
+            ", ".join([f"run {facts['id']} of {facts.get('started', '')[:10]}", *sorted(engines)]),
+            probes,
+            bool(facts.get("synthetic")) or any(line["synthetic"] for line in used),
+            tuple(sorted({str(one) for line in used for one in line["injected"]})),
+            tuple(
+                f"{name_of(line)}: start {line['start']} was disturbed and is not used"
+                for line in new
+                if line.get("disturbed")
+            ),
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            "a record is not whole",
+            file=path / "records.jsonl",
+            found=repr(error),
+            expected="records as perfgate writes them",
+        ) from error
+    if not probes:
+        raise InputError(
+            "the run measured nothing that can be compared",
+            file=path,
+            found="; ".join(side.warnings) or "no measurements of a build under test",
+            expected="a run that measured load or accuracy, with whole and undisturbed starts",
+        )
+    return side
+
+
+def _probes(path: Path, used: Sequence[Line], records: Sequence[Line]) -> tuple[Measured, ...]:
+    """The probes that were measured, then those that failed before any measurement."""
+    failures = {
+        name_of(line): line
+        for line in records
+        if line["record"] == "verdict" and line["verdict"] == "ERROR"
+    }
+    groups: dict[str, list[Line]] = defaultdict(list)
+    for line in used:
+        groups[f"{line['scenario']}-{line['probe']}"].append(line)
+    found = [
+        _probe(path, name, group, _reason(failures.get(name))) for name, group in groups.items()
+    ]
+    found += [
+        Measured(name, line["probe"], line["scenario"], (), (), failure=_reason(line))
+        for name, line in failures.items()
+        if name not in groups
+    ]
+    return tuple(found)
+
+
+def _reason(failed: Line | None) -> str:
+    if failed is None:
+        return ""
+    error = failed.get("error")
+    return f"{error['class']}: {error['message']}" if error else str(failed["reason"])
+
+
+def _probe(path: Path, name: str, lines: Sequence[Line], failure: str) -> Measured:
+    first = lines[0]
+    for line in lines:
+        if line["fingerprint"] != first["fingerprint"]:
+            raise InputError(
+                f"starts of {name} in one run on unlike machines",
+                file=path,
+                found=line["fingerprint"],
+                expected=str(first["fingerprint"]),
+            )
+    runs = tuple(
+        Measurement(
+            {metric: float(value) for metric, value in line["metrics"].items()},
+            line["facts"],
+            {
+                metric: {key: bool(right) for key, right in given.items()}
+                for metric, given in line["answers"].items()
+            },
+        )
+        for line in lines
+    )
+    starts = [f"start {line['start']}" for line in lines]
+    return Measured(
+        name,
+        first["probe"],
+        first["scenario"],
+        runs,
+        tuple(f"{name} started {line['started']}" for line in lines),
+        first["fingerprint"],
+        agreed(path, runs, starts),
+        any(line["machine_bound"] for line in lines),
+        failure,
+        hardware=str(first.get("hardware", "")),
+    )
+
+
+def _result_files(folder: Path) -> list[Path]:
+    """The result files of a folder: those that programs name themselves, at any depth, else all.
+
+    Raises:
+        InputError: there are none, or too many.
+    """
+    named = sorted({path for name in _OWN_NAMES for path in folder.rglob(name)})
+    found = named or sorted(
+        path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")
+    )
+    if not found:
+        raise InputError(
+            "the folder holds neither a run nor a result",
+            file=folder,
+            expected="run.json and records.jsonl of a perfgate run, or result files of one program",
+        )
+    if len(found) > _MOST_FILES:
+        raise InputError(
+            "too many files for the fresh starts of one build",
+            file=folder,
+            found=len(found),
+            expected=f"at most {_MOST_FILES} result files, one per fresh start",
+        )
+    return found
+
+
+def _results(path: Path, files: Sequence[Path]) -> Side:
+    """The side that `path` names, from its files.
+
+    Raises:
+        InputError: a file holds no usable result, or they are not the fresh starts of one build.
+    """
+    runs = [_parsed(file, alone=len(files) == 1) for file in files]
+    programs = [str(run.facts.get("client") or run.facts.get("evaluator")) for run in runs]
+    for file, program in zip(files, programs, strict=True):
+        if program != programs[0]:
+            raise InputError(
+                "results of two programs are mixed",
+                file=path,
+                found=f"{files[0].name} of {programs[0]}, {file.name} of {program}",
+                expected="results of one program on each side",
+                hint="put each program's results into a folder of its own",
+            )
+    for (one, first), (other, second) in combinations(zip(files, runs, strict=True), 2):
+        if _is_same_run(first, second):
+            raise InputError(
+                "two files tell of the same run, which must not count twice",
+                file=path,
+                found=f"{one.name}, {other.name}",
+                expected="one file per fresh start",
+                hint="keep either the JSON or the log of each run",
+            )
+    facts = agreed(path, runs, [file.name for file in files])
+    identities = tuple(str(file.resolve()) for file in files)
+    probe = Measured(programs[0], programs[0], "", tuple(runs), identities, facts=facts)
+    count = "one result" if len(runs) == 1 else f"{len(runs)} results"
+    return Side(path, "files", f"{count} of {programs[0]}", (probe,))
+
+
+def _parsed(file: Path, *, alone: bool) -> Measurement:
+    parsed = parse_file(file)
+    if parsed.measurement is not None and parsed.measurement.metrics:
+        return parsed.measurement
+    place, text = parsed.evidence or (None, "")
+    raise InputError(
+        f"no usable result: {parsed.message}" if parsed.message else "no metrics in it",
+        file=file,
+        line=place,
+        found=f"{parsed.failure}: {text}" if parsed.failure else None,
+        expected="a run, a baseline, or a whole result of a program in docs/reference/parse.md",
+        hint=parsed.hint
+        if alone
+        else f"{parsed.hint or 'look at the file'}; a folder must hold nothing but results",
+    )
+
+
+def _is_same_run(one: Measurement, other: Measurement) -> bool:
+    """Whether two files have the same timings to all their printed digits."""
+    shared = [name for name in one.metrics.keys() & other.metrics.keys() if not is_accuracy(name)]
+    return len(shared) >= 3 and all(
+        math.isclose(one.metrics[name], other.metrics[name], rel_tol=1e-5, abs_tol=0.0051)
+        for name in shared
+    )
