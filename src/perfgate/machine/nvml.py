@@ -7,6 +7,7 @@ GPU is asked for, and not before.
 """
 
 import os
+import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"
 PART = "MIG-"  # how the UUID of a part of a GPU begins
 # Read on an H200, driver 580: a CUDA context takes 518 MiB, and at most 21 MiB are nobody's.
 UNSEEN_LEAST = 256 * 2**20
+# GH200, GB200, GB300: by default the system takes their memory for a part of its own.
+_OF_GRACE = re.compile(r"(?<![A-Za-z0-9])G[HB]\d")
 PATIENCE_S = 10.0  # for one reading in all; a driver that hangs must not hang who asks
 # Multi-process service: the way to a GPU that others' and our own programs share, not a user of it.
 _MPS = "nvidia-cuda-mps"
@@ -214,6 +217,10 @@ class NvmlGpu:
             return Unreadable("NVML reports no memory of each process")
         if self.is_split is not False:
             return Unreadable("the processes of a split GPU (MIG) are not all listed")
+        name = self.name
+        if isinstance(name, Unreadable) or _OF_GRACE.search(name):
+            why = "the system may keep data of its own in the memory of a Grace GPU"
+            return Unreadable(why, "unsupported")
         return max(0, used - sum(held))
 
     def _ask_first(self, names: tuple[str, str], *arguments: Any) -> int | Unreadable:

@@ -162,10 +162,15 @@ class Gpus:
         occupants = self._known(gpu, "processes", gpu.reader.occupants)
         gpu.present = frozenset() if occupants is None else occupants.pids
         if occupants is not None and not gpu.is_split:
-            unseen = self._known(gpu, "memory of unseen processes", occupants.unseen_bytes)
-            gpu.unseen += [] if unseen is None else [unseen]
+            self._unseen(gpu, occupants.unseen_bytes)
         if gpu.at_first is None:
             gpu.at_first = gpu.present
+
+    def _unseen(self, gpu: _Gpu, size: int | Unreadable) -> None:
+        if isinstance(size, Unreadable) and size.kind == "unsupported":
+            return
+        known = self._known(gpu, "memory of unseen processes", size)
+        gpu.unseen += [] if known is None else [known]
 
     def _known(self, gpu: _Gpu, what: str, fact: _Value | Unreadable) -> _Value | None:
         """The fact; None, and a note, where it could not be read."""
