@@ -7,13 +7,12 @@ from enum import StrEnum
 from typing import Literal
 
 from perfgate.core.verdict import counted
-from perfgate.release.policy import Effect, Policy
+from perfgate.release.policy import EFFECTS, Effect, Policy
 from perfgate.reports.run_report import RunFacts, TestResult
 
 Result = Literal["PASSED", "WARNED", "FAILED"]
 """As in-toto's test-result predicate has it."""
 COLUMNS = ("required", "test", "run", "found", "counts as", "metrics", "why")
-_FROM_WORST: tuple[Effect, ...] = ("fail", "warn", "pass")
 
 
 class Finding(StrEnum):
@@ -39,13 +38,9 @@ class Finding(StrEnum):
     NOTHING_CHECKED = "nothing checked"
 
 
-_FINDINGS_FROM_WORST = (
-    Finding.REGRESSION,
-    Finding.BELOW_FLOOR,
-    Finding.BELOW_DOCUMENTED,
-    Finding.WRONG_BUILD,
-    Finding.ERROR,
-)
+LOSSES = (Finding.REGRESSION, Finding.BELOW_FLOOR, Finding.BELOW_DOCUMENTED, Finding.WAIVED)
+"""What says that the build is worse than it should be."""
+_FINDINGS_FROM_WORST = (*LOSSES[:3], Finding.WRONG_BUILD, Finding.ERROR)
 
 
 @dataclass(frozen=True)
@@ -150,7 +145,13 @@ def check_rows(found: ReleaseCheck) -> list[tuple[str, ...]]:
 
 def worst_first(tests: Sequence[CheckedTest]) -> list[CheckedTest]:
     """The tests, those that fail the release first, a loss before what is missing."""
-    return sorted(tests, key=_badness)
+    among = _FINDINGS_FROM_WORST
+
+    def badness(one: CheckedTest) -> tuple[int, int]:
+        place = among.index(one.finding) if one.finding in among else len(among)
+        return -EFFECTS.index(one.effect), place
+
+    return sorted(tests, key=badness)
 
 
 def check_lines(found: ReleaseCheck) -> list[str]:
@@ -206,9 +207,3 @@ def _passed(name: str, passed: Sequence[CheckedTest]) -> tuple[str, ...]:
     tests = counted(len(passed), "test")
     metrics = str(sum(one.metrics for one in passed))
     return (name, tests, runs, Finding.PASSED.value, "pass", metrics, why)
-
-
-def _badness(one: CheckedTest) -> tuple[int, int]:
-    among = _FINDINGS_FROM_WORST
-    place = among.index(one.finding) if one.finding in among else len(among)
-    return _FROM_WORST.index(one.effect), place

@@ -34,7 +34,6 @@ from perfgate.release.pack_manifest import (
     manifest_text,
     problem_of_name,
     read_manifest,
-    sha256_of,
 )
 from perfgate.release.release_status import ReleaseRefused
 
@@ -231,7 +230,8 @@ def open_pack(path: Path) -> Pack:
                     found=f"{members[name].size} bytes, SHA-256 {digest}",
                     expected=f"{one.size} bytes, SHA-256 {one.sha256}",
                 )
-    return Pack(path, manifest, sha256_of(contents[MANIFEST]), contents.get(ATTESTATION))
+    digest = hashlib.sha256(contents[MANIFEST]).hexdigest()
+    return Pack(path, manifest, digest, contents.get(ATTESTATION))
 
 
 def _members(archive: tarfile.TarFile, file: IO[bytes], pack: Path) -> dict[str, tarfile.TarInfo]:

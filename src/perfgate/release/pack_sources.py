@@ -63,7 +63,7 @@ def run_files(run: EndedRun) -> RunFiles:
         OSError: it cannot be read.
     """
     packed, left_out = [], []
-    for path in _files(run.folder, run.folder):
+    for path in _files(run.folder):
         inside = path.relative_to(run.folder).as_posix()
         name = f"{RUNS}/{run.id}/{inside}"
         status = path.stat(follow_symlinks=False)
@@ -116,7 +116,7 @@ def role_of(inside: str) -> Role:
     return "log" if path.suffix == ".out" and path.stem.startswith(_RAW_OUTPUT) else "raw"
 
 
-def _files(folder: Path, root: Path) -> Iterator[Path]:
+def _files(folder: Path) -> Iterator[Path]:
     """What is below a folder and no folder itself, sorted; links are not followed.
 
     What a folder that is left out holds is given all the same: it is told.
@@ -126,7 +126,7 @@ def _files(folder: Path, root: Path) -> Iterator[Path]:
     for entry in entries:
         path = Path(entry.path)
         if entry.is_dir(follow_symlinks=False):
-            yield from _files(path, root)
+            yield from _files(path)
         else:
             yield path
 

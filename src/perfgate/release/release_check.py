@@ -9,6 +9,7 @@ from perfgate.core.errors import InputError
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.release.check_result import (
+    LOSSES,
     CheckedTest,
     ErrorRates,
     Finding,
@@ -29,12 +30,10 @@ from perfgate.release.run_evidence import RunEvidence, evidence_of, is_same_comm
 from perfgate.reports.merge_shards import require_complete
 from perfgate.runs.ended_run import EndedRun
 from perfgate.scenarios.markers import DECLARED_BY_PERFGATE, markers_of
-from perfgate.scenarios.problem import Problem, dotted
 from perfgate.scenarios.scenario import Scenario
 
 # Clocks of the machines of one site differ by less; what is later was written by a wrong one.
 _CLOCKS_DIFFER = timedelta(minutes=1)
-_FAILED = (Finding.REGRESSION, Finding.BELOW_FLOOR, Finding.BELOW_DOCUMENTED, Finding.WAIVED)
 
 
 def check(
@@ -64,7 +63,7 @@ def check(
     """
     suite = SuiteTests(scenarios, claims, _declared(scenarios) if markers is None else markers)
     if problems := list(broken_suite_rules(policy, suite)):
-        raise PolicyRefused([_error(one) for one in problems])
+        raise PolicyRefused([one.error() for one in problems])
     digest = required_sha256(policy, suite)
     _require_tests(policy, digest)
     evidence = _evidence(runs, at)
@@ -112,7 +111,7 @@ def status_of(found: ReleaseCheck, *, strict: bool = False) -> ReleaseStatus:
         strict: whether WARNED has a status of its own.
     """
     failing = [one.finding for one in found.with_effect("fail")]
-    if any(one in _FAILED for one in failing):
+    if any(one in LOSSES for one in failing):
         return ReleaseStatus.FAILED
     if Finding.WRONG_BUILD in failing:
         return ReleaseStatus.MIXED
@@ -121,16 +120,6 @@ def status_of(found: ReleaseCheck, *, strict: bool = False) -> ReleaseStatus:
     if found.result == "WARNED" and strict:
         return ReleaseStatus.WARNED
     return ReleaseStatus.PASSED
-
-
-def _error(problem: Problem) -> InputError:
-    return InputError(
-        problem.problem,
-        field=dotted(problem.path),
-        found=problem.found,
-        expected=problem.expected,
-        hint=problem.hint,
-    )
 
 
 def _declared(scenarios: Sequence[Scenario]) -> set[str]:

@@ -41,14 +41,12 @@ class Replayed:
     """What a pack's own files give.
 
     Attributes:
-        policy: the packed one.
-        check: it, held against the packed runs, at the time of the manifest.
+        check: the packed policy held against the packed runs, at the time of the manifest.
         verdicts: every verdict of the runs, computed anew from their raw files.
         not_compared: paths of reports, certificates and scripts that another perfgate rendered;
             empty: this one did, and each was rendered again and is the same.
     """
 
-    policy: Policy
     check: ReleaseCheck
     verdicts: tuple[Recomputed, ...]
     not_compared: tuple[str, ...]
@@ -66,7 +64,7 @@ class Replayed:
         Raises:
             ReleaseRefused: status CLOCK: a run is of a later time.
         """
-        return _checked(self.policy, self._suite, self._runs, at)
+        return _checked(self.check.policy, self._suite, self._runs, at)
 
 
 def replay(pack: Pack) -> Replayed:
@@ -96,7 +94,7 @@ def replay(pack: Pack) -> Replayed:
     _require_recomputed(pack, found, verdicts)
     with _as_not_reproduced(pack):
         not_compared = _require_rendered(pack, found, runs)
-    return Replayed(policy, found, verdicts, not_compared, suite, runs)
+    return Replayed(found, verdicts, not_compared, suite, runs)
 
 
 def _require_rule(pack: Pack) -> None:

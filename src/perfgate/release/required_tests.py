@@ -164,9 +164,9 @@ def _unknown_names(path: Keys, required: Required, suite: SuiteTests) -> Iterato
         try:
             selected_with(required.select, (), suite.markers)
         except SeveralInputErrors as error:
-            yield from (_of(one, (*path, "select")) for one in error.errors)
+            yield from (Problem.of((*path, "select"), one) for one in error.errors)
         except InputError as error:
-            yield _of(error, (*path, "select"))
+            yield Problem.of((*path, "select"), error)
     known = [*suite.tests, *(one.id for one in suite.scenarios)]
     for place, name in enumerate(required.tests):
         if name not in known:
@@ -177,10 +177,6 @@ def _unknown_names(path: Keys, required: Required, suite: SuiteTests) -> Iterato
                 "an id of a scenario, probe, curve or claim",
                 did_you_mean(name, known) or "`perfgate scenarios list` names the scenarios",
             )
-
-
-def _of(error: InputError, path: Keys) -> Problem:
-    return Problem(path, error.problem, error.found, error.expected, error.hint)
 
 
 def _nothing(path: Keys, required: Required) -> Problem:
