@@ -184,11 +184,7 @@ def content(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> dict[str, 
 
 def result_of(check: ReleaseCheck) -> Result:
     """The result as it is shown: never better than what the tests are, nor a pass of nothing."""
-    failed = check.result == "FAILED" or check.faults or check.with_effect("fail")
-    if failed or not check.metrics_checked:
-        return "FAILED"
-    warned = check.result == "WARNED" or check.warnings or check.with_effect("warn")
-    return "WARNED" if warned else "PASSED"
+    return min(check.result, check.follows, key=lambda one: RESULTS[one].rank)
 
 
 def meaning(check: ReleaseCheck) -> str:

@@ -128,6 +128,13 @@ class ReleaseCheck:
         """Gating metrics that have a verdict from numbers, over all tests, each test once."""
         return sum({one.test: one.metrics for one in self.tests}.values())
 
+    @property
+    def follows(self) -> Result:
+        """The result that its tests, faults and warnings give."""
+        if self.faults or self.with_effect("fail") or not self.metrics_checked:
+            return "FAILED"
+        return "WARNED" if self.warnings or self.with_effect("warn") else "PASSED"
+
     def with_effect(self, effect: Effect) -> Sequence[CheckedTest]:
         """The tests that count as `effect`, in the policy's order."""
         return [one for one in self.tests if one.effect == effect]

@@ -211,18 +211,11 @@ def load_policy(path: Path, rules: Callable[[Policy], Iterable[Problem]] = lambd
         InputError: there is no such file.
         PolicyRefused: all that is wrong with it.
     """
+    hint = "begin with release.example.yaml (docs/how-to/gate_release.md)"
     if not path.exists():
-        raise InputError(
-            "no such file",
-            file=path,
-            expected="a release policy",
-            hint="begin with release.example.yaml (docs/how-to/gate_release.md)",
-        )
-    document, errors = read_document(
-        path,
-        expected="schema_version, release, build and required",
-        hint="begin with release.example.yaml (docs/how-to/gate_release.md)",
-    )
+        raise InputError("no such file", file=path, expected="a release policy", hint=hint)
+    fields = "schema_version, release, build and required"
+    document, errors = read_document(path, expected=fields, hint=hint)
     if document is None:
         raise PolicyRefused(errors)
     errors += _problems(document, errors)
@@ -359,15 +352,18 @@ def _one_commit(policy: Plain) -> Iterator[Problem]:
 
 
 def _is_a_key(path: Keys, key: str) -> Iterator[Problem]:
-    expected = f"the base64 of the {_KEY_BYTES} bytes of an Ed25519 public key"
-    hint = "`perfgate release keygen` prints it, behind 'under signers'"
     try:
         length = len(base64.b64decode(key, validate=True))
+        told = f"{length} bytes"
     except (binascii.Error, ValueError):
-        yield Problem(path, "not a key: no base64", None, expected, hint)
-        return
+        length, told = 0, "no base64"
     if length != _KEY_BYTES:
-        yield Problem(path, f"not a key: {length} bytes", None, expected, hint)
+        yield Problem(
+            path,
+            f"not a key: {told}",
+            expected=f"the base64 of the {_KEY_BYTES} bytes of an Ed25519 public key",
+            hint="`perfgate release keygen` prints it, behind 'under signers'",
+        )
 
 
 def _set_aside_once(those: Sequence[Plain]) -> Iterator[Problem]:

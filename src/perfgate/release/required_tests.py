@@ -152,11 +152,9 @@ def broken_suite_rules(policy: Policy, suite: SuiteTests) -> Iterator[Problem]:
         if not chosen:
             yield _nothing(path, required)
             continue
-        yield from _of_another_engine(path, policy, chosen)
-        yield from _other_hardware(path, required, chosen)
+        yield from _of_another_place(path, policy.build.engine, required, chosen)
         yield from _unreachable_floors(path, required, chosen)
-        yield from _too_many_starts(path, required, chosen)
-        yield from _nothing_documented(path, required, chosen, suite)
+        yield from _too_much(path, required, chosen, suite)
 
 
 def _unknown_names(path: Keys, required: Required, suite: SuiteTests) -> Iterator[Problem]:
@@ -190,21 +188,18 @@ def _nothing(path: Keys, required: Required) -> Problem:
     )
 
 
-def _of_another_engine(path: Keys, policy: Policy, chosen: Sequence[Selected]) -> Iterator[Problem]:
-    others = [one for one in chosen if one.scenario.engine.name != policy.build.engine]
-    if others:
+def _of_another_place(
+    path: Keys, engine: str, required: Required, chosen: Sequence[Selected]
+) -> Iterator[Problem]:
+    """Tests of another engine than the build's, or of other hardware than the group's."""
+    if others := [one for one in chosen if one.scenario.engine.name != engine]:
         yield Problem(
             path,
             "tests of another engine than the build's",
             _shown(f"{one.id} ({one.scenario.engine.name})" for one in others),
-            f"tests of {policy.build.engine}, as build.engine says",
+            f"tests of {engine}, as build.engine says",
             "select without them",
         )
-
-
-def _other_hardware(
-    path: Keys, required: Required, chosen: Sequence[Selected]
-) -> Iterator[Problem]:
     others = [one for one in chosen if one.scenario.hardware.label != required.hardware]
     if required.hardware and others:
         yield Problem(
@@ -238,15 +233,14 @@ def _unreachable_floors(
 
 def _not_given(subject: Selected, metric: str, path: Keys) -> Problem | None:
     """Why the test does not give the metric; None: it does."""
-    if isinstance(subject, ClaimProbe):
-        given = [subject.claim.metric]
-    elif isinstance(subject, Probe):
-        if subject.is_load and not is_accuracy(metric):
-            found = unmeasured_metric(subject.scenario, path, metric)
-            return None if found is None else replace(found, path=path)
-        given = list(subject.gating_metrics())
+    if isinstance(subject, Probe):
         if is_accuracy(metric) and metric.split(":")[1] == subject.label:
             return None
+        if subject.is_load and not is_accuracy(metric):
+            found = unmeasured_metric(subject.scenario, path, metric)
+            return found and replace(found, path=path)
+    if isinstance(subject, ClaimProbe):
+        given = [subject.claim.metric]
     else:
         given = list(subject.gating_metrics())
     if metric in given:
@@ -260,9 +254,10 @@ def _not_given(subject: Selected, metric: str, path: Keys) -> Problem | None:
     )
 
 
-def _too_many_starts(
-    path: Keys, required: Required, chosen: Sequence[Selected]
+def _too_much(
+    path: Keys, required: Required, chosen: Sequence[Selected], suite: SuiteTests
 ) -> Iterator[Problem]:
+    """More starts than a scenario may have, or documented values where no document has one."""
     least = min(
         (one for one in chosen if is_speed(one)),
         key=lambda one: one.scenario.gate.max_starts,
@@ -275,16 +270,7 @@ def _too_many_starts(
             required.starts,
             f"at most {least.scenario.gate.max_starts}, the gate.max_starts of {least.scenario.id}",
         )
-
-
-def _nothing_documented(
-    path: Keys, required: Required, chosen: Sequence[Selected], suite: SuiteTests
-) -> Iterator[Problem]:
-    if (
-        required.documented
-        and suite.has_document is not None
-        and not any(suite.has_document(one) for one in chosen)
-    ):
+    if required.documented and suite.has_document and not any(map(suite.has_document, chosen)):
         yield Problem(
             (*path, "documented"),
             "no test of the group has a documented value",
