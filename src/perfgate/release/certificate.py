@@ -5,6 +5,7 @@ is in it: its time is the check's (docs/reference/certificate.md). What is not o
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -215,9 +216,8 @@ def stamps(check: ReleaseCheck) -> list[str]:
 
 def counts(check: ReleaseCheck) -> str:
     """How much was required, found and checked."""
-    by_finding: dict[str, int] = {}
-    for one in sorted(check.tests, key=lambda one: EFFECTS[one.effect].rank):
-        by_finding[one.finding] = by_finding.get(one.finding, 0) + 1
+    worst_first = sorted(check.tests, key=lambda one: EFFECTS[one.effect].rank)
+    by_finding = Counter(one.finding for one in worst_first)
     found = ", ".join(f"{number} {word}" for word, number in by_finding.items()) or "none"
     scenarios = len({(one.scenario, one.hardware) for one in check.tests})
     return (

@@ -1,5 +1,6 @@
 """Check result: what a policy requires beside what the runs hold of it, also as a table. Pure."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -164,9 +165,7 @@ def worst_first(tests: Sequence[CheckedTest]) -> list[CheckedTest]:
 def check_lines(found: ReleaseCheck) -> list[str]:
     """What stands below the table: what was read, what was really checked, and the result."""
     policy = found.policy
-    counts: dict[str, int] = {}
-    for one in worst_first(found.tests):
-        counts[one.finding.value] = counts.get(one.finding.value, 0) + 1
+    counts = Counter(one.finding.value for one in worst_first(found.tests))
     tests = ", ".join(f"{number} {name}" for name, number in counts.items())
     age = f"runs of at most {policy.max_age_days:g} days"
     rates = found.error_rates

@@ -13,7 +13,7 @@ from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Verdict, counted
 from perfgate.release.check_result import CheckedTest, Finding
 from perfgate.release.policy import Effect, Policy, SetAside
-from perfgate.release.required_tests import RequiredTest, is_speed
+from perfgate.release.required_tests import RequiredTest, gated_metrics, is_speed
 from perfgate.release.run_evidence import RunEvidence, other_build
 from perfgate.reports.merge import is_judged
 from perfgate.reports.run_report import TestResult
@@ -208,17 +208,11 @@ def _found(test: RequiredTest, result: TestResult, at: datetime) -> Iterator[Fou
         yield Finding.FEW_STARTS, f"{starts}, at least {test.required.starts} are required"
     if result.verdict in UNDECIDED:
         yield UNDECIDED[result.verdict], _reason(result, result.verdict)
-    # A first answer has no metric, and passes by being right.
-    if checked_metrics(result) == 0 and (_gates(test) or result.judgements):
+    if checked_metrics(result) == 0 and (gated_metrics(test.subject) or result.judgements):
         yield Finding.NOTHING_CHECKED, "no metric of it was judged from numbers"
     if waivers := waivers_of(result):
         yield Finding.WAIVED, "; ".join(waivers)
     yield Finding.PASSED, ""
-
-
-def _gates(test: RequiredTest) -> bool:
-    metrics = getattr(test.subject, "gating_metrics", None)
-    return True if metrics is None else bool(metrics())
 
 
 def _reason(result: TestResult, verdict: Verdict) -> str:

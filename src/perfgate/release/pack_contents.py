@@ -122,7 +122,24 @@ def newest_end(runs: Iterable[EndedRun]) -> datetime:
         ReleaseRefused: status INCOMPLETE: one did not end.
         InputError: what it wrote at its end has no time.
     """
-    return max(_end(run) for run in runs).replace(microsecond=0)
+    ends = []
+    for run in runs:
+        line = next((one for one in reversed(run.records) if one["record"] == "ended"), None)
+        if run.end is None or line is None:
+            raise ReleaseRefused(
+                ReleaseStatus.INCOMPLETE,
+                "the run did not end, so what it holds may still change",
+                file=run.folder,
+                expected="a run that ended, whatever its result",
+                hint="let it end, or go on with it: pytest --resume",
+            )
+        try:
+            ends.append(datetime.fromisoformat(str(line["at"])).astimezone(UTC))
+        except (KeyError, ValueError) as error:
+            raise InputError(
+                "the record of the run's end has no time", file=run.folder, found=line.get("at")
+            ) from error
+    return max(ends).replace(microsecond=0)
 
 
 def contents(evidence: Evidence) -> Contents:
@@ -164,24 +181,6 @@ def contents(evidence: Evidence) -> Contents:
     )
     left_out = tuple(one for files in of_runs for one in files.left_out)
     return Contents(manifest, (*sources, *rendered), left_out, named)
-
-
-def _end(run: EndedRun) -> datetime:
-    line = next((one for one in reversed(run.records) if one["record"] == "ended"), None)
-    if run.end is None or line is None:
-        raise ReleaseRefused(
-            ReleaseStatus.INCOMPLETE,
-            "the run did not end, so what it holds may still change",
-            file=run.folder,
-            expected="a run that ended, whatever its result",
-            hint="let it end, or go on with it: pytest --resume",
-        )
-    try:
-        return datetime.fromisoformat(str(line["at"])).astimezone(UTC)
-    except (KeyError, ValueError) as error:
-        raise InputError(
-            "the record of the run's end has no time", file=run.folder, found=line.get("at")
-        ) from error
 
 
 def _require_names(found: Sequence[Ingredient]) -> None:

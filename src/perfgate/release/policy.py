@@ -267,15 +267,21 @@ def _problems(document: Document, known: Sequence[InputError]) -> list[InputErro
 
 def broken_policy_rules(policy: Plain) -> Iterator[Problem]:
     """All that contradicts itself in a policy that its schema takes."""
-    yield from _named_once(policy["required"])
-    for number, group in enumerate(policy["required"]):
+    groups, aside = policy["required"], policy.get("set_aside", ())
+    for number, _ in _repeated(group["name"] for group in groups):
+        path = ("required", number, "name")
+        expected = "a name of its own for each group"
+        yield Problem(path, "two groups of one name", groups[number]["name"], expected)
+    for number, group in enumerate(groups):
         yield from _selects_by_something(("required", number), group)
         yield from _floors_are_of_metrics(("required", number, "floors"), group)
-    yield from _one_limit_each(policy["required"])
+    yield from _one_limit_each(groups)
     yield from _one_commit(policy)
     for number, signer in enumerate(policy.get("signers", ())):
         yield from _is_a_key(("signers", number, "key"), signer["key"])
-    yield from _set_aside_once(policy.get("set_aside", ()))
+    for number, _ in _repeated((one["run"], one["test"]) for one in aside):
+        found = f"{aside[number]['test']} of run {aside[number]['run']}"
+        yield Problem(("set_aside", number), "set aside twice", found)
 
 
 def _repeated(keys: Iterable[T]) -> Iterator[tuple[int, int]]:
@@ -284,16 +290,6 @@ def _repeated(keys: Iterable[T]) -> Iterator[tuple[int, int]]:
     for number, key in enumerate(keys):
         if first.setdefault(key, number) != number:
             yield number, first[key]
-
-
-def _named_once(groups: Sequence[Plain]) -> Iterator[Problem]:
-    for number, _ in _repeated(group["name"] for group in groups):
-        yield Problem(
-            ("required", number, "name"),
-            "two groups of one name",
-            groups[number]["name"],
-            "a name of its own for each group",
-        )
 
 
 def _selects_by_something(path: Keys, group: Plain) -> Iterator[Problem]:
@@ -364,9 +360,3 @@ def _is_a_key(path: Keys, key: str) -> Iterator[Problem]:
             expected=f"the base64 of the {_KEY_BYTES} bytes of an Ed25519 public key",
             hint="`perfgate release keygen` prints it, behind 'under signers'",
         )
-
-
-def _set_aside_once(those: Sequence[Plain]) -> Iterator[Problem]:
-    for number, _ in _repeated((one["run"], one["test"]) for one in those):
-        found = f"{those[number]['test']} of run {those[number]['run']}"
-        yield Problem(("set_aside", number), "set aside twice", found)

@@ -79,6 +79,13 @@ def is_speed(subject: Selected) -> bool:
     return not (isinstance(subject, ClaimProbe) and is_accuracy(subject.claim.metric))
 
 
+def gated_metrics(subject: Selected) -> list[str]:
+    """The metrics that its verdict is of; none: a first answer, which passes by being right."""
+    if isinstance(subject, ClaimProbe):
+        return [subject.claim.metric]
+    return list(subject.gating_metrics())
+
+
 def required_tests(policy: Policy, suite: SuiteTests) -> tuple[RequiredTest, ...]:
     """The tests of every part of the policy, in its order; one that two parts require, twice.
 
@@ -239,10 +246,7 @@ def _not_given(subject: Selected, metric: str, path: Keys) -> Problem | None:
         if subject.is_load and not is_accuracy(metric):
             found = unmeasured_metric(subject.scenario, path, metric)
             return found and replace(found, path=path)
-    if isinstance(subject, ClaimProbe):
-        given = [subject.claim.metric]
-    else:
-        given = list(subject.gating_metrics())
+    given = gated_metrics(subject)
     if metric in given:
         return None
     return Problem(
