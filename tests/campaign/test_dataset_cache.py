@@ -17,7 +17,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.core.kept_files import CHECKSUMS, kept_folder
 from perfgate.core.steps import Step
-from perfgate.release.pack_sources import run_files
+from perfgate.release.pack_contents import run_files
 
 STEP = Step("prepare_dataset", Command(("prepare", "--num-requests", "8")), "c4", "dataset.txt")
 

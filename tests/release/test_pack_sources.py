@@ -10,7 +10,7 @@ import pytest
 import releases
 
 from perfgate.core.errors import InputError
-from perfgate.release.pack_sources import run_files
+from perfgate.release.pack_contents import run_files
 from perfgate.runs.ended_run import EndedRun
 
 FILES = {

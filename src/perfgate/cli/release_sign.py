@@ -57,14 +57,14 @@ def _sign(arguments: argparse.Namespace) -> int:
     again = replay(pack)
     if again.not_compared:
         raise _of_another_perfgate(pack)
-    require_signer(again.policy, key.public_key(), file=arguments.key)
+    require_signer(again.check.policy, key.public_key(), file=arguments.key)
     now = datetime.now(UTC)
     _require_later(pack, now)
     signed = envelope(statement(pack, again.check, now), [key])
     with_attestation(pack, signed, target.resolve())
     print(
         visible(
-            f"signed {target}: release {again.policy.release}, {again.check.result}, "
+            f"signed {target}: release {again.check.policy.release}, {again.check.result}, "
             f"{len(again.verdicts)} verdicts computed anew, by key {key_id(key.public_key())}"
         )
     )

@@ -94,22 +94,22 @@ def _verify(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         print_json(_plain(pack, found))
     else:
-        print(visible(f"release {found.check.policy.release}"))
+        print(visible(f"release {found.replayed.check.policy.release}"))
         print_table(("what", "found"), [tuple(map(visible, row)) for row in found.rows])
         for note in found.notes:
             print(visible(note))
-    return status_of(found.check).value
+    return status_of(found.replayed.check).value
 
 
 def _plain(pack: Pack, found: Verified) -> object:
     verdicts = found.replayed.verdicts
     return {
-        "release": found.check.policy.release,
-        "result": found.check.result,
-        "status": status_of(found.check).value,
+        "release": found.replayed.check.policy.release,
+        "result": found.replayed.check.result,
+        "status": status_of(found.replayed.check).value,
         "manifest_sha256": pack.manifest_sha256,
-        "policy_sha256": found.check.policy.sha256,
-        "required_sha256": found.check.required_sha256,
+        "policy_sha256": found.replayed.check.policy.sha256,
+        "required_sha256": found.replayed.check.required_sha256,
         "signed": found.attested.signed_at.isoformat(),
         "signers": [key_id(found.attested.signer)],
         "files": len(pack.manifest.files),
@@ -121,7 +121,7 @@ def _plain(pack: Pack, found: Verified) -> object:
         "tests": to_plain(
             [
                 {"test": one.test, "finding": one.finding, "effect": one.effect}
-                for one in found.check.tests
+                for one in found.replayed.check.tests
             ]
         ),
     }

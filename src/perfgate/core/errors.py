@@ -6,6 +6,7 @@ The classes of failure are in failure_classes.toml: what each means, and a perso
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from perfgate.core.redaction import MASK, mask, redact, redacted_lines, visible
 from perfgate.core.secrets import is_secret
@@ -68,6 +69,12 @@ class InputError(PerfgateError):
         self.expected = expected
         self.hint = hint
         super().__init__(str(self))
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """All that it was made with, by the names of its arguments."""
+        names = ("problem", "file", "line", "field", "found", "expected", "hint")
+        return {name: getattr(self, name) for name in names}
 
     def __str__(self) -> str:
         place = ""

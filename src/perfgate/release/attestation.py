@@ -23,7 +23,7 @@ from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.keys import is_signed, key_id
 from perfgate.release.pack_archive import LARGEST_ATTESTATION, Pack
 from perfgate.release.pack_manifest import ATTESTATION, MANIFEST, POLICY
-from perfgate.release.policy import Effect, Subject
+from perfgate.release.policy import EFFECTS, Effect, Subject
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
@@ -34,7 +34,6 @@ _SIGNATURE_BYTES = 64  # RFC 8032, section 5.1.6
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # SHA-1, SHA-256
 _IMAGE = re.compile(r"(?:.*@)?sha256:([0-9a-f]{64})")
 _CONFIGURATION = ("scenarios", "baseline", "noise", "waivers")
-_EFFECTS: tuple[Effect, ...] = ("pass", "warn", "fail")  # the worst last
 
 
 class _Signature(Struct, forbid_unknown_fields=True):
@@ -229,10 +228,10 @@ def _tests_by_effect(check: ReleaseCheck) -> dict[Effect, list[str]]:
     worst: dict[str, Effect] = {}
     for one in check.tests:
         name = f"{one.scenario}/{one.test.removeprefix(f'{one.scenario}-')}"
-        worst[name] = max(worst.get(name, "pass"), one.effect, key=_EFFECTS.index)
+        worst[name] = max(worst.get(name, "pass"), one.effect, key=EFFECTS.index)
     return {
         effect: sorted(name for name, found in worst.items() if found == effect)
-        for effect in _EFFECTS
+        for effect in EFFECTS
     }
 
 

@@ -5,6 +5,7 @@ is in it: its time is the check's (docs/reference/certificate.md). What is not o
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +18,7 @@ from markupsafe import Markup
 
 from perfgate.core.rule import VERSION as RULE
 from perfgate.core.verdict import Judgement, Verdict, counted
-from perfgate.release.check_result import CheckedTest, Finding, ReleaseCheck, Result
+from perfgate.release.check_result import LOSSES, CheckedTest, Finding, ReleaseCheck, Result
 from perfgate.release.pack_manifest import PackedFile, Role
 from perfgate.release.policy import Effect, Required
 from perfgate.reports.html_templates import environment
@@ -51,19 +52,7 @@ _HASHED: Mapping[Role, str] = {
     "records": "records",
     "raw": "raw results",
 }
-_UNCOVERED = (
-    Finding.MISSING,
-    Finding.NOT_RUN,
-    Finding.STALE,
-    Finding.WRONG_HARDWARE,
-    Finding.WRONG_BUILD,
-    Finding.SYNTHETIC,
-    Finding.INJECTED,
-    Finding.ERROR,
-    Finding.NO_BASELINE,
-    Finding.NOT_COMPARABLE,
-    Finding.NOTHING_CHECKED,
-)
+_COVERED = (*LOSSES, Finding.PASSED, Finding.INCONCLUSIVE, Finding.FEW_STARTS)
 
 
 @dataclass(frozen=True)
@@ -71,18 +60,21 @@ class ScenarioRow:
     """One scenario on one hardware.
 
     Attributes:
-        sign: of the worst of its tests.
-        worst: that test.
+        worst: the worst of its tests.
         hardware: on which; empty: the release has but one.
         tests: how many passed of how many that are required, ``4 of 5``.
         metric: the worst metric of that test; None: no number of it counts.
     """
 
-    sign: Sign
     worst: CheckedTest
     hardware: str
     tests: str
     metric: Judgement | None
+
+    @property
+    def sign(self) -> Sign:
+        """Of the worst of its tests."""
+        return EFFECTS[self.worst.effect]
 
     @property
     def subject(self) -> str:
@@ -135,16 +127,12 @@ def certificate_markdown(check: ReleaseCheck, files: Sequence[PackedFile] = ()) 
         check: what was asked and found.
         files: of the pack, without the certificate itself; empty: there is no pack.
     """
-    return _rendered("certificate.md", check, files)
+    return _templates().get_template("certificate.md").render(content(check, files))
 
 
 def certificate_page(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> str:
     """The certificate as one HTML file, without a script; arguments as `certificate_markdown`."""
-    return _rendered("certificate.html", check, files)
-
-
-def _rendered(name: str, check: ReleaseCheck, files: Sequence[PackedFile]) -> str:
-    return _templates().get_template(name).render(content(check, files))
+    return _templates().get_template("certificate.html").render(content(check, files))
 
 
 @cache
@@ -178,7 +166,8 @@ def content(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> dict[str, 
         "rows": rows[:MOST_SCENARIOS],
         "rest": _rest(rows[MOST_SCENARIOS:]),
         "warnings": _groups(check, "warn"),
-        "waivers": _waivers(check),
+        # each once, as the records name it (owner, limit, last day, reason)
+        "waivers": _grouped(("", said, one.test) for one in check.tests for said in one.waivers),
         "not_covered": _not_covered(check),
         "rates": check.error_rates.sentence
         if check.error_rates
@@ -196,11 +185,7 @@ def content(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> dict[str, 
 
 def result_of(check: ReleaseCheck) -> Result:
     """The result as it is shown: never better than what the tests are, nor a pass of nothing."""
-    failed = check.result == "FAILED" or check.faults or check.with_effect("fail")
-    if failed or not check.metrics_checked:
-        return "FAILED"
-    warned = check.result == "WARNED" or check.warnings or check.with_effect("warn")
-    return "WARNED" if warned else "PASSED"
+    return min(check.result, check.follows, key=lambda one: RESULTS[one].rank)
 
 
 def meaning(check: ReleaseCheck) -> str:
@@ -222,7 +207,7 @@ def meaning(check: ReleaseCheck) -> str:
 def stamps(check: ReleaseCheck) -> list[str]:
     """The words that go across the page."""
     synthetic = any(
-        one.finding == Finding.SYNTHETIC or (one.result is not None and one.result.synthetic)
+        one.finding == Finding.SYNTHETIC or (one.result and one.result.synthetic)
         for one in check.tests
     )
     words = {"SYNTHETIC": synthetic, "FAILED": result_of(check) == "FAILED"}
@@ -231,9 +216,8 @@ def stamps(check: ReleaseCheck) -> list[str]:
 
 def counts(check: ReleaseCheck) -> str:
     """How much was required, found and checked."""
-    by_finding: dict[str, int] = {}
-    for one in sorted(check.tests, key=lambda one: EFFECTS[one.effect].rank):
-        by_finding[one.finding] = by_finding.get(one.finding, 0) + 1
+    worst_first = sorted(check.tests, key=lambda one: EFFECTS[one.effect].rank)
+    by_finding = Counter(one.finding for one in worst_first)
     found = ", ".join(f"{number} {word}" for word, number in by_finding.items()) or "none"
     scenarios = len({(one.scenario, one.hardware) for one in check.tests})
     return (
@@ -303,7 +287,6 @@ def _scenario_row(tests: Sequence[CheckedTest], *, several: bool) -> ScenarioRow
     judged = _judged(worst) if worst.metrics else []  # numbers that count for nothing are not shown
     bad = [one for one in judged if one.verdict == Verdict.REGRESSION] or judged
     return ScenarioRow(
-        EFFECTS[worst.effect],
         worst,
         worst.hardware if several else "",
         f"{sum(one.effect == 'pass' for one in tests)} of {len(tests)}",
@@ -341,25 +324,21 @@ def _bands(one: Judgement) -> float:
 def _groups(check: ReleaseCheck, effect: Effect) -> list[Group]:
     """What is said of the whole, then the tests with that effect by what is said of them."""
     whole = check.faults if effect == "fail" else check.warnings
-    found: dict[tuple[Finding, str], list[str]] = {}
-    for one in check.with_effect(effect):
-        found.setdefault((one.finding, one.why), []).append(one.test)
-    each = [Group(str(finding), why, tuple(names)) for (finding, why), names in found.items()]
+    each = _grouped((one.finding, one.why, one.test) for one in check.with_effect(effect))
     return [*(Group("", one, ()) for one in whole), *sorted(each, key=lambda one: -len(one.names))]
 
 
-def _waivers(check: ReleaseCheck) -> list[Group]:
-    """Each waiver once, as the records name it (owner, limit, last day, reason), with its tests."""
-    found: dict[str, list[str]] = {}
-    for one in check.tests:
-        for waiver in one.waivers:
-            found.setdefault(waiver, []).append(one.test)
-    return [Group("", waiver, tuple(names)) for waiver, names in found.items()]
+def _grouped(said: Iterable[tuple[str, str, str]]) -> list[Group]:
+    """What, why and test → one group for each what and why."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for what, why, test in said:
+        found.setdefault((str(what), why), []).append(test)
+    return [Group(what, why, tuple(names)) for (what, why), names in found.items()]
 
 
 def _not_covered(check: ReleaseCheck) -> list[Group]:
     """What no verdict of this release speaks of: required, selected by nobody, and only told."""
-    lacking = [one for one in check.tests if one.finding in _UNCOVERED]
+    lacking = [one for one in check.tests if one.finding not in _COVERED]
     kinds = ", ".join(dict.fromkeys(str(one.finding) for one in lacking))
     results = [one.result for one in check.tests if one.result]
     judged = {judgement.metric for one in results for judgement in one.judgements}
@@ -392,6 +371,5 @@ def root_of(files: Iterable[PackedFile]) -> str:
 
     It is what ``sha256sum`` prints of these files, hashed: ``sha256sum FILE… | sha256sum``.
     """
-    ordered = sorted(files, key=lambda one: one.path)
-    lines = "".join(f"{one.sha256}  {one.path}\n" for one in ordered)
-    return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
+    lines = [f"{one.sha256}  {one.path}\n" for one in sorted(files, key=lambda one: one.path)]
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,5 +1,6 @@
 """Check result: what a policy requires beside what the runs hold of it, also as a table. Pure."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,13 +8,12 @@ from enum import StrEnum
 from typing import Literal
 
 from perfgate.core.verdict import counted
-from perfgate.release.policy import Effect, Policy
+from perfgate.release.policy import EFFECTS, Effect, Policy
 from perfgate.reports.run_report import RunFacts, TestResult
 
 Result = Literal["PASSED", "WARNED", "FAILED"]
 """As in-toto's test-result predicate has it."""
 COLUMNS = ("required", "test", "run", "found", "counts as", "metrics", "why")
-_FROM_WORST: tuple[Effect, ...] = ("fail", "warn", "pass")
 
 
 class Finding(StrEnum):
@@ -39,13 +39,9 @@ class Finding(StrEnum):
     NOTHING_CHECKED = "nothing checked"
 
 
-_FINDINGS_FROM_WORST = (
-    Finding.REGRESSION,
-    Finding.BELOW_FLOOR,
-    Finding.BELOW_DOCUMENTED,
-    Finding.WRONG_BUILD,
-    Finding.ERROR,
-)
+LOSSES = (Finding.REGRESSION, Finding.BELOW_FLOOR, Finding.BELOW_DOCUMENTED, Finding.WAIVED)
+"""What says that the build is worse than it should be."""
+_FINDINGS_FROM_WORST = (*LOSSES[:3], Finding.WRONG_BUILD, Finding.ERROR)
 
 
 @dataclass(frozen=True)
@@ -133,6 +129,13 @@ class ReleaseCheck:
         """Gating metrics that have a verdict from numbers, over all tests, each test once."""
         return sum({one.test: one.metrics for one in self.tests}.values())
 
+    @property
+    def follows(self) -> Result:
+        """The result that its tests, faults and warnings give."""
+        if self.faults or self.with_effect("fail") or not self.metrics_checked:
+            return "FAILED"
+        return "WARNED" if self.warnings or self.with_effect("warn") else "PASSED"
+
     def with_effect(self, effect: Effect) -> Sequence[CheckedTest]:
         """The tests that count as `effect`, in the policy's order."""
         return [one for one in self.tests if one.effect == effect]
@@ -150,15 +153,19 @@ def check_rows(found: ReleaseCheck) -> list[tuple[str, ...]]:
 
 def worst_first(tests: Sequence[CheckedTest]) -> list[CheckedTest]:
     """The tests, those that fail the release first, a loss before what is missing."""
-    return sorted(tests, key=_badness)
+    among = _FINDINGS_FROM_WORST
+
+    def badness(one: CheckedTest) -> tuple[int, int]:
+        place = among.index(one.finding) if one.finding in among else len(among)
+        return -EFFECTS.index(one.effect), place
+
+    return sorted(tests, key=badness)
 
 
 def check_lines(found: ReleaseCheck) -> list[str]:
     """What stands below the table: what was read, what was really checked, and the result."""
     policy = found.policy
-    counts: dict[str, int] = {}
-    for one in worst_first(found.tests):
-        counts[one.finding.value] = counts.get(one.finding.value, 0) + 1
+    counts = Counter(one.finding.value for one in worst_first(found.tests))
     tests = ", ".join(f"{number} {name}" for name, number in counts.items())
     age = f"runs of at most {policy.max_age_days:g} days"
     rates = found.error_rates
@@ -206,9 +213,3 @@ def _passed(name: str, passed: Sequence[CheckedTest]) -> tuple[str, ...]:
     tests = counted(len(passed), "test")
     metrics = str(sum(one.metrics for one in passed))
     return (name, tests, runs, Finding.PASSED.value, "pass", metrics, why)
-
-
-def _badness(one: CheckedTest) -> tuple[int, int]:
-    among = _FINDINGS_FROM_WORST
-    place = among.index(one.finding) if one.finding in among else len(among)
-    return _FROM_WORST.index(one.effect), place

@@ -7,7 +7,7 @@ tests red at once, and fewer releases (docs/explanation/detection.md, "A whole r
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfgate.core.errors import InputError
@@ -20,14 +20,13 @@ from perfgate.judging.forecast.release_rates import (
     PAIRED,
     SCORE,
     Controls,
-    ProbeRates,
     TestRates,
     of_one_probe,
     probe_rates,
 )
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import BETWEEN, t_quantile
-from perfgate.release.check_result import CheckedTest, ErrorRates, ReleaseCheck
+from perfgate.release.check_result import ErrorRates, ReleaseCheck
 from perfgate.reports.run_report import TestResult
 
 _FROM_NUMBERS = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE)
@@ -66,7 +65,10 @@ def error_rates(check: ReleaseCheck) -> ErrorRates | None:
     A test counts as without controls where one was wanted, in its scenario and run, and could not
     be started. Where none was wanted nobody knows; the sentence says so.
     """
-    tests = _each_once(check.tests)
+    each_once = {
+        (one.run, one.test): one.result for one in check.tests if one.result and one.metrics
+    }
+    tests = list(each_once.values())
     alone = {_group(one) for one in tests if _lacked_control(one)}
     parts = [_of_test(one, "alone" if _group(one) in alone else "controlled") for one in tests]
     parts = [one for one in parts if one.comparisons]
@@ -75,16 +77,9 @@ def error_rates(check: ReleaseCheck) -> ErrorRates | None:
     narrow = sum(one.narrow for one in parts)
     false_alarm = 1.0 if narrow else 1 - math.prod(1 - one.false_alarm for one in parts)
     found = 0.0 if narrow else min((one.found for one in parts if one.found is not None), default=0)
-    with_control = {_group(one) for one in tests if _had_control(one)} - alone
-    sentence = _sentence(parts, false_alarm, _controls(len(alone), len(with_control)))
+    beside = {_group(one) for one in tests if any(control.build for control in one.controls)}
+    sentence = _sentence(parts, false_alarm, _controls(len(alone), len(beside - alone)))
     return ErrorRates(false_alarm, found, sentence)
-
-
-def _each_once(tests: Iterable[CheckedTest]) -> list[TestResult]:
-    """The results, each once however many requirements name it."""
-    return list(
-        {(one.run, one.test): one.result for one in tests if one.result and one.metrics}.values()
-    )
 
 
 def _group(one: TestResult) -> tuple[str, str]:
@@ -95,10 +90,6 @@ def _lacked_control(one: TestResult) -> bool:
     return any(control.build is None for control in one.controls) or any(
         judgement.mark == "NO_CONTROL" for judgement in one.judgements
     )
-
-
-def _had_control(one: TestResult) -> bool:
-    return any(control.build is not None for control in one.controls)
 
 
 def compared(one: TestResult) -> tuple[Judgement, ...]:
@@ -118,7 +109,8 @@ def _of_test(result: TestResult, control: Controls) -> _TestRates:
     speeds = [one for one, kind in zip(judged, kinds, strict=True) if kind is None]
     others = [kind for kind in kinds if kind is not None]
     nearest = [one for one in speeds if one.against == "baseline"] or speeds
-    known = [rates for one in nearest if (rates := _rates(one, control)) is not None]
+    bands = [band for band in map(band_in_sigma, nearest) if band is not None]
+    known = [rates for band in bands if (rates := probe_rates(control, band)) is not None]
     alarms = [of_one_probe(known, len(speeds) - len(nearest))]
     alarms += [one.false_alarm for one in others]
     found = [*(one.found for one in known), *(one.found for one in others)]
@@ -141,11 +133,6 @@ def _other_kind(result: TestResult, judgement: Judgement) -> TestRates | None:
     if judgement.against == "documented":
         return DOCUMENTED_SPEED
     return IN_TURNS if judgement.is_interleaved else None
-
-
-def _rates(judgement: Judgement, control: Controls) -> ProbeRates | None:
-    band = band_in_sigma(judgement)
-    return None if band is None else probe_rates(control, band)
 
 
 def band_in_sigma(judgement: Judgement) -> float | None:

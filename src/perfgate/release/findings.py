@@ -7,13 +7,13 @@ not the best one.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Verdict, counted
 from perfgate.release.check_result import CheckedTest, Finding
 from perfgate.release.policy import Effect, Policy, SetAside
-from perfgate.release.required_tests import RequiredTest, is_speed
+from perfgate.release.required_tests import RequiredTest, gated_metrics, is_speed
 from perfgate.release.run_evidence import RunEvidence, other_build
 from perfgate.reports.merge import is_judged
 from perfgate.reports.run_report import TestResult
@@ -61,11 +61,11 @@ def checked_test(
         "fail",
         "no run holds it",
     )
-    seen = [
-        _candidate(test, one, one.results[test.subject.id], policy, at)
-        for one in reversed(runs)
-        if test.subject.id in one.results
-    ]
+    seen = []
+    for one in reversed(runs):
+        if result := one.results.get(test.subject.id):
+            why_not = next(_flaws(test, one, result, policy, at), ())
+            seen.append(_Candidate(one, result, *why_not))
     aside = {
         one.run: one
         for one in policy.set_aside
@@ -80,9 +80,13 @@ def checked_test(
     counts = _counting(candidates, at)
     found, why = counts.finding, counts.why
     if found is None:
-        found, why = found_of(test, counts.result, at)
+        found, why = next(_found(test, counts.result, at))
     if found == Finding.REGRESSION and counts is not candidates[0]:
-        why += f"; running again does not clear it ({_later(candidates, counts)})"
+        later = ", ".join(
+            f"run {one.evidence.id}: {one.result.verdict or 'not run'}"
+            for one in candidates[: candidates.index(counts)]
+        )
+        why += f"; running again does not clear it ({later})"
     effect = _effect(found, policy)
     if aside:
         effect = "warn" if effect == "pass" else effect
@@ -95,7 +99,7 @@ def checked_test(
         run=counts.evidence.id,
         result=counts.result,
         metrics=0 if counts.finding else checked_metrics(counts.result),
-        waivers=tuple(waivers_of(counts.result)),
+        waivers=waivers_of(counts.result),
     )
 
 
@@ -105,13 +109,6 @@ def choice_note(test: str, runs: Sequence[RunEvidence], checked: CheckedTest) ->
     if len(judged) < 2 or not checked.run:
         return ""
     return f"{test} was judged in {len(judged)} runs ({', '.join(judged)}); {checked.run} counts"
-
-
-def _candidate(
-    test: RequiredTest, evidence: RunEvidence, result: TestResult, policy: Policy, at: datetime
-) -> _Candidate:
-    found = unusable(test, evidence, result, policy, at)
-    return _Candidate(evidence, result, *(found or ()))
 
 
 def _is_loss(one: _Candidate) -> bool:
@@ -152,91 +149,70 @@ def _set_aside(those: Iterable[SetAside]) -> str:
     )
 
 
-def _later(candidates: Sequence[_Candidate], counts: _Candidate) -> str:
-    later = candidates[: candidates.index(counts)]
-    return ", ".join(
-        f"run {one.evidence.id}: {one.result.verdict.value if one.result.verdict else 'not run'}"
-        for one in later
-    )
-
-
-def unusable(
+def _flaws(
     test: RequiredTest, evidence: RunEvidence, result: TestResult, policy: Policy, at: datetime
-) -> Found | None:
-    """Why the result cannot count; None: it can."""
-    run = evidence.id
+) -> Iterator[Found]:
+    """Why the result cannot count, the worst reason first; nothing: it can."""
+    run, verdict = evidence.id, result.verdict
     if evidence.is_synthetic or result.synthetic:
-        return Finding.SYNTHETIC, f"stand-ins made the numbers of run {run}"
-    if evidence.injected or result.injected:
-        changed = evidence.injected or ", ".join(result.injected)
-        return Finding.INJECTED, f"run {run} changed settings on purpose: {changed}"
+        yield Finding.SYNTHETIC, f"stand-ins made the numbers of run {run}"
+    if changed := evidence.injected or ", ".join(result.injected):
+        yield Finding.INJECTED, f"run {run} changed settings on purpose: {changed}"
     if evidence.compares_builds:
-        return Finding.MISSING, f"run {run} compares two builds (--ab), not one with its baseline"
-    if result.verdict is None:
-        return None  # nothing was measured, of no build and nowhere
-    return _elsewhere(test, evidence, result, policy) or _not_now(test, evidence, result, at)
-
-
-def _elsewhere(
-    test: RequiredTest, evidence: RunEvidence, result: TestResult, policy: Policy
-) -> Found | None:
-    """That something else was measured: another build, hardware or workload."""
-    run, is_known = evidence.id, result.build is not None or result.verdict != Verdict.ERROR
+        yield Finding.MISSING, f"run {run} compares two builds (--ab), not one with its baseline"
+    if verdict is None:
+        return  # nothing was measured, of no build and nowhere
+    is_known = result.build is not None or verdict != Verdict.ERROR
     if is_known and (why := other_build(result.build, policy.build)):
-        return Finding.WRONG_BUILD, f"run {run}: {why}"
-    if other := evidence.other_hardware(test.subject, test.hardware):
-        return Finding.WRONG_HARDWARE, f"run {run} measured on {other}, not {test.hardware}"
-    if evidence.has_other_content(test.subject):
-        changed = f"{test.subject.scenario.id} as it is not written now"
-        return Finding.MISSING, f"run {run} measured {changed}"
-    return None
-
-
-def _not_now(
-    test: RequiredTest, evidence: RunEvidence, result: TestResult, at: datetime
-) -> Found | None:
-    """That the run is too old, or did not come to its end."""
-    if result.verdict == Verdict.REGRESSION:
-        return None  # a loss that was shown stays one, whatever ended afterwards and however old
+        yield Finding.WRONG_BUILD, f"run {run}: {why}"
+    yield from _elsewhere(test, evidence)
+    if verdict == Verdict.REGRESSION:
+        return  # a loss that was shown stays one, whatever ended afterwards and however old
     age = at - evidence.started
     if age > timedelta(days=test.max_age_days):
-        told = f"{age / timedelta(days=1):.1f} days old, at most {test.max_age_days:g} are allowed"
-        return Finding.STALE, f"run {evidence.id} is {told}"
-    return (Finding.ERROR, evidence.void) if evidence.void else None
+        days = f"{age / timedelta(days=1):.1f} days old, at most {test.max_age_days:g} are allowed"
+        yield Finding.STALE, f"run {run} is {days}"
+    if evidence.void:
+        yield Finding.ERROR, evidence.void
 
 
-def found_of(test: RequiredTest, result: TestResult, at: datetime) -> Found:
-    """What a result that counts says."""
+def _elsewhere(test: RequiredTest, evidence: RunEvidence) -> Iterator[Found]:
+    """That other hardware was measured, or another workload."""
+    if other := evidence.other_hardware(test.subject, test.hardware):
+        yield Finding.WRONG_HARDWARE, f"run {evidence.id} measured on {other}, not {test.hardware}"
+    if evidence.has_other_content(test.subject):
+        changed = f"{test.subject.scenario.id} as it is not written now"
+        yield Finding.MISSING, f"run {evidence.id} measured {changed}"
+
+
+def _found(test: RequiredTest, result: TestResult, at: datetime) -> Iterator[Found]:
+    """What a result that counts says; the first is what there is of the test."""
     if result.verdict is None:
-        return Finding.NOT_RUN, ": ".join(filter(None, (result.why_not, result.reason)))
+        yield Finding.NOT_RUN, ": ".join(filter(None, (result.why_not, result.reason)))
+        return
     if result.verdict == Verdict.ERROR:
         failure = result.failure
-        told = f"{failure.error_class}: {failure.message}" if failure else result.reason
-        return Finding.ERROR, told
+        yield (
+            Finding.ERROR,
+            (f"{failure.error_class}: {failure.message}" if failure else result.reason),
+        )
     if result.verdict == Verdict.REGRESSION:
-        return Finding.REGRESSION, _reason(result, Verdict.REGRESSION)
-    found = (
-        _ended_waiver(result, at.date())
-        or _below_floor(test, result)
-        or _below_documented(test, result)
-        or _few_starts(test, result)
-    )
-    if found is not None:
-        return found
+        yield Finding.REGRESSION, _reason(result, Verdict.REGRESSION)
+    for one in result.judgements:
+        if one.waiver and at.date() > one.waiver.last_day:
+            ended = f"the waiver of {one.waiver.owner} ended on {one.waiver.last_day}"
+            yield Finding.REGRESSION, f"{one.metric}: {one.reason}; {ended}"
+    yield from _too_low(test, result)
+    if is_speed(test.subject) and result.starts < test.required.starts:
+        starts = counted(result.starts, "fresh start")
+        yield Finding.FEW_STARTS, f"{starts}, at least {test.required.starts} are required"
     if result.verdict in UNDECIDED:
-        return UNDECIDED[result.verdict], _reason(result, result.verdict)
-    # A first answer has no metric, and passes by being right.
-    if checked_metrics(result) == 0 and (_gates(test) or result.judgements):
-        return Finding.NOTHING_CHECKED, "no metric of it was judged from numbers"
-    waivers = list(waivers_of(result))
-    if waivers:
-        return Finding.WAIVED, "; ".join(waivers)
-    return Finding.PASSED, ""
-
-
-def _gates(test: RequiredTest) -> bool:
-    metrics = getattr(test.subject, "gating_metrics", None)
-    return True if metrics is None else bool(metrics())
+        yield UNDECIDED[result.verdict], _reason(result, result.verdict)
+    if checked_metrics(result) == 0 and (gated_metrics(test.subject) or result.judgements):
+        yield Finding.NOTHING_CHECKED, "no metric of it was judged from numbers"
+    if waivers := waivers_of(result):
+        yield Finding.WAIVED, "; ".join(waivers)
+    yield Finding.PASSED, ""
 
 
 def _reason(result: TestResult, verdict: Verdict) -> str:
@@ -244,28 +220,14 @@ def _reason(result: TestResult, verdict: Verdict) -> str:
     return "; ".join(told) or result.reason or f"the verdict is {verdict.value}"
 
 
-def _ended_waiver(result: TestResult, today: date) -> Found | None:
-    for one in result.judgements:
-        if one.waiver and today > one.waiver.last_day:
-            ended = f"the waiver of {one.waiver.owner} ended on {one.waiver.last_day}"
-            return Finding.REGRESSION, f"{one.metric}: {one.reason}; {ended}"
-    return None
-
-
-def _below_floor(test: RequiredTest, result: TestResult) -> Found | None:
+def _too_low(test: RequiredTest, result: TestResult) -> Iterator[Found]:
+    """The numbers that must be reached and are not: the policy's, then the documented ones."""
     for floor in test.floors:
         if why := _missed(result, floor.metric, floor.limit, "the policy's floor"):
-            return Finding.BELOW_FLOOR, why
-    return None
-
-
-def _below_documented(test: RequiredTest, result: TestResult) -> Found | None:
-    if not test.required.documented:
-        return None
-    for one in result.documented:
+            yield Finding.BELOW_FLOOR, why
+    for one in result.documented if test.required.documented else ():
         if why := _missed(result, one.metric, one.value, f"documented ({one.source})"):
-            return Finding.BELOW_DOCUMENTED, why
-    return None
+            yield Finding.BELOW_DOCUMENTED, why
 
 
 def _missed(result: TestResult, metric: str, limit: float, what: str) -> str:
@@ -281,13 +243,6 @@ def _missed(result: TestResult, metric: str, limit: float, what: str) -> str:
     return f"{metric} is {found:.6g} {table.unit}; {asked}"
 
 
-def _few_starts(test: RequiredTest, result: TestResult) -> Found | None:
-    if not is_speed(test.subject) or result.starts >= test.required.starts:
-        return None
-    told = counted(result.starts, "fresh start")
-    return Finding.FEW_STARTS, f"{told}, at least {test.required.starts} are required"
-
-
 def checked_metrics(result: TestResult) -> int:
     """Gating metrics with a verdict that numbers decided."""
     return len(
@@ -295,8 +250,6 @@ def checked_metrics(result: TestResult) -> int:
     )
 
 
-def waivers_of(result: TestResult) -> Iterator[str]:
+def waivers_of(result: TestResult) -> tuple[str, ...]:
     """The waivers that let a regression through, each with its metric."""
-    for one in result.judgements:
-        if one.waiver:
-            yield f"{one.metric}: {one.waiver}"
+    return tuple(f"{one.metric}: {one.waiver}" for one in result.judgements if one.waiver)

@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -38,6 +38,7 @@ _PRIME = 2**255 - 19  # of the field of Ed25519: RFC 8032, section 5.1
 _Y_OF_ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
 # The eight points whose order divides 8 have these coordinates y; each has one or two signs of x.
 _SMALL_ORDER = frozenset({0, 1, _PRIME - 1, _Y_OF_ORDER_8, _PRIME - _Y_OF_ORDER_8})
+Key = TypeVar("Key", Ed25519PrivateKey, Ed25519PublicKey)
 _NEW_KEY = "perfgate release keygen --output KEY makes one"
 
 
@@ -96,10 +97,7 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
             expected="one without a passphrase, that its owner alone may read",
             hint="openssl pkey -in KEY -out PLAIN, with umask 077",
         )
-    key = _loaded(path, lambda: load_pem_private_key(content, None))
-    if not isinstance(key, Ed25519PrivateKey):
-        raise _other_kind(path, key)
-    return key
+    return _loaded(path, lambda: load_pem_private_key(content, None), Ed25519PrivateKey)  # type: ignore[type-abstract]
 
 
 def read_public_key(path: Path) -> Ed25519PublicKey:
@@ -118,9 +116,7 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
             expected="the file of the public key, which ends in .pub",
             hint="nobody but its owner should ever have this file: if others had it, make new keys",
         )
-    key = _loaded(path, lambda: load_pem_public_key(content))
-    if not isinstance(key, Ed25519PublicKey):
-        raise _other_kind(path, key)
+    key = _loaded(path, lambda: load_pem_public_key(content), Ed25519PublicKey)  # type: ignore[type-abstract]
     return _of_large_order(key, file=path)
 
 
@@ -209,22 +205,18 @@ def _content(path: Path, expected: str, read: Callable[[], bytes]) -> bytes:
     return content
 
 
-def _loaded(path: Path, load: Callable[[], object]) -> object:
+def _loaded(path: Path, load: Callable[[], object], kind: type[Key]) -> Key:
     try:
-        return load()
+        key = load()
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise _unusable(
             "not a key that can be read", file=path, expected="PEM of an Ed25519 key"
         ) from error
-
-
-def _other_kind(path: Path, key: object) -> ReleaseRefused:
-    return _unusable(
-        "a key of another kind",
-        file=path,
-        found=type(key).__name__.strip("_"),
-        expected="an Ed25519 key",
-        hint=_NEW_KEY,
+    if isinstance(key, kind):
+        return key
+    found = type(key).__name__.strip("_")
+    raise _unusable(
+        "a key of another kind", file=path, found=found, expected="an Ed25519 key", hint=_NEW_KEY
     )
 
 

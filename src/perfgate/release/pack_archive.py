@@ -34,7 +34,6 @@ from perfgate.release.pack_manifest import (
     manifest_text,
     problem_of_name,
     read_manifest,
-    sha256_of,
 )
 from perfgate.release.release_status import ReleaseRefused
 
@@ -204,11 +203,11 @@ def open_pack(path: Path) -> Pack:
         InputError: no such file, not a regular one, or it cannot be read.
     """
     with _archive(path) as (archive, members):
-        contents = {
-            name: _content(archive, members[name]).read()
-            for name, limit in ((MANIFEST, LARGEST_MANIFEST), (ATTESTATION, LARGEST_ATTESTATION))
-            if name in members and _is_within(members[name], limit, path)
-        }
+        contents: dict[str, bytes] = {}
+        for name, limit in ((MANIFEST, LARGEST_MANIFEST), (ATTESTATION, LARGEST_ATTESTATION)):
+            if name in members:
+                _require_size(members[name].size, limit, path, f"{name} is too large")
+                contents[name] = _content(archive, members[name]).read()
         if MANIFEST not in contents:
             raise broken_pack(path, "a file is missing", found=f"no {MANIFEST}")
         manifest = read_manifest(contents[MANIFEST], path)
@@ -231,7 +230,8 @@ def open_pack(path: Path) -> Pack:
                     found=f"{members[name].size} bytes, SHA-256 {digest}",
                     expected=f"{one.size} bytes, SHA-256 {one.sha256}",
                 )
-    return Pack(path, manifest, sha256_of(contents[MANIFEST]), contents.get(ATTESTATION))
+    digest = hashlib.sha256(contents[MANIFEST]).hexdigest()
+    return Pack(path, manifest, digest, contents.get(ATTESTATION))
 
 
 def _members(archive: tarfile.TarFile, file: IO[bytes], pack: Path) -> dict[str, tarfile.TarInfo]:
@@ -262,15 +262,10 @@ def _members(archive: tarfile.TarFile, file: IO[bytes], pack: Path) -> dict[str,
     return found
 
 
-def _is_within(member: tarfile.TarInfo, limit: int, pack: Path) -> bool:
-    if member.size > limit:
-        raise broken_pack(
-            pack,
-            f"{member.name} is too large",
-            found=f"{member.size} bytes",
-            expected=f"at most {limit} bytes (docs/reference/limits.md)",
-        )
-    return True
+def _require_size(size: int, limit: int, pack: Path, problem: str) -> None:
+    if size > limit:
+        expected = f"at most {limit} bytes (docs/reference/limits.md)"
+        raise broken_pack(pack, problem, found=f"{size} bytes", expected=expected)
 
 
 @contextmanager
@@ -280,13 +275,7 @@ def _archive(path: Path) -> Iterator[tuple[tarfile.TarFile, dict[str, tarfile.Ta
         with open_input(path) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(0)
-            if size > LARGEST_PACK:
-                raise broken_pack(
-                    path,
-                    "the file is too large for a pack",
-                    found=f"{size} bytes",
-                    expected=f"at most {LARGEST_PACK} bytes (docs/reference/limits.md)",
-                )
+            _require_size(size, LARGEST_PACK, path, "the file is too large for a pack")
             with tarfile.open(
                 fileobj=file, mode="r:", tarinfo=_Entry, encoding="utf-8", errors="strict"
             ) as archive:

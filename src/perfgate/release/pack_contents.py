@@ -1,35 +1,75 @@
 """Pack contents: all that an evidence pack holds, collected of a check, its runs and their files.
 
 Nothing here depends on the clock, the machine or the folders that the runs lie in: equal input
-makes equal packs.
+makes equal packs. Nothing in a run's folder is trusted: programs wrote there. No link is followed;
+one is an error, since what it names may be gone when the pack is read.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.input_files import read_input
+from perfgate.core.json_text import LARGEST_OWN
 from perfgate.core.rule import VERSION as RULE
+from perfgate.core.untrusted_files import kind_of
 from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.pack_archive import Ingredient
 from perfgate.release.pack_manifest import (
     POLICY,
+    RUNS,
+    SCENARIOS,
     WAIVERS,
     Manifest,
+    Role,
     colliding_names,
     problem_of_name,
 )
 from perfgate.release.pack_secrets import suspects
-from perfgate.release.pack_sources import require_same_scenarios, run_files, scenario_files
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.rendered_files import rendered_files
 from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.folder_contents import REFERENCES
+from perfgate.scenarios.documented import FOLDER, documented_file
+from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.yaml_limits import LARGEST_FILE
 
+LEFT_OUT_FOLDERS = (
+    *("__pycache__", ".cache", ".pytest_cache", ".triton", "torch_compile_cache"),
+    *(".ipynb_checkpoints", "huggingface_cache"),
+)
+LEFT_OUT_FILES = (
+    *("core", "core.[0-9]*", "*.core", "*.dmp", "*.nsys-rep"),  # what is left of memory, traces
+    *("*.evidence.txt", "*.pyc"),  # what hung processes were doing; compiled code
+    *("*.lock", ".*.lock"),
+    "summary.md",  # the report has it, made from the records
+)
+_HINT = "remove it, or keep it elsewhere, and pack again"
+_RAW_OUTPUT = ("server", "ranks")  # what these print is a log, not a result
 _MOST_TOLD = 20
 _BLOCK = 1 << 20  # bytes that are searched for secrets together
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """The files of one run's folder.
+
+    Attributes:
+        packed: those that go into the pack.
+        left_out: paths in the pack of those that do not, each with its size in bytes.
+    """
+
+    packed: tuple[Ingredient, ...]
+    left_out: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -82,7 +122,24 @@ def newest_end(runs: Iterable[EndedRun]) -> datetime:
         ReleaseRefused: status INCOMPLETE: one did not end.
         InputError: what it wrote at its end has no time.
     """
-    return max(_end(run) for run in runs).replace(microsecond=0)
+    ends = []
+    for run in runs:
+        line = next((one for one in reversed(run.records) if one["record"] == "ended"), None)
+        if run.end is None or line is None:
+            raise ReleaseRefused(
+                ReleaseStatus.INCOMPLETE,
+                "the run did not end, so what it holds may still change",
+                file=run.folder,
+                expected="a run that ended, whatever its result",
+                hint="let it end, or go on with it: pytest --resume",
+            )
+        try:
+            ends.append(datetime.fromisoformat(str(line["at"])).astimezone(UTC))
+        except (KeyError, ValueError) as error:
+            raise InputError(
+                "the record of the run's end has no time", file=run.folder, found=line.get("at")
+            ) from error
+    return max(ends).replace(microsecond=0)
 
 
 def contents(evidence: Evidence) -> Contents:
@@ -124,24 +181,6 @@ def contents(evidence: Evidence) -> Contents:
     )
     left_out = tuple(one for files in of_runs for one in files.left_out)
     return Contents(manifest, (*sources, *rendered), left_out, named)
-
-
-def _end(run: EndedRun) -> datetime:
-    line = next((one for one in reversed(run.records) if one["record"] == "ended"), None)
-    if run.end is None or line is None:
-        raise ReleaseRefused(
-            ReleaseStatus.INCOMPLETE,
-            "the run did not end, so what it holds may still change",
-            file=run.folder,
-            expected="a run that ended, whatever its result",
-            hint="let it end, or go on with it: pytest --resume",
-        )
-    try:
-        return datetime.fromisoformat(str(line["at"])).astimezone(UTC)
-    except (KeyError, ValueError) as error:
-        raise InputError(
-            "the record of the run's end has no time", file=run.folder, found=line.get("at")
-        ) from error
 
 
 def _require_names(found: Sequence[Ingredient]) -> None:
@@ -189,3 +228,172 @@ def _require_no_secrets(found: Sequence[Ingredient]) -> tuple[str, ...]:
     if errors:
         raise SeveralInputErrors(errors[:_MOST_TOLD])
     return tuple(named)
+
+
+def run_files(run: EndedRun) -> RunFiles:
+    """All that a run's folder holds.
+
+    Raises:
+        InputError: there is a link, a socket, a FIFO or a device in it, or a name that no pack has.
+        OSError: it cannot be read.
+    """
+    packed, left_out = [], []
+    for path in _files(run.folder):
+        inside = path.relative_to(run.folder).as_posix()
+        name = f"{RUNS}/{run.id}/{inside}"
+        status = path.stat(follow_symlinks=False)
+        if is_left_out(inside):
+            left_out.append((name, status.st_size))
+            continue
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(
+                "not a regular file, so it cannot be packed",
+                file=path,
+                found=kind_of(status),
+                expected="regular files and folders, as a run leaves them",
+                hint=_HINT,
+            )
+        if problem := problem_of_name(name):
+            raise InputError(f"a file has {problem}", file=path, found=repr(name), hint=_HINT)
+        packed.append(Ingredient(name, role_of(inside), path))
+    return RunFiles(tuple(packed), tuple(left_out))
+
+
+def is_left_out(inside: str) -> bool:
+    """Whether a file of a run's folder is none that evidence rests on.
+
+    Args:
+        inside: its path in that folder.
+    """
+    *folders, name = PurePosixPath(inside).parts
+    return any(one in LEFT_OUT_FOLDERS for one in folders) or any(
+        fnmatchcase(name, pattern) for pattern in LEFT_OUT_FILES
+    )
+
+
+def role_of(inside: str) -> Role:
+    """What a file of a run's folder is there for.
+
+    Args:
+        inside: its path in that folder.
+    """
+    path = PurePosixPath(inside)
+    if inside == "run.json":
+        return "run"
+    if inside == "records.jsonl":
+        return "records"
+    if path.parts[0] == REFERENCES:
+        return "noise" if "noise" in path.name else "baseline"
+    if path.suffix == ".sh":
+        return "script"
+    if path.suffix in (".err", ".log") or inside == "progress.jsonl":
+        return "log"
+    return "log" if path.suffix == ".out" and path.stem.startswith(_RAW_OUTPUT) else "raw"
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """What is below a folder and no folder itself, sorted; links are not followed.
+
+    What a folder that is left out holds is given all the same: it is told.
+    """
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda one: one.name)
+    for entry in entries:
+        path = Path(entry.path)
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(path)
+        else:
+            yield path
+
+
+def scenario_files(places: Sequence[Path], scenarios: Iterable[Scenario]) -> list[Ingredient]:
+    """The files that scenarios and claims were read from, whole, and the documented values.
+
+    Those of the first place lie in ``scenarios/1``, and so on, as the suite names its folders.
+
+    Args:
+        places: files and folders that the suite was read from.
+        scenarios: those whose documented values count.
+
+    Raises:
+        InputError: a file cannot be read, or has a name that no pack has.
+    """
+    found = [_ingredient(path, file, LARGEST_FILE) for path, file in _yaml_files(places)]
+    for one in {one.id: one for one in scenarios}.values():
+        file = documented_file(one)
+        if file.is_file():
+            found.append(_ingredient(f"{FOLDER}/{one.id}.json", file, LARGEST_OWN))
+    return found
+
+
+def require_same_scenarios(
+    check: ReleaseCheck, runs: Sequence[EndedRun], scenarios: Mapping[str, Scenario]
+) -> None:
+    """Check that what shapes the measurements of required scenarios is as it was measured.
+
+    Args:
+        check: names the required tests, and the run of each.
+        runs: their records have the hashes.
+        scenarios: id → scenario, as the files have it now.
+
+    Raises:
+        ReleaseRefused: status INCOMPLETE: one changed since; naming all that did.
+    """
+    measured = {run.id: _recorded(run.records) for run in runs}
+    changed: dict[str, None] = {}
+    for one in check.tests:
+        if one.result is None or one.scenario not in scenarios:
+            continue
+        recorded = measured.get(one.run, {}).get(one.scenario, {})
+        now = {probe.label: probe.content_hash() for probe in all_probes(scenarios[one.scenario])}
+        for label in [one.result.probe] if one.result.probe in recorded else recorded:
+            if now.get(label) != recorded[label]:
+                was = f"{recorded[label]} in run {one.run}"
+                changed[f"{one.scenario}, {label}: {now.get(label, 'gone')}, {was}"] = None
+    if changed:
+        raise ReleaseRefused(
+            ReleaseStatus.INCOMPLETE,
+            "a scenario changed since it was measured, so its file is no evidence of that run",
+            field="--scenarios",
+            found="; ".join(changed),
+            expected="the content that the run recorded",
+            hint="check out the commit that the run was made with, or measure again",
+        )
+
+
+def _recorded(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Scenario → probe → hash of what was measured; of a group that did not end, by its lines."""
+    found: dict[str, dict[str, str]] = {}
+    for line in records:
+        if line["record"] == "measurement" and not line["injected"]:
+            content = line["fingerprint"].get("content")
+            if content:
+                found.setdefault(line["scenario"], {})[line["probe"]] = content
+    for line in records:
+        if line["record"] == "group":
+            found.setdefault(line["scenario"], {}).update(line["content"])
+    return found
+
+
+def _yaml_files(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    """Path below `scenarios/`, and file, of every file that the suite is read from, each once."""
+    seen: set[Path] = set()
+    for number, place in enumerate(places, 1):
+        files = [place]
+        if place.is_dir():
+            files = sorted(one for one in place.rglob("*") if one.suffix in (".yaml", ".yml"))
+        for file in files:
+            if file.resolve() not in seen:
+                seen.add(file.resolve())
+                inside = file.relative_to(place).as_posix() if place.is_dir() else file.name
+                yield f"{number}/{inside}", file
+
+
+def _ingredient(inside: str, file: Path, limit: int) -> Ingredient:
+    path = f"{SCENARIOS}/{inside}"
+    if problem := problem_of_name(path):
+        raise InputError(f"a file has {problem}", file=file, found=json.dumps(path))
+    try:
+        return Ingredient(path, "scenarios", read_input(file, limit, "scenario file"))
+    except OSError as error:
+        raise InputError("cannot be read", file=file, found=error.strerror) from error

@@ -5,7 +5,6 @@ SHA-256; so a signature covers everything. Names come from a pack that anybody m
 from what programs left in a run folder.
 """
 
-import hashlib
 import json
 import unicodedata
 from collections.abc import Iterable
@@ -111,11 +110,6 @@ def manifest_text(manifest: Manifest) -> str:
     """The file's text: one field a line, sorted."""
     plain = msgspec.to_builtins(manifest)
     return json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def sha256_of(content: bytes) -> str:
-    """The SHA-256 of some bytes, as 64 hexadecimal digits."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def read_manifest(content: bytes, pack: Path) -> Manifest:

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, get_args
 
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
@@ -27,10 +27,13 @@ SCHEMA = Path(__file__).with_name("policy.schema.json")
 _GIT_DIGITS = 40  # of a whole SHA-1
 _KEY_BYTES = 32  # of an Ed25519 public key (RFC 8032)
 Plain = Mapping[str, Any]
+T = TypeVar("T")
 SCHEMA_VERSION = 1
 
 Effect = Literal["pass", "warn", "fail"]
 """What something counts as in the result of a release."""
+EFFECTS: tuple[Effect, ...] = get_args(Effect)
+"""The worst last."""
 
 STRICT_EFFECTS: Mapping[str, Effect] = {
     "INCONCLUSIVE": "fail",
@@ -189,18 +192,8 @@ class PolicyRefused(ReleaseRefused):
     """
 
     def __init__(self, errors: Sequence[InputError]) -> None:
-        self.errors = tuple(errors)
-        first = errors[0]
-        super().__init__(
-            ReleaseStatus.POLICY,
-            first.problem,
-            file=first.file,
-            line=first.line,
-            field=first.field,
-            found=first.found,
-            expected=first.expected,
-            hint=first.hint,
-        )
+        self.errors = tuple(sorted(errors, key=lambda error: error.line or 0))
+        super().__init__(ReleaseStatus.POLICY, **self.errors[0].arguments)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.errors))
@@ -218,26 +211,19 @@ def load_policy(path: Path, rules: Callable[[Policy], Iterable[Problem]] = lambd
         InputError: there is no such file.
         PolicyRefused: all that is wrong with it.
     """
+    hint = "begin with release.example.yaml (docs/how-to/gate_release.md)"
     if not path.exists():
-        raise InputError(
-            "no such file",
-            file=path,
-            expected="a release policy",
-            hint="begin with release.example.yaml (docs/how-to/gate_release.md)",
-        )
-    document, errors = read_document(
-        path,
-        expected="schema_version, release, build and required",
-        hint="begin with release.example.yaml (docs/how-to/gate_release.md)",
-    )
+        raise InputError("no such file", file=path, expected="a release policy", hint=hint)
+    fields = "schema_version, release, build and required"
+    document, errors = read_document(path, expected=fields, hint=hint)
     if document is None:
         raise PolicyRefused(errors)
     errors += _problems(document, errors)
     if errors:
-        raise PolicyRefused(sorted(errors, key=_line))
+        raise PolicyRefused(errors)
     policy = policy_of(document.value, hashlib.sha256(read_input(path, LARGEST_FILE)).hexdigest())
     if found := [document.error(problem) for problem in rules(policy)]:
-        raise PolicyRefused(sorted(found, key=_line))
+        raise PolicyRefused(found)
     return policy
 
 
@@ -279,43 +265,31 @@ def _problems(document: Document, known: Sequence[InputError]) -> list[InputErro
     return [error for error in found if error.line not in lines]
 
 
-def _line(error: InputError) -> int:
-    return error.line or 0
-
-
 def broken_policy_rules(policy: Plain) -> Iterator[Problem]:
     """All that contradicts itself in a policy that its schema takes."""
-    yield from _named_once(policy["required"])
-    for number, group in enumerate(policy["required"]):
+    groups, aside = policy["required"], policy.get("set_aside", ())
+    for number, _ in _repeated(group["name"] for group in groups):
+        path = ("required", number, "name")
+        expected = "a name of its own for each group"
+        yield Problem(path, "two groups of one name", groups[number]["name"], expected)
+    for number, group in enumerate(groups):
         yield from _selects_by_something(("required", number), group)
         yield from _floors_are_of_metrics(("required", number, "floors"), group)
-    yield from _one_limit_each(policy["required"])
+    yield from _one_limit_each(groups)
     yield from _one_commit(policy)
     for number, signer in enumerate(policy.get("signers", ())):
         yield from _is_a_key(("signers", number, "key"), signer["key"])
-    yield from _set_aside_once(policy.get("set_aside", ()))
+    for number, _ in _repeated((one["run"], one["test"]) for one in aside):
+        found = f"{aside[number]['test']} of run {aside[number]['run']}"
+        yield Problem(("set_aside", number), "set aside twice", found)
 
 
-def malformed_selection(path: Keys, expression: str) -> Problem | None:
-    """Why pytest could not select with the expression; None: it can."""
-    try:
-        parse(expression)
-    except InputError as error:
-        return Problem(path, error.problem, error.found, error.expected, error.hint)
-    return None
-
-
-def _named_once(groups: Sequence[Plain]) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for number, group in enumerate(groups):
-        if group["name"] in seen:
-            yield Problem(
-                ("required", number, "name"),
-                "two groups of one name",
-                group["name"],
-                "a name of its own for each group",
-            )
-        seen.add(group["name"])
+def _repeated(keys: Iterable[T]) -> Iterator[tuple[int, int]]:
+    """Position of each key that was there before, and where it was first."""
+    first: dict[T, int] = {}
+    for number, key in enumerate(keys):
+        if first.setdefault(key, number) != number:
+            yield number, first[key]
 
 
 def _selects_by_something(path: Keys, group: Plain) -> Iterator[Problem]:
@@ -326,8 +300,11 @@ def _selects_by_something(path: Keys, group: Plain) -> Iterator[Problem]:
             f"neither select nor tests in {group['name']}",
             "select (an expression of markers), tests (a list of ids), or both",
         )
-    elif problem := malformed_selection((*path, "select"), group.get("select", "local")):
-        yield problem
+    elif "select" in group:
+        try:
+            parse(group["select"])
+        except InputError as error:
+            yield Problem.of((*path, "select"), error)
 
 
 def _floors_are_of_metrics(path: Keys, group: Plain) -> Iterator[Problem]:
@@ -341,19 +318,20 @@ def _floors_are_of_metrics(path: Keys, group: Plain) -> Iterator[Problem]:
 
 
 def _one_limit_each(groups: Sequence[Plain]) -> Iterator[Problem]:
-    first: dict[tuple[str, str], float] = {}
-    for number, group in enumerate(groups):
-        for place, floor in enumerate(group.get("floors", ())):
-            key = (floor["test"], floor["metric"])
-            if key in first:
-                yield Problem(
-                    ("required", number, "floors", place, "limit"),
-                    "two limits for one metric",
-                    f"{floor['limit']:g} for {floor['metric']} of {floor['test']}",
-                    f"one limit; {first[key]:g} stands before",
-                    "keep one of the two",
-                )
-            first.setdefault(key, floor["limit"])
+    floors = [
+        (("required", number, "floors", place, "limit"), floor)
+        for number, group in enumerate(groups)
+        for place, floor in enumerate(group.get("floors", ()))
+    ]
+    for again, first in _repeated((floor["test"], floor["metric"]) for _, floor in floors):
+        path, floor = floors[again]
+        yield Problem(
+            path,
+            "two limits for one metric",
+            f"{floor['limit']:g} for {floor['metric']} of {floor['test']}",
+            f"one limit; {floors[first][1]['limit']:g} stands before",
+            "keep one of the two",
+        )
 
 
 def _one_commit(policy: Plain) -> Iterator[Problem]:
@@ -370,23 +348,15 @@ def _one_commit(policy: Plain) -> Iterator[Problem]:
 
 
 def _is_a_key(path: Keys, key: str) -> Iterator[Problem]:
-    expected = f"the base64 of the {_KEY_BYTES} bytes of an Ed25519 public key"
-    hint = "`perfgate release keygen` prints it, behind 'under signers'"
     try:
         length = len(base64.b64decode(key, validate=True))
+        told = f"{length} bytes"
     except (binascii.Error, ValueError):
-        yield Problem(path, "not a key: no base64", None, expected, hint)
-        return
+        length, told = 0, "no base64"
     if length != _KEY_BYTES:
-        yield Problem(path, f"not a key: {length} bytes", None, expected, hint)
-
-
-def _set_aside_once(those: Sequence[Plain]) -> Iterator[Problem]:
-    seen: set[tuple[str, str]] = set()
-    for number, one in enumerate(those):
-        key = (one["run"], one["test"])
-        if key in seen:
-            yield Problem(
-                ("set_aside", number), "set aside twice", f"{one['test']} of run {one['run']}"
-            )
-        seen.add(key)
+        yield Problem(
+            path,
+            f"not a key: {told}",
+            expected=f"the base64 of the {_KEY_BYTES} bytes of an Ed25519 public key",
+            hint="`perfgate release keygen` prints it, behind 'under signers'",
+        )

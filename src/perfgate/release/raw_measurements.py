@@ -7,7 +7,6 @@ that the run kept.
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
 
 from perfgate.baselines import Entry, as_run
 from perfgate.baselines.file import read
@@ -23,14 +22,13 @@ from perfgate.judging.assembly.judge_input import ControlSources, Provenance, Si
 from perfgate.judging.assembly.judgement import ControlStarts, Reference, takes_turns
 from perfgate.judging.assembly.sweeps import Point
 from perfgate.plan.toolchain import toolchain_for
-from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.ended_run import EndedRun, Line
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint
 
-Line = Mapping[str, Any]
-
-
+_SHOWN = 80  # characters of a value in a message
 Key = tuple[str, str, str, int]
+"""Scenario, probe, role and number of the start that a record of a measurement is of."""
 
 
 class RawRun:
@@ -43,7 +41,10 @@ class RawRun:
 
     def __init__(self, ended: EndedRun) -> None:
         self._run = ended
-        self._lines = {_key_of(line): line for line in ended.lines("measurement")}
+        self._lines: dict[Key, Line] = {
+            (line["scenario"], line["probe"], line["role"], line["start"]): line
+            for line in ended.lines("measurement")
+        }
         self._parsed: dict[Key, Measurement | str] = {}
         self.differences: list[str] = []
         self.from_records: list[str] = []
@@ -59,10 +60,6 @@ class RawRun:
 
     def _kept(self, name: str) -> Path:
         return kept_file(self._run.folder, name)
-
-    def has_measured(self, probe: Probe) -> bool:
-        """Whether the build under test was measured there."""
-        return bool(self.fingerprint(probe, "new"))
 
     def fingerprint(self, probe: Probe, role: str) -> Mapping[str, str]:
         """The facts that the last measurement of a role had; empty: there is none."""
@@ -129,16 +126,14 @@ class RawRun:
         )
 
     def _note_what_no_file_holds(self, origin: Provenance) -> None:
-        if origin.noise:
-            self.from_records.append(
-                "the noise of one fresh start, learnt from the hardware's history"
-            )
-        if origin.earlier:
-            self.from_records.append("what the machine measured of itself in earlier sessions")
-        if origin.documented:
-            self.from_records.append("the documented values")
-        if origin.controls and origin.controls.why_not:
-            self.from_records.append("why no control of another build could be started")
+        taken = {
+            "the noise of one fresh start, learnt from the hardware's history": origin.noise,
+            "what the machine measured of itself in earlier sessions": origin.earlier,
+            "the documented values": origin.documented,
+            "why no control of another build could be started": origin.controls
+            and origin.controls.why_not,
+        }
+        self.from_records += [what for what, there in taken.items() if there]
 
     def _measurement(self, probe: Probe, role: str, start: int) -> Measurement:
         """One measurement: the numbers of the raw files beside the facts of the record."""
@@ -164,11 +159,6 @@ class RawRun:
         return Measurement(found.metrics, recorded.facts, found.answers)
 
 
-def _key_of(line: Line) -> Key:
-    """Scenario, probe, role and number of the start that a record of a measurement is of."""
-    return line["scenario"], line["probe"], line["role"], line["start"]
-
-
 def _parsed(folder: Path, probe: Probe) -> Measurement:
     tools = toolchain_for(probe.scenario, Locations(on_paper=True))
     program, what = tools.program_of(probe), probe.what
@@ -188,7 +178,7 @@ def _differences(place: str, recorded: Measurement, found: Measurement) -> Itera
     for metric in sorted({*recorded.metrics, *found.metrics}):
         old, new = recorded.metrics.get(metric), found.metrics.get(metric)
         if old != new:
-            yield f"{place}: {metric}: {_shown(old)} in the records, {_shown(new)} in the raw files"
+            yield f"{place}: {metric}: {shown(old)} in the records, {shown(new)} in the raw files"
     for metric in sorted({*recorded.answers, *found.answers}):
         before, after = recorded.answers.get(metric, {}), found.answers.get(metric, {})
         if before != after:
@@ -196,5 +186,6 @@ def _differences(place: str, recorded: Measurement, found: Measurement) -> Itera
             yield f"{place}: {metric}: {other} answers are other ones in the raw files"
 
 
-def _shown(value: float | None) -> str:
-    return "none" if value is None else repr(value)
+def shown(value: object) -> str:
+    """A recorded value in a message."""
+    return "none" if value is None else f"{value!s:.{_SHOWN}}"

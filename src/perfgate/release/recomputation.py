@@ -30,17 +30,15 @@ from perfgate.judging.assembly.judge_input import (
 )
 from perfgate.judging.assembly.judgement import probe_input
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, sweep_probes
-from perfgate.release.raw_measurements import RawRun
+from perfgate.release.raw_measurements import RawRun, shown
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.runs.ended_run import EndedRun, read_run
+from perfgate.runs.ended_run import EndedRun, Line, read_run
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.probe import Probe, all_probes, order
 from perfgate.scenarios.scenario import Claim, Scenario
 
-Line = Mapping[str, Any]
 # Far below any digit that is shown; another release of numpy or scipy may round otherwise.
 _CLOSE = 1e-9
-_SHOWN = 80  # characters of a value in a message
 
 
 @dataclass(frozen=True)
@@ -232,7 +230,7 @@ class _Recomputation:
         judged = {}
         for probe in sorted(all_probes(scenario), key=order):
             line = self._verdicts.get(probe.id)
-            if probe.is_load or probe.is_smoke or not self._raw.has_measured(probe):
+            if probe.is_load or probe.is_smoke or not self._raw.fingerprint(probe, "new"):
                 continue
             if line is None or line.get("error") is not None:
                 self._raw.from_records.append(f"whether the answers of {probe.label} are broken")
@@ -261,14 +259,10 @@ def _differences(place: str, recorded: Any, found: Any) -> Iterator[str]:
             label = known.get("metric", number) if isinstance(known, dict) else number
             yield from _differences(f"{place}[{label}]", old, new)
     elif not _is_equal(recorded, found):
-        yield f"{place}: {_shown(recorded)} in the records, {_shown(found)} from the raw files"
+        yield f"{place}: {shown(recorded)} in the records, {shown(found)} from the raw files"
 
 
 def _is_equal(recorded: object, found: object) -> bool:
     if isinstance(recorded, float) and isinstance(found, float):
         return math.isclose(recorded, found, rel_tol=_CLOSE, abs_tol=1e-12)
     return recorded == found
-
-
-def _shown(value: object) -> str:
-    return "none" if value is None else f"{value!s:.{_SHOWN}}"

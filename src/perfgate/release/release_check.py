@@ -9,11 +9,11 @@ from perfgate.core.errors import InputError
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.release.check_result import (
+    LOSSES,
     CheckedTest,
     ErrorRates,
     Finding,
     ReleaseCheck,
-    Result,
 )
 from perfgate.release.error_rates import error_rates
 from perfgate.release.findings import checked_test, choice_note
@@ -29,12 +29,10 @@ from perfgate.release.run_evidence import RunEvidence, evidence_of, is_same_comm
 from perfgate.reports.merge_shards import require_complete
 from perfgate.runs.ended_run import EndedRun
 from perfgate.scenarios.markers import DECLARED_BY_PERFGATE, markers_of
-from perfgate.scenarios.problem import Problem, dotted
 from perfgate.scenarios.scenario import Scenario
 
 # Clocks of the machines of one site differ by less; what is later was written by a wrong one.
 _CLOCKS_DIFFER = timedelta(minutes=1)
-_FAILED = (Finding.REGRESSION, Finding.BELOW_FLOOR, Finding.BELOW_DOCUMENTED, Finding.WAIVED)
 
 
 def check(
@@ -62,9 +60,12 @@ def check(
             CLOCK: a run is of a time after `at`.
         InputError, SeveralInputErrors: a run is named twice or damaged, or a shard is missing.
     """
-    suite = SuiteTests(scenarios, claims, _declared(scenarios) if markers is None else markers)
+    if markers is None:
+        own = (name for one in scenarios for name in markers_of(one))
+        markers = {*DECLARED_BY_PERFGATE, *own}
+    suite = SuiteTests(scenarios, claims, markers)
     if problems := list(broken_suite_rules(policy, suite)):
-        raise PolicyRefused([_error(one) for one in problems])
+        raise PolicyRefused([one.error() for one in problems])
     digest = required_sha256(policy, suite)
     _require_tests(policy, digest)
     evidence = _evidence(runs, at)
@@ -81,13 +82,18 @@ def check(
             dict.fromkeys(name for one in evidence for name in one.results if name not in names)
         ),
         machines={one.id: one.machine for one in evidence},
-        warnings=tuple(_warnings(evidence)),
+        warnings=tuple(
+            f"run {one.id}: {' '.join(fault.split())}"
+            for one in evidence
+            if not one.is_synthetic
+            for fault in one.report.waiver_faults
+        ),
         notes=tuple(_notes(evidence, tests)),
         required_sha256=digest,
     )
     rates = error_rates(found)
     found = replace(found, error_rates=rates, faults=tuple(_faults(found, rates)))
-    return replace(found, result=_result(found))
+    return replace(found, result=found.follows)
 
 
 def _require_tests(policy: Policy, digest: str) -> None:
@@ -112,7 +118,7 @@ def status_of(found: ReleaseCheck, *, strict: bool = False) -> ReleaseStatus:
         strict: whether WARNED has a status of its own.
     """
     failing = [one.finding for one in found.with_effect("fail")]
-    if any(one in _FAILED for one in failing):
+    if any(one in LOSSES for one in failing):
         return ReleaseStatus.FAILED
     if Finding.WRONG_BUILD in failing:
         return ReleaseStatus.MIXED
@@ -121,20 +127,6 @@ def status_of(found: ReleaseCheck, *, strict: bool = False) -> ReleaseStatus:
     if found.result == "WARNED" and strict:
         return ReleaseStatus.WARNED
     return ReleaseStatus.PASSED
-
-
-def _error(problem: Problem) -> InputError:
-    return InputError(
-        problem.problem,
-        field=dotted(problem.path),
-        found=problem.found,
-        expected=problem.expected,
-        hint=problem.hint,
-    )
-
-
-def _declared(scenarios: Sequence[Scenario]) -> set[str]:
-    return {*DECLARED_BY_PERFGATE, *(name for one in scenarios for name in markers_of(one))}
 
 
 def _evidence(runs: Sequence[EndedRun], at: datetime) -> tuple[RunEvidence, ...]:
@@ -172,14 +164,18 @@ def _require_one_build(evidence: Sequence[RunEvidence], policy: Policy) -> None:
         ReleaseRefused: MIXED, naming both.
     """
     real = [one for one in evidence if not (one.is_synthetic or one.compares_builds)]
-    first: tuple[str, MeasuredBuild] | None = None
-    for run, build in _builds(real, policy.build.engine):
-        if first is None:
-            first = (run, build)
-        elif not _is_one(first[1], build):
+    builds = [
+        (one.id, result.build)
+        for one in real
+        for result in one.report.results
+        if result.build and result.build.name == policy.build.engine and not result.synthetic
+    ]
+    for run, build in builds[1:]:
+        first_run, first = builds[0]
+        if not _is_one(first, build):
             raise _mixed(
                 "runs of two builds are no evidence of one release",
-                f"run {first[0]}: {first[1].in_words}; run {run}: {build.in_words}",
+                f"run {first_run}: {first.in_words}; run {run}: {build.in_words}",
             )
     for other in real[1:]:
         one, two = (run.facts.versions.get("perfgate") for run in (real[0], other))
@@ -201,13 +197,6 @@ def _mixed(problem: str, found: str) -> ReleaseRefused:
     )
 
 
-def _builds(evidence: Sequence[RunEvidence], engine: str) -> Iterator[tuple[str, MeasuredBuild]]:
-    for one in evidence:
-        for result in one.report.results:
-            if result.build is not None and result.build.name == engine and not result.synthetic:
-                yield one.id, result.build
-
-
 def _is_one(one: MeasuredBuild, other: MeasuredBuild) -> bool:
     digests = {one.digest, other.digest} - {""}
     return (
@@ -215,13 +204,6 @@ def _is_one(one: MeasuredBuild, other: MeasuredBuild) -> bool:
         and is_same_commit(one.commit, other.commit)
         and len(digests) < 2
     )
-
-
-def _warnings(evidence: Sequence[RunEvidence]) -> Iterator[str]:
-    for one in evidence:
-        if not one.is_synthetic:
-            for fault in one.report.waiver_faults:
-                yield f"run {one.id}: {' '.join(fault.split())}"
 
 
 def _notes(evidence: Sequence[RunEvidence], tests: Sequence[CheckedTest]) -> Iterator[str]:
@@ -245,9 +227,3 @@ def _faults(found: ReleaseCheck, rates: ErrorRates | None) -> Iterator[str]:
             "the probability of a false alarm over all that was checked is "
             f"{rates.false_alarm:.3g}; the policy allows {allowed:g}"
         )
-
-
-def _result(found: ReleaseCheck) -> Result:
-    if found.faults or found.with_effect("fail") or not found.tests:
-        return "FAILED"
-    return "WARNED" if found.warnings or found.with_effect("warn") else "PASSED"

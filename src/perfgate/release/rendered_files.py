@@ -114,14 +114,20 @@ def reproduce_scripts(
 def _script(one: CheckedTest, rerun: str, environment: Mapping[str, str]) -> str:
     try:
         words = shlex.split(rerun)
-    except ValueError as error:
-        raise _no_command(one, rerun) from error
+    except ValueError:
+        words = []
     variables: dict[str, str] = {}
     while words and (found := _ASSIGNMENT.fullmatch(words[0])):
         variables[found["name"]] = found["value"]
         words = words[1:]
     if words[:1] != ["pytest"]:
-        raise _no_command(one, rerun)
+        raise InputError(
+            "the run's record has no command line that a script can be made of",
+            field=f"rerun of {one.test} in run {one.run}",
+            found=rerun[:200],
+            expected="NAME=value … pytest TEST OPTION…, as perfgate writes it",
+            hint="measure anew in a new run folder",
+        )
     beside = {name: value for name, value in environment.items() if name not in variables}
     lines = [
         "#!/usr/bin/env bash",
@@ -173,20 +179,7 @@ def _call(words: Sequence[str]) -> str:
         if word not in masked:
             return shlex.quote(word)
         name = word.partition("=")[0] if word.startswith("--") else "a word"
-        return f'"${{{masked[word]}:?{_plain(name)} of the command line was a secret}}"'
+        plain = re.sub(r"[^A-Za-z0-9_ -]", "", name)
+        return f'"${{{masked[word]}:?{plain} of the command line was a secret}}"'
 
     return call(words, written=written)
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_ -]", "", name)
-
-
-def _no_command(one: CheckedTest, rerun: str) -> InputError:
-    return InputError(
-        "the run's record has no command line that a script can be made of",
-        field=f"rerun of {one.test} in run {one.run}",
-        found=rerun[:200],
-        expected="NAME=value … pytest TEST OPTION…, as perfgate writes it",
-        hint="measure anew in a new run folder",
-    )

@@ -41,14 +41,12 @@ class Replayed:
     """What a pack's own files give.
 
     Attributes:
-        policy: the packed one.
-        check: it, held against the packed runs, at the time of the manifest.
+        check: the packed policy held against the packed runs, at the time of the manifest.
         verdicts: every verdict of the runs, computed anew from their raw files.
         not_compared: paths of reports, certificates and scripts that another perfgate rendered;
             empty: this one did, and each was rendered again and is the same.
     """
 
-    policy: Policy
     check: ReleaseCheck
     verdicts: tuple[Recomputed, ...]
     not_compared: tuple[str, ...]
@@ -66,7 +64,7 @@ class Replayed:
         Raises:
             ReleaseRefused: status CLOCK: a run is of a later time.
         """
-        return _checked(self.policy, self._suite, self._runs, at)
+        return _checked(self.check.policy, self._suite, self._runs, at)
 
 
 def replay(pack: Pack) -> Replayed:
@@ -81,7 +79,9 @@ def replay(pack: Pack) -> Replayed:
     """
     _require_rule(pack)
     with _unpacked(pack) as folder:
-        suite = load_suite(_scenario_folders(folder), registered())
+        places = [one for one in (folder / SCENARIOS).glob("*") if one.name.isdecimal()]
+        # in the order that the suite names them
+        suite = load_suite(sorted(places, key=lambda one: int(one.name)), registered())
         policy = load_policy(folder / POLICY)
         claims = claims_of(suite.scenarios, suite.claims)
         folders = [folder / RUNS / name for name in pack.manifest.runs]
@@ -91,12 +91,11 @@ def replay(pack: Pack) -> Replayed:
                 one for run in folders for one in recompute_run(run, suite.scenarios, claims)
             )
             found = _checked(policy, suite, runs, pack.manifest.ended_at)
-    _require_ids(pack, runs)
-    _require_reproduced(pack, verdicts)
+    _require_reproduced(pack, runs, verdicts)
     _require_recomputed(pack, found, verdicts)
     with _as_not_reproduced(pack):
         not_compared = _require_rendered(pack, found, runs)
-    return Replayed(policy, found, verdicts, not_compared, suite, runs)
+    return Replayed(found, verdicts, not_compared, suite, runs)
 
 
 def _require_rule(pack: Pack) -> None:
@@ -145,12 +144,6 @@ def _remove_abandoned(folder: Path) -> None:
                 os.close(handle)
 
 
-def _scenario_folders(folder: Path) -> list[Path]:
-    """The numbered places of scenario files, in the order that the suite names them."""
-    there = [one for one in (folder / SCENARIOS).glob("*") if one.name.isdecimal()]
-    return sorted(there, key=lambda one: int(one.name))
-
-
 def _checked(
     policy: Policy, suite: LoadedSuite, runs: Sequence[EndedRun], at: datetime
 ) -> ReleaseCheck:
@@ -174,18 +167,14 @@ def _as_not_reproduced(pack: Pack) -> Iterator[None]:
         ) from error
 
 
-def _require_ids(pack: Pack, runs: Sequence[EndedRun]) -> None:
-    ids = tuple(one.id for one in runs)
-    if ids != pack.manifest.runs:
-        raise _not_reproduced(
-            pack,
-            "the folders of runs are not named by their ids",
-            ids,
-            expected=", ".join(pack.manifest.runs),
-        )
-
-
-def _require_reproduced(pack: Pack, verdicts: Sequence[Recomputed]) -> None:
+def _require_reproduced(
+    pack: Pack, runs: Sequence[EndedRun], verdicts: Sequence[Recomputed]
+) -> None:
+    """Check that runs are named as they are packed, and their verdicts as recorded."""
+    ids, listed = [one.id for one in runs], pack.manifest.runs
+    if tuple(ids) != listed:
+        problem = "the folders of runs are not named by their ids"
+        raise _not_reproduced(pack, problem, ids, expected=", ".join(listed))
     different = [f"run {one.run}: {line}" for one in verdicts for line in one.differences]
     if different:
         raise _not_reproduced(

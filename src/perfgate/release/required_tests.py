@@ -79,6 +79,13 @@ def is_speed(subject: Selected) -> bool:
     return not (isinstance(subject, ClaimProbe) and is_accuracy(subject.claim.metric))
 
 
+def gated_metrics(subject: Selected) -> list[str]:
+    """The metrics that its verdict is of; none: a first answer, which passes by being right."""
+    if isinstance(subject, ClaimProbe):
+        return [subject.claim.metric]
+    return list(subject.gating_metrics())
+
+
 def required_tests(policy: Policy, suite: SuiteTests) -> tuple[RequiredTest, ...]:
     """The tests of every part of the policy, in its order; one that two parts require, twice.
 
@@ -152,11 +159,9 @@ def broken_suite_rules(policy: Policy, suite: SuiteTests) -> Iterator[Problem]:
         if not chosen:
             yield _nothing(path, required)
             continue
-        yield from _of_another_engine(path, policy, chosen)
-        yield from _other_hardware(path, required, chosen)
+        yield from _of_another_place(path, policy.build.engine, required, chosen)
         yield from _unreachable_floors(path, required, chosen)
-        yield from _too_many_starts(path, required, chosen)
-        yield from _nothing_documented(path, required, chosen, suite)
+        yield from _too_much(path, required, chosen, suite)
 
 
 def _unknown_names(path: Keys, required: Required, suite: SuiteTests) -> Iterator[Problem]:
@@ -164,9 +169,9 @@ def _unknown_names(path: Keys, required: Required, suite: SuiteTests) -> Iterato
         try:
             selected_with(required.select, (), suite.markers)
         except SeveralInputErrors as error:
-            yield from (_of(one, (*path, "select")) for one in error.errors)
+            yield from (Problem.of((*path, "select"), one) for one in error.errors)
         except InputError as error:
-            yield _of(error, (*path, "select"))
+            yield Problem.of((*path, "select"), error)
     known = [*suite.tests, *(one.id for one in suite.scenarios)]
     for place, name in enumerate(required.tests):
         if name not in known:
@@ -177,10 +182,6 @@ def _unknown_names(path: Keys, required: Required, suite: SuiteTests) -> Iterato
                 "an id of a scenario, probe, curve or claim",
                 did_you_mean(name, known) or "`perfgate scenarios list` names the scenarios",
             )
-
-
-def _of(error: InputError, path: Keys) -> Problem:
-    return Problem(path, error.problem, error.found, error.expected, error.hint)
 
 
 def _nothing(path: Keys, required: Required) -> Problem:
@@ -194,21 +195,18 @@ def _nothing(path: Keys, required: Required) -> Problem:
     )
 
 
-def _of_another_engine(path: Keys, policy: Policy, chosen: Sequence[Selected]) -> Iterator[Problem]:
-    others = [one for one in chosen if one.scenario.engine.name != policy.build.engine]
-    if others:
+def _of_another_place(
+    path: Keys, engine: str, required: Required, chosen: Sequence[Selected]
+) -> Iterator[Problem]:
+    """Tests of another engine than the build's, or of other hardware than the group's."""
+    if others := [one for one in chosen if one.scenario.engine.name != engine]:
         yield Problem(
             path,
             "tests of another engine than the build's",
             _shown(f"{one.id} ({one.scenario.engine.name})" for one in others),
-            f"tests of {policy.build.engine}, as build.engine says",
+            f"tests of {engine}, as build.engine says",
             "select without them",
         )
-
-
-def _other_hardware(
-    path: Keys, required: Required, chosen: Sequence[Selected]
-) -> Iterator[Problem]:
     others = [one for one in chosen if one.scenario.hardware.label != required.hardware]
     if required.hardware and others:
         yield Problem(
@@ -242,17 +240,13 @@ def _unreachable_floors(
 
 def _not_given(subject: Selected, metric: str, path: Keys) -> Problem | None:
     """Why the test does not give the metric; None: it does."""
-    if isinstance(subject, ClaimProbe):
-        given = [subject.claim.metric]
-    elif isinstance(subject, Probe):
-        if subject.is_load and not is_accuracy(metric):
-            found = unmeasured_metric(subject.scenario, path, metric)
-            return None if found is None else replace(found, path=path)
-        given = list(subject.gating_metrics())
+    if isinstance(subject, Probe):
         if is_accuracy(metric) and metric.split(":")[1] == subject.label:
             return None
-    else:
-        given = list(subject.gating_metrics())
+        if subject.is_load and not is_accuracy(metric):
+            found = unmeasured_metric(subject.scenario, path, metric)
+            return found and replace(found, path=path)
+    given = gated_metrics(subject)
     if metric in given:
         return None
     return Problem(
@@ -264,9 +258,10 @@ def _not_given(subject: Selected, metric: str, path: Keys) -> Problem | None:
     )
 
 
-def _too_many_starts(
-    path: Keys, required: Required, chosen: Sequence[Selected]
+def _too_much(
+    path: Keys, required: Required, chosen: Sequence[Selected], suite: SuiteTests
 ) -> Iterator[Problem]:
+    """More starts than a scenario may have, or documented values where no document has one."""
     least = min(
         (one for one in chosen if is_speed(one)),
         key=lambda one: one.scenario.gate.max_starts,
@@ -279,16 +274,7 @@ def _too_many_starts(
             required.starts,
             f"at most {least.scenario.gate.max_starts}, the gate.max_starts of {least.scenario.id}",
         )
-
-
-def _nothing_documented(
-    path: Keys, required: Required, chosen: Sequence[Selected], suite: SuiteTests
-) -> Iterator[Problem]:
-    if (
-        required.documented
-        and suite.has_document is not None
-        and not any(suite.has_document(one) for one in chosen)
-    ):
+    if required.documented and suite.has_document and not any(map(suite.has_document, chosen)):
         yield Problem(
             (*path, "documented"),
             "no test of the group has a documented value",

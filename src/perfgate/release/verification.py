@@ -15,7 +15,7 @@ from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.keys import as_policy_has_it, key_id, public_key_of
 from perfgate.release.pack_archive import Pack
 from perfgate.release.pack_manifest import POLICY
-from perfgate.release.policy import Policy
+from perfgate.release.policy import EFFECTS, Policy
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.rendered_files import ROLES
 from perfgate.release.replay import Replayed, replay
@@ -23,7 +23,6 @@ from perfgate.release.required_tests import SuiteTests, broken_suite_rules, requ
 from perfgate.scenarios.problem import dotted
 
 _CLOCKS_DIFFER = timedelta(minutes=1)
-_EFFECTS = ("pass", "warn", "fail")  # the worst last
 _TOLD = 5
 
 
@@ -61,14 +60,12 @@ class Verified:
     """A pack that holds.
 
     Attributes:
-        check: what its files give, as attested.
         attested: what was stated, and by whom.
-        replayed: its verdicts, computed anew.
+        replayed: what its files give, as attested: verdicts computed anew, the check.
         rows: what was verified, and how it was found, in the order in which it was.
         notes: what was not, one sentence each.
     """
 
-    check: ReleaseCheck
     attested: Attested
     replayed: Replayed
     rows: tuple[tuple[str, str], ...]
@@ -94,14 +91,12 @@ def verify(pack: Pack, asked: Asked) -> Verified:
     _require_asked(pack, asked, attested)
     again = replay(pack)
     _require_suite(pack, asked, again)
-    require_signer(again.policy, attested.signer, file=pack.path)
+    require_signer(again.check.policy, attested.signer, file=pack.path)
     _require_clock(pack, asked, attested)
     _require_as_stated(pack, attested, again.check)
     _require_in_force(pack, asked, again)
-    return Verified(
-        again.check, attested, again, tuple(_rows(pack, asked, attested, again)),
-        tuple(_notes(pack, asked, again)),
-    )  # fmt: skip
+    rows = tuple(_rows(pack, asked, attested, again))
+    return Verified(attested, again, rows, tuple(_notes(pack, asked, again)))
 
 
 def require_signer(policy: Policy, key: Ed25519PublicKey, **told: Any) -> None:
@@ -152,9 +147,9 @@ def _require_suite(pack: Pack, asked: Asked, again: Replayed) -> None:
         return
     missing = [
         f"{dotted(one.path)}: {one.problem}"
-        for one in broken_suite_rules(again.policy, asked.suite)
+        for one in broken_suite_rules(again.check.policy, asked.suite)
     ]
-    digest = "" if missing else required_sha256(again.policy, asked.suite)
+    digest = "" if missing else required_sha256(again.check.policy, asked.suite)
     if digest != again.check.required_sha256:
         raise _other(
             pack, "--scenarios", "the pack's scenarios are not the given ones: it requires other "
@@ -213,7 +208,7 @@ def _require_in_force(pack: Pack, asked: Asked, again: Replayed) -> None:
     ended = [
         f"{then.test}: {then.finding} on {again.check.at:%Y-%m-%d}, now {now.finding} ({now.why})"
         for then, now in zip(again.check.tests, later.tests, strict=True)
-        if _EFFECTS.index(now.effect) > _EFFECTS.index(then.effect)
+        if EFFECTS.index(now.effect) > EFFECTS.index(then.effect)
     ]
     if ended or later.result == "FAILED":
         raise ReleaseRefused(
@@ -233,10 +228,13 @@ def _rows(
     anew = [one for one in verdicts if one.verdict is not None]
     yield "files", f"{len(pack.manifest.files)} are as the manifest lists them, none is extra"
     yield "manifest", f"SHA-256 {pack.manifest_sha256}, the signed one"
-    yield "signature", f"by {_signer(attested.signer, asked, again.policy)}"
+    yield "signature", f"by {_signer(attested.signer, asked, again.check.policy)}"
     for name, digest in attested.subjects:
         yield "subject", _in_words(name, digest)
-    yield "policy", f"SHA-256 {again.policy.sha256}" + (", the given one" if asked.policy else "")
+    yield (
+        "policy",
+        f"SHA-256 {again.check.policy.sha256}" + (", the given one" if asked.policy else ""),
+    )
     yield "required", _required(asked, again)
     yield from (("required test", name) for name in again.tests)
     yield (
@@ -256,7 +254,7 @@ def _required(asked: Asked, again: Replayed) -> str:
     told = f"{counted(len(again.tests), 'test')}, SHA-256 {again.check.required_sha256}"
     if asked.suite is not None:
         told += ", as the given scenarios have it"
-    elif again.policy.required_sha256:
+    elif again.check.policy.required_sha256:
         told += ", as the policy has it"
     return told
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from perfgate.core.errors import InputError
 
@@ -26,7 +27,14 @@ class Problem:
     expected: str | None = None
     hint: str | None = None
 
-    def error(self, file: Path, line: int | None = None, found: object = None) -> InputError:
+    @classmethod
+    def of(cls, path: Keys, error: InputError) -> Self:
+        """What an error says is wrong, at a path."""
+        return cls(path, error.problem, error.found, error.expected, error.hint)
+
+    def error(
+        self, file: Path | None = None, line: int | None = None, found: object = None
+    ) -> InputError:
         """The problem with its place; `found` is what is there, where the problem does not say."""
         return InputError(
             self.problem,
