@@ -7,6 +7,7 @@ the anchor, so that a loss in many small steps shows. Measured and documented ar
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from perfgate.baselines import Entry
 from perfgate.core.errors import InputError, RunError
@@ -14,6 +15,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Verdict
+from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.bands import band_of, resolve_band
 from perfgate.judging.assembly.documented_values import answers_of, documented_test, measured_score
 from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput
@@ -46,6 +48,11 @@ class Reference:
         notes: what a person should know of it.
         takes_turns: whether the starts of `entry` took turns with those of the build under test.
         earlier: the references that this machine measured in earlier sessions, where it did.
+        description: the baseline or document, and why that one.
+        anchored: the anchor; empty: none beside the baseline.
+        source: how the baseline's build is started again; None: that is not known.
+        window: files of the baselines that `entry` is made of, newest first.
+        anchor_file: that of `anchor`.
     """
 
     entry: Entry | None = None
@@ -55,6 +62,16 @@ class Reference:
     notes: tuple[str, ...] = ()
     takes_turns: bool = False
     earlier: Entry | None = None
+    description: str = ""
+    anchored: str = ""
+    source: BuildSource | None = None
+    window: tuple[Path, ...] = ()
+    anchor_file: Path | None = None
+
+    @property
+    def in_words(self) -> str:
+        """All that it is compared with."""
+        return f"{self.description}; {self.anchored}" if self.anchored else self.description
 
 
 @dataclass(frozen=True)

@@ -232,19 +232,15 @@ def sweep_outcome(
             break
     measurements = measured()
     used = max((one.runs_used for one in found.judgements), default=0) or len(measurements)
-    return Outcome(
+    return ends[0].of_same_starts(
         sweep,
         found.verdict,
-        found.judgements,
-        measurements[:used],
+        judgements=found.judgements,
+        measurements=measurements[:used],
         compared_with=f"{ends[0].compared_with}; the median over "
         + counted(len(sweep.probes), "point"),
         reason=found.reason,
-        folder=ends[0].folder,
-        injected=ends[0].injected,
-        synthetic=ends[0].synthetic,
         notes=found.notes,
         measured=measured_metrics(measurements, found.judgements),
-        build=ends[0].build,
         controls=controls(found),
     )
