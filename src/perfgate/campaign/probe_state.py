@@ -15,7 +15,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Against, Verdict
 from perfgate.judging.assembly.judge_input import JudgeInput
-from perfgate.judging.assembly.references import ProbeReference
+from perfgate.judging.assembly.judgement import Reference
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.machine.conditions.watch import Watch
 from perfgate.scenarios.probe import Probe
@@ -93,7 +93,7 @@ class ProbeState:
     disturbed: list[str] = field(default_factory=list)
     judge_input: JudgeInput | None = None
     judged: ProbeJudgement | None = None
-    comparison: ProbeReference | None = None
+    comparison: Reference | None = None
     error: RunError | None = None
     folder: Path | None = None
     is_dropped: bool = False

@@ -27,10 +27,9 @@ from perfgate.core.verdict import counted
 from perfgate.judging.assembly.bands import band_of
 from perfgate.judging.assembly.exit_status import ExitStatus
 from perfgate.judging.assembly.judgement import noise_of
-from perfgate.judging.forecast.ab_effort import AbEffort, expected_ab
 from perfgate.judging.forecast.metrics import MetricForecast
 from perfgate.judging.forecast.scenarios import CASES, Case, Cost, ScenarioForecast, forecast
-from perfgate.judging.forecast.simulation import TRIALS
+from perfgate.judging.forecast.simulation import TRIALS, AbEffort, expected_ab
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.ab import ab_rule
 from perfgate.machine.hardware import detect

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from perfgate.judging.forecast.ab_effort import EFFECTS, AbEffort, expected_ab
+from perfgate.judging.forecast.simulation import EFFECTS, AbEffort, expected_ab
 from perfgate.judging.rules.paired import AB_RULE, OWN_NOISE_RULE
 
 

@@ -76,64 +76,52 @@ def promote(
     if store is None:
         store = rehearsal_store() if rehearsal else suite_store()
     with nullcontext() if dry_run else store.changing():
-        return _promote(store, candidate, by, reason, accept_regression, dry_run, repo)
-
-
-def _promote(
-    store: Store,
-    candidate: Path,
-    by: str,
-    reason: str,
-    accept_regression: str | None,
-    dry_run: bool,
-    repo: EngineRepo | None,
-) -> Promotion:
-    found = read(candidate)
-    if found.synthetic != store.synthetic:
-        raise InputError(
-            "stand-ins made these numbers: they can never be a baseline of measured ones"
-            if found.synthetic
-            else "these numbers were measured, and belong into no store of rehearsals",
-            file=candidate,
-            field="synthetic",
-            found=str(found.synthetic).lower(),
-            hint="--rehearsal puts it into the store that rehearsals alone are compared with"
-            if found.synthetic
-            else "leave out --rehearsal",
+        found = read(candidate)
+        if found.synthetic != store.synthetic:
+            raise InputError(
+                "stand-ins made these numbers: they can never be a baseline of measured ones"
+                if found.synthetic
+                else "these numbers were measured, and belong into no store of rehearsals",
+                file=candidate,
+                field="synthetic",
+                found=str(found.synthetic).lower(),
+                hint="--rehearsal puts it into the store that rehearsals alone are compared with"
+                if found.synthetic
+                else "leave out --rehearsal",
+            )
+        if found.retired is not None:
+            raise InputError(
+                "a retired baseline cannot be accepted again",
+                file=candidate,
+                field="retired",
+                found=f"{found.retired.by}: {found.retired.reason}",
+                hint="measure the build again and record that run",
+            )
+        before = store.choose(found.hardware, found.scenario, found.engine, repo)
+        losses = losses_of(found, before)
+        why_accepted = _why_accepted(found, candidate, losses, accept_regression)
+        change = change_of(found, before, losses)
+        accepted = replace(
+            found,
+            accepted_by=by,
+            accepted_at=now(),
+            reason=reason,
+            change=change,
+            regression=why_accepted,
         )
-    if found.retired is not None:
-        raise InputError(
-            "a retired baseline cannot be accepted again",
-            file=candidate,
-            field="retired",
-            found=f"{found.retired.by}: {found.retired.reason}",
-            hint="measure the build again and record that run",
+        path = store.path(found.hardware, found.scenario, found.engine.commit)
+        kept = read(path) if path.is_file() else None
+        if kept is not None and kept.retired is None:
+            accepted = kept.merged(accepted)
+        _require_like_machines(accepted, candidate)
+        probes = tuple(
+            compare(label, before.entry(label) if before else None, entry)
+            for label, entry in found.entries.items()
         )
-    before = store.choose(found.hardware, found.scenario, found.engine, repo)
-    losses = losses_of(found, before)
-    why_accepted = _why_accepted(found, candidate, losses, accept_regression)
-    change = change_of(found, before, losses)
-    accepted = replace(
-        found,
-        accepted_by=by,
-        accepted_at=now(),
-        reason=reason,
-        change=change,
-        regression=why_accepted,
-    )
-    path = store.path(found.hardware, found.scenario, found.engine.commit)
-    kept = read(path) if path.is_file() else None
-    if kept is not None and kept.retired is None:
-        accepted = kept.merged(accepted)
-    _require_like_machines(accepted, candidate)
-    probes = tuple(
-        compare(label, before.entry(label) if before else None, entry)
-        for label, entry in found.entries.items()
-    )
-    notes = _notes(accepted, store, kept, found.sessions)
-    if not dry_run:
-        store.save(accepted, merge=False)
-    return Promotion(path, not dry_run, change, before, probes, notes)
+        notes = _notes(accepted, store, kept, found.sessions)
+        if not dry_run:
+            store.save(accepted, merge=False)
+        return Promotion(path, not dry_run, change, before, probes, notes)
 
 
 def _why_accepted(

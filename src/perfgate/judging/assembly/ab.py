@@ -12,7 +12,7 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
 from perfgate.judging.assembly.bands import band_of
-from perfgate.judging.assembly.documented_values import measured_score
+from perfgate.judging.assembly.documented_values import answers_of, measured_score
 from perfgate.judging.assembly.judge_input import JudgeInput
 from perfgate.judging.assembly.judgement import noise_of, nothing_to_judge, require_metrics
 from perfgate.judging.rules.ab import judge_ab
@@ -119,10 +119,7 @@ def _accuracy(
     probe: Probe, metric: str, a: Sequence[Measurement], b: Sequence[Measurement]
 ) -> AbAccuracyTest:
     """Answer by answer where both builds' are known, else by their scores."""
-    answers = (
-        [one.answers.get(metric, {}) for one in a],
-        [one.answers.get(metric, {}) for one in b],
-    )
+    answers = (answers_of(metric, a), answers_of(metric, b))
     scores = None
     if not (all(answers[0]) and all(answers[1])):
         theirs = [measured_score(metric, one) for one in a]

@@ -15,10 +15,10 @@ from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement, Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.documented_values import claim_test
 from perfgate.judging.assembly.judge_input import JudgeInput, judge
-from perfgate.judging.assembly.measured import MeasuredMetric, measured_metrics
+from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.measured_facts import unestablished, unlike_documented
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.stored_side import StoredSide, stored_measurements
@@ -177,7 +177,8 @@ def claim_outcome(
             return min(failed, key=_tells_least).failing(claim_probe)
         unused = next((end for end in ends.values() if not end.measurements), None)
         if unused is not None:  # disturbed, so not used
-            return _undecided(claim_probe, unused)
+            reason = unused.reason or f"nothing was measured of {unused.probe.id}"
+            return unused.of_same_starts(claim_probe, Verdict.INCONCLUSIVE, reason=reason)
         given = {probe: one.measurements for probe, one in ends.items()}
         if claim_probe.claim.documented is not None:
             for probe, measurements in given.items():
@@ -192,25 +193,22 @@ def claim_outcome(
         if not judgement.needs_more_runs or not any(again(probe) for probe in order):
             break
     given |= {probe: one.measurements for probe, one in stored.items()}
-    measured = next(iter(ends.values()))
-    claim, source = claim_probe.claim, claim_probe.claim.source
-    return Outcome(
+    measured, source = next(iter(ends.values())), claim_probe.claim.source
+    told = measured_metrics(given[claim_probe.probe], (judgement,))
+    return measured.of_same_starts(
         claim_probe,
         judgement.verdict,
-        (judgement,),
-        measured.measurements,
+        judgements=(judgement,),
+        measurements=measured.measurements,
         compared_with=f"what {source.document}, section {source.section}, says",
-        reason=claim.title,
-        folder=measured.folder,
-        injected=measured.injected,
-        synthetic=measured.synthetic,
+        reason=claim_probe.claim.title,
         notes=(
             *(one.in_words for one in stored.values()),
             *_builds(claim_probe, ends),
             *_blind(claim_probe, given),
         ),
-        measured=_measured(judgement, given[claim_probe.probe]),
-        build=measured.build,
+        # The other metrics are reported of the probe itself.
+        measured=tuple(one for one in told if one.metric == judgement.metric),
         judge_input=judge_input,
     )
 
@@ -218,19 +216,6 @@ def claim_outcome(
 def not_comparable(claim_probe: ClaimProbe, reason: str, *, synthetic: bool = False) -> Outcome:
     """That both sides of a claim cannot be held against each other, and why."""
     return Outcome(claim_probe, Verdict.NOT_COMPARABLE, reason=reason, synthetic=synthetic)
-
-
-def _undecided(claim_probe: ClaimProbe, end: Outcome) -> Outcome:
-    """A claim about a side that gave no number."""
-    return Outcome(
-        claim_probe,
-        Verdict.INCONCLUSIVE,
-        reason=end.reason or f"nothing was measured of {end.probe.id}",
-        folder=end.folder,
-        injected=end.injected,
-        synthetic=end.synthetic,
-        build=end.build,
-    )
 
 
 def _builds(claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome]) -> Iterator[str]:
@@ -271,9 +256,3 @@ def _asked(settings: EngineSettings, name: str) -> Any:
     for part in name.split("."):
         value = getattr(value, part, None)
     return value
-
-
-def _measured(judgement: Judgement, new: Sequence[Measurement]) -> tuple[MeasuredMetric, ...]:
-    """The metric that the claim is about; the others are told of the probe itself."""
-    found = measured_metrics(new, (judgement,))
-    return tuple(one for one in found if one.metric == judgement.metric)

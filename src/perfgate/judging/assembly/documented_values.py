@@ -54,6 +54,11 @@ def documented_test(
     )
 
 
+def answers_of(metric: str, measurements: Sequence[Measurement]) -> list[Answers]:
+    """Those of each evaluation; empty where an evaluator kept none."""
+    return [measurement.answers.get(metric, {}) for measurement in measurements]
+
+
 def measured_score(metric: str, measurement: Measurement) -> Score:
     """The score of one evaluation with the number of its questions.
 
@@ -149,7 +154,7 @@ def claim_test(
     """
     metric, sides = claim.metric, (new, versus)
     if is_accuracy(metric):
-        answers = tuple([one.answers.get(metric, {}) for one in side] for side in sides)
+        answers = tuple(answers_of(metric, side) for side in sides)
         scores = tuple(measured_score(metric, side[0]) if side else None for side in sides)
         return ClaimTest(claim, answers=answers, scores=scores)
     values = tuple([one.metrics[metric] for one in side] for side in sides)

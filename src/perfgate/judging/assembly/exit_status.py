@@ -4,7 +4,7 @@ pytest keeps its own: 2 interrupted, 3 internal error, 4 usage error, 5 nothing 
 pipeline does is one table, the same for GitHub and GitLab; docs/reference/verdicts.md shows it.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
@@ -186,13 +186,10 @@ def _all(action: Action, *but: Event) -> dict[Event, Action]:
     return {event: action for event in Event if event not in but}
 
 
-_EVERYWHERE = _all(Action.BLOCK)
-_UNDECIDED = {
-    Event.PULL_REQUEST: Action.WARN,
-    Event.NIGHTLY: Action.WARN,
-    Event.RELEASE: Action.BLOCK,
-    Event.REHEARSAL: Action.WARN,
-}
+def _blocking(sentences: dict[tuple[int, ...], str]) -> tuple[Row, ...]:
+    """Rows of statuses that block whatever the run was made for."""
+    return tuple(Row(one, _all(Action.BLOCK), sentence) for one, sentence in sentences.items())
+
 
 TABLE: tuple[Row, ...] = (
     Row(
@@ -205,27 +202,24 @@ TABLE: tuple[Row, ...] = (
         {Event.REHEARSAL: Action.BLOCK},
         "a rehearsal never ends in 0, so this was none: look at how the job calls pytest",
     ),
-    Row(
-        (ExitStatus.REGRESSION,),
-        _EVERYWHERE,
-        "a regression is proved: the build's author mends it, or its owner waives it with a reason",
+    *_blocking(
+        {
+            (ExitStatus.REGRESSION,): "a regression is proved: the build's author mends it, or its "
+            "owner waives it with a reason",
+        }
     ),
     Row(
         (ExitStatus.INCONCLUSIVE,),
-        _UNDECIDED,
+        {**_all(Action.WARN), Event.RELEASE: Action.BLOCK},
         "neither a pass nor a regression is proved: run it again when the machine is quiet",
     ),
-    Row(
-        (ExitStatus.ERROR,),
-        _EVERYWHERE,
-        "nothing is claimed of the build: the engine, a client or the machine failed, the report "
-        "names which, and its owner mends it",
-    ),
-    Row(
-        (ExitStatus.NOT_JUDGED,),
-        _EVERYWHERE,
-        "a selected test got no verdict, so green would claim what nobody measured: record and "
-        "promote a baseline, or mend what was skipped",
+    *_blocking(
+        {
+            (ExitStatus.ERROR,): "nothing is claimed of the build: the engine, a client or the "
+            "machine failed, the report names which, and its owner mends it",
+            (ExitStatus.NOT_JUDGED,): "a selected test got no verdict, so green would claim what "
+            "nobody measured: record and promote a baseline, or mend what was skipped",
+        }
     ),
     Row(
         (ExitStatus.REHEARSED,),
@@ -237,73 +231,42 @@ TABLE: tuple[Row, ...] = (
         {Event.REHEARSAL: Action.PASS},
         "the pipeline ran to its end with stand-ins; nothing is claimed of any build",
     ),
-    Row(
-        (ExitStatus.WAIVERS,),
-        _EVERYWHERE,
-        "a waiver is expired, unmatched or exceeded: its owner mends or removes it",
+    *_blocking(
+        {
+            (ExitStatus.WAIVERS,): "a waiver is expired, unmatched or exceeded: its owner mends or "
+            "removes it",
+            (ExitStatus.INTERNAL_ERROR,): "perfgate itself failed, nothing is claimed: report the "
+            "traceback to its maintainers",
+            (ExitStatus.UNWRITABLE,): "a report or record could not be written: the runner's owner "
+            "makes room or mends rights",
+            (20,): "perfgate release check --strict: some of what the policy requires was let "
+            "through, by a waiver or by the policy; without --strict that is 0, and in the "
+            "certificate",
+            (21,): "something that the release policy requires is missing, undecided, stale, "
+            "synthetic or of other hardware: measure what the table names",
+            (22, 23, 24): "the release policy cannot be used, the runs are not of its build, or a "
+            "clock is wrong, so nothing is claimed: mend what the message names",
+            (25, 26, 27, 28, 29, 30, 31): "the evidence of the release is damaged, of another "
+            "release, not signed by a known key, or not reproduced: it proves nothing, and is not "
+            "published",
+            (
+                2,
+            ): "interrupted, or runs that make no whole, as where a shard is missing; nothing is "
+            "claimed: the log says which, and what to run again",
+            (130, 137, 143): "the run was interrupted or killed, nothing is claimed: run it again, "
+            "resumed if it can be",
+            (3,): "pytest or one of its plugins failed, nothing is claimed",
+            (4,): "wrong usage or an unusable file, nothing was measured: the pipeline's owner "
+            "mends the job",
+            (5,): "no test was selected, so nothing was measured: the pipeline's owner mends the "
+            "expression",
+            (
+                124,
+            ): "the time limit ended the run, nothing is claimed: raise it above the harness's "
+            "own limits",
+            (): "no status of perfgate or pytest, so nothing is claimed",
+        }
     ),
-    Row(
-        (ExitStatus.INTERNAL_ERROR,),
-        _EVERYWHERE,
-        "perfgate itself failed, nothing is claimed: report the traceback to its maintainers",
-    ),
-    Row(
-        (ExitStatus.UNWRITABLE,),
-        _EVERYWHERE,
-        "a report or record could not be written: the runner's owner makes room or mends rights",
-    ),
-    Row(
-        (20,),
-        _EVERYWHERE,
-        "perfgate release check --strict: some of what the policy requires was let through, by a "
-        "waiver or by the policy; without --strict that is 0, and in the certificate",
-    ),
-    Row(
-        (21,),
-        _EVERYWHERE,
-        "something that the release policy requires is missing, undecided, stale, synthetic or of "
-        "other hardware: measure what the table names",
-    ),
-    Row(
-        (22, 23, 24),
-        _EVERYWHERE,
-        "the release policy cannot be used, the runs are not of its build, or a clock is wrong, so "
-        "nothing is claimed: mend what the message names",
-    ),
-    Row(
-        (25, 26, 27, 28, 29, 30, 31),
-        _EVERYWHERE,
-        "the evidence of the release is damaged, of another release, not signed by a known key, or "
-        "not reproduced: it proves nothing, and is not published",
-    ),
-    Row(
-        (2,),
-        _EVERYWHERE,
-        "interrupted, or runs that make no whole, as where a shard is missing; nothing is claimed: "
-        "the log says which, and what to run again",
-    ),
-    Row(
-        (130, 137, 143),
-        _EVERYWHERE,
-        "the run was interrupted or killed, nothing is claimed: run it again, resumed if it can be",
-    ),
-    Row((3,), _EVERYWHERE, "pytest or one of its plugins failed, nothing is claimed"),
-    Row(
-        (4,),
-        _EVERYWHERE,
-        "wrong usage or an unusable file, nothing was measured: the pipeline's owner mends the job",
-    ),
-    Row(
-        (5,),
-        _EVERYWHERE,
-        "no test was selected, so nothing was measured: the pipeline's owner mends the expression",
-    ),
-    Row(
-        (124,),
-        _EVERYWHERE,
-        "the time limit ended the run, nothing is claimed: raise it above the harness's own limits",
-    ),
-    Row((), _EVERYWHERE, "no status of perfgate or pytest, so nothing is claimed"),
 )
 
 
@@ -315,10 +278,13 @@ def decision(event: Event, status: int) -> Decision:
     """
     if not 0 <= status <= LARGEST:
         raise ValueError(f"no exit status: {status}")
-    for row in _rows(status):
-        if event in row.actions:
-            return Decision(row.actions[event], row.sentence)
-    raise AssertionError(f"the table has no row for {event}, {status}")
+    named = any(status in row.statuses for row in TABLE)
+    (row,) = (
+        row
+        for row in TABLE
+        if event in row.actions and (status in row.statuses if named else not row.statuses)
+    )
+    return Decision(row.actions[event], row.sentence)
 
 
 def final_status(found: Decision, status: int) -> int:
@@ -326,8 +292,3 @@ def final_status(found: Decision, status: int) -> int:
     if found.action is not Action.BLOCK:
         return 0
     return status or NEVER_PASSED
-
-
-def _rows(status: int) -> Iterator[Row]:
-    named = [row for row in TABLE if status in row.statuses]
-    yield from named or (row for row in TABLE if not row.statuses)

@@ -7,6 +7,7 @@ the anchor, so that a loss in many small steps shows. Measured and documented ar
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from perfgate.baselines import Entry
 from perfgate.core.errors import InputError, RunError
@@ -14,8 +15,9 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Verdict
+from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.bands import band_of, resolve_band
-from perfgate.judging.assembly.documented_values import documented_test, measured_score
+from perfgate.judging.assembly.documented_values import answers_of, documented_test, measured_score
 from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput
 from perfgate.judging.assembly.measured_facts import unlike_baseline, unlike_documented
 from perfgate.judging.rules.noise import OWN_DOF, OWN_SIGMA
@@ -25,7 +27,6 @@ from perfgate.judging.rules.probe import (
     MetricTest,
     NoTest,
     PerformanceTest,
-    ProbeTests,
     RunNoise,
 )
 from perfgate.judging.rules.scores import Score, pooled_score
@@ -47,6 +48,11 @@ class Reference:
         notes: what a person should know of it.
         takes_turns: whether the starts of `entry` took turns with those of the build under test.
         earlier: the references that this machine measured in earlier sessions, where it did.
+        description: the baseline or document, and why that one.
+        anchored: the anchor; empty: none beside the baseline.
+        source: how the baseline's build is started again; None: that is not known.
+        window: files of the baselines that `entry` is made of, newest first.
+        anchor_file: that of `anchor`.
     """
 
     entry: Entry | None = None
@@ -56,6 +62,16 @@ class Reference:
     notes: tuple[str, ...] = ()
     takes_turns: bool = False
     earlier: Entry | None = None
+    description: str = ""
+    anchored: str = ""
+    source: BuildSource | None = None
+    window: tuple[Path, ...] = ()
+    anchor_file: Path | None = None
+
+    @property
+    def in_words(self) -> str:
+        """All that it is compared with."""
+        return f"{self.description}; {self.anchored}" if self.anchored else self.description
 
 
 @dataclass(frozen=True)
@@ -127,20 +143,40 @@ def probe_input(
         return replace(given, verdict=Verdict.NOT_COMPARABLE, reason="; ".join(different))
     if not metrics:
         raise nothing_to_judge(probe)
-    unlike = reference.anchor.differences(fingerprint) if entry and reference.anchor else ()
-    tests = probe_tests(probe, reference, measurements, with_anchor=not unlike, controls=controls)
     notes = [*reference.notes]
+    unlike = reference.anchor.differences(fingerprint) if entry and reference.anchor else ()
     if unlike:
         notes.append(f"not compared with the anchor: {'; '.join(unlike)}")
     if other_prompts and reference.documented:
         notes.append("not compared with the document, which measured other prompts")
+    documented = {} if other_prompts else reference.documented
+    given = replace(given, documented=documented, notes=tuple(notes))
+    if entry is None:
+        tests = [_documented(one, scenario, documented, measurements) for one in metrics]
+        return replace(given, tests=tests)
+    controls, noise = controls or ControlStarts(), reference.noise
+    anchor = None if unlike else reference.anchor
+    reported = set.intersection(*(set(one.metrics) for one in measurements)) - set(metrics)
     return replace(
         given,
-        tests=tests.tests,
-        anchor=tests.anchor,
-        observed=tests.observed,
-        documented={} if other_prompts else reference.documented,
-        notes=tuple(notes),
+        tests=[
+            _interleaved(one, scenario, entry, reference.earlier, measurements)
+            if reference.takes_turns and not is_accuracy(one) and entry.values(one)
+            else _measured(one, scenario, entry, noise, measurements, "baseline", controls)
+            for one in metrics
+        ],
+        anchor=[
+            _measured(one, scenario, anchor, noise, measurements, "anchor", controls)
+            for one in metrics
+            if anchor.values(one)
+        ]
+        if anchor
+        else (),
+        observed=[
+            _performance_test(one, scenario, entry, noise, measurements)
+            for one in sorted(reported)
+            if probe.is_load and not is_accuracy(one) and entry.values(one)
+        ],
     )
 
 
@@ -171,64 +207,6 @@ def require_metrics(
             )
 
 
-def probe_tests(
-    probe: Probe,
-    reference: Reference,
-    measurements: Sequence[Measurement],
-    *,
-    with_anchor: bool = True,
-    controls: ControlStarts | None = None,
-) -> ProbeTests:
-    """All that is judged of a probe: what its verdict rests on, and no verdict yet.
-
-    Args:
-        probe: what was measured.
-        reference: what it is compared with.
-        measurements: one per fresh start, in order, each with every gating metric.
-        with_anchor: whether the anchor can be compared with.
-        controls: as in `probe_input`.
-
-    Raises:
-        InputError: the number of questions behind a score is unknown.
-    """
-    metrics, scenario, entry = probe.gating_metrics(), probe.scenario, reference.entry
-    controls = controls or ControlStarts()
-    if entry is None:
-        return ProbeTests(
-            [_documented(one, scenario, reference.documented, measurements) for one in metrics]
-        )
-    anchor = reference.anchor if with_anchor else None
-    reported = set.intersection(*(set(one.metrics) for one in measurements)) - set(metrics)
-    return ProbeTests(
-        [
-            _interleaved(one, scenario, reference, measurements)
-            if reference.takes_turns and not is_accuracy(one) and entry.values(one)
-            else _controlled(
-                _measured(one, scenario, entry, reference.noise, measurements),
-                "baseline",
-                controls,
-            )
-            for one in metrics
-        ],
-        [
-            _controlled(
-                _measured(one, scenario, anchor, reference.noise, measurements),
-                "anchor",
-                controls,
-            )
-            for one in metrics
-            if anchor.values(one)
-        ]
-        if anchor
-        else (),
-        [
-            performance_test(one, scenario, entry, reference.noise, measurements)
-            for one in sorted(reported)
-            if probe.is_load and not is_accuracy(one) and entry.values(one)
-        ],
-    )
-
-
 def _documented(
     metric: str,
     scenario: Scenario,
@@ -249,14 +227,19 @@ def _measured(
     entry: Entry,
     noise: Mapping[str, RunNoise],
     measurements: Sequence[Measurement],
+    against: Against,
+    controls: ControlStarts,
 ) -> MetricTest:
+    """A metric against a stored entry; a speed with the controls of the build of that entry."""
     if not is_accuracy(metric) and entry.values(metric):
-        return performance_test(metric, scenario, entry, noise, measurements)
+        return replace(
+            _performance_test(metric, scenario, entry, noise, measurements),
+            controls=controls.values(against, metric),
+            policy=controls.policy,
+            why_no_control=controls.why_not.get(against, ""),
+        )
     band, before, last = band_of(metric, scenario), entry.runs[0], measurements[-1]
-    answers = (
-        entry.answers(metric),
-        [measurement.answers.get(metric, {}) for measurement in measurements],
-    )
+    answers = (entry.answers(metric), answers_of(metric, measurements))
     paired, values = bool(answers[0]) and all(answers[1]), entry.values(metric)
     if not is_accuracy(metric) or not (paired or values):
         why = f"the baseline has no {metric}"
@@ -274,52 +257,42 @@ def takes_turns(scenario: Scenario) -> bool:
 
 
 def _interleaved(
-    metric: str, scenario: Scenario, reference: Reference, measurements: Sequence[Measurement]
+    metric: str,
+    scenario: Scenario,
+    entry: Entry,
+    earlier: Entry | None,
+    measurements: Sequence[Measurement],
 ) -> InterleavedTest:
     """A speed against references that took turns with the build under test (statistics §9)."""
+    sessions: dict[str, list[float]] = {}
+    for run in earlier.runs if earlier else ():
+        if metric in run.metrics:
+            sessions.setdefault(run.run, []).append(run.metrics[metric])
     return InterleavedTest(
         metric,
         band_of(metric, scenario),
-        reference.entry.values(metric) if reference.entry else (),
+        entry.values(metric),
         [measurement.metrics[metric] for measurement in measurements],
-        earlier_groups(metric, reference.earlier),
+        list(sessions.values()),
         scenario.gate.max_starts,
     )
 
 
-def earlier_groups(metric: str, earlier: Entry | None) -> list[list[float]]:
-    """The metric's values of a machine's earlier references, one group per session."""
-    groups: dict[str, list[float]] = {}
-    for run in earlier.runs if earlier else ():
-        if metric in run.metrics:
-            groups.setdefault(run.run, []).append(run.metrics[metric])
-    return list(groups.values())
-
-
-def performance_test(
+def _performance_test(
     metric: str,
     scenario: Scenario,
-    baseline: Entry | None,
+    entry: Entry,
     noise: Mapping[str, RunNoise],
-    measurements: Sequence[Measurement] = (),
+    measurements: Sequence[Measurement],
 ) -> PerformanceTest:
     """A performance metric of a scenario, with its band and the noise that the gate believes in."""
-    now = [measurement.metrics[metric] for measurement in measurements]
-    known = noise_of(metric, scenario, noise)
-    values = baseline.values(metric) if baseline else []
-    sessions = baseline.sessions(metric) if baseline else None
-    return PerformanceTest(metric, band_of(metric, scenario), values, now, known, sessions)
-
-
-def _controlled(test: MetricTest, against: Against, controls: ControlStarts) -> MetricTest:
-    """The test of a speed with the controls of the build that it is held against."""
-    if not isinstance(test, PerformanceTest):
-        return test
-    return replace(
-        test,
-        controls=controls.values(against, test.metric),
-        policy=controls.policy,
-        why_no_control=controls.why_not.get(against, ""),
+    return PerformanceTest(
+        metric,
+        band_of(metric, scenario),
+        entry.values(metric),
+        [measurement.metrics[metric] for measurement in measurements],
+        noise_of(metric, scenario, noise),
+        entry.sessions(metric),
     )
 
 

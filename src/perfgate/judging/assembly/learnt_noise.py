@@ -10,8 +10,9 @@ from perfgate.baselines.noise_history import NoiseSeries
 from perfgate.baselines.noise_table import noise_table
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS, is_accuracy, lookup
+from perfgate.judging.assembly.judgement import sigma_of
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.noise import OWN_SIGMA, NoiseComponents, noise_components
+from perfgate.judging.rules.noise import NoiseComponents, noise_components
 from perfgate.judging.rules.probe import RunNoise
 from perfgate.machine.hardware import Machine
 from perfgate.scenarios.scenario import Scenario
@@ -123,13 +124,12 @@ def run_noises(
     A machine that measures its own noise takes from its history what earlier sessions showed, in
     place of the weak prior; without any it is left out here.
     """
-    itself, nodes = scenario.gate.noise == "measured", scenario.hardware.nodes
-    found = {}
-    for metric, shown in _of_first(metrics, scenario.gate.metrics):
-        prior = OWN_SIGMA if itself else lookup(metric).family.on(nodes).sigma
-        noise, has_history = _learnt(known, shown, prior)
-        if has_history or not itself:
-            found[metric] = noise
+    found = {
+        metric: _learnt(known, shown, sigma_of(metric, scenario))
+        for metric, shown in _of_first(metrics, scenario.gate.metrics)
+    }
+    if scenario.gate.noise == "measured":
+        return {metric: noise for metric, noise in found.items() if noise.differences}
     return found
 
 
@@ -146,7 +146,7 @@ def noises_on(hardware: str, metrics: Iterable[str]) -> dict[str, RunNoise]:
     known = known_noise(hardware, own=False)
     nodes = int(hardware.split("x")[0]) if hardware.count("x") == _BETWEEN_NODES else 1
     return {
-        metric: _learnt(known, shown, lookup(metric).family.on(nodes).sigma)[0]
+        metric: _learnt(known, shown, lookup(metric).family.on(nodes).sigma)
         for metric, shown in _of_first(metrics)
     }
 
@@ -162,22 +162,15 @@ def _of_first(metrics: Iterable[str], gating: Sequence[str] = ()) -> Iterator[tu
             yield metric, metric if metric in gating else shown
 
 
-def _learnt(known: HardwareNoise, metric: str, prior: float) -> tuple[RunNoise, bool]:
-    """The noise in `metric`, and whether any history stands behind it."""
+def _learnt(known: HardwareNoise, metric: str, prior: float) -> RunNoise:
+    """The noise in `metric`, with a note of what history stands behind it."""
     components, left_out = known.components(metric, prior)
-    noise = RunNoise(
-        components.sigma,
-        components.between,
-        note=_note(components.has_history, left_out),
-        differences=components.n_within + components.n_between,
-    )
-    return noise, components.has_history
-
-
-def _note(has_history: bool, left_out: tuple[str, ...]) -> str:
-    parts = [] if has_history else [NO_HISTORY]
+    parts = [] if components.has_history else [NO_HISTORY]
     if left_out:
         more = len(left_out) - _MOST_TOLD
         told = [*left_out[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])]
         parts.append(f"noise: left out of the history: {'; '.join(told)}")
-    return "; ".join(parts)
+    differences = components.n_within + components.n_between
+    return RunNoise(
+        components.sigma, components.between, note="; ".join(parts), differences=differences
+    )

@@ -96,18 +96,27 @@ class Outcome:
         """Which settings were not in force, or bounded, one line each; empty: none known."""
         return tuple(settings_notes(self.probe.scenario, self.measurements))
 
-    def failing(self, subject: Subject) -> "Outcome":
-        """What becomes of a claim or a curve that needs this failed probe: its cause."""
+    def of_same_starts(self, subject: Subject, verdict: Verdict, **fields: Any) -> "Outcome":
+        """The end of another test that rests on the starts of this one.
+
+        Args:
+            subject: that test.
+            verdict: its own.
+            fields: its other fields, by name.
+        """
         return Outcome(
             subject,
-            self.verdict,
-            error=self.error,
+            verdict,
             folder=self.folder,
             injected=self.injected,
             synthetic=self.synthetic,
             build=self.build,
-            controls=self.controls,
+            **fields,
         )
+
+    def failing(self, subject: Subject) -> "Outcome":
+        """What becomes of a claim or a curve that needs this failed probe: its cause."""
+        return self.of_same_starts(subject, self.verdict, error=self.error, controls=self.controls)
 
     def as_record(self) -> dict[str, Any]:
         """The outcome as plain values for ``records.jsonl``."""

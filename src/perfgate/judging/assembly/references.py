@@ -1,9 +1,7 @@
 """References: what each probe of a scenario is compared with, and why with that."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 from perfgate import baselines
@@ -12,11 +10,10 @@ from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Against, counted
-from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.documented_values import gap
 from perfgate.judging.assembly.judgement import Reference, takes_turns
-from perfgate.judging.assembly.learnt_noise import HardwareNoise, read_noise, run_noises
+from perfgate.judging.assembly.learnt_noise import read_noise, run_noises
 from perfgate.judging.assembly.measured import MeasuredMetric
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.judging.rules.probe import RunNoise
@@ -32,30 +29,6 @@ ReferencePolicy = Literal["auto", "fresh", "stored"]
 # Sessions of its own reference that a machine keeps beside the newest: three of six starts each are
 # the fifteen degrees of freedom that count (statistics §9).
 _EARLIER_SESSIONS = 2
-
-
-@dataclass(frozen=True)
-class ProbeReference(Reference):
-    """What one probe is compared with, and in words which baselines or document that is.
-
-    Attributes:
-        description: the baseline or document, and why that one.
-        anchored: the anchor; empty: none beside the baseline.
-        source: how the baseline's build is started again; None: that is not known.
-        window: files of the baselines that `entry` is made of, newest first.
-        anchor_file: that of `anchor`.
-    """
-
-    description: str = ""
-    anchored: str = ""
-    source: BuildSource | None = None
-    window: tuple[Path, ...] = ()
-    anchor_file: Path | None = None
-
-    @property
-    def in_words(self) -> str:
-        """All that it is compared with."""
-        return f"{self.description}; {self.anchored}" if self.anchored else self.description
 
 
 class References:
@@ -95,7 +68,7 @@ class References:
         # Asked for often, and stored references must not change under a running campaign.
         self._chosen = cache(self._choose)
         self._due = cache(self._is_due)
-        self._known = cache(self._read_noise)
+        self._known = cache(lambda machine: read_noise(tools.scenario, machine))
         self._earlier = cache(self._read_earlier)
 
     def measured_on(self, machine: Machine) -> None:
@@ -109,11 +82,7 @@ class References:
     def _is_due(self, probe: Probe) -> bool:
         if not measures_itself(probe) or self._policy == "stored":
             return False
-        if self._policy == "fresh":
-            return True
-        stored = self._chosen(probe)
-        entry = stored.entry(probe.label) if stored else None
-        return entry is None or bool(entry.differences(self.fingerprint(probe)))
+        return self._policy == "fresh" or self._read_earlier(probe) is None
 
     def fingerprint(self, probe: Probe, tools: Toolchain | None = None) -> Mapping[str, str]:
         """The facts of this session that a reference of `probe` must share.
@@ -155,7 +124,7 @@ class References:
         )
         baselines.own_store().save(reference)
 
-    def comparison(self, probe: Probe, own: Sequence[BaselineRun] = ()) -> ProbeReference:
+    def comparison(self, probe: Probe, own: Sequence[BaselineRun] = ()) -> Reference:
         """What `probe` is compared with.
 
         Args:
@@ -168,7 +137,7 @@ class References:
         """
         if own:
             measured = Entry(dict(self.fingerprint(probe)), tuple(own))
-            return ProbeReference(
+            return Reference(
                 measured,
                 noise=self._noise(probe, measured),
                 description=f"this machine itself, {counted(len(own), 'fresh start')} "
@@ -178,15 +147,17 @@ class References:
             )
         chosen = self._chosen(probe)
         entry = chosen.entry(probe.label) if chosen else None
-        documented = self._documented_for(probe)
-        if entry is None and documented.keys() & set(probe.gating_metrics()):
-            return ProbeReference(None, documented, description=self._document_in_words())
+        document = None if measures_itself(probe) else self._document
+        documented = documented_for(probe, document)
+        if entry is None and document and documented.keys() & set(probe.gating_metrics()):
+            description = f"the documented value, {cited(document.source)}"
+            return Reference(None, documented, description=description)
         if chosen is None:
-            return ProbeReference(None, documented, description="no baseline")
+            return Reference(None, documented, description="no baseline")
         noise = self._noise(probe, entry)
         anchor = self._anchor(probe, chosen)
         of_anchor = anchor.entry(probe.label) if anchor else None
-        return ProbeReference(
+        return Reference(
             entry,
             documented,
             of_anchor,
@@ -209,9 +180,6 @@ class References:
             return {}
         metrics = dict.fromkeys((*probe.gating_metrics(), *(entry.metrics() if entry else ())))
         return run_noises(self._known(self._machine), probe.scenario, metrics)
-
-    def _read_noise(self, machine: Machine) -> HardwareNoise:
-        return read_noise(self._tools.scenario, machine)
 
     def _read_earlier(self, probe: Probe) -> Entry | None:
         """The references of this machine's earlier sessions, where they are comparable.
@@ -237,21 +205,8 @@ class References:
         return anchor
 
     @cached_property
-    def _documented(self) -> Documented | None:
+    def _document(self) -> Documented | None:
         return self._read_documented(self._tools.scenario)
-
-    def _documented_for(self, probe: Probe) -> Mapping[str, DocumentedValue]:
-        """What is documented for this probe; nothing where the machine is its own reference."""
-        if measures_itself(probe) or self._documented is None:
-            return {}
-        return {
-            metric: value
-            for metric, value in self._documented.values.items()
-            if belongs(metric, value, probe)
-        }
-
-    def _document_in_words(self) -> str:
-        return f"the documented value, {cited(self._documented.source)}" if self._documented else ""
 
     def _choose(self, probe: Probe) -> ChosenBaseline | None:
         scenario = self._tools.scenario
@@ -308,7 +263,7 @@ def cited(source: Source) -> str:
     return f"{words}, engine {source.engine_version}" if source.engine_version else words
 
 
-def belongs(metric: str, value: DocumentedValue, probe: Probe) -> bool:
+def _belongs(metric: str, value: DocumentedValue, probe: Probe) -> bool:
     """Whether a documented value is one of this probe's.
 
     A value without a concurrency belongs to the only point of a sweep: with several it cannot be
@@ -321,6 +276,12 @@ def belongs(metric: str, value: DocumentedValue, probe: Probe) -> bool:
     if value.concurrency is None:
         return len(probe.scenario.points()) == 1
     return value.concurrency == probe.what.concurrency
+
+
+def documented_for(probe: Probe, document: Documented | None) -> dict[str, DocumentedValue]:
+    """What a document reports for this probe: metric → value."""
+    values = document.values.items() if document else ()
+    return {metric: value for metric, value in values if _belongs(metric, value, probe)}
 
 
 def documented_metrics(
@@ -352,8 +313,7 @@ def documented_metrics(
     values = {one.metric: one.value for one in measured}
     return [
         _plain(metric, value.value, cited(found.source), values.get(metric))
-        for metric, value in found.values.items()
-        if belongs(metric, value, subject)
+        for metric, value in documented_for(subject, found).items()
     ]
 
 

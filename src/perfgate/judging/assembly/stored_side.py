@@ -50,11 +50,6 @@ class StoredSide:
         return stored_measurements(self.entry, self.metric)
 
     @property
-    def client(self) -> str:
-        """The program that measured it, with its release."""
-        return client_of(self.entry, self.baseline.engine.version)
-
-    @property
     def in_words(self) -> str:
         """Which baseline, how old, of which commit, and why it stands there."""
         engine = self.baseline.engine

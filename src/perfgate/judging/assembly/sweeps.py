@@ -6,9 +6,8 @@ so a fresh start that measured every point counts as one value, not as many.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
-from perfgate.baselines import BaselineRun, Entry
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.rule import ControlPolicy, Rule
@@ -23,6 +22,9 @@ from perfgate.judging.rules.sweep import FEWEST_POINTS
 from perfgate.scenarios.markers import Kind
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
+
+_Start = TypeVar("_Start")
+_Measured = TypeVar("_Measured")
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,13 @@ def curve_input(
     ]
     if different:
         return replace(given, verdict=Verdict.NOT_COMPARABLE, reason="; ".join(different))
-    before = _complete(entries)
+    # Runs without a number of their start cannot be put together point by point.
+    before = _of_all_points(
+        [
+            {(run.run, run.start): run for run in entry.runs if run.start is not None}
+            for entry in entries
+        ]
+    )
     if not before:
         why = "no fresh start of the baseline measured every point of the sweep"
         return replace(given, verdict=Verdict.NO_BASELINE, reason=why)
@@ -148,10 +156,11 @@ def curve_input(
     return replace(given, tests=tests)
 
 
-def _of_all_points(points: Sequence[Mapping[int, Measurement]]) -> list[list[Measurement]]:
+def _of_all_points(points: Sequence[Mapping[_Start, _Measured]]) -> list[list[_Measured]]:
     """The fresh starts that measured every point, in order: for each, its points."""
-    starts = sorted(set.intersection(*(set(measured) for measured in points)))
-    return [[measured[start] for measured in points] for start in starts]
+    first, *others = points
+    complete = [start for start in first if all(start in measured for measured in others)]
+    return [[measured[start] for measured in points] for start in complete]
 
 
 def _values(
@@ -164,16 +173,6 @@ def _values(
         [one.metrics[metric] for one in points]
         for points in starts
         if all(metric in one.metrics for one in points)
-    ]
-
-
-def _complete(entries: Sequence[Entry]) -> list[list[BaselineRun]]:
-    """The baseline's fresh starts that measured every point: for each, its runs point by point."""
-    started = [{(run.run, run.start): run for run in entry.runs} for entry in entries]
-    return [
-        [runs[start] for runs in started]
-        for start in started[0]
-        if start[1] is not None and all(start in runs for runs in started)
     ]
 
 
@@ -232,19 +231,15 @@ def sweep_outcome(
             break
     measurements = measured()
     used = max((one.runs_used for one in found.judgements), default=0) or len(measurements)
-    return Outcome(
+    return ends[0].of_same_starts(
         sweep,
         found.verdict,
-        found.judgements,
-        measurements[:used],
+        judgements=found.judgements,
+        measurements=measurements[:used],
         compared_with=f"{ends[0].compared_with}; the median over "
         + counted(len(sweep.probes), "point"),
         reason=found.reason,
-        folder=ends[0].folder,
-        injected=ends[0].injected,
-        synthetic=ends[0].synthetic,
         notes=found.notes,
         measured=measured_metrics(measurements, found.judgements),
-        build=ends[0].build,
         controls=controls(found),
     )

@@ -20,9 +20,9 @@ from perfgate.core.locations import Locations
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import counted
 from perfgate.engines.base import EngineBuild, engine
-from perfgate.judging.assembly.judgement import takes_turns
+from perfgate.judging.assembly.judgement import Reference, takes_turns
 from perfgate.judging.assembly.measured_facts import inert_notes
-from perfgate.judging.assembly.references import ProbeReference, References, measures_itself
+from perfgate.judging.assembly.references import References, measures_itself
 from perfgate.judging.assembly.sweeps import sweep_probes
 from perfgate.judging.forecast.metrics import MetricForecast, forecast_metric
 from perfgate.judging.forecast.simulation import TRIALS, Outcomes, of_probe, slowest
@@ -288,7 +288,7 @@ def _most(scenario: Scenario, known: Sequence[float]) -> tuple[int, list[str]]:
     return in_time, [f"the budget of {gate.budget_s:g} s allows {few}"]
 
 
-def _known_seconds(comparison: ProbeReference) -> float:
+def _known_seconds(comparison: Reference) -> float:
     """What a run of the baseline took, on average; 0: none says so."""
     runs = comparison.entry.runs if comparison.entry else ()
     timed = [run.seconds for run in runs if run.seconds is not None]
@@ -303,7 +303,7 @@ def _limit_s(probe: Probe, tools: Toolchain) -> float:
     return limits.total_s
 
 
-def _compared_with(probe: Probe, comparison: ProbeReference) -> str:
+def _compared_with(probe: Probe, comparison: Reference) -> str:
     if probe.is_smoke:
         return "passes when it answers"
     if comparison.entry is not None:

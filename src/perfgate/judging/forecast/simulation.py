@@ -2,7 +2,8 @@
 
 Pure, and the same each time: the gate's own rules on drawn numbers (statistics §6), with one seed a
 baseline size and the same draws for every band and loss. The starts are as noisy as published
-nightlies (`forecast.noise_scenarios`, "real").
+nightlies (`forecast.noise_scenarios`, "real"); for an A/B the prior noise holds, and 3.5 % of the
+starts are far off ("heavy", statistics §1).
 """
 
 import math
@@ -21,7 +22,7 @@ from perfgate.judging.rules import odds as drawn
 from perfgate.judging.rules import sequential as many
 from perfgate.judging.rules.interleaved import rule_for
 from perfgate.judging.rules.noise import BETWEEN
-from perfgate.judging.rules.paired import Effect, paired_test
+from perfgate.judging.rules.paired import Effect, PairedRule, paired_test
 from perfgate.judging.rules.scores import Score
 
 TRIALS = 20_000
@@ -37,6 +38,10 @@ public nightly results of DeepSeek-R1, Kimi, GLM and others 1 to 8 % did."""
 
 _NOISE, _SEED = "real", 1
 _TURNS_TRIALS, _TURNS_SEED = 10_000, 9
+_AB_TRIALS, _AB_SEED = 1000, (15, 10)
+EFFECTS = (0.0, 0.5, 1.0, 2.0)
+"""True losses of B, in bands, at which an A/B is simulated."""
+
 _BISECTIONS, _WIDEST = 10, 4.0  # a loss that is not found at so many bands is not looked for
 # The starts of one session in their order: N1 N2 C1 C2 N3 N4 C3.
 _OF_NEW, _OF_CONTROLS, _IN_SESSION = (0, 1, 4, 5), (2, 3, 6), 8
@@ -385,3 +390,50 @@ def _turns(design: TurnsDesign, lost: float) -> tuple[Outcomes, float]:
     used = _shares(found.starts, design.most)[1:]
     shares = float(found.fails.mean()), float(found.holds.mean())
     return Outcomes(*shares, new=used), float(np.median(found.upper))
+
+
+@dataclass(frozen=True)
+class AbEffort:
+    """What an A/B comes to at one true effect.
+
+    Attributes:
+        bands: the true loss of B, in bands.
+        worse: probability of "B is worse".
+        no_worse: of "B is no worse by the band".
+        starts: expected starts of both builds together.
+    """
+
+    bands: float
+    worse: float
+    no_worse: float
+    starts: float
+
+    @property
+    def undecided(self) -> float:
+        """Probability that the allowed pairs decide neither."""
+        return max(0.0, 1 - self.worse - self.no_worse)
+
+
+def expected_ab(
+    rule: PairedRule, margin: float, *, effects: Sequence[float] = EFFECTS
+) -> tuple[AbEffort, ...]:
+    """What an A/B of one metric comes to at each effect.
+
+    A machine that measures its own noise is as noisy as its prior here. The standard error of a
+    probability is at most 0.5 / √1000.
+
+    Args:
+        rule: the constants; starts are drawn with its prior noise.
+        margin: the band on the log scale.
+        effects: true losses of B in bands.
+    """
+    random, count = np.random.default_rng(_AB_SEED), 2 * rule.most
+    noise = rule.sigma * starts(random, "heavy", _AB_TRIALS, 1, [count])[:, 0].astype(float)
+    is_b = np.resize([False, True, True, False], count)
+    losses = margin * np.asarray(effects)[:, None, None]
+    found = paired_test(noise[:, ~is_b], noise[:, is_b] + losses, Effect.below_band(margin), rule)
+    columns = (found.fails.mean(axis=-1), found.holds.mean(axis=-1), found.starts.mean(axis=-1))
+    return tuple(
+        AbEffort(bands, float(worse), float(no_worse), 2 * float(pairs))
+        for bands, worse, no_worse, pairs in zip(effects, *columns, strict=True)
+    )
