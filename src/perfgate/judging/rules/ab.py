@@ -11,10 +11,14 @@ from dataclasses import replace
 from perfgate.core.metrics import Metric
 from perfgate.core.verdict import Judgement, Verdict, counted, percent, unjudged
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.noise import BETWEEN, WIDEST_BAND, checked_sigma
+from perfgate.judging.rules.noise import (
+    BETWEEN,
+    FEWEST,
+    WIDEST_BAND,
+    checked_sigma,
+)
 from perfgate.judging.rules.paired import (
     AB_RULE,
-    FEWEST,
     OWN_NOISE_RULE,
     Effect,
     Look,

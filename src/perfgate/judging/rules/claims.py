@@ -31,10 +31,9 @@ from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
 from perfgate.core.verdict import Judgement, Verdict, counted, percent, points, with_interval
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import Answers, judge_paired
-from perfgate.judging.rules.noise import checked_sigma
+from perfgate.judging.rules.noise import FEWEST, checked_sigma
 from perfgate.judging.rules.paired import (
     CLAIM_RULE,
-    FEWEST,
     OWN_NOISE_CLAIM_RULE,
     Effect,
     PairedRule,
