@@ -1,6 +1,6 @@
 """Performance: a few expensive fresh starts against a measured baseline.
 
-One `Comparison` holds all that a verdict rests on; `judge` looks after each start, in order, and
+A `PerformanceTest` holds all that a verdict rests on; it looks after each start, in order, and
 stops at the first look that decides. The rule itself is `perfgate.judging.rules.sequential`, which
 loads numpy and is imported only where something is judged; here its numbers become a judgement.
 Against a document: `perfgate.judging.rules.documented`.
@@ -53,7 +53,7 @@ TOO_NOISY = (
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PerformanceTest:
     """All that the verdict on a performance metric rests on, in the metric's unit.
 
     Of each fresh start it has one value; of a curve the values of all points.
@@ -104,6 +104,54 @@ class Comparison:
         metric = performance_metric(self.metric)
         return scale.has_zero(metric, self.baseline, self.new, self.made)
 
+    def judge(self, rule: Rule = _RULE) -> Judgement:
+        """Judge new runs against a measured baseline, as far as they decide.
+
+        With controls, as `sequential.controlled` does. Without, with d the mean loss on the log
+        scale, [L, U] its bounds and delta the margin, look n = 1, 2, … asks in this order:
+        U < delta is PASS; L > 0, n >= 2 and L > 0 from the runs after the first alone is
+        REGRESSION; else another fresh start is needed. It is IMPROVEMENT instead of PASS when the
+        first two starts, each alone, show U < 0 and -d >= delta / 2. Runs after the look that
+        decides, or beyond `rule.max_runs`, are not used. A worse new value never betters the
+        verdict.
+
+        Args:
+            rule: error rates and effort.
+
+        Returns:
+            the judgement; NOT_COMPARABLE where a value is 0 and may be (`Metric.may_be_zero`).
+
+        Raises:
+            InputError: unknown metric, no band, values that cannot be judged or that cannot all be
+                in one unit (`perfgate.judging.rules.scale.UNIT_FACTOR`), or no baseline value.
+        """
+        if why := self.has_zero():
+            return unjudged(self.metric, Verdict.NOT_COMPARABLE, why, band=self.band)
+        return judge_losses(self, Losses.of(self), rule)
+
+    def change(self, rule: Rule = _RULE) -> "Change":
+        """How far it moved over all new runs: for metrics that are reported and do not gate.
+
+        Raises:
+            InputError: as `judge`, and where a value is 0; no band is needed.
+        """
+        if why := self.has_zero():
+            raise InputError(why)
+        losses = Losses.of(self)
+        metric, new = losses.metric, losses.after
+        level = _level(losses, self, rule)
+        scale.check_unit(metric, losses.before, new)
+        seen = level.seen(new)
+        return Change(
+            metric.name,
+            scale.value(metric, float(level.levels.centre[0])),
+            scale.value(metric, fmean(new)),
+            scale.change(metric, seen.loss),
+            seen.interval(metric),
+            len(new),
+            t_tail(seen.loss / float(level.levels.standard_error(len(new))[0]), level.levels.dof),
+        )
+
 
 @dataclass(frozen=True)
 class Losses:
@@ -115,7 +163,7 @@ class Losses:
     controls: Sequence[float]
 
     @classmethod
-    def of(cls, test: Comparison) -> "Losses":
+    def of(cls, test: PerformanceTest) -> "Losses":
         """Raises InputError: an unknown metric, or values that cannot be judged."""
         metric, made = performance_metric(test.metric), test.made
         return cls(
@@ -211,33 +259,7 @@ class _Decision:
     left: int = 0
 
 
-def judge(test: Comparison, rule: Rule = _RULE) -> Judgement:
-    """Judge new runs against a measured baseline, as far as they decide.
-
-    With controls, as `sequential.controlled` does. Without, with d the mean loss on the log scale,
-    [L, U] its bounds and delta the margin, look n = 1, 2, … asks in this order: U < delta is PASS;
-    L > 0, n >= 2 and L > 0 from the runs after the first alone is REGRESSION; else another fresh
-    start is needed. It is IMPROVEMENT instead of PASS when the first two starts, each alone, show
-    U < 0 and -d >= delta / 2. Runs after the look that decides, or beyond `rule.max_runs`, are not
-    used. A worse new value never betters the verdict.
-
-    Args:
-        test: what is compared, and how.
-        rule: error rates and effort.
-
-    Returns:
-        the judgement; NOT_COMPARABLE where a value is 0 and may be (`Metric.may_be_zero`).
-
-    Raises:
-        InputError: unknown metric, no band, values that cannot be judged or that cannot all be in
-            one unit (`perfgate.judging.rules.scale.UNIT_FACTOR`), or no baseline value.
-    """
-    if why := test.has_zero():
-        return unjudged(test.metric, Verdict.NOT_COMPARABLE, why, band=test.band)
-    return judge_losses(test, Losses.of(test), rule)
-
-
-def judge_losses(test: Comparison, losses: Losses, rule: Rule) -> Judgement:
+def judge_losses(test: PerformanceTest, losses: Losses, rule: Rule) -> Judgement:
     """The judgement of values that are on the scale; the settings are those of `test`."""
     metric, noise = losses.metric, test.noise
     declared = declared_band(metric, test.band)
@@ -268,7 +290,7 @@ def judge_losses(test: Comparison, losses: Losses, rule: Rule) -> Judgement:
 
 
 def _judged(
-    test: Comparison, losses: Losses, level: _Level, margin: float, notes: list[str]
+    test: PerformanceTest, losses: Losses, level: _Level, margin: float, notes: list[str]
 ) -> Judgement:
     metric, runs = losses.metric, list(losses.after[: level.rule.max_runs])
     decided = _decide(test, losses, level, margin)
@@ -307,7 +329,7 @@ def _judged(
     )
 
 
-def _decide(test: Comparison, losses: Losses, level: _Level, margin: float) -> _Decision:
+def _decide(test: PerformanceTest, losses: Losses, level: _Level, margin: float) -> _Decision:
     from perfgate.judging.rules import sequential as many
 
     rule, against = level.rule, level.levels
@@ -414,7 +436,7 @@ def _far_runs(metric: Metric, sigma: float, runs: Sequence[float]) -> list[str]:
     return told
 
 
-def _level(losses: Losses, test: Comparison, rule: Rule) -> _Level:
+def _level(losses: Losses, test: PerformanceTest, rule: Rule) -> _Level:
     """What new runs are compared with.
 
     Raises:
@@ -450,30 +472,6 @@ def widened_note(declared: float, wide: float, sigma: float) -> str:
     return (
         f"band widened from {_share(declared)} to {_share(wide)}, the smallest detectable with "
         f"this machine's noise of {_share(sigma)} per start"
-    )
-
-
-def describe(test: Comparison, rule: Rule = _RULE) -> Change:
-    """How far a metric moved over all new runs: for metrics that are reported and do not gate.
-
-    Raises:
-        InputError: as `judge`, and where a value is 0; no band is needed.
-    """
-    if why := test.has_zero():
-        raise InputError(why)
-    losses = Losses.of(test)
-    metric, new = losses.metric, losses.after
-    level = _level(losses, test, rule)
-    scale.check_unit(metric, losses.before, new)
-    seen = level.seen(new)
-    return Change(
-        metric.name,
-        scale.value(metric, float(level.levels.centre[0])),
-        scale.value(metric, fmean(new)),
-        scale.change(metric, seen.loss),
-        seen.interval(metric),
-        len(new),
-        t_tail(seen.loss / float(level.levels.standard_error(len(new))[0]), level.levels.dof),
     )
 
 
