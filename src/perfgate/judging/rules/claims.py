@@ -317,8 +317,9 @@ def judge_claim(
     theirs = scale.badness(found, other, what)
     stored = (ours if rule.complete == "new" else theirs) if rule.sessions else None
     few = stored is not None and len(stored) < FEWEST
-    once = replace(rule, looks=(rule.most,))
-    seen = paired_test(theirs, ours, statement.effect, once if few or statement.takes_all else rule)
+    if few or statement.takes_all:
+        rule = rule.once
+    seen = paired_test(theirs, ours, statement.effect, rule)
     verdict, lacks, made = seen.verdict, "", counted(seen.starts, "fresh start")
     if statement.takes_all:
         verdict = Verdict.PASS

@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING
 
 from perfgate.core.metrics import Metric
 from perfgate.core.rule import NormalRule, Rule
-from perfgate.core.verdict import (
-    Judgement,
-    Verdict,
-    counted,
-    may_decide,
-    percent,
-    with_interval,
-)
+from perfgate.core.verdict import Judgement, Verdict, counted, may_decide, percent, with_interval
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import checked_sigma
 from perfgate.judging.rules.performance import performance_metric
@@ -56,8 +49,8 @@ class DocumentedTest:
         """Judge new starts against a documented value.
 
         With m the mean loss against the document on the log scale (of three starts their median),
-        SE = sigma sqrt(1/n + 1) and delta the band: m + 1.96 SE < delta is PASS; n >= 2 and m -
-        2.58 SE > delta is REGRESSION, "misses the document by more than" the tolerance; else
+        SE = sigma sqrt(1/n + 1) and delta the band: m + 1.96 SE < delta is PASS; n >= 2 and
+        m - 2.58 SE > delta is REGRESSION, "misses the document by more than" the band; else
         another start, three at most, then INCONCLUSIVE (statistics §7). There is no IMPROVEMENT.
         Keep these verdicts out of measured history.
 
@@ -76,7 +69,7 @@ class DocumentedTest:
         losses = as_cases([[value - centre for value in values[:most]]])
         verdict, runs = decide(losses, margin, prior).first()
         loss, error = float(typical_losses(losses)[0, runs - 1]), standard_error(prior, runs)
-        bounds = sorted(scale.change(found, loss + z * error) for z in (-RULE.loss_z, RULE.pass_z))
+        bounds = scale.interval(found, loss - RULE.loss_z * error, loss + RULE.pass_z * error)
         left = most - runs if verdict == Verdict.INCONCLUSIVE else 0
         seen = with_interval(percent(scale.change(found, loss)), *map(percent, bounds))
         after = (
@@ -89,7 +82,7 @@ class DocumentedTest:
             baseline=self.value,
             measured=scale.value(found, centre + loss),
             change=scale.change(found, loss),
-            interval=(bounds[0], bounds[1]),
+            interval=bounds,
             band=scale.band(found, margin),
             runs_used=runs,
             needs_more_runs=left > 0,

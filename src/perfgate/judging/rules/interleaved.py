@@ -12,7 +12,16 @@ from math import sqrt
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric
 from perfgate.core.rule import FEWEST_REFERENCES, FIRST_LOOK, Rule
-from perfgate.core.verdict import Judgement, Verdict, counted, percent, unjudged, with_interval
+from perfgate.core.verdict import (
+    Judgement,
+    Verdict,
+    counted,
+    may_decide,
+    percent,
+    reason_of,
+    unjudged,
+    with_interval,
+)
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import WIDEST_BAND
 from perfgate.judging.rules.paired import (
@@ -137,19 +146,16 @@ def with_history(rule: PairedRule, earlier: Sequence[Sequence[float]]) -> Paired
 def _reason(
     metric: Metric, seen: Look, verdict: Verdict, references: int, rule: PairedRule, left: int
 ) -> str:
-    change, *bounds = (scale.change(metric, x) for x in (seen.loss, seen.low, seen.high))
-    told = with_interval(percent(change), *(percent(x) for x in sorted(bounds)))
+    bounds = scale.interval(metric, seen.low, seen.high)
+    told = with_interval(percent(scale.change(metric, seen.loss)), *map(percent, bounds))
     band = percent(scale.change(metric, seen.upper))
     after = f"{counted(seen.starts, 'fresh start')} in turns with {references} of the reference"
     if verdict == Verdict.IMPROVEMENT:
         return f"{told}, a gain that each of {rule.needed} starts shows; {after}"
     if verdict == Verdict.PASS:
         return f"{told}, within the {band} band; {after}"
-    if verdict == Verdict.REGRESSION:
-        size = "beyond" if seen.loss >= seen.upper else "a real loss that may reach"
-        return f"{told}, {size} the {band} band; {after}"
-    if seen.too_noisy:
+    if verdict == Verdict.INCONCLUSIVE and seen.too_noisy:
         return f"{told}: {TOO_NOISY}; {after}"
-    proof = "a loss is likely but not confirmed" if seen.low > 0 else "no loss is proved"
-    ahead = f"up to {left} more may decide" if left else "no more are allowed"
-    return f"{told}: {proof}, and the {band} band is not excluded; {after}, {ahead}"
+    beyond, likely = seen.loss >= seen.upper, seen.low > 0
+    ahead = f", {may_decide(left)}"
+    return reason_of(verdict, told, band, after, beyond=beyond, likely=likely, ahead=ahead)

@@ -187,14 +187,13 @@ class Look(NamedTuple):
 
     def judgement(self, metric: Metric, verdict: Verdict, reason: str, *, more: bool) -> Judgement:
         """The judgement of a single case, without band and notes."""
-        low, high = sorted(scale.change(metric, x) for x in (self.low, self.high))
         return Judgement(
             metric=metric.name,
             verdict=verdict,
             baseline=scale.value(metric, self.reference),
             measured=scale.value(metric, self.reference + self.loss),
             change=scale.change(metric, self.loss),
-            interval=(low, high),
+            interval=scale.interval(metric, self.low, self.high),
             band=None,
             runs_used=self.starts,
             needs_more_runs=more,

@@ -149,6 +149,9 @@ class ProbeJudgement:
 def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
     """Judge every metric of a probe and take the worst verdict.
 
+    Each has the same error rates whatever stands beside it: a verdict depends neither on what else
+    is selected nor on how CI splits it (statistics §3).
+
     Args:
         probe: at least one test.
         rule: error rates and the most fresh starts.
@@ -156,17 +159,18 @@ def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
     Raises:
         InputError: values that cannot be judged; of observed metrics they become a note.
     """
-    judgements = judge_tests(probe.tests, rule)
-    judgements += tuple(
-        replace(one, against="anchor", reason=_since_the_anchor(one.reason))
-        for one in judge_tests([_with_anchor_band(one) for one in probe.anchor], rule)
-    )
+    judgements = [test.judge(rule) for test in probe.tests]
+    for test in probe.anchor:
+        judged = _with_anchor_band(test).judge(rule)
+        reason = judged.reason.replace("than the baseline by", "than the anchor by")
+        reason = f"since the last release: {reason}"
+        judgements.append(replace(judged, against="anchor", reason=reason))
     observed, notes = [], []
-    for test in probe.observed:
+    for beside in probe.observed:
         try:
-            observed.append(test.change(rule))
+            observed.append(beside.change(rule))
         except InputError as error:  # what does not gate spoils no verdict
-            notes.append(f"{test.metric} is not compared: {error.problem}")
+            notes.append(f"{beside.metric} is not compared: {error.problem}")
     return replace(
         together(judgements),
         observed=tuple(observed),
@@ -185,19 +189,6 @@ def _changed(
         if isinstance(test, AccuracyTest)
     )
     return tuple(one for one in found if one is not None)
-
-
-def _since_the_anchor(reason: str) -> str:
-    return f"since the last release: {reason.replace('than the baseline by', 'than the anchor by')}"
-
-
-def judge_tests(tests: Sequence[JudgedTest], rule: Rule) -> tuple[Judgement, ...]:
-    """One judgement per test, in order.
-
-    Each has the same error rates whatever stands beside it: a verdict depends neither on what else
-    is selected nor on how CI splits it (statistics §3).
-    """
-    return tuple(test.judge(rule) for test in tests)
 
 
 def _with_anchor_band(test: MetricTest) -> MetricTest:

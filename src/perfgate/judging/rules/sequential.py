@@ -76,6 +76,7 @@ class Levels:
         n_base: starts of each baseline.
         sessions: sessions behind each: of one session, all starts share its luck.
         between: the share ρ of the variance that a session has in common.
+        pulled: outlying values of each baseline that were winsorised.
     """
 
     centre: Floats
@@ -84,6 +85,7 @@ class Levels:
     n_base: float
     sessions: float
     between: float
+    pulled: NDArray[np.intp]
 
     def standard_error(self, starts: int) -> Floats:
         """That of the mean of so many new starts of one session against the baseline's.
@@ -117,7 +119,8 @@ class Levels:
 
     def of(self, cases: Cases) -> "Levels":
         """Those of some of the cases."""
-        return replace(self, centre=self.centre[cases], sigma=self.sigma[cases])
+        pulled = self.pulled[cases]
+        return replace(self, centre=self.centre[cases], sigma=self.sigma[cases], pulled=pulled)
 
 
 def levels(
@@ -145,7 +148,8 @@ def levels(
     centre = kept.mean(axis=1)
     dof = prior_dof + n_base - 1
     squares = prior_dof * sigma**2 + ((kept - centre[:, None]) ** 2).sum(axis=1)
-    return Levels(centre, np.sqrt(squares / dof), dof, n_base, sessions or n_base, between)
+    behind, pulled = sessions or n_base, (kept != base).sum(axis=1)
+    return Levels(centre, np.sqrt(squares / dof), dof, n_base, behind, between, pulled)
 
 
 def as_cases(rows: Sequence[Sequence[float]]) -> Floats:
