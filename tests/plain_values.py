@@ -6,11 +6,11 @@ from typing import Any
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
 from perfgate.judging.rules.noise import BETWEEN, RunNoise
-from perfgate.judging.rules.performance import Change, Comparison, describe, judge
-from perfgate.judging.rules.sweep import judge_curve
+from perfgate.judging.rules.performance import Change, PerformanceTest
+from perfgate.judging.rules.sweep import CurveTest
 
 
-def comparison(
+def performance_test(
     metric: str,
     baseline: Sequence[Any],
     new: Sequence[Any],
@@ -19,20 +19,20 @@ def comparison(
     sigma: float | None = None,
     between: float = BETWEEN,
     widen: bool = False,
-    why_no_control: str = "",
     **settings: Any,
-) -> Comparison:
+) -> PerformanceTest:
     noise = RunNoise(sigma, between, widen=widen)
-    return Comparison(metric, band, baseline, new, noise, why_no_control=why_no_control, **settings)
+    return PerformanceTest(metric, band, baseline, new, noise, **settings)
 
 
 def judge_performance(*values: Any, rule: Rule | None = None, **settings: Any) -> Judgement:
-    return judge(comparison(*values, **settings), rule or Rule())
+    return performance_test(*values, **settings).judge(rule or Rule())
 
 
 def judge_sweep(*values: Any, rule: Rule | None = None, **settings: Any) -> Judgement:
-    return judge_curve(comparison(*values, **settings), rule or Rule())
+    test = performance_test(*values, **settings)
+    return CurveTest(**vars(test)).judge(rule or Rule())
 
 
 def describe_change(*values: Any, rule: Rule | None = None, **settings: Any) -> Change:
-    return describe(comparison(*values, **settings), rule or Rule())
+    return performance_test(*values, **settings).change(rule or Rule())

@@ -1,7 +1,7 @@
 """Error rates of our own rule by simulation: how often it says what, and after how many starts.
 
 `rules.sequential` is the gate's rule for many trials at once; each run of the study holds it, on
-drawn sigmas, against verdicts of one case each (`rules.performance.judge`), on values with a unit.
+drawn sigmas, against verdicts of one case each (`PerformanceTest.judge`), on values with a unit.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.simulation import BaselineDesign, Control
 from perfgate.judging.rules.noise import RunNoise
-from perfgate.judging.rules.performance import Comparison, judge
+from perfgate.judging.rules.performance import PerformanceTest
 from perfgate.judging.rules.sequential import (
     HOST_SHIFT,
     INCONCLUSIVE,
@@ -98,18 +98,15 @@ def by_gate(cell: Cell, trials: int) -> list[Judgement]:
         throughputs(SIGMA * side.astype(np.float64)).tolist() for side in sides
     )
     return [
-        judge(
-            Comparison(
-                METRIC,
-                -float(np.expm1(-cell.band * SIGMA)),
-                before[trial],
-                after[trial],
-                RunNoise(cell.prior * SIGMA),
-                cell.sessions,
-                controls[trial] if is_controlled else None,
-            ),
-            Rule(max_runs=MOST_RUNS),
-        )
+        PerformanceTest(
+            METRIC,
+            -float(np.expm1(-cell.band * SIGMA)),
+            before[trial],
+            after[trial],
+            RunNoise(cell.prior * SIGMA),
+            cell.sessions,
+            controls[trial] if is_controlled else None,
+        ).judge(Rule(max_runs=MOST_RUNS))
         for trial in range(trials)
     ]
 

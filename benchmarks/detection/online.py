@@ -16,7 +16,7 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import RunNoise
-from perfgate.judging.rules.performance import Comparison, judge
+from perfgate.judging.rules.performance import PerformanceTest
 from perfgate.judging.rules.scale import anchor_band
 
 MOST_RUNS = 5
@@ -130,7 +130,7 @@ def _judged(
             held.append((anchor, anchor_band(name, band)))
         # Every point is of a session of its own, so that none share a session's luck.
         judged += [
-            judge(Comparison(name, one, values, new, RunNoise(sigma, between=0.0)), rule)
+            PerformanceTest(name, one, values, new, RunNoise(sigma, between=0.0)).judge(rule)
             for values, one in held
         ]
     return judged

@@ -1,7 +1,7 @@
 """Documented values: what the public documents report for a scenario, one file per scenario.
 
 They are references without a spread, perhaps of another machine: judged by a rule of their own
-(`perfgate.judging.rules.documented.judge_documented`) and never mixed with measured baselines.
+(`perfgate.judging.rules.documented.DocumentedTest`) and never mixed with measured baselines.
 """
 
 from collections.abc import Iterator, Mapping

@@ -14,7 +14,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.documented import judge_documented
+from perfgate.judging.rules.documented import DocumentedTest
 from perfgate.judging.rules.scale import UNIT_FACTOR
 
 SPEED = "output_throughput"
@@ -73,7 +73,7 @@ def test_values_in_another_unit(metric: str, unit: float, runs: int) -> None:
         lambda: judge_performance(metric, BASE, new),
         lambda: judge_performance(metric, BASE, new, band=0.5, widen=True),
         lambda: describe_change(metric, BASE, new),
-        lambda: judge_documented(metric, 1000.0, new),
+        lambda: DocumentedTest(metric, 0.1, 1000.0, new).judge(Rule()),
     ]
     for judge in judged:
         with pytest.raises(InputError, match=f"hardly all in {METRICS[metric].unit}") as caught:

@@ -11,13 +11,24 @@ from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS, lookup
-from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.interleaved import judge_interleaved, rule_for, with_history
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.rules.interleaved import InterleavedTest, rule_for, with_history
 from perfgate.judging.rules.paired import Effect, paired_test
 
 SPEED, COST = "output_throughput", "server_cpu_s_per_1k_tokens"
 QUIET = [100.0, 101.0, 99.5, 100.4, 99.8, 100.6]
 NOISY = [100.0, 130.0, 82.0, 115.0, 93.0, 70.0]
+
+
+def judge(
+    references: list[float],
+    new: list[float],
+    *earlier: list[float],
+    metric: str = SPEED,
+    band: float | None = None,
+) -> Judgement:
+    return InterleavedTest(metric, band, references, new, earlier).judge(Rule())
 
 
 def times(factor: float, count: int = 6) -> list[float]:
@@ -60,8 +71,8 @@ def test_twice_as_bad_and_twice_as_good(metric: str) -> None:
     worse = 0.5 if found.direction == "higher" else 2.0
     if metric == "draft_acceptance_rate":
         before = [one / 2 for one in before]
-    bad = judge_interleaved(metric, before, [one * worse for one in before], band=0.02)
-    good = judge_interleaved(metric, before, [one / worse for one in before], band=0.02)
+    bad = judge(before, [one * worse for one in before], metric=metric, band=0.02)
+    good = judge(before, [one / worse for one in before], metric=metric, band=0.02)
     assert (bad.verdict, good.verdict) == (Verdict.REGRESSION, Verdict.IMPROVEMENT)
     assert bad.change == pytest.approx(worse - 1, abs=0.01)
     assert (bad.runs_used, good.runs_used) == (4, 4)
@@ -70,7 +81,7 @@ def test_twice_as_bad_and_twice_as_good(metric: str) -> None:
 class TestTooNoisy:
     def test_nothing_passes_and_no_start_is_wasted(self) -> None:
         for new in (NOISY, [1.02 * one for one in NOISY], [1.7 * one for one in NOISY]):
-            judged = judge_interleaved(SPEED, NOISY, new)
+            judged = judge(NOISY, new)
             assert judged.verdict == Verdict.INCONCLUSIVE
             assert judged.mark == "MACHINE"
             assert "machine too noisy" in judged.reason
@@ -79,28 +90,28 @@ class TestTooNoisy:
             assert not judged.needs_more_runs
 
     def test_what_cannot_be_overlooked_is_told(self) -> None:
-        judged = judge_interleaved(SPEED, NOISY, [12.0, 11.0, 13.0, 12.5])
+        judged = judge(NOISY, [12.0, 11.0, 13.0, 12.5])
         assert (judged.verdict, judged.mark) == (Verdict.REGRESSION, "")
 
 
 def test_earlier_sessions_narrow_the_band_of_a_quiet_machine_and_widen_that_of_a_noisy_one() -> (
     None
 ):
-    alone = judge_interleaved(SPEED, QUIET, times(1.0)).band
-    quiet = judge_interleaved(SPEED, QUIET, times(1.0), earlier=[QUIET, QUIET, QUIET]).band
-    loud = judge_interleaved(SPEED, QUIET, times(1.0), earlier=[NOISY]).band
+    alone = judge(QUIET, times(1.0)).band
+    quiet = judge(QUIET, times(1.0), QUIET, QUIET, QUIET).band
+    loud = judge(QUIET, times(1.0), NOISY).band
     assert alone is not None
     assert quiet is not None
     assert loud is not None
     assert quiet < alone < loud
-    single = judge_interleaved(SPEED, QUIET, times(1.0), earlier=[[50.0]]).band
+    single = judge(QUIET, times(1.0), [50.0]).band
     assert single == alone, "one start of a session has no spread"
 
 
 def test_earlier_sessions_add_their_spread_and_not_their_level() -> None:
     slower = [0.5 * one for one in QUIET]
-    judged = judge_interleaved(SPEED, QUIET, times(1.0), earlier=[slower, QUIET])
-    level = judge_interleaved(SPEED, QUIET, times(1.0), earlier=[QUIET, QUIET])
+    judged = judge(QUIET, times(1.0), slower, QUIET)
+    level = judge(QUIET, times(1.0), QUIET, QUIET)
     assert judged.band == pytest.approx(level.band)
     assert judged.baseline == level.baseline
 
@@ -115,10 +126,7 @@ def test_worse_values_never_better_the_verdict(
 ) -> None:
     order = (Verdict.IMPROVEMENT, Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.REGRESSION)
     before = [100 * math.exp(-x) for x in references]
-    found = [
-        judge_interleaved(SPEED, before, [100 * math.exp(-x - by) for x in new])
-        for by in (0.0, more)
-    ]
+    found = [judge(before, [100 * math.exp(-x - by) for x in new]) for by in (0.0, more)]
     ranks = [order.index(one.verdict) for one in found]
     assert ranks[0] <= ranks[1]
 
@@ -137,7 +145,7 @@ def test_worse_values_never_better_the_verdict(
 )
 def test_values_that_cannot_be_judged(references: list[float], new: list[float], why: str) -> None:
     with pytest.raises(InputError, match=why):
-        judge_interleaved(SPEED, references, new)
+        judge(references, new)
 
 
 def test_looks_of_every_plan() -> None:

@@ -11,7 +11,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, is_accuracy, lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules.accuracy import judge_paired
-from perfgate.judging.rules.performance import Comparison, describe, judge
+from perfgate.judging.rules.performance import PerformanceTest
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _change(label: str, metric: str, before: Entry | None, after: Entry | None) 
     if is_accuracy(metric):
         return _accuracy(label, metric, before, after)
     try:
-        told = describe(Comparison(metric, None, old, new))
+        told = PerformanceTest(metric, None, old, new).change()
     except InputError:  # a value that has no logarithm
         change = fmean(new) / fmean(old) - 1 if fmean(old) else None
         return MetricChange(label, metric, fmean(old), fmean(new), change)
@@ -120,7 +120,7 @@ def verdict_between(metric: str, before: Entry, after: Entry, band: float) -> Ve
             return None
         return judge_paired(metric, was, now, margin=band).verdict
     sessions = before.sessions(metric)
-    return judge(Comparison(metric, band, old, new, sessions=sessions)).verdict
+    return PerformanceTest(metric, band, old, new, sessions=sessions).judge().verdict
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from perfgate.core.metrics import Metric
-from perfgate.core.verdict import Judgement, Verdict, counted, percent, unjudged
+from perfgate.core.verdict import (
+    Judgement,
+    Verdict,
+    counted,
+    may_decide,
+    percent,
+    reason_of,
+    unjudged,
+)
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.noise import BETWEEN, WIDEST_BAND, checked_sigma
+from perfgate.judging.rules.noise import BETWEEN, FEWEST, WIDEST_BAND, checked_sigma
 from perfgate.judging.rules.paired import (
     AB_RULE,
-    FEWEST,
     OWN_NOISE_RULE,
     Effect,
     Look,
@@ -75,7 +82,8 @@ def judge_ab(
     too_noisy = verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and wide > WIDEST_BAND
     if too_noisy:
         verdict, more = Verdict.INCONCLUSIVE, seen.starts < rule.most
-    reason = _reason(found, seen, verdict, rule.most if more else 0, too_noisy=too_noisy)
+    left = rule.most - seen.starts if more else 0
+    reason = _reason(found, seen, verdict, left, too_noisy=too_noisy)
     judged = seen.judgement(found, verdict, reason, more=more)
     return replace(judged, band=wide, notes=notes, against="ab")
 
@@ -119,32 +127,29 @@ def _is_ahead(seen: Look) -> bool:
     return bool(seen.loss <= -seen.upper / 2)
 
 
-def _reason(metric: Metric, seen: Look, verdict: Verdict, most: int, *, too_noisy: bool) -> str:
+def _reason(metric: Metric, seen: Look, verdict: Verdict, left: int, *, too_noisy: bool) -> str:
     """One sentence: the ratio, who is ahead and by how much, and what that proves.
 
     Args:
-        most: pairs that may be made, at most; 0: no more are allowed.
+        left: pairs that may still be made.
     """
     ratio, *ratios = (1 + scale.change(metric, x) for x in (seen.loss, seen.low, seen.high))
     band = percent(scale.band(metric, seen.upper), sign="")
     after = f"{counted(seen.starts, 'pair')} of starts"
+    told = in_words(metric, seen.loss)
+    told += f" (B/A {ratio:.3f}, {min(ratios):.3f}…{max(ratios):.3f})"
     if too_noisy:
-        proof = (
-            f": machine too noisy: the band that its noise forces, {band}, is beyond "
-            f"{percent(WIDEST_BAND, 0, sign='')}; {after}"
-        )
-    elif verdict == Verdict.REGRESSION:
-        size = "beyond" if seen.loss >= seen.upper else "a real loss that may reach"
-        proof = f", {size} the {band} band; {after}"
-    elif verdict == Verdict.IMPROVEMENT:
-        proof = f", proved by the rule with A and B swapped; {after}"
-    elif verdict == Verdict.PASS:
-        proof = f", no worse by the {band} band; {after}"
-    else:
-        ahead = f"up to {most - seen.starts} more may decide" if most else "no more are allowed"
-        proof = f": neither worse nor no worse by the {band} band is proved; {after}, {ahead}"
-    told = f"B/A {ratio:.3f}, {min(ratios):.3f}…{max(ratios):.3f}"
-    return f"{in_words(metric, seen.loss)} ({told}){proof}"
+        widest = percent(WIDEST_BAND, 0, sign="")
+        forced = f"the band that its noise forces, {band}, is beyond {widest}"
+        return f"{told}: machine too noisy: {forced}; {after}"
+    if verdict == Verdict.IMPROVEMENT:
+        return f"{told}, proved by the rule with A and B swapped; {after}"
+    if verdict == Verdict.PASS:
+        return f"{told}, no worse by the {band} band; {after}"
+    if verdict == Verdict.REGRESSION:
+        return reason_of(verdict, told, band, after, beyond=seen.loss >= seen.upper)
+    neither = f"neither worse nor no worse by the {band} band is proved"
+    return f"{told}: {neither}; {after}, {may_decide(left)}"
 
 
 def in_words(metric: Metric, loss: float) -> str:

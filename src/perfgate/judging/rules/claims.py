@@ -31,10 +31,9 @@ from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
 from perfgate.core.verdict import Judgement, Verdict, counted, percent, points, with_interval
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import Answers, judge_paired
-from perfgate.judging.rules.noise import checked_sigma
+from perfgate.judging.rules.noise import FEWEST, checked_sigma
 from perfgate.judging.rules.paired import (
     CLAIM_RULE,
-    FEWEST,
     OWN_NOISE_CLAIM_RULE,
     Effect,
     PairedRule,
@@ -318,8 +317,9 @@ def judge_claim(
     theirs = scale.badness(found, other, what)
     stored = (ours if rule.complete == "new" else theirs) if rule.sessions else None
     few = stored is not None and len(stored) < FEWEST
-    once = replace(rule, looks=(rule.most,))
-    seen = paired_test(theirs, ours, statement.effect, once if few or statement.takes_all else rule)
+    if few or statement.takes_all:
+        rule = rule.once
+    seen = paired_test(theirs, ours, statement.effect, rule)
     verdict, lacks, made = seen.verdict, "", counted(seen.starts, "fresh start")
     if statement.takes_all:
         verdict = Verdict.PASS

@@ -7,18 +7,12 @@ for: the document's build is not at hand. Documented scores are `perfgate.judgin
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfgate.core.metrics import Metric
-from perfgate.core.rule import NormalRule
-from perfgate.core.verdict import (
-    Judgement,
-    Verdict,
-    counted,
-    may_decide,
-    percent,
-    with_interval,
-)
+from perfgate.core.rule import NormalRule, Rule
+from perfgate.core.verdict import Judgement, Verdict, counted, may_decide, percent, with_interval
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import checked_sigma
 from perfgate.judging.rules.performance import performance_metric
@@ -33,67 +27,69 @@ RULE = NormalRule(pass_z=1.96, loss_z=2.58)
 MOST_STARTS = RULE.most
 
 
-def judge_documented(
-    metric: str,
-    reference: float,
-    new: Sequence[float],
-    tolerance: float = LEAST_TOLERANCE,
-    *,
-    sigma: float | None = None,
-    max_runs: int = MOST_STARTS,
-) -> Judgement:
-    """Judge new starts against a documented value.
+@dataclass(frozen=True)
+class DocumentedTest:
+    """A performance metric against a documented value.
 
-    With m the mean loss against the document on the log scale (of three starts their median),
-    SE = sigma sqrt(1/n + 1) and delta the tolerance: m + 1.96 SE < delta is PASS; n >= 2 and
-    m - 2.58 SE > delta is REGRESSION, "misses the document by more than" the tolerance; else
-    another start, three at most, then INCONCLUSIVE (statistics §7). There is no IMPROVEMENT. Keep
-    these verdicts out of measured history.
-
-    Args:
-        metric: canonical name of a performance metric.
-        reference: the documented value, in the metric's unit.
+    Attributes:
+        metric: canonical name.
+        band: the document's tolerance, as a fraction; less than 0.10 is raised to that.
+        value: the documented one, in the metric's unit.
         new: values of the new build, one per fresh start, in the order measured.
-        tolerance: the loss that counts, as a fraction; less than 0.10 is raised to that.
         sigma: noise of one start on the log scale; None: that of the metric's family.
-        max_runs: fresh starts, at most; more than three count as three.
-
-    Raises:
-        InputError: unknown metric, or values that cannot be judged or cannot be in one unit.
     """
-    from perfgate.judging.rules.sequential import as_cases
 
-    found = performance_metric(metric)
-    margin = documented_margin(found, tolerance)
-    prior = checked_sigma(found.family.sigma if sigma is None else sigma)
-    centre = scale.badness(found, [reference], "documented")[0]
-    values = scale.badness(found, new, "new")
-    scale.check_unit(found, [centre], values)
-    most = min(max_runs, MOST_STARTS)
-    losses = as_cases([[value - centre for value in values[:most]]])
-    verdict, runs = decide(losses, margin, prior).first()
-    loss, error = float(typical_losses(losses)[0, runs - 1]), standard_error(prior, runs)
-    bounds = sorted(scale.change(found, loss + z * error) for z in (-RULE.loss_z, RULE.pass_z))
-    left = most - runs if verdict == Verdict.INCONCLUSIVE else 0
-    seen = with_interval(percent(scale.change(found, loss)), *map(percent, bounds))
-    after = (
-        f"{counted(runs, 'fresh start')} against the documented value of {reference:.10g} "
-        f"{found.unit}"
-    )
-    return Judgement(
-        metric=metric,
-        verdict=verdict,
-        baseline=reference,
-        measured=scale.value(found, centre + loss),
-        change=scale.change(found, loss),
-        interval=(bounds[0], bounds[1]),
-        band=scale.band(found, margin),
-        runs_used=runs,
-        needs_more_runs=left > 0,
-        reason=_reason(verdict, seen, percent(scale.change(found, margin)), after, left),
-        notes=_notes(tolerance),
-        against="documented",
-    )
+    metric: str
+    band: float
+    value: float
+    new: Sequence[float]
+    sigma: float | None = None
+
+    def judge(self, rule: Rule) -> Judgement:
+        """Judge new starts against a documented value.
+
+        With m the mean loss against the document on the log scale (of three starts their median),
+        SE = sigma sqrt(1/n + 1) and delta the band: m + 1.96 SE < delta is PASS; n >= 2 and
+        m - 2.58 SE > delta is REGRESSION, "misses the document by more than" the band; else
+        another start, three at most, then INCONCLUSIVE (statistics §7). There is no IMPROVEMENT.
+        Keep these verdicts out of measured history.
+
+        Raises:
+            InputError: unknown metric, or values that cannot be judged or cannot be in one unit.
+        """
+        from perfgate.judging.rules.sequential import as_cases
+
+        found = performance_metric(self.metric)
+        margin = documented_margin(found, self.band)
+        prior = checked_sigma(found.family.sigma if self.sigma is None else self.sigma)
+        centre = scale.badness(found, [self.value], "documented")[0]
+        values = scale.badness(found, self.new, "new")
+        scale.check_unit(found, [centre], values)
+        most = min(rule.max_runs, MOST_STARTS)
+        losses = as_cases([[value - centre for value in values[:most]]])
+        verdict, runs = decide(losses, margin, prior).first()
+        loss, error = float(typical_losses(losses)[0, runs - 1]), standard_error(prior, runs)
+        bounds = scale.interval(found, loss - RULE.loss_z * error, loss + RULE.pass_z * error)
+        left = most - runs if verdict == Verdict.INCONCLUSIVE else 0
+        seen = with_interval(percent(scale.change(found, loss)), *map(percent, bounds))
+        after = (
+            f"{counted(runs, 'fresh start')} against the documented value of {self.value:.10g} "
+            f"{found.unit}"
+        )
+        return Judgement(
+            metric=found.name,
+            verdict=verdict,
+            baseline=self.value,
+            measured=scale.value(found, centre + loss),
+            change=scale.change(found, loss),
+            interval=bounds,
+            band=scale.band(found, margin),
+            runs_used=runs,
+            needs_more_runs=left > 0,
+            reason=_reason(verdict, seen, percent(scale.change(found, margin)), after, left),
+            notes=_notes(self.band),
+            against="documented",
+        )
 
 
 def documented_margin(metric: Metric, tolerance: float) -> float:

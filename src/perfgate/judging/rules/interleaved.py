@@ -6,13 +6,22 @@ with all references at every look; error rates: statistics §9.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import sqrt
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric
-from perfgate.core.rule import FEWEST_REFERENCES, FIRST_LOOK
-from perfgate.core.verdict import Judgement, Verdict, counted, percent, unjudged, with_interval
+from perfgate.core.rule import FEWEST_REFERENCES, FIRST_LOOK, Rule
+from perfgate.core.verdict import (
+    Judgement,
+    Verdict,
+    counted,
+    may_decide,
+    percent,
+    reason_of,
+    unjudged,
+    with_interval,
+)
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import WIDEST_BAND
 from perfgate.judging.rules.paired import (
@@ -41,73 +50,79 @@ def rule_for(most: int) -> PairedRule:
     return replace(OWN_NOISE_RULE, looks=looks, clips_new=False, complete="other")
 
 
-def judge_interleaved(
-    metric: str,
-    references: Sequence[float],
-    new: Sequence[float],
-    *,
-    earlier: Sequence[Sequence[float]] = (),
-    band: float | None = None,
-    rule: PairedRule | None = None,
-) -> Judgement:
-    """Judge new starts against references that took turns with them in one session.
+@dataclass(frozen=True)
+class InterleavedTest:
+    """A performance metric against references that took turns with the new build in one session.
 
-    REGRESSION: a loss is real, and four starts lie beyond half the band. PASS: it lies below the
-    band. IMPROVEMENT: moreover a gain is real, and four starts show half a band of it. On a machine
-    that is too noisy nothing passes, and a REGRESSION needs every start over the whole band: of so
-    wide a band, only what cannot be overlooked is told.
-
-    Args:
-        metric: canonical name of a performance metric.
-        references: its values, one per fresh start of the unchanged build; three at least.
-        new: those of the new build, in the order measured.
-        earlier: references of this machine's earlier sessions, one group each.
+    Attributes:
+        metric: canonical name.
         band: the loss that counts, as a fraction; None: that of the metric's family. Widened to
             what the noise forces.
-        rule: constants, as of `rule_for`; None: six new starts.
-
-    Raises:
-        InputError: unknown metric, no band, values that cannot be judged, too few references.
+        references: values of the unchanged build, one per fresh start; three at least.
+        new: those of the new build, in the order measured.
+        earlier: references of this machine's earlier sessions, one group each.
+        most: fresh starts of the new build, at most.
     """
-    found, rule = performance_metric(metric), rule or rule_for(6)
-    if why := scale.has_zero(found, references, new):
-        return unjudged(metric, Verdict.NOT_COMPARABLE, why, band=band)
-    before = scale.badness(found, references, "reference")
-    now = scale.badness(found, new, "new")
-    scale.check_unit(found, before, now)
-    groups = [scale.badness(found, group, "earlier reference") for group in earlier if len(group)]
-    if len(references) < FEWEST_REFERENCES:
-        raise InputError(
-            f"too few reference starts to measure this machine's noise in {metric}",
-            found=len(references),
-            expected=f"{FEWEST_REFERENCES} or more",
-            hint="measure the reference again with 4 to 8 fresh starts (gate.reference_starts)",
+
+    metric: str
+    band: float | None
+    references: Sequence[float]
+    new: Sequence[float]
+    earlier: Sequence[Sequence[float]] = ()
+    most: int = 6
+
+    def judge(self, _: Rule) -> Judgement:
+        """Judge new starts against references that took turns with them in one session.
+
+        REGRESSION: a loss is real, and four starts lie beyond half the band. PASS: it lies below
+        the band. IMPROVEMENT: moreover a gain is real, and four starts show half a band of it. On a
+        machine that is too noisy nothing passes, and a REGRESSION needs every start over the whole
+        band: of so wide a band, only what cannot be overlooked is told.
+
+        Raises:
+            InputError: unknown metric, no band, values that cannot be judged, too few references.
+        """
+        found, rule = performance_metric(self.metric), rule_for(self.most)
+        if why := scale.has_zero(found, self.references, self.new):
+            return unjudged(self.metric, Verdict.NOT_COMPARABLE, why, band=self.band)
+        before = scale.badness(found, self.references, "reference")
+        now = scale.badness(found, self.new, "new")
+        scale.check_unit(found, before, now)
+        groups = [
+            scale.badness(found, group, "earlier reference") for group in self.earlier if len(group)
+        ]
+        if len(before) < FEWEST_REFERENCES:
+            raise InputError(
+                f"too few reference starts to measure this machine's noise in {found.name}",
+                found=len(before),
+                expected=f"{FEWEST_REFERENCES} or more",
+                hint="measure the reference again with 4 to 8 fresh starts (gate.reference_starts)",
+            )
+        declared = declared_band(found, self.band)
+        widest = scale.margin(found, WIDEST_BAND)
+        effect = Effect.below_band(scale.margin(found, declared), widest)
+        seen = paired_test(before, now, effect, with_history(rule, groups))
+        verdict, wide = seen.verdict, scale.band(found, seen.upper)
+        notes = []
+        if pulled := int((pull_in(before, rule) != before).sum()):
+            notes.append(f"{counted(pulled, 'outlying reference')} winsorised")
+        if seen.upper > effect.upper:
+            notes.append(widened_note(declared, wide, seen.sigma))
+        gains = sum(x - seen.reference < -seen.upper / 2 for x in now[: seen.starts])
+        if verdict == Verdict.PASS and seen.high < 0 and gains >= rule.needed:
+            verdict = Verdict.IMPROVEMENT
+        if verdict == Verdict.PASS and seen.low > 0:
+            notes.append("small loss within the band")
+        open_ = verdict == Verdict.INCONCLUSIVE
+        left = (rule.looks[0] if seen.too_noisy else rule.most) - seen.starts if open_ else 0
+        reason = _reason(found, seen, verdict, len(before), rule, left)
+        return replace(
+            seen.judgement(found, verdict, reason, more=left > 0),
+            band=wide,
+            notes=tuple(notes),
+            mark="MACHINE" if seen.too_noisy and open_ else "",
+            is_interleaved=True,
         )
-    declared = declared_band(found, band)
-    widest = scale.margin(found, WIDEST_BAND)
-    effect = Effect.below_band(scale.margin(found, declared), widest)
-    seen = paired_test(before, now, effect, with_history(rule, groups))
-    verdict, wide = seen.verdict, scale.band(found, seen.upper)
-    notes = []
-    if pulled := int((pull_in(before, rule) != before).sum()):
-        notes.append(f"{counted(pulled, 'outlying reference')} winsorised")
-    if seen.upper > effect.upper:
-        notes.append(widened_note(declared, wide, seen.sigma))
-    gains = sum(x - seen.reference < -seen.upper / 2 for x in now[: seen.starts])
-    if verdict == Verdict.PASS and seen.high < 0 and gains >= rule.needed:
-        verdict = Verdict.IMPROVEMENT
-    if verdict == Verdict.PASS and seen.low > 0:
-        notes.append("small loss within the band")
-    open_ = verdict == Verdict.INCONCLUSIVE
-    left = (rule.looks[0] if seen.too_noisy else rule.most) - seen.starts if open_ else 0
-    reason = _reason(found, seen, verdict, len(before), rule, left)
-    return replace(
-        seen.judgement(found, verdict, reason, more=left > 0),
-        band=wide,
-        notes=tuple(notes),
-        mark="MACHINE" if seen.too_noisy and open_ else "",
-        is_interleaved=True,
-    )
 
 
 def with_history(rule: PairedRule, earlier: Sequence[Sequence[float]]) -> PairedRule:
@@ -131,19 +146,16 @@ def with_history(rule: PairedRule, earlier: Sequence[Sequence[float]]) -> Paired
 def _reason(
     metric: Metric, seen: Look, verdict: Verdict, references: int, rule: PairedRule, left: int
 ) -> str:
-    change, *bounds = (scale.change(metric, x) for x in (seen.loss, seen.low, seen.high))
-    told = with_interval(percent(change), *(percent(x) for x in sorted(bounds)))
+    bounds = scale.interval(metric, seen.low, seen.high)
+    told = with_interval(percent(scale.change(metric, seen.loss)), *map(percent, bounds))
     band = percent(scale.change(metric, seen.upper))
     after = f"{counted(seen.starts, 'fresh start')} in turns with {references} of the reference"
     if verdict == Verdict.IMPROVEMENT:
         return f"{told}, a gain that each of {rule.needed} starts shows; {after}"
     if verdict == Verdict.PASS:
         return f"{told}, within the {band} band; {after}"
-    if verdict == Verdict.REGRESSION:
-        size = "beyond" if seen.loss >= seen.upper else "a real loss that may reach"
-        return f"{told}, {size} the {band} band; {after}"
-    if seen.too_noisy:
+    if verdict == Verdict.INCONCLUSIVE and seen.too_noisy:
         return f"{told}: {TOO_NOISY}; {after}"
-    proof = "a loss is likely but not confirmed" if seen.low > 0 else "no loss is proved"
-    ahead = f"up to {left} more may decide" if left else "no more are allowed"
-    return f"{told}: {proof}, and the {band} band is not excluded; {after}, {ahead}"
+    beyond, likely = seen.loss >= seen.upper, seen.low > 0
+    ahead = f", {may_decide(left)}"
+    return reason_of(verdict, told, band, after, beyond=beyond, likely=likely, ahead=ahead)

@@ -23,6 +23,8 @@ MISSED = 0.05
 
 # Outliers of a baseline are pulled in to so many sigma from its median (statistics §2).
 CLIP = 2.0
+# Of fewer nobody knows which one is the outlier.
+FEWEST = 3
 
 # Share of the variance that all starts of a session have in common, where nobody knows better; a
 # wrong one costs little (statistics §1 and §2).

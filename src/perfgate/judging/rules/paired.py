@@ -24,10 +24,8 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.noise import BETWEEN, OWN_DOF, OWN_SIGMA, t_quantile
+from perfgate.judging.rules.noise import BETWEEN, FEWEST, OWN_DOF, OWN_SIGMA, t_quantile
 
-# Of fewer starts nobody knows which one is the outlier.
-FEWEST = 3
 # Below this spread the median deviation of a few starts is luck.
 _LEAST_SPREAD = 0.01
 
@@ -189,14 +187,13 @@ class Look(NamedTuple):
 
     def judgement(self, metric: Metric, verdict: Verdict, reason: str, *, more: bool) -> Judgement:
         """The judgement of a single case, without band and notes."""
-        low, high = sorted(scale.change(metric, x) for x in (self.low, self.high))
         return Judgement(
             metric=metric.name,
             verdict=verdict,
             baseline=scale.value(metric, self.reference),
             measured=scale.value(metric, self.reference + self.loss),
             change=scale.change(metric, self.loss),
-            interval=(low, high),
+            interval=scale.interval(metric, self.low, self.high),
             band=None,
             runs_used=self.starts,
             needs_more_runs=more,
@@ -304,15 +301,11 @@ def pull_in(values: Any, rule: PairedRule) -> Any:
     """The values with outliers pulled in, where there are enough of them to know one."""
     import numpy as np
 
-    values = np.asarray(values)
-    if values.shape[-1] < FEWEST:
-        return values
-    centre = np.median(values, axis=-1, keepdims=True)
-    reach: Any = _LEAST_SPREAD if rule.own_noise else rule.sigma
-    if rule.own_noise or rule.spread == "each":
-        deviations = np.abs(values - centre)
-        reach = np.maximum(reach, 1.4826 * np.median(deviations, axis=-1, keepdims=True))
-    return np.clip(values, centre - rule.clip * reach, centre + rule.clip * reach)
+    from perfgate.judging.rules.sequential import winsorised
+
+    least = _LEAST_SPREAD if rule.own_noise else rule.sigma
+    shows_spread = rule.own_noise or rule.spread == "each"
+    return winsorised(np.asarray(values), least, rule.clip, FEWEST if shows_spread else inf)
 
 
 class StartValues(NamedTuple):

@@ -1,6 +1,6 @@
 """Performance: a few expensive fresh starts against a measured baseline.
 
-One `Comparison` holds all that a verdict rests on; `judge` looks after each start, in order, and
+A `PerformanceTest` holds all that a verdict rests on; it looks after each start, in order, and
 stops at the first look that decides. The rule itself is `perfgate.judging.rules.sequential`, which
 loads numpy and is imported only where something is judged; here its numbers become a judgement.
 Against a document: `perfgate.judging.rules.documented`.
@@ -27,12 +27,7 @@ from perfgate.core.verdict import (
     with_interval,
 )
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.noise import (
-    WIDEST_BAND,
-    RunNoise,
-    checked_sigma,
-    t_tail,
-)
+from perfgate.judging.rules.noise import WIDEST_BAND, RunNoise, checked_sigma, t_tail
 
 if TYPE_CHECKING:
     from perfgate.judging.rules.sequential import Levels
@@ -53,7 +48,7 @@ TOO_NOISY = (
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PerformanceTest:
     """All that the verdict on a performance metric rests on, in the metric's unit.
 
     Of each fresh start it has one value; of a curve the values of all points.
@@ -104,6 +99,54 @@ class Comparison:
         metric = performance_metric(self.metric)
         return scale.has_zero(metric, self.baseline, self.new, self.made)
 
+    def judge(self, rule: Rule = _RULE) -> Judgement:
+        """Judge new runs against a measured baseline, as far as they decide.
+
+        With controls, as `sequential.controlled` does. Without, with d the mean loss on the log
+        scale, [L, U] its bounds and delta the margin, look n = 1, 2, … asks in this order:
+        U < delta is PASS; L > 0, n >= 2 and L > 0 from the runs after the first alone is
+        REGRESSION; else another fresh start is needed. It is IMPROVEMENT instead of PASS when the
+        first two starts, each alone, show U < 0 and -d >= delta / 2. Runs after the look that
+        decides, or beyond `rule.max_runs`, are not used. A worse new value never betters the
+        verdict.
+
+        Args:
+            rule: error rates and effort.
+
+        Returns:
+            the judgement; NOT_COMPARABLE where a value is 0 and may be (`Metric.may_be_zero`).
+
+        Raises:
+            InputError: unknown metric, no band, values that cannot be judged or that cannot all be
+                in one unit (`perfgate.judging.rules.scale.UNIT_FACTOR`), or no baseline value.
+        """
+        if why := self.has_zero():
+            return unjudged(self.metric, Verdict.NOT_COMPARABLE, why, band=self.band)
+        return judge_losses(self, Losses.of(self), rule)
+
+    def change(self, rule: Rule = _RULE) -> "Change":
+        """How far it moved over all new runs: for metrics that are reported and do not gate.
+
+        Raises:
+            InputError: as `judge`, and where a value is 0; no band is needed.
+        """
+        if why := self.has_zero():
+            raise InputError(why)
+        losses = Losses.of(self)
+        metric, new, rule = losses.metric, losses.after, self.noise.rule(rule)
+        level = _level(losses, self, rule)
+        scale.check_unit(metric, losses.before, new)
+        seen = Seen.of(new, level, rule)
+        return Change(
+            metric.name,
+            scale.value(metric, float(level.centre[0])),
+            scale.value(metric, fmean(new)),
+            scale.change(metric, seen.loss),
+            seen.interval(metric),
+            len(new),
+            t_tail(seen.loss / float(level.standard_error(len(new))[0]), level.dof),
+        )
+
 
 @dataclass(frozen=True)
 class Losses:
@@ -115,7 +158,7 @@ class Losses:
     controls: Sequence[float]
 
     @classmethod
-    def of(cls, test: Comparison) -> "Losses":
+    def of(cls, test: PerformanceTest) -> "Losses":
         """Raises InputError: an unknown metric, or values that cannot be judged."""
         metric, made = performance_metric(test.metric), test.made
         return cls(
@@ -134,45 +177,20 @@ class Seen:
     low: float
     high: float
 
+    @classmethod
+    def of(cls, runs: Sequence[float], level: "Levels", rule: Rule) -> "Seen":
+        """What so many new runs say against a baseline."""
+        from perfgate.judging.rules.sequential import as_cases
+
+        return cls(*(float(one[0]) for one in level.bounds(as_cases([runs]), rule)))
+
     def interval(self, metric: Metric) -> tuple[float, float]:
         """The bounds as changes of the value, low first."""
-        low, high = sorted(scale.change(metric, bound) for bound in (self.low, self.high))
-        return low, high
+        return scale.interval(metric, self.low, self.high)
 
     def improved(self, margin: float) -> bool:
         """Whether the gain is real and at least half of what would count as a loss."""
         return self.high < 0 and -self.loss >= margin / 2
-
-
-@dataclass(frozen=True)
-class _Level:
-    """What new runs are compared with.
-
-    Attributes:
-        levels: it, as the only case.
-        rule: error rates and effort.
-        pulled: outlying values that were winsorised.
-    """
-
-    levels: "Levels"
-    rule: Rule
-    pulled: int
-
-    @property
-    def sigma(self) -> float:
-        """Noise of one start."""
-        return float(self.levels.sigma[0])
-
-    @property
-    def forced_margin(self) -> float:
-        """The band that the noise forces: what `rule.max_runs` starts find, on the log scale."""
-        return float(self.levels.smallest_detectable(self.rule.max_runs, self.rule.alpha)[0])
-
-    def seen(self, runs: Sequence[float]) -> Seen:
-        """What so many new runs say."""
-        from perfgate.judging.rules.sequential import as_cases
-
-        return Seen(*(float(one[0]) for one in self.levels.bounds(as_cases([runs]), self.rule)))
 
 
 @dataclass(frozen=True)
@@ -211,50 +229,26 @@ class _Decision:
     left: int = 0
 
 
-def judge(test: Comparison, rule: Rule = _RULE) -> Judgement:
-    """Judge new runs against a measured baseline, as far as they decide.
-
-    With controls, as `sequential.controlled` does. Without, with d the mean loss on the log scale,
-    [L, U] its bounds and delta the margin, look n = 1, 2, … asks in this order: U < delta is PASS;
-    L > 0, n >= 2 and L > 0 from the runs after the first alone is REGRESSION; else another fresh
-    start is needed. It is IMPROVEMENT instead of PASS when the first two starts, each alone, show
-    U < 0 and -d >= delta / 2. Runs after the look that decides, or beyond `rule.max_runs`, are not
-    used. A worse new value never betters the verdict.
-
-    Args:
-        test: what is compared, and how.
-        rule: error rates and effort.
-
-    Returns:
-        the judgement; NOT_COMPARABLE where a value is 0 and may be (`Metric.may_be_zero`).
-
-    Raises:
-        InputError: unknown metric, no band, values that cannot be judged or that cannot all be in
-            one unit (`perfgate.judging.rules.scale.UNIT_FACTOR`), or no baseline value.
-    """
-    if why := test.has_zero():
-        return unjudged(test.metric, Verdict.NOT_COMPARABLE, why, band=test.band)
-    return judge_losses(test, Losses.of(test), rule)
-
-
-def judge_losses(test: Comparison, losses: Losses, rule: Rule) -> Judgement:
+def judge_losses(test: PerformanceTest, losses: Losses, rule: Rule) -> Judgement:
     """The judgement of values that are on the scale; the settings are those of `test`."""
     metric, noise = losses.metric, test.noise
+    rule = noise.rule(rule)
     declared = declared_band(metric, test.band)
     margin = scale.margin(metric, declared)
     level = _level(losses, test, rule)
     scale.check_unit(metric, losses.before, losses.after)
-    notes, forced = [], level.forced_margin
-    if level.pulled:
-        notes.append(f"{counted(level.pulled, 'outlying baseline value')} winsorised")
+    # What `rule.max_runs` starts find, on the log scale.
+    notes, forced = [], float(level.smallest_detectable(rule.max_runs, rule.alpha)[0])
+    if level.pulled[0]:
+        notes.append(f"{counted(int(level.pulled[0]), 'outlying baseline value')} winsorised")
     if noise.widen and forced > margin:
         margin = forced
-        notes.append(widened_note(declared, scale.band(metric, forced), level.sigma))
+        notes.append(widened_note(declared, scale.band(metric, forced), float(level.sigma[0])))
     elif not test.is_controlled and forced > margin:
         most = counted(rule.max_runs, "fresh start")
         least = _share(scale.band(metric, forced))
         notes.append(f"the band is below the noise floor: {most} resolve {least}")
-    judged = _judged(test, losses, level, margin, notes)
+    judged = _judged(test, losses, level, margin, notes, rule)
     if noise.widen and scale.band(metric, forced) > WIDEST_BAND and judged.verdict in _NO_WORSE:
         judged = replace(
             judged,
@@ -268,22 +262,27 @@ def judge_losses(test: Comparison, losses: Losses, rule: Rule) -> Judgement:
 
 
 def _judged(
-    test: Comparison, losses: Losses, level: _Level, margin: float, notes: list[str]
+    test: PerformanceTest,
+    losses: Losses,
+    level: "Levels",
+    margin: float,
+    notes: list[str],
+    rule: Rule,
 ) -> Judgement:
-    metric, runs = losses.metric, list(losses.after[: level.rule.max_runs])
-    decided = _decide(test, losses, level, margin)
+    metric, runs = losses.metric, list(losses.after[: rule.max_runs])
+    decided = _decide(test, losses, level, margin, rule)
     verdict, used = decided.verdict, decided.new
-    seen = level.seen(runs[:used])
+    seen = Seen.of(runs[:used], level, rule)
     if verdict == Verdict.PASS and not decided.mark and seen.low > 0:
         notes.append("small loss within the band")
     if verdict == Verdict.PASS and seen.improved(margin):
         if len(runs) < 2:
             notes.append("improved; a second fresh start would have to agree")
-        elif used == 1 and level.seen(runs[1:2]).improved(margin):
-            verdict, used, seen = Verdict.IMPROVEMENT, 2, level.seen(runs[:2])
+        elif used == 1 and Seen.of(runs[1:2], level, rule).improved(margin):
+            verdict, used, seen = Verdict.IMPROVEMENT, 2, Seen.of(runs[:2], level, rule)
         else:
             notes.append("improved, but not in each of the first two fresh starts")
-    notes += _far_runs(metric, level.sigma, runs[:used])
+    notes += _far_runs(metric, float(level.sigma[0]), runs[:used])
     if decided.mark == "HOST_SHIFT":
         notes.append("HOST_SHIFT: machine, not build")
     if decided.mark == "NO_CONTROL" and verdict == Verdict.REGRESSION:
@@ -292,7 +291,7 @@ def _judged(
     return Judgement(
         metric=metric.name,
         verdict=verdict,
-        baseline=scale.value(metric, float(level.levels.centre[0])),
+        baseline=scale.value(metric, float(level.centre[0])),
         measured=scale.value(metric, fmean(runs[:used])),
         change=scale.change(metric, seen.loss),
         interval=seen.interval(metric),
@@ -307,18 +306,19 @@ def _judged(
     )
 
 
-def _decide(test: Comparison, losses: Losses, level: _Level, margin: float) -> _Decision:
+def _decide(
+    test: PerformanceTest, losses: Losses, level: "Levels", margin: float, rule: Rule
+) -> _Decision:
     from perfgate.judging.rules import sequential as many
 
-    rule, against = level.rule, level.levels
     with_controls = _CONTROL_RULE.with_at_most(rule.max_runs)
     new, controls = many.as_cases([losses.after[: rule.max_runs]]), many.as_cases([losses.controls])
     if test.is_controlled:
         looks = with_controls.looks
-        found = many.controlled(against, new, controls, margin, with_controls)
+        found = many.controlled(level, new, controls, margin, with_controls)
     else:
         looks = many.without_controls(rule.max_runs)
-        found = many.alone(against, new, margin, rule)
+        found = many.alone(level, new, margin, rule)
     code, verdict = int(found.codes[0]), found.first()[0]
     if code != many.INCONCLUSIVE:
         mark: Mark = "HOST_SHIFT" if code == many.HOST_SHIFT else ""
@@ -334,7 +334,7 @@ def _decide(test: Comparison, losses: Losses, level: _Level, margin: float) -> _
     if lacking:
         need = "new" if made < wanted else "control"
     starts, beside = min(wanted, made), min(beside, there)
-    broken = beside and many.is_broken(against, controls[:, :beside], margin, with_controls)[0]
+    broken = beside and many.is_broken(level, controls[:, :beside], margin, with_controls)[0]
     mark = "MACHINE" if broken else ""
     return _Decision(verdict, starts, beside, mark, need, looks[-1][0] - starts if need else 0)
 
@@ -414,8 +414,8 @@ def _far_runs(metric: Metric, sigma: float, runs: Sequence[float]) -> list[str]:
     return told
 
 
-def _level(losses: Losses, test: Comparison, rule: Rule) -> _Level:
-    """What new runs are compared with.
+def _level(losses: Losses, test: PerformanceTest, rule: Rule) -> "Levels":
+    """What new runs are compared with, as the only case.
 
     Raises:
         InputError: a noise that cannot be used, or too few values to measure it.
@@ -423,7 +423,6 @@ def _level(losses: Losses, test: Comparison, rule: Rule) -> _Level:
     from perfgate.judging.rules import sequential
 
     metric, noise, values = losses.metric, test.noise, sorted(losses.before)
-    rule = noise.rule(rule)
     prior = checked_sigma(metric.family.sigma if noise.sigma is None else noise.sigma)
     prior_dof = rule.prior_dof
     if prior_dof == 0 and len(values) < _FEWEST_WITHOUT_PRIOR:
@@ -441,8 +440,7 @@ def _level(losses: Losses, test: Comparison, rule: Rule) -> _Level:
     base, between = sequential.as_cases([values]), noise.between
     behind = None if test.sessions is None else max(1, test.sessions)
     # The new runs' spread stays out: a build that turned noisy must not earn a wider interval.
-    found = sequential.levels(base, prior, sessions=behind, between=between, prior_dof=prior_dof)
-    return _Level(found, rule, int((sequential.winsorised(base, prior) != base).sum()))
+    return sequential.levels(base, prior, sessions=behind, between=between, prior_dof=prior_dof)
 
 
 def widened_note(declared: float, wide: float, sigma: float) -> str:
@@ -450,30 +448,6 @@ def widened_note(declared: float, wide: float, sigma: float) -> str:
     return (
         f"band widened from {_share(declared)} to {_share(wide)}, the smallest detectable with "
         f"this machine's noise of {_share(sigma)} per start"
-    )
-
-
-def describe(test: Comparison, rule: Rule = _RULE) -> Change:
-    """How far a metric moved over all new runs: for metrics that are reported and do not gate.
-
-    Raises:
-        InputError: as `judge`, and where a value is 0; no band is needed.
-    """
-    if why := test.has_zero():
-        raise InputError(why)
-    losses = Losses.of(test)
-    metric, new = losses.metric, losses.after
-    level = _level(losses, test, rule)
-    scale.check_unit(metric, losses.before, new)
-    seen = level.seen(new)
-    return Change(
-        metric.name,
-        scale.value(metric, float(level.levels.centre[0])),
-        scale.value(metric, fmean(new)),
-        scale.change(metric, seen.loss),
-        seen.interval(metric),
-        len(new),
-        t_tail(seen.loss / float(level.levels.standard_error(len(new))[0]), level.levels.dof),
     )
 
 

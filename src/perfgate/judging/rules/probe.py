@@ -16,96 +16,13 @@ from perfgate.core.verdict import Against, Judgement, Verdict, unjudged, verdict
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import Answers, judge_paired
 from perfgate.judging.rules.diagnostics import ChangedQuestions, changed_questions, faults_of
-from perfgate.judging.rules.documented import judge_documented
-from perfgate.judging.rules.interleaved import judge_interleaved, rule_for
+from perfgate.judging.rules.documented import DocumentedTest as DocumentedTest
+from perfgate.judging.rules.interleaved import InterleavedTest as InterleavedTest
 from perfgate.judging.rules.noise import RunNoise as RunNoise
-from perfgate.judging.rules.performance import (
-    Change,
-    Comparison,
-    describe,
-    judge,
-)
+from perfgate.judging.rules.performance import Change
+from perfgate.judging.rules.performance import PerformanceTest as PerformanceTest
 from perfgate.judging.rules.scores import Score, judge_unpaired
-from perfgate.judging.rules.sweep import judge_curve
-
-
-@dataclass(frozen=True)
-class PerformanceTest(Comparison):
-    """A performance metric against measured values: one per fresh start on both sides."""
-
-    baseline: Sequence[float]
-    new: Sequence[float]
-    controls: Sequence[float] | None = None
-
-    def judge(self, rule: Rule) -> Judgement:
-        """The verdict; errors as of `performance.judge`."""
-        return judge(self, rule)
-
-    def change(self, rule: Rule) -> Change:
-        """How far it moved, without a verdict; errors as of `performance.describe`."""
-        return describe(self, rule)
-
-
-@dataclass(frozen=True)
-class InterleavedTest:
-    """A performance metric against references that took turns with the new build in one session.
-
-    Attributes:
-        metric: canonical name.
-        band: the loss that counts, as a fraction; None: that of the metric's family.
-        references: values of the unchanged build, one per fresh start.
-        new: those of the new build, in the order measured.
-        earlier: references of this machine's earlier sessions, one group each.
-        most: fresh starts of the new build, at most.
-    """
-
-    metric: str
-    band: float | None
-    references: Sequence[float]
-    new: Sequence[float]
-    earlier: Sequence[Sequence[float]] = ()
-    most: int = 6
-
-    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (the rates are its own)
-        """The verdict; errors as of `judge_interleaved`."""
-        return judge_interleaved(
-            self.metric,
-            self.references,
-            self.new,
-            earlier=self.earlier,
-            band=self.band,
-            rule=rule_for(self.most),
-        )
-
-
-@dataclass(frozen=True)
-class CurveTest(Comparison):
-    """A performance metric of a whole sweep: for each fresh start the values of all points."""
-
-    baseline: Sequence[Sequence[float]]
-    new: Sequence[Sequence[float]]
-    controls: Sequence[Sequence[float]] | None = None
-
-    def judge(self, rule: Rule) -> Judgement:
-        """The verdict; errors as of `judge_curve`."""
-        return judge_curve(self, rule)
-
-
-@dataclass(frozen=True)
-class DocumentedTest:
-    """A performance metric against a documented value; `band` is the document's tolerance."""
-
-    metric: str
-    band: float
-    value: float
-    new: Sequence[float]
-    sigma: float | None
-
-    def judge(self, rule: Rule) -> Judgement:
-        """The verdict; errors as of `judge_documented`."""
-        return judge_documented(
-            self.metric, self.value, self.new, self.band, sigma=self.sigma, max_runs=rule.max_runs
-        )
+from perfgate.judging.rules.sweep import CurveTest as CurveTest
 
 
 @dataclass(frozen=True)
@@ -232,6 +149,9 @@ class ProbeJudgement:
 def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
     """Judge every metric of a probe and take the worst verdict.
 
+    Each has the same error rates whatever stands beside it: a verdict depends neither on what else
+    is selected nor on how CI splits it (statistics §3).
+
     Args:
         probe: at least one test.
         rule: error rates and the most fresh starts.
@@ -239,17 +159,18 @@ def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
     Raises:
         InputError: values that cannot be judged; of observed metrics they become a note.
     """
-    judgements = judge_tests(probe.tests, rule)
-    judgements += tuple(
-        replace(one, against="anchor", reason=_since_the_anchor(one.reason))
-        for one in judge_tests([_with_anchor_band(one) for one in probe.anchor], rule)
-    )
+    judgements = [test.judge(rule) for test in probe.tests]
+    for test in probe.anchor:
+        judged = _with_anchor_band(test).judge(rule)
+        reason = judged.reason.replace("than the baseline by", "than the anchor by")
+        reason = f"since the last release: {reason}"
+        judgements.append(replace(judged, against="anchor", reason=reason))
     observed, notes = [], []
-    for test in probe.observed:
+    for beside in probe.observed:
         try:
-            observed.append(test.change(rule))
+            observed.append(beside.change(rule))
         except InputError as error:  # what does not gate spoils no verdict
-            notes.append(f"{test.metric} is not compared: {error.problem}")
+            notes.append(f"{beside.metric} is not compared: {error.problem}")
     return replace(
         together(judgements),
         observed=tuple(observed),
@@ -268,19 +189,6 @@ def _changed(
         if isinstance(test, AccuracyTest)
     )
     return tuple(one for one in found if one is not None)
-
-
-def _since_the_anchor(reason: str) -> str:
-    return f"since the last release: {reason.replace('than the baseline by', 'than the anchor by')}"
-
-
-def judge_tests(tests: Sequence[JudgedTest], rule: Rule) -> tuple[Judgement, ...]:
-    """One judgement per test, in order.
-
-    Each has the same error rates whatever stands beside it: a verdict depends neither on what else
-    is selected nor on how CI splits it (statistics §3).
-    """
-    return tuple(test.judge(rule) for test in tests)
 
 
 def _with_anchor_band(test: MetricTest) -> MetricTest:

@@ -154,6 +154,12 @@ def change(metric: Metric, difference: float) -> float:
     return math.expm1(min(_sign(metric) * difference, _LARGEST_EXPONENT))
 
 
+def interval(metric: Metric, low: float, high: float) -> tuple[float, float]:
+    """Bounds on the scale as changes of the value, the lower first."""
+    first, last = sorted((change(metric, low), change(metric, high)))
+    return first, last
+
+
 def margin(metric: Metric, band: float) -> float:
     """A band on the scale: -ln(1 - band) where larger is better, else ln(1 + band).
 
@@ -167,16 +173,10 @@ def margin(metric: Metric, band: float) -> float:
 
 
 def gain(metric: Metric, share: float) -> float:
-    """A gain of the value itself on the scale, as a positive number: the mirror of `margin`.
+    """A gain of the value itself, 0…1, on the scale, as a positive number; the mirror of `margin`.
 
     ln(1 + share) where larger is better, else -ln(1 - share).
-
-    Raises:
-        InputError: the share is not a fraction between 0 and 1.
     """
-    _fraction(
-        share, f"gain of {metric.name}", "a fraction between 0 and 1, e.g. 0.05 for a gain of 5 %"
-    )
     return math.log1p(share) if metric.direction == "higher" else -math.log1p(-share)
 
 

@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING
 from perfgate.core.errors import InputError
 from perfgate.core.rule import NormalRule
 from perfgate.core.verdict import Judgement, Verdict, counted
-from perfgate.judging.rules.accuracy import (
-    MOST_EVALUATIONS,
-    Answers,
-    Drop,
-    check,
-    judgement_of,
-)
+from perfgate.judging.rules.accuracy import MOST_EVALUATIONS, Answers, Drop, check, judgement_of
 from perfgate.judging.rules.scale import as_number
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from perfgate.core.rule import ControlRule, NormalRule, Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.noise import BETWEEN, CLIP, MISSED, t_quantile
+from perfgate.judging.rules.noise import BETWEEN, CLIP, FEWEST, MISSED, t_quantile
 
 Floats = NDArray[Any]
 Codes = NDArray[np.int8]
@@ -28,8 +28,7 @@ Looks = tuple[tuple[int, int], ...]
 INCONCLUSIVE, PASS, HOST_SHIFT, REGRESSION = range(4)
 _VERDICTS = (Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.PASS, Verdict.REGRESSION)
 
-# Of two values neither is the outlier, and of four the MAD says little.
-_FEWEST_TO_WINSORISE = 3
+# Of four values the MAD says little.
 _FEWEST_FOR_MAD = 5
 
 
@@ -77,6 +76,7 @@ class Levels:
         n_base: starts of each baseline.
         sessions: sessions behind each: of one session, all starts share its luck.
         between: the share ρ of the variance that a session has in common.
+        pulled: outlying values of each baseline that were winsorised.
     """
 
     centre: Floats
@@ -85,6 +85,7 @@ class Levels:
     n_base: float
     sessions: float
     between: float
+    pulled: NDArray[np.intp]
 
     def standard_error(self, starts: int) -> Floats:
         """That of the mean of so many new starts of one session against the baseline's.
@@ -118,7 +119,8 @@ class Levels:
 
     def of(self, cases: Cases) -> "Levels":
         """Those of some of the cases."""
-        return replace(self, centre=self.centre[cases], sigma=self.sigma[cases])
+        pulled = self.pulled[cases]
+        return replace(self, centre=self.centre[cases], sigma=self.sigma[cases], pulled=pulled)
 
 
 def levels(
@@ -146,7 +148,8 @@ def levels(
     centre = kept.mean(axis=1)
     dof = prior_dof + n_base - 1
     squares = prior_dof * sigma**2 + ((kept - centre[:, None]) ** 2).sum(axis=1)
-    return Levels(centre, np.sqrt(squares / dof), dof, n_base, sessions or n_base, between)
+    behind, pulled = sessions or n_base, (kept != base).sum(axis=1)
+    return Levels(centre, np.sqrt(squares / dof), dof, n_base, behind, between, pulled)
 
 
 def as_cases(rows: Sequence[Sequence[float]]) -> Floats:
@@ -154,25 +157,27 @@ def as_cases(rows: Sequence[Sequence[float]]) -> Floats:
     return np.array(rows, dtype=np.float64)
 
 
-def winsorised(values: Floats, sigma: float) -> Floats:
-    """Outliers of each case pulled in to median ± 2 r; nothing is dropped (statistics §2).
+def winsorised(
+    values: Floats, sigma: float, clip: float = CLIP, fewest_for_mad: float = _FEWEST_FOR_MAD
+) -> Floats:
+    """Outliers of each case pulled in to median ± `clip` r; nothing is dropped (statistics §2).
 
-    r is sigma, from five values on at least 1.4826 MAD. Below three values nothing is changed.
+    r is sigma, from `fewest_for_mad` values on at least 1.4826 MAD. Below three values nothing is
+    changed: nobody knows which one is the outlier.
     """
-    number = values.shape[1]
-    if number < _FEWEST_TO_WINSORISE:
+    number = values.shape[-1]
+    if number < FEWEST:
         return values
-    centre = middle(values)[:, None]
-    reach = np.full_like(centre, sigma)
-    if number >= _FEWEST_FOR_MAD:
-        reach = np.maximum(reach, 1.4826 * middle(np.abs(values - centre))[:, None])
-    return np.clip(values, centre - CLIP * reach, centre + CLIP * reach)
+    centre, reach = middle(values)[..., None], np.asarray(sigma)
+    if number >= fewest_for_mad:
+        reach = np.maximum(reach, 1.4826 * middle(np.abs(values - centre))[..., None])
+    return np.clip(values, centre - clip * reach, centre + clip * reach)
 
 
 def medians(values: Floats) -> tuple[Floats, Floats]:
     """The lower and the upper median of each case."""
-    ordered, last = np.sort(values, axis=1), values.shape[1] - 1
-    return ordered[:, last // 2], ordered[:, (last + 1) // 2]
+    ordered, last = np.sort(values, axis=-1), values.shape[-1] - 1
+    return ordered[..., last // 2], ordered[..., (last + 1) // 2]
 
 
 def middle(values: Floats) -> Floats:

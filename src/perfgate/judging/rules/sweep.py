@@ -7,7 +7,7 @@ beside this by `perfgate.judging.rules.performance`. Source: statistics §5.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from perfgate.core.errors import InputError
@@ -17,8 +17,8 @@ from perfgate.core.verdict import Judgement, Verdict, counted, percent, unjudged
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import RunNoise, checked_sigma
 from perfgate.judging.rules.performance import (
-    Comparison,
     Losses,
+    PerformanceTest,
     declared_band,
     judge_losses,
     performance_metric,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # With fewer points the median says no more than the points do.
 FEWEST_POINTS = 4
+_RULE = Rule()
 # Correlation of the points of one start, where there are too few starts to know it; from
 # `_LARGEST` on the curve shows nothing that the points do not.
 _CORRELATION, _LARGEST = 0.5, 0.6
@@ -39,67 +40,75 @@ _LEAST_FACTOR = 0.5
 Starts = Sequence[Sequence[float]]
 
 
-def judge_curve(test: Comparison, rule: Rule) -> Judgement:
-    """Judge fresh starts that measured every point of a sweep, by their median over the points.
+@dataclass(frozen=True)
+class CurveTest(PerformanceTest):
+    """A performance metric of a whole sweep: for each fresh start the values of all points.
 
-    With P points that correlate by ρp within a start, the median's noise is that of one point times
-    κ = √(ρp + (1-ρp)/P), at least a half; the band is narrowed by the same factor. So a loss of
-    less than the band at every point shows, and a loss at one point alone mostly does not: that is
-    for the point's own verdict. ρp is estimated from ten baseline starts on, else taken as 0.5.
-
-    Args:
-        test: of each fresh start the values of all points, in one order; band and noise are those
-            of one point.
-        rule: error rates and effort.
-
-    Returns:
-        the judgement; its values are geometric means over the points, its change and interval those
-        of the median. NO_BASELINE where the points go up and down together (ρp > 0.6), so that the
-        curve would show nothing more.
-
-    Raises:
-        InputError: as `performance.judge`, or fresh starts with different numbers of points, or
-            with fewer than four.
+    They are in one order; band and noise are those of one point.
     """
-    from perfgate.judging.rules.sequential import as_cases, middle, winsorised
 
-    metric, noise = performance_metric(test.metric), test.noise
-    if why := test.has_zero():
-        return unjudged(test.metric, Verdict.NOT_COMPARABLE, why, band=test.band)
-    before, now = _starts(metric, test.baseline, "baseline"), _starts(metric, test.new, "new")
-    other = _starts(metric, test.made, "control") if len(test.made) else []
-    points = _points(metric, [*before, *now, *other])
-    for one_before, one_now in zip(zip(*before, strict=True), zip(*now, strict=True), strict=True):
-        scale.check_unit(metric, one_before, one_now)
-    prior = metric.family.sigma if noise.sigma is None else checked_sigma(noise.sigma)
-    levels = winsorised(as_cases(before).T, prior).mean(axis=1)
-    correlation = correlation_of_points(as_cases(before) - levels)
-    if correlation > _LARGEST:
-        why = f"the points of one start go up and down together (correlation {correlation:.2f})"
-        told = f"{why}: the points tell all"
-        return unjudged(test.metric, Verdict.NO_BASELINE, told, band=test.band)
-    factor = max(_LEAST_FACTOR, math.sqrt(correlation + (1 - correlation) / points))
-    margin = factor * scale.margin(metric, declared_band(metric, test.band))
-    medians = [
-        (levels.mean() + middle(as_cases(side) - levels)).tolist() if side else []
-        for side in (before, now, other)
-    ]
-    of_median = RunNoise(factor * prior, noise.between)
-    judged = judge_losses(
-        replace(test, band=scale.band(metric, margin), noise=of_median),
-        Losses(metric, medians[0], medians[1], medians[2]),
-        rule,
-    )
-    notes = list(judged.notes)
-    if judged.verdict in (Verdict.REGRESSION, Verdict.INCONCLUSIVE):
-        losses = (as_cases(now[: judged.runs_used]).mean(axis=0) - levels).tolist()
-        most = max(losses)
-        notes.append(
-            f"point {losses.index(most) + 1} of {points} lost most: "
-            f"{percent(scale.change(metric, most))}"
+    def judge(self, rule: Rule = _RULE) -> Judgement:
+        """Judge fresh starts that measured every point of a sweep, by their median over the points.
+
+        With P points that correlate by ρp within a start, the median's noise is that of one point
+        times κ = √(ρp + (1-ρp)/P), at least a half; the band is narrowed by the same factor. So a
+        loss of less than the band at every point shows, and a loss at one point alone mostly does
+        not: that is for the point's own verdict. ρp is estimated from ten baseline starts on, else
+        taken as 0.5.
+
+        Args:
+            rule: error rates and effort.
+
+        Returns:
+            the judgement; its values are geometric means over the points, its change and interval
+            those of the median. NO_BASELINE where the points go up and down together (ρp > 0.6), so
+            that the curve would show nothing more.
+
+        Raises:
+            InputError: as `PerformanceTest.judge`, or fresh starts with different numbers of
+                points, or with fewer than four.
+        """
+        from perfgate.judging.rules.sequential import as_cases, middle, winsorised
+
+        metric, noise = performance_metric(self.metric), self.noise
+        if why := self.has_zero():
+            return unjudged(self.metric, Verdict.NOT_COMPARABLE, why, band=self.band)
+        before, now = _starts(metric, self.baseline, "baseline"), _starts(metric, self.new, "new")
+        other = _starts(metric, self.made, "control") if len(self.made) else []
+        points = _points(metric, [*before, *now, *other])
+        for one_before, one_now in zip(
+            zip(*before, strict=True), zip(*now, strict=True), strict=True
+        ):
+            scale.check_unit(metric, one_before, one_now)
+        prior = metric.family.sigma if noise.sigma is None else checked_sigma(noise.sigma)
+        levels = winsorised(as_cases(before).T, prior).mean(axis=1)
+        correlation = correlation_of_points(as_cases(before) - levels)
+        if correlation > _LARGEST:
+            why = f"the points of one start go up and down together (correlation {correlation:.2f})"
+            told = f"{why}: the points tell all"
+            return unjudged(self.metric, Verdict.NO_BASELINE, told, band=self.band)
+        factor = max(_LEAST_FACTOR, math.sqrt(correlation + (1 - correlation) / points))
+        margin = factor * scale.margin(metric, declared_band(metric, self.band))
+        medians = [
+            (levels.mean() + middle(as_cases(side) - levels)).tolist() if side else []
+            for side in (before, now, other)
+        ]
+        of_median = RunNoise(factor * prior, noise.between)
+        judged = judge_losses(
+            replace(self, band=scale.band(metric, margin), noise=of_median),
+            Losses(metric, medians[0], medians[1], medians[2]),
+            rule,
         )
-    reason = f"median over {counted(points, 'point')}: {judged.reason}"
-    return replace(judged, reason=reason, notes=tuple(notes))
+        notes = list(judged.notes)
+        if judged.verdict in (Verdict.REGRESSION, Verdict.INCONCLUSIVE):
+            losses = (as_cases(now[: judged.runs_used]).mean(axis=0) - levels).tolist()
+            most = max(losses)
+            notes.append(
+                f"point {losses.index(most) + 1} of {points} lost most: "
+                f"{percent(scale.change(metric, most))}"
+            )
+        reason = f"median over {counted(points, 'point')}: {judged.reason}"
+        return replace(judged, reason=reason, notes=tuple(notes))
 
 
 def correlation_of_points(off: "Floats") -> float:
