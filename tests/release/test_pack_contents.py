@@ -159,9 +159,11 @@ SECRETS = [
 PLACES = [*RAW, "progress.jsonl", "small/start-1-new/server.err"]
 
 
+# A worker's title is the test's id, and other tests search command lines for secrets.
 @pytest.mark.parametrize(
     ("secret", "name"),
     [*((one, PLACES[0]) for one in SECRETS), *((TOKEN, one) for one in PLACES[1:])],
+    ids=[*("token", "address", "bearer", "key"), *PLACES[1:]],
 )
 def test_a_secret_in_a_file_of_a_run_is_refused_by_file_and_line(
     places: Path, run: EndedRun, secret: str, name: str
