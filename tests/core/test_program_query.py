@@ -1,5 +1,6 @@
 """Programs are asked with a limit of time, here or in the container that they are in."""
 
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,19 @@ class TestHere:
         words = f"sleep 300 & echo $! >{told}; wait"
         assert ask_here(("sh", "-c", words), 1).cause is NoStatus.TOO_LONG
         assert not is_running(int(told.read_text()))
+
+    def test_an_interrupt_while_the_program_ends_stays_one(self) -> None:
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with pytest.raises(KeyboardInterrupt):
+                ask_here(("sleep", "0.4"), 60)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
     def test_no_such_program(self) -> None:
         answer = ask_here(("no-such-program-anywhere",), 60)

@@ -128,6 +128,7 @@ def ask_here(
 
 def _end(process: "subprocess.Popen[str]") -> None:
     """Kill a program with all that it started; one that hangs in its driver is not waited for."""
-    os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):  # it ended meanwhile, with all it started
+        os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.communicate(timeout=_TO_DIE_S)
