@@ -126,8 +126,12 @@ def make_executable(path: Path) -> None:
     path.chmod(stat.S_IMODE(mode) | (mode & 0o444) >> 2)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write `path` so that a reader sees the old content or the new, never a part.
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A draft beside `path`, not there yet, that is put in its place where the block does not fail.
+
+    So a reader sees the old content or the new, never a part. The block makes the draft and has its
+    content outlast a power cut.
 
     Raises:
         RunError: it cannot be written (class ``disk_full`` or ``unwritable``); the old content is
@@ -135,20 +139,26 @@ def write_text(path: Path, text: str) -> None:
     """
     with write_errors_named(path):
         make_folder(path.parent)
+        # Not tempfile's: its files are for their owner alone, whatever the umask.
         draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
         try:
-            # Not tempfile's: its files are for their owner alone, whatever the umask.
-            new = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-            with os.fdopen(new, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
+            yield draft
             draft.replace(path)
         except BaseException:
             with suppress(OSError):
                 draft.unlink()
             raise
         sync_folder(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write `path` whole or not at all; errors as of `written_whole`."""
+    with written_whole(path) as draft:
+        new = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with os.fdopen(new, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def write_json(path: Path, value: object) -> None:

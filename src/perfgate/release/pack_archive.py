@@ -7,7 +7,6 @@ and time of an entry are always the same when it is written, and are not read.
 import hashlib
 import io
 import os
-import secrets
 import shutil
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Self
 
-from perfgate.core.durable_files import make_folder, sync_folder, write_errors_named
+from perfgate.core.durable_files import write_errors_named, written_whole
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import open_input
 from perfgate.core.untrusted_files import open_regular
@@ -328,27 +327,17 @@ def _write(output: Path, files: Iterable[_File]) -> Pack:
         ReleaseRefused: what was written is no pack: a file is not what the manifest lists.
         RunError: it cannot be written (class ``disk_full`` or ``unwritable``).
     """
-    draft = output.with_name(f".{output.name}.{secrets.token_hex(6)}")
-    with write_errors_named(output):
-        make_folder(output.parent)
-        try:
-            with draft.open("xb") as file:
-                with tarfile.open(
-                    fileobj=file, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8"
-                ) as archive:
-                    for path, size, opened in sorted(files, key=lambda one: one[0]):
-                        head = tarfile.TarInfo(path)  # of owner 0 and time 0
-                        head.size = size
-                        head.mode = 0o755 if path.endswith(".sh") else 0o644
-                        with opened() as content:
-                            _add(archive, head, content, output)
-                file.flush()
-                os.fsync(file.fileno())
-            written = open_pack(draft)
-            draft.replace(output)
-        except BaseException:
-            with suppress(OSError):
-                draft.unlink()
-            raise
-        sync_folder(output.parent)
-    return written
+    with written_whole(output) as draft:
+        with draft.open("xb") as file:
+            with tarfile.open(
+                fileobj=file, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8"
+            ) as archive:
+                for path, size, opened in sorted(files, key=lambda one: one[0]):
+                    head = tarfile.TarInfo(path)  # of owner 0 and time 0
+                    head.size = size
+                    head.mode = 0o755 if path.endswith(".sh") else 0o644
+                    with opened() as content:
+                        _add(archive, head, content, output)
+            file.flush()
+            os.fsync(file.fileno())
+        return open_pack(draft)
