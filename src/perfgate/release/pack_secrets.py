@@ -72,14 +72,14 @@ def suspects(blocks: Iterable[bytes]) -> Suspects:
     named: int | None = None
     for line, part in _whole_lines(blocks):
         whole = part.decode(errors="replace")
-        if _is_harmless(whole, forms):
+        # The first name is told, so behind it only secrets are looked for.
+        if _is_harmless(whole, forms, by_name=named is None):
             continue
         text = _without_placeholders(whole)
         masked = mask(text, by_name=False)
         if masked != text:
             return Suspects(line + _first_difference(text, masked), named)
-        masked = mask(text)
-        if named is None and masked != text:
+        if named is None and (masked := mask(text)) != text:
             named = line + _first_difference(text, masked)
     return Suspects(None, named)
 
@@ -89,18 +89,19 @@ def _first_difference(one: str, two: str) -> int:
     return next(number for number, (a, b) in enumerate(lines) if a != b)
 
 
-def _is_harmless(text: str, forms: set[str]) -> bool:
+def _is_harmless(text: str, forms: set[str], *, by_name: bool) -> bool:
     """Whether nothing of a text is to be told, by the forms of its lines.
 
     Args:
         text: whole lines.
         forms: those that were looked at and have nothing; new ones are added.
+        by_name: whether the name of a secret is to be told too.
     """
     if _OF_SEVERAL_LINES in text or holds_known_value(text):
         return False
     new = dict.fromkeys(_NUMBER.sub(_ANY_NUMBER, text).split("\n")).keys() - forms
     shown = _without_placeholders("\n".join(new))
-    if mask(shown) != shown:
+    if mask(shown, by_name=by_name) != shown:
         return False
     if len(forms) < _MOST_FORMS:
         forms.update(one for one in new if len(one) <= _LONGEST_FORM)

@@ -66,11 +66,11 @@ def check(
     suite = SuiteTests(scenarios, claims, markers)
     if problems := list(broken_suite_rules(policy, suite)):
         raise PolicyRefused([one.error() for one in problems])
-    digest = required_sha256(policy, suite)
+    required = required_tests(policy, suite)
+    digest = required_sha256(required, suite)
     _require_tests(policy, digest)
     evidence = _evidence(runs, at)
     _require_one_build(evidence, policy)
-    required = required_tests(policy, suite)
     tests = tuple(checked_test(one, evidence, policy, at) for one in required)
     names = {one.test for one in tests}
     found = ReleaseCheck(

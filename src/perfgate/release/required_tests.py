@@ -106,17 +106,17 @@ def required_tests(policy: Policy, suite: SuiteTests) -> tuple[RequiredTest, ...
     )
 
 
-def required_sha256(policy: Policy, suite: SuiteTests) -> str:
-    """SHA-256 of what a policy requires: ids, and all that their scenarios and claims say.
+def required_sha256(required: Iterable[RequiredTest], suite: SuiteTests) -> str:
+    """SHA-256 of what is required: ids, and all that their scenarios and claims say.
 
     A suite with fewer tests, other bands or another workload gives another one. So may another
     release of perfgate, whose scenarios have fields more.
 
     Args:
-        policy: without `broken_suite_rules`.
+        required: the tests.
         suite: what can be measured.
     """
-    tests = {one.subject.id: one.subject for one in required_tests(policy, suite)}
+    tests = {one.subject.id: one.subject for one in required}
     claims = {name: one for name, one in tests.items() if isinstance(one, ClaimProbe)}
     named = {one.scenario.id for one in tests.values()}
     named |= {side for one in claims.values() for side in one.claim.sides}

@@ -19,7 +19,12 @@ from perfgate.release.policy import EFFECTS, Policy
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.rendered_files import ROLES
 from perfgate.release.replay import Replayed, replay
-from perfgate.release.required_tests import SuiteTests, broken_suite_rules, required_sha256
+from perfgate.release.required_tests import (
+    SuiteTests,
+    broken_suite_rules,
+    required_sha256,
+    required_tests,
+)
 from perfgate.scenarios.problem import dotted
 
 _CLOCKS_DIFFER = timedelta(minutes=1)
@@ -149,7 +154,9 @@ def _require_suite(pack: Pack, asked: Asked, again: Replayed) -> None:
         f"{dotted(one.path)}: {one.problem}"
         for one in broken_suite_rules(again.check.policy, asked.suite)
     ]
-    digest = "" if missing else required_sha256(again.check.policy, asked.suite)
+    digest = ""
+    if not missing:
+        digest = required_sha256(required_tests(again.check.policy, asked.suite), asked.suite)
     if digest != again.check.required_sha256:
         raise _other(
             pack, "--scenarios", "the pack's scenarios are not the given ones: it requires other "
