@@ -118,24 +118,25 @@ def _from_end(log: Path, count: int) -> tuple[list[str], bool]:
     is_whole = begin == 0 or len(found) > count
     if not is_whole and len(found) == 1:  # its end tells more
         found = [found[0][-_REDACTED:]]
-    return [_whole_words(line).decode(errors="replace") for line in found[-count:]], is_whole
+    shown = (_cut(line, _REDACTED, _BETWEEN_WORDS) for line in found[-count:])
+    return [line.decode(errors="replace") for line in shown], is_whole
 
 
 def _line_ends(text: bytes) -> int:
     return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
 
 
-def _whole_words(line: bytes) -> bytes:
-    """What of a line is redacted, up to a whole word: half a secret is not recognised."""
-    if len(line) <= _REDACTED:
+def _cut(line: bytes, most: int = LONGEST_LINE, between: bytes = b" ") -> bytes:
+    """The line, if it is too long to its last whole word: half a secret is not recognised.
+
+    Args:
+        line: without its end.
+        most: bytes of it that may stay.
+        between: what stands between words, each byte by itself.
+    """
+    if len(line) <= most:
         return line
-    last = max(line.rfind(bytes([one]), 0, _REDACTED) for one in _BETWEEN_WORDS)
-    return line[: last + 1]
-
-
-def _cut(line: bytes) -> bytes:
-    """The line, if it is too long to its last whole word: half a secret is not recognised."""
-    return line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE].rpartition(b" ")[0]
+    return line[: max(0, *(line.rfind(bytes([one]), 0, most) for one in between))]
 
 
 def _shortened(line: str) -> str:
