@@ -215,13 +215,16 @@ class NvmlGpu:
         held = [size for _, size in listed if size is not None]
         if len(held) < len(listed):
             return Unreadable("NVML reports no memory of each process")
+        unseen = max(0, used - sum(held))
+        if unseen < UNSEEN_LEAST:
+            return unseen
         if self.is_split is not False:
             return Unreadable("the processes of a split GPU (MIG) are not all listed")
         name = self.name
         if isinstance(name, Unreadable) or _OF_GRACE.search(name):
             why = "the system may keep data of its own in the memory of a Grace GPU"
             return Unreadable(why, "unsupported")
-        return max(0, used - sum(held))
+        return unseen
 
     def _ask_first(self, names: tuple[str, str], *arguments: Any) -> int | Unreadable:
         """The answer of the newer function; of the older one where there is none."""
