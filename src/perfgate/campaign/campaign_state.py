@@ -185,8 +185,9 @@ class CampaignState:
                 "incomplete", "not measured: other probes' failures used up the starts"
             )
         judge_input, judged = state.judge_input, state.judged or _undecided(state)
-        if judge_input is not None and probe.is_load:
-            judge_input = replace(judge_input, broken=self._broken_answers())
+        broken = self._broken_answers() if probe.is_load else ""
+        if judge_input is not None and broken:
+            judge_input = replace(judge_input, broken=broken)
             judged = judge(judge_input)
         if state.judged is not None and state.disturbed:
             notes = (*notes, why_not_used(state.disturbed))

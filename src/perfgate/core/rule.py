@@ -6,8 +6,8 @@ from typing import Literal
 from perfgate.core.errors import InputError
 
 VERSION = "3"
-"""Of everything by which `gate` and `verdicts` turn numbers into verdicts. Old evidence is computed
-anew by its own version alone, so whatever changes a verdict changes this."""
+"""Of everything by which `judging` turns numbers into verdicts. Old evidence is judged again by its
+own version alone, so whatever changes a verdict changes this."""
 
 # auto: controls where the other build can be started; required: without one at most INCONCLUSIVE;
 # none: never.
