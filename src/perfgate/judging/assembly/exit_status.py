@@ -186,9 +186,9 @@ def _all(action: Action, *but: Event) -> dict[Event, Action]:
     return {event: action for event in Event if event not in but}
 
 
-def _blocking(sentences: dict[tuple[int, ...], str]) -> tuple[Row, ...]:
-    """Rows of statuses that block whatever the run was made for."""
-    return tuple(Row(one, _all(Action.BLOCK), sentence) for one, sentence in sentences.items())
+def _blocks(statuses: tuple[int, ...], sentence: str) -> Row:
+    """A row of statuses that block whatever the run was made for."""
+    return Row(statuses, _all(Action.BLOCK), sentence)
 
 
 TABLE: tuple[Row, ...] = (
@@ -202,24 +202,24 @@ TABLE: tuple[Row, ...] = (
         {Event.REHEARSAL: Action.BLOCK},
         "a rehearsal never ends in 0, so this was none: look at how the job calls pytest",
     ),
-    *_blocking(
-        {
-            (ExitStatus.REGRESSION,): "a regression is proved: the build's author mends it, or its "
-            "owner waives it with a reason",
-        }
+    _blocks(
+        (ExitStatus.REGRESSION,),
+        "a regression is proved: the build's author mends it, or its owner waives it with a reason",
     ),
     Row(
         (ExitStatus.INCONCLUSIVE,),
         {**_all(Action.WARN), Event.RELEASE: Action.BLOCK},
         "neither a pass nor a regression is proved: run it again when the machine is quiet",
     ),
-    *_blocking(
-        {
-            (ExitStatus.ERROR,): "nothing is claimed of the build: the engine, a client or the "
-            "machine failed, the report names which, and its owner mends it",
-            (ExitStatus.NOT_JUDGED,): "a selected test got no verdict, so green would claim what "
-            "nobody measured: record and promote a baseline, or mend what was skipped",
-        }
+    _blocks(
+        (ExitStatus.ERROR,),
+        "nothing is claimed of the build: the engine, a client or the machine failed, the "
+        "report names which, and its owner mends it",
+    ),
+    _blocks(
+        (ExitStatus.NOT_JUDGED,),
+        "a selected test got no verdict, so green would claim what nobody measured: record and "
+        "promote a baseline, or mend what was skipped",
     ),
     Row(
         (ExitStatus.REHEARSED,),
@@ -231,41 +231,66 @@ TABLE: tuple[Row, ...] = (
         {Event.REHEARSAL: Action.PASS},
         "the pipeline ran to its end with stand-ins; nothing is claimed of any build",
     ),
-    *_blocking(
-        {
-            (ExitStatus.WAIVERS,): "a waiver is expired, unmatched or exceeded: its owner mends or "
-            "removes it",
-            (ExitStatus.INTERNAL_ERROR,): "perfgate itself failed, nothing is claimed: report the "
-            "traceback to its maintainers",
-            (ExitStatus.UNWRITABLE,): "a report or record could not be written: the runner's owner "
-            "makes room or mends rights",
-            (20,): "perfgate release check --strict: some of what the policy requires was let "
-            "through, by a waiver or by the policy; without --strict that is 0, and in the "
-            "certificate",
-            (21,): "something that the release policy requires is missing, undecided, stale, "
-            "synthetic or of other hardware: measure what the table names",
-            (22, 23, 24): "the release policy cannot be used, the runs are not of its build, or a "
-            "clock is wrong, so nothing is claimed: mend what the message names",
-            (25, 26, 27, 28, 29, 30, 31): "the evidence of the release is damaged, of another "
-            "release, not signed by a known key, or not reproduced: it proves nothing, and is not "
-            "published",
-            (
-                2,
-            ): "interrupted, or runs that make no whole, as where a shard is missing; nothing is "
-            "claimed: the log says which, and what to run again",
-            (130, 137, 143): "the run was interrupted or killed, nothing is claimed: run it again, "
-            "resumed if it can be",
-            (3,): "pytest or one of its plugins failed, nothing is claimed",
-            (4,): "wrong usage or an unusable file, nothing was measured: the pipeline's owner "
-            "mends the job",
-            (5,): "no test was selected, so nothing was measured: the pipeline's owner mends the "
-            "expression",
-            (
-                124,
-            ): "the time limit ended the run, nothing is claimed: raise it above the harness's "
-            "own limits",
-            (): "no status of perfgate or pytest, so nothing is claimed",
-        }
+    _blocks(
+        (ExitStatus.WAIVERS,),
+        "a waiver is expired, unmatched or exceeded: its owner mends or removes it",
+    ),
+    _blocks(
+        (ExitStatus.INTERNAL_ERROR,),
+        "perfgate itself failed, nothing is claimed: report the traceback to its maintainers",
+    ),
+    _blocks(
+        (ExitStatus.UNWRITABLE,),
+        "a report or record could not be written: the runner's owner makes room or mends rights",
+    ),
+    _blocks(
+        (20,),
+        "perfgate release check --strict: some of what the policy requires was let through, by "
+        "a waiver or by the policy; without --strict that is 0, and in the certificate",
+    ),
+    _blocks(
+        (21,),
+        "something that the release policy requires is missing, undecided, stale, synthetic or "
+        "of other hardware: measure what the table names",
+    ),
+    _blocks(
+        (22, 23, 24),
+        "the release policy cannot be used, the runs are not of its build, or a clock is wrong, "
+        "so nothing is claimed: mend what the message names",
+    ),
+    _blocks(
+        (25, 26, 27, 28, 29, 30, 31),
+        "the evidence of the release is damaged, of another release, not signed by a known key, "
+        "or not reproduced: it proves nothing, and is not published",
+    ),
+    _blocks(
+        (2,),
+        "interrupted, or runs that make no whole, as where a shard is missing; nothing is "
+        "claimed: the log says which, and what to run again",
+    ),
+    _blocks(
+        (130, 137, 143),
+        "the run was interrupted or killed, nothing is claimed: run it again, resumed if it can be",
+    ),
+    _blocks(
+        (3,),
+        "pytest or one of its plugins failed, nothing is claimed",
+    ),
+    _blocks(
+        (4,),
+        "wrong usage or an unusable file, nothing was measured: the pipeline's owner mends the job",
+    ),
+    _blocks(
+        (5,),
+        "no test was selected, so nothing was measured: the pipeline's owner mends the expression",
+    ),
+    _blocks(
+        (124,),
+        "the time limit ended the run, nothing is claimed: raise it above the harness's own limits",
+    ),
+    _blocks(
+        (),
+        "no status of perfgate or pytest, so nothing is claimed",
     ),
 )
 
