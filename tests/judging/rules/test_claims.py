@@ -14,10 +14,15 @@ from scipy.special import stdtrit
 from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import METRICS
+from perfgate.core.metrics import METRICS, lookup
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.noise_scenarios import starts
-from perfgate.judging.rules.claims import EarlierStarts, judge_accuracy_claim, judge_claim
+from perfgate.judging.rules.claims import (
+    EarlierStarts,
+    Statement,
+    judge_accuracy_claim,
+    judge_claim,
+)
 from perfgate.judging.rules.scores import counted_score
 
 SCORE = "accuracy:gsm8k:exact_match:flexible-extract"
@@ -29,7 +34,18 @@ PASS, LOST, OPEN = Verdict.PASS, Verdict.REGRESSION, Verdict.INCONCLUSIVE
 def claimed(
     expect: str, new: list[float], versus: list[float], metric: str = SPEED, **more: Any
 ) -> Judgement:
-    return judge_claim(metric, expect, new, versus, **more)  # type: ignore[arg-type]
+    """The judgement of a claim; `more` are fields of the statement, and arguments of the judge."""
+    settings = {key: more.pop(key) for key in ("earlier", "own_noise", "sigma") if key in more}
+    statement = Statement(lookup(metric), expect, **more)  # type: ignore[arg-type]
+    return judge_claim(statement, new, versus, **settings)
+
+
+def of_score(
+    expect: str, new: list[dict[str, bool]], versus: list[dict[str, bool]], **more: Any
+) -> Judgement:
+    """The judgement of a claim about an accuracy."""
+    statement = Statement(lookup(SCORE), expect, **more)  # type: ignore[arg-type]
+    return judge_accuracy_claim(statement, new, versus)
 
 
 @each(
@@ -280,7 +296,7 @@ def test_the_error_rates_of_the_size(sessions: int) -> None:
 def test_claims_without_meaning(changes: dict[str, Any], why: str) -> None:
     arguments = {"metric": TOTAL, "expect": "better", "new": [1.0], "versus": [1.0], **changes}
     with pytest.raises(InputError, match=why):
-        judge_claim(**arguments)
+        claimed(**arguments)
 
 
 def answers(right: int, questions: int = 1000) -> dict[str, bool]:
@@ -307,7 +323,7 @@ def answers(right: int, questions: int = 1000) -> dict[str, bool]:
 def test_accuracies_by_their_answers(
     expect: str, right: int, more: dict[str, float], verdict: Verdict
 ) -> None:
-    judged = judge_accuracy_claim(SCORE, expect, [answers(right)], [answers(950)], **more)  # type: ignore[arg-type]
+    judged = of_score(expect, [answers(right)], [answers(950)], **more)
     assert (judged.verdict, judged.against) == (verdict, "claim")
     assert judged.change == pytest.approx((right - 950) / 1000)
     assert judged.reason.startswith("the claim does not hold") == (verdict == LOST)
@@ -315,25 +331,24 @@ def test_accuracies_by_their_answers(
 
 @each(("right", "verdict"), [(990, PASS), (950, OPEN), (900, LOST)])
 def test_an_accuracy_against_a_number(right: int, verdict: Verdict) -> None:
-    judged = judge_accuracy_claim(SCORE, "better", [answers(right)], value=0.95)
+    judged = of_score("better", [answers(right)], [], value=0.95)
     assert (judged.verdict, judged.baseline) == (verdict, 0.95)
 
 
 def test_accuracies_that_cannot_be_compared() -> None:
-    judged = judge_accuracy_claim(SCORE, "better", [answers(9, 10)], [answers(9, 11)])
+    judged = of_score("better", [answers(9, 10)], [answers(9, 11)])
     assert (judged.verdict, judged.against) == (Verdict.NOT_COMPARABLE, "claim")
     with pytest.raises(InputError, match="judge_claim"):
-        judge_accuracy_claim(SPEED, "better", [{"q": True}], [{"q": True}])
+        judge_accuracy_claim(Statement(lookup(SPEED), "better"), [{"q": True}], [{"q": True}])
     with pytest.raises(InputError, match="found: none"):
-        judge_accuracy_claim(SCORE, "better", [{"q": True}])
+        of_score("better", [{"q": True}], [])
     with pytest.raises(InputError, match="no score"):
-        judge_accuracy_claim(SCORE, "better", [{}], [answers(9)])
+        of_score("better", [{}], [answers(9)])
 
 
 def test_answers_tell_more_than_scores() -> None:
     score = counted_score(950, 1000)
-    paired = judge_accuracy_claim(SCORE, "not_worse", [answers(950)], [answers(950)], margin=0.01)
-    unpaired = judge_accuracy_claim(
-        SCORE, "not_worse", [], [{}], new_score=score, versus_score=score, margin=0.01
-    )
+    paired = of_score("not_worse", [answers(950)], [answers(950)], margin=0.01)
+    statement = Statement(lookup(SCORE), "not_worse", margin=0.01)
+    unpaired = judge_accuracy_claim(statement, [], [{}], new_score=score, versus_score=score)
     assert (paired.verdict, unpaired.verdict) == (PASS, OPEN)

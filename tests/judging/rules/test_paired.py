@@ -16,7 +16,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.claims import EarlierStarts, judge_claim
+from perfgate.judging.rules.claims import EarlierStarts, Statement, judge_claim
 from perfgate.judging.rules.interleaved import rule_for, with_history
 from perfgate.judging.rules.paired import (
     AB_RULE,
@@ -94,7 +94,7 @@ def test_a_reference_in_turns() -> None:
 
 
 def claim_of(rng: np.random.Generator) -> tuple[dict[str, Any], Any, Any]:
-    """Arguments of `judge_claim`, and when the claim holds and fails, of d, L and U."""
+    """Fields of a `Statement`, and when the claim holds and fails, of d, L and U."""
     kind = rng.choice(["better", "by g", "not_worse", "not_better", "gain", "cost"])
     if kind == "better":
         return {"expect": "better"}, lambda d, low, up: up < 0, lambda d, low, up: low > 0
@@ -139,25 +139,25 @@ def test_claims() -> None:
         new = (new + rng.choice([-0.25, -0.1, -0.05, 0, 0.05, 0.25])).tolist()
         other = noisy(rng, sigma, int(rng.integers(1, 8))).tolist()
         baseline = ["new", "other"][rng.integers(2)], int(rng.integers(1, 6))
-        kind, plain = rng.integers(3), {"sigma": sigma, "own": own}
+        earlier, kind, plain = None, rng.integers(3), {"sigma": sigma, "own": own}
         sized_ = "documented" in arguments
         if kind == 0 and not sized_ and "minimum_effect" not in arguments:
             plain |= {"number": 0.0}
             arguments["value"] = 1000.0
         elif kind == 1:
             plain |= {"baseline": baseline, "each": True}
-            arguments["earlier"] = EarlierStarts(*baseline)
+            earlier = EarlierStarts(*baseline)
         plain["each"] = "number" not in plain and (
-            own or sized_ or "earlier" in arguments or arguments["expect"] == "not_better"
+            own or sized_ or earlier or arguments["expect"] == "not_better"
         )
         versus = () if "value" in arguments else [1000 * math.exp(-x) for x in other]
         judged = judge_claim(
-            SPEED.name,
-            new=[1000 * math.exp(-x) for x in new],
-            versus=versus,
+            Statement(SPEED, **arguments),
+            [1000 * math.exp(-x) for x in new],
+            versus,
+            earlier=earlier,
             own_noise=own,
             sigma=sigma,
-            **arguments,
         )
         expected = oracle.claim(new, other, holds, fails, **plain)
         assert (judged.verdict.value, judged.runs_used) == expected, (arguments, new, other)

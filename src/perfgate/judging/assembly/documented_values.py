@@ -13,7 +13,12 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, percent
 from perfgate.judging.assembly.bands import Band
 from perfgate.judging.rules.accuracy import Answers
-from perfgate.judging.rules.claims import EarlierStarts, judge_accuracy_claim, judge_claim
+from perfgate.judging.rules.claims import (
+    EarlierStarts,
+    Statement,
+    judge_accuracy_claim,
+    judge_claim,
+)
 from perfgate.judging.rules.documented import LEAST_TOLERANCE
 from perfgate.judging.rules.probe import AccuracyTest, DocumentedTest
 from perfgate.judging.rules.scores import Score, counted_score, documented_score, score_of
@@ -110,26 +115,23 @@ class ClaimTest:
             InputError: nothing to compare, or values that cannot be judged.
         """
         claim = self.claim
-        if is_accuracy(claim.metric):
+        statement = Statement(
+            lookup(claim.metric),
+            claim.expect,
+            claim.value,
+            claim.margin,
+            claim.minimum_effect,
+            claim.documented,
+            claim.tolerance,
+        )
+        if statement.is_accuracy:
+            new, versus = self.scores
             return judge_accuracy_claim(
-                claim.metric,
-                claim.expect,
-                *self.answers,
-                new_score=self.scores[0],
-                versus_score=self.scores[1],
-                value=claim.value,
-                margin=claim.margin,
-                minimum_effect=claim.minimum_effect,
+                statement, *self.answers, new_score=new, versus_score=versus
             )
         return judge_claim(
-            claim.metric,
-            claim.expect,
+            statement,
             *self.values,
-            value=claim.value,
-            margin=claim.margin,
-            minimum_effect=claim.minimum_effect,
-            documented=claim.documented,
-            tolerance=claim.tolerance,
             earlier=self.earlier,
             own_noise=self.own_noise,
             sigma=self.sigma,

@@ -27,7 +27,7 @@ from math import isfinite, log1p
 from typing import Literal
 
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
+from perfgate.core.metrics import ACCURACY, Metric, is_accuracy
 from perfgate.core.verdict import Judgement, Verdict, counted, percent, points, with_interval
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import Answers, judge_paired
@@ -62,7 +62,7 @@ class EarlierStarts:
 
 @dataclass(frozen=True)
 class Statement:
-    """What is claimed of a metric; arguments as of `judge_claim`.
+    """What is claimed of a metric.
 
     Losses are on the log scale of `rules.scale`, of an accuracy as the drop of the share itself.
 
@@ -70,13 +70,26 @@ class Statement:
     loss of the value against what the document's ratio of both sides makes of the other one. With
     +7.6 % documented and a tolerance of 5 %, the limit is 1.076 · 0.95 - 1 = +2.2 %.
 
+    Attributes:
+        metric: what is compared.
+        expect: ``better`` or ``worse`` than the other, ``not_worse`` or ``not_better`` by more than
+            `margin`.
+        value: the number that it is compared with, in the metric's unit: "better" means above it
+            where higher is better, else below it; None: it is compared with another scenario.
+        margin: the loss that is still not worse, or the gain that is still not better, as a
+            fraction (of an accuracy absolute); 0: the band of the metric's family.
+        minimum_effect: the gain that it must show at least, likewise. Only for ``better`` than
+            another scenario.
+        documented: the change against the other that the document gives, as a fraction.
+        tolerance: how far the change may fall short of that. Only for ``better`` and ``worse``.
+
     Raises:
         InputError: a margin, a minimum effect or a size without meaning.
     """
 
     metric: Metric
     expect: Expect
-    is_of_number: bool = False
+    value: float | None = None
     margin: float = 0.0
     minimum_effect: float = 0.0
     documented: float | None = None
@@ -84,7 +97,7 @@ class Statement:
 
     def __post_init__(self) -> None:
         about = f"a claim of {self.expect!r} about {self.metric.name}"
-        may_gain = self.expect == "better" and not self.is_of_number
+        may_gain = self.expect == "better" and self.value is None
         has_size = self.documented is not None
         for what, share, has_use, instead in (
             ("margin", self.margin, self.has_margin, "claim not_worse or not_better"),
@@ -119,7 +132,8 @@ class Statement:
                 found=documented,
                 expected="a fraction above -1 that is not 0, e.g. 0.076 for +7.6 %",
             )
-        wrong = self.is_of_number or self.minimum_effect or self.has_margin == bool(self.tolerance)
+        no_use = self.is_accuracy or self.value is not None or bool(self.minimum_effect)
+        wrong = no_use or self.has_margin == bool(self.tolerance)
         if wrong or (not self.has_margin and (self._size < 0) != (self.expect == "better")):
             raise InputError(
                 f"the documented size says nothing in {about}",
@@ -127,6 +141,11 @@ class Statement:
                 expected="of two scenarios and without minimum effect: better or worse with a "
                 "tolerance and a change in that direction, or any other claim without a tolerance",
             )
+
+    @property
+    def is_accuracy(self) -> bool:
+        """Whether it is about an accuracy."""
+        return is_accuracy(self.metric.name)
 
     @property
     def has_margin(self) -> bool:
@@ -160,7 +179,7 @@ class Statement:
     def _edge(self) -> float:
         """The margin, or the minimum effect, as a loss: negative where it is a gain; else 0."""
         share = self.minimum_effect if self.band is None else self.band
-        if is_accuracy(self.metric.name):
+        if self.is_accuracy:
             return share if self.expect == "not_worse" else -share
         if self.expect == "not_worse":
             return scale.margin(self.metric, share)
@@ -179,12 +198,12 @@ class Statement:
 
     def change(self, loss: float) -> float:
         """The change of the value that a loss stands for."""
-        return -loss if is_accuracy(self.metric.name) else scale.change(self.metric, loss)
+        return -loss if self.is_accuracy else scale.change(self.metric, loss)
 
     def in_words(self, loss: float) -> str:
         """That change as text."""
         change = self.change(loss)
-        return f"{points(change)} points" if is_accuracy(self.metric.name) else percent(change)
+        return f"{points(change)} points" if self.is_accuracy else percent(change)
 
     def told(
         self, verdict: Verdict, bounds: tuple[float, float, float], *, lacks: str = ""
@@ -200,7 +219,7 @@ class Statement:
         seen = with_interval(*map(self.in_words, (loss, *ends)))
         ours: tuple[str, ...] = ()
         if self.minimum_effect:
-            unit = "points" if is_accuracy(self.metric.name) else "%"
+            unit = "points" if self.is_accuracy else "%"
             effect = f"minimum effect {100 * self.minimum_effect:g} {unit}"
             ours = (f"{effect}, ours: the document gives no number",)
         if lacks:
@@ -264,16 +283,10 @@ def _cost(low: float, high: float) -> str:
 
 
 def judge_claim(
-    metric: str,
-    expect: Expect,
+    statement: Statement,
     new: Sequence[float],
     versus: Sequence[float] = (),
     *,
-    value: float | None = None,
-    margin: float = 0.0,
-    minimum_effect: float = 0.0,
-    documented: float | None = None,
-    tolerance: float = 0.0,
     earlier: EarlierStarts | None = None,
     own_noise: bool = False,
     sigma: float | None = None,
@@ -281,19 +294,9 @@ def judge_claim(
     """Judge a claim about a performance metric; formulas at the top of this module.
 
     Args:
-        metric: canonical name of a performance metric.
-        expect: ``better`` or ``worse`` than the other, ``not_worse`` or ``not_better`` by more than
-            `margin`.
+        statement: what is claimed.
         new: values of the scenario that the claim speaks of, one per fresh start in order.
-        versus: those of the scenario it is compared with, or …
-        value: … the number it is compared with, in the metric's unit: "better" means above it
-            where higher is better, else below it.
-        margin: the loss that is still not worse, or the gain that is still not better, as a
-            fraction; 0: the band of the metric's family.
-        minimum_effect: the gain that it must show at least, as a fraction of the value. Only for
-            ``better`` than another scenario.
-        documented: the change against the other that the document gives, as a fraction.
-        tolerance: how far the change may fall short of that. Only for ``better`` and ``worse``.
+        versus: those of the scenario it is compared with; none where it is a number.
         earlier: that one side is a baseline's; None: both are of this session.
         own_noise: whether the machine's own noise decides; `sigma` does not count.
         sigma: noise of one run on the log scale; None: that of the metric's family.
@@ -303,18 +306,15 @@ def judge_claim(
         the claim does not hold, `band` is the margin or the tolerance.
 
     Raises:
-        InputError: no or both comparisons, values that cannot be judged, a margin or a size without
-            meaning.
+        InputError: no or both comparisons, or values that cannot be judged.
     """
-    found = performance_metric(metric, "judge_accuracy_claim")
-    _check_sides(metric, len(versus), value)
-    statement = Statement(
-        found, expect, value is not None, margin, minimum_effect, documented, tolerance
-    )
+    metric = performance_metric(statement.metric.name, "judge_accuracy_claim")
+    value = statement.value
+    _check_sides(statement, len(versus))
     rule = _rule(statement, sigma, earlier, own_noise=own_noise)
-    ours = scale.badness(found, new, "new")
+    ours = scale.badness(metric, new, "new")
     other, what = (versus, "compared") if value is None else ([value], "claimed")
-    theirs = scale.badness(found, other, what)
+    theirs = scale.badness(metric, other, what)
     stored = (ours if rule.complete == "new" else theirs) if rule.sessions else None
     few = stored is not None and len(stored) < FEWEST
     if few or statement.takes_all:
@@ -331,15 +331,15 @@ def judge_claim(
     if lacks:
         verdict = Verdict.INCONCLUSIVE
     if value is not None:
-        made += f" against the claimed {value:.10g} {found.unit}"
+        made += f" against the claimed {value:.10g} {metric.unit}"
     elif stored is not None:
         made += f" against {len(stored)} of the baseline"
     else:
         made = counted(seen.starts, "pair") + " of starts"
     why, notes = statement.told(verdict, (seen.loss, seen.low, seen.high), lacks=lacks)
     more = verdict == Verdict.INCONCLUSIVE and not few and seen.starts < rule.most
-    judged = seen.judgement(found, verdict, f"{why}; {made}", more=more)
-    band = statement.band or tolerance or None
+    judged = seen.judgement(metric, verdict, f"{why}; {made}", more=more)
+    band = statement.band or statement.tolerance or None
     return replace(judged, band=band, notes=notes, against="claim")
 
 
@@ -353,7 +353,7 @@ def _rule(
     """
     prior = checked_sigma(statement.metric.family.sigma if sigma is None else sigma)
     rule = OWN_NOISE_CLAIM_RULE if own_noise else replace(CLAIM_RULE, sigma=prior)
-    if statement.is_of_number:
+    if statement.value is not None:
         return replace(rule, spread="new", between=0.0, complete="other")
     if earlier is not None:
         rule = replace(rule, complete=earlier.side, sessions=max(1, earlier.sessions))
@@ -362,16 +362,12 @@ def _rule(
 
 
 def judge_accuracy_claim(
-    metric: str,
-    expect: Expect,
+    statement: Statement,
     new: Sequence[Answers],
     versus: Sequence[Answers] = (),
     *,
     new_score: Score | None = None,
     versus_score: Score | None = None,
-    value: float | None = None,
-    margin: float = 0.0,
-    minimum_effect: float = 0.0,
 ) -> Judgement:
     """Judge a claim about an accuracy.
 
@@ -381,26 +377,20 @@ def judge_accuracy_claim(
     itself: a drop that is real but may be smaller than the margin does not refute the claim.
 
     Args:
-        metric: canonical name of an accuracy metric.
-        expect: as in `judge_claim`.
+        statement: what is claimed; a number that it is compared with is taken as exact.
         new: question key → answered correctly, of each evaluation; empty ones are left out.
-        versus: the same of the other scenario, or …
+        versus: the same of the other scenario; none where it is a number.
         new_score: the score, where the answers are not known.
-        versus_score: that of the other side, or …
-        value: … the share, 0…1, that it is compared with, taken as exact.
-        margin: the drop that is still not worse, or the gain that is still not better, absolute;
-            0: two points, the default band.
-        minimum_effect: the gain that it must show at least, absolute. Only for ``better`` than
-            another scenario.
+        versus_score: that of the other scenario.
 
     Raises:
         InputError: nothing to compare, or input that the rules refuse.
     """
-    if not is_accuracy(metric):
+    metric, value = statement.metric.name, statement.value
+    if not statement.is_accuracy:
         raise InputError("not an accuracy metric", found=metric, hint="use judge_claim")
     ours, theirs = [one for one in new if one], [one for one in versus if one]
-    _check_sides(metric, len(theirs) + (versus_score is not None), value)
-    statement = Statement(lookup(metric), expect, value is not None, margin, minimum_effect)
+    _check_sides(statement, len(theirs) + (versus_score is not None))
     band = statement.band or ACCURACY.band or 0.0
     if ours and theirs:
         paired = judge_paired(metric, theirs, ours, margin=band)
@@ -415,10 +405,10 @@ def judge_accuracy_claim(
     return _as_claim(unpaired, statement)
 
 
-def _check_sides(metric: str, others: int, value: float | None) -> None:
-    if bool(others) == (value is not None):
+def _check_sides(statement: Statement, others: int) -> None:
+    if bool(others) == (statement.value is not None):
         raise InputError(
-            f"a claim about {metric} needs one thing to be compared with",
+            f"a claim about {statement.metric.name} needs one thing to be compared with",
             found="two" if others else "none",
             expected="values of another scenario, or a number",
         )
