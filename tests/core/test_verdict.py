@@ -18,7 +18,7 @@ from perfgate.core.verdict import (
     worst,
 )
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 
 FROM_WORST = [
     Verdict.REGRESSION,
