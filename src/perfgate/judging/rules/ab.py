@@ -136,7 +136,7 @@ def _reason(metric: Metric, seen: Look, verdict: Verdict, left: int, *, too_nois
     ratio, *ratios = (1 + scale.change(metric, x) for x in (seen.loss, seen.low, seen.high))
     band = percent(scale.band(metric, seen.upper), sign="")
     after = f"{counted(seen.starts, 'pair')} of starts"
-    told = in_words(metric, seen.loss)
+    told = describe(metric, seen.loss)
     told += f" (B/A {ratio:.3f}, {min(ratios):.3f}…{max(ratios):.3f})"
     if too_noisy:
         widest = percent(WIDEST_BAND, 0, sign="")
@@ -152,7 +152,7 @@ def _reason(metric: Metric, seen: Look, verdict: Verdict, left: int, *, too_nois
     return f"{told}: {neither}; {after}, {may_decide(left)}"
 
 
-def in_words(metric: Metric, loss: float) -> str:
+def describe(metric: Metric, loss: float) -> str:
     """Who is ahead: ``B is 8.0 % slower than A``.
 
     Args:

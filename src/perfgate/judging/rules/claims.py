@@ -200,12 +200,12 @@ class Statement:
         """The change of the value that a loss stands for."""
         return -loss if self.is_accuracy else scale.change(self.metric, loss)
 
-    def in_words(self, loss: float) -> str:
+    def describe(self, loss: float) -> str:
         """That change as text."""
         change = self.change(loss)
         return f"{points(change)} points" if self.is_accuracy else percent(change)
 
-    def told(
+    def explain(
         self, verdict: Verdict, bounds: tuple[float, float, float], *, lacks: str = ""
     ) -> tuple[str, tuple[str, ...]]:
         """The verdict in words, and notes.
@@ -216,7 +216,7 @@ class Statement:
         """
         loss, low, high = bounds
         ends = sorted((low, high), key=self.change)
-        seen = with_interval(*map(self.in_words, (loss, *ends)))
+        seen = with_interval(*map(self.describe, (loss, *ends)))
         ours: tuple[str, ...] = ()
         if self.minimum_effect:
             unit = "points" if self.is_accuracy else "%"
@@ -238,7 +238,7 @@ class Statement:
 
     def _words(self) -> tuple[str, str, str, tuple[str, ...]]:
         """What holds, what fails and what is open, in words, and notes."""
-        edge, word = self.in_words(self._edge), self.expect.removeprefix("not_")
+        edge, word = self.describe(self._edge), self.expect.removeprefix("not_")
         holds, fails = "better", "worse"
         if self.has_margin:
             holds, fails = f"not {word} by {edge}", f"{word} by more than {edge}"
@@ -250,27 +250,27 @@ class Statement:
     def _words_of_size(self, low: float, high: float) -> tuple[str, str, str, tuple[str, ...]]:
         """The same of a documented size."""
         tolerance, limit = f"our tolerance of {100 * self.tolerance:g} %", self._limit
-        told = f"limit {percent(self.change(limit))} with {tolerance}"
+        terms = f"limit {percent(self.change(limit))} with {tolerance}"
         if self._size < 0 <= limit:
-            told = f"less than {tolerance}: the direction decides"
-        told = f"(documented {percent(self.documented or 0.0)}, {told})"
+            terms = f"less than {tolerance}: the direction decides"
+        terms = f"(documented {percent(self.documented or 0.0)}, {terms})"
         if self.expect == "worse":
             return (
-                f"no more than the documented cost {told}",
-                f"more than the documented cost {told}",
+                f"no more than the documented cost {terms}",
+                f"more than the documented cost {terms}",
                 "that it is no more than the documented cost is neither proved nor excluded "
-                f"{told}",
+                f"{terms}",
                 (_cost(low, high),),
             )
         direction = f"its direction {'holds' if high < 0 else 'is not proved'}"
         size = ", its size is neither proved nor excluded" if limit < 0 else ""
-        fails = f"its size does not hold {told}, {direction}"
+        fails = f"its size does not hold {terms}, {direction}"
         if low > 0:
-            fails = f"the direction is the opposite {told}"
+            fails = f"the direction is the opposite {terms}"
         notes: tuple[str, ...] = ()
         if high < self._size - scale.margin(self.metric, self.tolerance):
             notes = ("better than documented by more than our tolerance: no failure",)
-        return f"direction and size {told}", fails, f"{direction}{size} {told}", notes
+        return f"direction and size {terms}", fails, f"{direction}{size} {terms}", notes
 
 
 def _cost(low: float, high: float) -> str:
@@ -336,7 +336,7 @@ def judge_claim(
         made += f" against {len(stored)} of the baseline"
     else:
         made = counted(seen.starts, "pair") + " of starts"
-    why, notes = statement.told(verdict, (seen.loss, seen.low, seen.high), lacks=lacks)
+    why, notes = statement.explain(verdict, (seen.loss, seen.low, seen.high), lacks=lacks)
     more = verdict == Verdict.INCONCLUSIVE and not few and seen.starts < rule.most
     judged = seen.judgement(metric, verdict, f"{why}; {made}", more=more)
     band = statement.band or statement.tolerance or None
@@ -421,7 +421,7 @@ def _as_claim(judged: Judgement, statement: Statement) -> Judgement:
     low, high = judged.interval
     bounds, effect = (-judged.change, -high, -low), statement.effect
     verdict = as_verdict(effect.holds(*bounds), effect.fails(*bounds[1:]))
-    why, notes = statement.told(verdict, bounds)
+    why, notes = statement.explain(verdict, bounds)
     return replace(
         judged,
         verdict=verdict,
