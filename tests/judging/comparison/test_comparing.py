@@ -16,7 +16,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.comparison.comparability import Fact, differences, told_facts
+from perfgate.judging.comparison.comparability import Fact, differences, reported_facts
 from perfgate.judging.comparison.comparison import (
     Comparison,
     ComparisonOptions,
@@ -468,11 +468,11 @@ def test_what_is_no_side_is_refused(
 
 class TestFacts:
     def test_of_lengths_may_differ_by_half_a_percent(self) -> None:
-        a, b, c = (told_facts(Measurement({}, {"osl": osl})) for osl in (1000, 1004, 1006))
+        a, b, c = (reported_facts(Measurement({}, {"osl": osl})) for osl in (1000, 1004, 1006))
         assert differences(a, b, ()) == ([], [])
         assert differences(a, c, ()) == (["osl: A 1000, B 1006"], [])
         assert differences(a, c, {"osl"}) == ([], ["osl: A 1000, B 1006"])
 
     def test_what_was_asked_outweighs_what_was_seen(self) -> None:
-        found = told_facts(Measurement({}, {"max_concurrency": 8, "concurrency_mean": 7.1}))
+        found = reported_facts(Measurement({}, {"max_concurrency": 8, "concurrency_mean": 7.1}))
         assert found == {"concurrency": Fact(8)}

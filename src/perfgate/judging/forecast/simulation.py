@@ -417,10 +417,8 @@ class AbEffort:
         return max(0.0, 1 - self.worse - self.no_worse)
 
 
-def expected_ab(
-    rule: PairedRule, margin: float, *, effects: Sequence[float] = EFFECTS
-) -> tuple[AbEffort, ...]:
-    """What an A/B of one metric comes to at each effect.
+def expected_ab(rule: PairedRule, margin: float) -> tuple[AbEffort, ...]:
+    """What an A/B of one metric comes to at each of `EFFECTS`.
 
     A machine that measures its own noise is as noisy as its prior here. The standard error of a
     probability is at most 0.5 / √1000.
@@ -428,15 +426,14 @@ def expected_ab(
     Args:
         rule: the constants; starts are drawn with its prior noise.
         margin: the band on the log scale.
-        effects: true losses of B in bands.
     """
     random, count = np.random.default_rng(_AB_SEED), 2 * rule.most
     noise = rule.sigma * starts(random, "heavy", _AB_TRIALS, 1, [count])[:, 0].astype(float)
     is_b = np.resize([False, True, True, False], count)
-    losses = margin * np.asarray(effects)[:, None, None]
+    losses = margin * np.asarray(EFFECTS)[:, None, None]
     found = paired_test(noise[:, ~is_b], noise[:, is_b] + losses, Effect.below_band(margin), rule)
     columns = (found.fails.mean(axis=-1), found.holds.mean(axis=-1), found.starts.mean(axis=-1))
     return tuple(
         AbEffort(bands, float(worse), float(no_worse), 2 * float(pairs))
-        for bands, worse, no_worse, pairs in zip(effects, *columns, strict=True)
+        for bands, worse, no_worse, pairs in zip(EFFECTS, *columns, strict=True)
     )
