@@ -13,7 +13,7 @@ from tables import each
 
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import Hardware
-from perfgate.suite.opt_in import OptIn
+from perfgate.suite.selection import OptIn
 
 FILE = "perf_tests/test_offline_throughput.py"
 TEMPLATE = "b200-r1-fp4-explore"

@@ -19,12 +19,12 @@ def outcome(self, probe):
 Campaigns.outcome = outcome
 """
 BUG_AT_THE_END = """
-import perfgate.suite.run_reports
+import perfgate.suite.run_end
 
 def summary(*_):
     raise TypeError("made up")
 
-perfgate.suite.run_reports.summary = summary
+perfgate.suite.run_end.summary = summary
 """
 ANOTHERS_FAILURE_AT_THE_END = """
 def pytest_sessionfinish():

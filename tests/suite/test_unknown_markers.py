@@ -9,7 +9,7 @@ from sessions import ONLY_NEEDED_PLUGINS, inherited
 from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.suite.unknown_markers import lines
+from perfgate.suite.selection import lines
 
 REGISTERED = ["slow: takes long", "skipif(condition, ..., *, reason=...): skip", "b200: needs B200"]
 

@@ -15,7 +15,7 @@ from perfgate.core.errors import PerfgateError
 from perfgate.core.verdict import Judgement
 from perfgate.judging.assembly.measured import MeasuredMetric
 from perfgate.reports.benchmark_entry import benchmark_entry, full_name
-from perfgate.suite.plugin import SESSION
+from perfgate.suite.session import SESSION
 
 Record = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""Run opening: the run folder of a session: a new one, or that of a session that was broken off."""
+"""Run opening: the run folder of a session, a new one or a resumed one, and what is selected."""
 
 import sys
 from collections.abc import Collection, Iterable, Mapping
@@ -23,6 +23,7 @@ from perfgate.launchers.start_commands import command_facts
 from perfgate.machine.hardware import Machine
 from perfgate.reports.summary import summary
 from perfgate.runs.records import RunFolder, session_facts
+from perfgate.scenarios.markers import markers_of
 from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.suite.rehearsal_seam import Option, rehearses
@@ -150,3 +151,45 @@ def _build(campaigns: Campaigns, scenario: Scenario, group: Mapping[str, Any]) -
             expected=", ".join(f"{name} {one}" for name, one in (group["engine"] or {}).items()),
         ) from error
     return {"name": build.name, "version": build.version, "commit": build.commit}
+
+
+def record_selection(
+    run: RunFolder, selected: Mapping[str, Selected], shard: Mapping[str, Any] | None
+) -> None:
+    """Write down what is not yet on record: a run that is resumed has it from its first session.
+
+    Args:
+        run: the run, held.
+        selected: test → what it is about.
+        shard: the record of the part that these tests are; None: they are the whole.
+    """
+    if not run.records("selected"):
+        subjects = {
+            test: {"name": one.id, "scenario": one.scenario.id, "probe": one.label}
+            for test, one in sorted(selected.items())
+        }
+        run.record("selected", {"tests": sorted(selected), "subjects": subjects})
+    if shard is not None and not run.records("shard"):
+        run.record("shard", shard)
+    known = {line["scenario"] for line in run.records("scenario")}
+    scenarios = {
+        probe.scenario.id: probe.scenario for one in selected.values() for probe in probes_of(one)
+    }
+    for name in sorted(scenarios.keys() - known):
+        run.record("scenario", scenario_record(scenarios[name]))
+
+
+def scenario_record(scenario: Scenario) -> dict[str, Any]:
+    """What a report tells of a scenario."""
+    hardware = scenario.hardware
+    return {
+        "scenario": scenario.id,
+        "title": scenario.title,
+        "engine_name": scenario.engine.name,
+        "model": scenario.model.name,
+        "hardware": hardware.label,
+        "gpus": 0 if hardware.gpu == "none" else hardware.gpus,
+        "document": scenario.source.document,
+        "section": scenario.source.section,
+        "markers": list(markers_of(scenario)),
+    }

@@ -1,29 +1,93 @@
-"""Session guard: what happens to a session, or to its output, never looks like a verdict.
+"""Session guard: an error or a signal in a session never looks like a verdict.
 
-What escapes from pytest ends Python in status 1, which means a regression.
+An error that escapes from pytest ends Python in status 1, which means a regression.
 """
 
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 from typing import TextIO, cast
 
+import pluggy
 import pytest
 
+import perfgate
 from perfgate.core.durable_files import cannot_write, is_unwritable
+from perfgate.core.errors import PerfgateError
 from perfgate.core.output_stream import OutputStream, standard_streams
 from perfgate.judging.assembly.exit_status import ExitStatus, worst
-from perfgate.suite.own_errors import is_ours
-from perfgate.suite.plugin import SESSION
 
-_ANOTHER_PLACE = "free space, or name another place where --junitxml, --benchmark-json … write to"
+_PACKAGE = Path(perfgate.__file__).parent
+_HOOKS = Path(pluggy.__file__).parent
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
-    """Give a session that fails, or whose output is lost, a status of its own."""
-    if hasattr(config, "workerinput"):
-        return (yield)
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn errors that perfgate raises for people into pytest's own, which needs no traceback.
+
+    So end errors of input and files that cannot be written; `guarded` gives the latter a status of
+    their own.
+    """
+    try:
+        yield
+    except PerfgateError as error:
+        raise pytest.UsageError(str(error)) from error
+    except OSError as error:
+        if not is_unwritable(error):
+            raise
+        unwritable = cannot_write(error.filename, error)
+        raise pytest.UsageError(str(unwritable)) from unwritable
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether `error` is a bug of perfgate: it came out of its code, and was not meant for people.
+
+    An error of another plugin is none, though it went through a hook that perfgate wraps; nor is a
+    requested end of the test (`pytest.fail`, `pytest.skip`, a time limit), nor a disk that is full
+    or read-only.
+    """
+    if isinstance(error, PerfgateError | pytest.fail.Exception | pytest.skip.Exception):
+        return False
+    if not isinstance(error, Exception) or is_unwritable(error):
+        return False
+    files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+    hooks = [place for place, file in enumerate(files) if file.is_relative_to(_HOOKS)]
+    raised_in = files[hooks[-1] + 1 :] if hooks else files
+    return any(file.is_relative_to(_PACKAGE) for file in raised_in)
+
+
+def end_on_sigterm(config: pytest.Config) -> None:
+    """Let SIGTERM end this process as Ctrl-C does, unless somebody else listens to it.
+
+    The session is torn down and summed up, with status 2. The handler is put back at its end.
+    """
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(f"signal {number}")
+
+    def restore() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, interrupt)
+        config.add_cleanup(restore)
+
+
+def guarded(ended: Callable[[], ExitStatus | None]) -> Generator[None, object, object]:
+    """Give a session that fails, or whose output is lost, a status of its own.
+
+    Around pytest's main loop, in the main process.
+
+    Args:
+        ended: the status that the run was summed up with; None: it was not.
+    """
     try:
         with standard_streams() as streams:
             try:
@@ -34,7 +98,7 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
                 streams.err.write(f"ERROR: {error}\n\n")
                 status = ExitStatus.UNWRITABLE
             except Exception as error:
-                status = _status_after(error, config.stash[SESSION].status, streams.err)
+                status = _status_after(error, ended(), streams.err)
             if failure := streams.failure():
                 streams.err.write(f"perfgate: standard output cannot be written: {failure}\n")
                 if status in (ExitStatus.PASSED, ExitStatus.REHEARSED):
@@ -45,34 +109,13 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
     return status
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Generator[None]:
-    """Sum the run up at last, also where pytest or a plugin fails to write a report of its own.
-
-    Those who write one (JUnit, benchmarks) are inside of this wrapper, the terminal's summary is
-    outside.
-    """
-    suite = session.config.stash[SESSION]
-    lost: OSError | None = None
-    try:
-        yield
-    except OSError as error:
-        if suite.run is None or hasattr(session.config, "workerinput"):
-            raise
-        lost = error
-    finally:
-        suite.sum_up(session, exitstatus)
-    if lost is not None:
-        suite.lose_report(session, cannot_write(lost.filename, lost, _ANOTHER_PLACE))
-
-
 def _status_after(error: Exception, ended: ExitStatus | None, stream: OutputStream) -> int:
     """The status of a session that ended in an error of perfgate, or of pytest or a plugin.
 
     Args:
         error: what escaped from pytest.
         ended: the status that the run had been summed up with, if it had been.
-        stream: where the error is told.
+        stream: where the error is reported.
     """
     outermost = error.__traceback__  # of the hook that it was caught in, which is perfgate's
     error = error.with_traceback(outermost and outermost.tb_next)

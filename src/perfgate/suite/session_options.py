@@ -41,9 +41,9 @@ from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.scenario import Claim, Scenario
-from perfgate.suite.parametrize import named_among
 from perfgate.suite.rehearsal_seam import rehearses, shortened
 from perfgate.suite.run_opening import needs
+from perfgate.suite.selection import named_among
 
 AUTO = "auto"
 # What would change, record or control a build, and has no meaning where two are compared.

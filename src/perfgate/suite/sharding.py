@@ -17,11 +17,11 @@ from perfgate.campaign.shards import Division, divide, parse_shard, require_not_
 from perfgate.core.durable_files import read_json, write_json
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.suite.options import option_of
-from perfgate.suite.parametrize import selected_by
-from perfgate.suite.usage_errors import usage_errors
+from perfgate.suite.selection import selected_by
+from perfgate.suite.session_guard import usage_errors
 
 if TYPE_CHECKING:
-    from perfgate.suite.plugin import SuiteSession
+    from perfgate.suite.session_options import SessionOptions
 
 _FOLDER = "perfgate_division"  # what a worker is told: where to tell the division
 _FILE = "shard.json"
@@ -34,12 +34,12 @@ class Sharding:
 
     Args:
         config: the session's.
-        session: the suite's part of it.
+        options: what its command line asks for.
     """
 
-    def __init__(self, config: pytest.Config, session: "SuiteSession") -> None:
+    def __init__(self, config: pytest.Config, options: "SessionOptions") -> None:
         self._config = config
-        self._session = session
+        self._options = options
         self._shard = parse_shard(option_of(config)("--shard"))
         self._record: dict[str, Any] | None = None
         self._told: Path | None = None
@@ -108,7 +108,7 @@ class Sharding:
     def _divide(self, selected: Mapping[str, Selected]) -> tuple[Division, frozenset[str]]:
         scenarios = {probe.scenario.id for one in selected.values() for probe in probes_of(one)}
         # Limits of a rehearsal are shorter, and a division must not depend on that.
-        asked = [one for one in self._session.options.whole_scenarios if one.id in scenarios]
+        asked = [one for one in self._options.whole_scenarios if one.id in scenarios]
         seconds = {name: one.usual for name, one in stored_seconds(asked).items()}
         division = divide(selected, seconds, self._shard.of)
         return division, division.tests_of(self._shard.number, selected)

@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from perfgate.scenarios.scenario import Claim, Scenario
-from perfgate.suite.parametrize import named_in, of_scenarios
-from perfgate.suite.sigterm import end_on_sigterm
-from perfgate.suite.usage_errors import usage_errors
+from perfgate.suite.selection import named_in, of_scenarios
+from perfgate.suite.session import DESELECTED
+from perfgate.suite.session_guard import end_on_sigterm, usage_errors
 
 if TYPE_CHECKING:
-    from perfgate.suite.plugin import SuiteSession
-
-# What a worker tells at its end: whether tests of the suite were there, but deselected.
-DESELECTED = "perfgate_deselected"
+    from perfgate.suite.main_session import MainSession
 
 
 def groups(scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()) -> dict[str, str]:
@@ -73,7 +70,7 @@ def scheduler_by_scenario(
 class XdistHooks:
     """What is only called in the main process of a session with pytest-xdist."""
 
-    def __init__(self, session: "SuiteSession") -> None:
+    def __init__(self, session: "MainSession") -> None:
         self._session = session
 
     @pytest.hookimpl(optionalhook=True)
@@ -91,13 +88,13 @@ class XdistHooks:
             self._session.sharding.tell_worker(worker)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, node: object, ids: Sequence[str]) -> None:  # noqa: ARG002
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
         """Admit what was selected, or refuse to, before the first test is given to a worker."""
         with usage_errors():
             self._session.admit(self._session.options.named_by(ids))
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: object, error: object) -> None:  # noqa: ARG002
+    def pytest_testnodedown(self, node: object) -> None:
         """Learn from a worker whether tests of the suite were there, but deselected."""
         self._session.deselected |= getattr(node, "workeroutput", {}).get(DESELECTED, False)
 

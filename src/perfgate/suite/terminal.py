@@ -1,11 +1,20 @@
-"""Verdict status: verdicts that are no pass have letters and words of their own on the terminal."""
+"""Terminal: what a session of the suite adds to pytest's own output.
 
-from collections.abc import Generator, Mapping
+Two lines before the first test, letters and words for verdicts that are no pass, and the end of the
+run below pytest's own summary.
+"""
+
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
 
+from perfgate.core.paths import repository
 from perfgate.core.verdict import Verdict
+from perfgate.suite.run_opening import needs
+from perfgate.suite.selection import selected_by
+from perfgate.suite.session import SESSION
+from perfgate.suite.session_guard import usage_errors
 
 
 @dataclass(frozen=True)
@@ -15,7 +24,7 @@ class _Status:
     Attributes:
         outcome: pytest's own outcome of such a test.
         letter: shown while the tests run.
-        category: what the last line of a session counts it as.
+        category: the word for it in the last line of a session.
     """
 
     outcome: str
@@ -30,6 +39,40 @@ _STATUS: Mapping[object, _Status] = {
     Verdict.NO_BASELINE: _Status("skipped", "b", "no baseline"),
     Verdict.NOT_COMPARABLE: _Status("skipped", "c", "not comparable"),
 }
+
+
+def pytest_report_collectionfinish(
+    config: pytest.Config, items: Sequence[pytest.Item]
+) -> list[str]:
+    """Scenarios, engines, references, launcher and gate repository; nothing for other tests."""
+    selected = {item.nodeid: test for item in items if (test := selected_by(item))}
+    if not selected or config.option.verbose < 0:
+        return []
+    session = config.stash[SESSION]
+    scenarios = {one.id: one for needed in needs(selected).values() for one in needed}.values()
+    engines = sorted({scenario.engine.name for scenario in scenarios})
+    references = sorted({scenario.gate.reference for scenario in scenarios})
+    with usage_errors():
+        compared = "A/B" if session.options.ab else ", ".join(references)
+        return [
+            f"perfgate: scenarios: {len(scenarios)}; engine: {', '.join(engines)}; "
+            f"launcher: {session.option('--launcher')}; reference: {compared}",
+            f"gate repository: {repository()}",
+        ]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep the first line of a verdict's message for pytest's short summary.
+
+    In CI (``CI=true``) that summary repeats a failure's whole message, here a table of numbers,
+    which stands above it.
+    """
+    report = yield
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None and any(name == "verdict" for name, _ in report.user_properties):
+        crash.message = crash.message.partition("\n")[0]
+    return report
 
 
 def pytest_report_teststatus(

@@ -9,8 +9,8 @@ from tables import each
 from perfgate.core.errors import RunError
 from perfgate.core.verdict import Verdict
 from perfgate.runs.records import RunFolder
-from perfgate.suite import run_reports
-from perfgate.suite.run_reports import write_page
+from perfgate.suite import run_end
+from perfgate.suite.run_end import write_page
 
 
 @each(
@@ -27,6 +27,6 @@ def test_a_page_that_cannot_be_made_is_told_and_raises_nothing(
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(run_reports, "write_formats", fails)
+    monkeypatch.setattr(run_end, "write_formats", fails)
     folder = write_run(tmp_path / "one", run("one", "09:00", {"a-c1": Verdict.PASS}))
     assert told in write_page(RunFolder(folder), tmp_path)

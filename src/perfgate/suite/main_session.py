@@ -1,0 +1,275 @@
+"""Main session: the suite's part of the process that speaks to people: it admits and sums up."""
+
+import os
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import suppress
+from typing import Any, TextIO, cast
+
+import pytest
+
+from perfgate.campaign.selection import Selected
+from perfgate.core.durable_files import cannot_write
+from perfgate.core.errors import InputError, PerfgateError
+from perfgate.core.output_stream import OutputStream
+from perfgate.core.redaction import mask_arguments
+from perfgate.judging.assembly.exit_status import ExitStatus, worst
+from perfgate.reports.formats.base import report_format
+from perfgate.reports.terminal import terminal_lines
+from perfgate.runs.progress_view import ProgressView
+from perfgate.runs.records import RunFolder
+from perfgate.suite.run_end import conclude, record_candidates_of, write_page, write_summary
+from perfgate.suite.run_opening import needs, opened, record_selection, resume
+from perfgate.suite.session import BUG, SuiteSession
+from perfgate.suite.session_options import SessionOptions
+
+_NOTHING_SELECTED = "no test of the suite was selected, so nothing was measured"
+_ANOTHER_PLACE = "free space, or name another place where --junitxml, --benchmark-json … write to"
+
+
+class MainSession(SuiteSession):
+    """The main process opens the run folder, admits the selection, and ends the run."""
+
+    def __init__(self, config: pytest.Config, options: SessionOptions) -> None:
+        super().__init__(config, options)
+        self._view: ProgressView | None = None
+        self._failed: set[str] = set()
+        self._with_bug: set[str] = set()
+        self._unwritten: list[str] = []
+        self._ended: dict[str, Any] | None = None
+        # Output is not captured yet: this is the terminal's own error stream.
+        self._terminal = os.dup(2)
+        config.add_cleanup(lambda: os.close(self._terminal))
+
+    def require_sense(self) -> None:
+        """Check the options that say what status 0 means.
+
+        Raises:
+            InputError: they contradict each other.
+        """
+        if self.option("--record") and self.option("--rehearse-fault"):
+            raise InputError(
+                "a fault that mocks play becomes no baseline, not even of rehearsals",
+                field="--record",
+                found="--rehearse-fault beside it",
+                expected="--rehearse, or no --record",
+            )
+        if self.sharding is not None:
+            self.sharding.require_sense()
+        if self._wants_page:
+            report_format["html"]  # an error names those that there are
+
+    @property
+    def _wants_page(self) -> bool:
+        """Whether report.html is requested; the option of pytest-html requests both reports."""
+        return bool(self.option("--html") or self.config.getoption("htmlpath", None))
+
+    # Opening. -------------------------------------------------------------------------------
+
+    def open_run(self) -> RunFolder:
+        """The run folder, made when it is first needed."""
+        if self.run is None:
+            self.options.require_possible()
+            self.run = opened(self.option, self.config.rootpath, self.options.machine)
+            self._show_progress(self.run)
+            if self.options.rehearses:
+                folder = self.run.path / "rehearsal"
+                pages = self.rehearsal.build(folder, self.options.scenarios, self.option)
+                self.run.record("rehearsal", {"synthetic": True, "pages": pages})
+        return self.run
+
+    def _show_progress(self, run: RunFolder) -> None:
+        number = os.dup(self._terminal)
+        stream = cast(TextIO, OutputStream(os.fdopen(number, "w"), number))
+        self.config.add_cleanup(stream.close)
+        progress = run.path / "progress.jsonl"
+        resumes = self.options.resumes
+        self._view = ProgressView(progress, stream, from_now=resumes, column=self._column)
+        self._view.start()
+
+    def _column(self) -> int:
+        """Where pytest's own output stands on its line."""
+        terminal = self.config.pluginmanager.getplugin("terminalreporter")
+        writer = getattr(terminal, "_tw", None)
+        return int(getattr(writer, "width_of_current_line", 0))
+
+    def admit(self, selected: Mapping[str, Selected]) -> None:
+        """Check and write down what was selected, once. A resumed run goes on.
+
+        Raises:
+            InputError: it cannot be had; or the run to resume was started for something else, and
+                is left as it is.
+        """
+        if self._campaigns is not None:
+            return
+        shard = None if self.sharding is None else self.sharding.record()
+        if not (selected or self.options.resumes):
+            return
+        self.options.require_here(selected)
+        self.warn(self.options.warnings(selected))
+        try:
+            run = self.open_run()
+            campaigns = self.options.campaigns(run)
+            campaigns.select(selected)
+            if self.options.resumes:
+                resume(run, campaigns, needs(selected), mask_arguments(sys.argv))
+            record_selection(run, selected, shard)
+            campaigns.tell_selection()
+        except BaseException:
+            if self.options.resumes:
+                self._refuse()
+            raise
+        self._campaigns = campaigns
+
+    def _refuse(self) -> None:
+        """Let go of a run that this session may not resume."""
+        if self._view is not None:
+            self._view.stop()
+        if self.run is not None:
+            self.run.close()
+        self.run = self._campaigns = None
+
+    # Ending. --------------------------------------------------------------------------------
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep which tests failed, and which of them in a bug of perfgate."""
+        if report.failed:
+            self._failed.add(report.nodeid)
+        if getattr(report, BUG, False):
+            self._with_bug.add(report.nodeid)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep which files could not be collected."""
+        if report.failed:
+            self._failed.add(report.nodeid)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None]:
+        """Sum the run up at last, also where pytest or a plugin fails to write its own report.
+
+        Those who write one (JUnit, benchmarks) are inside of this wrapper, the terminal's summary
+        is outside.
+        """
+        lost: OSError | None = None
+        try:
+            yield
+        except OSError as error:
+            if self.run is None:
+                raise
+            lost = error
+        finally:
+            self._sum_up(session, exitstatus)
+        if lost is not None:
+            self._lose_report(session, cannot_write(lost.filename, lost, _ANOTHER_PLACE))
+
+    def _sum_up(self, session: pytest.Session, exitstatus: int) -> None:
+        """Say how the run ended, by its verdicts."""
+        if self._view is not None:
+            self._view.stop()
+        nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.deselected
+        if nothing and not self.config.option.collectonly:
+            session.exitstatus = self.status = ExitStatus.NOT_JUDGED
+        if self.run is None:
+            return
+        named = self.options.resumes or self.option("--run-dir") is not None
+        if not named and not self.run.records():
+            # Made for workers that then found no test of the suite.
+            self.run.discard()
+            self.run = None
+            return
+        selected = {test for line in self.run.records("selected") for test in line["tests"]}
+        counts = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and bool(selected)
+        try:
+            if counts:
+                self._end(self.run)
+            self._record_end(self.run)
+            self._write_reports(self.run)
+        except (PerfgateError, OSError) as error:  # the disk is full, a record was damaged
+            if exitstatus != pytest.ExitCode.USAGE_ERROR:  # then the error that ended it says all
+                self._unwritten.append(f"the run could not be summed up: {error}")
+            if counts:
+                known = ExitStatus.ERROR if self.status is None else self.status
+                self.status = worst([known, ExitStatus.UNWRITABLE])
+                with suppress(PerfgateError, OSError):
+                    self._record_end(self.run, unwritten=True)
+        if counts:
+            session.exitstatus = self.status or exitstatus
+
+    def _end(self, run: RunFolder) -> None:
+        """Conclude the run, write down which waivers do not hold, and record candidates."""
+        end = conclude(
+            run.records(),
+            self._failed,
+            self._with_bug,
+            scenarios=self.options.all_scenarios,
+            waivers=self.options.waivers,
+            today=run.day(),
+            gate=self.option("--gate"),
+            record=self.option("--record"),
+            rehearsed=self.options.rehearses,
+        )
+        self.status = end.status
+        for fault in end.faults:
+            run.record("waiver_fault", {"kind": fault.kind, "message": fault.message})
+        self._ended = {
+            "gate": self.option("--gate"),
+            "recording": self.option("--record"),
+            "failed": list(end.failed),
+            "bugs": sorted(self._with_bug),
+        }
+        if self.option("--record"):
+            record_candidates_of(
+                run,
+                self.config.invocation_params.args,
+                only_unjudged=self.option("--gate"),
+                rehearsal=self.options.rehearses,
+            )
+
+    def _record_end(self, run: RunFolder, *, unwritten: bool = False) -> None:
+        """Write down how the run ended; the last such record counts."""
+        if self.status is not None and self._ended is not None:
+            end = {"status": self.status.value, **self._ended, "unwritten": unwritten}
+            run.record("ended", end)
+
+    def _write_reports(self, run: RunFolder) -> None:
+        """Write the summary, and the page if requested, into the run folder."""
+        write_summary(run, self.status)
+        if not self._wants_page:
+            return
+        if failure := write_page(run, self.config.rootpath / "runs"):
+            self._unwritten.append(failure)
+            if self.status is not None:
+                self.status = worst([self.status, ExitStatus.UNWRITABLE])
+                self._record_end(run, unwritten=True)
+
+    def _lose_report(self, session: pytest.Session, error: PerfgateError) -> None:
+        """Take in that pytest or a plugin could not write a report of the session."""
+        self._unwritten.append(f"a report of pytest or a plugin is lost: {error}")
+        if self.status is not None:
+            session.exitstatus = self.status = worst([self.status, ExitStatus.UNWRITABLE])
+            if self.run is not None:
+                with suppress(PerfgateError, OSError):  # the disk is full
+                    self._record_end(self.run, unwritten=True)
+
+    def pytest_terminal_summary(
+        self,
+        terminalreporter: "pytest.TerminalReporter",  # pytest 8 has none
+    ) -> None:
+        """Show the end of the run, or that nothing was selected."""
+        say = terminalreporter.write_line
+        if self.run is None:
+            if self.status is not None:
+                terminalreporter.section("perfgate")
+                say(f"exit status {self.status.value}: {_NOTHING_SELECTED}", red=True)
+            return
+        terminalreporter.section("perfgate")
+        if self.options.rehearses:
+            say(
+                "SYNTHETIC: stand-ins played the engine; no number below is a measurement", red=True
+            )
+        for text, green in terminal_lines(self.run.records(), self.status):
+            say(text, green=green)
+        for line in self._unwritten:
+            say(line, red=True)
+        first = "report.html" if (self.run.path / "report.html").is_file() else "summary.md"
+        say(f"run folder: {self.run.path} (start with {first})")
