@@ -14,7 +14,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from perfgate.judging.forecast.noise_scenarios import SCENARIOS, starts
+from perfgate.judging.forecast.noise_scenarios import (
+    IN_SESSION,
+    SCENARIOS,
+    session_counts,
+    starts,
+)
 
 SEED = 20_261_122
 
@@ -30,7 +35,6 @@ NOISES = (
     "session",
     "session50",
 )
-IN_SESSION = 8  # starts of a new build's session: N1 N2 C1 C2 N3 N4 C3, and one more
 
 Values = NDArray[Any]
 
@@ -55,11 +59,6 @@ def noise(key: str, kind: str, trials: int, counts: Sequence[int]) -> Values:
     if kind not in SCENARIOS:
         raise ValueError(f"unknown noise {kind!r}")
     return starts(source(key), kind, trials, 1, counts)[:, 0].astype(np.float64)
-
-
-def session_counts(n_base: int, sessions: int) -> list[int]:
-    """How many of a baseline's starts are of each session, as even as can be."""
-    return [n_base // sessions + (one < n_base % sessions) for one in range(sessions)]
 
 
 @lru_cache(maxsize=2)

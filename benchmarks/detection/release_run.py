@@ -11,12 +11,18 @@ from functools import cache
 
 import numpy as np
 
-from benchmarks.detection.draws import IN_SESSION, Values, session_counts, source
+from benchmarks.detection.draws import Values, source
 from benchmarks.detection.error_rates import BAND, CONTROLS, CURVES, MOST_RUNS
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.paths import packaged
 from perfgate.judging.assembly.judgement import band_of, sigma_of
-from perfgate.judging.forecast.noise_scenarios import SCENARIOS, NoiseScenario, starts
+from perfgate.judging.forecast.noise_scenarios import (
+    IN_SESSION,
+    SCENARIOS,
+    NoiseScenario,
+    session_counts,
+    starts,
+)
 from perfgate.judging.forecast.simulation import BaselineDesign, Control
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.scale import ANCHOR_MARGIN

@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.detection import apache_otava
-from benchmarks.detection.draws import IN_SESSION, NOISES, Values, latencies, noise, throughputs
+from benchmarks.detection.draws import NOISES, Values, latencies, noise, throughputs
 from benchmarks.detection.error_rates import MOST_RUNS
 from benchmarks.detection.rules import RULES
 from perfgate.core.metrics import lookup
+from perfgate.judging.forecast.noise_scenarios import IN_SESSION
 from perfgate.judging.forecast.simulation import BaselineDesign, Control
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.sequential import INCONCLUSIVE, REGRESSION, levels

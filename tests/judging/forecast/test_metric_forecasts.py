@@ -12,8 +12,9 @@ import building
 import pytest
 from tables import each
 
+from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.judgement import Reference
-from perfgate.judging.forecast.metrics import MetricForecast, control_of, forecast_metric
+from perfgate.judging.forecast.metrics import MetricForecast, forecast_metric
 from perfgate.judging.forecast.simulation import (
     BaselineDesign,
     Design,
@@ -24,24 +25,25 @@ from perfgate.judging.rules.probe import RunNoise
 from perfgate.scenarios.probe import load_probes
 
 METRIC = "output_throughput"
+SOURCE = BuildSource(image="engine:old")
 TEN = (100.0, 100.4, 99.7, 100.1, 99.9, 100.6, 99.5, 100.2, 100.3, 99.8)
 DOF, LEARNT = "with 10 degrees of freedom", RunNoise(0.003, differences=20)
 
 
-def shown(
-    against: Reference, most: int = 5, *, can_be_started: bool = True, **gate: Any
-) -> tuple[MetricForecast, Design | None]:
+def shown(against: Reference, most: int = 5, **gate: Any) -> tuple[MetricForecast, Design | None]:
     policy = replace(building.SCENARIO.gate, **{"metrics": (METRIC,), **gate})
     probe = load_probes(replace(building.SCENARIO, gate=policy))[0]
     (metric,) = policy.metrics
-    return forecast_metric(probe, metric, against, most, can_be_started=can_be_started)
+    return forecast_metric(probe, metric, against, most)
 
 
 def baseline(*values: float, noise: RunNoise | None = None) -> Reference:
     """A baseline of so many starts; each is a session of its own."""
     entry = building.entry(*values)
     runs = tuple(replace(run, run=f"night-{n}") for n, run in enumerate(entry.runs))
-    return Reference(replace(entry, runs=runs), noise={METRIC: noise} if noise else {})
+    return Reference(
+        replace(entry, runs=runs), noise={METRIC: noise} if noise else {}, source=SOURCE
+    )
 
 
 def test_against_a_baseline_the_rule_is_simulated_as_it_is() -> None:
@@ -89,8 +91,10 @@ def test_where_the_noise_comes_from(values, learnt, word, text, sigma) -> None:
 def test_which_rule_depends_on_the_policy_and_on_what_the_baseline_says(
     policy, can_be_started, control
 ) -> None:
-    assert control_of(policy, can_be_started=can_be_started) == control
-    found, _ = shown(baseline(*TEN), can_be_started=can_be_started, control=policy)
+    reference = baseline(*TEN)
+    if not can_be_started:
+        reference = replace(reference, source=None)
+    found, _ = shown(reference, control=policy)
     assert found.control == control
     refused = found.problem is not None
     assert refused == (control == "unproved")

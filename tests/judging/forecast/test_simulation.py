@@ -11,7 +11,11 @@ from tables import each
 
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.forecast.noise_scenarios import starts
+from perfgate.judging.forecast.noise_scenarios import (
+    IN_SESSION,
+    session_counts,
+    starts,
+)
 from perfgate.judging.forecast.simulation import (
     AnswersDesign,
     BaselineDesign,
@@ -32,11 +36,9 @@ TEN = BaselineDesign(10, 10, 4.04)
 def judged(one: BaselineDesign, loss: float, draw: np.random.Generator) -> list[Judgement]:
     """By the gate's own function, on other numbers: a baseline and a session for each trial."""
     sigma = float(draw.uniform(0.003, 0.03))
-    counts = [
-        one.n_base // one.sessions + (n < one.n_base % one.sessions) for n in range(one.sessions)
-    ]
+    counts = session_counts(one.n_base, one.sessions)
     base, now = (
-        starts(draw, "real", TRIALS, 1, some)[:, 0].astype(float) for some in (counts, [8])
+        starts(draw, "real", TRIALS, 1, some)[:, 0].astype(float) for some in (counts, [IN_SESSION])
     )
     is_controlled = one.control == "controlled"
     new = now[:, (0, 1, 4, 5)][:, : one.most] if is_controlled else now[:, : one.most]

@@ -18,7 +18,7 @@ from perfgate.core.metrics import is_accuracy
 _LENGTH_TOLERANCE = 0.005
 _MEASURED_TOLERANCE = 0.10
 # Name in programs' results → the fact, and how far two values may differ; the last name counts.
-_TOLD = {
+_REPORTED = {
     "isl": ("isl", _LENGTH_TOLERANCE),
     "osl": ("osl", _LENGTH_TOLERANCE),
     "requests_completed": ("requests", 0.0),
@@ -68,12 +68,12 @@ class Fact:
         return self.value != other.value
 
 
-def told_facts(measurement: Measurement) -> dict[str, Fact]:
+def reported_facts(measurement: Measurement) -> dict[str, Fact]:
     """What a measurement tells of its program and load, by one name for each fact."""
     given = measurement.facts
     found = {
         fact: Fact(given[name], tolerance)
-        for name, (fact, tolerance) in _TOLD.items()
+        for name, (fact, tolerance) in _REPORTED.items()
         if given.get(name) is not None
     }
     if _ASKED in found:  # what was seen may move with the build
@@ -135,7 +135,7 @@ def agreed(path: Path, runs: Sequence[Measurement], names: Sequence[str]) -> dic
     Raises:
         InputError: two runs differ.
     """
-    first, *others = (told_facts(run) for run in runs)
+    first, *others = (reported_facts(run) for run in runs)
     for name, facts in zip(names[1:], others, strict=True):
         for fact in sorted(first.keys() & facts.keys()):
             if first[fact].differs(facts[fact]):

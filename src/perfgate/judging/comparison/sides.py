@@ -20,7 +20,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
-from perfgate.judging.comparison.comparability import Fact, agreed, told_facts
+from perfgate.judging.comparison.comparability import Fact, agreed, reported_facts
 from perfgate.runs.records import RunFolder, name_of
 from perfgate.runs.result_formats import parse_file
 
@@ -138,7 +138,7 @@ def _baseline(path: Path) -> Side:
             tuple(Measurement(run.metrics, {}, run.answers) for run in entry.runs),
             tuple(f"{found.scenario}-{label} started {run.started}" for run in entry.runs),
             entry.fingerprint,
-            told_facts(Measurement(entry.runs[0].metrics)),
+            reported_facts(Measurement(entry.runs[0].metrics)),
             machine_bound=found.accepted_by == baselines.SELF,
             sessions=len({run.run for run in entry.runs}),
             hardware=found.hardware,

@@ -96,9 +96,7 @@ class MetricForecast(Struct, frozen=True):
 Shown = tuple[MetricForecast, Design | None]
 
 
-def forecast_metric(
-    probe: Probe, metric: str, reference: Reference, most: int, *, can_be_started: bool = False
-) -> Shown:
+def forecast_metric(probe: Probe, metric: str, reference: Reference, most: int) -> Shown:
     """What a gating metric of `probe` could show.
 
     Args:
@@ -106,7 +104,6 @@ def forecast_metric(
         metric: canonical name.
         reference: what it would be compared with.
         most: fresh starts of the build under test, at most.
-        can_be_started: whether the baseline says how its build is started.
     """
     entry, value = reference.entry, None
     against: Against = "nothing"
@@ -127,29 +124,19 @@ def forecast_metric(
         elif entry is not None and against == "baseline" and is_accuracy(metric):
             found, design = _of_answers(found, probe, entry)
         elif entry is not None and against == "baseline":
-            control = control_of(probe.scenario.gate.control, can_be_started=can_be_started)
-            found, design = _of_baseline(found, probe, entry, reference, most, control)
+            found, design = _of_baseline(found, probe, entry, reference, most)
     except InputError as error:
         found = changed(found, problem=error)
-    return changed(found, problem=_placed(found, probe)), design
+    if found.problem is not None:
+        found.problem.problem = f"{probe.label}: {found.problem.problem}"
+        found.problem.file = probe.scenario.file
+        found.problem.field = f"{probe.scenario.id}.gate.bands.{metric}"
+    return found, design
 
 
-def _placed(found: MetricForecast, probe: Probe) -> InputError | None:
-    """The problem with the place in the scenario's file that it is about."""
-    error = found.problem
-    return error and InputError(
-        f"{probe.label}: {error.problem}",
-        file=probe.scenario.file,
-        field=f"{probe.scenario.id}.gate.bands.{found.metric}",
-        found=error.found,
-        expected=error.expected,
-        hint=error.hint,
-    )
-
-
-def control_of(policy: ControlPolicy, *, can_be_started: bool) -> Control:
+def _control(policy: ControlPolicy, reference: Reference) -> Control:
     """Which rule that is: with controls, without, or without where one is required."""
-    if can_be_started and policy != "none":
+    if reference.source is not None and policy != "none":
         return "controlled"
     return "unproved" if policy == "required" else "alone"
 
@@ -183,7 +170,6 @@ def _of_baseline(
     entry: Entry,
     reference: Reference,
     most: int,
-    control: Control,
 ) -> Shown:
     """A speed against a stored baseline."""
     known, values = lookup(found.metric), entry.values(found.metric)
@@ -193,6 +179,7 @@ def _of_baseline(
     margin = scale.margin(known, declared_band(known, found.band))
     base = np.array([scale.badness(known, values, "baseline")])
     level = levels(base, prior, sessions=sessions, between=noise.between, prior_dof=dof)
+    control = _control(probe.scenario.gate.control, reference)
     sigma, declared = float(level.sigma[0]), margin
     own = probe.scenario.gate.noise == "measured"
     if own:

@@ -70,6 +70,15 @@ SCENARIOS = {
 }
 
 
+# Starts of a new build's session: N1 N2 C1 C2 N3 N4 C3, and one more.
+IN_SESSION = 8
+
+
+def session_counts(n_base: int, sessions: int) -> list[int]:
+    """How many of a baseline's starts are of each session, as even as can be."""
+    return [n_base // sessions + (place < n_base % sessions) for place in range(sessions)]
+
+
 def starts(
     rng: Generator,
     scenario: str | NoiseScenario,

@@ -215,13 +215,9 @@ def forecast_scenario(
     found, first = [], []
     ends: dict[Case, list[Outcomes]] = {"unchanged": [], "slower": []}
     for (probe, comparison), seconds in zip(compared, known, strict=True):
-        restarts = comparison.source is not None
-        shown = [
-            forecast_metric(probe, one, comparison, most, can_be_started=restarts)
-            for one in probe.gating_metrics()
-        ]
+        shown = [forecast_metric(probe, one, comparison, most) for one in probe.gating_metrics()]
+        designs = [design for _, design in shown if design is not None]
         for case, of_probes in ends.items():
-            designs = [design for _, design in shown if design is not None]
             of_probes.append(of_probe(designs, slower=case == "slower"))
         own = measures_itself(probe) and comparison.entry is None
         first.append(scenario.gate.reference_starts if own else 0)

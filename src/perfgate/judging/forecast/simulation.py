@@ -17,7 +17,11 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from perfgate.core.rule import ControlRule, Rule
-from perfgate.judging.forecast.noise_scenarios import starts
+from perfgate.judging.forecast.noise_scenarios import (
+    IN_SESSION,
+    session_counts,
+    starts,
+)
 from perfgate.judging.rules import odds as drawn
 from perfgate.judging.rules import sequential as many
 from perfgate.judging.rules.interleaved import rule_for
@@ -43,8 +47,8 @@ EFFECTS = (0.0, 0.5, 1.0, 2.0)
 """True losses of B, in bands, at which an A/B is simulated."""
 
 _BISECTIONS, _WIDEST = 10, 4.0  # a loss that is not found at so many bands is not looked for
-# The starts of one session in their order: N1 N2 C1 C2 N3 N4 C3.
-_OF_NEW, _OF_CONTROLS, _IN_SESSION = (0, 1, 4, 5), (2, 3, 6), 8
+# Places of both builds' starts in a session of `IN_SESSION`.
+_OF_NEW, _OF_CONTROLS = (0, 1, 4, 5), (2, 3, 6)
 # Bands are rounded down to so many sigma, so that like metrics share their simulation.
 _STEP = 0.02
 
@@ -373,9 +377,8 @@ def _trials(design: BaselineDesign, loss: float) -> many.Verdicts:
 def _draws(n_base: int, sessions: int) -> tuple[Floats, Floats]:
     """Baseline and the new build's session, in sigma: once for each size of a baseline."""
     rng = np.random.default_rng([_SEED, n_base, sessions])
-    counts = [n_base // sessions + (one < n_base % sessions) for one in range(sessions)]
-    base = starts(rng, _NOISE, TRIALS, 3, counts)
-    return base, starts(rng, _NOISE, TRIALS, 3, [_IN_SESSION])
+    base = starts(rng, _NOISE, TRIALS, 3, session_counts(n_base, sessions))
+    return base, starts(rng, _NOISE, TRIALS, 3, [IN_SESSION])
 
 
 @lru_cache(maxsize=256)
@@ -414,10 +417,8 @@ class AbEffort:
         return max(0.0, 1 - self.worse - self.no_worse)
 
 
-def expected_ab(
-    rule: PairedRule, margin: float, *, effects: Sequence[float] = EFFECTS
-) -> tuple[AbEffort, ...]:
-    """What an A/B of one metric comes to at each effect.
+def expected_ab(rule: PairedRule, margin: float) -> tuple[AbEffort, ...]:
+    """What an A/B of one metric comes to at each of `EFFECTS`.
 
     A machine that measures its own noise is as noisy as its prior here. The standard error of a
     probability is at most 0.5 / √1000.
@@ -425,15 +426,14 @@ def expected_ab(
     Args:
         rule: the constants; starts are drawn with its prior noise.
         margin: the band on the log scale.
-        effects: true losses of B in bands.
     """
     random, count = np.random.default_rng(_AB_SEED), 2 * rule.most
     noise = rule.sigma * starts(random, "heavy", _AB_TRIALS, 1, [count])[:, 0].astype(float)
     is_b = np.resize([False, True, True, False], count)
-    losses = margin * np.asarray(effects)[:, None, None]
+    losses = margin * np.asarray(EFFECTS)[:, None, None]
     found = paired_test(noise[:, ~is_b], noise[:, is_b] + losses, Effect.below_band(margin), rule)
     columns = (found.fails.mean(axis=-1), found.holds.mean(axis=-1), found.starts.mean(axis=-1))
     return tuple(
         AbEffort(bands, float(worse), float(no_worse), 2 * float(pairs))
-        for bands, worse, no_worse, pairs in zip(effects, *columns, strict=True)
+        for bands, worse, no_worse, pairs in zip(EFFECTS, *columns, strict=True)
     )
