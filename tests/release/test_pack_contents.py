@@ -3,7 +3,6 @@
 import datetime
 import json
 import shutil
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 import releases
 from made_runs import write_run
 from msgspec import structs
+from plain_records import record
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.release import certificate
@@ -35,18 +35,10 @@ RAW = {
 
 def ended(run: EndedRun, at: str = END_AT) -> EndedRun:
     """The run with times and hashes of content as a session writes them."""
-    lines: list[Mapping[str, Any]] = [{"at": at, **line} for line in run.records]
-    group = {
-        "record": "group",
-        "at": at,
-        "scenario": "small",
-        "content": {one.label: one.content_hash() for one in probes()},
-        "hardware": "cpu",
-        "starts": {"planned": 1, "made": 1, "again": 0},
-        "seconds": {"spent": 1.0, "starting": 1.0, "saved": 0.0},
-        "ended": "measured",
-    }
-    return replace(run, records=[*lines[:-1], group, lines[-1]])
+    records = [structs.replace(one, at=at) for one in run.records]
+    content = {one.label: one.content_hash() for one in probes()}
+    group = record("group", at=at, scenario="small", content=content)
+    return replace(run, records=[*records[:-1], group, records[-1]])
 
 
 def probes() -> Any:

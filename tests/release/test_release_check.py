@@ -9,6 +9,7 @@ import made_runs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_records import record
 from releases import AT, C1, C4, POLICY, SCENARIO, SUMS, changed, checked, of_test, policy, run
 from tables import each
 
@@ -177,13 +178,8 @@ def test_an_abbreviated_commit_and_a_digest_with_its_repository() -> None:
 
 def test_other_hardware() -> None:
     scenario = replace(SCENARIO, hardware=replace(SCENARIO.hardware, gpu="B200", gpus=8))
-    measured = {
-        "record": "measurement",
-        "scenario": "small",
-        "probe": "c1",
-        "role": "new",
-        "fingerprint": {"gpus": "NVIDIA H200, NVIDIA H200"},
-    }
+    gpus = {"gpus": "NVIDIA H200, NVIDIA H200"}
+    measured = record("measurement", scenario="small", probe="c1", fingerprint=gpus)
     made = run()
     made = replace(made, records=[measured, *made.records])
     given = policy(Required("all", tests=("small",), hardware="8xB200"))
@@ -194,9 +190,16 @@ def test_other_hardware() -> None:
 
 
 def test_a_scenario_that_was_changed_since() -> None:
-    line = {"record": "measurement", "scenario": "small", "probe": "c1", "role": "new"}
     old, same = (
-        replace(run(), records=[{**line, "fingerprint": {"content": content}}, *run().records])
+        replace(
+            run(),
+            records=[
+                record(
+                    "measurement", scenario="small", probe="c1", fingerprint={"content": content}
+                ),
+                *run().records,
+            ],
+        )
         for content in ("0123456789abcdef", load_probes(SCENARIO)[0].content_hash())
     )
     assert of_test(checked(old)).finding == Finding.MISSING
@@ -289,7 +292,8 @@ def test_a_run_of_a_time_to_come_is_refused(started: str) -> None:
 def test_a_run_that_ends_in_time_to_come_is_refused() -> None:
     made = run()
     made = replace(
-        made, records=[*made.records[:-1], {**made.records[-1], "at": "2027-01-01T00:00+00:00"}]
+        made,
+        records=[*made.records[:-1], record("ended", at="2027-01-01T00:00+00:00")],
     )
     with pytest.raises(ReleaseRefused) as caught:
         checked(made)

@@ -1,10 +1,10 @@
 """Measured values on the terminal: the main ones, the build, and what they are compared with."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
 from building import SCENARIO, outcome, with_inert_setting
+from msgspec import structs
 
 from perfgate.core.measured import MeasuredBuild
 from perfgate.core.measurement import Measurement
@@ -12,6 +12,7 @@ from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.reports.measured_text import identity_lines, measured_lines
+from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.probe import load_probes
 
 MANY = measured_metrics(
@@ -19,11 +20,9 @@ MANY = measured_metrics(
 )
 
 
-def recorded(*outcomes: Outcome) -> list[dict[str, Any]]:
-    return [
-        json.loads(json.dumps({"record": "verdict", "test": "t", **one.as_record()}))
-        for one in outcomes
-    ]
+def recorded(*outcomes: Outcome) -> list[VerdictRecord]:
+    """The verdict records of outcomes."""
+    return [one.as_record("t") for one in outcomes]
 
 
 def first_run(**changes: Any) -> Outcome:
@@ -68,11 +67,11 @@ def test_build_and_baseline_are_told_once() -> None:
 
 def test_of_settings_a_line_of_several_scenarios_is_told_once_and_limits_last() -> None:
     one, other = recorded(with_inert_setting(), with_inert_setting())
-    one["settings"] = ["limited: 48 of 1000", *one["settings"]]
-    other["scenario"] = "another"
-    told = [line for line in identity_lines([one, other]) if line.startswith("setting: ")]
+    limited = structs.replace(one, settings=("limited: 48 of 1000", *one.settings))
+    elsewhere = structs.replace(other, scenario="another")
+    told = [line for line in identity_lines([limited, elsewhere]) if line.startswith("setting: ")]
     assert told == [
-        f"setting: {SCENARIO.id} and 1 more: {other['settings'][0]}",
+        f"setting: {SCENARIO.id} and 1 more: {other.settings[0]}",
         f"setting: {SCENARIO.id}: limited: 48 of 1000",
     ]
 

@@ -7,7 +7,7 @@ import building
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import PARTS, SHARDS, lines_of, run
+from made_runs import PARTS, SHARDS, records_of, run
 from tables import each
 
 from perfgate.core.errors import InputError, SeveralInputErrors
@@ -57,7 +57,7 @@ def test_a_run_that_ended_has_the_status_that_it_ended_with(
     failed = [f"a-c{number}" for number in failing]
     bugs = [f"a-c{number}" for number in buggy]
     end = conclude(
-        lines_of(results),
+        records_of(results),
         failed,
         bugs,
         scenarios=[building.SCENARIO],
@@ -119,18 +119,6 @@ def test_a_test_that_failed_beside_its_verdict_is_an_error_in_the_report() -> No
     found = merge([run("one", "10:00", {"a-c1": PASS}, failed=["a-c1"], end=11)])
     assert found.report.results[0].verdict == ERROR
     assert found.report.results[0].failure is not None
-
-
-def test_a_run_of_before_these_records_is_read() -> None:
-    lines = [
-        {key: one for key, one in line.items() if key not in ("subjects", "rerun")}
-        for line in lines_of({"a-c1": PASS, "a-c4": None}, end=None)
-        if line["record"] != "scenario"
-    ]
-    old = run("one", "10:00", {})
-    found = merge([EndedRun(old.folder, old.facts, lines, None)])
-    assert found.status == ExitStatus.ERROR
-    assert [one.name for one in found.report.results] == ["a-c1", "a-c4"]
 
 
 # Shards.

@@ -9,6 +9,8 @@ from building import (
     outcome,
     with_extra_options,
 )
+from msgspec.structs import replace
+from plain_records import record
 
 from perfgate.core.errors import RunError
 from perfgate.core.failures import FAILURES
@@ -18,6 +20,7 @@ from perfgate.judging.assembly.exit_status import ExitStatus
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
+from perfgate.runs.record import VerdictRecord
 
 FACTS: dict[str, Any] = {
     "id": "20261105-1",
@@ -26,11 +29,9 @@ FACTS: dict[str, Any] = {
 }
 
 
-def recorded(*outcomes: Outcome) -> list[dict[str, Any]]:
-    """The verdict records, as they come back from the run folder."""
-    return [
-        json.loads(json.dumps({"record": "verdict", **outcome.as_record()})) for outcome in outcomes
-    ]
+def recorded(*outcomes: Outcome) -> list[VerdictRecord]:
+    """The verdict records of outcomes."""
+    return [one.as_record("t") for one in outcomes]
 
 
 def section(text: str, heading: str) -> list[str]:
@@ -122,13 +123,12 @@ def test_a_run_without_a_baseline_shows_its_numbers_too() -> None:
     ]
 
 
-def test_a_record_of_before_the_numbers_were_kept_is_still_summed_up() -> None:
-    (record,) = recorded(outcome())
-    del record["measured"], record["build"]
-    text = summary(FACTS, [record], ExitStatus.REGRESSION)
+def test_a_verdict_without_measured_values_is_still_summed_up() -> None:
+    (line,) = recorded(outcome(measured=(), build=None))
+    text = summary(FACTS, [line], ExitStatus.REGRESSION)
     assert "- fresh starts: 2" in section(text, "REGRESSION: `small-serve-c4`")
     assert "Measured" not in text
-    assert list(terminal_lines([record], ExitStatus.REGRESSION))
+    assert list(terminal_lines([line], ExitStatus.REGRESSION))
 
 
 def test_an_error_shows_evidence_word_for_word_and_the_next_step() -> None:
@@ -144,25 +144,20 @@ def test_an_error_shows_evidence_word_for_word_and_the_next_step() -> None:
 
 
 def test_skipped_is_counted_and_explained() -> None:
-    skipped = {
-        "record": "skipped",
-        "scenario": "big",
-        "probe": "c64",
-        "reason": "needs 8×B200, found none",
-    }
+    skipped = record("skipped", scenario="big", probe="c64", reason="needs 8×B200, found none")
     text = summary(FACTS, [*recorded(outcome(verdict=Verdict.PASS)), skipped], ExitStatus.PASSED)
     assert "Verdicts: 1 PASS, 1 skipped." in text
     assert section(text, "Not run") == ["- `big-c64`: needs 8×B200, found none"]
 
 
 def test_a_reason_of_several_lines_stays_in_its_place() -> None:
-    skipped = {
-        "record": "skipped",
-        "scenario": "big",
-        "probe": "c64",
-        "reason": "unknown engine\n  found: sglangg\n  fix: did you mean sglang?",
-    }
-    text = summary(FACTS, [skipped, {**skipped, "probe": "c128"}], ExitStatus.PASSED)
+    reason = "unknown engine\n  found: sglangg\n  fix: did you mean sglang?"
+    skipped = record("skipped", scenario="big", probe="c64", reason=reason)
+    text = summary(
+        FACTS,
+        [skipped, record("skipped", scenario="big", probe="c128", reason=reason)],
+        ExitStatus.PASSED,
+    )
     assert section(text, "Not run") == [
         "- `big-c64`: unknown engine",
         "  found: sglangg",
@@ -188,7 +183,7 @@ def test_synthetic_is_said_before_any_number() -> None:
 
 def test_a_verdict_of_a_session_before_is_marked_here_and_on_the_terminal() -> None:
     (line,) = recorded(outcome())
-    line["resumed_from"] = "2026-11-21T04:00:00+00:00"
+    line = replace(line, resumed_from="2026-11-21T04:00:00+00:00")
     told = "esumed from the session before, which recorded it 2026-11-21T04:00:00+00:00"
     assert f"R{told}." in summary(FACTS, [line], None)
     assert f"(r{told})" in next(terminal_lines([line], None))[0]
@@ -216,16 +211,11 @@ def test_a_run_that_has_not_ended_says_how_to_go_on() -> None:
 
 
 def test_what_time_did_not_suffice_for_is_listed_by_itself() -> None:
-    late = {
-        "record": "skipped",
-        "scenario": "big",
-        "probe": "c64",
-        "why": "budget",
-        "reason": "not run: needs about 1 h 10 min, 25 min of --budget 4h are left",
-    }
-    lacking = {**late, "probe": "c128", "why": "lack", "reason": "needs 8×B200, found none"}
+    reason = "not run: needs about 1 h 10 min, 25 min of --budget 4h are left"
+    late = record("skipped", scenario="big", probe="c64", why="budget", reason=reason)
+    lacking = record("skipped", scenario="big", probe="c128", reason="needs 8×B200, found none")
     text = summary(FACTS, [late, lacking], ExitStatus.NOT_JUDGED)
-    assert section(text, "Not run for lack of time") == [f"- `big-c64`: {late['reason']}"]
+    assert section(text, "Not run for lack of time") == [f"- `big-c64`: {reason}"]
     assert section(text, "Not run") == ["- `big-c128`: needs 8×B200, found none"]
 
 
@@ -239,12 +229,8 @@ def test_the_starts_of_each_group_have_a_row() -> None:
 
 
 def test_a_resumed_run_says_so() -> None:
-    resumed = {
-        "record": "resumed",
-        "at": "2026-11-05T18:00:00+00:00",
-        "groups": ["a"],
-        "repeats": ["b", "c"],
-    }
+    at = "2026-11-05T18:00:00+00:00"
+    resumed = record("resumed", at=at, groups=["a"], repeats=["b", "c"])
     text = summary(FACTS, [resumed], ExitStatus.PASSED)
     assert "Resumed 2026-11-05T18:00:00+00:00: 1 group kept, 2 measured anew." in text
 

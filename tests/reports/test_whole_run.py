@@ -1,6 +1,5 @@
 """What only the whole run shows: waived losses, warnings, a host that moved altogether."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from building import SCENARIO, SUMS, applied, group_record, judgement, outcome
 from made_runs import facts
+from plain_records import record
 from tables import each
 
 from perfgate.core.measured import Change, MeasuredBuild, MeasuredControl
@@ -35,16 +35,15 @@ from perfgate.reports.whole_run import (
     waiver_faults,
     without_controls,
 )
+from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.probe import load_probes
 
 SPEED = "output_throughput"
 
 
-def recorded(*outcomes: Outcome) -> list[dict[str, Any]]:
-    return [
-        json.loads(json.dumps({"record": "verdict", "test": "t", **one.as_record()}))
-        for one in outcomes
-    ]
+def recorded(*outcomes: Outcome) -> list[VerdictRecord]:
+    """The verdict records of outcomes."""
+    return [one.as_record("t") for one in outcomes]
 
 
 def of(number: int, **changes: Any) -> Outcome:
@@ -92,7 +91,7 @@ def test_a_waived_loss_is_listed_with_its_waiver() -> None:
 
 
 def test_waivers_that_do_not_hold_are_told() -> None:
-    fault = {"record": "waiver_fault", "kind": "expired", "message": "waivers.yaml:4: expired"}
+    fault = record("waiver_fault", kind="expired", message="waivers.yaml:4: expired")
     assert waiver_faults([fault]) == ["waivers.yaml:4: expired"]
     assert any("waivers.yaml:4" in text for text, _ in terminal_lines([fault], ExitStatus.WAIVERS))
 

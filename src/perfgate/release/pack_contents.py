@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.input_files import read_input
@@ -38,6 +37,7 @@ from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.rendered_files import rendered_files
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.folder_contents import REFERENCES
+from perfgate.runs.record import GroupRecord, MeasurementRecord
 from perfgate.scenarios.documented import FOLDER, documented_file
 from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
@@ -124,8 +124,7 @@ def newest_end(runs: Iterable[EndedRun]) -> datetime:
     """
     ends = []
     for run in runs:
-        line = next((one for one in reversed(run.records) if one["record"] == "ended"), None)
-        if run.end is None or line is None:
+        if run.end is None:
             raise ReleaseRefused(
                 ReleaseStatus.INCOMPLETE,
                 "the run did not end, so what it holds may still change",
@@ -134,10 +133,10 @@ def newest_end(runs: Iterable[EndedRun]) -> datetime:
                 hint="let it end, or go on with it: pytest --resume",
             )
         try:
-            ends.append(datetime.fromisoformat(str(line["at"])).astimezone(UTC))
-        except (KeyError, ValueError) as error:
+            ends.append(datetime.fromisoformat(run.end.at).astimezone(UTC))
+        except ValueError as error:
             raise InputError(
-                "the record of the run's end has no time", file=run.folder, found=line.get("at")
+                "the record of the run's end has no time", file=run.folder, found=run.end.at
             ) from error
     return max(ends).replace(microsecond=0)
 
@@ -339,7 +338,7 @@ def require_same_scenarios(
     Raises:
         ReleaseRefused: status INCOMPLETE: one changed since; naming all that did.
     """
-    measured = {run.id: _recorded(run.records) for run in runs}
+    measured = {run.id: _recorded(run) for run in runs}
     changed: dict[str, None] = {}
     for one in check.tests:
         if one.result is None or one.scenario not in scenarios:
@@ -361,17 +360,15 @@ def require_same_scenarios(
         )
 
 
-def _recorded(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """Scenario → probe → hash of what was measured; of a group that did not end, by its lines."""
+def _recorded(run: EndedRun) -> dict[str, dict[str, str]]:
+    """Scenario → probe → hash of what was measured; of a group that did not end, by its records."""
     found: dict[str, dict[str, str]] = {}
-    for line in records:
-        if line["record"] == "measurement" and not line["injected"]:
-            content = line["fingerprint"].get("content")
-            if content:
-                found.setdefault(line["scenario"], {})[line["probe"]] = content
-    for line in records:
-        if line["record"] == "group":
-            found.setdefault(line["scenario"], {}).update(line["content"])
+    for measured in run.records_of(MeasurementRecord):
+        content = measured.fingerprint.get("content")
+        if content and not measured.injected:
+            found.setdefault(measured.scenario, {})[measured.probe] = content
+    for group in run.records_of(GroupRecord):
+        found.setdefault(group.scenario, {}).update(group.content)
     return found
 
 

@@ -22,7 +22,8 @@ from perfgate.judging.assembly.judge_input import ControlSources, Provenance, Si
 from perfgate.judging.assembly.judgement import ControlStarts, Reference, takes_turns
 from perfgate.judging.assembly.sweeps import Point
 from perfgate.plan.toolchain import toolchain_for
-from perfgate.runs.ended_run import EndedRun, Line
+from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.record import MeasurementRecord
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint
 
@@ -41,9 +42,9 @@ class RawRun:
 
     def __init__(self, ended: EndedRun) -> None:
         self._run = ended
-        self._lines: dict[Key, Line] = {
-            (line["scenario"], line["probe"], line["role"], line["start"]): line
-            for line in ended.lines("measurement")
+        self._lines: dict[Key, MeasurementRecord] = {
+            (line.scenario, line.probe, line.role, line.start): line
+            for line in ended.records_of(MeasurementRecord)
         }
         self._parsed: dict[Key, Measurement | str] = {}
         self.differences: list[str] = []
@@ -65,7 +66,7 @@ class RawRun:
         """The facts that the last measurement of a role had; empty: there is none."""
         of_probe = (probe.scenario.id, probe.label, role)
         found = [line for key, line in self._lines.items() if key[:3] == of_probe]
-        return found[-1]["fingerprint"] if found else {}
+        return found[-1].fingerprint if found else {}
 
     def measurements(
         self, probe: Probe, role: str, starts: Sequence[int]
@@ -84,7 +85,7 @@ class RawRun:
         self._note_what_no_file_holds(origin)
         if origin.own_starts:
             runs = tuple(
-                as_run(measured, self._run.id, line["started"], line["seconds"], start)
+                as_run(measured, self._run.id, line.started, line.seconds, start)
                 for start, measured in self.measurements(
                     probe, "reference", origin.own_starts
                 ).items()
@@ -140,7 +141,7 @@ class RawRun:
         key = (probe.scenario.id, probe.label, role, start)
         line = self._lines[key]
         place = f"{probe.scenario.id}/start-{start}-{role}/{probe.label}"
-        recorded = Measurement(line["metrics"], line["facts"], line["answers"])
+        recorded = line.measurement
         if probe.is_smoke:
             self.from_records.append(
                 f"{probe.label}: the first answer of start {start}, which perfgate itself asked for"

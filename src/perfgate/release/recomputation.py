@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.campaign.probe_state import smoke_input
-from perfgate.campaign.resume import judgements_of, provenance_of
 from perfgate.core.errors import PerfgateError
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.rule import VERSION, Rule
@@ -27,12 +26,14 @@ from perfgate.judging.assembly.judge_input import (
     Provenance,
     broken_answers,
     judge,
+    provenance_of,
 )
 from perfgate.judging.assembly.judgement import probe_input
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, sweep_probes
 from perfgate.release.raw_measurements import RawRun, shown
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.runs.ended_run import EndedRun, Line, read_run
+from perfgate.runs.ended_run import EndedRun, read_run
+from perfgate.runs.record import GroupRecord, VerdictRecord
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.probe import Probe, all_probes, order
 from perfgate.scenarios.scenario import Claim, Scenario
@@ -98,40 +99,40 @@ class _Recomputation:
         self._curves = {one.id: one for scenario in scenarios for one in sweep_probes(scenario)}
         known = claims_of(scenarios, claims)  # floors are claims, too
         self._claims = {one.id: one for one in claim_probes(known, scenarios)}
-        self._verdicts = {str(line["name"]): line for line in ended.lines("verdict")}
+        self._verdicts = {line.name: line for line in ended.records_of(VerdictRecord)}
 
     def all(self) -> tuple[Recomputed, ...]:
         """Every verdict of the run."""
-        for line in self._run.lines("group"):
+        for line in self._run.records_of(GroupRecord):
             self._require_content(line)
-        return tuple(map(self._recomputed, self._run.lines("verdict")))
+        return tuple(map(self._recomputed, self._run.records_of(VerdictRecord)))
 
-    def _require_content(self, group: Line) -> None:
-        for label, content in group["content"].items():
-            probe = self._probes.get((group["scenario"], label))
+    def _require_content(self, group: GroupRecord) -> None:
+        for label, content in group.content.items():
+            probe = self._probes.get((group.scenario, label))
             if probe is None or probe.content_hash() != content:
                 raise ReleaseRefused(
                     ReleaseStatus.NOT_REPRODUCED,
                     "a scenario is missing"
                     if probe is None
                     else "a scenario is another one than the run measured",
-                    field=f"{group['scenario']}-{label}",
+                    field=f"{group.scenario}-{label}",
                     found="none" if probe is None else f"content {probe.content_hash()}",
                     expected=f"content {content}, as run {self._run.id} recorded it",
                     hint="take the scenario files of the run's own commit",
                 )
 
-    def _recomputed(self, line: Line) -> Recomputed:
-        recorded, name = Verdict(line["verdict"]), str(line["name"])
-        if line.get("error") is not None or (
-            line.get("judge_input") is None
-            and not line["judgements"]
+    def _recomputed(self, line: VerdictRecord) -> Recomputed:
+        recorded, name = line.verdict, line.name
+        if line.error is not None or (
+            line.judge_input is None
+            and not line.judgements
             and recorded in (Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE)
         ):
-            why = line["error"]["class"] if line.get("error") else line["reason"]
+            why = line.error.error_class if line.error else line.reason
             text = f"{name}: {recorded.value} without numbers: {why}"
             return Recomputed(self._run.id, name, recorded, None, not_recomputed=(text,))
-        given = line.get("judge_input") or {}
+        given = line.judge_input or {}
         self._require_version(name, given)
         self._raw.differences, self._raw.from_records = [], []
         try:
@@ -143,7 +144,7 @@ class _Recomputation:
         differences = [
             *self._raw.differences,
             *_differences(f"{name}: judge_input", given, built.as_record()),
-            *_differences(name, _plain(judgements_of(line)), _plain(judged.judgements)),
+            *_differences(name, _plain(line.judgements), _plain(judged.judgements)),
             *_differences(name, recorded.value, judged.verdict.value),
         ]
         return Recomputed(
@@ -171,21 +172,22 @@ class _Recomputation:
                     hint=f"install {perfgate}, which judged it, or measure again",
                 )
 
-    def _input(self, line: Line) -> JudgeInput:
+    def _input(self, line: VerdictRecord) -> JudgeInput:
         """The input of a verdict, assembled again.
 
         Raises:
             InputError, RunError: the files cannot be judged.
             KeyError: the record names a start, a probe or a claim that is not there.
         """
-        name, raw = str(line["name"]), self._raw
+        name, raw = line.name, self._raw
         origin = provenance_of(line) or Provenance()
         if name in self._claims:
             claim = self._claims[name]
             sides = zip(claim.probes, origin.sides, strict=True)
             return claim_input(claim, {probe: raw.side(probe, one) for probe, one in sides})
-        subject = self._curves.get(name) or self._probes[line["scenario"], line["probe"]]
-        most = from_plain(Rule, line["judge_input"]["rule"]).max_runs
+        subject = self._curves.get(name) or self._probes[line.scenario, line.probe]
+        given = line.judge_input or {}
+        most = from_plain(Rule, given["rule"]).max_runs
         rule = Rule(max_runs=min(most, subject.scenario.gate.max_starts))
         if isinstance(subject, SweepProbe):
             built = self._of_curve(subject, origin, rule)
@@ -193,7 +195,7 @@ class _Recomputation:
             built = self._of_probe(subject, origin, rule)
             if not subject.is_load:
                 return built
-        recorded = line["judge_input"]["broken"]
+        recorded = given["broken"]
         return replace(built, broken=self._broken_answers(subject.scenario, recorded))
 
     def _of_curve(self, curve: SweepProbe, origin: Provenance, rule: Rule) -> JudgeInput:
@@ -232,10 +234,10 @@ class _Recomputation:
             line = self._verdicts.get(probe.id)
             if probe.is_load or probe.is_smoke or not self._raw.fingerprint(probe, "new"):
                 continue
-            if line is None or line.get("error") is not None:
+            if line is None or line.error is not None:
                 self._raw.from_records.append(f"whether the answers of {probe.label} are broken")
                 return recorded
-            if line.get("judge_input") is not None:
+            if line.judge_input is not None:
                 judged[probe.label] = judge(self._input(line))
         return broken_answers(judged)
 

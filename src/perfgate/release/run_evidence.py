@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 from perfgate.campaign.selection import Selected, probes_of
 from perfgate.core.errors import InputError
@@ -14,6 +13,7 @@ from perfgate.machine.hardware import is_model
 from perfgate.release.policy import ReleasedBuild
 from perfgate.reports.run_report import RunFacts, RunReport, TestResult, report_of
 from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.record import MeasurementRecord
 
 _FEWEST_DIGITS = 7  # of an abbreviated commit, as git prints it
 
@@ -118,29 +118,28 @@ class RunEvidence:
         """Whether what it measured was written otherwise than the scenario is now."""
         hashes = {(one.scenario.id, one.label): one.content_hash() for one in probes_of(subject)}
         return any(
-            _fact(line, "content") not in ("", hashes[line["scenario"], line["probe"]])
+            _fact(line, "content") not in ("", hashes[line.scenario, line.probe])
             for line in self._measured(subject)
         )
 
-    def _measured(self, subject: Selected) -> Iterator[Mapping[str, Any]]:
+    def _measured(self, subject: Selected) -> Iterator[MeasurementRecord]:
         """Its measurements of the build under test that the test rests on."""
         for one in probes_of(subject):
             yield from self._measurements.get((one.scenario.id, one.label), ())
 
     @cached_property
-    def _measurements(self) -> Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]:
+    def _measurements(self) -> Mapping[tuple[str, str], Sequence[MeasurementRecord]]:
         """Scenario and probe → the measurements of the build under test."""
-        found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-        for line in self.run.records:
-            if line["record"] == "measurement" and line.get("role") in ("new", "claim"):
-                found.setdefault((line["scenario"], line["probe"]), []).append(line)
+        found: dict[tuple[str, str], list[MeasurementRecord]] = {}
+        for line in self.run.records_of(MeasurementRecord):
+            if line.role in ("new", "claim"):
+                found.setdefault((line.scenario, line.probe), []).append(line)
         return found
 
 
-def _fact(measurement: Mapping[str, Any], name: str) -> str:
+def _fact(measurement: MeasurementRecord, name: str) -> str:
     """A fact of the fingerprint of a measurement; empty: it has none."""
-    facts = measurement.get("fingerprint")
-    return str(facts.get(name, "")) if isinstance(facts, Mapping) else ""
+    return measurement.fingerprint.get(name, "")
 
 
 def evidence_of(run: EndedRun) -> RunEvidence:
@@ -150,7 +149,7 @@ def evidence_of(run: EndedRun) -> RunEvidence:
         InputError: a record is damaged, or a time cannot be read.
     """
     started = moment(str(run.facts["started"]), run)
-    written = [moment(line["at"], run) for line in run.records if isinstance(line.get("at"), str)]
+    written = [moment(one.at, run) for one in run.records if one.at]
     report = report_of(run.facts, run.records, run.end)
     return RunEvidence(run, report, started, max([started, *written]))
 

@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from perfgate.baselines.baseline import Baseline
-from perfgate.campaign.resume import build_of, measured_of
 from perfgate.core.metrics import METRICS, is_accuracy, lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.measured import central_value
 from perfgate.reports.history import HistoryPoint, MetricHistory
 from perfgate.reports.run_report import RunReport, TestResult
-from perfgate.runs.records import name_of
+from perfgate.runs.record import MeasurementRecord, Record, VerdictRecord, records_of
 
 BY_COMMITS = "engine commits, oldest first"
 BY_DAYS = "engine commits, by day of measurement"
@@ -138,7 +137,7 @@ def _of_baselines(stored: StoredBaselines | None, probe: str, metric: str) -> It
         yield FoundPoint(point, runs, entry.fingerprint)
 
 
-def points_of(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> RunPoints:
+def points_of(facts: Mapping[str, Any], records: Sequence[Record]) -> RunPoints:
     """What an earlier run measured, but for what had something injected.
 
     Args:
@@ -149,19 +148,17 @@ def points_of(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
         InputError: a record is damaged.
     """
     comparable = {
-        (line["scenario"], line["probe"]): _comparable(line)
-        for line in records
-        if line["record"] == "measurement" and line["role"] == "new"
+        (line.scenario, line.probe): _comparable(line)
+        for line in records_of(MeasurementRecord, records)
+        if line.role == "new"
     }
     run, started = str(facts["id"]), str(facts["started"])
     found = {}
-    for line in records:
-        if line["record"] != "verdict" or line["injected"]:
+    for line in records_of(VerdictRecord, records):
+        build = line.build
+        if build is None or line.injected:
             continue
-        build = build_of(line)
-        if build is None:
-            continue
-        for measured in measured_of(line):
+        for measured in line.measured:
             point = HistoryPoint(
                 build.commit,
                 build.version,
@@ -170,18 +167,18 @@ def points_of(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
                 measured.values,
                 "run",
                 f"run {run}",
-                bool(line["synthetic"]),
+                line.synthetic,
             )
-            alike = comparable.get((line["scenario"], line["probe"]))
-            found[name_of(line), measured.metric] = FoundPoint(point, frozenset({run}), alike)
+            alike = comparable.get((line.scenario, line.probe))
+            found[line.name, measured.metric] = FoundPoint(point, frozenset({run}), alike)
     return found
 
 
-def _comparable(measurement: Mapping[str, Any]) -> Mapping[str, str]:
+def _comparable(measurement: MeasurementRecord) -> Mapping[str, str]:
     """The facts that would be kept in a baseline."""
-    facts = measurement.get("fingerprint", {})
-    if measurement.get("machine_bound"):
-        return dict(facts)
+    facts = measurement.fingerprint
+    if measurement.machine_bound:
+        return facts
     return {name: told for name, told in facts.items() if name not in _OF_MACHINE}
 
 

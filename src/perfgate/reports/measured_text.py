@@ -1,18 +1,14 @@
 """Measured values as text: every metric with its unit and the fresh starts behind it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from perfgate.campaign.resume import build_of, controls_of, judgements_of, measured_of
 from perfgate.core.measured import Change, MeasuredMetric
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Judgement, counted
 from perfgate.judging.assembly.measured_facts import is_limit
 from perfgate.reports.outcome_text import interval, number, signed
 from perfgate.reports.tables import text_table
-from perfgate.runs.records import name_of
-
-Record = Mapping[str, Any]
+from perfgate.runs.record import VerdictRecord
 
 MEASURED = ("metric", "value", "n", "change", "interval")
 MEASURED_NUMBERS = range(1, 5)  # the columns that are set to the right
@@ -56,7 +52,7 @@ def main_metrics(
     return measured[: max(_MAIN, sum(one.metric in judged for one in measured))]
 
 
-def measured_lines(verdicts: Sequence[Record]) -> Iterator[str]:
+def measured_lines(verdicts: Sequence[VerdictRecord]) -> Iterator[str]:
     """The main metrics of every probe, folded to a screen of a terminal; nothing without any.
 
     Args:
@@ -65,12 +61,12 @@ def measured_lines(verdicts: Sequence[Record]) -> Iterator[str]:
     rows: list[tuple[str, ...]] = []
     values = 0
     for line in verdicts:
-        measured = measured_of(line)
+        measured = line.measured
         values += len(measured)
-        name = f"{'synthetic ' if line['synthetic'] else ''}{name_of(line)}"
+        name = f"{'synthetic ' if line.synthetic else ''}{line.name}"
         rows += [
             (name, one.metric, number(one.value), one.unit, str(one.n))
-            for one in main_metrics(measured, judgements_of(line))
+            for one in main_metrics(measured, line.judgements)
         ]
     shown = rows[:_SCREEN]
     if shown:
@@ -81,35 +77,35 @@ def measured_lines(verdicts: Sequence[Record]) -> Iterator[str]:
         yield f"and {counted(values - len(shown), 'more value')} in summary.md"
 
 
-def documented_gaps(line: Record) -> str:
+def documented_gaps(line: VerdictRecord) -> str:
     """How far a test is from each documented value that is not judged; empty: there is none."""
-    judged = {one.metric for one in judgements_of(line)}
+    judged = {one.metric for one in line.judgements}
     gaps = ", ".join(
-        f"{one['metric']} {signed(one['metric'], one['change'])}"
-        for one in line.get("documented", ())
-        if one["metric"] not in judged and one["change"] is not None
+        f"{one.metric} {signed(one.metric, one.change)}"
+        for one in line.documented
+        if one.metric not in judged and one.change is not None
     )
     return f"not judged, against the document: {gaps}" if gaps else ""
 
 
-def identity_lines(verdicts: Sequence[Record]) -> Iterator[str]:
+def identity_lines(verdicts: Sequence[VerdictRecord]) -> Iterator[str]:
     """The builds, their settings that were not in force or bounded, their controls and what they
     were compared with, each once; few of them.
     """
-    builds = [build.in_words for line in verdicts if (build := build_of(line)) is not None]
+    builds = [line.build.in_words for line in verdicts if line.build is not None]
     yield from _few("build", builds)
     yield from _few("setting", _settings(verdicts))
-    controls = [one.in_words for line in verdicts for one in controls_of(line)]
+    controls = [one.in_words for line in verdicts for one in line.controls]
     yield from _few("control", controls)
-    yield from _few("compared with", [line["compared_with"] for line in verdicts])
+    yield from _few("compared with", [line.compared_with for line in verdicts])
 
 
-def _settings(verdicts: Sequence[Record]) -> list[str]:
+def _settings(verdicts: Sequence[VerdictRecord]) -> list[str]:
     """The lines on settings, each once with the scenarios that it is of, those on limits last."""
     scenarios: dict[str, dict[str, None]] = {}
     for line in verdicts:
-        for one in line.get("settings", ()):
-            scenarios.setdefault(one, {})[line["scenario"]] = None
+        for one in line.settings:
+            scenarios.setdefault(one, {})[line.scenario] = None
     lines = []
     for one in sorted(scenarios, key=is_limit):
         first, *others = scenarios[one]

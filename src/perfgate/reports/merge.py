@@ -7,7 +7,6 @@ test would change the gate's error rates.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.verdict import Verdict, counted
@@ -17,6 +16,7 @@ from perfgate.reports.merge_shards import MatrixRow, require_complete
 from perfgate.reports.run_report import RunReport, ScenarioFacts, TestResult, report_of
 from perfgate.reports.whole_run import suspicion, without_controls
 from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.record import Record, VerdictRecord
 
 _NOT_ENDED = "did not end: it was killed, goes on, or is of a perfgate that did not record its end"
 
@@ -84,7 +84,7 @@ def merge(
         words = f"run {', '.join(open_ends)} {_NOT_ENDED}" + (
             "" if status == ExitStatus.ERROR else f"; {words}"
         )
-    lines = _verdict_lines(runs, chosen)
+    lines = _verdict_records(runs, chosen)
     report = RunReport(
         reports[0].schema_version,
         runs=tuple(one.runs[0] for one in reports),
@@ -231,14 +231,10 @@ def _scenarios(reports: Sequence[RunReport]) -> tuple[ScenarioFacts, ...]:
     return tuple(found.values())
 
 
-def _verdict_lines(
-    runs: Sequence[EndedRun], chosen: Mapping[str, TestResult]
-) -> list[Mapping[str, Any]]:
+def _verdict_records(runs: Sequence[EndedRun], chosen: Mapping[str, TestResult]) -> list[Record]:
     return [
-        line
+        record
         for run in runs
-        for line in run.records
-        if line["record"] == "verdict"
-        and line["test"] in chosen
-        and chosen[line["test"]].run == run.id
+        for record in run.records_of(VerdictRecord)
+        if record.test in chosen and chosen[record.test].run == run.id
     ]

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from perfgate.campaign.resume import judgements_of
 from perfgate.core.measured import Change
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Judgement, Mark
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.reports.tables import text_table
+from perfgate.runs.record import VerdictRecord
 
 
 def number(value: float | None) -> str:
@@ -176,7 +176,7 @@ def brief(judgements: Sequence[Judgement]) -> str:
     )
 
 
-def resolution(verdicts: Iterable[Mapping[str, Any]]) -> str:
+def resolution(verdicts: Iterable[VerdictRecord]) -> str:
     """What a machine that measures its own noise can show at best; empty where none did.
 
     Args:
@@ -184,9 +184,9 @@ def resolution(verdicts: Iterable[Mapping[str, Any]]) -> str:
     """
     widest: dict[str, Judgement] = {}
     for line in verdicts:
-        tests = (line.get("judge_input") or {}).get("tests", ())
+        tests = (line.judge_input or {}).get("tests", ())
         declared = {one["metric"]: one["band"] for one in tests if _may_be_widened(one)}
-        for one in judgements_of(line):
+        for one in line.judgements:
             wide = one.band or 0.0
             if wide > declared.get(one.metric, wide) * (1 + 1e-9) and wide > (
                 widest[one.metric].band or 0.0 if one.metric in widest else 0.0

@@ -7,7 +7,8 @@ from perfgate.core.verdict import Judgement
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.reports.outcome_text import MARKS, brief, interval, signed
 from perfgate.reports.overview import allowed
-from perfgate.reports.run_report import Failure, TestResult
+from perfgate.reports.run_report import TestResult
+from perfgate.runs.record import Failure
 
 Property = tuple[str, str]
 

@@ -4,14 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from perfgate.campaign.resume import (
-    build_of,
-    controls_of,
-    judgements_of,
-    measured_of,
-    observed_of,
-    resuming_call,
-)
+from perfgate.campaign.resume import resuming_call
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import MEANINGS, Verdict
 from perfgate.judging.assembly.exit_status import ExitStatus, meaning
@@ -44,12 +37,10 @@ from perfgate.reports.whole_run import (
     waiver_faults,
     without_controls,
 )
-from perfgate.runs.records import name_of
+from perfgate.runs.record import Record, SkippedRecord, VerdictRecord, records_of
 
 
-def summary(
-    facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]], status: ExitStatus | None
-) -> str:
+def summary(facts: Mapping[str, Any], records: Sequence[Record], status: ExitStatus | None) -> str:
     """The run as Markdown.
 
     Args:
@@ -57,7 +48,7 @@ def summary(
         records: the run's records, all kinds.
         status: how the run ended; None while it has not.
     """
-    verdicts = [record for record in records if record["record"] == "verdict"]
+    verdicts = records_of(VerdictRecord, records)
     lines = [
         *_head(facts, records, status),
         *_paragraphs(resumptions(records), starts(records), suspicion(records)),
@@ -71,35 +62,35 @@ def summary(
     for record in verdicts:
         lines += _verdict(record)
     late = not_for_time(records)
-    others = [one for one in records if one["record"] == "skipped" and one not in late]
+    others = [one for one in records_of(SkippedRecord, records) if one not in late]
     lines += _listed("Not run for lack of time", _reasons(late))
     lines += _listed("Not run", _reasons(others))
     return visible("\n".join([*lines, *_groups(records)]))
 
 
 def _head(
-    facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]], status: ExitStatus | None
+    facts: Mapping[str, Any], records: Sequence[Record], status: ExitStatus | None
 ) -> list[str]:
     """How it ended, what it counts, where it was."""
-    verdicts = [record for record in records if record["record"] == "verdict"]
-    skipped = [record for record in records if record["record"] == "skipped"]
+    verdicts = records_of(VerdictRecord, records)
+    skipped = records_of(SkippedRecord, records)
     machine = facts["machine"]
-    counts = Counter(record["verdict"] for record in verdicts)
+    counts = Counter(record.verdict.value for record in verdicts)
     if skipped:
         counts["skipped"] = len(skipped)
     lines = [f"# perfgate run {facts['id']}", ""]
     if status is not None:
-        ends = [*(Verdict(record["verdict"]) for record in verdicts), *(None for _ in skipped)]
+        ends = [*(record.verdict for record in verdicts), *(None for _ in skipped)]
         lines += [f"**Exit status {status.value}**: {meaning(status, ends)}.", ""]
     else:
         lines += ["**The run has not ended, or was killed.** What follows had finished.", ""]
         lines += [f"To go on with it: `{resuming_call(facts)}`", ""]
-    if facts.get("synthetic") or any(record.get("synthetic") for record in verdicts):
+    if facts.get("synthetic") or any(record.synthetic for record in verdicts):
         lines += ["**SYNTHETIC: stand-ins made numbers of this run; it proves nothing.**", ""]
     return [
         *lines,
         "Verdicts: " + (", ".join(f"{n} {name}" for name, n in counts.items()) or "none") + ".",
-        *([f"PASS: {MEANINGS[Verdict.PASS]}."] if counts[Verdict.PASS] else []),
+        *([f"PASS: {MEANINGS[Verdict.PASS]}."] if counts[Verdict.PASS.value] else []),
         "",
         f"Machine: {machine['host']}, {machine['cores']} cores of {machine['cpu']}, "
         + (counted(gpu["name"] for gpu in machine["gpus"]) or "no GPU")
@@ -108,7 +99,7 @@ def _head(
         *_site_commands(facts),
         *(
             [f"Measured values: {MEANING}; {OF_JUDGED}.", ""]
-            if any(map(measured_of, verdicts))
+            if any(record.measured for record in verdicts)
             else []
         ),
     ]
@@ -137,11 +128,11 @@ def _listed(title: str, found: Sequence[str]) -> list[str]:
     return [f"## {title}", "", *(f"- {one}" for one in found), ""] if found else []
 
 
-def _reasons(skipped: Sequence[Mapping[str, Any]]) -> list[str]:
-    return [f"`{name_of(record)}`: {record['reason']}" for record in skipped]
+def _reasons(skipped: Sequence[SkippedRecord]) -> list[str]:
+    return [f"`{record.name}`: {record.reason}" for record in skipped]
 
 
-def _groups(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def _groups(records: Sequence[Record]) -> list[str]:
     """The table of the groups' fresh starts; nothing if no group has ended."""
     groups = group_rows(records)
     if not groups:
@@ -154,57 +145,57 @@ def _groups(records: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _verdict(record: Mapping[str, Any]) -> list[str]:
-    mark = "synthetic " if record.get("synthetic") else ""
-    lines = [f"## {mark}{record['verdict']}: `{name_of(record)}`", ""]
-    if record.get("resumed_from"):
-        lines += [f"R{resumed(record['resumed_from']).removeprefix('r')}.", ""]
-    if record["injected"]:
-        lines += [f"Injected: {', '.join(record['injected'])}.", ""]
-    if record["error"]:
-        error = record["error"]
-        lines += [f"{error['class']}: {error['message']}", ""]
-        lines += [f"    {line}" for line in error["evidence"]]
-        lines += ["", f"Next step: {error['next_step']}.", ""]
-    judgements = judgements_of(record)
+def _verdict(record: VerdictRecord) -> list[str]:
+    mark = "synthetic " if record.synthetic else ""
+    lines = [f"## {mark}{record.verdict}: `{record.name}`", ""]
+    if record.resumed_from:
+        lines += [f"R{resumed(record.resumed_from).removeprefix('r')}.", ""]
+    if record.injected:
+        lines += [f"Injected: {', '.join(record.injected)}.", ""]
+    if record.error:
+        error = record.error
+        lines += [f"{error.error_class}: {error.message}", ""]
+        lines += [f"    {line}" for line in error.evidence]
+        lines += ["", f"Next step: {error.next_step}.", ""]
+    judgements = record.judgements
     if judgements:
         lines += [*markdown_table(columns(judgements), rows(judgements), right=NUMBERS), ""]
         lines += reasons(judgements, "- ")
-        lines += [f"- note: {note}" for note in record["notes"]]
+        lines += [f"- note: {note}" for note in record.notes]
         lines.append("")
-    elif record["reason"]:
-        lines += [record["reason"], ""]
+    elif record.reason:
+        lines += [record.reason, ""]
     return [*lines, *_identity(record), *_measured(record)]
 
 
-def _identity(record: Mapping[str, Any]) -> list[str]:
+def _identity(record: VerdictRecord) -> list[str]:
     """The build under test, what it was compared with, and after how many starts."""
-    build = build_of(record)
+    build = record.build
     told = [] if build is None else [f"- build: {build.in_words}"]
-    told += [f"- control: {one.in_words}" for one in controls_of(record)]
-    if record.get("extra_options"):
-        told.append(f"- extra options: `{record['extra_options']}`")
-    told += [f"- setting: {one}" for one in record.get("settings", ())]
-    if record["compared_with"]:
-        told.append(f"- compared with: {record['compared_with']}")
+    told += [f"- control: {one.in_words}" for one in record.controls]
+    if record.extra_options:
+        told.append(f"- extra options: `{record.extra_options}`")
+    told += [f"- setting: {one}" for one in record.settings]
+    if record.compared_with:
+        told.append(f"- compared with: {record.compared_with}")
     if gaps := documented_gaps(record):
         told.append(f"- {gaps}")
-    if record["starts"]:
-        told.append(f"- fresh starts: {record['starts']}")
+    if record.starts:
+        told.append(f"- fresh starts: {record.starts}")
     return [*told, ""] if told else []
 
 
-def _measured(record: Mapping[str, Any]) -> list[str]:
+def _measured(record: VerdictRecord) -> list[str]:
     """The table of every measured metric, judged or not; nothing if there is none."""
-    measured = measured_of(record)
+    measured = record.measured
     if not measured:
         return []
-    mark = "Synthetic values" if record.get("synthetic") else "Measured"
-    rows = measured_rows(measured, (*judgements_of(record), *observed_of(record)))
+    mark = "Synthetic values" if record.synthetic else "Measured"
+    rows = measured_rows(measured, (*record.judgements, *record.observed))
     return [f"{mark}:", "", *markdown_table(MEASURED, rows, right=MEASURED_NUMBERS), ""]
 
 
-def _worse(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def _worse(records: Sequence[Record]) -> list[str]:
     """The table of what probably got worse; nothing if there is nothing."""
     worse = worse_rows(probably_worse(records))
     if not worse:

@@ -1,9 +1,7 @@
 """The end of a run on the terminal: one line per verdict, what was skipped, the exit status."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from perfgate.campaign.resume import judgements_of
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.exit_status import ExitStatus, meaning
@@ -25,13 +23,13 @@ from perfgate.reports.whole_run import (
     waiver_faults,
     without_controls,
 )
-from perfgate.runs.records import name_of
+from perfgate.runs.record import Record, SkippedRecord, VerdictRecord, records_of
 
 _FEW = 5  # a longer list is in summary.md
 
 
 def terminal_lines(
-    records: Sequence[Mapping[str, Any]], status: ExitStatus | None
+    records: Sequence[Record], status: ExitStatus | None
 ) -> Iterator[tuple[str, bool]]:
     """The lines, each with whether it is good news; numbers of stand-ins never are.
 
@@ -39,18 +37,18 @@ def terminal_lines(
         records: the run's records, all kinds.
         status: how the run ended; None if it was broken off.
     """
-    verdicts = [line for line in records if line["record"] == "verdict"]
-    skipped = [line for line in records if line["record"] == "skipped"]
+    verdicts = records_of(VerdictRecord, records)
+    skipped = records_of(SkippedRecord, records)
     for line in verdicts:
         text, good = _verdict(line)
         yield _shown(text), good
         if gaps := documented_gaps(line):
             yield _shown(f"{'':14} {gaps}"), good
-    rest = [*(f"{'skipped':14} {name_of(line)}: {line['reason']}" for line in skipped)]
+    rest = [*(f"{'skipped':14} {line.name}: {line.reason}" for line in skipped)]
     rest += [*measured_lines(verdicts), *identity_lines(verdicts), *_whole_run(records)]
     rest += candidate_lines(records)
     if status is not None:
-        ends = [*(Verdict(line["verdict"]) for line in verdicts), *(None for _ in skipped)]
+        ends = [*(line.verdict for line in verdicts), *(None for _ in skipped)]
         rest.append(f"exit status {status.value}: {meaning(status, ends)}")
     for text in rest:
         yield _shown(text), False
@@ -61,18 +59,20 @@ def _shown(text: str) -> str:
     return visible(text).replace("\n", "\n" + 15 * " ")
 
 
-def _verdict(line: Mapping[str, Any]) -> tuple[str, bool]:
-    verdict = Verdict(line["verdict"])
-    detail = brief(judgements_of(line)) or line["reason"] or line["error"]["message"]
-    good = verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and not line["synthetic"]
-    mark = "synthetic " if line["synthetic"] else ""
-    before = f" ({resumed(line['resumed_from'])})" if line.get("resumed_from") else ""
-    return f"{mark}{verdict:14} {name_of(line)}: {detail}{before}", good
+def _verdict(line: VerdictRecord) -> tuple[str, bool]:
+    verdict = line.verdict
+    detail = brief(line.judgements) or line.reason
+    if line.error is not None and not detail:
+        detail = line.error.message
+    good = verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and not line.synthetic
+    mark = "synthetic " if line.synthetic else ""
+    before = f" ({resumed(line.resumed_from)})" if line.resumed_from else ""
+    return f"{mark}{verdict:14} {line.name}: {detail}{before}", good
 
 
-def _whole_run(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _whole_run(records: Sequence[Record]) -> Iterator[str]:
     """What only the whole run shows."""
-    verdicts = [line for line in records if line["record"] == "verdict"]
+    verdicts = records_of(VerdictRecord, records)
     if smallest := resolution(verdicts):
         yield f"smallest regression detectable on this machine now: {smallest}"
     yield from (f"{mark:14} {text}" for mark, text in marked(records, _FEW))

@@ -8,16 +8,23 @@ from typing import Any
 
 from perfgate.baselines.waivers import in_force
 from perfgate.campaign.budget import span
-from perfgate.campaign.resume import judgements_of, observed_of
 from perfgate.core.measured import Change
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Judgement, Mark, Verdict, counted
 from perfgate.judging.rules.diagnostics import Moved, false_discoveries, moved_together
 from perfgate.reports.outcome_text import MARKS, signed
-from perfgate.runs.records import name_of
+from perfgate.runs.record import (
+    GroupRecord,
+    Record,
+    ResumedRecord,
+    SkippedRecord,
+    VerdictRecord,
+    WaiverFaultRecord,
+    records_of,
+)
 from perfgate.runs.start_counts import total
 
-Records = Sequence[Mapping[str, Any]]
+Records = Sequence[Record]
 
 # Of the metrics on the warning list one in ten moved by chance (Benjamini and Hochberg 1995).
 FALSE_DISCOVERIES = 0.10
@@ -48,10 +55,10 @@ def marked(records: Records, most: int | None = None) -> list[tuple[Mark, str]]:
     """
     names: dict[Mark, dict[str, None]] = {}
     for line in _verdicts(records):
-        synthetic = "synthetic " if line["synthetic"] else ""
-        for one in judgements_of(line):
+        synthetic = "synthetic " if line.synthetic else ""
+        for one in line.judgements:
             if one.mark:
-                names.setdefault(one.mark, {})[f"{synthetic}{name_of(line)}"] = None
+                names.setdefault(one.mark, {})[f"{synthetic}{line.name}"] = None
     found = []
     for mark, of_mark in names.items():
         shown = ", ".join(list(of_mark)[:most])
@@ -62,7 +69,7 @@ def marked(records: Records, most: int | None = None) -> list[tuple[Mark, str]]:
 
 def waiver_faults(records: Records) -> list[str]:
     """Waivers that do not hold."""
-    return [line["message"] for line in records if line["record"] == "waiver_fault"]
+    return [line.message for line in records_of(WaiverFaultRecord, records)]
 
 
 def probably_worse(records: Records) -> list[tuple[str, Change]]:
@@ -71,9 +78,9 @@ def probably_worse(records: Records) -> list[tuple[str, Change]]:
     The likeliest come first; those of stand-ins are marked.
     """
     observed = [
-        (f"{'synthetic ' if line['synthetic'] else ''}{name_of(line)}", one)
+        (f"{'synthetic ' if line.synthetic else ''}{line.name}", one)
         for line in _verdicts(records)
-        for one in observed_of(line)
+        for one in line.observed
     ]
     found = false_discoveries([one.p_value for _, one in observed], FALSE_DISCOVERIES)
     worse = [moved for moved, lost in zip(observed, found, strict=True) if lost]
@@ -86,7 +93,7 @@ def starts(records: Records) -> str:
     if not groups:
         return ""
     found = total(groups)
-    mark = "synthetic " if any(one["synthetic"] for one in groups) else ""
+    mark = "synthetic " if any(one.synthetic for one in groups) else ""
     again = f", {found.again} of them again" if found.again else ""
     again += f", {counted(found.controls, 'control')} among them" if found.controls else ""
     time = ""
@@ -102,12 +109,17 @@ def group_rows(records: Records) -> list[tuple[str, ...]]:
     """One row per group: its starts, and its seconds, as `GROUP_COLUMNS`."""
     return [
         (
-            f"{'synthetic ' if one['synthetic'] else ''}{one['scenario']}",
-            *(str(one["starts"][name]) for name in ("planned", "made", "again", "without_sharing")),
-            *(span(one["seconds"][name]) for name in ("spent", "starting", "saved")),
-            one["ended"],
+            f"{'synthetic ' if group.synthetic else ''}{group.scenario}",
+            str(group.starts.planned),
+            str(group.starts.made),
+            str(group.starts.again),
+            str(group.starts.without_sharing),
+            span(group.seconds.spent),
+            span(group.seconds.starting),
+            span(group.seconds.saved),
+            group.ended,
         )
-        for one in _groups(records)
+        for group in _groups(records)
     ]
 
 
@@ -117,18 +129,17 @@ GROUP_COLUMNS = (
 )
 
 
-def not_for_time(records: Records) -> list[Mapping[str, Any]]:
+def not_for_time(records: Records) -> list[SkippedRecord]:
     """What was not run because the session's time would not have sufficed."""
-    return [line for line in records if line["record"] == "skipped" and line.get("why") == "budget"]
+    return [line for line in records_of(SkippedRecord, records) if line.why == "budget"]
 
 
 def resumptions(records: Records) -> list[str]:
     """When the run was resumed, and how much of it was kept each time."""
     return [
-        f"Resumed {line['at']}: {counted(len(line['groups']), 'group')} kept, "
-        f"{len(line['repeats'])} measured anew."
-        for line in records
-        if line["record"] == "resumed"
+        f"Resumed {line.at}: {counted(len(line.groups), 'group')} kept, "
+        f"{len(line.repeats)} measured anew."
+        for line in records_of(ResumedRecord, records)
     ]
 
 
@@ -136,11 +147,11 @@ def suspicion(records: Records) -> str:
     """That the host moved and not the build, if nearly everything did; empty: nothing of it."""
     return moved_together(
         [
-            Moved(line["scenario"], one["metric"], one["change"], _lost(one))
+            Moved(line.scenario, one.metric, one.change or 0.0, _lost(one))
             for line in _verdicts(records)
-            if not line["synthetic"]
-            for one in line["judgements"]
-            if one["against"] == "baseline" and one["interval"] and not is_accuracy(one["metric"])
+            if not line.synthetic
+            for one in line.judgements
+            if one.against == "baseline" and one.interval and not is_accuracy(one.metric)
         ]
     )
 
@@ -148,11 +159,11 @@ def suspicion(records: Records) -> str:
 def without_controls(records: Records) -> str:
     """Which error rates hold if tests were judged without controls; empty: none was."""
     tests = {
-        name_of(line)
+        line.name
         for line in _verdicts(records)
-        if not line["synthetic"]
-        for one in judgements_of(line)
-        if _lacks_control(one, (line.get("provenance") or {}).get("controls") or {})
+        if not line.synthetic
+        for one in line.judgements
+        if _lacks_control(one, (line.provenance or {}).get("controls") or {})
     }
     if not tests:
         return ""
@@ -171,15 +182,17 @@ def _lacks_control(judged: Judgement, controls: Mapping[str, Any]) -> bool:
     return policy == "none" or (policy == "auto" and judged.against in controls["why_not"])
 
 
-def _lost(judgement: Mapping[str, Any]) -> bool:
+def _lost(judgement: Judgement) -> bool:
     """Whether its interval leaves nothing but a loss."""
-    low, high = judgement["interval"]
-    return bool(high < 0 if lookup(judgement["metric"]).direction == "higher" else low > 0)
+    if judgement.interval is None:
+        return False
+    low, high = judgement.interval
+    return high < 0 if lookup(judgement.metric).direction == "higher" else low > 0
 
 
-def _verdicts(records: Records) -> list[Mapping[str, Any]]:
-    return [line for line in records if line["record"] == "verdict"]
+def _verdicts(records: Records) -> list[VerdictRecord]:
+    return records_of(VerdictRecord, records)
 
 
-def _groups(records: Records) -> list[Mapping[str, Any]]:
-    return [line for line in records if line["record"] == "group"]
+def _groups(records: Records) -> list[GroupRecord]:
+    return records_of(GroupRecord, records)

@@ -14,7 +14,7 @@ from typing import Any
 from perfgate.baselines import Entry
 from perfgate.baselines.stored_json import digest
 from perfgate.baselines.waivers import Waiver, waive
-from perfgate.core.plain import to_plain
+from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.rule import VERSION, ControlPolicy, Rule
 from perfgate.core.verdict import Against, Judgement, Verdict
 from perfgate.judging.assembly.documented_values import with_gap
@@ -29,6 +29,7 @@ from perfgate.judging.rules.probe import (
     judge_probe,
     together,
 )
+from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Scenario
 
@@ -268,3 +269,12 @@ class Provenance:
     earlier: Entry | None = None
     documented: Mapping[str, DocumentedValue] = field(default_factory=dict)
     noise: Mapping[str, RunNoise] = field(default_factory=dict)
+
+
+def provenance_of(record: VerdictRecord) -> Provenance | None:
+    """Where a verdict's record says that its values come from; None: it rests on none.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    return None if record.provenance is None else from_plain(Provenance, record.provenance)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
@@ -19,7 +19,8 @@ from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.judging.rules.probe import RunNoise
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import Toolchain
-from perfgate.runs.records import now
+from perfgate.runs.record import DocumentedMetric
+from perfgate.runs.run_folder import now
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Source
@@ -286,8 +287,8 @@ def documented_for(probe: Probe, document: Documented | None) -> dict[str, Docum
 
 def documented_metrics(
     subject: Probe | ClaimProbe | SweepProbe, measured: Sequence[MeasuredMetric] = ()
-) -> list[dict[str, Any]]:
-    """Metric, value, unit, source and change of each value that is documented for a test.
+) -> list[DocumentedMetric]:
+    """Each value that is documented for a test.
 
     None for a machine that is its own reference, nor for a curve, whose points have theirs; a claim
     has the number that it must reach.
@@ -306,22 +307,19 @@ def documented_metrics(
         claim = subject.claim
         if claim.value is None:
             return []
-        return [_plain(claim.metric, claim.value, cited(claim.source))]
+        return [_documented(claim.metric, claim.value, cited(claim.source))]
     found = None if measures_itself(subject) else documented_values(subject.scenario)
     if found is None:
         return []
     values = {one.metric: one.value for one in measured}
     return [
-        _plain(metric, value.value, cited(found.source), values.get(metric))
+        _documented(metric, value.value, cited(found.source), values.get(metric))
         for metric, value in documented_for(subject, found).items()
     ]
 
 
-def _plain(metric: str, value: float, source: str, now: float | None = None) -> dict[str, Any]:
-    return {
-        "metric": metric,
-        "value": value,
-        "unit": lookup(metric).unit,
-        "source": source,
-        "change": None if now is None else gap(metric, value, now),
-    }
+def _documented(
+    metric: str, value: float, source: str, now: float | None = None
+) -> DocumentedMetric:
+    change = None if now is None else gap(metric, value, now)
+    return DocumentedMetric(metric, value, lookup(metric).unit, source, change)

@@ -8,7 +8,8 @@ from perfgate.core.verdict import Against, Judgement
 from perfgate.reports.outcome_text import interval, number, signed
 from perfgate.reports.overview import allowed, known
 from perfgate.reports.page.signs import REPORTED, Sign, judgement_sign
-from perfgate.reports.run_report import DocumentedMetric, TestResult
+from perfgate.reports.run_report import TestResult
+from perfgate.runs.record import DocumentedMetric
 
 AGAINST: Mapping[Against, str] = {
     "baseline": "",

@@ -39,11 +39,18 @@ from perfgate.core.untrusted_files import (
     opened_regular,
 )
 from perfgate.machine.hardware import Machine
-from perfgate.runs.active_records import standing
+from perfgate.runs.effective_records import effective
 from perfgate.runs.folder_owner import require_own_files, require_own_folder
-from perfgate.runs.record_lines import read_records, require_agreement
+from perfgate.runs.record import (
+    SCHEMA_VERSION,
+    R,
+    Record,
+    SetAsideRecord,
+    as_line,
+    read_records,
+    records_of,
+)
 
-SCHEMA_VERSION = 3
 _FACTS, _RECORDS, _SUMMARY = "run.json", "records.jsonl", "summary.md"
 _LOCK, _WORKERS_LOCK = "run.lock", "workers.lock"
 PROGRESS = "progress.jsonl"
@@ -181,7 +188,7 @@ class RunFolder:
                     hint="leave out --dist: perfgate distributes the tests itself",
                 )
             aside = _free_name(folder)
-            self.record("set_aside", {"scenario": scenario, "folder": aside.name})
+            self.record(SetAsideRecord(scenario=scenario, folder=aside.name))
             with write_errors_named(aside):
                 folder.rename(aside)
         finally:
@@ -230,13 +237,12 @@ class RunFolder:
         self._lock = self._joined = None
         self._groups = []
 
-    def record(self, kind: str, value: Mapping[str, object]) -> None:
+    def record(self, record: Record) -> None:
         """Append one record; it is on disk when this returns."""
-        line = {"record": kind, "schema_version": SCHEMA_VERSION, "at": now(), **value}
-        append_line(self.path / _RECORDS, line, base=self.path / _FACTS)
+        append_line(self.path / _RECORDS, as_line(record, now()), base=self.path / _FACTS)
 
-    def records(self, kind: str | None = None) -> list[dict[str, Any]]:
-        """The records so far that count, all or of one kind; a line cut by a kill is left out.
+    def records(self) -> list[Record]:
+        """The records so far that count; a line cut by a kill is left out.
 
         What a resumed session measures again, or a replaced worker, counts once.
 
@@ -245,11 +251,13 @@ class RunFolder:
         """
         if not os.path.lexists(self.path / _RECORDS):
             return []
-        facts = self.facts()
-        written = read_records(self.path / _RECORDS, self.path / _FACTS)
-        require_agreement(facts, written)
-        lines = standing(written)
-        return [line for line in lines if kind is None or line.get("record") == kind]
+        is_rehearsal = bool(self.facts().get("synthetic"))
+        file = self.path / _RECORDS
+        return effective(read_records(file, self.path / _FACTS, is_rehearsal=is_rehearsal))
+
+    def records_of(self, kind: type[R]) -> list[R]:
+        """Those of one kind; errors as of `records`."""
+        return records_of(kind, self.records())
 
     def facts(self) -> dict[str, Any]:
         """The content of ``run.json``.
@@ -328,8 +336,3 @@ def git_state(root: Path) -> dict[str, object]:
     # Of a submodule only its commit: git would look for changes in it by its own settings.
     status = git("status", "--porcelain", "--ignore-submodules=dirty")
     return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}
-
-
-def name_of(line: Mapping[str, Any]) -> str:
-    """The name of the probe or claim that a record is about."""
-    return str(line.get("name") or f"{line['scenario']}-{line['probe']}")

@@ -13,19 +13,23 @@ from pathlib import Path
 
 import pytest
 from building import machine
+from msgspec import structs
+from plain_records import record, recorded
 from power_cut import Disk, steps_of
 from tables import each
 
 from perfgate.core.errors import InputError, RunError
-from perfgate.runs.records import RunFolder, git_state, now, session_facts
+from perfgate.runs.record import SelectedRecord, SkippedRecord, VerdictRecord
+from perfgate.runs.run_folder import RunFolder, git_state, now, session_facts
 
 HOLD = """
 import sys
 from pathlib import Path
-from perfgate.runs.records import RunFolder
+from perfgate.runs.record import WaiverFaultRecord
+from perfgate.runs.run_folder import RunFolder
 run = RunFolder.create(Path(sys.argv[1]), {})
 for number in range(int(sys.argv[2])):
-    run.record("verdict", {"n": number, "text": "×" * 3000})
+    run.record(WaiverFaultRecord(kind=str(number), message="×" * 3000))
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -54,22 +58,22 @@ class TestRunFolder:
         assert RunFolder(run.path).facts() == facts
 
     def test_records_by_kind_in_order(self, run: RunFolder) -> None:
-        for kind, n in (("verdict", 1), ("skipped", 2), ("verdict", 3)):
-            run.record(kind, {"n": n})
-        assert [line["n"] for line in run.records()] == [1, 2, 3]
-        assert [line["n"] for line in run.records("verdict")] == [1, 3]
-        assert run.records("selected") == []
-        (line,) = RunFolder(run.path).records("skipped")
-        assert line.pop("at") <= now()
-        assert line == {"record": "skipped", "schema_version": 3, "n": 2}
+        for kind, test in (("verdict", "1"), ("skipped", "2"), ("verdict", "3")):
+            run.record(record(kind, test=test))
+        assert [line["test"] for line in recorded(run)] == ["1", "2", "3"]
+        assert [one.test for one in run.records_of(VerdictRecord)] == ["1", "3"]
+        assert run.records_of(SelectedRecord) == []
+        (line,) = RunFolder(run.path).records_of(SkippedRecord)
+        assert "" < line.at <= now()
+        assert line == structs.replace(record("skipped", test="2"), at=line.at)
 
     def test_a_folder_that_holds_a_run_is_never_reused(self, run: RunFolder) -> None:
-        run.record("verdict", {"n": 1})
+        run.record(record("verdict", test="1"))
         run.close()
         with pytest.raises(InputError, match="--run-dir: the folder already holds a run") as caught:
             RunFolder.create(run.path, {})
         assert caught.value.found == run.path
-        assert len(run.records()) == 1
+        assert len(recorded(run)) == 1
         (run.path / "run.json").unlink()
         RunFolder.create(run.path, {}).close()  # nobody holds it any more
 
@@ -100,15 +104,15 @@ class TestRunFolder:
         writer = hold(path, 10**9)
         reader = RunFolder(path)
         with writer:
-            while len(reader.records()) < 20:
+            while len(recorded(reader)) < 20:
                 assert writer.poll() is None
                 time.sleep(0.005)
             writer.send_signal(signal.SIGKILL)
-        found = reader.records()
-        assert [line["n"] for line in found] == list(range(len(found)))
+        found = recorded(reader)
+        assert [int(line["kind"]) for line in found] == list(range(len(found)))
         assert reader.facts()["id"] == "one"
-        reader.record("verdict", {"n": "later"})
-        assert reader.records() == [*found, reader.records()[-1]]
+        reader.record(record("verdict"))
+        assert recorded(reader) == [*found, recorded(reader)[-1]]
 
     def test_what_cannot_be_facts_leaves_the_folder_free(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -129,7 +133,7 @@ class TestRunFolder:
         with Disk(tmp_path, monkeypatch) as disk:
             run = RunFolder.create(path, {})
             assert disk.possible(path / "run.json") == {(path / "run.json").read_bytes()}
-            run.record("selected", {"tests": ["a"]})
+            run.record(record("selected", {"tests": ["a"]}))
             lines = (path / "records.jsonl").read_bytes()
             assert disk.possible(path / "records.jsonl") == {lines}
             run.close()
@@ -143,8 +147,8 @@ class TestRunFolder:
         for path, is_run in zip(left, are_runs, strict=True):
             run = RunFolder.reopen(path) if is_run else RunFolder.create(path, {})
             assert run.facts()["id"] == "one"
-            run.record("selected", {"tests": ["a"]})
-            assert run.records()[-1]["tests"] == ["a"]
+            run.record(record("selected", {"tests": ["a"]}))
+            assert recorded(run)[-1]["tests"] == ["a"]
             run.close()
 
     @each("number", [errno.ENOLCK, errno.EROFS, errno.EACCES, errno.ENOSPC])
@@ -219,7 +223,7 @@ class TestSessionFacts:
         def missing(_: str) -> str:
             raise PackageNotFoundError
 
-        monkeypatch.setattr("perfgate.runs.records.version", missing)
+        monkeypatch.setattr("perfgate.runs.run_folder.version", missing)
         facts = session_facts(machine(), [os.fsdecode(b"\xfe")], tmp_path)
         assert set(facts["versions"].values()) == {"unknown"}  # type: ignore[attr-defined]
         run = RunFolder.create(tmp_path / "one", facts)
@@ -255,11 +259,11 @@ def test_git_tells_the_commit_and_whether_anything_changed(
 
 class TestResuming:
     def test_a_run_is_held_again_and_goes_on_where_it_was(self, run: RunFolder) -> None:
-        run.record("verdict", {"n": 1})
+        run.record(record("verdict", test="1"))
         run.close()
         again = RunFolder.reopen(run.path)
-        again.record("verdict", {"n": 2})
-        assert [line["n"] for line in again.records("verdict")] == [1, 2]
+        again.record(record("verdict", test="2"))
+        assert [line["test"] for line in recorded(again, "verdict")] == ["1", "2"]
         with pytest.raises(InputError, match="--resume: another run is writing to this folder"):
             RunFolder.reopen(run.path)
         again.close()
@@ -274,7 +278,7 @@ class TestResuming:
     def test_workers_of_a_killed_session_do_not_wait_for_each_other_but_a_resumed_one_for_all(
         self, run: RunFolder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("perfgate.runs.records._WORKERS_END_S", 0.0)
+        monkeypatch.setattr("perfgate.runs.run_folder._WORKERS_END_S", 0.0)
         run.close()
         first, second = RunFolder(run.path), RunFolder(run.path)
         for worker in (first, second):
@@ -282,7 +286,7 @@ class TestResuming:
         first.close()
         with pytest.raises(InputError, match="workers of the previous session are still writing"):
             RunFolder.reopen(run.path)
-        monkeypatch.setattr("perfgate.runs.records._WORKERS_END_S", 60.0)
+        monkeypatch.setattr("perfgate.runs.run_folder._WORKERS_END_S", 60.0)
         ending = threading.Timer(0.3, second.close)
         ending.start()
         RunFolder.reopen(run.path).close()
@@ -292,7 +296,7 @@ class TestResuming:
         worker = RunFolder(run.path)
         worker.begin_group("small-serve")
         (run.path / "small-serve" / "start-1-new").mkdir()
-        worker.record("measurement", {"scenario": "small-serve"})
+        worker.record(record("measurement", {"scenario": "small-serve"}))
         worker.close()
         for number in (1, 2):
             run.begin_group("small-serve")
@@ -301,7 +305,7 @@ class TestResuming:
             assert aside.is_dir()
             run.close()
         assert (run.path / "small-serve.broken-1" / "start-1-new").is_dir()
-        assert run.records("measurement") == []
+        assert recorded(run, "measurement") == []
 
     def test_two_workers_never_measure_one_group(self, run: RunFolder) -> None:
         worker = RunFolder(run.path)
