@@ -16,7 +16,7 @@ from gitlab_executor import INCLUDED, JOBS, ROOT, job_of, job_script
 from marked_processes import ended_by
 from tables import each
 
-from perfgate.cli.gitlab import tolerated
+from perfgate.cli.ci_gitlab import tolerated
 from perfgate.cli.main import main
 from perfgate.core.errors import InputError
 from perfgate.judging.assembly.exit_status import Action, Event, decision
@@ -65,11 +65,11 @@ def programs_in(folder: Path, **scripts: str) -> str:
 def child(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], *words: str, matrix: object = MATRIX
 ) -> str:
-    """What `perfgate gitlab child` prints."""
+    """What `perfgate ci gitlab` prints."""
     file = tmp_path / "matrix.json"
     file.write_text(json.dumps(matrix))
     capsys.readouterr()
-    status = main(["gitlab", "child", "--matrix", str(file), "--event", "nightly", *words])
+    status = main(["ci", "gitlab", "--matrix", str(file), "--event", "nightly", *words])
     assert status == 0, capsys.readouterr().err
     return capsys.readouterr().out
 
@@ -284,7 +284,8 @@ def test_a_job_that_is_started_again_leaves_one_run(
 def test_a_night_that_recorded_enough_gives_the_address_that_proposes_it(
     enough: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answers = f'case "$1 $2" in "baseline ready") echo "{enough}" ;; decision*) echo pass: ;; esac'
+    ready = f'"baseline ready") echo "{enough}" ;;'
+    answers = f'case "$1 $2" in {ready} "ci decision") echo pass: ;; esac'
     words = ("--mode", "auto", "--programs", programs_in(tmp_path, perfgate=answers))
     for job in ("17", "18"):
         (tmp_path / "perfgate-runs" / f"b200-1-of-2-{job}").mkdir(parents=True)
@@ -359,7 +360,7 @@ def test_settings_that_are_none_are_refused(
 ) -> None:
     file = tmp_path / "matrix.json"
     file.write_text(json.dumps(MATRIX))
-    assert main(["gitlab", "child", "--matrix", str(file), "--event", "nightly", *words]) == 2
+    assert main(["ci", "gitlab", "--matrix", str(file), "--event", "nightly", *words]) == 2
     assert capsys.readouterr().out == ""
 
 

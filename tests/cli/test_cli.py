@@ -17,7 +17,7 @@ from perfgate.cli.main import COMMANDS, main, parser
 
 PARSERS = [one for one in parsers_of(parser((), whole=True)) if one.prog != "perfgate"]
 # Made for programs: JSON always, reports in formats of their own, a pipeline.
-OWN_FORMATS = ("parse", "matrix", "report", "gitlab", "release")
+OWN_FORMATS = ("parse", "report", "release", "ci matrix", "ci gitlab")
 Capture = pytest.CaptureFixture[str]
 
 
@@ -43,7 +43,7 @@ def test_help_of_the_whole_names_every_command_and_the_statuses(capsys: Capture)
 def test_every_verb_gives_json_too() -> None:
     for one in PARSERS:
         is_group = any(isinstance(action, argparse._SubParsersAction) for action in one._actions)
-        if not is_group and one.prog.split()[1] not in OWN_FORMATS:
+        if not is_group and not one.prog.removeprefix("perfgate ").startswith(OWN_FORMATS):
             (formats,) = [action for action in one._actions if action.dest == "format"]
             assert "json" in (formats.choices or ()), one.prog
             assert formats.default in ("text", "shell"), one.prog

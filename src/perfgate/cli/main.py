@@ -29,11 +29,9 @@ COMMANDS = {
     "compare": "the gate's verdicts for two runs, baselines or results of other tools",
     "report": "reports and one exit status of one run or several, merged",
     "release": "hold runs against a release policy; pack, sign and verify the evidence",
-    "matrix": "the jobs that measure a selection, as JSON for CI systems",
-    "decision": "what a pipeline does with a run's exit status: pass, warn or block",
+    "ci": "for pipelines: jobs of a selection, decision on a status, child pipeline of GitLab",
     "doctor": "what this machine can run, and whether it is fit for it",
     "parse": "read results of benchmarks and evaluations, or the log of a failed run",
-    "gitlab": "the child pipeline of a matrix, for GitLab",
 }
 
 WRONG_USAGE = 2

@@ -31,8 +31,8 @@ from perfgate.runs.ended_run import read_run
 _MATRIX_BYTES = 1 << 20
 _HELP = {
     "run": "folders of runs",
-    "--matrix": "what `perfgate matrix` printed: every row of it must be among the runs; -: from "
-    "standard input",
+    "--matrix": "what `perfgate ci matrix` printed: every row of it must be among the runs; -: "
+    "from standard input",
     "--gate": "every selected test must have a verdict, as in pytest --gate",
     "--history": "folder of earlier runs, whose values are shown beside (default: none)",
     "--baselines": "folder of the accepted baselines (default: docs/reference/settings.md)",

@@ -67,7 +67,7 @@ done
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """One row of `perfgate matrix`: what one job measures.
+    """One row of `perfgate ci matrix`: what one job measures.
 
     Attributes:
         name: of the job.
@@ -127,7 +127,7 @@ def read_rows(text: bytes) -> tuple[MatrixRow, ...]:
     """The rows of a matrix.
 
     Args:
-        text: what `perfgate matrix` printed.
+        text: what `perfgate ci matrix` printed.
 
     Raises:
         InputError: it is no matrix, is empty, or holds what cannot be a job.
@@ -138,7 +138,7 @@ def read_rows(text: bytes) -> tuple[MatrixRow, ...]:
         raise InputError(f"the matrix {error.problem}", found=error.found) from error
     if not isinstance(rows, list) or not rows:
         raise InputError(
-            "the matrix has no rows", expected="the line that perfgate matrix printed: "
+            "the matrix has no rows", expected="the line that perfgate ci matrix printed: "
             '{"include": [{"name": …}, …]}, with at least one scenario'
         )  # fmt: skip
     found = tuple(_row(number, row) for number, row in enumerate(rows, 1))
@@ -205,7 +205,7 @@ def child_pipeline(rows: Sequence[MatrixRow], settings: ChildSettings) -> dict[s
 def as_yaml(pipeline: dict[str, Any]) -> str:
     """The pipeline as the text that GitLab reads."""
     text = yaml.dump(pipeline, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)
-    return f"# Made by perfgate gitlab child; change the matrix or the inputs, not this.\n{text}"
+    return f"# Made by perfgate ci gitlab; change the matrix or the inputs, not this.\n{text}"
 
 
 class _Dumper(yaml.SafeDumper):
@@ -344,7 +344,7 @@ def _report(rows: Sequence[MatrixRow], settings: ChildSettings) -> dict[str, Any
         "status=0\n"
         f"{perfgate} report {RUNS}/* {gate}--matrix perfgate-matrix.json --to {REPORT}"
         " || status=$?\n" + ("" if settings.mode == "gate" else _address(perfgate)) + "blocks=0\n"
-        f'decision=$({perfgate} decision --event {event} "$status") || blocks=$?\n'
+        f'decision=$({perfgate} ci decision --event {event} "$status") || blocks=$?\n'
         'echo "$decision"\n'
         '[ "$blocks" -eq 0 ] || exit "$blocks"\n'
         # A warning ends in the run's status, which allow_failure turns into GitLab's orange.

@@ -10,7 +10,7 @@ from perfgate.reports.run_report import RunFacts, RunReport, Shard
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """A row of `perfgate matrix`: one run that must be there.
+    """A row of `perfgate ci matrix`: one run that must be there.
 
     Attributes:
         name: of the row.
@@ -26,7 +26,7 @@ class MatrixRow:
 
 
 def matrix_rows(plain: object) -> tuple[MatrixRow, ...]:
-    """The rows of a matrix, as `perfgate matrix` prints it.
+    """The rows of a matrix, as `perfgate ci matrix` prints it.
 
     Raises:
         InputError: it is none.
@@ -49,7 +49,7 @@ def _row(plain: Any) -> MatrixRow:
 
 def _no_matrix(found: object, expected: str) -> InputError:
     return InputError(
-        "not a matrix of `perfgate matrix`",
+        "not a matrix of `perfgate ci matrix`",
         field="--matrix",
         found=repr(found)[:80],
         expected=expected,

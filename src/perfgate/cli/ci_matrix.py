@@ -1,4 +1,4 @@
-"""`perfgate matrix`: the jobs that measure a selection, as one line of JSON for GitHub and GitLab.
+"""`perfgate ci matrix`: the jobs that measure a selection, one line of JSON for GitHub and GitLab.
 
 For each kind of GPU up to N rows, divided as `pytest --shard` divides; a row is run by
 `pytest -m EXPRESSION --shard SHARD`. docs/how-to/shards.md

@@ -1,4 +1,4 @@
-"""`perfgate gitlab child`: the child pipeline of a matrix, for ci/gitlab/perfgate.gitlab-ci.yml.
+"""`perfgate ci gitlab`: the child pipeline of a matrix, for ci/gitlab/perfgate.gitlab-ci.yml.
 
 exit status: 0 done; 2 wrong usage or unusable input. docs/how-to/gitlab.md
 """
@@ -23,7 +23,7 @@ from perfgate.plan.gitlab_pipeline import (
 _LARGEST = 4 * 2**20
 
 _CHILD = {
-    "--matrix": "what perfgate matrix printed",
+    "--matrix": "what perfgate ci matrix printed",
     "--event": "what the pipeline is for: it says which statuses stop it; with --rehearse among "
     "--options always rehearsal",
     "--mode": "judge (gate), measure what baselines are made of (record), or record what has none "
@@ -41,9 +41,7 @@ _CHILD = {
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's options."""
-    verbs = command.add_subparsers(required=True, metavar="VERB")
-    child = verbs.add_parser("child", help="print the child pipeline that measures a matrix")
-    add = described(child, _CHILD)
+    add = described(command, _CHILD)
     add("--matrix", type=Path, required=True, metavar="FILE")
     add("--event", choices=[str(one) for one in Event], required=True)
     add("--mode", choices=list(MODES), default="gate")
@@ -55,7 +53,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--report-image", default="", metavar="NAME")
     add("--options", default="", metavar="WORDS")
     add("--expire-in", default="30 days", metavar="TIME")
-    child.set_defaults(execute=_child)
+    command.set_defaults(execute=_child)
 
 
 def tolerated(event: Event) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""`perfgate decision`: what a pipeline does with the exit status of a run: pass, warn or block.
+"""`perfgate ci decision`: what a pipeline does with the exit status of a run: pass, warn or block.
 
 Prints the word and one sentence. Exit status: 0 for pass and warn; for block the status that it was
 given (11 where that is 0, of a rehearsal that was none); 2 wrong usage. docs/reference/verdicts.md
