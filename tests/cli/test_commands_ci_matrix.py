@@ -73,5 +73,5 @@ def test_no_job_is_an_error_and_prints_no_matrix(
 def test_more_rows_than_github_takes_are_refused(
     perfgate: Perfgate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perfgate.cli.ci_matrix._MOST_ROWS", 3)
+    monkeypatch.setattr("perfgate.campaign.matrix._MOST_ROWS", 3)
     assert "more rows than GitHub takes" in perfgate.refused("ci matrix --shards 3")
