@@ -12,9 +12,9 @@ from tables import each
 
 from perfgate.campaign.matrix import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.measured import MeasuredBuild
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.exit_status import ExitStatus
-from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.reports.merge import merge
 from perfgate.reports.run_report import Shard
 from perfgate.runs.ended_run import EndedRun
