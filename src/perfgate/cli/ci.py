@@ -10,11 +10,9 @@ import shlex
 import sys
 from pathlib import Path
 
-import jinja2
-
 from perfgate.campaign.matrix import LARGEST as LARGEST_MATRIX
 from perfgate.campaign.matrix import matrix_of, read_matrix
-from perfgate.cli.output import add_format, described, json_text, print_json
+from perfgate.cli.output import add_format, described, json_text, print_json, print_template
 from perfgate.cli.scenario_choice import add_folder, load
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
@@ -183,7 +181,10 @@ def _gitlab(arguments: argparse.Namespace) -> int:
             status for status in range(LARGEST + 1) if decision(event, status).action is Action.WARN
         ],
     }
-    print(_templates().get_template("gitlab_child.yml").render(values), end="")
+    # The filters refuse what cannot stand in a pipeline.
+    print_template(
+        "gitlab_child.yml", values, sh=_shell_word, json=json.dumps, tag=_tag, image=_image
+    )
     return 0
 
 
@@ -195,20 +196,6 @@ def _tags(text: str) -> str:
         return " ".join(str(tag) for tag in json.loads(text))
     except ValueError as error:
         raise InputError("--report-tags: neither words nor a list in JSON", found=text) from error
-
-
-def _templates() -> jinja2.Environment:
-    """Templates of YAML, whose filters refuse what cannot stand there."""
-    templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
-        autoescape=jinja2.select_autoescape(["html"]),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    templates.filters.update(sh=_shell_word, json=json.dumps, tag=_tag, image=_image)
-    return templates
 
 
 def _shell_word(word: str) -> str:
