@@ -161,7 +161,7 @@ def require_not_empty(division: Division, shard: ShardNumber) -> None:
         field="--shard",
         found=f"{shard}, and the selection has {there} of scenarios that cannot be split",
         expected=f"at most {division.groups} shards",
-        hint="`perfgate matrix` prints as many as there is work for",
+        hint="`perfgate ci matrix` prints as many as there is work for",
     )
 
 

@@ -8,11 +8,12 @@ test would change the gate's error rates.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from perfgate.campaign.matrix import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.verdict import Verdict, counted
 from perfgate.judging.assembly.exit_status import ExitStatus, exit_status, meaning, worst
 from perfgate.reports.merge_checks import require_mergeable
-from perfgate.reports.merge_shards import MatrixRow, require_complete
+from perfgate.reports.merge_shards import require_complete
 from perfgate.reports.run_report import RunReport, ScenarioFacts, TestResult, report_of
 from perfgate.reports.whole_run import suspicion, without_controls
 from perfgate.runs.ended_run import EndedRun

@@ -1,4 +1,4 @@
-"""`perfgate matrix`: rows that a CI system runs; the same division as `pytest --shard`."""
+"""`perfgate ci matrix`: rows that a CI system runs; the same division as `pytest --shard`."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ from perfgate.scenarios.files import load_suite
 
 
 def rows(perfgate: Perfgate, *words: str) -> list[dict[str, Any]]:
-    out = perfgate.printed(["matrix", *words])
+    out = perfgate.printed(["ci", "matrix", *words])
     assert out.count("\n") == 1
     include: list[dict[str, Any]] = json.loads(out)["include"]
     return include
@@ -67,11 +67,11 @@ def test_a_template_is_in_it_only_if_it_is_named(perfgate: Perfgate) -> None:
 def test_no_job_is_an_error_and_prints_no_matrix(
     words: tuple[str, ...], perfgate: Perfgate
 ) -> None:
-    assert perfgate.refused(["matrix", *words]).startswith("perfgate: ")
+    assert perfgate.refused(["ci", "matrix", *words]).startswith("perfgate: ")
 
 
 def test_more_rows_than_github_takes_are_refused(
     perfgate: Perfgate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perfgate.cli.matrix._MOST_ROWS", 3)
-    assert "more rows than GitHub takes" in perfgate.refused("matrix --shards 3")
+    monkeypatch.setattr("perfgate.campaign.matrix._MOST_ROWS", 3)
+    assert "more rows than GitHub takes" in perfgate.refused("ci matrix --shards 3")
