@@ -19,8 +19,8 @@ from tables import each
 from perfgate.cli.gitlab import tolerated
 from perfgate.cli.main import main
 from perfgate.core.errors import InputError
-from perfgate.judging.assembly.exit_status import Action, Event, decision
 from perfgate.plan.gitlab_pipeline import CLEAN_UP, read_rows
+from perfgate.runs.exit_status import Action, Event, decision
 
 HOSTILE = "b200 and not '$(touch planted)'; `touch planted` \"$HOME\" $[[ inputs.x ]]"
 ROW = {

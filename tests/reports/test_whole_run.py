@@ -12,7 +12,6 @@ from tables import each
 
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Verdict
-from perfgate.judging.assembly.exit_status import ExitStatus
 from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, Provenance
 from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl
 from perfgate.judging.assembly.outcome import Outcome
@@ -36,6 +35,7 @@ from perfgate.reports.whole_run import (
     waiver_faults,
     without_controls,
 )
+from perfgate.runs.exit_status import ExitStatus
 from perfgate.scenarios.probe import load_probes
 
 SPEED = "output_throughput"

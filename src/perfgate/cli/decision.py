@@ -7,7 +7,7 @@ given (11 where that is 0, of a rehearsal that was none); 2 wrong usage. docs/re
 import argparse
 
 from perfgate.cli.output import add_format, described, print_json
-from perfgate.judging.assembly.exit_status import LARGEST, Event, decision, final_status
+from perfgate.runs.exit_status import LARGEST, Event, decision, final_status
 
 _HELP = {
     "--event": "what the run was made for; rehearsal: to try the pipeline without an engine",

@@ -11,7 +11,6 @@ from pathlib import Path
 from perfgate.cli.output import described
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
-from perfgate.judging.assembly.exit_status import LARGEST, Action, Event, decision
 from perfgate.plan.gitlab_pipeline import (
     MODES,
     ChildSettings,
@@ -19,6 +18,7 @@ from perfgate.plan.gitlab_pipeline import (
     child_pipeline,
     read_rows,
 )
+from perfgate.runs.exit_status import LARGEST, Action, Event, decision
 
 _LARGEST = 4 * 2**20
 

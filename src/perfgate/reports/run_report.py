@@ -18,12 +18,12 @@ from perfgate.campaign.resume import (
 )
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.exit_status import ExitStatus, meaning
 from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.judging.rules.performance import Change
 from perfgate.reports.whole_run import suspicion, waiver_faults, without_controls
 from perfgate.runs.ended_run import RunEnd
+from perfgate.runs.exit_status import ExitStatus, meaning
 from perfgate.runs.records import name_of
 
 SCHEMA_VERSION = 1

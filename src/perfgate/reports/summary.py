@@ -14,7 +14,6 @@ from perfgate.campaign.resume import (
 )
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import MEANINGS, Verdict
-from perfgate.judging.assembly.exit_status import ExitStatus, meaning
 from perfgate.machine.hardware import counted
 from perfgate.reports.candidates import candidate_lines
 from perfgate.reports.measured_text import (
@@ -44,6 +43,7 @@ from perfgate.reports.whole_run import (
     waiver_faults,
     without_controls,
 )
+from perfgate.runs.exit_status import ExitStatus, meaning
 from perfgate.runs.records import name_of
 
 

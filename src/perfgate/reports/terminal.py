@@ -6,7 +6,6 @@ from typing import Any
 from perfgate.campaign.resume import judgements_of
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.exit_status import ExitStatus, meaning
 from perfgate.reports.candidates import candidate_lines
 from perfgate.reports.measured_text import (
     documented_gaps,
@@ -25,6 +24,7 @@ from perfgate.reports.whole_run import (
     waiver_faults,
     without_controls,
 )
+from perfgate.runs.exit_status import ExitStatus, meaning
 from perfgate.runs.records import name_of
 
 _FEW = 5  # a longer list is in summary.md
