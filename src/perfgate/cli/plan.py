@@ -24,8 +24,7 @@ from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import counted
-from perfgate.judging.assembly.bands import band_of
-from perfgate.judging.assembly.judgement import noise_of
+from perfgate.judging.assembly.bands import band_of, noise_of
 from perfgate.judging.forecast.metrics import MetricForecast
 from perfgate.judging.forecast.scenarios import CASES, Case, Cost, ScenarioForecast, forecast
 from perfgate.judging.forecast.simulation import TRIALS, AbEffort, expected_ab
