@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from perfgate.core.measured import MeasuredMetric
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.judgement import measures_itself
-from perfgate.judging.assembly.measured import MeasuredMetric, gap
+from perfgate.judging.assembly.measured import gap
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
 from perfgate.scenarios.probe import Probe

@@ -10,15 +10,15 @@ another: another file, one that is cut off, another seed or another tokenizer ha
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean, geometric_mean, median
 
 from perfgate.baselines import Entry
 from perfgate.clients.client_facts import DATASET_DIFFERS
 from perfgate.core.errors import InputError
+from perfgate.core.measured import MeasuredBuild, MeasuredMetric
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.verdict import Against, Judgement, counted
+from perfgate.core.verdict import Judgement
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.rules.accuracy import Answers
 from perfgate.judging.rules.scores import Score, counted_score, score_of
@@ -28,29 +28,6 @@ _LIMITED = "limited: "
 # A sum that follows from rates: 6.40 s as printed are known to 0.08 %.
 _BY_ARITHMETIC_TOLERANCE = 0.002
 _IMAGE_FACTS = ("docker", "slurm")  # where a placement tells of the image that it started
-
-
-@dataclass(frozen=True)
-class MeasuredMetric:
-    """A metric over the fresh starts of the build under test.
-
-    Attributes:
-        metric: canonical name.
-        unit: unit of all its values.
-        value: the central value, as the gate has it: the geometric mean of `values`; of an
-            accuracy, and of values that are not all above 0, the arithmetic one.
-        values: one per fresh start, in order; of a metric that was judged those that the gate used.
-    """
-
-    metric: str
-    unit: str
-    value: float
-    values: tuple[float, ...]
-
-    @property
-    def n(self) -> int:
-        """The number of fresh starts behind it."""
-        return len(self.values)
 
 
 def measured_metrics(
@@ -121,68 +98,6 @@ def measured_score(metric: str, measurement: Measurement) -> Score:
 def gap(metric: str, documented: float, now: float) -> float:
     """How far a value is from the documented one, as a fraction; of an accuracy the difference."""
     return now - documented if is_accuracy(metric) else now / documented - 1
-
-
-@dataclass(frozen=True)
-class MeasuredBuild:
-    """The build under test: the engine as its program tells it, and the image that it was in.
-
-    Attributes:
-        name: the engine.
-        version: its release.
-        commit: its commit; an engine that tells none has its version here.
-        image: name of the container image; empty: none, or not known.
-        digest: what that image is exactly; empty: not known.
-    """
-
-    name: str
-    version: str
-    commit: str
-    image: str = ""
-    digest: str = ""
-
-    @property
-    def in_words(self) -> str:
-        """``tensorrt-llm 1.3.0, commit 0a1b2c3, image example/engine:1.3.0, sha256:…``."""
-        parts = [f"{self.name} {self.version}"]
-        if self.commit != self.version:
-            parts.append(f"commit {self.commit}")
-        if self.image:
-            parts.append(f"image {self.image}")
-        if self.digest:
-            parts.append(self.digest)
-        return ", ".join(parts)
-
-
-@dataclass(frozen=True)
-class MeasuredControl:
-    """The build of the baseline or of the anchor as a control: started in the same session.
-
-    Attributes:
-        against: whose build it is.
-        build: that build, and the image that it was in; None: it could not be started.
-        starts: controls of it behind a verdict, nothing disturbed.
-        why_not: why there are no more; empty: as many as were wanted.
-        note: what a person should know of that build; empty: nothing.
-    """
-
-    against: Against
-    build: MeasuredBuild | None
-    starts: int
-    why_not: str = ""
-    note: str = ""
-
-    @property
-    def in_words(self) -> str:
-        """``tensorrt-llm 1.2.0, commit 0a1b2c3, 2 starts``, or why there is none."""
-        told = [] if self.build is None else [self.build.in_words, counted(self.starts, "start")]
-        if self.build is None:
-            told.append("none")
-        words = ", ".join(told)
-        if self.against == "anchor":
-            words = f"of the anchor: {words}"
-        aside = "; ".join(filter(None, (self.why_not, self.note)))
-        return f"{words} ({aside})" if aside else words
 
 
 def measured_build(build: EngineBuild, measurements: Sequence[Measurement]) -> MeasuredBuild:
