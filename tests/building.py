@@ -15,7 +15,7 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import AppliedWaiver, Judgement, Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.assembly.judge_input import judge
-from perfgate.judging.assembly.judgement import Reference, probe_input
+from perfgate.judging.assembly.judgement import ProbeEvidence, Reference, probe_input
 from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.probe import ProbeJudgement
@@ -79,7 +79,8 @@ def judged(
     rule: Rule,
 ) -> ProbeJudgement:
     """The verdict of a probe, with neither controls nor waivers."""
-    return judge(probe_input(probe, reference, measurements, fingerprint, rule))
+    measured = dict(enumerate(measurements, start=1))
+    return judge(probe_input(ProbeEvidence(probe, reference, fingerprint, measured), rule))
 
 
 def machine(*names: str, **changes: Any) -> Machine:

@@ -19,7 +19,7 @@ from tables import each
 from perfgate.campaign.matrix import read_matrix
 from perfgate.cli.main import main
 from perfgate.core.errors import InputError
-from perfgate.judging.assembly.exit_status import Action, Event, decision
+from perfgate.runs.exit_status import Action, Event, decision
 
 HOSTILE = "b200 and not '$(touch planted)'; `touch planted` \"$HOME\" $[[ inputs.x ]]"
 ROW = {

@@ -14,10 +14,10 @@ from perfgate.campaign.matrix import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.measured import MeasuredBuild
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.exit_status import ExitStatus
 from perfgate.reports.merge import merge
 from perfgate.reports.run_report import Shard
 from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.exit_status import ExitStatus
 from perfgate.suite.run_end import conclude
 
 PASS, REGRESSION, ERROR = Verdict.PASS, Verdict.REGRESSION, Verdict.ERROR

@@ -13,7 +13,6 @@ from tables import each
 from perfgate.core.measured import Change, MeasuredBuild, MeasuredControl
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Verdict
-from perfgate.judging.assembly.exit_status import ExitStatus
 from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, Provenance
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.probe import InterleavedTest, MetricTest, PerformanceTest, RunNoise
@@ -35,6 +34,7 @@ from perfgate.reports.whole_run import (
     waiver_faults,
     without_controls,
 )
+from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.probe import load_probes
 

@@ -14,7 +14,7 @@ from tables import each
 from perfgate.core.errors import SeveralInputErrors
 from perfgate.core.measured import MeasuredMetric
 from perfgate.core.verdict import Verdict, unjudged
-from perfgate.judging.assembly.references import documented_metrics
+from perfgate.judging.assembly.documented import documented_metrics
 from perfgate.reports.measured_text import documented_gaps
 from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values

@@ -11,7 +11,7 @@ from perfgate.campaign.schedule import StartRole
 from perfgate.campaign.session import Session
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
-from perfgate.judging.assembly.references import measures_itself
+from perfgate.judging.assembly.judgement import measures_itself
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.record import MeasurementRecord
 from perfgate.scenarios.probe import Probe

@@ -17,7 +17,7 @@ from perfgate.cli.scenario_choice import add_folder, load
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.plain import to_plain
-from perfgate.judging.assembly.exit_status import LARGEST, Action, Event, decision, final_status
+from perfgate.runs.exit_status import LARGEST, Action, Event, decision, final_status
 from perfgate.scenarios.markers import GPUS
 
 # What a night does → options of pytest.

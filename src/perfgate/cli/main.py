@@ -20,7 +20,7 @@ from perfgate.core.durable_files import cannot_write, is_unwritable
 from perfgate.core.errors import PerfgateError
 from perfgate.core.output_stream import standard_streams
 from perfgate.core.paths import packaged
-from perfgate.judging.assembly.exit_status import ExitStatus
+from perfgate.runs.exit_status import ExitStatus
 
 # Command → what it is for. The module of that name in perfgate.cli adds its options and runs it;
 # only the chosen one is imported, so that --help is quick.

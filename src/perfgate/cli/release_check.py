@@ -22,7 +22,7 @@ from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
 from perfgate.judging.assembly.claims import claims_of_suite
-from perfgate.judging.assembly.references import documented_metrics
+from perfgate.judging.assembly.documented import documented_metrics
 from perfgate.release.certificate import certificate_markdown
 from perfgate.release.check_result import COLUMNS, ReleaseCheck, check_lines, check_rows
 from perfgate.release.policy import load_policy

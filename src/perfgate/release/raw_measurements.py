@@ -19,8 +19,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.evaluators.base import Evaluator
 from perfgate.judging.assembly.judge_input import ControlSources, Provenance, Side
-from perfgate.judging.assembly.judgement import ControlStarts, Reference, takes_turns
-from perfgate.judging.assembly.sweeps import Point
+from perfgate.judging.assembly.judgement import ControlStarts, ProbeEvidence, Reference, takes_turns
 from perfgate.plan.toolchain import toolchain_for
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.record import MeasurementRecord
@@ -80,7 +79,32 @@ class RawRun:
             return read(self._kept(side.baseline)).entries[side.probe]
         return [*self.measurements(probe, side.role, side.starts).values()]
 
-    def reference(self, probe: Probe, origin: Provenance) -> Reference:
+    def evidence(
+        self, probe: Probe, origin: Provenance, builds: ControlSources | None
+    ) -> ProbeEvidence:
+        """What the run had of a probe.
+
+        Args:
+            probe: the probe.
+            origin: where its values come from.
+            builds: the controls that stood beside it; None: there could be none.
+        """
+        controls = ControlStarts()
+        if builds is not None:
+            measured = {
+                against: self.measurements(probe, f"{against}_control", starts)
+                for against, starts in builds.starts.items()
+            }
+            controls = ControlStarts(builds.policy, measured, builds.why_not)
+        return ProbeEvidence(
+            probe,
+            self._reference(probe, origin),
+            self.fingerprint(probe, origin.role),
+            self.measurements(probe, origin.role, origin.starts),
+            controls,
+        )
+
+    def _reference(self, probe: Probe, origin: Provenance) -> Reference:
         """What a probe was compared with: the machine itself, or kept baselines."""
         self._note_what_no_file_holds(origin)
         if origin.own_starts:
@@ -103,27 +127,6 @@ class RawRun:
             origin.documented,
             kept_entry(self._run.folder, anchor, probe.label),
             origin.noise,
-        )
-
-    def controls(self, probe: Probe, sources: ControlSources | None) -> ControlStarts | None:
-        """The controls that stood beside a probe."""
-        if sources is None:
-            return None
-        measured = {
-            against: self.measurements(probe, f"{against}_control", starts)
-            for against, starts in sources.starts.items()
-        }
-        return ControlStarts(sources.policy, measured, sources.why_not)
-
-    def point(self, probe: Probe, origin: Provenance, of_curve: ControlSources) -> Point:
-        """A point of a curve."""
-        controls = self.controls(probe, origin.controls or of_curve)
-        return Point(
-            probe,
-            self.reference(probe, origin),
-            self.fingerprint(probe, origin.role),
-            self.measurements(probe, origin.role, origin.starts),
-            controls.measured.get("baseline") if controls else None,
         )
 
     def _note_what_no_file_holds(self, origin: Provenance) -> None:

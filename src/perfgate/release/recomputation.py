@@ -200,11 +200,11 @@ class _Recomputation:
 
     def _of_curve(self, curve: SweepProbe, origin: Provenance, rule: Rule) -> JudgeInput:
         builds = origin.controls or ControlSources("auto")
-        points = [
-            self._raw.point(probe, origin.points[probe.label], builds) for probe in curve.probes
-        ]
-        why_not = builds.why_not.get("baseline", "")
-        built = curve_input(curve, points, rule, why_not, builds.policy)
+        points = []
+        for probe in curve.probes:
+            of_point = origin.points[probe.label]
+            points.append(self._raw.evidence(probe, of_point, of_point.controls or builds))
+        built = curve_input(curve, points, rule)
         return built.waived_by(self._raw.waivers(origin), self._raw.day)
 
     def _of_probe(self, probe: Probe, origin: Provenance, rule: Rule) -> JudgeInput:
@@ -214,17 +214,10 @@ class _Recomputation:
             if probe.is_smoke:
                 return smoke_input(probe, {"A": [*a.values()], "B": [*b.values()]})
             return ab_input(probe, [*a.values()], [*b.values()], origin.noise)
-        now = [*raw.measurements(probe, origin.role, origin.starts).values()]
         if probe.is_smoke:
-            return smoke_input(probe, {"": now})
-        built = probe_input(
-            probe,
-            raw.reference(probe, origin),
-            now,
-            raw.fingerprint(probe, origin.role),
-            rule,
-            raw.controls(probe, origin.controls),
-        )
+            now = raw.measurements(probe, origin.role, origin.starts)
+            return smoke_input(probe, {"": [*now.values()]})
+        built = probe_input(raw.evidence(probe, origin, origin.controls), rule)
         return built.waived_by(raw.waivers(origin), raw.day)
 
     def _broken_answers(self, scenario: Scenario, recorded: str) -> str:

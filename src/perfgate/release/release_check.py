@@ -8,13 +8,7 @@ from pathlib import Path
 from perfgate.core.errors import InputError
 from perfgate.core.measured import MeasuredBuild
 from perfgate.judging.assembly.claims import ClaimProbe
-from perfgate.release.check_result import (
-    LOSSES,
-    CheckedTest,
-    ErrorRates,
-    Finding,
-    ReleaseCheck,
-)
+from perfgate.release.check_result import LOSSES, CheckedTest, ErrorRates, Finding, ReleaseCheck
 from perfgate.release.error_rates import error_rates
 from perfgate.release.findings import checked_test, choice_note
 from perfgate.release.policy import Policy, PolicyRefused

@@ -8,11 +8,11 @@ from functools import cached_property
 from perfgate.campaign.selection import Selected, probes_of
 from perfgate.core.errors import InputError
 from perfgate.core.measured import MeasuredBuild
-from perfgate.judging.assembly.exit_status import ExitStatus
 from perfgate.machine.hardware import is_model
 from perfgate.release.policy import ReleasedBuild
 from perfgate.reports.run_report import RunFacts, RunReport, TestResult, report_of
 from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import MeasurementRecord
 
 _FEWEST_DIGITS = 7  # of an abbreviated commit, as git prints it

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from perfgate.core.measured import Change, MeasuredMetric
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Judgement, counted
-from perfgate.judging.assembly.measured_facts import is_limit
+from perfgate.judging.assembly.measured import is_limit
 from perfgate.reports.outcome_text import interval, number, signed
 from perfgate.reports.tables import text_table
 from perfgate.runs.record import VerdictRecord

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from perfgate.campaign.matrix import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.verdict import Verdict, counted
-from perfgate.judging.assembly.exit_status import ExitStatus, exit_status, meaning, worst
 from perfgate.reports.merge_checks import require_mergeable
 from perfgate.reports.merge_shards import require_complete
 from perfgate.reports.run_report import RunReport, ScenarioFacts, TestResult, report_of
 from perfgate.reports.whole_run import suspicion, without_controls
 from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.exit_status import ExitStatus, exit_status, meaning, worst
 from perfgate.runs.record import Record, VerdictRecord
 
 _NOT_ENDED = "did not end: it was killed, goes on, or is of a perfgate that did not record its end"

@@ -8,9 +8,9 @@ from typing import TypeVar
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric, lookup
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.exit_status import ExitStatus
 from perfgate.reports.outcome_text import band
 from perfgate.reports.run_report import RunReport, TestResult
+from perfgate.runs.exit_status import ExitStatus
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from perfgate.core.measured import (
     MeasuredMetric,
 )
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.exit_status import ExitStatus, meaning
 from perfgate.reports.whole_run import suspicion, waiver_faults, without_controls
+from perfgate.runs.exit_status import ExitStatus, meaning
 from perfgate.runs.record import (
     DocumentedMetric,
     EndedRecord,

@@ -7,7 +7,6 @@ from typing import Any
 from perfgate.campaign.resume import resuming_call
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import MEANINGS, Verdict
-from perfgate.judging.assembly.exit_status import ExitStatus, meaning
 from perfgate.machine.hardware import counted
 from perfgate.reports.candidates import candidate_lines
 from perfgate.reports.measured_text import (
@@ -37,6 +36,7 @@ from perfgate.reports.whole_run import (
     waiver_faults,
     without_controls,
 )
+from perfgate.runs.exit_status import ExitStatus, meaning
 from perfgate.runs.record import Record, SkippedRecord, VerdictRecord, records_of
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.exit_status import ExitStatus, meaning
 from perfgate.reports.candidates import candidate_lines
 from perfgate.reports.measured_text import (
     documented_gaps,
@@ -23,6 +22,7 @@ from perfgate.reports.whole_run import (
     waiver_faults,
     without_controls,
 )
+from perfgate.runs.exit_status import ExitStatus, meaning
 from perfgate.runs.record import Record, SkippedRecord, VerdictRecord, records_of
 
 _FEW = 5  # a longer list is in summary.md

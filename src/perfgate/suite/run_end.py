@@ -14,7 +14,6 @@ from perfgate.baselines.waivers import Waiver, WaiverFault, faults, known_of
 from perfgate.core.errors import PerfgateError
 from perfgate.core.redaction import mask_arguments
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.exit_status import ExitStatus, exit_status, worst
 from perfgate.judging.assembly.sweeps import SweepProbe, sweep_probes
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.gathered_history import gathered_histories
@@ -22,6 +21,7 @@ from perfgate.reports.merge import merge
 from perfgate.reports.report_files import write_formats
 from perfgate.reports.summary import summary
 from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.exit_status import ExitStatus, exit_status, worst
 from perfgate.runs.folder_contents import CANDIDATES
 from perfgate.runs.record import (
     CandidateRecord,

@@ -17,7 +17,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.judge_input import JudgeInput, Provenance
-from perfgate.judging.assembly.measured_facts import settings_notes
+from perfgate.judging.assembly.measured import settings_notes
 from perfgate.runs.record import DocumentedMetric, Failure, VerdictRecord
 from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.scenario import Scenario

@@ -1,3 +1,5 @@
+"""The exit status of a run and what a pipeline does with it, both as the document has them."""
+
 import re
 from itertools import product
 from pathlib import Path
@@ -6,7 +8,16 @@ import pytest
 from tables import each
 
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.exit_status import ExitStatus, exit_status, worst
+from perfgate.release.release_status import ReleaseStatus
+from perfgate.runs.exit_status import (
+    Action,
+    Event,
+    ExitStatus,
+    decision,
+    exit_status,
+    final_status,
+    worst,
+)
 
 PASS, REGRESSION, IMPROVEMENT, INCONCLUSIVE, NO_BASELINE, NOT_COMPARABLE, ERROR = (
     Verdict.PASS,
@@ -29,10 +40,13 @@ ALONE: dict[Verdict | None, tuple[int, int, int, int]] = {
     NOT_COMPARABLE: (12, 12, 0, 12),
     None: (12, 12, 12, 12),
 }
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs/reference/verdicts.md").read_text()
 FROM_WORST = (1, 11, 12, 10, 0)
 PLAIN, GATE, RECORD, BOTH = range(4)
+GATES = (Event.PULL_REQUEST, Event.NIGHTLY, Event.RELEASE)
+ALL = range(256)
+NAMED = {*ExitStatus, *ReleaseStatus, 2, 3, 4, 5, 124, 130, 137, 143}
 OPTIONS: list[dict[str, bool]] = [
     {"gate": False},
     {"gate": True},
@@ -119,3 +133,61 @@ def test_where_statuses_are_summed_up_none_is_missing(file: str) -> None:
     missing = {status for status in ExitStatus if not re.search(rf"\b{status.value}\b", told)}
     # Waivers belong to runs alone.
     assert missing == (set() if file == "README.md" else {ExitStatus.WAIVERS})
+
+
+def _document_rows() -> list[list[str]]:
+    section = DOCUMENT.partition("## What a pipeline does with it")[2]
+    lines = [line for line in section.partition("\n## ")[0].splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_the_document_has_every_decision_once():
+    heading, _, *rows = _document_rows()
+    assert heading == ["status", *Event, "what it says"]
+    decisions = [
+        ((event, status), (action, row[-1]))
+        for row in rows
+        for status in (re.findall(r"\d+", row[0]) or [one for one in ALL if one not in NAMED])
+        for event, action in zip(Event, row[1:-1], strict=True)
+        if action
+    ]
+    documented = {(event, int(status)): said for (event, status), said in decisions}
+    assert len(documented) == len(decisions)
+    assert documented == {
+        (event, status): (decision(event, status).action, decision(event, status).sentence)
+        for event, status in product(Event, ALL)
+    }
+
+
+def test_only_0_passes_and_only_10_warns_where_a_build_is_gated():
+    for event, status in product(GATES, ALL):
+        action = decision(event, status).action
+        assert (action is Action.PASS) == (status == 0), (event, status)
+        assert action is not Action.WARN or (status == 10 and event is not Event.RELEASE)
+
+
+def test_a_rehearsal_passes_with_13_alone():
+    passed = [status for status in ALL if decision(Event.REHEARSAL, status).action is Action.PASS]
+    assert passed == [13]
+
+
+@each("status", [11, 12, 15, 2, 4, 5, 137, 143, 99])
+def test_what_is_no_verdict_claims_nothing_and_blocks(status: int):
+    for event in Event:
+        found = decision(event, status)
+        assert found.action is Action.BLOCK
+        assert "regression" not in found.sentence
+
+
+def test_a_block_never_ends_in_0():
+    for event, status in product(Event, ALL):
+        found = decision(event, status)
+        ends_in = final_status(found, status)
+        assert (ends_in == 0) == (found.action is not Action.BLOCK)
+        assert ends_in in (0, status, 11)
+
+
+@pytest.mark.parametrize("status", [-1, 256])
+def test_no_status_of_a_shell(status: int):
+    with pytest.raises(ValueError, match="no exit status"):
+        decision(Event.NIGHTLY, status)
