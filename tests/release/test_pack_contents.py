@@ -223,6 +223,15 @@ def test_the_newest_end_is_that_of_the_last_run_to_end() -> None:
     assert newest_end(runs) == datetime.datetime(2026, 11, 23, 10, tzinfo=datetime.UTC)
 
 
+@pytest.mark.parametrize("at", ["noon", "2026-11-23T09:00:00"])
+def test_an_end_without_a_time_or_its_zone_is_refused(
+    at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    with pytest.raises(InputError, match="the record of the run's end has no time"):
+        newest_end([ended(releases.run(), at)])
+
+
 def test_names_that_are_one_on_some_systems_are_refused(places: Path, run: EndedRun) -> None:
     (run.folder / "Ready.md").write_text("")
     (run.folder / "ready.md").write_text("")

@@ -296,6 +296,23 @@ def test_a_run_that_ends_in_time_to_come_is_refused() -> None:
     assert caught.value.status == ReleaseStatus.CLOCK
 
 
+@each(
+    ("at", "started", "place"),
+    [
+        ("noon", "2026-11-23T08:00:00+00:00", "records.jsonl: ended.at: not a time"),
+        ("2026-11-23T09:00:00", "2026-11-23T08:00:00+00:00", "records.jsonl: ended.at: not a time"),
+        ("2026-11-23T09:00:00+00:00", "noon", "run.json: started: not a time"),
+    ],
+)
+def test_what_is_no_time_is_refused_by_its_file_and_field(
+    at: str, started: str, place: str
+) -> None:
+    made = run(changes={"started": started})
+    made = replace(made, records=[*made.records[:-1], {**made.records[-1], "at": at}])
+    with pytest.raises(InputError, match=f"/{place}"):
+        checked(made)
+
+
 def test_a_run_named_twice_and_a_missing_shard_are_refused() -> None:
     with pytest.raises(InputError, match="a run is named twice"):
         checked(run(), run())

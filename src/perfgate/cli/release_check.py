@@ -28,6 +28,7 @@ from perfgate.release.check_result import COLUMNS, ReleaseCheck, check_lines, ch
 from perfgate.release.policy import load_policy
 from perfgate.release.release_check import check, status_of
 from perfgate.release.required_tests import SuiteTests, broken_suite_rules
+from perfgate.release.run_evidence import moment
 from perfgate.runs.ended_run import EndedRun, read_run
 
 _HELP = {
@@ -45,26 +46,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("run", nargs="+", type=Path, metavar="RUN")
     add_format(parser, markdown_for="its certificate")
     add("--strict", action="store_true")
-    add("--at", type=moment, metavar="TIME")
+    add("--at", type=time_option, metavar="TIME")
     add_folder(parser)
     parser.set_defaults(execute=_check)
 
 
-def moment(text: str) -> datetime:
+def time_option(text: str) -> datetime:
     """A time as a person gives it.
 
     Raises:
         ArgumentTypeError: it is none, or says no time zone.
     """
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
+        return moment(text)
+    except ValueError as error:
         raise argparse.ArgumentTypeError(
             f"not a time with a time zone: {text!r}; write it as 2026-11-23T09:00:00+00:00"
-        )
-    return found
+        ) from error
 
 
 def checked(

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from perfgate.cli.output import add_format, described, print_json, print_table
-from perfgate.cli.release_check import moment, suite_tests_of
+from perfgate.cli.release_check import suite_tests_of, time_option
 from perfgate.cli.scenario_choice import add_import
 from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
@@ -48,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--commit", type=commit, metavar="SHA")
     add("--subject", type=subject, metavar="NAME=sha256:HEX", action="append", default=[])
     add("--scenarios", metavar="FOLDER", action="append")
-    add("--at", type=moment, metavar="TIME")
+    add("--at", type=time_option, metavar="TIME")
     add_format(parser)
     add_import(parser)
     parser.set_defaults(execute=_verify)

@@ -36,6 +36,7 @@ from perfgate.release.pack_manifest import (
 from perfgate.release.pack_secrets import suspects
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.rendered_files import rendered_files
+from perfgate.release.run_evidence import moment
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.folder_contents import REFERENCES
 from perfgate.scenarios.documented import FOLDER, documented_file
@@ -134,7 +135,7 @@ def newest_end(runs: Iterable[EndedRun]) -> datetime:
                 hint="let it end, or go on with it: pytest --resume",
             )
         try:
-            ends.append(datetime.fromisoformat(str(line["at"])).astimezone(UTC))
+            ends.append(moment(str(line["at"])).astimezone(UTC))
         except (KeyError, ValueError) as error:
             raise InputError(
                 "the record of the run's end has no time", file=run.folder, found=line.get("at")

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from perfgate.core.errors import InputError
@@ -25,14 +25,11 @@ from perfgate.release.required_tests import (
     required_sha256,
     required_tests,
 )
-from perfgate.release.run_evidence import RunEvidence, evidence_of, is_same_commit
+from perfgate.release.run_evidence import CLOCKS_DIFFER, RunEvidence, evidence_of, is_same_commit
 from perfgate.reports.merge_shards import require_complete
 from perfgate.runs.ended_run import EndedRun
 from perfgate.scenarios.markers import DECLARED_BY_PERFGATE, markers_of
 from perfgate.scenarios.scenario import Scenario
-
-# Clocks of the machines of one site differ by less; what is later was written by a wrong one.
-_CLOCKS_DIFFER = timedelta(minutes=1)
 
 
 def check(
@@ -143,7 +140,7 @@ def _evidence(runs: Sequence[EndedRun], at: datetime) -> tuple[RunEvidence, ...]
                 expected="each run once",
             )
         folders[one.id] = one.run.folder
-        if one.last > at + _CLOCKS_DIFFER:
+        if one.last > at + CLOCKS_DIFFER:
             raise ReleaseRefused(
                 ReleaseStatus.CLOCK,
                 "a run of a time that is still to come",

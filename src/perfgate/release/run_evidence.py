@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,8 @@ from perfgate.release.policy import ReleasedBuild
 from perfgate.reports.run_report import RunFacts, RunReport, TestResult, report_of
 from perfgate.runs.ended_run import EndedRun
 
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""Clocks of the machines of one site differ by less; what is later was written by a wrong one."""
 _FEWEST_DIGITS = 7  # of an abbreviated commit, as git prints it
 
 
@@ -149,31 +151,39 @@ def evidence_of(run: EndedRun) -> RunEvidence:
     Raises:
         InputError: a record is damaged, or a time cannot be read.
     """
-    started = moment(str(run.facts["started"]), run)
-    written = [moment(line["at"], run) for line in run.records if isinstance(line.get("at"), str)]
+    started = _time_of(run, "run.json", "started", str(run.facts["started"]))
+    written = [
+        _time_of(run, "records.jsonl", f"{line['record']}.at", line["at"])
+        for line in run.records
+        if isinstance(line.get("at"), str)
+    ]
     report = report_of(run.facts, run.records, run.end)
     return RunEvidence(run, report, started, max([started, *written]))
 
 
-def moment(text: str, run: EndedRun) -> datetime:
-    """A time of a run.
+def moment(text: str) -> datetime:
+    """A time with its zone.
 
     Raises:
-        InputError: it is none, or says no time zone.
+        ValueError: it is no time, or has no zone.
     """
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError(f"no time zone: {text}")
+    return time
+
+
+def _time_of(run: EndedRun, file: str, field: str, text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
+        return moment(text)
+    except ValueError as error:
         raise InputError(
             "not a time",
-            file=run.folder / "run.json",
-            field="started",
+            file=run.folder / file,
+            field=field,
             found=text[:60],
             expected="as 2026-11-23T09:00:00+00:00",
-        )
-    return found
+        ) from error
 
 
 def other_build(found: MeasuredBuild | None, wanted: ReleasedBuild) -> str:

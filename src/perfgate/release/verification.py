@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
@@ -25,9 +25,9 @@ from perfgate.release.required_tests import (
     required_sha256,
     required_tests,
 )
+from perfgate.release.run_evidence import CLOCKS_DIFFER
 from perfgate.scenarios.problem import dotted
 
-_CLOCKS_DIFFER = timedelta(minutes=1)
 _TOLD = 5
 
 
@@ -123,7 +123,7 @@ def require_signer(policy: Policy, key: Ed25519PublicKey, **told: Any) -> None:
 
 def _require_asked(pack: Pack, asked: Asked, attested: Attested) -> None:
     """Check that it is the release that was asked for: policy, commit, subjects."""
-    packed = next((one.sha256 for one in pack.manifest.files if one.path == POLICY), None)
+    packed = next(one.sha256 for one in pack.manifest.files if one.path == POLICY)
     if asked.policy is not None and packed != asked.policy.sha256:
         raise _other(
             pack, "--policy", "the release was held against another policy",
@@ -171,8 +171,8 @@ def _in_words(name: str, digest: Mapping[str, str]) -> str:
 
 
 def _require_clock(pack: Pack, asked: Asked, attested: Attested) -> None:
-    earliest = pack.manifest.ended_at - _CLOCKS_DIFFER
-    if not earliest <= attested.signed_at <= asked.now + _CLOCKS_DIFFER:
+    earliest = pack.manifest.ended_at - CLOCKS_DIFFER
+    if not earliest <= attested.signed_at <= asked.now + CLOCKS_DIFFER:
         raise ReleaseRefused(
             ReleaseStatus.CLOCK,
             "it was signed before its runs ended, or is signed at a time still to come",
