@@ -9,7 +9,20 @@ import made_runs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from releases import AT, C1, C4, POLICY, SCENARIO, SUMS, changed, checked, of_test, policy, run
+from releases import (
+    AT,
+    C1,
+    C4,
+    POLICY,
+    SCENARIO,
+    SUITE,
+    SUMS,
+    changed,
+    checked,
+    of_test,
+    policy,
+    run,
+)
 from tables import each
 
 from perfgate.core.errors import InputError, SeveralInputErrors
@@ -187,7 +200,7 @@ def test_other_hardware() -> None:
     made = run()
     made = replace(made, records=[measured, *made.records])
     given = policy(Required("all", tests=("small",), hardware="8xB200"))
-    found = check(given, [made], [scenario], (), AT)
+    found = check(given, [made], replace(SUITE, scenarios=[scenario]), AT)
     assert of_test(found).finding == Finding.WRONG_HARDWARE
     assert "NVIDIA H200, NVIDIA H200, not 8xB200" in of_test(found).why
     assert of_test(found, C4).finding == Finding.PASSED
@@ -259,7 +272,7 @@ def test_a_policy_can_name_what_it_requires() -> None:
     wider = replace(SCENARIO, gate=replace(SCENARIO.gate, bands={"output_throughput": 0.5}))
     for scenario in (wider, replace(SCENARIO, title="another")):
         with pytest.raises(PolicyRefused, match="other tests, or other scenarios") as caught:
-            check(named, [run()], [scenario], (), AT)
+            check(named, [run()], replace(SUITE, scenarios=[scenario]), AT)
         assert caught.value.status == ReleaseStatus.POLICY
         assert found.required_sha256 in str(caught.value)
 

@@ -18,7 +18,15 @@ from markupsafe import Markup
 
 from perfgate.core.rule import VERSION as RULE
 from perfgate.core.verdict import Judgement, Verdict, counted
-from perfgate.release.check_result import LOSSES, CheckedTest, Finding, ReleaseCheck, Result
+from perfgate.release.check_result import (
+    LOSSES,
+    CheckedTest,
+    Finding,
+    ReleaseCheck,
+    Result,
+    severity,
+    worst_first,
+)
 from perfgate.release.pack_manifest import PackedFile, Role
 from perfgate.release.policy import Effect, Required
 from perfgate.reports.html_templates import environment
@@ -52,6 +60,7 @@ _HASHED: Mapping[Role, str] = {
     "records": "records",
     "raw": "raw results",
 }
+_LAST = (1, 0, 0.0)  # in the order of rows: all that passed, as the policy has them
 _COVERED = (*LOSSES, Finding.PASSED, Finding.INCONCLUSIVE, Finding.FEW_STARTS)
 
 
@@ -216,8 +225,7 @@ def stamps(check: ReleaseCheck) -> list[str]:
 
 def counts(check: ReleaseCheck) -> str:
     """How much was required, found and checked."""
-    worst_first = sorted(check.tests, key=lambda one: EFFECTS[one.effect].rank)
-    by_finding = Counter(one.finding for one in worst_first)
+    by_finding = Counter(test.finding for test in worst_first(check.tests))
     found = ", ".join(f"{number} {word}" for word, number in by_finding.items()) or "none"
     scenarios = len({(one.scenario, one.hardware) for one in check.tests})
     return (
@@ -227,12 +235,7 @@ def counts(check: ReleaseCheck) -> str:
 
 
 def _asked(check: ReleaseCheck) -> dict[str, str]:
-    policy, build = check.policy, check.policy.build
-    words = [
-        " ".join(filter(None, (build.engine, build.version))),
-        build.commit and f"commit {build.commit}",
-        build.image,
-    ]
+    policy = check.policy
     hardware = dict.fromkeys(one.hardware for one in check.tests if one.hardware)
     rules = [
         f"runs at most {policy.max_age_days:g} days old",
@@ -241,7 +244,7 @@ def _asked(check: ReleaseCheck) -> dict[str, str]:
     ]
     return {
         "release": policy.release,
-        "build": ", ".join(filter(None, words)),
+        "build": policy.build.in_words,
         "hardware": ", ".join(hardware) or "none",
         "policy": f"sha256 {policy.sha256}" if policy.sha256 else "not hashed",
         "rules": "; ".join(rules),
@@ -270,20 +273,15 @@ def scenario_rows(check: ReleaseCheck) -> list[ScenarioRow]:
         of_each.setdefault((one.scenario, one.hardware), []).append(one)
     several = len({hardware for _, hardware in of_each}) > 1
     found = [_scenario_row(tests, several=several) for tests in of_each.values()]
-    return sorted(found, key=lambda row: _rank(row.worst))
+    return sorted(found, key=lambda row: _rank(row.worst) if row.worst.effect != "pass" else _LAST)
 
 
-def _rank(worst: CheckedTest) -> tuple[int, int, float]:
-    if worst.effect == "pass":
-        return EFFECTS["pass"].rank, 0, 0.0
-    return EFFECTS[worst.effect].rank, list(Finding).index(worst.finding), -_loss(worst)
+def _rank(test: CheckedTest) -> tuple[int, int, float]:
+    return (*severity(test), -_loss(test))
 
 
 def _scenario_row(tests: Sequence[CheckedTest], *, several: bool) -> ScenarioRow:
-    worst = min(
-        tests,
-        key=lambda one: (EFFECTS[one.effect].rank, one.finding == Finding.PASSED, -_loss(one)),
-    )
+    worst = min(tests, key=_rank)
     judged = _judged(worst) if worst.metrics else []  # numbers that count for nothing are not shown
     bad = [one for one in judged if one.verdict == Verdict.REGRESSION] or judged
     return ScenarioRow(

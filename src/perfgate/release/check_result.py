@@ -41,7 +41,7 @@ class Finding(StrEnum):
 
 LOSSES = (Finding.REGRESSION, Finding.BELOW_FLOOR, Finding.BELOW_DOCUMENTED, Finding.WAIVED)
 """What says that the build is worse than it should be."""
-_FINDINGS_FROM_WORST = (*LOSSES[:3], Finding.WRONG_BUILD, Finding.ERROR)
+_FINDINGS_FROM_WORST = (*LOSSES[:3], Finding.WRONG_BUILD, Finding.ERROR, Finding.WAIVED)
 
 
 @dataclass(frozen=True)
@@ -153,13 +153,14 @@ def check_rows(found: ReleaseCheck) -> list[tuple[str, ...]]:
 
 def worst_first(tests: Sequence[CheckedTest]) -> list[CheckedTest]:
     """The tests, those that fail the release first, a loss before what is missing."""
+    return sorted(tests, key=severity)
+
+
+def severity(test: CheckedTest) -> tuple[int, int]:
+    """The smaller, the worse: by its effect, then by its finding."""
     among = _FINDINGS_FROM_WORST
-
-    def badness(one: CheckedTest) -> tuple[int, int]:
-        place = among.index(one.finding) if one.finding in among else len(among)
-        return -EFFECTS.index(one.effect), place
-
-    return sorted(tests, key=badness)
+    place = among.index(test.finding) if test.finding in among else len(among)
+    return -EFFECTS.index(test.effect), place
 
 
 def check_lines(found: ReleaseCheck) -> list[str]:
@@ -170,7 +171,7 @@ def check_lines(found: ReleaseCheck) -> list[str]:
     age = f"runs of at most {policy.max_age_days:g} days"
     rates = found.error_rates
     return [
-        f"release: {policy.release} ({_build(found)})",
+        f"release: {policy.release} ({policy.build.in_words})",
         f"checked: {found.at:%Y-%m-%d %H:%M} UTC, {age}",
         f"runs: {', '.join(_runs(found))}",
         *(f"note: {line}" for line in found.notes),
@@ -184,12 +185,6 @@ def check_lines(found: ReleaseCheck) -> list[str]:
         + ("" if policy.required_sha256 else " (not in the policy, which so takes any tests)"),
         f"result: {found.result}",
     ]
-
-
-def _build(found: ReleaseCheck) -> str:
-    build = found.policy.build
-    told = [build.engine, build.version, build.commit and f"commit {build.commit}", build.image]
-    return " ".join(one for one in told if one)
 
 
 def _runs(found: ReleaseCheck) -> list[str]:

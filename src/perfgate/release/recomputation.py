@@ -6,11 +6,10 @@ recorded one and judged by the same function. What no file holds is taken from t
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from perfgate.campaign.probe_state import smoke_input
 from perfgate.campaign.resume import judgements_of, provenance_of
@@ -19,7 +18,7 @@ from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.rule import VERSION, Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.ab import ab_input
-from perfgate.judging.assembly.claims import claim_input, claim_probes
+from perfgate.judging.assembly.claims import claim_input
 from perfgate.judging.assembly.judge_input import (
     SCHEMA_VERSION,
     ControlSources,
@@ -32,10 +31,10 @@ from perfgate.judging.assembly.judgement import probe_input
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, sweep_probes
 from perfgate.release.raw_measurements import RawRun, shown
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.runs.ended_run import EndedRun, Line, read_run
-from perfgate.scenarios.claims import claims_of
+from perfgate.release.required_tests import SuiteTests
+from perfgate.runs.ended_run import EndedRun, Line
 from perfgate.scenarios.probe import Probe, all_probes, order
-from perfgate.scenarios.scenario import Claim, Scenario
+from perfgate.scenarios.scenario import Scenario
 
 # Far below any digit that is shown; another release of numpy or scipy may round otherwise.
 _CLOSE = 1e-9
@@ -64,15 +63,12 @@ class Recomputed:
     metrics: int = 0
 
 
-def recompute_run(
-    run: Path, scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()
-) -> tuple[Recomputed, ...]:
+def recompute_run(run: EndedRun, suite: SuiteTests) -> tuple[Recomputed, ...]:
     """Judge the tests of a run again.
 
     Args:
-        run: its folder; nothing beside it is read but the scenarios.
-        scenarios: all that the suite has, as the run was made with them.
-        claims: likewise.
+        run: the run; nothing but its folder is read.
+        suite: what the suite could measure when the run was made.
 
     Returns:
         one for each test with a verdict, in the order recorded.
@@ -81,45 +77,70 @@ def recompute_run(
         ReleaseRefused: status OTHER_VERSION: judged by another version of the rule, or by a
             perfgate that did not keep what verdicts rest on; NOT_REPRODUCED: a scenario is not what
             the run measured, or is missing.
-        InputError: no run is there, or a record of it is damaged or was changed.
+        InputError: a record of it is damaged.
     """
-    return _Recomputation(read_run(run), scenarios, claims).all()
+    return _Recomputation(run, suite).all()
+
+
+def probes_by_label(scenarios: Iterable[Scenario]) -> dict[tuple[str, str], Probe]:
+    """Scenario and label → probe."""
+    return {(one.id, probe.label): probe for one in scenarios for probe in all_probes(one)}
+
+
+class Change(NamedTuple):
+    """A probe whose scenario is not what a run measured.
+
+    Attributes:
+        scenario, probe: which.
+        now: hash of its content; empty: it is gone.
+        measured: hash of what the run measured.
+    """
+
+    scenario: str
+    probe: str
+    now: str
+    measured: str
+
+
+def changed_scenarios(run: EndedRun, probes: Mapping[tuple[str, str], Probe]) -> Iterator[Change]:
+    """The probes of a run that are not as it measured them.
+
+    Args:
+        run: its records have the hashes.
+        probes: scenario and label → probe, as the files have it now.
+    """
+    for group in run.lines("group"):
+        for label, measured in group["content"].items():
+            probe = probes.get((group["scenario"], label))
+            now = probe.content_hash() if probe else ""
+            if now != measured:
+                yield Change(group["scenario"], label, now, measured)
 
 
 class _Recomputation:
-    def __init__(
-        self, ended: EndedRun, scenarios: Sequence[Scenario], claims: Sequence[Claim]
-    ) -> None:
+    def __init__(self, ended: EndedRun, suite: SuiteTests) -> None:
         self._run = ended
         self._raw = RawRun(ended)
-        self._probes = {
-            (one.id, probe.label): probe for one in scenarios for probe in all_probes(one)
-        }
-        self._curves = {one.id: one for scenario in scenarios for one in sweep_probes(scenario)}
-        known = claims_of(scenarios, claims)  # floors are claims, too
-        self._claims = {one.id: one for one in claim_probes(known, scenarios)}
+        self._probes = probes_by_label(suite.scenarios)
+        curves = (curve for scenario in suite.scenarios for curve in sweep_probes(scenario))
+        self._curves = {curve.id: curve for curve in curves}
+        self._claims = {claim.id: claim for claim in suite.claims}
         self._verdicts = {str(line["name"]): line for line in ended.lines("verdict")}
 
     def all(self) -> tuple[Recomputed, ...]:
         """Every verdict of the run."""
-        for line in self._run.lines("group"):
-            self._require_content(line)
+        for change in changed_scenarios(self._run, self._probes):
+            raise ReleaseRefused(
+                ReleaseStatus.NOT_REPRODUCED,
+                "a scenario is another one than the run measured"
+                if change.now
+                else "a scenario is missing",
+                field=f"{change.scenario}-{change.probe}",
+                found=f"content {change.now}" if change.now else "none",
+                expected=f"content {change.measured}, as run {self._run.id} recorded it",
+                hint="take the scenario files of the run's own commit",
+            )
         return tuple(map(self._recomputed, self._run.lines("verdict")))
-
-    def _require_content(self, group: Line) -> None:
-        for label, content in group["content"].items():
-            probe = self._probes.get((group["scenario"], label))
-            if probe is None or probe.content_hash() != content:
-                raise ReleaseRefused(
-                    ReleaseStatus.NOT_REPRODUCED,
-                    "a scenario is missing"
-                    if probe is None
-                    else "a scenario is another one than the run measured",
-                    field=f"{group['scenario']}-{label}",
-                    found="none" if probe is None else f"content {probe.content_hash()}",
-                    expected=f"content {content}, as run {self._run.id} recorded it",
-                    hint="take the scenario files of the run's own commit",
-                )
 
     def _recomputed(self, line: Line) -> Recomputed:
         recorded, name = Verdict(line["verdict"]), str(line["name"])

@@ -1,13 +1,12 @@
 """Release check: a policy held against runs, and the status that it gives. Pure."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from perfgate.core.errors import InputError
 from perfgate.core.measured import MeasuredBuild
-from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.release.check_result import (
     LOSSES,
     CheckedTest,
@@ -28,28 +27,21 @@ from perfgate.release.required_tests import (
 from perfgate.release.run_evidence import CLOCKS_DIFFER, RunEvidence, evidence_of, is_same_commit
 from perfgate.reports.merge_shards import require_complete
 from perfgate.runs.ended_run import EndedRun
-from perfgate.scenarios.markers import DECLARED_BY_PERFGATE, markers_of
-from perfgate.scenarios.scenario import Scenario
 
 
 def check(
     policy: Policy,
     runs: Sequence[EndedRun],
-    scenarios: Sequence[Scenario],
-    claims: Sequence[ClaimProbe],
+    suite: SuiteTests,
     at: datetime,
-    *,
-    markers: Collection[str] | None = None,
 ) -> ReleaseCheck:
     """Hold a policy against runs.
 
     Args:
         policy: what a release needs.
         runs: at least one, in any order.
-        scenarios: all that the suite has.
-        claims: all claims about them.
+        suite: what can be measured.
         at: the time of the check, with a time zone.
-        markers: every declared marker; None: those of the scenarios, and perfgate's own.
 
     Raises:
         PolicyRefused: the policy asks for what the suite does not have, or for other tests.
@@ -57,10 +49,6 @@ def check(
             CLOCK: a run is of a time after `at`.
         InputError, SeveralInputErrors: a run is named twice or damaged, or a shard is missing.
     """
-    if markers is None:
-        own = (name for one in scenarios for name in markers_of(one))
-        markers = {*DECLARED_BY_PERFGATE, *own}
-    suite = SuiteTests(scenarios, claims, markers)
     if problems := list(broken_suite_rules(policy, suite)):
         raise PolicyRefused([one.error() for one in problems])
     required = required_tests(policy, suite)
