@@ -94,23 +94,16 @@ class ScenarioRow:
 
     @property
     def numbers(self) -> dict[str, str]:
-        """Heading → cell, of the metric; a change of one that no table knows is the bare share."""
-        one = self.metric
-        if one is None:
+        """Heading → cell, of the metric."""
+        metric = self.metric
+        if metric is None:
             return dict.fromkeys(("change", "interval", "band", "starts", "controls"), "-")
-        change, between = signed(one.metric, one.change), "-"
-        if known(one.metric):
-            between = interval(one)
-        else:
-            change = f"{one.change:+.3g}"
-            if one.interval is not None:
-                between = f"{one.interval[0]:+.3g} … {one.interval[1]:+.3g}"
         return {
-            "change": change,
-            "interval": between,
-            "band": allowed(one),
-            "starts": str(one.runs_used),
-            "controls": str(one.controls_used),
+            "change": signed(metric.metric, metric.change),
+            "interval": interval(metric),
+            "band": allowed(metric),
+            "starts": str(metric.runs_used),
+            "controls": str(metric.controls_used),
         }
 
 
@@ -355,9 +348,8 @@ def _not_covered(check: ReleaseCheck) -> list[Group]:
 
 def _runs(check: ReleaseCheck) -> list[str]:
     """Machine, date and perfgate of each run."""
-    machines = check.machines or {}
     return [
-        f"{one.id}: {machines.get(one.id) or one.machine.get('host') or 'machine not told'}, "
+        f"{one.id}: {check.machines.get(one.id) or one.machine.get('host') or 'machine not told'}, "
         f"started {one.started[:16].replace('T', ' ')} UTC, "
         f"perfgate {one.versions.get('perfgate', 'of unknown version')}"
         for one in check.runs

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
@@ -118,7 +118,7 @@ class ReleaseCheck:
     not_required: tuple[str, ...] = ()
     error_rates: ErrorRates | None = None
     result: Result = "FAILED"
-    machines: Mapping[str, str] | None = None
+    machines: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -188,9 +188,8 @@ def check_lines(found: ReleaseCheck) -> list[str]:
 
 
 def _runs(found: ReleaseCheck) -> list[str]:
-    machines = found.machines or {}
     return [
-        f"{one.id} ({machines.get(one.id, '')}, "
+        f"{one.id} ({found.machines.get(one.id, '')}, "
         f"{'did not end' if one.status is None else f'exit status {one.status}'})"
         for one in found.runs
     ]

@@ -5,7 +5,6 @@ makes equal packs. Nothing in a run's folder is trusted: programs wrote there. N
 one is an error, since what it names may be gone when the pack is read.
 """
 
-import json
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +29,6 @@ from perfgate.release.pack_manifest import (
     Manifest,
     Role,
     colliding_names,
-    problem_of_name,
 )
 from perfgate.release.pack_secrets import suspects
 from perfgate.release.recomputation import changed_scenarios, probes_by_label
@@ -53,7 +51,6 @@ LEFT_OUT_FILES = (
     *("*.lock", ".*.lock"),
     "summary.md",  # the report has it, made from the records
 )
-_HINT = "remove it, or keep it elsewhere, and pack again"
 _RAW_OUTPUT = ("server", "ranks")  # what these print is a log, not a result
 _MOST_TOLD = 20
 _BLOCK = 1 << 20  # bytes that are searched for secrets together
@@ -159,18 +156,17 @@ def contents(
     ]
     if waivers is not None:
         sources.append(Ingredient(WAIVERS, "waivers", waivers))
-    _require_names(sources)
     named = _require_no_secrets(sources)
     listed = [source.listed() for source in sources]
     rendered = rendered_files(check, runs, listed)
-    _require_names([*sources, *rendered])
+    _require_distinct([*sources, *rendered])
     _require_no_secrets(rendered)
     listed += [file.listed() for file in rendered]
     manifest = Manifest(
         release=check.policy.release,
         perfgate=version("perfgate"),
         rule=RULE,
-        ended=newest_end(runs).isoformat(timespec="seconds"),
+        ended=check.at.isoformat(timespec="seconds"),
         runs=tuple(run.id for run in runs),
         files=tuple(sorted(listed, key=lambda file: file.path)),
     )
@@ -178,17 +174,9 @@ def contents(
     return Contents(manifest, (*sources, *rendered), left_out, named)
 
 
-def _require_names(found: Sequence[Ingredient]) -> None:
-    """Refuse what no pack may be made of: ids of runs and tests are in paths, too."""
-    for one in found:
-        if problem := problem_of_name(one.path):
-            raise InputError(
-                f"a file would have {problem}",
-                found=repr(one.path),
-                expected="ids of runs and tests as perfgate gives them",
-                hint="measure anew in a new run folder",
-            )
-    if pair := colliding_names(one.path for one in found):
+def _require_distinct(found: Iterable[Ingredient]) -> None:
+    """Refuse files that are one on some systems."""
+    if pair := colliding_names(file.path for file in found):
         raise InputError(
             "two files would be one on some systems",
             found=" and ".join(map(repr, pair)),
@@ -246,10 +234,8 @@ def run_files(run: EndedRun) -> RunFiles:
                 file=path,
                 found=kind_of(status),
                 expected="regular files and folders, as a run leaves them",
-                hint=_HINT,
+                hint="remove it, or keep it elsewhere, and pack again",
             )
-        if problem := problem_of_name(name):
-            raise InputError(f"a file has {problem}", file=path, found=repr(name), hint=_HINT)
         packed.append(Ingredient(name, role_of(inside), path))
     return RunFiles(tuple(packed), tuple(left_out))
 
@@ -355,10 +341,8 @@ def _yaml_files(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
 
 
 def _ingredient(inside: str, file: Path, limit: int) -> Ingredient:
-    path = f"{SCENARIOS}/{inside}"
-    if problem := problem_of_name(path):
-        raise InputError(f"a file has {problem}", file=file, found=json.dumps(path))
     try:
-        return Ingredient(path, "scenarios", read_input(file, limit, "scenario file"))
+        content = read_input(file, limit, "scenario file")
     except OSError as error:
         raise InputError("cannot be read", file=file, found=error.strerror) from error
+    return Ingredient(f"{SCENARIOS}/{inside}", "scenarios", content)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from perfgate.baselines.engine_repo import same_hash
 from perfgate.core.errors import InputError
 from perfgate.core.measured import MeasuredBuild
 from perfgate.release.check_result import (
@@ -24,7 +25,7 @@ from perfgate.release.required_tests import (
     required_sha256,
     required_tests,
 )
-from perfgate.release.run_evidence import CLOCKS_DIFFER, RunEvidence, evidence_of, is_same_commit
+from perfgate.release.run_evidence import CLOCKS_DIFFER, RunEvidence, evidence_of
 from perfgate.reports.merge_shards import require_complete
 from perfgate.runs.ended_run import EndedRun
 
@@ -184,11 +185,7 @@ def _mixed(problem: str, found: str) -> ReleaseRefused:
 
 def _is_one(one: MeasuredBuild, other: MeasuredBuild) -> bool:
     digests = {one.digest, other.digest} - {""}
-    return (
-        one.version == other.version
-        and is_same_commit(one.commit, other.commit)
-        and len(digests) < 2
-    )
+    return one.version == other.version and same_hash(one.commit, other.commit) and len(digests) < 2
 
 
 def _notes(evidence: Sequence[RunEvidence], tests: Sequence[CheckedTest]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from perfgate.baselines.engine_repo import same_hash
 from perfgate.campaign.selection import Selected, probes_of
 from perfgate.core.errors import InputError
 from perfgate.core.measured import MeasuredBuild
@@ -17,7 +18,6 @@ from perfgate.runs.ended_run import EndedRun
 
 CLOCKS_DIFFER = timedelta(minutes=1)
 """Clocks of the machines of one site differ by less; what is later was written by a wrong one."""
-_FEWEST_DIGITS = 7  # of an abbreviated commit, as git prints it
 
 
 @dataclass(frozen=True)
@@ -194,14 +194,8 @@ def other_build(found: MeasuredBuild | None, wanted: ReleasedBuild) -> str:
         return f"engine {found.name}, not {wanted.engine}"
     if wanted.version is not None and found.version != wanted.version:
         return f"version {found.version}, not {wanted.version}"
-    if wanted.commit is not None and not is_same_commit(found.commit, wanted.commit):
+    if wanted.commit is not None and not same_hash(found.commit, wanted.commit):
         return f"commit {found.commit}, not {wanted.commit}"
     if wanted.image is not None and found.digest.rpartition("@")[2] != wanted.image:
         return f"image {found.digest or 'not known'}, not {wanted.image}"
     return ""
-
-
-def is_same_commit(one: str, other: str) -> bool:
-    """Whether both can be one commit, each perhaps abbreviated."""
-    shorter, longer = sorted((one, other), key=len)
-    return one == other or (len(shorter) >= _FEWEST_DIGITS and longer.startswith(shorter))
