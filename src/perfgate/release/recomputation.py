@@ -8,15 +8,26 @@ recorded one and judged by the same function. What no file holds is taken from t
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from perfgate.baselines import Entry, as_run
+from perfgate.baselines.file import read
+from perfgate.baselines.waivers import Waiver, load_waivers
+from perfgate.campaign.derived_metrics import of_load, of_offline
+from perfgate.campaign.kept_references import kept_entry, kept_file
 from perfgate.campaign.probe_state import smoke_input
 from perfgate.campaign.resume import judgements_of, provenance_of
+from perfgate.clients.base import Client, Offline
 from perfgate.core.errors import PerfgateError
+from perfgate.core.locations import Locations
+from perfgate.core.measurement import Measurement
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.rule import VERSION, Rule
 from perfgate.core.verdict import Judgement, Verdict
+from perfgate.evaluators.base import Evaluator
 from perfgate.judging.assembly.ab import ab_input
 from perfgate.judging.assembly.claims import claim_input
 from perfgate.judging.assembly.judge_input import (
@@ -24,18 +35,22 @@ from perfgate.judging.assembly.judge_input import (
     ControlSources,
     JudgeInput,
     Provenance,
+    Side,
     broken_answers,
     judge,
 )
-from perfgate.judging.assembly.judgement import probe_input
-from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, sweep_probes
-from perfgate.release.raw_measurements import RawRun, shown
+from perfgate.judging.assembly.judgement import ControlStarts, Reference, probe_input, takes_turns
+from perfgate.judging.assembly.sweeps import Point, SweepProbe, curve_input, sweep_probes
+from perfgate.plan.toolchain import toolchain_for
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.required_tests import SuiteTests
 from perfgate.runs.ended_run import EndedRun, Line
 from perfgate.scenarios.probe import Probe, all_probes, order
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario
 
+_SHOWN = 80  # characters of a value in a message
+Key = tuple[str, str, str, int]
+"""Scenario, probe, role and number of the start that a record of a measurement is of."""
 # Far below any digit that is shown; another release of numpy or scipy may round otherwise.
 _CLOSE = 1e-9
 
@@ -87,7 +102,7 @@ def probes_by_label(scenarios: Iterable[Scenario]) -> dict[tuple[str, str], Prob
     return {(one.id, probe.label): probe for one in scenarios for probe in all_probes(one)}
 
 
-class Change(NamedTuple):
+class ChangedScenario(NamedTuple):
     """A probe whose scenario is not what a run measured.
 
     Attributes:
@@ -102,7 +117,9 @@ class Change(NamedTuple):
     measured: str
 
 
-def changed_scenarios(run: EndedRun, probes: Mapping[tuple[str, str], Probe]) -> Iterator[Change]:
+def changed_scenarios(
+    run: EndedRun, probes: Mapping[tuple[str, str], Probe]
+) -> Iterator[ChangedScenario]:
     """The probes of a run that are not as it measured them.
 
     Args:
@@ -114,13 +131,141 @@ def changed_scenarios(run: EndedRun, probes: Mapping[tuple[str, str], Probe]) ->
             probe = probes.get((group["scenario"], label))
             now = probe.content_hash() if probe else ""
             if now != measured:
-                yield Change(group["scenario"], label, now, measured)
+                yield ChangedScenario(group["scenario"], label, now, measured)
+
+
+class _RawRun:
+    """What a run keeps of the values that its verdicts rest on.
+
+    Attributes:
+        differences: what records have otherwise than the raw files that were read, one line each.
+        from_records: what no file holds, so that it was taken from a record, one line each.
+    """
+
+    def __init__(self, ended: EndedRun) -> None:
+        self._run = ended
+        self._lines: dict[Key, Line] = {
+            (line["scenario"], line["probe"], line["role"], line["start"]): line
+            for line in ended.lines("measurement")
+        }
+        self._parsed: dict[Key, Measurement | str] = {}
+        self.differences: list[str] = []
+        self.from_records: list[str] = []
+
+    @property
+    def day(self) -> date:
+        """The day on which waivers were applied: that on which the run started."""
+        return datetime.fromisoformat(self._run.facts["started"]).date()
+
+    def waivers(self, origin: Provenance) -> tuple[Waiver, ...]:
+        """Those that the run kept; errors as of `load_waivers`."""
+        return load_waivers(self._kept(origin.waivers)) if origin.waivers else ()
+
+    def _kept(self, name: str) -> Path:
+        return kept_file(self._run.folder, name)
+
+    def fingerprint(self, probe: Probe, role: str) -> Mapping[str, str]:
+        """The facts that the last measurement of a role had; empty: there is none."""
+        of_probe = (probe.scenario.id, probe.label, role)
+        found = [line for key, line in self._lines.items() if key[:3] == of_probe]
+        return found[-1]["fingerprint"] if found else {}
+
+    def measurements(
+        self, probe: Probe, role: str, starts: Sequence[int]
+    ) -> dict[int, Measurement]:
+        """Number of each of these starts → what the programs wrote there."""
+        return {start: self._measurement(probe, role, start) for start in starts}
+
+    def side(self, probe: Probe, side: Side) -> Sequence[Measurement] | Entry:
+        """One side of a claim."""
+        if side.baseline:
+            return read(self._kept(side.baseline)).entries[side.probe]
+        return [*self.measurements(probe, side.role, side.starts).values()]
+
+    def reference(self, probe: Probe, origin: Provenance) -> Reference:
+        """What a probe was compared with: the machine itself, or kept baselines."""
+        self._note_what_no_file_holds(origin)
+        if origin.own_starts:
+            runs = tuple(
+                as_run(measured, self._run.id, line["started"], line["seconds"], start)
+                for start, measured in self.measurements(
+                    probe, "reference", origin.own_starts
+                ).items()
+                for line in [self._lines[probe.scenario.id, probe.label, "reference", start]]
+            )
+            return Reference(
+                Entry(self.fingerprint(probe, origin.role), runs),
+                noise=origin.noise,
+                takes_turns=takes_turns(probe.scenario),
+                earlier=origin.earlier,
+            )
+        anchor = (origin.anchor,) if origin.anchor else ()
+        return Reference(
+            kept_entry(self._run.folder, origin.window, probe.label),
+            origin.documented,
+            kept_entry(self._run.folder, anchor, probe.label),
+            origin.noise,
+        )
+
+    def controls(self, probe: Probe, sources: ControlSources | None) -> ControlStarts | None:
+        """The controls that stood beside a probe."""
+        if sources is None:
+            return None
+        measured = {
+            against: self.measurements(probe, f"{against}_control", starts)
+            for against, starts in sources.starts.items()
+        }
+        return ControlStarts(sources.policy, measured, sources.why_not)
+
+    def point(self, probe: Probe, origin: Provenance, of_curve: ControlSources) -> Point:
+        """A point of a curve."""
+        controls = self.controls(probe, origin.controls or of_curve)
+        return Point(
+            probe,
+            self.reference(probe, origin),
+            self.fingerprint(probe, origin.role),
+            self.measurements(probe, origin.role, origin.starts),
+            controls.measured.get("baseline") if controls else None,
+        )
+
+    def _note_what_no_file_holds(self, origin: Provenance) -> None:
+        taken = {
+            "the noise of one fresh start, learnt from the hardware's history": origin.noise,
+            "what the machine measured of itself in earlier sessions": origin.earlier,
+            "the documented values": origin.documented,
+            "why no control of another build could be started": origin.controls
+            and origin.controls.why_not,
+        }
+        self.from_records += [what for what, there in taken.items() if there]
+
+    def _measurement(self, probe: Probe, role: str, start: int) -> Measurement:
+        """One measurement: the numbers of the raw files beside the facts of the record."""
+        key = (probe.scenario.id, probe.label, role, start)
+        line = self._lines[key]
+        place = f"{probe.scenario.id}/start-{start}-{role}/{probe.label}"
+        recorded = Measurement(line["metrics"], line["facts"], line["answers"])
+        if probe.is_smoke:
+            self.from_records.append(
+                f"{probe.label}: the first answer of start {start}, which perfgate itself asked for"
+            )
+            return recorded
+        if key not in self._parsed:
+            try:
+                self._parsed[key] = _parsed(self._run.folder / place, probe)
+            except (PerfgateError, OSError) as error:
+                self._parsed[key] = str(error).splitlines()[0]
+        found = self._parsed[key]
+        if isinstance(found, str):
+            self.differences.append(f"{place}: the raw files cannot be read: {found}")
+            return recorded
+        self.differences += _changed_values(place, recorded, found)
+        return Measurement(found.metrics, recorded.facts, found.answers)
 
 
 class _Recomputation:
     def __init__(self, ended: EndedRun, suite: SuiteTests) -> None:
         self._run = ended
-        self._raw = RawRun(ended)
+        self._raw = _RawRun(ended)
         self._probes = probes_by_label(suite.scenarios)
         curves = (curve for scenario in suite.scenarios for curve in sweep_probes(scenario))
         self._curves = {curve.id: curve for curve in curves}
@@ -129,7 +274,7 @@ class _Recomputation:
 
     def all(self) -> tuple[Recomputed, ...]:
         """Every verdict of the run."""
-        for change in changed_scenarios(self._run, self._probes):
+        if change := next(changed_scenarios(self._run, self._probes), None):
             raise ReleaseRefused(
                 ReleaseStatus.NOT_REPRODUCED,
                 "a scenario is another one than the run measured"
@@ -280,10 +425,42 @@ def _differences(place: str, recorded: Any, found: Any) -> Iterator[str]:
             label = known.get("metric", number) if isinstance(known, dict) else number
             yield from _differences(f"{place}[{label}]", old, new)
     elif not _is_equal(recorded, found):
-        yield f"{place}: {shown(recorded)} in the records, {shown(found)} from the raw files"
+        yield f"{place}: {_shown(recorded)} in the records, {_shown(found)} from the raw files"
 
 
 def _is_equal(recorded: object, found: object) -> bool:
     if isinstance(recorded, float) and isinstance(found, float):
         return math.isclose(recorded, found, rel_tol=_CLOSE, abs_tol=1e-12)
     return recorded == found
+
+
+def _parsed(folder: Path, probe: Probe) -> Measurement:
+    tools = toolchain_for(probe.scenario, Locations(on_paper=True))
+    program, what = tools.program_of(probe), probe.what
+    if isinstance(program, Offline):
+        found = program.parse(probe.scenario, what, folder)
+        return Measurement(of_offline(found, probe.scenario), found.facts, found.answers)
+    if isinstance(program, Client) and isinstance(what, LoadPoint) and probe.scenario.workload:
+        found = program.parse(probe.scenario.workload, what, folder)
+        derived = of_load(found, probe.scenario, what, folder)
+        return Measurement({**found.metrics, **derived}, found.facts, found.answers)
+    if isinstance(program, Evaluator) and isinstance(what, AccuracyTask):
+        return program.parse(what, folder)
+    raise TypeError(f"{program} does not measure {probe}")
+
+
+def _changed_values(place: str, recorded: Measurement, found: Measurement) -> Iterator[str]:
+    for metric in sorted({*recorded.metrics, *found.metrics}):
+        old, new = recorded.metrics.get(metric), found.metrics.get(metric)
+        if old != new:
+            yield f"{place}: {metric}: {_shown(old)} in the records, {_shown(new)} in the raw files"
+    for metric in sorted({*recorded.answers, *found.answers}):
+        before, after = recorded.answers.get(metric, {}), found.answers.get(metric, {})
+        if before != after:
+            other = sum(before.get(one) != after.get(one) for one in {*before, *after})
+            yield f"{place}: {metric}: {other} answers are other ones in the raw files"
+
+
+def _shown(value: object) -> str:
+    """A recorded value in a message."""
+    return "none" if value is None else f"{value!s:.{_SHOWN}}"
