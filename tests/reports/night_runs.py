@@ -60,7 +60,7 @@ def verdict(
     values = {SPEED: 41_234.0, WAIT: 913.0}
     values |= {one.metric: one.measured for one in judgements if one.measured is not None}
     measured = [
-        MeasuredMetric(name, _UNITS[name], value, (value * 0.99, value * 1.01))
+        MeasuredMetric(name, _UNITS.get(name, "tokens/s"), value, (value * 0.99, value * 1.01))
         for name, value in values.items()
     ]
     changes = {

@@ -21,10 +21,10 @@ from perfgate.core.verdict import Judgement, Verdict, counted
 from perfgate.release.check_result import LOSSES, CheckedTest, Finding, ReleaseCheck, Result
 from perfgate.release.pack_manifest import PackedFile, Role
 from perfgate.release.policy import Effect, Required
+from perfgate.reports.figures import band, interval, known, signed, worst_first
 from perfgate.reports.html_templates import environment
 from perfgate.reports.markdown_text import code, prose, shortened
-from perfgate.reports.outcome_text import interval, signed
-from perfgate.reports.overview import allowed, known, some
+from perfgate.reports.overview import some
 from perfgate.reports.page.signs import Sign
 from perfgate.reports.shown import shown
 
@@ -99,7 +99,7 @@ class ScenarioRow:
         return {
             "change": change,
             "interval": between,
-            "band": allowed(one),
+            "band": band(one),
             "starts": str(one.runs_used),
             "controls": str(one.controls_used),
         }
@@ -273,16 +273,20 @@ def scenario_rows(check: ReleaseCheck) -> list[ScenarioRow]:
     return sorted(found, key=lambda row: _rank(row.worst))
 
 
-def _rank(worst: CheckedTest) -> tuple[int, int, float]:
+def _rank(worst: CheckedTest) -> tuple[int, int, tuple[bool, float]]:
     if worst.effect == "pass":
-        return EFFECTS["pass"].rank, 0, 0.0
-    return EFFECTS[worst.effect].rank, list(Finding).index(worst.finding), -_loss(worst)
+        return EFFECTS["pass"].rank, 0, worst_first(None)
+    return EFFECTS[worst.effect].rank, list(Finding).index(worst.finding), _largest_loss(worst)
 
 
 def _scenario_row(tests: Sequence[CheckedTest], *, several: bool) -> ScenarioRow:
     worst = min(
         tests,
-        key=lambda one: (EFFECTS[one.effect].rank, one.finding == Finding.PASSED, -_loss(one)),
+        key=lambda one: (
+            EFFECTS[one.effect].rank,
+            one.finding == Finding.PASSED,
+            _largest_loss(one),
+        ),
     )
     judged = _judged(worst) if worst.metrics else []  # numbers that count for nothing are not shown
     bad = [one for one in judged if one.verdict == Verdict.REGRESSION] or judged
@@ -290,7 +294,7 @@ def _scenario_row(tests: Sequence[CheckedTest], *, several: bool) -> ScenarioRow
         worst,
         worst.hardware if several else "",
         f"{sum(one.effect == 'pass' for one in tests)} of {len(tests)}",
-        max(bad, key=_bands, default=None),
+        min(bad, key=worst_first, default=None),
     )
 
 
@@ -308,17 +312,9 @@ def _judged(one: CheckedTest) -> list[Judgement]:
     return [judgement for judgement in judged if judgement.change is not None]
 
 
-def _loss(one: CheckedTest) -> float:
-    return max(map(_bands, _judged(one)), default=0.0)
-
-
-def _bands(one: Judgement) -> float:
-    """The change to the worse, in bands."""
-    metric = known(one.metric)
-    if metric is None or one.change is None:
-        return 0.0
-    loss = -one.change if metric.direction == "higher" else one.change
-    return loss / one.band if one.band else loss
+def _largest_loss(one: CheckedTest) -> tuple[bool, float]:
+    """What tests are sorted by: their largest loss in bands."""
+    return min(map(worst_first, _judged(one)), default=worst_first(None))
 
 
 def _groups(check: ReleaseCheck, effect: Effect) -> list[Group]:
