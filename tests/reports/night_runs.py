@@ -13,12 +13,11 @@ from typing import Any
 from building import SUMS, applied, group_record
 from made_runs import facts, verdict_record
 
+from perfgate.core.measured import Change, MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.exit_status import ExitStatus
-from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.judging.rules.diagnostics import ChangedQuestions
-from perfgate.judging.rules.performance import Change
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.run_report import report_of
 from perfgate.reports.summary import summary

@@ -9,9 +9,9 @@ from night_runs import SPEED, judged, outputs, passed_night, run_of, verdict
 from run_reports import report, result
 from tables import each
 
+from perfgate.core.measured import Change
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.exit_status import ExitStatus
-from perfgate.judging.rules.performance import Change
 from perfgate.reports.figures import loss_in_bands
 from perfgate.reports.overview import findings
 from perfgate.reports.page.first_screen import first_screen

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from perfgate.campaign.resume import judgements_of
+from perfgate.core.measured import Change
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Judgement, Mark
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.rules.performance import Change
 from perfgate.reports.figures import band, interval, number, signed, with_unit
 from perfgate.reports.tables import text_table
 

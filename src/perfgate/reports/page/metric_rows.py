@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from perfgate.core.measured import Change
 from perfgate.core.verdict import Against, Judgement
-from perfgate.judging.rules.performance import Change
 from perfgate.reports.figures import bad_sign, band, interval, number, signed, unit_of
 from perfgate.reports.page.signs import REPORTED, Sign, judgement_sign
 from perfgate.reports.run_report import DocumentedMetric, TestResult
