@@ -25,14 +25,13 @@ from perfgate.release.check_result import (
     ReleaseCheck,
     Result,
     severity,
-    worst_first,
 )
 from perfgate.release.pack_manifest import PackedFile, Role
 from perfgate.release.policy import Effect, Required
+from perfgate.reports.figures import band, interval, signed, worst_first
 from perfgate.reports.html_templates import environment
 from perfgate.reports.markdown_text import code, prose, shortened
-from perfgate.reports.outcome_text import interval, signed
-from perfgate.reports.overview import allowed, known, some
+from perfgate.reports.overview import some
 from perfgate.reports.page.signs import Sign
 from perfgate.reports.shown import shown
 
@@ -60,7 +59,6 @@ _HASHED: Mapping[Role, str] = {
     "records": "records",
     "raw": "raw results",
 }
-_LAST = (1, 0, 0.0)  # in the order of rows: all that passed, as the policy has them
 _COVERED = (*LOSSES, Finding.PASSED, Finding.INCONCLUSIVE, Finding.FEW_STARTS)
 
 
@@ -101,7 +99,7 @@ class ScenarioRow:
         return {
             "change": signed(metric.metric, metric.change),
             "interval": interval(metric),
-            "band": allowed(metric),
+            "band": band(metric),
             "starts": str(metric.runs_used),
             "controls": str(metric.controls_used),
         }
@@ -218,7 +216,7 @@ def stamps(check: ReleaseCheck) -> list[str]:
 
 def counts(check: ReleaseCheck) -> str:
     """How much was required, found and checked."""
-    by_finding = Counter(test.finding for test in worst_first(check.tests))
+    by_finding = Counter(test.finding for test in sorted(check.tests, key=severity))
     found = ", ".join(f"{number} {word}" for word, number in by_finding.items()) or "none"
     scenarios = len({(one.scenario, one.hardware) for one in check.tests})
     return (
@@ -266,11 +264,14 @@ def scenario_rows(check: ReleaseCheck) -> list[ScenarioRow]:
         of_each.setdefault((one.scenario, one.hardware), []).append(one)
     several = len({hardware for _, hardware in of_each}) > 1
     found = [_scenario_row(tests, several=several) for tests in of_each.values()]
-    return sorted(found, key=lambda row: _rank(row.worst) if row.worst.effect != "pass" else _LAST)
+    bad = [row for row in found if row.worst.effect != "pass"]
+    passed = [row for row in found if row.worst.effect == "pass"]
+    return [*sorted(bad, key=lambda row: _rank(row.worst)), *passed]
 
 
-def _rank(test: CheckedTest) -> tuple[int, int, float]:
-    return (*severity(test), -_loss(test))
+def _rank(test: CheckedTest) -> tuple[tuple[int, int], tuple[bool, float]]:
+    """What tests are sorted by: effect and finding, then their largest loss in bands."""
+    return severity(test), min(map(worst_first, _judged(test)), default=worst_first(None))
 
 
 def _scenario_row(tests: Sequence[CheckedTest], *, several: bool) -> ScenarioRow:
@@ -281,7 +282,7 @@ def _scenario_row(tests: Sequence[CheckedTest], *, several: bool) -> ScenarioRow
         worst,
         worst.hardware if several else "",
         f"{sum(one.effect == 'pass' for one in tests)} of {len(tests)}",
-        max(bad, key=_bands, default=None),
+        min(bad, key=worst_first, default=None),
     )
 
 
@@ -297,19 +298,6 @@ def _rest(rows: Sequence[ScenarioRow]) -> str:
 def _judged(one: CheckedTest) -> list[Judgement]:
     judged = one.result.judgements if one.result else ()
     return [judgement for judgement in judged if judgement.change is not None]
-
-
-def _loss(one: CheckedTest) -> float:
-    return max(map(_bands, _judged(one)), default=0.0)
-
-
-def _bands(one: Judgement) -> float:
-    """The change to the worse, in bands."""
-    metric = known(one.metric)
-    if metric is None or one.change is None:
-        return 0.0
-    loss = -one.change if metric.direction == "higher" else one.change
-    return loss / one.band if one.band else loss
 
 
 def _groups(check: ReleaseCheck, effect: Effect) -> list[Group]:

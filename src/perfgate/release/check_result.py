@@ -143,7 +143,7 @@ class ReleaseCheck:
 
 def check_rows(found: ReleaseCheck) -> list[tuple[str, ...]]:
     """One row a test, as `COLUMNS`; those that passed, one row for each part of the policy."""
-    rows = [_row(one) for one in worst_first(found.tests) if one.effect != "pass"]
+    rows = [_row(one) for one in sorted(found.tests, key=severity) if one.effect != "pass"]
     for name in dict.fromkeys(one.requirement for one in found.tests):
         passed = [one for one in found.tests if (one.requirement, one.effect) == (name, "pass")]
         if passed:
@@ -151,13 +151,8 @@ def check_rows(found: ReleaseCheck) -> list[tuple[str, ...]]:
     return rows
 
 
-def worst_first(tests: Sequence[CheckedTest]) -> list[CheckedTest]:
-    """The tests, those that fail the release first, a loss before what is missing."""
-    return sorted(tests, key=severity)
-
-
 def severity(test: CheckedTest) -> tuple[int, int]:
-    """The smaller, the worse: by its effect, then by its finding."""
+    """What tests are sorted by, the worst first: what fails the release, a loss before the rest."""
     among = _FINDINGS_FROM_WORST
     place = among.index(test.finding) if test.finding in among else len(among)
     return -EFFECTS.index(test.effect), place
@@ -166,7 +161,7 @@ def severity(test: CheckedTest) -> tuple[int, int]:
 def check_lines(found: ReleaseCheck) -> list[str]:
     """What stands below the table: what was read, what was really checked, and the result."""
     policy = found.policy
-    counts = Counter(one.finding.value for one in worst_first(found.tests))
+    counts = Counter(one.finding.value for one in sorted(found.tests, key=severity))
     tests = ", ".join(f"{number} {name}" for name, number in counts.items())
     age = f"runs of at most {policy.max_age_days:g} days"
     rates = found.error_rates

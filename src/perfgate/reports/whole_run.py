@@ -10,10 +10,11 @@ from perfgate.baselines.waivers import in_force
 from perfgate.campaign.budget import span
 from perfgate.campaign.resume import judgements_of, observed_of
 from perfgate.core.measured import Change
-from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.metrics import is_accuracy
 from perfgate.core.verdict import Judgement, Mark, Verdict, counted
 from perfgate.judging.rules.diagnostics import Moved, false_discoveries, moved_together
-from perfgate.reports.outcome_text import MARKS, signed
+from perfgate.reports.figures import bad_sign, signed
+from perfgate.reports.outcome_text import MARKS
 from perfgate.runs.records import name_of
 from perfgate.runs.start_counts import total
 
@@ -174,7 +175,8 @@ def _lacks_control(judged: Judgement, controls: Mapping[str, Any]) -> bool:
 def _lost(judgement: Mapping[str, Any]) -> bool:
     """Whether its interval leaves nothing but a loss."""
     low, high = judgement["interval"]
-    return bool(high < 0 if lookup(judgement["metric"]).direction == "higher" else low > 0)
+    sign = bad_sign(judgement["metric"])
+    return bool(high < 0 if sign < 0 else sign and low > 0)
 
 
 def _verdicts(records: Records) -> list[Mapping[str, Any]]:
