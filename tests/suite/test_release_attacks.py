@@ -174,7 +174,7 @@ def test_verification_is_the_same_whatever_the_machine_knows(
 def test_what_another_perfgate_rendered_is_not_signed_and_named_by_verify(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in (replay, verification, release_signature):
+    for module in (replay, verification):
         monkeypatch.setattr(module, "version", lambda _: "99.0")
     assert sign() == Status.OTHER_VERSION
     assert "or pack the runs again with this one" in capsys.readouterr().err

@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 
 from perfgate.cli.output import add_format, described, print_json, print_table
@@ -14,7 +13,6 @@ from perfgate.cli.scenario_choice import add_import
 from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
-from perfgate.release.attestation import envelope, statement
 from perfgate.release.keys import (
     as_policy_has_it,
     key_id,
@@ -26,9 +24,7 @@ from perfgate.release.keys import (
 from perfgate.release.pack_archive import Pack, open_pack, with_attestation
 from perfgate.release.policy import load_policy
 from perfgate.release.release_check import status_of
-from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.release.replay import replay
-from perfgate.release.verification import Asked, Verified, require_signer, verify
+from perfgate.release.verification import Asked, Verified, sign, verify
 
 _COMMIT = re.compile(r"[0-9a-f]{12,64}")
 _SUBJECT = re.compile(r"(.{1,200})=sha256:([0-9a-f]{64})")
@@ -103,14 +99,8 @@ def _sign(arguments: argparse.Namespace) -> int:
             expected="a new file; without --output, PACK itself is signed",
         )
     pack = open_pack(arguments.pack)
-    again = replay(pack)
-    if again.not_compared:
-        raise _of_another_perfgate(pack)
-    require_signer(again.check.policy, key.public_key(), file=arguments.key)
-    now = datetime.now(UTC)
-    _require_later(pack, now)
-    signed = envelope(statement(pack, again.check, now), [key])
-    with_attestation(pack, signed, target.resolve())
+    again, attestation = sign(pack, key, arguments.key, datetime.now(UTC))
+    with_attestation(pack, attestation, target.resolve())
     print(
         visible(
             f"signed {target}: release {again.check.policy.release}, {again.check.result}, "
@@ -118,31 +108,6 @@ def _sign(arguments: argparse.Namespace) -> int:
         )
     )
     return 0
-
-
-def _of_another_perfgate(pack: Pack) -> ReleaseRefused:
-    packed_by = pack.manifest.perfgate
-    return ReleaseRefused(
-        ReleaseStatus.OTHER_VERSION,
-        "another perfgate rendered the pack's reports and certificates, so they cannot be compared",
-        file=pack.path,
-        field="manifest.json: perfgate",
-        found=packed_by,
-        expected=version("perfgate"),
-        hint=f"sign it with perfgate {packed_by}, or pack the runs again with this one",
-    )
-
-
-def _require_later(pack: Pack, now: datetime) -> None:
-    if now < pack.manifest.ended_at:
-        raise ReleaseRefused(
-            ReleaseStatus.CLOCK,
-            "the runs of the pack end at a time that is still to come",
-            file=pack.path,
-            found=pack.manifest.ended,
-            expected=f"a time before now, {now.isoformat(timespec='seconds')}",
-            hint="set the clock of this machine, or measure again where it was wrong",
-        )
 
 
 def add_verify(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:

@@ -156,6 +156,22 @@ def chosen_tests(required: Required, suite: SuiteTests) -> list[Selected]:
 
 def broken_suite_rules(policy: Policy, suite: SuiteTests) -> Iterator[Problem]:
     """All that the policy asks of the suite and the suite does not have, or cannot give."""
+    problems = list(_broken_groups(policy, suite))
+    yield from problems
+    if policy.required_sha256 and not problems:
+        digest = required_sha256(required_tests(policy, suite), suite)
+        if digest != policy.required_sha256:
+            yield Problem(
+                ("required_sha256",),
+                "the suite has other tests, or other scenarios, than the policy requires",
+                digest,
+                policy.required_sha256,
+                "take the scenario files that the policy was written for; or, where the change is "
+                "meant, look at it and write the found digest into the policy",
+            )
+
+
+def _broken_groups(policy: Policy, suite: SuiteTests) -> Iterator[Problem]:
     for number, required in enumerate(policy.required):
         path: Keys = ("required", number)
         problems = list(_unknown_names(path, required, suite))
