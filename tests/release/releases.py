@@ -42,7 +42,7 @@ def run(name: str = "one", started: str = "08:00", **changes: Any) -> EndedRun:
 
 def checked(*runs: EndedRun, given: Policy = POLICY, at: datetime = AT) -> ReleaseCheck:
     """A policy held against runs."""
-    return check(given, runs, [SCENARIO], (), at)
+    return check(given, runs, SUITE, at)
 
 
 def of_test(found: ReleaseCheck, test: str = C1) -> CheckedTest:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
+from perfgate.baselines.engine_repo import same_hash
 from perfgate.campaign.selection import Selected, probes_of
 from perfgate.core.errors import InputError
 from perfgate.core.measured import MeasuredBuild
@@ -15,7 +16,8 @@ from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import MeasurementRecord
 
-_FEWEST_DIGITS = 7  # of an abbreviated commit, as git prints it
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""Clocks of the machines of one site differ by less; what is later was written by a wrong one."""
 
 
 @dataclass(frozen=True)
@@ -148,31 +150,37 @@ def evidence_of(run: EndedRun) -> RunEvidence:
     Raises:
         InputError: a record is damaged, or a time cannot be read.
     """
-    started = moment(str(run.facts["started"]), run)
-    written = [moment(one.at, run) for one in run.records if one.at]
+    started = _time_of(run, "run.json", "started", str(run.facts["started"]))
+    written = [
+        _time_of(run, "records.jsonl", "at", record.at) for record in run.records if record.at
+    ]
     report = report_of(run.facts, run.records, run.end)
     return RunEvidence(run, report, started, max([started, *written]))
 
 
-def moment(text: str, run: EndedRun) -> datetime:
-    """A time of a run.
+def moment(text: str) -> datetime:
+    """A time with its zone.
 
     Raises:
-        InputError: it is none, or says no time zone.
+        ValueError: it is no time, or has no zone.
     """
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError(f"no time zone: {text}")
+    return time
+
+
+def _time_of(run: EndedRun, file: str, field: str, text: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
+        return moment(text)
+    except ValueError as error:
         raise InputError(
             "not a time",
-            file=run.folder / "run.json",
-            field="started",
+            file=run.folder / file,
+            field=field,
             found=text[:60],
             expected="as 2026-11-23T09:00:00+00:00",
-        )
-    return found
+        ) from error
 
 
 def other_build(found: MeasuredBuild | None, wanted: ReleasedBuild) -> str:
@@ -183,14 +191,8 @@ def other_build(found: MeasuredBuild | None, wanted: ReleasedBuild) -> str:
         return f"engine {found.name}, not {wanted.engine}"
     if wanted.version is not None and found.version != wanted.version:
         return f"version {found.version}, not {wanted.version}"
-    if wanted.commit is not None and not is_same_commit(found.commit, wanted.commit):
+    if wanted.commit is not None and not same_hash(found.commit, wanted.commit):
         return f"commit {found.commit}, not {wanted.commit}"
     if wanted.image is not None and found.digest.rpartition("@")[2] != wanted.image:
         return f"image {found.digest or 'not known'}, not {wanted.image}"
     return ""
-
-
-def is_same_commit(one: str, other: str) -> bool:
-    """Whether both can be one commit, each perhaps abbreviated."""
-    shorter, longer = sorted((one, other), key=len)
-    return one == other or (len(shorter) >= _FEWEST_DIGITS and longer.startswith(shorter))

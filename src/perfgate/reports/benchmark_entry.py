@@ -10,7 +10,7 @@ from pytest_benchmark.stats import Stats
 from perfgate.core.measured import MeasuredMetric
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement
-from perfgate.reports.overview import known
+from perfgate.reports.figures import known
 from perfgate.reports.run_report import TestResult
 from perfgate.runs.record import VerdictRecord
 

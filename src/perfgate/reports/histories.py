@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from perfgate.baselines.baseline import Baseline
-from perfgate.core.metrics import METRICS, is_accuracy, lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.measured import central_value
+from perfgate.reports.figures import known, unit_of
 from perfgate.reports.history import HistoryPoint, MetricHistory
 from perfgate.reports.run_report import RunReport, TestResult
 from perfgate.runs.record import MeasurementRecord, Record, VerdictRecord, records_of
@@ -86,7 +86,7 @@ def histories_of(
             ordered, order = _in_order(points, distances)
             found.append(
                 MetricHistory(
-                    result.name, metric, lookup(metric).unit, _joined(_newest(ordered)), order
+                    result.name, metric, unit_of(metric), _joined(_newest(ordered)), order
                 )
             )
     return tuple(found)
@@ -102,13 +102,9 @@ def gating(result: TestResult) -> tuple[str, ...]:
     judged = dict.fromkeys(one.metric for one in result.judgements)
     if judged:
         return tuple(judged)
-    known = (one.metric for one in result.measured)
-    banded = [one for one in known if _is_known(one) and lookup(one).family.band is not None]
+    measured = ((one.metric, known(one.metric)) for one in result.measured)
+    banded = [name for name, metric in measured if metric and metric.family.band is not None]
     return tuple(banded[:_UNJUDGED])
-
-
-def _is_known(metric: str) -> bool:
-    return metric in METRICS or is_accuracy(metric)
 
 
 def _of_baselines(stored: StoredBaselines | None, probe: str, metric: str) -> Iterator[FoundPoint]:

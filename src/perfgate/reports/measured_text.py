@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from perfgate.core.measured import Change, MeasuredMetric
-from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Judgement, counted
 from perfgate.judging.assembly.measured import is_limit
-from perfgate.reports.outcome_text import interval, number, signed
+from perfgate.reports.figures import interval, number, signed, with_unit
 from perfgate.reports.tables import text_table
 from perfgate.runs.record import VerdictRecord
 
@@ -126,7 +125,7 @@ def worse_rows(worse: Sequence[tuple[str, Change]]) -> list[tuple[str, ...]]:
     return [
         (
             name,
-            f"{one.metric} [{lookup(one.metric).unit}]",
+            with_unit(one.metric),
             number(one.baseline),
             number(one.measured),
             signed(one.metric, one.change),

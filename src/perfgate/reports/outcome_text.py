@@ -4,48 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from perfgate.core.measured import Change
-from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Judgement, Mark
 from perfgate.judging.assembly.outcome import Outcome
+from perfgate.reports.figures import band, interval, number, signed, with_unit
 from perfgate.reports.tables import text_table
 from perfgate.runs.record import VerdictRecord
-
-
-def number(value: float | None) -> str:
-    """A value with four significant digits, thousands never in scientific notation."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 9999.5 else f"{value:.4g}"
-
-
-def interval(one: Judgement | Change) -> str:
-    """The interval of the change, in the change's unit."""
-    if one.interval is None:
-        return "-"
-    low, high = one.interval
-    return f"{_points(low)} … {signed(one.metric, high)}"
-
-
-def band(judgement: Judgement) -> str:
-    """How far the metric may move in its bad direction."""
-    if judgement.band is None:
-        return "-"
-    sign = "-" if lookup(judgement.metric).direction == "higher" else "+"
-    return f"{sign}{100 * judgement.band:.1f} {_unit(judgement.metric)}"
-
-
-def signed(metric: str, value: float | None) -> str:
-    """A change as a signed percentage; of an accuracy as points."""
-    return "-" if value is None else f"{_points(value)} {_unit(metric)}"
-
-
-def _points(share: float) -> str:
-    return f"{round(100 * share, 1) + 0.0:+.1f}"  # never -0.0
-
-
-def _unit(metric: str) -> str:
-    return "points" if is_accuracy(metric) else "%"
 
 
 def rows(judgements: Sequence[Judgement]) -> list[tuple[str, ...]]:
@@ -71,7 +35,7 @@ def row(
         verdict: what is said of it.
     """
     return (
-        f"{one.metric} [{lookup(one.metric).unit}]{against}",
+        f"{with_unit(one.metric)}{against}",
         number(one.baseline),
         number(one.measured),
         signed(one.metric, one.change),

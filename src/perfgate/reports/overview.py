@@ -5,10 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from perfgate.core.errors import InputError
-from perfgate.core.metrics import Metric, lookup
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.reports.outcome_text import band
+from perfgate.reports.figures import best_first, worst_first
 from perfgate.reports.run_report import RunReport, TestResult
 from perfgate.runs.exit_status import ExitStatus
 
@@ -43,16 +41,6 @@ class Finding:
     result: TestResult
     judgement: Judgement | None
 
-    @property
-    def bands(self) -> float:
-        """The change to the worse in bands; below 0: it is better; 0: not known."""
-        one = self.judgement
-        metric = None if one is None else known(one.metric)
-        if one is None or metric is None or one.change is None:
-            return 0.0
-        loss = -one.change if metric.direction == "higher" else one.change
-        return loss / one.band if one.band else loss
-
 
 @dataclass(frozen=True)
 class Together:
@@ -67,19 +55,6 @@ class Together:
     what: str
     reason: str
     names: tuple[str, ...]
-
-
-def known(metric: str) -> Metric | None:
-    """What the metric is; None: a record has a name that the table of metrics lacks."""
-    try:
-        return lookup(metric)
-    except InputError:
-        return None
-
-
-def allowed(one: Judgement) -> str:
-    """The band with its sign, ``-2.0 %``; ``-`` where the direction of the metric is not known."""
-    return "-" if known(one.metric) is None else band(one)
 
 
 def state(report: RunReport) -> str:
@@ -104,7 +79,8 @@ def counts(report: RunReport) -> dict[str, int]:
 
 
 def findings(report: RunReport, verdict: Verdict) -> list[Finding]:
-    """The judgements behind tests with that verdict, the largest loss in bands first.
+    """The judgements behind tests with that verdict, the largest loss in bands first; of
+    improvements the largest gain.
 
     Waived ones are left out; a test whose verdict no metric has is there with its reason.
     """
@@ -113,7 +89,8 @@ def findings(report: RunReport, verdict: Verdict) -> list[Finding]:
         if result.verdict == verdict:
             of_it = [one for one in result.judgements if one.verdict == verdict and not one.waiver]
             found += [Finding(result, one) for one in of_it] or [Finding(result, None)]
-    return sorted(found, key=lambda one: -one.bands)
+    order = best_first if verdict == Verdict.IMPROVEMENT else worst_first
+    return sorted(found, key=lambda one: order(one.judgement))
 
 
 def errors(report: RunReport) -> list[Together]:

@@ -9,10 +9,11 @@ from typing import Any
 from perfgate.baselines.waivers import in_force
 from perfgate.campaign.budget import span
 from perfgate.core.measured import Change
-from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.metrics import is_accuracy
 from perfgate.core.verdict import Judgement, Mark, Verdict, counted
 from perfgate.judging.rules.diagnostics import Moved, false_discoveries, moved_together
-from perfgate.reports.outcome_text import MARKS, signed
+from perfgate.reports.figures import bad_sign, signed
+from perfgate.reports.outcome_text import MARKS
 from perfgate.runs.record import (
     GroupRecord,
     Record,
@@ -187,7 +188,8 @@ def _lost(judgement: Judgement) -> bool:
     if judgement.interval is None:
         return False
     low, high = judgement.interval
-    return high < 0 if lookup(judgement.metric).direction == "higher" else low > 0
+    sign = bad_sign(judgement.metric)
+    return high < 0 if sign < 0 else bool(sign) and low > 0
 
 
 def _verdicts(records: Records) -> list[VerdictRecord]:

@@ -7,18 +7,10 @@ GitHub shows 10 errors and 10 warnings of a step and drops the others without a 
 from collections.abc import Iterator
 
 from perfgate.core.verdict import Verdict
+from perfgate.reports.figures import band, interval, signed
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.markdown_text import shortened
-from perfgate.reports.outcome_text import interval, signed
-from perfgate.reports.overview import (
-    Finding,
-    Together,
-    allowed,
-    errors,
-    findings,
-    not_run,
-    unjudged,
-)
+from perfgate.reports.overview import Finding, Together, errors, findings, not_run, unjudged
 from perfgate.reports.run_report import RunReport
 from perfgate.reports.shown import shown
 
@@ -75,7 +67,7 @@ def _numbers(one: Finding) -> str:
         return one.result.reason
     return (
         f"{judged.metric} {signed(judged.metric, judged.change)} (interval {interval(judged)}, "
-        f"band {allowed(judged)}): {judged.reason}"
+        f"band {band(judged)}): {judged.reason}"
     )
 
 

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from perfgate.core.verdict import Verdict, counted
+from perfgate.reports.figures import band, interval, signed
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.markdown_text import code, fenced, prose, table
-from perfgate.reports.outcome_text import interval, signed
 from perfgate.reports.overview import (
     Finding,
     Together,
-    allowed,
     builds,
     compared_with,
     counts,
@@ -138,7 +137,7 @@ def _row(one: Finding) -> list[str]:
         code(judged.metric, 80) + against.get(judged.against, ""),
         f"{signed(judged.metric, judged.change)}{f', {judged.mark}' if judged.mark else ''}",
         interval(judged),
-        allowed(judged),
+        band(judged),
     ]
 
 

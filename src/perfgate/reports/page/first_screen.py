@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from perfgate.campaign.budget import span
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules.diagnostics import false_discoveries
-from perfgate.reports.outcome_text import interval, number, signed
-from perfgate.reports.overview import allowed, known
-from perfgate.reports.page.metric_rows import AGAINST, Gauge, gauge, loss, unit_of
+from perfgate.reports.figures import (
+    band,
+    best_first,
+    interval,
+    known,
+    number,
+    signed,
+    with_unit,
+    worst_first,
+)
+from perfgate.reports.page.metric_rows import AGAINST, Gauge, gauge
 from perfgate.reports.page.results_table import anchor_of
 from perfgate.reports.page.signs import SIGNS, Sign, judgement_sign, result_sign, status_sign
 from perfgate.reports.run_report import RunReport, TestResult
@@ -131,44 +139,35 @@ def _each_once(texts: Iterable[str]) -> tuple[tuple[str, int], ...]:
 
 
 def _moved(results: Sequence[TestResult], sign: Sign) -> tuple[Moved, ...]:
-    """The metrics with that sign, the largest loss in bands first; an improvement's gain."""
+    """The metrics with that sign, the largest loss in bands first; of improvements the gain."""
+    order = best_first if sign is SIGNS[Verdict.IMPROVEMENT] else worst_first
     found = [
         (place, result, one)
         for place, result in enumerate(results)
         for one in result.judgements
         if judgement_sign(one) is sign
     ]
-    found.sort(key=lambda item: -abs(_in_bands(item[2])))
+    found.sort(key=lambda item: order(item[2]))
     return tuple(_one_moved(place, result, one) for place, result, one in found)
-
-
-def _in_bands(one: Judgement) -> float:
-    lost = loss(one)
-    return 0.0 if lost is None or not one.band else lost / one.band
 
 
 def _one_moved(place: int, result: TestResult, one: Judgement) -> Moved:
     return Moved(
         anchor=anchor_of(place),
         name=result.name,
-        metric=_with_unit(one.metric),
+        metric=with_unit(one.metric),
         against=AGAINST[one.against],
         baseline=number(one.baseline),
         measured=number(one.measured),
         change=signed(one.metric, one.change),
         interval=interval(one),
-        band=allowed(one),
+        band=band(one),
         gauge=gauge(one),
         sign=judgement_sign(one),
         mark=one.mark,
         said=one.waiver.text if one.waiver else one.reason,
         synthetic=result.synthetic,
     )
-
-
-def _with_unit(metric: str) -> str:
-    unit = unit_of(metric)
-    return f"{metric} [{unit}]" if unit else metric
 
 
 def _told(results: Sequence[TestResult], verdicts: Sequence[Verdict]) -> tuple[Told, ...]:
@@ -221,7 +220,7 @@ def _probably_worse(results: Sequence[TestResult]) -> tuple[Moved, ...]:
         Moved(
             anchor=anchor_of(place),
             name=result.name,
-            metric=_with_unit(one.metric),
+            metric=with_unit(one.metric),
             against="",
             baseline=number(one.baseline),
             measured=number(one.measured),

@@ -15,8 +15,8 @@ from markupsafe import Markup
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import MEANINGS
 from perfgate.reports.charts import Chart, ChartSet
+from perfgate.reports.figures import number
 from perfgate.reports.html_templates import environment
-from perfgate.reports.outcome_text import number
 from perfgate.reports.page.first_screen import first_screen
 from perfgate.reports.page.results_table import result_rows
 from perfgate.reports.page.scenario_section import machine_rows, scenario_sections
