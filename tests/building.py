@@ -199,6 +199,7 @@ def group_record(**changes: Any) -> dict[str, Any]:
     return {
         "record": "group",
         "scenario": SCENARIO.id,
+        "hardware": "cpu",
         "starts": {"planned": 5, "made": 7, "without_sharing": 16, "again": 1},
         "seconds": {"spent": 1680.0, "starting": 560.0, "saved": 720.0},
         "ended": "measured",

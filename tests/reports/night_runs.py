@@ -219,8 +219,8 @@ def outputs(records: Sequence[Record]) -> dict[str, str]:
     }
     page = made.pop("report.html")
     return {
-        "terminal.txt": "".join(f"{line}\n" for line, _ in terminal_lines(records, status)),
-        "summary.md": summary(run, records, status),
+        "terminal.txt": "".join(f"{line}\n" for line, _ in terminal_lines(report, status)),
+        "summary.md": summary(report, status),
         "first_screen.txt": first_screen_text(page),
         **made,
     }

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -9,6 +10,7 @@ from building import (
     outcome,
     with_extra_options,
 )
+from made_runs import facts
 
 from perfgate.core.errors import RunError
 from perfgate.core.failures import FAILURES
@@ -16,21 +18,29 @@ from perfgate.core.measured import Change
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.exit_status import ExitStatus
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.reports.summary import summary
+from perfgate.reports.run_report import report_of
+from perfgate.reports.summary import summary as summary_of
 from perfgate.reports.terminal import terminal_lines
 
-FACTS: dict[str, Any] = {
-    "id": "20261105-1",
-    "started": "2026-11-05T12:00:00+00:00",
-    "machine": json.loads(json.dumps(asdict(machine()))),
-}
+FACTS = {**facts("20261105-1", "12:00"), "started": "2026-11-05T12:00:00+00:00"}
 
 
 def recorded(*outcomes: Outcome) -> list[dict[str, Any]]:
     """The verdict records, as they come back from the run folder."""
     return [
-        json.loads(json.dumps({"record": "verdict", **outcome.as_record()})) for outcome in outcomes
+        json.loads(json.dumps({"record": "verdict", "test": f"t{number}", **one.as_record()}))
+        for number, one in enumerate(outcomes)
     ]
+
+
+def summary(
+    facts: dict[str, Any], records: Sequence[dict[str, Any]], status: ExitStatus | None
+) -> str:
+    return summary_of(report_of(facts, records, None), status)
+
+
+def terminal(records: Sequence[dict[str, Any]], status: ExitStatus | None = None) -> list[str]:
+    return [text for text, _ in terminal_lines(report_of(FACTS, records, None), status)]
 
 
 def section(text: str, heading: str) -> list[str]:
@@ -128,7 +138,7 @@ def test_a_record_of_before_the_numbers_were_kept_is_still_summed_up() -> None:
     text = summary(FACTS, [record], ExitStatus.REGRESSION)
     assert "- fresh starts: 2" in section(text, "REGRESSION: `small-serve-c4`")
     assert "Measured" not in text
-    assert list(terminal_lines([record], ExitStatus.REGRESSION))
+    assert terminal([record], ExitStatus.REGRESSION)
 
 
 def test_an_error_shows_evidence_word_for_word_and_the_next_step() -> None:
@@ -146,23 +156,25 @@ def test_an_error_shows_evidence_word_for_word_and_the_next_step() -> None:
 def test_skipped_is_counted_and_explained() -> None:
     skipped = {
         "record": "skipped",
+        "test": "t9",
         "scenario": "big",
         "probe": "c64",
         "reason": "needs 8×B200, found none",
     }
     text = summary(FACTS, [*recorded(outcome(verdict=Verdict.PASS)), skipped], ExitStatus.PASSED)
-    assert "Verdicts: 1 PASS, 1 skipped." in text
+    assert "Verdicts: 1 PASS, 1 not run." in text
     assert section(text, "Not run") == ["- `big-c64`: needs 8×B200, found none"]
 
 
 def test_a_reason_of_several_lines_stays_in_its_place() -> None:
     skipped = {
         "record": "skipped",
+        "test": "t9",
         "scenario": "big",
         "probe": "c64",
         "reason": "unknown engine\n  found: sglangg\n  fix: did you mean sglang?",
     }
-    text = summary(FACTS, [skipped, {**skipped, "probe": "c128"}], ExitStatus.PASSED)
+    text = summary(FACTS, [skipped, {**skipped, "test": "t8", "probe": "c128"}], ExitStatus.PASSED)
     assert section(text, "Not run") == [
         "- `big-c64`: unknown engine",
         "  found: sglangg",
@@ -191,15 +203,14 @@ def test_a_verdict_of_a_session_before_is_marked_here_and_on_the_terminal() -> N
     line["resumed_from"] = "2026-11-21T04:00:00+00:00"
     told = "esumed from the session before, which recorded it 2026-11-21T04:00:00+00:00"
     assert f"R{told}." in summary(FACTS, [line], None)
-    assert f"(r{told})" in next(terminal_lines([line], None))[0]
+    assert f"r{told}" in terminal([line])[1]
 
 
-def test_a_line_end_in_a_record_makes_no_entry_of_its_own_on_the_terminal() -> None:
+def test_a_line_end_in_a_record_makes_no_line_of_its_own_on_the_terminal() -> None:
     reason = "none yet\n\x1b[2Kexit status 0: every judged scenario passed"
     (line,) = recorded(outcome(verdict=Verdict.NO_BASELINE, judgements=(), reason=reason))
-    first, *rest = next(terminal_lines([line], None))[0].splitlines()
-    assert first == "NO_BASELINE    small-serve-c4: none yet"
-    assert rest == [15 * " " + "\\x1b[2Kexit status 0: every judged scenario passed"]
+    told = "none yet \\x1b[2Kexit status 0: every judged scenario passed"
+    assert terminal([line])[0] == f"NO_BASELINE    small-serve-c4: {told}"
 
 
 def test_a_run_that_has_not_ended_says_so() -> None:
@@ -218,12 +229,19 @@ def test_a_run_that_has_not_ended_says_how_to_go_on() -> None:
 def test_what_time_did_not_suffice_for_is_listed_by_itself() -> None:
     late = {
         "record": "skipped",
+        "test": "t9",
         "scenario": "big",
         "probe": "c64",
         "why": "budget",
         "reason": "not run: needs about 1 h 10 min, 25 min of --budget 4h are left",
     }
-    lacking = {**late, "probe": "c128", "why": "lack", "reason": "needs 8×B200, found none"}
+    lacking = {
+        **late,
+        "test": "t8",
+        "probe": "c128",
+        "why": "lack",
+        "reason": "needs 8×B200, found none",
+    }
     text = summary(FACTS, [late, lacking], ExitStatus.NOT_JUDGED)
     assert section(text, "Not run for lack of time") == [f"- `big-c64`: {late['reason']}"]
     assert section(text, "Not run") == ["- `big-c128`: needs 8×B200, found none"]

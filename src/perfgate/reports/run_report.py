@@ -4,8 +4,8 @@
 run (docs/reference/run_report.schema.json).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfgate.campaign.resume import (
@@ -24,14 +24,24 @@ from perfgate.core.measured import (
     MeasuredControl,
     MeasuredMetric,
 )
-from perfgate.core.verdict import Judgement, Verdict
+from perfgate.core.metrics import is_accuracy
+from perfgate.core.verdict import Judgement, Verdict, counted
 from perfgate.judging.assembly.exit_status import ExitStatus, meaning
-from perfgate.reports.whole_run import suspicion, waiver_faults, without_controls
+from perfgate.judging.rules.diagnostics import Moved, moved_together
+from perfgate.reports.candidates import candidate_lines
+from perfgate.reports.figures import bad_sign
 from perfgate.runs.ended_run import RunEnd
 from perfgate.runs.records import name_of
 
 SCHEMA_VERSION = 1
 Record = Mapping[str, Any]
+
+# docs/explanation/detection.md, the table `guarantee`; a test compares the figures.
+WITHOUT_CONTROLS = (
+    "the error rates with controls do not hold. If nothing changed and noise is like that of "
+    "published nightlies, 45 to 97 of 100 release runs (12 scenarios, 6 probes, 3 metrics) "
+    "end in a performance REGRESSION."
+)
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,8 @@ class TestResult:
         rerun: the command that runs it again; empty: not recorded.
         changed: which questions of accuracies are answered otherwise than by the baseline's build.
         settings, extra_options, injected, notes, synthetic, resumed_from: as in the record.
+        widened: metrics whose band the noise of this machine widened beyond the declared one.
+        lacks_control: whether the rule without controls judged it.
     """
 
     __test__ = False  # for pytest, which takes classes of this name for tests
@@ -126,6 +138,8 @@ class TestResult:
     synthetic: bool = False
     resumed_from: str = ""
     changed: tuple[ChangedQuestions, ...] = ()
+    widened: tuple[str, ...] = ()
+    lacks_control: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,6 +182,8 @@ class GroupEffort:
             disturbed or that was undecided.
         spent_s, starting_s, saved_s: seconds of the clock.
         ended: `measured`, or how else.
+        without_sharing: fresh starts that would be made if no tests shared one.
+        synthetic: whether stand-ins had them.
     """
 
     scenario: str
@@ -182,6 +198,8 @@ class GroupEffort:
     starting_s: float
     saved_s: float
     ended: str
+    without_sharing: int = 0
+    synthetic: bool = False
 
 
 @dataclass(frozen=True)
@@ -219,6 +237,7 @@ class RunFacts:
         arguments: of its command line, secrets masked.
         git: commit and dirty flag of the checkout.
         shard: None: it is a whole selection.
+        site_commands: `before` and `after` each start → the commands of site.yaml.
     """
 
     id: str
@@ -232,6 +251,7 @@ class RunFacts:
     arguments: tuple[str, ...]
     git: Mapping[str, Any]
     shard: Shard | None = None
+    site_commands: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -252,6 +272,8 @@ class RunReport:
         suspicion: why the machine and not the build may have moved; empty: no sign of it.
         without_controls: which error rates hold if tests were judged without controls; empty: none.
         merged: what merging left out or replaced, one line each.
+        recorded: what was recorded for baselines, and what comes next, one line each.
+        resumptions: when a run was resumed, and how much of it was kept, one line each.
     """
 
     schema_version: int
@@ -266,6 +288,8 @@ class RunReport:
     suspicion: str = ""
     without_controls: str = ""
     merged: tuple[str, ...] = ()
+    recorded: tuple[str, ...] = ()
+    resumptions: tuple[str, ...] = ()
 
     def of_scenario(self, scenario: str) -> tuple[TestResult, ...]:
         """The results of one scenario, in order."""
@@ -300,9 +324,18 @@ def report_of(facts: Mapping[str, Any], records: Sequence[Record], end: RunEnd |
         results=results,
         scenarios=_scenarios(records, results),
         efforts=_efforts(facts, records),
-        waiver_faults=tuple(waiver_faults(records)),
-        suspicion=suspicion(records),
-        without_controls=without_controls(records),
+        waiver_faults=tuple(
+            line["message"] for line in records if line["record"] == "waiver_fault"
+        ),
+        suspicion=suspicion(results),
+        without_controls=without_controls(results),
+        recorded=tuple(candidate_lines(records)),
+        resumptions=tuple(
+            f"resumed {line['at']}: {counted(len(line['groups']), 'group')} kept, "
+            f"{len(line['repeats'])} measured anew"
+            for line in records
+            if line["record"] == "resumed"
+        ),
     )
 
 
@@ -312,12 +345,22 @@ def _results(
     """One for each selected test; the last line of each counts, and what pytest saw of it."""
     failed = () if end is None else end.failed
     ends = {line["test"]: line for line in records if line["record"] in ("verdict", "skipped")}
-    selected = [test for line in records if line["record"] == "selected" for test in line["tests"]]
-    return tuple(
-        _failed(found, facts) if test in failed else found
-        for test in dict.fromkeys([*selected, *ends, *failed])
-        for found in [_result(facts, test, ends.get(test), records)]
-    )
+    selections = [line for line in records if line["record"] == "selected"]
+    selected = [test for line in selections for test in line["tests"]]
+    subjects: dict[str, Mapping[str, str]] = {}
+    for line in selections:
+        subjects |= line.get("subjects", {})
+    disturbances = _disturbances(records)
+    results = []
+    for test in dict.fromkeys([*selected, *ends, *failed]):
+        end_line = ends.get(test)
+        if end_line is None:
+            result = _unfinished(facts, test, subjects.get(test, {}))
+        else:
+            place = (end_line["scenario"], end_line["probe"])
+            result = _result(facts, test, end_line, disturbances.get(place, ()))
+        results.append(_failed(result, facts) if test in failed else result)
+    return tuple(results)
 
 
 def _failed(found: TestResult, facts: Mapping[str, Any]) -> TestResult:
@@ -333,15 +376,25 @@ def _failed(found: TestResult, facts: Mapping[str, Any]) -> TestResult:
     return replace(found, verdict=Verdict.ERROR, why_not="", reason="", failure=failure)
 
 
+def _unfinished(facts: Mapping[str, Any], test: str, subject: Mapping[str, str]) -> TestResult:
+    """A selected test without a record of its end."""
+    name = subject.get("name") or test.partition("[")[2].removesuffix("]") or test
+    return TestResult(
+        test,
+        name,
+        subject.get("scenario", ""),
+        subject.get("probe", ""),
+        str(facts["id"]),
+        None,
+        "unfinished",
+        "the session ended first",
+    )
+
+
 def _result(
-    facts: Mapping[str, Any], test: str, line: Record | None, records: Sequence[Record]
+    facts: Mapping[str, Any], test: str, line: Record, disturbances: Sequence[str]
 ) -> TestResult:
     run = str(facts["id"])
-    if line is None:
-        told = _subject(test, records)
-        name = told.get("name") or test.partition("[")[2].removesuffix("]") or test
-        subject = (test, name, told.get("scenario", ""), told.get("probe", ""), run)
-        return TestResult(*subject, None, "unfinished", "the session ended first")
     subject = (test, name_of(line), line["scenario"], line["probe"], run)
     if line["record"] == "skipped":
         return TestResult(*subject, None, line.get("why", "lack"), line["reason"])
@@ -363,7 +416,7 @@ def _result(
         else Failure(
             error["class"], error["message"], tuple(error["evidence"]), error["next_step"]
         ),
-        disturbances=_disturbances(line, records),
+        disturbances=tuple(disturbances),
         rerun=line.get("rerun", ""),
         settings=tuple(line.get("settings", ())),
         extra_options=line.get("extra_options", ""),
@@ -372,23 +425,85 @@ def _result(
         synthetic=bool(line["synthetic"]),
         resumed_from=str(line.get("resumed_from") or ""),
         changed=changed_of(line),
+        widened=tuple(_widened(line)),
+        lacks_control=_lacks_control(line),
     )
 
 
-def _subject(test: str, records: Sequence[Record]) -> Mapping[str, str]:
-    """Name, scenario and probe of a selected test; nothing in a run of before they were kept."""
-    found = (line.get("subjects", {}).get(test) for line in records if line["record"] == "selected")
-    return next((one for one in found if one), {})
+def _disturbances(records: Sequence[Record]) -> Mapping[tuple[str, str], Sequence[str]]:
+    """Scenario and probe → what used or slowed the machine while it was measured."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for line in records:
+        if line["record"] == "measurement" and line.get("disturbed"):
+            of_probe = found.setdefault((line["scenario"], line["probe"]), [])
+            of_probe += [f"start {line['start']}: {text}" for text in line["disturbed"]]
+    return found
 
 
-def _disturbances(verdict: Record, records: Sequence[Record]) -> tuple[str, ...]:
-    return tuple(
-        f"start {line['start']}: {one}"
-        for line in records
-        if line["record"] == "measurement"
-        and (line["scenario"], line["probe"]) == (verdict["scenario"], verdict["probe"])
-        for one in line.get("disturbed", ())
+def _widened(line: Record) -> Iterator[str]:
+    """The metrics whose band is wider than what the verdict rests on declares."""
+    tests = (line.get("judge_input") or {}).get("tests", ())
+    declared = {test["metric"]: test["band"] for test in tests if _may_be_widened(test)}
+    for judged in judgements_of(line):
+        widest = declared.get(judged.metric)
+        if widest is not None and judged.band and judged.band > widest * (1 + 1e-9):
+            yield judged.metric
+
+
+def _may_be_widened(test: Mapping[str, Any]) -> bool:
+    """Whether the machine's own noise may widen the band of a test."""
+    return test["kind"] == "InterleavedTest" or bool(test.get("noise", {}).get("widen", False))
+
+
+def _lacks_control(line: Record) -> bool:
+    """Whether the rule without controls judged it; a required control allows no REGRESSION."""
+    controls = (line.get("provenance") or {}).get("controls") or {}
+    policy = controls.get("policy")
+    for judged in judgements_of(line):
+        if judged.mark == "NO_CONTROL":
+            if judged.verdict == Verdict.REGRESSION:
+                return True
+        elif (
+            judged.interval is not None
+            and not judged.controls_used
+            and not judged.is_interleaved
+            and not is_accuracy(judged.metric)
+            and judged.against in ("baseline", "anchor")
+            and (policy == "none" or (policy == "auto" and judged.against in controls["why_not"]))
+        ):
+            return True
+    return False
+
+
+def suspicion(results: Sequence[TestResult]) -> str:
+    """That the host moved and not the build, if nearly everything did; empty: no sign of it."""
+    return moved_together(
+        [
+            Moved(result.scenario, one.metric, one.change, _is_lost(one))
+            for result in results
+            if not result.synthetic
+            for one in result.judgements
+            if one.against == "baseline"
+            and one.interval is not None
+            and one.change is not None
+            and not is_accuracy(one.metric)
+        ]
     )
+
+
+def _is_lost(judged: Judgement) -> bool:
+    """Whether its interval leaves nothing but a loss."""
+    low, high = judged.interval or (0.0, 0.0)
+    sign = bad_sign(judged.metric)
+    return (sign < 0 and high < 0) or (sign > 0 and low > 0)
+
+
+def without_controls(results: Sequence[TestResult]) -> str:
+    """Which error rates hold if tests were judged without controls; empty: none was."""
+    number = sum(one.lacks_control and not one.synthetic for one in results)
+    if not number:
+        return ""
+    return f"{counted(number, 'test')} judged without controls: {WITHOUT_CONTROLS}"
 
 
 def _scenarios(
@@ -424,6 +539,8 @@ def _efforts(facts: Mapping[str, Any], records: Sequence[Record]) -> tuple[Group
             starting_s=line["seconds"]["starting"],
             saved_s=line["seconds"]["saved"],
             ended=line["ended"],
+            without_sharing=line["starts"]["without_sharing"],
+            synthetic=line["synthetic"],
         )
         for line in records
         if line["record"] == "group"
@@ -444,6 +561,7 @@ def _run_facts(facts: Mapping[str, Any], records: Sequence[Record], end: RunEnd 
         arguments=tuple(facts["arguments"]),
         git=facts["git"],
         shard=None if shard is None else _shard(shard),
+        site_commands=facts.get("site_commands", {}),
     )
 
 

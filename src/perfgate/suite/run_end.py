@@ -21,6 +21,7 @@ from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.gathered_history import gathered_histories
 from perfgate.reports.merge import merge
 from perfgate.reports.report_files import write_formats
+from perfgate.reports.run_report import RunReport, report_of
 from perfgate.reports.summary import summary
 from perfgate.runs.ended_run import EndedRun, end_of
 from perfgate.runs.folder_contents import CANDIDATES
@@ -156,7 +157,17 @@ def write_summary(run: RunFolder, status: ExitStatus | None) -> None:
     Raises:
         PerfgateError: a record is damaged, or it cannot be written.
     """
-    run.write_summary(summary(run.facts(), run.records(), status))
+    run.write_summary(summary(report_so_far(run), status))
+
+
+def report_so_far(run: RunFolder) -> RunReport:
+    """The run as its records have it now.
+
+    Raises:
+        InputError: a record is damaged.
+    """
+    records = run.records()
+    return report_of(run.facts(), records, end_of(records))
 
 
 def write_page(run: RunFolder, beside: Path) -> str:
