@@ -202,6 +202,7 @@ def group_record(**changes: Any) -> Record:
     """The record of a group that shared its starts."""
     fields = {
         "scenario": SCENARIO.id,
+        "hardware": "cpu",
         "starts": {"planned": 5, "made": 7, "without_sharing": 16, "again": 1},
         "seconds": {"spent": 1680.0, "starting": 560.0, "saved": 720.0},
     }

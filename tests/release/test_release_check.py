@@ -9,6 +9,7 @@ import made_runs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from plain_records import record
 from releases import (
     AT,
@@ -315,7 +316,7 @@ def test_what_is_no_time_is_refused_by_its_file_and_field(
     at: str, started: str, place: str
 ) -> None:
     made = run(changes={"started": started})
-    made = replace(made, records=[*made.records[:-1], {**made.records[-1], "at": at}])
+    made = replace(made, records=[*made.records[:-1], structs.replace(made.records[-1], at=at)])
     with pytest.raises(InputError, match=f"/{place}"):
         checked(made)
 

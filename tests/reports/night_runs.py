@@ -5,16 +5,16 @@
 writes the outputs anew into tests/data/reports/; look at the difference before it is committed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 from building import SUMS, applied, group_record
 from made_runs import facts, verdict_record
+from plain_records import record
 
 from perfgate.core.measured import Change, MeasuredBuild, MeasuredControl, MeasuredMetric
-from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.reports.formats.base import ReportContext, report_format
@@ -23,6 +23,7 @@ from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.ended_run import end_of
 from perfgate.runs.exit_status import ExitStatus
+from perfgate.runs.record import Record, SelectedTest, SkippedRecord, VerdictRecord
 
 FOLDER = Path(__file__).parents[1] / "data" / "reports"
 BUILD = MeasuredBuild("tensorrt-llm", "1.3.0", "0a1b2c3d4e5f", "example/engine:1.3.0")
@@ -30,8 +31,6 @@ BASELINE = "tensorrt-llm 1.2.0 of 2026-11-05, accepted by Ada, 5 fresh starts"
 SPEED, WAIT = "output_throughput", "ttft_p99_ms"
 _UNITS = {SPEED: "tokens/s", WAIT: "ms", SUMS: "fraction"}
 _BEFORE = {SPEED: 41_400.0, WAIT: 900.0, SUMS: 0.94}
-
-Record = Mapping[str, Any]
 
 
 def judged(metric: str, verdict: Verdict, change: float, **changes: Any) -> Judgement:
@@ -71,18 +70,17 @@ def verdict(
         "rerun": f"pytest 'perf_tests/test_serving.py::test_serving[{test}]'",
         **more,
     }
-    plain = {name: to_plain(value) for name, value in changes.items()}
-    return {"record": "verdict", **verdict_record(test, result, **plain)}
+    return record("verdict", verdict_record(test, result, **changes))
 
 
 def skipped(test: str, why: str, reason: str) -> Record:
     scenario, _, probe = test.partition("-")
     subject = {"name": test, "scenario": scenario, "probe": probe}
-    return {"record": "skipped", "test": test, **subject, "why": why, "reason": reason}
+    return record("skipped", subject, test=test, why=why, reason=reason)
 
 
 def _failed(kind: str, message: str, *evidence: str) -> dict[str, Any]:
-    error = {"class": kind, "message": message, "evidence": [*evidence]}
+    error = {"error_class": kind, "message": message, "evidence": [*evidence]}
     return {"error": {**error, "next_step": "lower the KV cache fraction"}, "compared_with": ""}
 
 
@@ -93,17 +91,19 @@ def _effort(scenario: str, **changes: Any) -> Record:
 def run_of(ends: Sequence[Record], *others: Record, unfinished: Sequence[str] = ()) -> list[Record]:
     """The records of a run: what was selected, its scenarios, these lines."""
     subjects = {
-        line["test"]: {key: line[key] for key in ("name", "scenario", "probe")} for line in ends
+        one.test: SelectedTest(one.name, one.scenario, one.probe)
+        for one in ends
+        if isinstance(one, VerdictRecord | SkippedRecord)
     }
     for test in unfinished:
         scenario, _, probe = test.partition("-")
-        subjects[test] = {"name": test, "scenario": scenario, "probe": probe}
-    scenarios = dict.fromkeys(one["scenario"] for one in subjects.values())
+        subjects[test] = SelectedTest(test, scenario, probe)
+    scenarios = dict.fromkeys(one.scenario for one in subjects.values())
     about = {"engine_name": "tensorrt-llm", "model": "DeepSeek-R1-FP4", "hardware": "8xB200"}
     return [
-        {"record": "selected", "tests": list(subjects), "subjects": subjects},
+        record("selected", tests=list(subjects), subjects=subjects),
         *(
-            {"record": "scenario", "scenario": one, "title": f"Model {one}", "gpus": 8, **about}
+            record("scenario", about, scenario=one, title=f"Model {one}", gpus=8)
             for one in scenarios
         ),
         *ends,
@@ -112,8 +112,7 @@ def run_of(ends: Sequence[Record], *others: Record, unfinished: Sequence[str] = 
 
 
 def _ended(status: ExitStatus, *failed: str) -> Record:
-    plain = {"gate": True, "recording": False, "failed": [*failed], "bugs": [], "unwritten": False}
-    return {"record": "ended", "status": status.value, **plain}
+    return record("ended", status=status.value, gate=True, failed=[*failed])
 
 
 def passed_night(scenarios: int = 2, points: int = 3) -> list[Record]:
@@ -179,7 +178,7 @@ def red_night() -> list[Record]:
     disturbed = {"scenario": "r1", "probe": "c4", "start": 1, "role": "new", "disturbed": ["hot"]}
     return run_of(
         ends,
-        {"record": "measurement", **disturbed},
+        record("measurement", disturbed),
         _effort("r1"),
         _effort("v3", starts={"planned": 2, "made": 2, "without_sharing": 8, "again": 0}),
         _ended(ExitStatus.REGRESSION),
@@ -197,7 +196,7 @@ def broken_night() -> list[Record]:
     fault = "waivers.yaml, line 3: r1-c4 output_throughput: expired on 2026-11-20"
     return run_of(
         ends,
-        {"record": "waiver_fault", "kind": "expired", "message": fault},
+        record("waiver_fault", kind="expired", message=fault),
         _ended(ExitStatus.ERROR, "perf_tests/test_other.py::test_of_others"),
         unfinished=["v3-c16"],
     )
@@ -212,15 +211,15 @@ def outputs(records: Sequence[Record]) -> dict[str, str]:
     assert end is not None
     status = ExitStatus(end.status)
     run = facts("20261123-1", "01:00")
-    report = report_of(run, records, end)
+    report = report_of(run, records)
     made = {
         report_format[name].file: report_format[name]().render(report, ReportContext())
         for name in ("markdown", "junit", "json", "annotations", "html")
     }
     page = made.pop("report.html")
     return {
-        "terminal.txt": "".join(f"{line}\n" for line, _ in terminal_lines(records, status)),
-        "summary.md": summary(run, records, status),
+        "terminal.txt": "".join(f"{line}\n" for line, _ in terminal_lines(report, status)),
+        "summary.md": summary(report, status),
         "first_screen.txt": first_screen_text(page),
         **made,
     }

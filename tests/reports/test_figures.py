@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 from building import judgement
-from night_runs import SPEED, judged, outputs, passed_night, run_of, verdict
+from night_runs import SPEED, judged, outputs, run_of, verdict
+from plain_records import record
 from run_reports import report, result
 from tables import each
 
@@ -74,6 +75,6 @@ def test_a_metric_that_the_table_lacks_is_shown_without_direction() -> None:
     lost = replace(judged(SPEED, Verdict.REGRESSION, -0.04), metric=_UNKNOWN)
     observed = Change(_UNKNOWN, 10.0, 12.0, 0.2, (0.15, 0.25), 2, 1e-9)
     line = verdict("r1-c1", Verdict.REGRESSION, lost, observed=[observed])
-    end = {**passed_night()[-1], "status": ExitStatus.REGRESSION.value}
+    end = record("ended", status=ExitStatus.REGRESSION.value)
     for name, text in outputs(run_of([line], end)).items():
         assert _UNKNOWN in text, name

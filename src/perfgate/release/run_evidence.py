@@ -152,9 +152,11 @@ def evidence_of(run: EndedRun) -> RunEvidence:
     """
     started = _time_of(run, "run.json", "started", str(run.facts["started"]))
     written = [
-        _time_of(run, "records.jsonl", "at", record.at) for record in run.records if record.at
+        _time_of(run, "records.jsonl", f"{record.__struct_config__.tag}.at", record.at)
+        for record in run.records
+        if record.at
     ]
-    report = report_of(run.facts, run.records, run.end)
+    report = report_of(run.facts, run.records)
     return RunEvidence(run, report, started, max([started, *written]))
 
 

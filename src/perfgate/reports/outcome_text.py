@@ -1,15 +1,13 @@
 """An outcome as text for a terminal: the table of metrics, where things are, how to do it again."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
-from perfgate.core.measured import Change
+from perfgate.core.measured import Change, MeasuredMetric
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Judgement, Mark
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.reports.figures import band, interval, number, signed, with_unit
 from perfgate.reports.tables import text_table
-from perfgate.runs.record import VerdictRecord
 
 
 def rows(judgements: Sequence[Judgement]) -> list[tuple[str, ...]]:
@@ -140,26 +138,27 @@ def brief(judgements: Sequence[Judgement]) -> str:
     )
 
 
-def resolution(verdicts: Iterable[VerdictRecord]) -> str:
-    """What a machine that measures its own noise can show at best; empty where none did.
+MEASURED = ("metric", "value", "n", "change", "interval")
+MEASURED_NUMBERS = range(1, 5)  # the columns that are set to the right
+
+
+def measured_rows(
+    measured: Sequence[MeasuredMetric], changes: Sequence[Judgement | Change]
+) -> list[tuple[str, ...]]:
+    """One row per metric, as `MEASURED`.
 
     Args:
-        verdicts: records of verdicts, with the bands as declared in what they rest on.
+        measured: the metrics.
+        changes: how far those moved that were compared; the first of each metric counts.
     """
-    widest: dict[str, Judgement] = {}
-    for line in verdicts:
-        tests = (line.judge_input or {}).get("tests", ())
-        declared = {one["metric"]: one["band"] for one in tests if _may_be_widened(one)}
-        for one in line.judgements:
-            wide = one.band or 0.0
-            if wide > declared.get(one.metric, wide) * (1 + 1e-9) and wide > (
-                widest[one.metric].band or 0.0 if one.metric in widest else 0.0
-            ):
-                widest[one.metric] = one
-    return ", ".join(f"{name} {band(one)}" for name, one in widest.items())
-
-
-def _may_be_widened(test: Mapping[str, Any]) -> bool:
-    """Whether the machine's own noise may widen the band of a test, which then has one."""
-    own = test["kind"] == "InterleavedTest" or test.get("noise", {}).get("widen", False)
-    return bool(own) and test["band"] is not None
+    moved = {one.metric: one for one in reversed(changes)}
+    return [
+        (
+            f"{one.metric} [{one.unit}]",
+            number(one.value),
+            str(one.n),
+            signed(one.metric, moved[one.metric].change) if one.metric in moved else "-",
+            interval(moved[one.metric]) if one.metric in moved else "-",
+        )
+        for one in measured
+    ]

@@ -4,8 +4,8 @@
 run (docs/reference/run_report.schema.json).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from perfgate.core.errors import InputError
@@ -16,8 +16,12 @@ from perfgate.core.measured import (
     MeasuredControl,
     MeasuredMetric,
 )
-from perfgate.core.verdict import Judgement, Verdict
-from perfgate.reports.whole_run import suspicion, waiver_faults, without_controls
+from perfgate.core.metrics import is_accuracy
+from perfgate.core.verdict import Judgement, Verdict, counted
+from perfgate.judging.rules.diagnostics import Moved, moved_together
+from perfgate.reports.candidates import candidate_lines
+from perfgate.reports.figures import bad_sign
+from perfgate.runs.ended_run import end_of
 from perfgate.runs.exit_status import ExitStatus, meaning
 from perfgate.runs.record import (
     DocumentedMetric,
@@ -26,16 +30,25 @@ from perfgate.runs.record import (
     GroupRecord,
     MeasurementRecord,
     Record,
+    ResumedRecord,
     ScenarioRecord,
     SelectedRecord,
     SelectedTest,
     ShardRecord,
     SkippedRecord,
     VerdictRecord,
+    WaiverFaultRecord,
     records_of,
 )
 
 SCHEMA_VERSION = 1
+
+# docs/explanation/detection.md, the table `guarantee`; a test compares the figures.
+WITHOUT_CONTROLS = (
+    "the error rates with controls do not hold. If nothing changed and noise is like that of "
+    "published nightlies, 45 to 97 of 100 release runs (12 scenarios, 6 probes, 3 metrics) "
+    "end in a performance REGRESSION."
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +76,8 @@ class TestResult:
         rerun: the command that runs it again; empty: not recorded.
         changed: which questions of accuracies are answered otherwise than by the baseline's build.
         settings, extra_options, injected, notes, synthetic, resumed_from: as in the record.
+        widened: metrics whose band the noise of this machine widened beyond the declared one.
+        lacks_control: whether the rule without controls judged it.
     """
 
     __test__ = False  # for pytest, which takes classes of this name for tests
@@ -93,6 +108,8 @@ class TestResult:
     synthetic: bool = False
     resumed_from: str = ""
     changed: tuple[ChangedQuestions, ...] = ()
+    widened: tuple[str, ...] = ()
+    lacks_control: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,6 +152,8 @@ class GroupEffort:
             disturbed or that was undecided.
         spent_s, starting_s, saved_s: seconds of the clock.
         ended: `measured`, or how else.
+        without_sharing: fresh starts that would be made if no tests shared one.
+        synthetic: whether stand-ins had them.
     """
 
     scenario: str
@@ -149,6 +168,8 @@ class GroupEffort:
     starting_s: float
     saved_s: float
     ended: str
+    without_sharing: int = 0
+    synthetic: bool = False
 
 
 @dataclass(frozen=True)
@@ -186,6 +207,7 @@ class RunFacts:
         arguments: of its command line, secrets masked.
         git: commit and dirty flag of the checkout.
         shard: None: it is a whole selection.
+        site_commands: `before` and `after` each start → the commands of site.yaml.
     """
 
     id: str
@@ -199,6 +221,7 @@ class RunFacts:
     arguments: tuple[str, ...]
     git: Mapping[str, Any]
     shard: Shard | None = None
+    site_commands: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -219,6 +242,8 @@ class RunReport:
         suspicion: why the machine and not the build may have moved; empty: no sign of it.
         without_controls: which error rates hold if tests were judged without controls; empty: none.
         merged: what merging left out or replaced, one line each.
+        recorded: what was recorded for baselines, and what comes next, one line each.
+        resumptions: when a run was resumed, and how much of it was kept, one line each.
     """
 
     schema_version: int
@@ -233,6 +258,8 @@ class RunReport:
     suspicion: str = ""
     without_controls: str = ""
     merged: tuple[str, ...] = ()
+    recorded: tuple[str, ...] = ()
+    resumptions: tuple[str, ...] = ()
 
     def of_scenario(self, scenario: str) -> tuple[TestResult, ...]:
         """The results of one scenario, in order."""
@@ -244,19 +271,17 @@ class RunReport:
         return sum(one.spent_s * one.gpus for one in self.efforts) / 3600
 
 
-def report_of(
-    facts: Mapping[str, Any], records: Sequence[Record], end: EndedRecord | None
-) -> RunReport:
+def report_of(facts: Mapping[str, Any], records: Sequence[Record]) -> RunReport:
     """One run as a report.
 
     Args:
         facts: content of ``run.json``.
         records: the run's records, all kinds.
-        end: how the run ended; None while it has not.
 
     Raises:
         InputError: a record is damaged.
     """
+    end = end_of(records)
     results = _results(facts, records, end)
     return RunReport(
         SCHEMA_VERSION,
@@ -269,9 +294,15 @@ def report_of(
         results=results,
         scenarios=_scenarios(records, results),
         efforts=_efforts(facts, records),
-        waiver_faults=tuple(waiver_faults(records)),
-        suspicion=suspicion(records),
-        without_controls=without_controls(records),
+        waiver_faults=tuple(one.message for one in records_of(WaiverFaultRecord, records)),
+        suspicion=suspicion(results),
+        without_controls=without_controls(results),
+        recorded=tuple(candidate_lines(records)),
+        resumptions=tuple(
+            f"resumed {one.at}: {counted(len(one.groups), 'group')} kept, "
+            f"{len(one.repeats)} measured again"
+            for one in records_of(ResumedRecord, records)
+        ),
     )
 
 
@@ -347,7 +378,75 @@ def _judged(run: str, record: VerdictRecord, disturbances: tuple[str, ...]) -> T
         synthetic=record.synthetic,
         resumed_from=record.resumed_from,
         changed=record.changed_questions,
+        widened=tuple(_widened(record)),
+        lacks_control=_lacks_control(record),
     )
+
+
+def _widened(record: VerdictRecord) -> Iterator[str]:
+    """The metrics whose band is wider than what the verdict rests on declares."""
+    tests = (record.judge_input or {}).get("tests", ())
+    declared = {test["metric"]: test["band"] for test in tests if _may_be_widened(test)}
+    for judged in record.judgements:
+        widest = declared.get(judged.metric)
+        if widest is not None and judged.band and judged.band > widest * (1 + 1e-9):
+            yield judged.metric
+
+
+def _may_be_widened(test: Mapping[str, Any]) -> bool:
+    """Whether the machine's own noise may widen the band of a test."""
+    return test["kind"] == "InterleavedTest" or bool(test.get("noise", {}).get("widen", False))
+
+
+def _lacks_control(record: VerdictRecord) -> bool:
+    """Whether the rule without controls judged it; a required control allows no REGRESSION."""
+    controls = (record.provenance or {}).get("controls") or {}
+    policy = controls.get("policy")
+    for judged in record.judgements:
+        if judged.mark == "NO_CONTROL":
+            if judged.verdict == Verdict.REGRESSION:
+                return True
+        elif (
+            judged.interval is not None
+            and not judged.controls_used
+            and not judged.is_interleaved
+            and not is_accuracy(judged.metric)
+            and judged.against in ("baseline", "anchor")
+            and (policy == "none" or (policy == "auto" and judged.against in controls["why_not"]))
+        ):
+            return True
+    return False
+
+
+def suspicion(results: Sequence[TestResult]) -> str:
+    """That the host moved and not the build, if nearly everything did; empty: no sign of it."""
+    return moved_together(
+        [
+            Moved(result.scenario, one.metric, one.change, _is_lost(one))
+            for result in results
+            if not result.synthetic
+            for one in result.judgements
+            if one.against == "baseline"
+            and one.interval is not None
+            and one.change is not None
+            and not is_accuracy(one.metric)
+        ]
+    )
+
+
+def _is_lost(judged: Judgement) -> bool:
+    """Whether its interval leaves nothing but a loss."""
+    low, high = judged.interval or (0.0, 0.0)
+    sign = bad_sign(judged.metric)
+    return (sign < 0 and high < 0) or (sign > 0 and low > 0)
+
+
+def without_controls(results: Sequence[TestResult]) -> str:
+    """Which error rates hold if tests were judged without controls; empty: none was."""
+    number = sum(one.lacks_control and not one.synthetic for one in results)
+    if not number:
+        return ""
+    return f"{counted(number, 'test')} judged without controls: {WITHOUT_CONTROLS}"
 
 
 def _scenarios(
@@ -388,6 +487,8 @@ def _efforts(facts: Mapping[str, Any], records: Sequence[Record]) -> tuple[Group
             starting_s=group.seconds.starting,
             saved_s=group.seconds.saved,
             ended=group.ended,
+            without_sharing=group.starts.without_sharing,
+            synthetic=group.synthetic,
         )
         for group in records_of(GroupRecord, records)
     )
@@ -409,6 +510,7 @@ def _run_facts(
         arguments=tuple(facts["arguments"]),
         git=facts["git"],
         shard=None if shard is None else _shard(shard),
+        site_commands=facts.get("site_commands", {}),
     )
 
 

@@ -39,7 +39,7 @@ class EndedRun:
     @cached_property
     def end(self) -> EndedRecord | None:
         """How the run says that it ended; None: it was killed, or is still going on."""
-        return next(iter(reversed(self.records_of(EndedRecord))), None)
+        return end_of(self.records)
 
     @property
     def id(self) -> str:
@@ -49,6 +49,11 @@ class EndedRun:
     def records_of(self, kind: type[R]) -> list[R]:
         """The records of one kind."""
         return records_of(kind, self.records)
+
+
+def end_of(records: Sequence[Record]) -> EndedRecord | None:
+    """How a run says that it ended: its last such record counts; None: it does not."""
+    return next((one for one in reversed(records) if isinstance(one, EndedRecord)), None)
 
 
 def read_run(path: Path) -> EndedRun:

@@ -20,7 +20,13 @@ from perfgate.runs.exit_status import ExitStatus, worst
 from perfgate.runs.progress_view import ProgressView
 from perfgate.runs.record import EndedRecord, RehearsalRecord, SelectedRecord, WaiverFaultRecord
 from perfgate.runs.run_folder import RunFolder
-from perfgate.suite.run_end import conclude, record_candidates_of, write_page, write_summary
+from perfgate.suite.run_end import (
+    conclude,
+    record_candidates_of,
+    report_so_far,
+    write_page,
+    write_summary,
+)
 from perfgate.suite.run_opening import needs, opened, record_selection, resume
 from perfgate.suite.session import BUG, SuiteSession
 from perfgate.suite.session_options import SessionOptions
@@ -270,7 +276,7 @@ class MainSession(SuiteSession):
             say(
                 "SYNTHETIC: stand-ins played the engine; no number below is a measurement", red=True
             )
-        for text, green in terminal_lines(self.run.records(), self.status):
+        for text, green in terminal_lines(report_so_far(self.run), self.status):
             say(text, green=green)
         for line in self._unwritten:
             say(line, red=True)

@@ -19,6 +19,7 @@ from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.gathered_history import gathered_histories
 from perfgate.reports.merge import merge
 from perfgate.reports.report_files import write_formats
+from perfgate.reports.run_report import RunReport, report_of
 from perfgate.reports.summary import summary
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.exit_status import ExitStatus, exit_status, worst
@@ -160,7 +161,16 @@ def write_summary(run: RunFolder, status: ExitStatus | None) -> None:
     Raises:
         PerfgateError: a record is damaged, or it cannot be written.
     """
-    run.write_summary(summary(run.facts(), run.records(), status))
+    run.write_summary(summary(report_so_far(run), status))
+
+
+def report_so_far(run: RunFolder) -> RunReport:
+    """The run as its records have it now.
+
+    Raises:
+        InputError: a record is damaged.
+    """
+    return report_of(run.facts(), run.records())
 
 
 def write_page(run: RunFolder, beside: Path) -> str:

@@ -20,6 +20,7 @@ from perfgate.launchers.base import launcher
 from perfgate.launchers.site import load_site
 from perfgate.launchers.start_commands import command_facts
 from perfgate.machine.hardware import Machine
+from perfgate.reports.run_report import report_of
 from perfgate.reports.summary import summary
 from perfgate.runs.record import (
     GroupRecord,
@@ -55,7 +56,7 @@ def opened(option: Option, root: Path, machine: Machine) -> RunFolder:
         ends = {"gate": option("--gate"), "recording": option("--record")}
         facts = {**session_facts(machine, sys.argv, root), **facts, **ends}
         run = RunFolder.create(run_path(option("--run-dir"), root), facts | fingerprint)
-        run.write_summary(summary(run.facts(), [], None))
+        run.write_summary(summary(report_of(run.facts(), []), None))
         return run
     given: Path = option("--resume")
     if option("--run-dir") is not None:

@@ -14,8 +14,14 @@ from perfgate.reports.figures import band, interval, number, signed, with_unit
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.junit_elements import COUNTS, ELEMENTS, kind, message
 from perfgate.reports.markdown_text import shortened
-from perfgate.reports.measured_text import MEASURED, MEASURED_NUMBERS, measured_rows
-from perfgate.reports.outcome_text import NUMBERS, columns, reasons
+from perfgate.reports.outcome_text import (
+    MEASURED,
+    MEASURED_NUMBERS,
+    NUMBERS,
+    columns,
+    measured_rows,
+    reasons,
+)
 from perfgate.reports.properties import properties_of, summary
 from perfgate.reports.run_report import RunReport, TestResult
 from perfgate.reports.shown import shown
