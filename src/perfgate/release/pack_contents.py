@@ -34,7 +34,7 @@ from perfgate.release.pack_secrets import suspects
 from perfgate.release.recomputation import changed_scenarios, probes_by_label
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.rendered_files import rendered_files
-from perfgate.release.run_evidence import moment
+from perfgate.release.run_evidence import time_of
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.folder_contents import REFERENCES
 from perfgate.scenarios.documented import FOLDER, documented_file
@@ -96,12 +96,11 @@ def newest_end(runs: Iterable[EndedRun]) -> datetime:
 
     Raises:
         ReleaseRefused: status INCOMPLETE: one did not end.
-        InputError: what it wrote at its end has no time.
+        InputError: what it wrote at its end has no time, or none with a time zone.
     """
     ends = []
     for run in runs:
-        line = next((one for one in reversed(run.records) if one["record"] == "ended"), None)
-        if run.end is None or line is None:
+        if run.end is None:
             raise ReleaseRefused(
                 ReleaseStatus.INCOMPLETE,
                 "the run did not end, so what it holds may still change",
@@ -109,12 +108,8 @@ def newest_end(runs: Iterable[EndedRun]) -> datetime:
                 expected="a run that ended, whatever its result",
                 hint="let it end, or go on with it: pytest --resume",
             )
-        try:
-            ends.append(moment(str(line["at"])).astimezone(UTC))
-        except (KeyError, ValueError) as error:
-            raise InputError(
-                "the record of the run's end has no time", file=run.folder, found=line.get("at")
-            ) from error
+        at = run.lines("ended")[-1].get("at")
+        ends.append(time_of(run, "records.jsonl", "ended.at", str(at)).astimezone(UTC))
     return max(ends).replace(microsecond=0)
 
 

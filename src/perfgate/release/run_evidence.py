@@ -151,9 +151,9 @@ def evidence_of(run: EndedRun) -> RunEvidence:
     Raises:
         InputError: a record is damaged, or a time cannot be read.
     """
-    started = _time_of(run, "run.json", "started", str(run.facts["started"]))
+    started = time_of(run, "run.json", "started", str(run.facts["started"]))
     written = [
-        _time_of(run, "records.jsonl", f"{line['record']}.at", line["at"])
+        time_of(run, "records.jsonl", f"{line['record']}.at", line["at"])
         for line in run.records
         if isinstance(line.get("at"), str)
     ]
@@ -173,7 +173,12 @@ def moment(text: str) -> datetime:
     return time
 
 
-def _time_of(run: EndedRun, file: str, field: str, text: str) -> datetime:
+def time_of(run: EndedRun, file: str, field: str, text: str) -> datetime:
+    """A time that a run wrote.
+
+    Raises:
+        InputError: it is none, or has no zone; by the file of the run's folder, and its field.
+    """
     try:
         return moment(text)
     except ValueError as error:
