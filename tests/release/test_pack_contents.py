@@ -193,7 +193,7 @@ def test_an_end_without_a_time_or_its_zone_is_refused(
     at: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
-    with pytest.raises(InputError, match="the record of the run's end has no time"):
+    with pytest.raises(InputError, match=r"records\.jsonl: ended\.at: not a time"):
         newest_end([ended(releases.run(), at)])
 
 

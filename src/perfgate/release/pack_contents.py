@@ -34,7 +34,7 @@ from perfgate.release.pack_secrets import suspects
 from perfgate.release.recomputation import changed_scenarios, probes_by_label
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.rendered_files import rendered_files
-from perfgate.release.run_evidence import moment
+from perfgate.release.run_evidence import time_of
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.folder_contents import REFERENCES
 from perfgate.scenarios.documented import FOLDER, documented_file
@@ -96,7 +96,7 @@ def newest_end(runs: Iterable[EndedRun]) -> datetime:
 
     Raises:
         ReleaseRefused: status INCOMPLETE: one did not end.
-        InputError: what it wrote at its end has no time.
+        InputError: what it wrote at its end has no time, or none with a time zone.
     """
     ends = []
     for run in runs:
@@ -108,12 +108,7 @@ def newest_end(runs: Iterable[EndedRun]) -> datetime:
                 expected="a run that ended, whatever its result",
                 hint="let it end, or go on with it: pytest --resume",
             )
-        try:
-            ends.append(moment(run.end.at).astimezone(UTC))
-        except ValueError as error:
-            raise InputError(
-                "the record of the run's end has no time", file=run.folder, found=run.end.at
-            ) from error
+        ends.append(time_of(run, "records.jsonl", "ended.at", run.end.at).astimezone(UTC))
     return max(ends).replace(microsecond=0)
 
 

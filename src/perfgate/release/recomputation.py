@@ -224,15 +224,13 @@ class _RawRun:
         """What a probe was compared with: the machine itself, or kept baselines."""
         self._note_what_no_file_holds(origin)
         if origin.own_starts:
-            runs = tuple(
-                as_run(measured, self._run.id, line.started, line.seconds, start)
-                for start, measured in self.measurements(
-                    probe, "reference", origin.own_starts
-                ).items()
-                for line in [self._lines[probe.scenario.id, probe.label, "reference", start]]
-            )
+            runs = []
+            for start in origin.own_starts:
+                measured = self._measurement(probe, "reference", start)
+                line = self._lines[probe.scenario.id, probe.label, "reference", start]
+                runs.append(as_run(measured, self._run.id, line.started, line.seconds, start))
             return Reference(
-                Entry(self.fingerprint(probe, origin.role), runs),
+                Entry(self.fingerprint(probe, origin.role), tuple(runs)),
                 noise=origin.noise,
                 takes_turns=takes_turns(probe.scenario),
                 earlier=origin.earlier,

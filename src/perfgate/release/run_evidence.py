@@ -150,9 +150,9 @@ def evidence_of(run: EndedRun) -> RunEvidence:
     Raises:
         InputError: a record is damaged, or a time cannot be read.
     """
-    started = _time_of(run, "run.json", "started", str(run.facts["started"]))
+    started = time_of(run, "run.json", "started", str(run.facts["started"]))
     written = [
-        _time_of(run, "records.jsonl", f"{record.__struct_config__.tag}.at", record.at)
+        time_of(run, "records.jsonl", f"{record.__struct_config__.tag}.at", record.at)
         for record in run.records
         if record.at
     ]
@@ -172,7 +172,12 @@ def moment(text: str) -> datetime:
     return time
 
 
-def _time_of(run: EndedRun, file: str, field: str, text: str) -> datetime:
+def time_of(run: EndedRun, file: str, field: str, text: str) -> datetime:
+    """A time that a run wrote.
+
+    Raises:
+        InputError: it is none, or has no zone; by the file of the run's folder, and its field.
+    """
     try:
         return moment(text)
     except ValueError as error:
