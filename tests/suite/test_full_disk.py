@@ -176,10 +176,12 @@ def full(self, *given):
 RunFolder.{name} = full
 """
 FULL_FROM_THE_VERDICT_ON = FULL.format(
-    name="record", full="given[0] == 'verdict'", file="records.jsonl"
+    name="record", full="type(given[0]).__name__ == 'VerdictRecord'", file="records.jsonl"
 )
 FULL_AT_THE_END = FULL.format(
-    name="write_summary", full="self.records('verdict')", file="summary.md"
+    name="write_summary",
+    full="any(type(one).__name__ == 'VerdictRecord' for one in self.records())",
+    file="summary.md",
 )
 
 

@@ -246,7 +246,7 @@ def test_records_written_anew_with_their_checksums_are_not_what_the_files_say(
 @each(
     ("change", "told"),
     [
-        (lambda line: line.pop("judge_input", None), "judge_input.schema_version"),
+        (lambda line: line.update(judge_input=None), "judge_input.schema_version"),
         (
             lambda line: line.get("judge_input", {}).update(rule_version="2"),
             "judge_input.rule_version",

@@ -67,7 +67,7 @@ def test_a_run_killed_in_a_group_goes_on_with_that_group_alone(
     assert (road.folder / f"{SECOND}.broken-1" / "start-1-new").is_dir()
     assert not (road.folder / f"{FIRST}.broken-1").exists()
     summary = (road.folder / "summary.md").read_text()
-    assert "1 group kept, 1 measured anew" in summary
+    assert "1 group kept, 1 measured again" in summary
     assert "**Exit status 0**" in summary
     assert road.checkout.wait_until_empty() == []
 
@@ -220,7 +220,7 @@ def test_a_run_that_was_attacked_is_refused_and_left_as_it_is(finished_road: Roa
     assert "\x1b" not in require_refused(road, told=told)
     first, *rest = whole.splitlines(keepends=True)
     records.write_text("".join([first, rest[0][:40] + "\n", *rest[1:]]))
-    require_refused(road, told=("records.jsonl:2: not JSON", "measure anew in a run of its own"))
+    require_refused(road, told=("records.jsonl:2: not JSON", "measure again in a new run folder"))
     records.write_text(whole)
     done = road.finish_here("--gate")
     assert done.status == 12, done.output
