@@ -61,8 +61,6 @@ def test_what_never_ends_is_refused_at_once(tmp_path: Path, perfgate: Perfgate) 
     "content, told",
     [
         (bytes(range(256)).decode("latin-1"), "no"),
-        ('{"a":' + "[" * 200_000 + "]" * 200_000 + "}", "nested too deep"),
-        ('{"completed": 1, "request_throughput": ' + "1" * 400 + "}", "too many digits"),
         ('{"completed": 1, "request_throughput": 1e999}', "a metric is inf"),
         (
             '{"aiperf_version": "0.13", "schema_version": "1.4",'

@@ -130,8 +130,6 @@ class TestList:
         "words, told",
         [
             (["-m", "servin"], "-m: unknown marker\n  found: servin\n"),
-            (["-m", "cpu", "-m", "servin"], "did you mean serving?"),
-            (["-m", "cpu and (serving"], "found: the end at column 17\n    cpu and (serving\n"),
             (["--gpu", "h20"], "expected: one of none, A100, H20, H100, H200, B200, GB200"),
         ],
     )
@@ -176,26 +174,6 @@ class TestShow:
     @each(
         "name, expected",
         [
-            (
-                "h200-r1-fp8-min-latency",
-                """
-                output_throughput_per_user: 0.02 family, 0.1 document
-                mean_request_latency_ms: 0.02 family, 0.1 document
-                acceptance_length: 0.03 family
-                """,
-            ),
-            (
-                "b200-r1-0528-fp8-serve",
-                """
-                ttft_median_ms: 0.15 family
-                tpot_median_ms: 0.02 family
-                itl_median_ms: 0.02 family
-                e2el_median_ms: 0.02 family
-                total_token_throughput: 0.02 family
-                accuracy:gsm8k:exact_match:strict-match: 0.02 family, 0.02 family
-                accuracy:gsm8k:exact_match:flexible-extract: 0.02 family, 0.02 family
-                """,
-            ),
             ("h200-v3-fp8-gpqa", "accuracy:gpqa_diamond:accuracy:none: 0.1 scenario"),
             (
                 "h200-v3-fp8-2node-mpirun",
@@ -203,14 +181,6 @@ class TestShow:
                 output_throughput: 0.06 nodes
                 total_token_throughput: 0.06 nodes
                 tpot_mean_ms: 0.05 nodes
-                """,
-            ),
-            (
-                "gb200-r1-fp4-chat-streaming",
-                """
-                output_throughput: 0.02 family
-                total_token_throughput: 0.02 family
-                tpot_mean_ms: 0.02 family
                 """,
             ),
             (
@@ -230,7 +200,7 @@ class TestShow:
     def test_the_band_of_each_gating_metric_and_its_source(
         self, perfgate: Perfgate, name: str, expected: str
     ) -> None:
-        """A scenario of each document: against a baseline, then against the documented value."""
+        """Against a baseline, then against the documented value."""
         shown = perfgate.plain(f"scenarios show {name}")
         lines = [
             f"{metric}: " + ", ".join(f"{one['band']:g} {one['source']}" for one in bands)
@@ -238,23 +208,6 @@ class TestShow:
         ]
         assert lines == [line.strip() for line in expected.strip().splitlines()]
         assert list(shown["bands"]) == shown["gate"]["metrics"]
-
-    def test_a_tolerance_of_the_document(self, scenarios: Path, perfgate: Perfgate) -> None:
-        place = scenarios.parent / "baselines" / "documented"
-        place.mkdir(parents=True)
-        value = {"value": 100.0, "concurrency": 1, "tolerance": 0.25}
-        plain = {
-            "schema_version": 1,
-            "scenario": "h200-serve",
-            "source": {"document": "guide.md", "section": "Results"},
-            "values": {"output_throughput": value},
-        }
-        (place / "h200-serve.json").write_text(json.dumps(plain))
-        bands = perfgate.plain("scenarios show h200-serve")["bands"]
-        assert bands["output_throughput"] == [
-            against_baseline(0.02, "family"),
-            {"against": "documented", "band": 0.25, "source": "document"},
-        ]
 
     def test_the_bands_of_the_file_only_where_it_has_some(self, perfgate: Perfgate) -> None:
         written = perfgate.plain("scenarios show h200-v3-fp8-gpqa")["gate"]["bands"]
@@ -281,17 +234,11 @@ class TestShow:
         assert told["source"]["section"].startswith(plain["source"]["section"])
         assert told["source"]["engine_commit"].startswith("b6261862")
 
-    def test_documented_scores_have_their_standard_error(self, perfgate: Perfgate) -> None:
-        told = perfgate.plain("scenarios show b200-r1-0528-fp8-serve")["documented"]
-        strict = told["accuracy:gsm8k:exact_match:strict-match"]
-        assert (strict["value"], strict["stderr"]) == (0.95, 0.0060)
-
     @each(
         "words, told",
         [
             (["list", "h200-serv"], "did you mean h200-serve?"),
             (["show", "h200-serv"], "did you mean h200-serve?"),
-            (["show", "h200-*"], "found: h200-*"),
         ],
     )
     def test_an_unknown_id_is_an_error(
@@ -325,15 +272,8 @@ class TestCommand:
         assert benchmark["probe"] == "c3072"
         assert benchmark["argv"][0] == "trtllm-bench"
         assert "enable_attention_dp: true" in benchmark["files"]["extra-llm-api-config.yml"]
-
-    def test_releases_are_spelled_differently(self, capsys: Capture) -> None:
+        # Without a release that of the document.
         assert self.command(capsys, "h200-v3-fp8-serve")["engine_version"] == "0.19.0"
-        old, new = (
-            self.command(capsys, self.ID, "--engine-version", version)["steps"][0]["argv"]
-            for version in ("1.0.0", "1.3.0")
-        )
-        assert old[0] == "python"
-        assert new[0] == "trtllm-bench"
 
     def test_as_shell_it_carries_the_same_calls(self, capsys: Capture, perfgate: Perfgate) -> None:
         steps = self.command(capsys, self.ID)["steps"]
@@ -428,56 +368,14 @@ class TestValidate:
             number = next(n for n, line in enumerate(lines, start=1) if wrong in line)
             assert f"{broken}:{number}: " in captured.err
 
-    @each(
-        "right, wrong, field, hint",
-        [
-            ("name: llama.cpp", "name: llamacpp", "engine.name", "did you mean llama.cpp?"),
-            ("client: aiperf", "client: ai-perf", "workload.client", "did you mean aiperf?"),
-            ("evaluator: lm_eval", "evaluator: lmeval", "accuracy[0].evaluator", "lm_eval?"),
-            (":strict-match\n", ":strict_match\n", "gate.metrics[2]", ":strict-match?"),
-            ("- output_throughput", "- output_troughput", "gate.metrics[0]", "output_throughput?"),
-            ("serving]", "servin]", "markers[2]", "did you mean serving?"),
-        ],
-    )
-    def test_an_unknown_name(
-        self,
-        scenarios: Path,
-        tmp_path: Path,
-        perfgate: Perfgate,
-        right: str,
-        wrong: str,
-        field: str,
-        hint: str,
-    ) -> None:
-        text = (scenarios / "local.yaml").read_text()
-        broken = tmp_path / "broken.yaml"
-        assert right in text
-        changed = text.replace(right, wrong, 1)
-        broken.write_text(changed)
-        number = next(
-            n for n, line in enumerate(changed.splitlines(), start=1) if wrong.strip() in line
-        )
-        err = perfgate.refused(f"scenarios validate {broken}")
-        assert f"{broken}:{number}: scenarios[0].{field}: unknown " in err
-        assert f"{hint}\n" in err
-
-    def test_an_unknown_backend(self, scenarios: Path, tmp_path: Path, perfgate: Perfgate) -> None:
-        text = (ROOT / "scenarios/b200/deepseek_r1_quick_start.yaml").read_text()
-        number = next(
-            n for n, line in enumerate(text.splitlines(), start=1) if "backend: pytorch" in line
-        )
-        file = tmp_path / "b200.yaml"
-        file.write_text(text.replace("backend: pytorch", "backend: pytorhc", 1))
-        err = perfgate.refused(f"scenarios validate {file}")
-        assert f"{file}:{number}: defaults.engine.settings.backend: unknown backend\n" in err
-        assert "did you mean pytorch?" in err
-
     def test_an_engine_of_ones_own_is_imported_first(
         self, scenarios: Path, monkeypatch: pytest.MonkeyPatch, perfgate: Perfgate
     ) -> None:
         file = scenarios / "local.yaml"
         file.write_text(file.read_text().replace("name: llama.cpp", "name: stand-in"))
         assert "--import MODULE" in perfgate.refused("scenarios list local-*")
+        unknown = perfgate.refused(f"scenarios validate {file}")
+        assert "scenarios[0].engine.name: unknown engine\n  found: stand-in\n" in unknown
         monkeypatch.syspath_prepend(ROOT / "tests" / "standins")
         for registry in (engine, client, evaluator):
             monkeypatch.setattr(registry, "_classes", dict(registry))  # all of them, loaded

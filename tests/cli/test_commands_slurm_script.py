@@ -96,14 +96,6 @@ def test_clients_are_where_the_site_says(capsys: Capture, tmp_path: Path) -> Non
     assert "#   srun \\" not in part(login, "client of c32")
 
 
-def test_the_release_and_the_shape_can_be_chosen(capsys: Capture) -> None:
-    text = printed(
-        capsys, "b200-r1-fp4-explore", "--engine-version", "1.0.0", "--shape", "4096/512"
-    )
-    assert "# b200-r1-fp4-explore-4096-512: " in text
-    assert "for tensorrt-llm 1.0.0:" in text
-
-
 def test_no_secret_is_printed(capsys: Capture, tmp_path: Path) -> None:
     text = (ROOT / "scenarios" / "h200" / "deepseek_r1_best_practice.yaml").read_text()
     file = tmp_path / "scenario.yaml"

@@ -5,8 +5,7 @@ and names what differs.
 """
 
 import argparse
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from perfgate.baselines.file import SAMPLE
@@ -35,16 +34,8 @@ _INSTALLED = {
     "ci/requirements.txt": ("base", "lm_eval"),
 }
 _EMPTY = ("scenarios/.gitkeep", "fixtures/lm_eval_tasks/.gitkeep")
-_IGNORED = ("__pycache__",)
+_IGNORED = frozenset({"__pycache__"})
 _LEFT_OUT = frozenset({*_IGNORED, DOCUMENTED, SAMPLE, "README.md"})
-
-
-@dataclass(frozen=True)
-class _File:
-    """A file of a gate repository: its path in there, and what it holds."""
-
-    path: str
-    text: str
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -63,11 +54,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     folder: Path = arguments.folder
-    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
-    if not there.is_dir():
-        raise InputError("not a folder", field="FOLDER", found=there, expected="a folder")
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        raise InputError("not a folder", field="FOLDER", found=existing, expected="a folder")
     try:
-        states = [(one.path, _put(folder, one)) for one in _files(arguments.ci)]
+        states = [(name, _put(folder / name, text)) for name, text in _files(arguments.ci)]
     except OSError as error:
         raise InputError(
             f"cannot be written: {error.strerror}", file=Path(error.filename or folder)
@@ -85,50 +76,37 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _files(pipelines: Sequence[str]) -> Iterator[_File]:
-    for source in sorted(_TEMPLATE.rglob("*")):
-        if source.is_file():
-            path = source.relative_to(_TEMPLATE).as_posix()
-            yield _file(_NAMED.get(path, path), source)
+def _files(pipelines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The path of each file in the gate repository, and what it holds."""
+    yield from _tree(_TEMPLATE, "")
     for name in _TAKEN:
-        root = packaged() / name
-        for source in sorted(root.rglob("*")) if root.is_dir() else [root]:
-            taken = source.relative_to(packaged())
-            if source.is_file() and not _LEFT_OUT & set(taken.parts):
-                yield _file(taken.as_posix(), source)
-    yield from _of_pipelines(dict.fromkeys(pipelines))
-    for empty in _EMPTY:
-        yield _File(empty, "")
-
-
-def _of_pipelines(pipelines: Collection[str]) -> Iterator[_File]:
-    for pipeline in pipelines:
+        yield from _tree(packaged() / name, name, _LEFT_OUT)
+    for pipeline in dict.fromkeys(pipelines):
         for brought, path in _PIPELINES[pipeline].items():
             yield from _tree(packaged() / brought, path)
     if {"github", "gitlab"} & set(pipelines):
         for path, names in _INSTALLED.items():
             parts = (packaged() / "requirements" / f"{name}.txt" for name in names)
-            yield _File(path, "".join(part.read_text(encoding="utf-8") for part in parts))
+            yield path, "".join(part.read_text(encoding="utf-8") for part in parts)
+    for empty in _EMPTY:
+        yield empty, ""
 
 
-def _tree(root: Path, path: str) -> Iterator[_File]:
+def _tree(root: Path, path: str, left_out: frozenset[str] = _IGNORED) -> Iterator[tuple[str, str]]:
     """A file, or all that is in a folder, to be at `path`."""
     for source in sorted(root.rglob("*")) if root.is_dir() else [root]:
-        if source.is_file() and not {*_IGNORED} & set(source.parts):
-            yield _file((Path(path) / source.relative_to(root)).as_posix(), source)
+        relative = source.relative_to(root)
+        if source.is_file() and not left_out & set(relative.parts):
+            name = (Path(path) / relative).as_posix()
+            yield _NAMED.get(name, name), source.read_text(encoding="utf-8")
 
 
-def _file(path: str, source: Path) -> _File:
-    return _File(path, source.read_text(encoding="utf-8"))
-
-
-def _put(folder: Path, one: _File) -> str:
-    """Write a file that is not there yet; the word for what was found."""
-    path = folder / one.path
+def _put(path: Path, text: str) -> str:
+    """Write a file that is not there yet; the word for what was there."""
     if path.is_symlink() or path.exists():
-        same = path.is_file() and path.read_bytes() == one.text.encode()
+        same = path.is_file() and path.read_bytes() == text.encode()
         return "as it was" if same else "differs: left as it is"
-    write_text(path, one.text)
+    write_text(path, text)
     if path.suffix == ".sh":  # a wheel need not keep that it is a program
         make_executable(path)
     return "written"

@@ -23,11 +23,10 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    found = [parse_file(file, arguments.client) for file in arguments.file]
-    shown = [result.plain() for result in found]
-    if len(shown) == 1:
-        print_json(shown[0])
+    results = [parse_file(file, arguments.client) for file in arguments.file]
+    if len(results) == 1:
+        print_json(results[0].plain())
     else:
-        files = map(str, arguments.file)
-        print_json([{"file": file, **one} for file, one in zip(files, shown, strict=True)])
-    return 0 if all(result.measurement for result in found) else 1
+        files = zip(arguments.file, results, strict=True)
+        print_json([{"file": str(file), **result.plain()} for file, result in files])
+    return 0 if all(result.measurement for result in results) else 1

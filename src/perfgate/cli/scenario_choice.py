@@ -83,17 +83,6 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     add_folder(parser)
 
 
-def add_scenario(parser: argparse.ArgumentParser) -> None:
-    """Which scenario, and by which release of its engine; `shaped` and `build_of` read it."""
-    parser.add_argument("id", help="the scenario's id")
-    parser.add_argument(
-        "--engine-version",
-        metavar="RELEASE",
-        help="release whose spelling is used (default: the one of the scenario's document)",
-    )
-    add_folder(parser)
-
-
 def load(folders: Sequence[str] | None) -> LoadedSuite:
     """The scenarios, claims and markers of `folders`, or the suite's; warns of unknown variables.
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfgate.cli.output import print_json, print_script
-from perfgate.cli.scenario_choice import add_scenario, build_of, load, shaped
+from perfgate.cli.scenario_choice import add_folder, build_of, load, shaped
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
@@ -48,8 +48,14 @@ _OPTIONS_OF: dict[str, dict[str, object]] = {
 
 def add_options(verb: argparse.ArgumentParser) -> None:
     """Add this verb's options."""
-    add_scenario(verb)
     add = verb.add_argument
+    add("id", help="the scenario's id")
+    add(
+        "--engine-version",
+        metavar="RELEASE",
+        help="release whose spelling is used (default: the one of the scenario's document)",
+    )
+    add_folder(verb)
     add(
         "--launcher",
         choices=sorted(_OPTIONS_OF),

@@ -64,13 +64,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 def _list(arguments: argparse.Namespace) -> int:
     suite = load(arguments.scenarios)
-    found = selected(arguments, suite)
+    scenarios = selected(arguments, suite)
     if arguments.markers:
-        return _list_markers(arguments, suite, found)
+        return _list_markers(arguments, suite, scenarios)
     if arguments.format == "json":
-        print_json([_plain(scenario, suite) for scenario in found])
+        print_json([_plain(scenario, suite) for scenario in scenarios])
         return 0
-    speeds = [speed_from(scenario, suite.claims) for scenario in found]
+    speeds = [speed_from(scenario, suite.claims) for scenario in scenarios]
     print_table(
         ("id", "hardware", "engine", "speed", "markers", "title", "bands"),
         [
@@ -83,7 +83,7 @@ def _list(arguments: argparse.Namespace) -> int:
                 scenario.title,
                 _bands_text(scenario),
             )
-            for scenario, speed in zip(found, speeds, strict=True)
+            for scenario, speed in zip(scenarios, speeds, strict=True)
         ],
     )
     if "first run" in speeds:
@@ -92,34 +92,25 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _list_markers(
-    arguments: argparse.Namespace, suite: LoadedSuite, found: Sequence[Scenario]
+    arguments: argparse.Namespace, suite: LoadedSuite, scenarios: Sequence[Scenario]
 ) -> int:
     """Every marker that is declared, with how many of the scenarios and their claims have it."""
-    count = Counter(marker for scenario in found for marker in markers_of(scenario))
-    selected_ids = {scenario.id for scenario in found}
+    count = Counter(marker for scenario in scenarios for marker in markers_of(scenario))
+    selected_ids = {scenario.id for scenario in scenarios}
     claims = Counter(
         marker
         for claim in claims_of_suite(suite)
         if claim.scenario.id in selected_ids
         for marker in markers_of_selected(claim)
     )
-    if arguments.format == "json":
-        print_json(
-            [
-                {
-                    "marker": name,
-                    "scenarios": count[name],
-                    "claims": claims[name],
-                    "meaning": meaning,
-                }
-                for name, meaning in sorted(suite.markers.items())
-            ]
-        )
-        return 0
-    rows = [
-        (name, str(count[name]), str(claims[name]), meaning)
+    entries = [
+        {"marker": name, "scenarios": count[name], "claims": claims[name], "meaning": meaning}
         for name, meaning in sorted(suite.markers.items())
     ]
+    if arguments.format == "json":
+        print_json(entries)
+        return 0
+    rows = [tuple(str(field) for field in entry.values()) for entry in entries]
     print_table(("marker", "scenarios", "claims", "meaning"), rows)
     return 0
 
@@ -140,25 +131,27 @@ def _plain(scenario: Scenario, suite: LoadedSuite) -> dict[str, Json]:
 
 
 def _gating_bands(scenario: Scenario) -> Mapping[str, tuple[Band, ...]]:
-    found = documented_values(scenario)
-    return gating_bands(scenario, {} if found is None else found.values)
+    documented = documented_values(scenario)
+    return gating_bands(scenario, {} if documented is None else documented.values)
 
 
 def _bands(scenario: Scenario) -> dict[str, Json]:
     """Gating metric → its bands, each with what it is compared with and the band's source."""
     return {
-        metric: [{"against": one.against, "band": one.loss, "source": one.source} for one in bands]
+        metric: [
+            {"against": band.against, "band": band.loss, "source": band.source} for band in bands
+        ]
         for metric, bands in _gating_bands(scenario).items()
     }
 
 
 def _bands_text(scenario: Scenario) -> str:
     """Each band with its source and the metrics that have it."""
-    all_bands = [one for bands in _gating_bands(scenario).values() for one in bands]
+    all_bands = [band for bands in _gating_bands(scenario).values() for band in bands]
     metrics: dict[str, dict[str, None]] = {}
-    for one in sorted(all_bands, key=lambda one: one.against):
-        metrics.setdefault(one.describe(), {})[one.metric] = None
-    return "; ".join(f"{band}: {', '.join(names)}" for band, names in metrics.items())
+    for band in sorted(all_bands, key=lambda band: band.against):
+        metrics.setdefault(band.describe(), {})[band.metric] = None
+    return "; ".join(f"{text}: {', '.join(names)}" for text, names in metrics.items())
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -177,10 +170,10 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _documented(scenario: Scenario) -> dict[str, Json]:
     """Canonical metric name → documented value with its unit and source."""
-    found = documented_values(scenario)
-    if found is None:
+    documented = documented_values(scenario)
+    if documented is None:
         return {}
-    source = _given(found.source)
+    source = _given(documented.source)
     return {
         name: {
             "value": value.value,
@@ -188,7 +181,7 @@ def _documented(scenario: Scenario) -> dict[str, Json]:
             **_given(value),
             "source": dict(source),
         }
-        for name, value in found.values.items()
+        for name, value in documented.values.items()
     }
 
 
@@ -198,10 +191,9 @@ def _given(value: object) -> dict[str, Json]:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    given = load_suite(arguments.file, registered()) if arguments.file else load(None)
-    found = given.scenarios
+    suite = load_suite(arguments.file, registered()) if arguments.file else load(None)
     if arguments.format == "json":
-        print_json({"valid": True, "scenarios": [scenario.id for scenario in found]})
+        print_json({"valid": True, "scenarios": [scenario.id for scenario in suite.scenarios]})
     else:
-        print(f"{len(found)} scenarios, all valid")
+        print(f"{len(suite.scenarios)} scenarios, all valid")
     return 0
