@@ -1,6 +1,6 @@
 """Histories: of a report's gating metrics, from stored baselines and earlier runs. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -134,30 +134,45 @@ def _of_baselines(stored: StoredBaselines | None, probe: str, metric: str) -> It
         yield FoundPoint(point, runs, entry.fingerprint)
 
 
-def points_of(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> RunPoints:
+def points_of(
+    facts: Mapping[str, Any],
+    records: Sequence[Mapping[str, Any]],
+    wanted: Mapping[str, Collection[str]],
+) -> RunPoints:
     """What an earlier run measured, but for what had something injected.
 
     Args:
         facts: content of its ``run.json``.
         records: those that count.
+        wanted: name of a test → the metrics that a history is shown of.
 
     Raises:
         InputError: a record is damaged.
     """
+    verdicts = [
+        line
+        for line in records
+        if line["record"] == "verdict" and not line["injected"] and wanted.get(name_of(line))
+    ]
+    tests = {(line["scenario"], line["probe"]) for line in verdicts}
     comparable = {
         (line["scenario"], line["probe"]): _comparable(line)
         for line in records
-        if line["record"] == "measurement" and line["role"] == "new"
+        if line["record"] == "measurement"
+        and line["role"] == "new"
+        and (line["scenario"], line["probe"]) in tests
     }
     run, started = str(facts["id"]), str(facts["started"])
+    plain_build, build = None, None  # of the line before: nearly all lines have the same
     found = {}
-    for line in records:
-        if line["record"] != "verdict" or line["injected"]:
-            continue
-        build = build_of(line)
+    for line in verdicts:
+        if line.get("build") != plain_build:
+            plain_build, build = line.get("build"), build_of(line)
         if build is None:
             continue
-        for measured in measured_of(line):
+        name = name_of(line)
+        plain = [one for one in line.get("measured", ()) if one["metric"] in wanted[name]]
+        for measured in measured_of({"measured": plain}):
             point = HistoryPoint(
                 build.commit,
                 build.version,
@@ -169,7 +184,7 @@ def points_of(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
                 bool(line["synthetic"]),
             )
             alike = comparable.get((line["scenario"], line["probe"]))
-            found[name_of(line), measured.metric] = FoundPoint(point, frozenset({run}), alike)
+            found[name, measured.metric] = FoundPoint(point, frozenset({run}), alike)
     return found
 
 
