@@ -253,6 +253,7 @@ format: $(VENV)/.stamp-dev ## let ruff fix what it can
 bench: $(VENV)/.stamp-dev ## perfgate's own cost, and that of its stores, as ratios
 	@$(BIN)/python benchmarks/own_cost.py
 	@$(BIN)/python benchmarks/baseline_store.py
+	@$(BIN)/python benchmarks/report_cost.py
 
 detection: $(VENV)/.stamp-dev ## the study of error rates anew, into docs/explanation/detection.md (about 10 min idle)
 	@$(BIN)/python -m benchmarks.detection $(DETECTION)

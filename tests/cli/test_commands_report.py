@@ -154,7 +154,7 @@ def test_what_cannot_be_written_leaves_the_reports_before_it(
     shards: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    monkeypatch.setattr(report_format["html"], "render", lambda *_: "<p>quick</p>")
+    monkeypatch.setattr(report_format["html"], "text", lambda *_: "<p>quick</p>")
     assert main(["report", *shards, "--to", str(out)]) == 1
     before = {path.name: path.read_text() for path in out.iterdir()}
 
@@ -162,7 +162,7 @@ def test_what_cannot_be_written_leaves_the_reports_before_it(
         raise OSError(28, "No space left on device", "report.md")
 
     last = sorted(report_format)[-1]
-    monkeypatch.setattr(report_format[last], "render", fails)
+    monkeypatch.setattr(report_format[last], "text", fails)
     assert main(["report", *shards, "--to", str(out)]) == 16
     assert {path.name: path.read_text() for path in out.iterdir()} == before
 

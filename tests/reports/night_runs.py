@@ -233,10 +233,12 @@ class _Text(HTMLParser):
         self.lines: list[str] = []
         self._inside = False
         self._drawing = 0
+        self._goes_on = False  # the text behind a place where a line may be broken
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "section":
             self._inside = ("id", "verdict") in attrs
+        self._goes_on = tag == "wbr"
         if tag == "svg":
             self._drawing += 1
         if tag in ("li", "tr", "h1", "h2", "p", "dt", "summary"):
@@ -250,7 +252,8 @@ class _Text(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._inside and not self._drawing and data.strip():
-            self.lines[-1] += f" {' '.join(data.split())}"
+            self.lines[-1] += f"{'' if self._goes_on else ' '}{' '.join(data.split())}"
+            self._goes_on = False
 
 
 def first_screen_text(page: str) -> str:

@@ -140,13 +140,8 @@ def _templates() -> jinja2.Environment:
     found = environment(_TEMPLATES)
     style = (_TEMPLATES / "certificate.css").read_text(encoding="utf-8")
     found.globals |= {"style": Markup(style), "some": some}  # noqa: S704
-    found.filters |= {"prose": prose, "code": code, "short": shortened, "breakable": _breakable}
+    found.filters |= {"prose": prose, "code": code, "short": shortened}
     return found
-
-
-def _breakable(text: str) -> Markup:
-    """A name that may go on in the next line after each underscore."""
-    return Markup("_<wbr>").join(shortened(text, 80).split("_"))
 
 
 def content(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from perfgate.reports.histories import (
     Distances,
     RunPoints,
     StoredBaselines,
+    gating,
     histories_of,
     points_of,
 )
@@ -55,18 +56,17 @@ def gathered_histories(
     return histories_of(report, stored, runs, _distances(repo)), tuple(notes)
 
 
-def _runs(report: RunReport, folder: Path, notes: list[str]) -> list[RunPoints]:
+def _runs(report: RunReport, folder: Path, notes: list[str]) -> Sequence[RunPoints]:
     ids = {one.id for one in report.runs}
-    runs, left_out = earlier_runs(folder, synthetic=report.synthetic, without=ids)
+    wanted = {result.name: frozenset(gating(result)) for result in report.results}
+    runs, left_out = earlier_runs(
+        folder,
+        lambda run: points_of(run.facts, run.records, wanted),
+        synthetic=report.synthetic,
+        without=ids,
+    )
     notes += left_out
-    found = []
-    for run in runs:
-        try:
-            found.append(points_of(run.facts, run.records))
-        except (InputError, KeyError) as error:
-            what = error.problem if isinstance(error, InputError) else f"run.json lacks {error}"
-            notes.append(f"{visible(run.id)}: left out of the history: {what}")
-    return found
+    return runs
 
 
 def _stored(report: RunReport, store: Store, notes: list[str]) -> Mapping[str, StoredBaselines]:

@@ -1,6 +1,6 @@
 """Histories: of a report's gating metrics, from stored baselines and earlier runs. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -133,28 +133,30 @@ def _of_baselines(stored: StoredBaselines | None, probe: str, metric: str) -> It
         yield FoundPoint(point, runs, entry.fingerprint)
 
 
-def points_of(facts: Mapping[str, Any], records: Sequence[Record]) -> RunPoints:
+def points_of(
+    facts: Mapping[str, Any], records: Sequence[Record], wanted: Mapping[str, Collection[str]]
+) -> RunPoints:
     """What an earlier run measured, but for what had something injected.
 
     Args:
         facts: content of its ``run.json``.
         records: those that count.
-
-    Raises:
-        InputError: a record is damaged.
+        wanted: name of a test → the metrics that a history is shown of.
     """
     comparable = {
-        (line.scenario, line.probe): _comparable(line)
-        for line in records_of(MeasurementRecord, records)
-        if line.role == "new"
+        (one.scenario, one.probe): _comparable(one)
+        for one in records_of(MeasurementRecord, records)
+        if one.role == "new"
     }
     run, started = str(facts["id"]), str(facts["started"])
     found = {}
-    for line in records_of(VerdictRecord, records):
-        build = line.build
-        if build is None or line.injected:
+    for record in records_of(VerdictRecord, records):
+        build, metrics = record.build, wanted.get(record.name, ())
+        if build is None or record.injected:
             continue
-        for measured in line.measured:
+        for measured in record.measured:
+            if measured.metric not in metrics:
+                continue
             point = HistoryPoint(
                 build.commit,
                 build.version,
@@ -163,10 +165,10 @@ def points_of(facts: Mapping[str, Any], records: Sequence[Record]) -> RunPoints:
                 measured.values,
                 "run",
                 f"run {run}",
-                line.synthetic,
+                record.synthetic,
             )
-            alike = comparable.get((line.scenario, line.probe))
-            found[line.name, measured.metric] = FoundPoint(point, frozenset({run}), alike)
+            alike = comparable.get((record.scenario, record.probe))
+            found[record.name, measured.metric] = FoundPoint(point, frozenset({run}), alike)
     return found
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from perfgate.core.durable_files import make_folder, sync_folder, write_errors_named, write_text
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.run_report import RunReport
+from perfgate.reports.shown import shown
 
 
 def write_formats(
@@ -26,7 +27,8 @@ def write_formats(
         RunError: the folder cannot be written (class ``disk_full`` or ``unwritable``).
     """
     formats = [report_format[name]() for name in names]
-    texts = {one.file: one.render(report, context) for one in formats}
+    report, context = shown(report), shown(context)
+    texts = {one.file: one.text(report, context) for one in formats}
     make_folder(folder)
     with (
         write_errors_named(folder),

@@ -4,6 +4,7 @@ Each environment makes harmless, for its own reader, whatever is not perfgate's 
 it, Markdown shows it as `markdown_text.prose`, a terminal as one line without control characters.
 """
 
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -80,6 +81,7 @@ def _environment(
         "counted": _ours(counted),
         "with_unit": figures.with_unit,
         "short": markdown_text.shortened,
+        "breakable": _breakable,
     }
     return made
 
@@ -87,6 +89,12 @@ def _environment(
 def _ours(make: Callable[..., str]) -> Callable[..., Markup]:
     """The same, of perfgate's own: shown as it is."""
     return lambda *given: Markup(make(*given))  # noqa: S704
+
+
+def _breakable(name: str) -> Markup:
+    """A name of a metric in HTML, which may go on in the next line between its words."""
+    words = re.split("(?<=[_:])", visible(name))
+    return Markup("<wbr/>").join(words)
 
 
 def _label(word: str, synthetic: bool) -> str:

@@ -4,29 +4,38 @@ Reads; judges nothing. A folder of runs is filled by other sessions, so no link 
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from perfgate.core.errors import InputError
 from perfgate.core.redaction import visible
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.run_folder import RunFolder
 
+T = TypeVar("T")
 MOST_RUNS = 200  # that are read: the newest, by name
 _MOST_NOTES = 5
 
 
 def earlier_runs(
-    folder: Path, *, synthetic: bool, without: Collection[str] = ()
-) -> tuple[tuple[EndedRun, ...], tuple[str, ...]]:
-    """The runs in `folder` that may stand beside others, and what was left out, one line each.
+    folder: Path,
+    take: Callable[[EndedRun], T],
+    *,
+    synthetic: bool,
+    without: Collection[str] = (),
+) -> tuple[tuple[T, ...], tuple[str, ...]]:
+    """What `take` makes of each run in `folder` that may stand beside others, and what was left
+    out, one line each.
+
+    A run is let go of before the next is read: a folder may hold a year of nights.
 
     Left out are damaged ones, those that compared two builds or had something injected, and those
     that stand-ins made, or that they did not, where the others are of the other kind.
 
     Args:
         folder: its folders are run folders.
+        take: may raise InputError, or KeyError of a fact that a run lacks: the run is left out.
         synthetic: whether to take what stand-ins made, and nothing else.
         without: ids of runs that are left out without a word.
 
@@ -43,7 +52,7 @@ def earlier_runs(
             found=f"{folder}: {error.strerror}",
             expected="a folder of run folders",
         ) from error
-    found: list[EndedRun] = []
+    found: list[T] = []
     notes: list[str] = []
     for name in names:
         if name in without or name.startswith(".") or not _is_folder(root / name):
@@ -53,15 +62,15 @@ def earlier_runs(
             break
         try:
             run = _read(root / name)
-        except (InputError, OSError, TypeError, ValueError, KeyError) as error:
+            problem = _why_not(run.facts, synthetic=synthetic)
+            if not problem:
+                found.append(take(run))
+        except KeyError as error:
+            problem = f"run.json lacks {error}"
+        except (InputError, OSError, TypeError, ValueError) as error:
             problem = error.problem if isinstance(error, InputError) else type(error).__name__
+        if problem:
             notes.append(f"{visible(name)}: left out of the history: {problem}")
-            continue
-        why = _why_not(run.facts, synthetic=synthetic)
-        if why:
-            notes.append(f"{visible(name)}: left out of the history: {why}")
-        else:
-            found.append(run)
     return tuple(found), _some(notes)
 
 

@@ -2,14 +2,19 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
+import vl_convert
 from hypothesis import given
 from hypothesis import strategies as some
+from run_reports import judged, report
+from run_reports import result as made_result
 
 from benchmarks.report_page import made_report
 from perfgate.core.verdict import Verdict
 from perfgate.reports.charts import Chart, charts_of, drawing
+from perfgate.reports.charts.changes_chart import changes_chart
 from perfgate.reports.charts.drawing import svg_of
 from perfgate.reports.charts.pareto_chart import frontier
 from perfgate.reports.formats.base import ReportContext
@@ -176,3 +181,24 @@ def test_long_report_keeps_what_did_not_pass_and_says_what_is_left_out() -> None
     for result in report.results:
         if result.verdict != Verdict.PASS:
             assert any(one.startswith(f"{result.name}: ") for one in titles)
+
+
+@pytest.mark.parametrize("width", [320, 680])
+def test_labels_of_a_large_loss_do_not_overlap(width: int) -> None:
+    lost = [judged(Verdict.REGRESSION, -0.21), judged(Verdict.REGRESSION, -0.93)]
+    chart = changes_chart(report(*(made_result(0, judgements=(one,)) for one in lost)))
+    assert chart is not None
+    drawn = vl_convert.vegalite_to_svg({**chart.spec, "width": width})
+    place = r'transform="translate\(([-\d.]+),([-\d.]+)\)"'
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for anchor, x, y, style, text in re.findall(
+        rf'<text text-anchor="(\w+)" {place}([^>]*)>([^<]*)<', drawn
+    ):
+        if 'opacity="0"' in style:  # Vega hides it: there is no room
+            continue
+        long = 6.0 * len(text)  # of the narrowest font that a browser takes
+        start = float(x) - {"start": 0.0, "middle": long / 2, "end": long}[anchor]
+        lines.setdefault(y, []).append((start, start + long))
+    assert max(map(len, lines.values())) > 2
+    for places in lines.values():
+        assert all(before[1] <= after[0] for before, after in pairwise(sorted(places)))

@@ -106,6 +106,11 @@ def test_every_test_is_a_row_with_its_verdict_the_worst_first() -> None:
     assert all(row.get("data-v") in words(row) for row in rows)
 
 
+def test_the_name_of_a_metric_may_be_broken_between_its_words() -> None:
+    text = page_of(report(), NO_CHARTS, lambda: None)
+    assert "<td>output_<wbr/>throughput [tokens/s]<td" in text
+
+
 def test_every_link_leads_to_a_place_of_the_page() -> None:
     read = page(report(32))
     ids = read.xpath("//@id")

@@ -80,7 +80,14 @@ def _spec(title: str, rows: Sequence[_Row]) -> Spec:
     x = {
         "type": "quantitative",
         "scale": {"zero": True, "nice": True},
-        "axis": {"title": "worse ← change in percent of the band → better", "format": "+d"},
+        "axis": {
+            "title": "worse ← change in percent of the band → better",
+            "format": "+d",
+            # Labels at the ends stay in the middle of their ticks, clear of those beside them.
+            "labelFlush": False,
+            "labelOverlap": "greedy",
+            "labelSeparation": 6,
+        },
     }
     y = {"field": "place", "type": "ordinal", "title": None, "axis": None}
     layers: list[Spec] = [
@@ -124,7 +131,8 @@ def _spec(title: str, rows: Sequence[_Row]) -> Spec:
 def _lines(x: Spec) -> list[Spec]:
     """Where the baseline is, and where a loss is as large as the band."""
     drawn: list[Spec] = []
-    for value, label, dash in ((0, "baseline", [1, 0]), (-100, "band", [6, 4])):
+    lines = ((0, "baseline", [1, 0], "left"), (-100, "band", [6, 4], "right"))
+    for value, label, dash, side in lines:
         at: Spec = {"values": [{"value": value, "label": label}]}
         drawn += [
             {
@@ -134,7 +142,14 @@ def _lines(x: Spec) -> list[Spec]:
             },
             {
                 "data": at,
-                "mark": {"type": "text", "baseline": "bottom", "dy": -4, "aria": False},
+                # Away from each other: of a large loss both lines are close.
+                "mark": {
+                    "type": "text",
+                    "align": side,
+                    "baseline": "bottom",
+                    "dy": -4,
+                    "aria": False,
+                },
                 "encoding": {
                     "x": {**x, "field": "value"},
                     "y": {"value": 0},

@@ -12,7 +12,6 @@ from perfgate.reports.formats.base import ReportContext, ReportFormat, report_fo
 from perfgate.reports.markdown_text import shortened
 from perfgate.reports.overview import Group, by_test, errors, findings, not_run, unjudged
 from perfgate.reports.run_report import RunReport, TestResult
-from perfgate.reports.shown import shown
 
 MOST = 8
 _TITLE, _MESSAGE = 160, 600  # characters that are shown
@@ -24,9 +23,8 @@ class AnnotationsFormat(ReportFormat):
 
     file = "annotations.txt"
 
-    def render(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
+    def text(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
         """The lines, for the standard output of a step; none where nobody need look."""
-        report = shown(report)
         stamp = "synthetic " if report.synthetic else ""
         found = [
             (level, f"{stamp}{title}", message) for level, title, message in _annotations(report)

@@ -7,6 +7,7 @@ from typing import ClassVar
 from perfgate.core.registry import Registry
 from perfgate.reports.history import MetricHistory
 from perfgate.reports.run_report import RunReport
+from perfgate.reports.shown import shown
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,13 @@ class ReportFormat(ABC):
 
     file: ClassVar[str]
 
-    @abstractmethod
     def render(self, report: RunReport, context: ReportContext) -> str:
         """The report as text. What it shows is hostile: logs, names, texts of YAML."""
+        return self.text(shown(report), shown(context))
+
+    @abstractmethod
+    def text(self, report: RunReport, context: ReportContext) -> str:
+        """The text of a report in which `shown` has masked every text."""
 
 
 report_format: Registry[ReportFormat] = Registry("format", "perfgate.reports.formats")

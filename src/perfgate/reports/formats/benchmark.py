@@ -14,7 +14,6 @@ from perfgate.core.plain import to_plain
 from perfgate.reports.benchmark_entry import benchmark_entry
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.run_report import RunReport, TestResult
-from perfgate.reports.shown import shown
 
 
 @report_format("benchmark")
@@ -23,9 +22,8 @@ class BenchmarkFormat(ReportFormat):
 
     file = "benchmark.json"
 
-    def render(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
+    def text(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
         """The text, ended by a line end."""
-        report = shown(report)
         first = report.runs[0] if report.runs else None
         git: Mapping[str, Any] = {} if first is None else first.git
         machine: Mapping[str, Any] = {} if first is None else first.machine

@@ -4,7 +4,6 @@ from perfgate.reports.charts import bundle, charts_of
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.page import page_of
 from perfgate.reports.run_report import RunReport
-from perfgate.reports.shown import shown
 
 
 @report_format("html")
@@ -13,7 +12,6 @@ class HtmlFormat(ReportFormat):
 
     file = "report.html"
 
-    def render(self, report: RunReport, context: ReportContext) -> str:
+    def text(self, report: RunReport, context: ReportContext) -> str:
         """The page's text, UTF-8 by its own word."""
-        report, context = shown(report), shown(context)
         return page_of(report, charts_of(report, context), bundle)

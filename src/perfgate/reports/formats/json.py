@@ -5,7 +5,6 @@ import json
 from perfgate.core.plain import to_plain
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.run_report import RunReport
-from perfgate.reports.shown import shown
 
 
 @report_format("json")
@@ -14,9 +13,6 @@ class JsonFormat(ReportFormat):
 
     file = "report.json"
 
-    def render(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
+    def text(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
         """The text, ended by a line end."""
-        return (
-            json.dumps(to_plain(shown(report)), indent=1, ensure_ascii=False, allow_nan=False)
-            + "\n"
-        )
+        return json.dumps(to_plain(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n"

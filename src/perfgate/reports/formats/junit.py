@@ -24,7 +24,6 @@ from perfgate.reports.outcome_text import (
 )
 from perfgate.reports.properties import properties_of, summary
 from perfgate.reports.run_report import RunReport, TestResult
-from perfgate.reports.shown import shown
 from perfgate.reports.tables import text_table
 
 MOST_LINES = 80  # of the text of one test
@@ -40,9 +39,8 @@ class JunitFormat(ReportFormat):
 
     file = "junit.xml"
 
-    def render(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
+    def text(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
         """The file's text, in UTF-8."""
-        report = shown(report)
         whole = sum(len(properties_of(one)) for one in report.results) <= MOST_PROPERTIES
         root = ElementTree.Element("testsuites", name="perfgate")
         scenarios = dict.fromkeys(one.scenario for one in report.results)

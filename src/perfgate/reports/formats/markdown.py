@@ -8,7 +8,6 @@ from perfgate.core.verdict import Verdict
 from perfgate.reports import overview, templating
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.run_report import RunReport
-from perfgate.reports.shown import shown
 
 MOST_LINES = 59
 MOST_CHARACTERS = 60_000
@@ -34,9 +33,8 @@ class MarkdownFormat(ReportFormat):
 
     file = "report.md"
 
-    def render(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
+    def text(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
         """The text; what does not fit is left out from the end, and its last line says so."""
-        report = shown(report)
         template = templating.markdown().get_template("report.md").make_module(_content(report))
         rendered = {name: str(getattr(template, name)()).strip("\n") for name in _SECTIONS}
         sections = [name for name, lines in rendered.items() if lines]
