@@ -38,7 +38,7 @@ _OF_ANOTHER = {
     "GIT_NAMESPACE",
     "GIT_PREFIX",
 }
-_FILTERING = frozenset({"status", "checkout-index", "hash-object"})  # commands that run filters
+_FILTERING = frozenset({"status", "checkout-index", "update-index"})  # commands that run filters
 _FILTER = re.compile(r"(filter\..*)\.[^.]+", re.DOTALL)
 
 

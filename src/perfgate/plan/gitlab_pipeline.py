@@ -300,7 +300,7 @@ export GIT_AUTHOR_NAME=perfgate GIT_AUTHOR_EMAIL="$GITLAB_USER_EMAIL"
 export GIT_COMMITTER_NAME=perfgate GIT_COMMITTER_EMAIL="$GITLAB_USER_EMAIL"
 mkdir -p {proposal}
 # The user of a scheduled pipeline is the owner of the schedule, and has seen none of these numbers.
-{perfgate} baseline propose {runs}/* "$@" --branch "perfgate/baselines-$CI_JOB_ID" \
+{perfgate} baseline promote {runs}/* "$@" --branch "perfgate/baselines-$CI_JOB_ID" \
   --by "the merge of the proposal of pipeline $CI_PIPELINE_ID" --body {proposal}/body.md
 pushing push --quiet -o merge_request.create -o "merge_request.target=$CI_COMMIT_REF_NAME" \
   -o merge_request.remove_source_branch -o ci.skip \
