@@ -76,6 +76,14 @@ def test_the_state_of_a_checkout(attack: Attack) -> None:
 
 
 def test_a_proposal_in_a_gate_repository(attack: Attack, tmp_path: Path) -> None:
+    quiet = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+    attributes = (attack.folder / ".gitattributes").read_text()
+    (attack.folder / "baselines" / ".gitattributes").write_text(attributes)
+    git(attack.folder, *quiet, "add", ".gitattributes", "baselines/.gitattributes")
+    tree = git(attack.folder, *quiet, "write-tree")
+    commit = git(attack.folder, *quiet, "commit-tree", "-p", "HEAD", "-m", "Filters", tree)
+    git(attack.folder, *quiet, "update-ref", "HEAD", commit)
+    assert attack.done() == []
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     repo = GateRepo(attack.folder / "baselines", scratch)

@@ -78,7 +78,10 @@ class GateRepo:
         """
         self._here("read-tree", self.last)
         names = [file.relative_to(self._tree).as_posix() for file in files]
-        self._here("update-index", "--add", "--", *names)
+        # Not added from the tree: git would run filters on it whenever it writes the index.
+        blobs = self._here("hash-object", "-w", "--no-filters", "--", *names).splitlines()
+        for name, blob in zip(names, blobs, strict=True):
+            self._here("update-index", "--add", "--cacheinfo", f"100644,{blob},{name}")
         write_text(self._message, message)
         tree = self._here("write-tree")
         self.last = self._here("commit-tree", "-p", self.last, "-F", str(self._message), tree)
