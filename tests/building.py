@@ -6,6 +6,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from plain_records import record
+
 from perfgate.baselines import Baseline, BaselineRun, Entry
 from perfgate.core.measured import MeasuredBuild
 from perfgate.core.measurement import Measurement
@@ -13,11 +15,12 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import AppliedWaiver, Judgement, Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.assembly.judge_input import judge
-from perfgate.judging.assembly.judgement import Reference, probe_input
+from perfgate.judging.assembly.judgement import ProbeEvidence, Reference, probe_input
 from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.machine.hardware import Gpu, Machine
+from perfgate.runs.record import Record
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import (
     AccuracyTask,
@@ -76,7 +79,8 @@ def judged(
     rule: Rule,
 ) -> ProbeJudgement:
     """The verdict of a probe, with neither controls nor waivers."""
-    return judge(probe_input(probe, reference, measurements, fingerprint, rule))
+    measured = dict(enumerate(measurements, start=1))
+    return judge(probe_input(ProbeEvidence(probe, reference, fingerprint, measured), rule))
 
 
 def machine(*names: str, **changes: Any) -> Machine:
@@ -194,14 +198,12 @@ def with_inert_setting() -> Outcome:
     return outcome(probe=load_probes(replace(SCENARIO, engine=engine))[1])
 
 
-def group_record(**changes: Any) -> dict[str, Any]:
+def group_record(**changes: Any) -> Record:
     """The record of a group that shared its starts."""
-    return {
-        "record": "group",
+    fields = {
         "scenario": SCENARIO.id,
+        "hardware": "cpu",
         "starts": {"planned": 5, "made": 7, "without_sharing": 16, "again": 1},
         "seconds": {"spent": 1680.0, "starting": 560.0, "saved": 720.0},
-        "ended": "measured",
-        "synthetic": False,
-        **changes,
     }
+    return record("group", fields, **changes)

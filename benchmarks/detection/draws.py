@@ -14,12 +14,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from perfgate.judging.forecast.noise_scenarios import (
-    IN_SESSION,
-    SCENARIOS,
-    session_counts,
-    starts,
-)
+from perfgate.judging.forecast.noise_scenarios import IN_SESSION, SCENARIOS, session_counts, starts
 
 SEED = 20_261_122
 

@@ -15,7 +15,7 @@ from benchmarks.detection.draws import Values, source
 from benchmarks.detection.error_rates import BAND, CONTROLS, CURVES, MOST_RUNS
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.paths import packaged
-from perfgate.judging.assembly.judgement import band_of, sigma_of
+from perfgate.judging.assembly.bands import band_of, sigma_of
 from perfgate.judging.forecast.noise_scenarios import (
     IN_SESSION,
     SCENARIOS,

@@ -20,9 +20,9 @@ from perfgate.core.environment_variables import VARIABLES, Setter
 from perfgate.core.errors import FAILURES
 from perfgate.core.metrics import METRICS
 from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
-from perfgate.judging.assembly.exit_status import ExitStatus, meaning
 from perfgate.plan.registered import registered
 from perfgate.release import release_status
+from perfgate.runs.exit_status import ExitStatus, meaning
 from perfgate.runs.folder_contents import FILES, RECORD_KINDS
 from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.probe import Probe

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 from perfgate.core.errors import InputError
 from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.record import MeasurementRecord
 from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
 
@@ -57,24 +57,22 @@ def _faults(
         yield "mock programs made its numbers"
     if run.facts.get("injected"):
         yield f"settings of the build were injected: {run.facts['injected']}"[:120]
-    for line in run.lines("measurement"):
-        if line.get("role") == "new" and (not chosen or line["scenario"] in chosen):
-            name = f"{line['scenario']}-{line['probe']}"
-            for fault in _measurement_faults(line, contents.get(line["scenario"], {})):
-                yield f"{name}: {fault}"
+    for line in run.records_of(MeasurementRecord):
+        if line.role == "new" and (not chosen or line.scenario in chosen):
+            for fault in _measurement_faults(line, contents.get(line.scenario, {})):
+                yield f"{line.name}: {fault}"
 
 
-def _measurement_faults(line: Mapping[str, Any], contents: Mapping[str, str]) -> Iterator[str]:
-    if line.get("injected") or line.get("synthetic"):
+def _measurement_faults(line: MeasurementRecord, contents: Mapping[str, str]) -> Iterator[str]:
+    if line.injected or line.synthetic:
         yield "its settings were injected, or its numbers are synthetic"
-    if disturbed := line.get("disturbed"):
-        yield f"start {line.get('start', 'unknown')} was disturbed: {'; '.join(disturbed)}"[:300]
-    for part in ("version", "commit"):
-        text = str(line["engine"][part] or "")
+    if line.disturbed:
+        yield f"start {line.start} was disturbed: {'; '.join(line.disturbed)}"[:300]
+    for part, text in (("version", line.engine.version), ("commit", line.engine.commit)):
         if not text or _NOT_CLEAN.search(text.lower()):
             yield f"engine.{part} {text!r} is not that of a clean commit (see --engine-commit)"
-    content = (line.get("fingerprint") or {}).get("content")
-    if line["probe"] not in contents:
+    content = line.fingerprint.get("content")
+    if line.probe not in contents:
         yield "the suite has no such scenario"
-    elif content != contents[line["probe"]]:
-        yield f"measured with content {content}, now the suite has {contents[line['probe']]}"
+    elif content != contents[line.probe]:
+        yield f"measured with content {content}, now the suite has {contents[line.probe]}"

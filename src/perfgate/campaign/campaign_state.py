@@ -29,11 +29,17 @@ from perfgate.judging.assembly.judge_input import (
     judge,
     not_worth_measuring,
 )
-from perfgate.judging.assembly.judgement import ControlStarts, Reference, probe_input, takes_turns
+from perfgate.judging.assembly.judgement import (
+    ControlStarts,
+    ProbeEvidence,
+    Reference,
+    probe_input,
+    takes_turns,
+)
 from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
-from perfgate.judging.assembly.sweeps import Point, SweepProbe, curve_input, curve_measurements
+from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, curve_measurements
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
@@ -273,9 +279,7 @@ class CampaignState:
         """All that the verdict of a whole sweep rests on so far; None: its load is not measured."""
         if any(self.states[probe].is_dropped for probe in sweep.probes):
             return None
-        builds = self._controls
-        why_not = builds.why_not.get("baseline", "")
-        given = curve_input(sweep, self._points(sweep), self.rule, why_not, builds.policy)
+        given = curve_input(sweep, self._points(sweep), self.rule)
         return replace(self._with_waivers(given), broken=self._broken_answers())
 
     def curve(self, sweep: SweepProbe) -> ProbeJudgement:
@@ -287,16 +291,17 @@ class CampaignState:
         """The means over all points of the sweep, one per fresh start that measured every point."""
         return curve_measurements(sweep, self._points(sweep))
 
-    def _points(self, sweep: SweepProbe) -> list[Point]:
-        points = []
-        for probe in sweep.probes:
-            state = self.states[probe]
-            known = state.controls.get("baseline")
-            if known is None and self._controls.can_start("baseline"):
-                known = {}
-            compared, facts = state.comparison or Reference(), self._references.fingerprint(probe)
-            points.append(Point(probe, compared, facts, state.measured, known))
-        return points
+    def _points(self, sweep: SweepProbe) -> list[ProbeEvidence]:
+        return [
+            self._evidence(probe, self._controls.starts(self.states[probe].controls))
+            for probe in sweep.probes
+        ]
+
+    def _evidence(self, probe: Probe, controls: ControlStarts) -> ProbeEvidence:
+        state, facts = self.states[probe], self._references.fingerprint(probe)
+        return ProbeEvidence(
+            probe, state.comparison or Reference(), facts, state.measured, controls
+        )
 
     def _broken_answers(self) -> str:
         return broken_answers(
@@ -317,14 +322,8 @@ class CampaignState:
             if self._reference_is_too_disturbed(probe, state):
                 state.judge_input, state.judged = None, _undecided(state)
                 return
-            given = probe_input(
-                probe,
-                state.comparison,
-                state.measurements,
-                self._references.fingerprint(probe),
-                self.rule,
-                self._control_starts(probe),
-            )
+            controls = self._control_starts(probe) or ControlStarts()
+            given = probe_input(self._evidence(probe, controls), self.rule)
             state.judge_input = self._with_waivers(given)
             state.judged = judge(state.judge_input)
         except PerfgateError as error:

@@ -16,10 +16,17 @@ from perfgate.campaign.claim_turns import ClaimTurns, TurnCampaign
 from perfgate.campaign.kept_references import keep_references
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
-from perfgate.judging.assembly.claims import ClaimProbe, claim_outcome, not_comparable
+from perfgate.judging.assembly.claim_outcome import (
+    StoredSide,
+    by_client,
+    claim_outcome,
+    client_of,
+    newest_first,
+    not_comparable,
+)
+from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.judge_input import Provenance, Side
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.assembly.stored_side import StoredSide, by_client, client_of, newest_first
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 

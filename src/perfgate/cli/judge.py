@@ -18,7 +18,6 @@ from typing import Any
 from perfgate.cli.output import add_format, json_text, print_json
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.exit_status import exit_status
 from perfgate.judging.comparison.numbers import (
     FIELDS,
     LARGEST_LINE,
@@ -30,6 +29,7 @@ from perfgate.judging.comparison.numbers import (
     read_question,
 )
 from perfgate.reports.outcome_text import table
+from perfgate.runs.exit_status import exit_status
 
 _INPUT = Path("<standard input>")
 _UNJUDGED = 2

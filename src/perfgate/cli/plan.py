@@ -24,9 +24,7 @@ from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import counted
-from perfgate.judging.assembly.bands import band_of
-from perfgate.judging.assembly.exit_status import ExitStatus
-from perfgate.judging.assembly.judgement import noise_of
+from perfgate.judging.assembly.bands import band_of, noise_of
 from perfgate.judging.forecast.metrics import MetricForecast
 from perfgate.judging.forecast.scenarios import CASES, Case, Cost, ScenarioForecast, forecast
 from perfgate.judging.forecast.simulation import TRIALS, AbEffort, expected_ab
@@ -34,6 +32,7 @@ from perfgate.judging.rules import scale
 from perfgate.judging.rules.ab import ab_rule
 from perfgate.machine.hardware import detect
 from perfgate.plan.toolchain import BuildOverride
+from perfgate.runs.exit_status import ExitStatus
 from perfgate.scenarios.scenario import Claim, Scenario
 
 _HELP = {

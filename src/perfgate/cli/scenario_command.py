@@ -17,7 +17,7 @@ from perfgate.core.measurement import Json
 from perfgate.core.redaction import mask, mask_arguments, mask_environment
 from perfgate.core.steps import Step
 from perfgate.engines.base import Endpoint, EngineBuild, engine
-from perfgate.judging.assembly.measured_facts import inert_notes
+from perfgate.judging.assembly.measured import inert_notes
 from perfgate.launchers.site import SlurmSite, load_site
 from perfgate.launchers.slurm.script import (
     JobSteps,

@@ -6,11 +6,11 @@ from typing import Any
 from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Verdict, counted, worst
-from perfgate.judging.assembly.exit_status import ExitStatus, exit_status
 from perfgate.judging.comparison.comparison import Comparison, ProbeComparison
 from perfgate.judging.comparison.sides import Side
 from perfgate.reports.outcome_text import COLUMNS, NUMBERS, row, rows
 from perfgate.reports.tables import markdown_table, text_table
+from perfgate.runs.exit_status import ExitStatus, exit_status
 
 SCHEMA_VERSION = 1
 SYNTHETIC = "SYNTHETIC: stand-ins made numbers of this comparison; it proves nothing"

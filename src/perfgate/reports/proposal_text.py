@@ -7,7 +7,6 @@ its own that begins with ``---`` or ``diff`` for the end of the message.
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from statistics import stdev
 
 import jinja2
@@ -18,10 +17,10 @@ from perfgate.core.verdict import counted
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.acceptance.difference import MetricChange
 from perfgate.judging.acceptance.proposal import Evidence, MetricEvidence, Proposal
-from perfgate.reports.html_templates import environment
+from perfgate.reports.figures import number, signed
 from perfgate.reports.markdown_text import code, fenced, prose, shortened
-from perfgate.reports.outcome_text import number, signed
 from perfgate.reports.tables import text_table
+from perfgate.reports.templating import REPORTS, environment
 
 CHANGES = {
     "first": "first (nothing comparable came before; a new level starts)",
@@ -86,7 +85,7 @@ def body(proposals: Sequence[Proposal], left_out: Sequence[str] = ()) -> str:
 
 @cache
 def _templates() -> jinja2.Environment:
-    found = environment(Path(__file__).with_name("templates"))
+    found = environment(REPORTS)
     found.globals["changes"] = CHANGES
     found.filters |= {
         "line": _line,

@@ -20,7 +20,7 @@ import perfgate
 from perfgate.core.durable_files import cannot_write, is_unwritable
 from perfgate.core.errors import PerfgateError
 from perfgate.core.output_stream import OutputStream, standard_streams
-from perfgate.judging.assembly.exit_status import ExitStatus, worst
+from perfgate.runs.exit_status import ExitStatus, worst
 
 _PACKAGE = Path(perfgate.__file__).parent
 _HOOKS = Path(pluggy.__file__).parent

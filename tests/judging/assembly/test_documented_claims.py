@@ -12,7 +12,8 @@ from tables import each
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.claims import claim_outcome, claim_probes
+from perfgate.judging.assembly.claim_outcome import claim_outcome
+from perfgate.judging.assembly.claims import claim_probes
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.documented import documented_values

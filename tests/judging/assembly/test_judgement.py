@@ -14,7 +14,7 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.judge_input import JudgeInput, broken_answers
 from perfgate.judging.assembly.judge_input import judge as verdict
-from perfgate.judging.assembly.judgement import Reference, probe_input
+from perfgate.judging.assembly.judgement import ProbeEvidence, Reference, probe_input
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, load_probes
@@ -45,6 +45,11 @@ BASELINE = entry([100.0, 101, 99, 100, 100], ttft_median_ms=[50.0, 51, 49, 50, 5
 
 def new(*pairs: tuple[float, float]) -> list[Measurement]:
     return [Measurement({"output_throughput": a, "ttft_median_ms": b}) for a, b in pairs]
+
+
+def assembled(probe: Probe, reference: Reference, starts: list[Measurement]) -> JudgeInput:
+    measured = dict(enumerate(starts, start=1))
+    return probe_input(ProbeEvidence(probe, reference, FACTS, measured), Rule())
 
 
 def test_without_a_baseline_nothing_is_claimed() -> None:
@@ -88,7 +93,7 @@ def test_broken_output_is_named_beside_the_lost_points() -> None:
     assert (once.verdict, once.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
     assert not once.controls_wanted
     probe = Probe(scenario, accuracy)
-    given = probe_input(probe, Reference(reference), measured * 2, FACTS, Rule())
+    given = assembled(probe, Reference(reference), measured * 2)
     judged, passed = verdict(given), waived(given)
     assert (judged.verdict, passed.verdict) == (Verdict.REGRESSION, Verdict.PASS)
     assert passed.changed == judged.changed != ()
@@ -208,20 +213,20 @@ def waived(given: JudgeInput, broken: str = "") -> ProbeJudgement:
 
 def test_a_waived_regression_passes_and_the_rest_still_counts() -> None:
     slow = new((50, 50), (50, 50))
-    given = probe_input(PROBE, Reference(BASELINE, notes=("noted",)), slow, FACTS, Rule())
+    given = assembled(PROBE, Reference(BASELINE, notes=("noted",)), slow)
     judged, passed = verdict(given), waived(given)
     assert (judged.verdict, passed.verdict) == (Verdict.REGRESSION, Verdict.PASS)
     assert passed.notes == ("noted",)
     assert verdict(given.waived_by([], date(2026, 11, 1))) == judged
-    without_ttft = probe_input(PROBE, Reference(entry([100.0] * 5)), slow, FACTS, Rule())
+    without_ttft = assembled(PROBE, Reference(entry([100.0] * 5)), slow)
     assert waived(without_ttft).verdict == Verdict.NO_BASELINE
     documented = {"output_throughput": DocumentedValue(100.0)}
-    below = probe_input(PROBE, Reference(None, documented), slow, FACTS, Rule())
+    below = assembled(PROBE, Reference(None, documented), slow)
     assert (verdict(below).verdict, waived(below).verdict) == (Verdict.REGRESSION, Verdict.PASS)
 
 
 def test_no_waiver_lets_the_speed_of_broken_answers_count() -> None:
-    given = probe_input(PROBE, Reference(BASELINE), new((50, 50), (50, 50)), FACTS, Rule())
+    given = assembled(PROBE, Reference(BASELINE), new((50, 50), (50, 50)))
     voided = waived(given, "BROKEN_OUTPUT in sums")
     assert (voided.verdict, voided.reason[:13]) == (Verdict.INCONCLUSIVE, "BROKEN_OUTPUT")
     assert verdict(replace(given, broken="BROKEN_OUTPUT in sums")).verdict == Verdict.REGRESSION

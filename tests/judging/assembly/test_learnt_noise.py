@@ -15,12 +15,7 @@ from perfgate.baselines.noise_history import NoiseRun, NoiseSeries, save
 from perfgate.baselines.noise_table import MOST_BASELINES
 from perfgate.core.metrics import lookup
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.assembly.learnt_noise import (
-    NO_HISTORY,
-    HardwareNoise,
-    known_noise,
-    noises_on,
-)
+from perfgate.judging.assembly.learnt_noise import NO_HISTORY, HardwareNoise, known_noise, noises_on
 from perfgate.judging.rules.noise import NoiseComponents
 
 METRIC, SCORE = "output_throughput", "accuracy:gsm8k:exact_match:strict-match"

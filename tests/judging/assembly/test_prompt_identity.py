@@ -16,7 +16,7 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.judging.assembly.judgement import Reference
-from perfgate.judging.assembly.measured_facts import unlike_baseline, unlike_documented
+from perfgate.judging.assembly.measured import unlike_baseline, unlike_documented
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import GatePolicy, Scenario

@@ -12,7 +12,8 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.measured import MeasuredBuild
 from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.claims import ClaimProbe, claim_outcome, claim_probes
+from perfgate.judging.assembly.claim_outcome import claim_outcome
+from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Claim, EngineSettings, Source

@@ -6,7 +6,7 @@ from building import SCENARIO
 
 from perfgate.core.measurement import Measurement
 from perfgate.engines.in_force import InForce, require_in_force
-from perfgate.judging.assembly.measured_facts import settings_notes
+from perfgate.judging.assembly.measured import settings_notes
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 WHY = "SGLang resets it"

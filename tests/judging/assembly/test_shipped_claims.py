@@ -17,7 +17,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import VERSION, Rule
 from perfgate.core.verdict import Judgement
-from perfgate.judging.assembly.documented_values import claim_test
+from perfgate.judging.assembly.claims import claim_test
 from perfgate.judging.rules.claims import EarlierStarts
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import load_suite

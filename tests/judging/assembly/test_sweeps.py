@@ -13,10 +13,9 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.judge_input import judge
-from perfgate.judging.assembly.judgement import Reference
+from perfgate.judging.assembly.judgement import ControlStarts, ProbeEvidence, Reference
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.sweeps import (
-    Point,
     SweepProbe,
     curve_input,
     curve_measurements,
@@ -57,17 +56,22 @@ def point(
     cpu: str = "a",
     *,
     controls: Mapping[int, float] | None = None,
-) -> Point:
-    return Point(
+) -> ProbeEvidence:
+    return ProbeEvidence(
         probe,
         Reference(None if before is None else entry(before)),
         {"cpu": cpu},
         {start: Measurement({"output_throughput": value}) for start, value in now.items()},
-        None
+        ControlStarts()
         if controls is None
-        else {
-            start: Measurement({"output_throughput": value}) for start, value in controls.items()
-        },
+        else ControlStarts(
+            measured={
+                "baseline": {
+                    start: Measurement({"output_throughput": value})
+                    for start, value in controls.items()
+                }
+            }
+        ),
     )
 
 
@@ -75,7 +79,7 @@ def points(
     before: Mapping[str, list[float]],
     now: Mapping[int, float],
     controls: Mapping[int, float] | None = None,
-) -> list[Point]:
+) -> list[ProbeEvidence]:
     """All four points alike."""
     return [point(probe, before, now, controls=controls) for probe in (C1, C2, C4, C8)]
 
@@ -88,7 +92,7 @@ def with_points(concurrency: tuple[int, ...]) -> Scenario:
     return replace(SCENARIO, workload=workload)
 
 
-def judge_curve(sweep: SweepProbe, given: list[Point], rule: Rule) -> ProbeJudgement:
+def judge_curve(sweep: SweepProbe, given: list[ProbeEvidence], rule: Rule) -> ProbeJudgement:
     return judge(curve_input(sweep, given, rule))
 
 
@@ -163,7 +167,7 @@ def test_the_baselines_starts_are_matched_by_run_and_number() -> None:
     ],
 )
 def test_without_a_comparable_curve_nothing_is_claimed(
-    given: list[Point], verdict: str, reason: str
+    given: list[ProbeEvidence], verdict: str, reason: str
 ) -> None:
     judged = judge_curve(SWEEP, given, Rule())
     assert judged.verdict == verdict

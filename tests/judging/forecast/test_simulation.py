@@ -11,11 +11,7 @@ from tables import each
 
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.forecast.noise_scenarios import (
-    IN_SESSION,
-    session_counts,
-    starts,
-)
+from perfgate.judging.forecast.noise_scenarios import IN_SESSION, session_counts, starts
 from perfgate.judging.forecast.simulation import (
     AnswersDesign,
     BaselineDesign,

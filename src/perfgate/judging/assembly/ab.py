@@ -11,10 +11,10 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
-from perfgate.judging.assembly.bands import band_of
-from perfgate.judging.assembly.documented_values import answers_of, measured_score
+from perfgate.judging.assembly.bands import band_of, noise_of
 from perfgate.judging.assembly.judge_input import JudgeInput
-from perfgate.judging.assembly.judgement import noise_of, nothing_to_judge, require_metrics
+from perfgate.judging.assembly.judgement import nothing_to_judge, require_metrics
+from perfgate.judging.assembly.measured import answers_of, measured_score
 from perfgate.judging.rules.ab import judge_ab
 from perfgate.judging.rules.accuracy import Answers
 from perfgate.judging.rules.paired import AB_RULE

@@ -1,16 +1,17 @@
-"""Bands: the loss of a metric that counts in a scenario, and where that number comes from.
+"""Bands: the loss of a metric that counts in a scenario, its source, and the noise beside it.
 
-The judge, the plan and the lists of scenarios all take it from here. What the noise of a run widens
-a band to is known only when it is judged or planned.
+The judge, the plan and the lists of scenarios all take them from here. What the noise of a run
+widens a band to is known only when it is judged or planned.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import percent
 from perfgate.judging.rules.documented import LEAST_TOLERANCE
+from perfgate.judging.rules.noise import OWN_DOF, OWN_SIGMA, RunNoise
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Scenario
 
@@ -97,11 +98,28 @@ def gating_bands(
         scenario: the scenario.
         documented: what is documented for it: metric → value.
     """
-    found: dict[str, tuple[Band, ...]] = {}
+    by_metric: dict[str, tuple[Band, ...]] = {}
     for metric in scenario.gate.metrics:
         value = documented.get(metric)
         if not is_accuracy(metric) and scenario.gate.reference == "self":
             value = None
         bands = (resolve_band(metric, scenario),)
-        found[metric] = bands if value is None else (*bands, resolve_band(metric, scenario, value))
-    return found
+        by_metric[metric] = (
+            bands if value is None else (*bands, resolve_band(metric, scenario, value))
+        )
+    return by_metric
+
+
+def noise_of(metric: str, scenario: Scenario, learnt: Mapping[str, RunNoise]) -> RunNoise:
+    """The noise of one fresh start: as the hardware's history has it, else the family's."""
+    known = learnt.get(metric, RunNoise(sigma_of(metric, scenario)))
+    if scenario.gate.noise == "measured":
+        return replace(known, dof=OWN_DOF, widen=True)
+    return known
+
+
+def sigma_of(metric: str, scenario: Scenario) -> float:
+    """The prior noise of one fresh start; of a machine that shows its own, a weak one."""
+    if scenario.gate.noise == "measured":
+        return OWN_SIGMA
+    return lookup(metric).family.on(scenario.hardware.nodes).sigma

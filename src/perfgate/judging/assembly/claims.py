@@ -1,34 +1,28 @@
-"""Claims in a run: a documented statement about one or two scenarios, judged on their measurements.
+"""Claims: a documented statement about one result or two, and its `JudgeInput`. Pure."""
 
-The measurements are those of the scenarios' own campaigns, or of starts in which both sides take
-turns; a side that was not measured may be an accepted baseline. A claim asks for more fresh starts
-only where it is not decided yet.
-"""
-
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any
 
 from perfgate.baselines import Entry
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
-from perfgate.core.metrics import is_accuracy
+from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import Rule
-from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.documented_values import claim_test
-from perfgate.judging.assembly.judge_input import JudgeInput, judge
-from perfgate.judging.assembly.measured import measured_metrics
-from perfgate.judging.assembly.measured_facts import unestablished, unlike_documented
-from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.assembly.stored_side import StoredSide, stored_measurements
-from perfgate.judging.rules.claims import EarlierStarts
+from perfgate.core.verdict import Judgement
+from perfgate.judging.assembly.judge_input import JudgeInput
+from perfgate.judging.assembly.measured import answers_of, measured_score
+from perfgate.judging.rules.accuracy import Answers
+from perfgate.judging.rules.claims import (
+    EarlierStarts,
+    Statement,
+    judge_accuracy_claim,
+    judge_claim,
+)
+from perfgate.judging.rules.scores import Score
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.probe import Probe, all_probes
-from perfgate.scenarios.scenario import Claim, EngineSettings, Scenario
-
-_NONE_STORED: Mapping[Probe, StoredSide] = MappingProxyType({})
+from perfgate.scenarios.scenario import Claim, Scenario
 
 
 @dataclass(frozen=True)
@@ -119,6 +113,84 @@ def _probe(claim: Claim, scenarios: dict[str, Scenario], name: str) -> Probe:
     )
 
 
+@dataclass(frozen=True)
+class ClaimTest:
+    """A claim and the numbers of both sides: that which it speaks of, then the other one.
+
+    Attributes:
+        claim: the statement.
+        values: of a speed: one per fresh start of each side.
+        answers: of an accuracy: those of each evaluation.
+        scores: of an accuracy: that of the first evaluation of each side.
+        earlier: that one side is a baseline's; None: both are of one session.
+        own_noise: whether the machine's own noise decides.
+        sigma: noise of one fresh start of a speed.
+    """
+
+    claim: Claim
+    values: tuple[Sequence[float], ...] = ()
+    answers: tuple[Sequence[Answers], ...] = ()
+    scores: tuple[Score | None, ...] = ()
+    earlier: EarlierStarts | None = None
+    own_noise: bool = False
+    sigma: float | None = None
+
+    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (a claim has its own)
+        """REGRESSION: it does not hold.
+
+        Raises:
+            InputError: nothing to compare, or values that cannot be judged.
+        """
+        claim = self.claim
+        statement = Statement(
+            lookup(claim.metric),
+            claim.expect,
+            claim.value,
+            claim.margin,
+            claim.minimum_effect,
+            claim.documented,
+            claim.tolerance,
+        )
+        if statement.is_accuracy:
+            new, versus = self.scores
+            return judge_accuracy_claim(
+                statement, *self.answers, new_score=new, versus_score=versus
+            )
+        return judge_claim(
+            statement,
+            *self.values,
+            earlier=self.earlier,
+            own_noise=self.own_noise,
+            sigma=self.sigma,
+        )
+
+
+def claim_test(
+    claim: Claim,
+    new: Sequence[Measurement],
+    versus: Sequence[Measurement] = (),
+    *,
+    nodes: int = 1,
+    earlier: EarlierStarts | None = None,
+    own_noise: bool = False,
+) -> ClaimTest:
+    """A claim and the measurements of both sides, one per fresh start; none: it has one side.
+
+    Other arguments as the fields of `ClaimTest`.
+
+    Raises:
+        InputError: a score of an unknown number of questions.
+    """
+    metric, sides = claim.metric, (new, versus)
+    if is_accuracy(metric):
+        answers = tuple(answers_of(metric, side) for side in sides)
+        scores = tuple(measured_score(metric, side[0]) if side else None for side in sides)
+        return ClaimTest(claim, answers=answers, scores=scores)
+    values = tuple([one.metrics[metric] for one in side] for side in sides)
+    sigma = lookup(metric).family.on(nodes).sigma
+    return ClaimTest(claim, values, earlier=earlier, own_noise=own_noise, sigma=sigma)
+
+
 def claim_input(
     claim_probe: ClaimProbe, sides: Mapping[Probe, Sequence[Measurement] | Entry]
 ) -> JudgeInput:
@@ -151,108 +223,8 @@ def claim_input(
     return JudgeInput.of(scenario, claim_probe.label, Rule(), tests=[test])
 
 
-def _tells_least(end: Outcome) -> bool:
-    """Whether the side may only have been left out because the other one failed."""
-    return end.error is not None and end.error.failure == "incomplete"
-
-
-def claim_outcome(
-    claim_probe: ClaimProbe,
-    outcome: Callable[[Probe], Outcome],
-    again: Callable[[Probe], bool],
-    stored: Mapping[Probe, StoredSide] = _NONE_STORED,
-) -> Outcome:
-    """What becomes of a claim.
-
-    Args:
-        claim_probe: the claim.
-        outcome: what became of a probe that this session measures.
-        again: one more fresh start for a probe; False when none is left.
-        stored: the side that is an accepted baseline instead, at most one.
-    """
-    now = [probe for probe in claim_probe.probes if probe not in stored]
-    while True:
-        ends = {probe: outcome(probe) for probe in now}
-        if failed := [end for end in ends.values() if end.error is not None]:
-            return min(failed, key=_tells_least).failing(claim_probe)
-        unused = next((end for end in ends.values() if not end.measurements), None)
-        if unused is not None:  # disturbed, so not used
-            reason = unused.reason or f"nothing was measured of {unused.probe.id}"
-            return unused.of_same_starts(claim_probe, Verdict.INCONCLUSIVE, reason=reason)
-        given = {probe: one.measurements for probe, one in ends.items()}
-        if claim_probe.claim.documented is not None:
-            for probe, measurements in given.items():
-                if why := unlike_documented(measurements):
-                    synthetic = ends[probe].synthetic
-                    return not_comparable(claim_probe, f"{probe.id}: {why}", synthetic=synthetic)
-        entries = {probe: one.entry for probe, one in stored.items()}
-        judge_input = claim_input(claim_probe, {**given, **entries})
-        (judgement,) = judge(judge_input).judgements
-        # The side with fewer starts tells less, so it is measured first.
-        order = sorted(now, key=lambda probe: len(outcome(probe).measurements))
-        if not judgement.needs_more_runs or not any(again(probe) for probe in order):
-            break
-    given |= {probe: one.measurements for probe, one in stored.items()}
-    measured, source = next(iter(ends.values())), claim_probe.claim.source
-    told = measured_metrics(given[claim_probe.probe], (judgement,))
-    return measured.of_same_starts(
-        claim_probe,
-        judgement.verdict,
-        judgements=(judgement,),
-        measurements=measured.measurements,
-        compared_with=f"what {source.document}, section {source.section}, says",
-        reason=claim_probe.claim.title,
-        notes=(
-            *(one.in_words for one in stored.values()),
-            *_builds(claim_probe, ends),
-            *_blind(claim_probe, given),
-        ),
-        # The other metrics are reported of the probe itself.
-        measured=tuple(one for one in told if one.metric == judgement.metric),
-        judge_input=judge_input,
-    )
-
-
-def not_comparable(claim_probe: ClaimProbe, reason: str, *, synthetic: bool = False) -> Outcome:
-    """That both sides of a claim cannot be held against each other, and why."""
-    return Outcome(claim_probe, Verdict.NOT_COMPARABLE, reason=reason, synthetic=synthetic)
-
-
-def _builds(claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome]) -> Iterator[str]:
-    """The builds of both sides where they are not one, and releases that no document measured."""
-    builds = {probe: end.build for probe, end in ends.items() if end.build is not None}
-    if len({one.in_words for one in builds.values()}) > 1:
-        yield "; ".join(f"{probe.scenario.id}: {one.in_words}" for probe, one in builds.items())
-    if claim_probe.claim.documented is None:
-        return
-    for probe, build in builds.items():
-        document = probe.scenario.source.engine_version
-        if document and build.version != document:
-            yield (
-                f"the document measured {probe.scenario.id} with {build.name} {document}, not "
-                f"{build.version}"
-            )
-
-
-def _blind(claim_probe: ClaimProbe, given: Mapping[Probe, Sequence[Measurement]]) -> Iterator[str]:
-    """That "no worse" would hold if a setting in which the sides differ were ignored."""
-    if claim_probe.claim.expect != "not_worse" or claim_probe.versus is None:
-        return
-    silent: dict[str, str] = {}
-    for measured in given.values():
-        silent |= unestablished(measured)
-    settings = [probe.scenario.engine.settings for probe in claim_probe.probes]
-    differing = [name for name in silent if len({_asked(one, name) for one in settings}) > 1]
-    if differing:
-        yield (
-            f"blind to an ignored option: the sides differ in {', '.join(differing)}, which is not "
-            f"established to be in force ({silent[differing[0]]}); ignored, it would be no worse"
-        )
-
-
-def _asked(settings: EngineSettings, name: str) -> Any:
-    """A setting, or a part of one as ``cuda_graphs.padding``; None: it is not asked for."""
-    value: Any = settings
-    for part in name.split("."):
-        value = getattr(value, part, None)
-    return value
+def stored_measurements(entry: Entry, metric: str) -> list[Measurement]:
+    """A baseline's fresh starts that have the metric, as measurements."""
+    return [
+        Measurement(run.metrics, {}, run.answers) for run in entry.runs if metric in run.metrics
+    ]

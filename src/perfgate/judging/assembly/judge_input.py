@@ -14,10 +14,11 @@ from typing import Any
 from perfgate.baselines import Entry
 from perfgate.baselines.stored_json import digest
 from perfgate.baselines.waivers import Waiver, waive
-from perfgate.core.plain import to_plain
+from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.rule import VERSION, ControlPolicy, Rule
-from perfgate.core.verdict import Against, Judgement, Verdict
-from perfgate.judging.assembly.documented_values import with_gap
+from perfgate.core.verdict import Against, Judgement, Verdict, percent
+from perfgate.judging.assembly.measured import gap
 from perfgate.judging.rules.diagnostics import BROKEN_OUTPUT, OUTPUT_FORMAT
 from perfgate.judging.rules.probe import (
     JudgedTest,
@@ -29,6 +30,7 @@ from perfgate.judging.rules.probe import (
     judge_probe,
     together,
 )
+from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Scenario
 
@@ -137,11 +139,24 @@ def _from_values(given: JudgeInput) -> ProbeJudgement:
     return replace(
         judged,
         judgements=tuple(
-            with_gap(one, given.documented.get(one.metric)) if one.against == "baseline" else one
+            _with_gap(one, given.documented.get(one.metric)) if one.against == "baseline" else one
             for one in judged.judgements
         ),
         notes=(*given.notes, *judged.notes),
     )
+
+
+def _with_gap(judgement: Judgement, documented: DocumentedValue | None) -> Judgement:
+    """The judgement with a note on how far the build is from what is documented."""
+    if documented is None or judgement.measured is None:
+        return judgement
+    value, unit = documented.value, lookup(judgement.metric).unit
+    change = gap(judgement.metric, value, judgement.measured)
+    if is_accuracy(judgement.metric):
+        note = f"documented: {value:g}, now {100 * change:+.1f} points"
+    else:
+        note = f"documented: {value:.10g} {unit}, now {percent(change)}"
+    return replace(judgement, notes=(*judgement.notes, note))
 
 
 def _with_waivers(judged: ProbeJudgement, given: JudgeInput) -> ProbeJudgement:
@@ -268,3 +283,12 @@ class Provenance:
     earlier: Entry | None = None
     documented: Mapping[str, DocumentedValue] = field(default_factory=dict)
     noise: Mapping[str, RunNoise] = field(default_factory=dict)
+
+
+def provenance_of(record: VerdictRecord) -> Provenance | None:
+    """Where a verdict's record says that its values come from; None: it rests on none.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    return None if record.provenance is None else from_plain(Provenance, record.provenance)

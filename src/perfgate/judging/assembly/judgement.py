@@ -12,24 +12,29 @@ from pathlib import Path
 from perfgate.baselines import Entry
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
-from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.metrics import is_accuracy
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Verdict
 from perfgate.engines.build_source import BuildSource
-from perfgate.judging.assembly.bands import band_of, resolve_band
-from perfgate.judging.assembly.documented_values import answers_of, documented_test, measured_score
+from perfgate.judging.assembly.bands import band_of, noise_of, resolve_band, sigma_of
 from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput
-from perfgate.judging.assembly.measured_facts import unlike_baseline, unlike_documented
-from perfgate.judging.rules.noise import OWN_DOF, OWN_SIGMA
+from perfgate.judging.assembly.measured import (
+    answers_of,
+    measured_score,
+    unlike_baseline,
+    unlike_documented,
+)
+from perfgate.judging.rules.documented import LEAST_TOLERANCE
 from perfgate.judging.rules.probe import (
     AccuracyTest,
+    DocumentedTest,
     InterleavedTest,
     MetricTest,
     NoTest,
     PerformanceTest,
     RunNoise,
 )
-from perfgate.judging.rules.scores import Score, pooled_score
+from perfgate.judging.rules.scores import Score, documented_score, pooled_score
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
@@ -102,31 +107,53 @@ class ControlStarts:
         return ControlSources(self.policy, starts, dict(self.why_not))
 
 
-def probe_input(
-    probe: Probe,
-    reference: Reference,
-    measurements: Sequence[Measurement],
-    fingerprint: Mapping[str, str],
-    rule: Rule,
-    controls: ControlStarts | None = None,
-) -> JudgeInput:
-    """All that the verdict of `probe` rests on, but for waivers and broken answers.
+@dataclass(frozen=True)
+class ProbeEvidence:
+    """What a session has of one probe: measured in it, or read again from its files.
 
-    Args:
+    Attributes:
         probe: what was measured.
         reference: what it is compared with.
-        measurements: one per fresh start, in order; none that was disturbed.
         fingerprint: the facts of the measurements that must equal the baseline's.
+        measured: number of the fresh start → what it gave; none that was disturbed.
+        controls: what the baseline's and the anchor's builds gave; default: neither can be started.
+    """
+
+    probe: Probe
+    reference: Reference
+    fingerprint: Mapping[str, str]
+    measured: Mapping[int, Measurement]
+    controls: ControlStarts = field(default_factory=ControlStarts)
+
+    @property
+    def scenario(self) -> Scenario:
+        """The probe's scenario."""
+        return self.probe.scenario
+
+    @property
+    def measurements(self) -> list[Measurement]:
+        """One per fresh start, in order."""
+        return list(self.measured.values())
+
+    def values(self, metric: str) -> list[float]:
+        """A metric that all of them have, one value per fresh start."""
+        return [measurement.metrics[metric] for measurement in self.measurements]
+
+
+def probe_input(evidence: ProbeEvidence, rule: Rule) -> JudgeInput:
+    """All that the verdict of a probe rests on, but for waivers and broken answers.
+
+    Args:
+        evidence: of the probe.
         rule: error rates and the most fresh starts.
-        controls: what the baseline's and the anchor's builds gave in this session; None: neither
-            can be started.
 
     Raises:
         InputError: a baseline and no gating metric, or a score of an unknown number of questions.
         RunError: a measurement lacks a gating metric (class ``no_metrics``).
     """
-    metrics, entry, scenario = probe.gating_metrics(), reference.entry, probe.scenario
-    given = JudgeInput.of(scenario, probe.label, rule)
+    probe, reference, measurements = evidence.probe, evidence.reference, evidence.measurements
+    metrics, entry = probe.gating_metrics(), reference.entry
+    given = JudgeInput.of(probe.scenario, probe.label, rule)
     require_metrics(metrics, measurements)
     if entry is None and not reference.documented.keys() & set(metrics):
         why = "there is no baseline for this probe yet"
@@ -136,44 +163,38 @@ def probe_input(
     if entry is None:
         different = (other_prompts,) if other_prompts else ()
     else:
-        different = entry.differences(fingerprint)
+        different = entry.differences(evidence.fingerprint)
         if probe.is_load:
-            different += unlike_baseline(scenario, entry, measurements)
+            different += unlike_baseline(probe.scenario, entry, measurements)
     if different:
         return replace(given, verdict=Verdict.NOT_COMPARABLE, reason="; ".join(different))
     if not metrics:
         raise nothing_to_judge(probe)
-    notes = [*reference.notes]
-    unlike = reference.anchor.differences(fingerprint) if entry and reference.anchor else ()
-    if unlike:
+    anchor, notes = reference.anchor if entry else None, [*reference.notes]
+    if anchor and (unlike := anchor.differences(evidence.fingerprint)):
+        anchor = None
         notes.append(f"not compared with the anchor: {'; '.join(unlike)}")
     if other_prompts and reference.documented:
         notes.append("not compared with the document, which measured other prompts")
     documented = {} if other_prompts else reference.documented
     given = replace(given, documented=documented, notes=tuple(notes))
     if entry is None:
-        tests = [_documented(one, scenario, documented, measurements) for one in metrics]
+        tests = [_documented(one, documented.get(one), evidence) for one in metrics]
         return replace(given, tests=tests)
-    controls, noise = controls or ControlStarts(), reference.noise
-    anchor = None if unlike else reference.anchor
     reported = set.intersection(*(set(one.metrics) for one in measurements)) - set(metrics)
     return replace(
         given,
         tests=[
-            _interleaved(one, scenario, entry, reference.earlier, measurements)
+            _interleaved(one, entry, evidence)
             if reference.takes_turns and not is_accuracy(one) and entry.values(one)
-            else _measured(one, scenario, entry, noise, measurements, "baseline", controls)
+            else _measured(one, entry, evidence, "baseline")
             for one in metrics
         ],
-        anchor=[
-            _measured(one, scenario, anchor, noise, measurements, "anchor", controls)
-            for one in metrics
-            if anchor.values(one)
-        ]
+        anchor=[_measured(one, anchor, evidence, "anchor") for one in metrics if anchor.values(one)]
         if anchor
         else (),
         observed=[
-            _performance_test(one, scenario, entry, noise, measurements)
+            _performance_test(one, entry, evidence)
             for one in sorted(reported)
             if probe.is_load and not is_accuracy(one) and entry.values(one)
         ],
@@ -208,47 +229,55 @@ def require_metrics(
 
 
 def _documented(
-    metric: str,
-    scenario: Scenario,
-    documented: Mapping[str, DocumentedValue],
-    measurements: Sequence[Measurement],
-) -> MetricTest:
-    value = documented.get(metric)
-    band = resolve_band(metric, scenario, value)
+    metric: str, value: DocumentedValue | None, evidence: ProbeEvidence
+) -> DocumentedTest | AccuracyTest | NoTest:
+    """One metric against its documented value, None: nothing is documented for it."""
+    band, measurements = resolve_band(metric, evidence.scenario, value), evidence.measurements
+    now = measurements[-1].metrics
     if value is None:
         why = "not judged: nothing is documented for it, and there is no baseline yet"
-        return NoTest(metric, band.loss, measurements[-1].metrics.get(metric), why, "documented")
-    return documented_test(value, band, measurements, sigma=sigma_of(metric, scenario))
+        return NoTest(metric, band.loss, now.get(metric), why, "documented")
+    if not is_accuracy(metric):
+        tolerance, sigma = band.declared or LEAST_TOLERANCE, sigma_of(metric, evidence.scenario)
+        return DocumentedTest(metric, tolerance, value.value, evidence.values(metric), sigma)
+    scores = [measured_score(metric, measurement) for measurement in measurements]
+    document = documented_score(value.value, value.stderr)
+    return AccuracyTest(
+        metric,
+        band.declared,
+        ((), ()),
+        (document, scores),
+        ({metric: value.value}, now),
+        against="documented",
+    )
 
 
-def _measured(
-    metric: str,
-    scenario: Scenario,
-    entry: Entry,
-    noise: Mapping[str, RunNoise],
-    measurements: Sequence[Measurement],
-    against: Against,
-    controls: ControlStarts,
-) -> MetricTest:
+def _measured(metric: str, entry: Entry, evidence: ProbeEvidence, against: Against) -> MetricTest:
     """A metric against a stored entry; a speed with the controls of the build of that entry."""
-    if not is_accuracy(metric) and entry.values(metric):
+    controls, values = evidence.controls, entry.values(metric)
+    if not is_accuracy(metric) and values:
         return replace(
-            _performance_test(metric, scenario, entry, noise, measurements),
+            _performance_test(metric, entry, evidence),
             controls=controls.values(against, metric),
             policy=controls.policy,
             why_no_control=controls.why_not.get(against, ""),
         )
-    band, before, last = band_of(metric, scenario), entry.runs[0], measurements[-1]
+    measurements, band = evidence.measurements, band_of(metric, evidence.scenario)
+    before, last = entry.runs[0].metrics, measurements[-1].metrics
     answers = (entry.answers(metric), answers_of(metric, measurements))
-    paired, values = bool(answers[0]) and all(answers[1]), entry.values(metric)
+    paired = bool(answers[0]) and all(answers[1])
     if not is_accuracy(metric) or not (paired or values):
-        why = f"the baseline has no {metric}"
-        return NoTest(metric, band, last.metrics.get(metric), why)
+        return NoTest(metric, band, last.get(metric), f"the baseline has no {metric}")
     scores = None
     if not paired:  # equal fingerprints asked equally many questions
         now = [measured_score(metric, measurement) for measurement in measurements]
         scores = (pooled_score([Score(value, now[0].questions) for value in values]), now)
-    return AccuracyTest(metric, band, answers, scores, (before.metrics, last.metrics))
+    return AccuracyTest(metric, band, answers, scores, (before, last))
+
+
+def measures_itself(probe: Probe) -> bool:
+    """Whether the machine that measures `probe` is its own reference."""
+    return probe.is_load and probe.scenario.gate.reference == "self"
 
 
 def takes_turns(scenario: Scenario) -> bool:
@@ -256,56 +285,29 @@ def takes_turns(scenario: Scenario) -> bool:
     return scenario.gate.reference == "self" and scenario.gate.noise == "measured"
 
 
-def _interleaved(
-    metric: str,
-    scenario: Scenario,
-    entry: Entry,
-    earlier: Entry | None,
-    measurements: Sequence[Measurement],
-) -> InterleavedTest:
+def _interleaved(metric: str, entry: Entry, evidence: ProbeEvidence) -> InterleavedTest:
     """A speed against references that took turns with the build under test (statistics §9)."""
-    sessions: dict[str, list[float]] = {}
+    earlier, sessions = evidence.reference.earlier, dict[str, list[float]]()
     for run in earlier.runs if earlier else ():
         if metric in run.metrics:
             sessions.setdefault(run.run, []).append(run.metrics[metric])
     return InterleavedTest(
         metric,
-        band_of(metric, scenario),
+        band_of(metric, evidence.scenario),
         entry.values(metric),
-        [measurement.metrics[metric] for measurement in measurements],
+        evidence.values(metric),
         list(sessions.values()),
-        scenario.gate.max_starts,
+        evidence.scenario.gate.max_starts,
     )
 
 
-def _performance_test(
-    metric: str,
-    scenario: Scenario,
-    entry: Entry,
-    noise: Mapping[str, RunNoise],
-    measurements: Sequence[Measurement],
-) -> PerformanceTest:
+def _performance_test(metric: str, entry: Entry, evidence: ProbeEvidence) -> PerformanceTest:
     """A performance metric of a scenario, with its band and the noise that the gate believes in."""
     return PerformanceTest(
         metric,
-        band_of(metric, scenario),
+        band_of(metric, evidence.scenario),
         entry.values(metric),
-        [measurement.metrics[metric] for measurement in measurements],
-        noise_of(metric, scenario, noise),
+        evidence.values(metric),
+        noise_of(metric, evidence.scenario, evidence.reference.noise),
         entry.sessions(metric),
     )
-
-
-def noise_of(metric: str, scenario: Scenario, learnt: Mapping[str, RunNoise]) -> RunNoise:
-    """The noise of one fresh start: as the hardware's history has it, else the family's."""
-    known = learnt.get(metric, RunNoise(sigma_of(metric, scenario)))
-    if scenario.gate.noise == "measured":
-        return replace(known, dof=OWN_DOF, widen=True)
-    return known
-
-
-def sigma_of(metric: str, scenario: Scenario) -> float:
-    """The prior noise of one fresh start; of a machine that shows its own, a weak one."""
-    if scenario.gate.noise == "measured":
-        return OWN_SIGMA
-    return lookup(metric).family.on(scenario.hardware.nodes).sigma

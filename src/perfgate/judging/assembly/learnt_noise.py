@@ -10,7 +10,7 @@ from perfgate.baselines.noise_history import NoiseSeries
 from perfgate.baselines.noise_table import noise_table
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS, is_accuracy, lookup
-from perfgate.judging.assembly.judgement import sigma_of
+from perfgate.judging.assembly.bands import sigma_of
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import NoiseComponents, noise_components
 from perfgate.judging.rules.probe import RunNoise

@@ -2,27 +2,23 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
 from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.core.measured import MeasuredMetric
-from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Against, counted
-from perfgate.judging.assembly.claims import ClaimProbe
-from perfgate.judging.assembly.documented_values import gap
-from perfgate.judging.assembly.judgement import Reference, takes_turns
+from perfgate.judging.assembly.documented import cited, documented_for
+from perfgate.judging.assembly.judgement import Reference, measures_itself, takes_turns
 from perfgate.judging.assembly.learnt_noise import read_noise, run_noises
-from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.judging.rules.probe import RunNoise
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import Toolchain
-from perfgate.runs.records import now
-from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
+from perfgate.runs.run_folder import now
+from perfgate.scenarios.documented import Documented, documented_values
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Source
+from perfgate.scenarios.scenario import AccuracyTask, Scenario
 
 ReferencePolicy = Literal["auto", "fresh", "stored"]
 
@@ -220,11 +216,6 @@ class References:
         return baselines.own_store() if measures_itself(probe) else baselines.suite_store()
 
 
-def measures_itself(probe: Probe) -> bool:
-    """Whether the machine that measures `probe` is its own reference."""
-    return probe.is_load and probe.scenario.gate.reference == "self"
-
-
 def _notes(chosen: ChosenBaseline, entry: Entry | None) -> tuple[str, ...]:
     """That a person's baseline has few sessions; a machine's own reference is made in one."""
     if entry is None or chosen.baseline.accepted_by == baselines.SELF:
@@ -253,75 +244,3 @@ def _in_words(chosen: ChosenBaseline, entry: Entry | None) -> str:
         f"{kind}{engine.name} {engine.version}{commit} of {baseline.accepted_at[:10]}, "
         f"accepted by {baseline.accepted_by}, {starts} ({chosen.why})"
     )
-
-
-def cited(source: Source) -> str:
-    """A document in words: ``guide.md, section Serving, engine commit abc1234``."""
-    words = f"{source.document}, section {source.section}"
-    if source.engine_commit:
-        return f"{words}, engine commit {source.engine_commit[:7]}"
-    return f"{words}, engine {source.engine_version}" if source.engine_version else words
-
-
-def _belongs(metric: str, value: DocumentedValue, probe: Probe) -> bool:
-    """Whether a documented value is one of this probe's.
-
-    A value without a concurrency belongs to the only point of a sweep: with several it cannot be
-    known to which.
-    """
-    if is_accuracy(metric):
-        return not probe.is_load and metric.split(":")[1] == probe.label
-    if not isinstance(probe.what, LoadPoint):
-        return False
-    if value.concurrency is None:
-        return len(probe.scenario.points()) == 1
-    return value.concurrency == probe.what.concurrency
-
-
-def documented_for(probe: Probe, document: Documented | None) -> dict[str, DocumentedValue]:
-    """What a document reports for this probe: metric → value."""
-    values = document.values.items() if document else ()
-    return {metric: value for metric, value in values if _belongs(metric, value, probe)}
-
-
-def documented_metrics(
-    subject: Probe | ClaimProbe | SweepProbe, measured: Sequence[MeasuredMetric] = ()
-) -> list[dict[str, Any]]:
-    """Metric, value, unit, source and change of each value that is documented for a test.
-
-    None for a machine that is its own reference, nor for a curve, whose points have theirs; a claim
-    has the number that it must reach.
-
-    Args:
-        subject: the test.
-        measured: what was measured as the document did: how far it is from the documented value is
-            the change, as a fraction, of an accuracy the difference; else that is None.
-
-    Raises:
-        InputError, SeveralInputErrors: the file of documented values is not as it should be.
-    """
-    if isinstance(subject, SweepProbe):
-        return []
-    if isinstance(subject, ClaimProbe):
-        claim = subject.claim
-        if claim.value is None:
-            return []
-        return [_plain(claim.metric, claim.value, cited(claim.source))]
-    found = None if measures_itself(subject) else documented_values(subject.scenario)
-    if found is None:
-        return []
-    values = {one.metric: one.value for one in measured}
-    return [
-        _plain(metric, value.value, cited(found.source), values.get(metric))
-        for metric, value in documented_for(subject, found).items()
-    ]
-
-
-def _plain(metric: str, value: float, source: str, now: float | None = None) -> dict[str, Any]:
-    return {
-        "metric": metric,
-        "value": value,
-        "unit": lookup(metric).unit,
-        "source": source,
-        "change": None if now is None else gap(metric, value, now),
-    }

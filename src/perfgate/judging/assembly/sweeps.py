@@ -11,11 +11,11 @@ from typing import ClassVar, TypeVar
 from perfgate.core.measured import MeasuredControl
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
-from perfgate.core.rule import ControlPolicy, Rule
+from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict, counted
-from perfgate.judging.assembly.bands import band_of
+from perfgate.judging.assembly.bands import band_of, noise_of
 from perfgate.judging.assembly.judge_input import JudgeInput
-from perfgate.judging.assembly.judgement import Reference, noise_of
+from perfgate.judging.assembly.judgement import ProbeEvidence
 from perfgate.judging.assembly.measured import central_value, measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.probe import CurveTest, ProbeJudgement
@@ -68,33 +68,7 @@ def sweep_probes(scenario: Scenario) -> tuple[SweepProbe, ...]:
     return (sweep,) if sweep.gating_metrics() else ()
 
 
-@dataclass(frozen=True)
-class Point:
-    """One point of a sweep in one session.
-
-    Attributes:
-        probe: the point.
-        reference: what it is compared with.
-        fingerprint: the facts of the measurements that must equal the baseline's.
-        measured: number of the fresh start → what it gave there.
-        controls: number of the control of the baseline's build → what it gave there; None: that
-            build cannot be started.
-    """
-
-    probe: Probe
-    reference: Reference
-    fingerprint: Mapping[str, str]
-    measured: Mapping[int, Measurement]
-    controls: Mapping[int, Measurement] | None = None
-
-
-def curve_input(
-    sweep: SweepProbe,
-    points: Sequence[Point],
-    rule: Rule,
-    why_no_control: str = "",
-    policy: ControlPolicy | None = None,
-) -> JudgeInput:
+def curve_input(sweep: SweepProbe, points: Sequence[ProbeEvidence], rule: Rule) -> JudgeInput:
     """All that the verdict of a curve rests on, but for waivers and broken answers.
 
     Each gating metric is judged on the median over all points (`perfgate.judging.rules.sweep`).
@@ -103,10 +77,8 @@ def curve_input(
 
     Args:
         sweep: the curve.
-        points: all of its points, in order.
+        points: of each of its points, in order.
         rule: error rates and the most fresh starts.
-        why_no_control: why the baseline's build cannot be started; empty: it can, or nobody asked.
-        policy: whether controls are made, and needed; None: as the scenario says.
     """
     given = JudgeInput.of(sweep.scenario, sweep.label, rule)
     entries = [point.reference.entry for point in points if point.reference.entry is not None]
@@ -134,7 +106,9 @@ def curve_input(
     if not now:
         why = "no fresh start measured every point of the sweep"
         return replace(given, verdict=Verdict.INCONCLUSIVE, reason=why)
-    controlled = [point.controls for point in points if point.controls is not None]
+    builds = points[0].controls
+    of_points = [point.controls.measured.get("baseline") for point in points]
+    controlled = [starts for starts in of_points if starts is not None]
     controls = _of_all_points(controlled) if len(controlled) == len(points) else None
     tests = [
         CurveTest(
@@ -145,8 +119,8 @@ def curve_input(
             noise_of(metric, sweep.scenario, points[0].reference.noise),
             len({run.run for runs in before for run in runs[:1]}),
             controls=_values(metric, controls),
-            policy=policy or sweep.scenario.gate.control,
-            why_no_control=why_no_control,
+            policy=builds.policy,
+            why_no_control=builds.why_not.get("baseline", ""),
         )
         for metric in sweep.gating_metrics()
         if all(metric in run.metrics for runs in before for run in runs)
@@ -177,12 +151,14 @@ def _values(
     ]
 
 
-def curve_measurements(sweep: SweepProbe, points: Sequence[Point]) -> tuple[Measurement, ...]:
+def curve_measurements(
+    sweep: SweepProbe, points: Sequence[ProbeEvidence]
+) -> tuple[Measurement, ...]:
     """The curve as measurements: the gating metrics, each the geometric mean over all points.
 
     Args:
         sweep: the curve.
-        points: all of its points.
+        points: of each of its points.
 
     Returns:
         one per fresh start that measured every point.

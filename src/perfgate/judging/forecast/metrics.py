@@ -18,9 +18,8 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric, is_accuracy, lookup
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import counted
-from perfgate.judging.assembly.bands import BandSource, resolve_band
-from perfgate.judging.assembly.judgement import Reference, noise_of, sigma_of
-from perfgate.judging.assembly.references import measures_itself
+from perfgate.judging.assembly.bands import BandSource, noise_of, resolve_band, sigma_of
+from perfgate.judging.assembly.judgement import Reference, measures_itself
 from perfgate.judging.forecast import simulation
 from perfgate.judging.forecast.simulation import BaselineDesign, Control, Design, Odds, outcomes
 from perfgate.judging.rules import scale

@@ -20,9 +20,9 @@ from perfgate.core.locations import Locations
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import counted
 from perfgate.engines.base import EngineBuild, engine
-from perfgate.judging.assembly.judgement import Reference, takes_turns
-from perfgate.judging.assembly.measured_facts import inert_notes
-from perfgate.judging.assembly.references import References, measures_itself
+from perfgate.judging.assembly.judgement import Reference, measures_itself, takes_turns
+from perfgate.judging.assembly.measured import inert_notes
+from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import sweep_probes
 from perfgate.judging.forecast.metrics import MetricForecast, forecast_metric
 from perfgate.judging.forecast.simulation import TRIALS, Outcomes, of_probe, slowest

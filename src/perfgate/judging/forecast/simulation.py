@@ -17,11 +17,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from perfgate.core.rule import ControlRule, Rule
-from perfgate.judging.forecast.noise_scenarios import (
-    IN_SESSION,
-    session_counts,
-    starts,
-)
+from perfgate.judging.forecast.noise_scenarios import IN_SESSION, session_counts, starts
 from perfgate.judging.rules import odds as drawn
 from perfgate.judging.rules import sequential as many
 from perfgate.judging.rules.interleaved import rule_for

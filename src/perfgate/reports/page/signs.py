@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.exit_status import ExitStatus
 from perfgate.reports.run_report import TestResult
+from perfgate.runs.exit_status import ExitStatus
 
 
 @dataclass(frozen=True)
