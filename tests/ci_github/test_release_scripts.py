@@ -15,7 +15,7 @@ case "$1 $2" in
   "ci decision") [ "$5" != 0 ] || { echo "pass: fine"; exit 0; }; echo "block: n"; exit "$5" ;;
   report*) mkdir -p out; echo fine >out/report.md; touch out/annotations.txt ;;
   "baseline ready") printf "%s" "$ENOUGH" ;;
-  "baseline propose") exit "$REFUSED" ;;
+  "baseline promote") exit "$REFUSED" ;;
   "release sign") stat -c "mode %a" "$5" >>CALLS; cat "$5" >>CALLS; exit SIGNED ;;
 esac
 """

@@ -101,7 +101,7 @@ def test_the_branch_is_pushed_with_a_merge_request(tmp_path: Path, jobs: str) ->
     assert done.returncode == 0, done.stderr
     assert branches == ["perfgate/baselines-5"]
     said = (tmp_path / "arguments").read_text().splitlines()
-    assert said[:3] == ["baseline", "propose", "perfgate-proposal/runs/17/runs/one"]
+    assert said[:3] == ["baseline", "promote", "perfgate-proposal/runs/17/runs/one"]
     assert "--by=Ada; touch planted" in said
     assert "--reason=the $(first) `numbers`" in said
     options = (remote / "options").read_text()
@@ -187,7 +187,7 @@ def test_a_night_proposes_what_it_completed(
     if proposes:
         *words, secrets = (tmp_path / "arguments").read_text().splitlines()
         assert words == [
-            *("baseline", "propose", "perfgate-runs/b200-1-of-1-17"),
+            *("baseline", "promote", "perfgate-runs/b200-1-of-1-17"),
             *("--scenario=one", "--scenario=two", "--branch", "perfgate/baselines-19"),
             *("--by", "the merge of the proposal of pipeline 5"),
             *("--body", "perfgate-proposal/body.md"),

@@ -103,8 +103,8 @@ def test_help_needs_nothing_heavy_and_of_a_command_that_one_alone() -> None:
     [
         [],
         ["scenarios"],
-        ["baseline", "promote", "file"],
-        ["baseline", "promote", "file", "--by", "Ada"],
+        ["baseline", "retire", "file"],
+        ["baseline", "retire", "file", "--by", "Ada"],
         ["doctor", "--format", "xml"],
     ],
 )

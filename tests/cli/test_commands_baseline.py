@@ -191,6 +191,23 @@ class TestRecordAndPromote:
             *("output_throughput", None, 110.0),
         )
 
+    @each(
+        "words, said",
+        [
+            ("--reason x", "--by: must not be empty"),
+            ("--by Ada", "--reason: must not be empty"),
+            ("--by Ada --reason x --scenario small-serve", "--scenario: has no meaning without"),
+            ("file --by Ada --reason x", "more than one candidate"),
+            ("--branch new --dry-run", "--dry-run: has no meaning with"),
+            ("--branch new --rehearsal", "--rehearsal: has no meaning with"),
+        ],
+    )
+    def test_options_of_the_other_form_are_refused(
+        self, stores: dict[str, Path], perfgate: Perfgate, words: str, said: str
+    ) -> None:
+        assert said in perfgate.refused(f"baseline promote {stores['candidate']} {words}")
+        assert suite_store().list() == [stores["suite"]]
+
     def test_a_dry_run_writes_nothing(self, stores: dict[str, Path], perfgate: Perfgate) -> None:
         words = ["baseline", "promote", str(stores["candidate"]), "--by", "Ada", "--reason", "x"]
         file = suite_store().path("cpu", "small-serve", "next")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.baselines.gate_repo import gate_repo
+from perfgate.baselines.gate_repo import GateRepo
 from perfgate.core.git_query import QUIET, git_answer
 from perfgate.core.locations import Locations
 from perfgate.engines.sglang.discovery import question
@@ -76,16 +76,24 @@ def test_the_state_of_a_checkout(attack: Attack) -> None:
 
 
 def test_a_proposal_in_a_gate_repository(attack: Attack, tmp_path: Path) -> None:
-    repo = gate_repo(attack.folder / "baselines")
-    folder = repo.export(tmp_path / "scratch")
-    file = folder / BASELINE.relative_to("baselines")
+    quiet = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+    attributes = (attack.folder / ".gitattributes").read_text()
+    (attack.folder / "baselines" / ".gitattributes").write_text(attributes)
+    git(attack.folder, *quiet, "add", ".gitattributes", "baselines/.gitattributes")
+    tree = git(attack.folder, *quiet, "write-tree")
+    commit = git(attack.folder, *quiet, "commit-tree", "-p", "HEAD", "-m", "Filters", tree)
+    git(attack.folder, *quiet, "update-ref", "HEAD", commit)
+    assert attack.done() == []
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    repo = GateRepo(attack.folder / "baselines", scratch)
+    file = repo.baselines / BASELINE.relative_to("baselines")
     assert file.read_bytes() == b"{}\n"
     file.write_text('{"a": 1}\n')
-    tree = tmp_path / "scratch" / "tree"
-    commit = repo.committed(repo.commit, [file], tree, "x", tmp_path / "scratch")
-    repo.make_branch("new", commit)
-    assert repo.patch(commit).count('+{"a": 1}') == 1
-    assert git_answer(attack.folder, "show", f"{commit}:{BASELINE}").stdout == '{"a": 1}\n'
+    repo.commit([file], "x")
+    repo.make_branch("new")
+    assert repo.patch().count('+{"a": 1}') == 1
+    assert git_answer(attack.folder, "show", f"new:{BASELINE}").stdout == '{"a": 1}\n'
     assert attack.done() == []
 
 

@@ -155,11 +155,14 @@ CALLED = {
     "perfgate": """echo "$*" >>calls
 case "$1 $2" in
   "baseline ready") printf "%s" "$ENOUGH" ;;
-  "baseline propose") exit "$REFUSED" ;;
+  "baseline promote") exit "$REFUSED" ;;
   report*) exit 12 ;;
 esac""",
 }
-PROPOSED = "baseline propose runs/nightly-7 --scenario=one --scenario=two"
+PROPOSED = (
+    "baseline promote runs/nightly-7 --branch perfgate/baselines-nightly"
+    " --scenario=one --scenario=two"
+)
 
 
 @pytest.mark.parametrize(

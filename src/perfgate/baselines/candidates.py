@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from perfgate.baselines.baseline import MOST_RUNS, Baseline, BaselineRun, Entry
@@ -50,6 +51,21 @@ def keep(store: Store, found: Sequence[Baseline], *, anew: bool) -> tuple[list[P
             gathered.append(joined(before, one) if before else one)
         # Written only when all of them are known to be right.
         return [store.save(one, merge=False) for one in gathered], notes
+
+
+def gather(folder: Path, found: Sequence[Baseline], known: Sequence[Store]) -> Sequence[Path]:
+    """Write candidates into a new store, each with the sessions that stores know of the same.
+
+    Raises:
+        InputError: as `keep`.
+    """
+    store = Store(folder)
+    for other, candidate in product(known, found):
+        path = other.path(candidate.hardware, candidate.scenario, candidate.engine.commit)
+        if path.is_file():
+            keep(store, [read(path)], anew=False)
+    paths, _ = keep(store, found, anew=False)
+    return paths
 
 
 def joined(before: Baseline, now: Baseline) -> Baseline:

@@ -31,7 +31,7 @@ from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.redaction import mask
 from perfgate.runs.record import MeasurementRecord
-from perfgate.runs.run_folder import RunFolder, now
+from perfgate.runs.run_folder import RunFolder
 
 SCHEMA_VERSION = 3
 FOLDER, HISTORY = "noise", "history"
@@ -76,7 +76,7 @@ class NoiseRun:
     Attributes:
         hardware: the hardware's label.
         run: the run's id, also the file's name.
-        at: when it was written, ISO 8601, UTC.
+        at: when its first start began, ISO 8601, UTC: a run's file is the same whoever writes it.
         series: what it saw; only what happened within its session counts.
         file: where it was read from.
     """
@@ -218,8 +218,9 @@ def observe(folder: RunFolder) -> list[NoiseRun]:
         one = _series(lines)
         if one.values:
             of_hardware[hardware].append(one)
+    began = min((str(line.started) for lines in grouped.values() for line in lines), default="")
     return [
-        NoiseRun(hardware, str(facts["id"]), now(), tuple(series))
+        NoiseRun(hardware, str(facts["id"]), began, tuple(series))
         for hardware, series in of_hardware.items()
     ]
 

@@ -23,17 +23,14 @@ from perfgate.baselines import (
 )
 from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.decisions import pin_anchor, retire
-from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.baselines.file import question_files
 from perfgate.baselines.noise_history import keep_noise
 from perfgate.baselines.recording import record_candidates
-from perfgate.cli import baseline_diff, baseline_history, baseline_propose
+from perfgate.cli import baseline_diff, baseline_history, baseline_promote
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import counted
-from perfgate.judging.acceptance.promotion import Promotion, promote
 from perfgate.reports.candidates import ready
 from perfgate.reports.figures import number
 from perfgate.runs.ended_run import read_run
@@ -63,22 +60,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--rehearsal", action="store_true", help=rehearsed)
     add("--anew", action="store_true", help="without what was recorded before of the build")
 
-    add = add_verb("promote", _promote, "accept a candidate as baseline")
-    add("file", type=Path, help="the candidate's file, as `record` printed it")
-    add("--by", required=True, metavar="NAME", help="who accepts it")
-    add("--reason", required=True, metavar="WHY", help="why these numbers are right")
-    why = "why a loss that the run proved is accepted"
-    add("--accept-regression", metavar="REASON", help=why)
-    clone = "a clone of the engine: compare with the nearest ancestor"
-    add("--engine-repo", type=Path, metavar="DIR", help=clone)
-    add("--dry-run", action="store_true", help="show what would change, write nothing")
-    add("--rehearsal", action="store_true", help=rehearsed)
+    summary = "accept a candidate as baseline, or make a branch or patch of runs for review"
+    baseline_promote.add_options(verbs.add_parser("promote", help=summary))
 
     add = add_verb("ready", _ready, "scenarios that runs recorded often enough, one per line")
     add("folder", type=Path, nargs="+", metavar="RUN", help="a run folder")
-
-    summary = "new baselines as a branch or a patch, with their evidence"
-    baseline_propose.add_options(verbs.add_parser("propose", help=summary))
 
     baseline_diff.add_options(verbs.add_parser("diff", help="what moved between two baselines"))
     baseline_history.add_options(
@@ -236,7 +222,7 @@ def _kept_noise(arguments: argparse.Namespace, *, needed: bool) -> list[Path]:
 
 
 def _ready(arguments: argparse.Namespace) -> int:
-    """What `propose --scenario` takes; nothing where no scenario has enough sessions."""
+    """What `promote --scenario` takes; nothing where no scenario has enough sessions."""
     runs = [read_run(folder) for folder in arguments.folder]
     scenarios = sorted({scenario for run in runs for scenario in ready(run.records)})
     if arguments.format == "json":
@@ -244,38 +230,6 @@ def _ready(arguments: argparse.Namespace) -> int:
     else:
         for scenario in scenarios:
             print(scenario)
-    return 0
-
-
-def _promote(arguments: argparse.Namespace) -> int:
-    repo = EngineRepo(arguments.engine_repo) if arguments.engine_repo else None
-
-    def promoted(*, dry_run: bool) -> Promotion:
-        return promote(
-            arguments.file,
-            by=arguments.by,
-            reason=arguments.reason,
-            accept_regression=arguments.accept_regression,
-            dry_run=dry_run,
-            repo=repo,
-            rehearsal=arguments.rehearsal,
-        )
-
-    # What would change is on the screen before anything is written.
-    proposed = promoted(dry_run=True)
-    if arguments.format == "json":
-        done = proposed if arguments.dry_run else promoted(dry_run=False)
-        print_json(baseline_diff.plain_promotion(done))
-        return 0
-    baseline_diff.print_promotion(proposed)
-    if arguments.dry_run:
-        print(f"would write: {proposed.file}")
-        return 0
-    file = promoted(dry_run=False).file
-    beside = question_files(read(file), file.parents[2])
-    for path in beside:
-        print(f"questions: {path}")
-    _print_written(arguments, "baseline", file, are_several=bool(beside))
     return 0
 
 
@@ -291,13 +245,10 @@ def _anchor(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print_written(
-    arguments: argparse.Namespace, what: str, path: Path, *, are_several: bool = False
-) -> None:
+def _print_written(arguments: argparse.Namespace, what: str, path: Path) -> None:
     if arguments.format == "json":
         print_json({what: str(path)})
     else:
         print(f"{what}: {path}")
         if not read(arguments.file).synthetic:
-            these = "these files so that they are" if are_several else "this file so that it is"
-            print(f"commit {these} used elsewhere too")
+            print("commit this file so that it is used elsewhere too")

@@ -9,18 +9,11 @@ from perfgate.baselines import Baseline, read, suite_store
 from perfgate.baselines.engine_repo import same_hash
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import lookup
 from perfgate.judging.acceptance.difference import ProbeChanges, compare
 from perfgate.judging.acceptance.promotion import Promotion
-from perfgate.reports.figures import number, signed
+from perfgate.reports.proposal_text import CHANGE_COLUMNS, CHANGES, change_cells
 
-_COLUMNS = ("probe", "metric", "unit", "before", "after", "change", "interval", "answers")
-_WORDS = {
-    "first": "first (nothing comparable came before; a new level starts)",
-    "none": "none (the level stays; its runs join those of the baselines before)",
-    "regression": "regression (a loss is accepted; a new level starts)",
-    "improvement": "improvement (a new level starts)",
-}
+_COLUMNS = (*CHANGE_COLUMNS, "answers")
 
 
 def add_options(verb: argparse.ArgumentParser) -> None:
@@ -40,7 +33,7 @@ def print_promotion(promotion: Promotion) -> None:
     for probe in promotion.probes:
         for fact in probe.facts:
             print(f"not comparable: {probe.probe} {fact}")
-    print(f"change: {_WORDS[promotion.change]}")
+    print(f"change: {CHANGES[promotion.change]}")
     for note in promotion.notes:
         print(f"note: {note}")
 
@@ -136,17 +129,9 @@ def _found(text: str, scenario: str | None, hardware: str | None) -> Baseline:
 def _rows(probes: Sequence[ProbeChanges]) -> list[tuple[str, ...]]:
     return [
         (
-            one.probe,
-            one.metric,
-            lookup(one.metric).unit,
-            number(one.before),
-            number(one.after),
-            signed(one.metric, one.change),
-            "-"
-            if one.interval is None
-            else " … ".join(signed(one.metric, bound) for bound in one.interval),
-            "" if one.lost is None else f"{one.lost} lost, {one.gained} gained",
+            *change_cells(change),
+            "" if change.lost is None else f"{change.lost} lost, {change.gained} gained",
         )
         for probe in probes
-        for one in probe.metrics
+        for change in probe.metrics
     ]

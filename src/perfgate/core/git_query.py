@@ -38,7 +38,7 @@ _OF_ANOTHER = {
     "GIT_NAMESPACE",
     "GIT_PREFIX",
 }
-_FILTERING = frozenset({"status", "checkout-index", "hash-object"})  # commands that run filters
+_FILTERING = frozenset({"status", "checkout-index"})  # commands that run filters
 _FILTER = re.compile(r"(filter\..*)\.[^.]+", re.DOTALL)
 
 
@@ -55,12 +55,12 @@ def git_answer(
     """
     call = ("git", *QUIET, "-C", str(folder))
     kept = {name: text for name, text in os.environ.items() if name not in _OF_ANOTHER}
-    env = {**kept, **_NEVER_ASK}
+    env = {**kept, **_NEVER_ASK, **(more or {})}
     if words[0] in _FILTERING:
         # Filters have no switch: each that is set is set to nothing.
         names = ("config", "-z", "--name-only", "--get-regexp", r"^filter\.")
         env |= dict(_without(ask_here((*call, *names), seconds, env).stdout, env))
-    return ask_here((*call, *words), seconds, {**env, **(more or {})})
+    return ask_here((*call, *words), seconds, env)
 
 
 def _without(filters: str, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:

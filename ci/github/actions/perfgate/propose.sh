@@ -22,7 +22,7 @@ export GIT_AUTHOR_NAME="github-actions[bot]" GIT_COMMITTER_NAME="github-actions[
 export GIT_AUTHOR_EMAIL="41898282+github-actions[bot]@users.noreply.github.com"
 export GIT_COMMITTER_EMAIL=$GIT_AUTHOR_EMAIL
 refused=0
-perfgate baseline propose "${folders[@]}" "${words[@]}" \
+perfgate baseline promote "${folders[@]}" "${words[@]}" \
   --patch "$PROPOSAL/baselines.patch" --body "$PROPOSAL/proposal.md" || refused=$?
 if [ $refused -eq 2 ] && [ "$NIGHT" = true ]; then
   echo "::warning::no proposal, for the reason in the log; by hand:" \

@@ -1,7 +1,8 @@
-"""`perfgate baseline propose`, in real git repositories: branch, patch, text, and every refusal."""
+"""`perfgate baseline promote` with --branch or --patch, in real git repositories."""
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -118,7 +119,10 @@ def run(suite: Path, tmp_path: Path) -> Make:
 
 
 def propose(*words: object) -> int:
-    return main(["baseline", "propose", *map(str, words)])
+    """Promote for review, into the branch ``new`` if no other is named."""
+    texts = [*map(str, words)]
+    named = any(text.startswith(("--branch", "--patch")) for text in texts)
+    return main(["baseline", "promote", *texts, *([] if named else ["--branch=new"])])
 
 
 def accepted(suite: Path, folder: Path, *words: str) -> str:
@@ -137,7 +141,7 @@ def test_a_branch_holds_the_baseline_and_nothing_else_changes(
     (suite / "baselines" / "README.md").write_text("changed\n")
     before = state(suite)
     assert propose(run("one"), "--by", "Ada") == 0, capsys.readouterr().err
-    branch = f"perfgate/baseline-{SCENARIO}-{'a' * 12}"
+    branch = "new"
     assert f"branch: {branch}" in capsys.readouterr().out
     after = state(suite)
     assert after[1:] == before[1:]
@@ -155,8 +159,8 @@ def test_the_log_reads_as_a_history_of_accepted_changes(suite: Path, run: Make) 
     second = accepted(suite, run("three", 1012.0, engine="b" * 40, version="1.1.0", verdict="PASS"))
     subjects = git(suite, "log", "--format=%s", "--", "baselines").splitlines()
     assert subjects == [
-        f"Baseline {SCENARIO} on {HARDWARE}: llama.cpp 1.1.0 bbbbbbb",
-        f"Baseline {SCENARIO} on {HARDWARE}: llama.cpp 1.0.0 aaaaaaaaaaaa, the first",
+        f"Baseline {SCENARIO} on {HARDWARE}: llama.cpp 1.1.0 bbbbbbb, same level",
+        f"Baseline {SCENARIO} on {HARDWARE}: llama.cpp 1.0.0 aaaaaaa, the first",
         "A suite",
     ]
     assert "There is no baseline before it, and no anchor." in first
@@ -197,16 +201,18 @@ def test_a_pull_request_says_what_the_commit_says(suite: Path, run: Make, tmp_pa
     accepted(suite, run("one"))
     text = tmp_path / "body.md"
     slower = run("four", 900.0, engine="b" * 40, version="1.1.0", verdict="REGRESSION")
-    assert propose(slower, "--reason", "@all <b>checked</b> #1", "--body", text) == 0
-    body = text.read_text()
-    assert "**This accepts a loss:**" in body
-    assert "-10.0 %" in body
-    assert "<b>" not in body
-    assert "@all" not in body
+    assert propose(slower, "--reason", "\n```\n@all <b>checked</b>", "--body", text) == 0
+    outside, message, end = re.split(r"^````*\n", text.read_text(), flags=re.MULTILINE)
+    assert "**This accepts a loss:**" in outside
+    assert "-10.0 %" in outside
+    assert "@all" not in outside
+    assert "Reason: ``` @all <b>checked</b>\n" in message
+    assert message.strip() == git(suite, "log", "-1", "--format=%B", "new")
+    assert end == ""
     stored = git(
         suite,
         "show",
-        f"perfgate/baseline-{SCENARIO}-{'b' * 12}:baselines/{HARDWARE}/{SCENARIO}/{'b' * 40}.json",
+        f"new:baselines/{HARDWARE}/{SCENARIO}/{'b' * 40}.json",
     )
     assert json.loads(stored)["accepted"]["change"] == "regression"
 
@@ -253,18 +259,21 @@ class TestRefused:
     @each(
         "changes, said",
         [
-            ({"facts": {"synthetic": True}, "synthetic": True}, "stand-ins made these numbers"),
-            ({"synthetic": True}, "that stand-ins made"),
-            ({"facts": {"injected": ["max_batch_size=1"]}}, "changed on purpose (--inject)"),
-            ({"injected": ["max_batch_size=1"]}, "changed on purpose"),
+            ({"facts": {"synthetic": True}, "synthetic": True}, "mock programs made its numbers"),
+            ({"synthetic": True}, "or its numbers are synthetic"),
+            ({"facts": {"injected": ["max_batch_size=1"]}}, "injected: ['max_batch_size=1']"),
+            ({"injected": ["max_batch_size=1"]}, "its settings were injected"),
             ({"disturbed": ["GPU 0 was used by 4711"]}, "GPU 0 was used"),
             ({"ends": False}, "the run did not end"),
-            ({"fingerprint": {"content": "0123456789abcdef"}}, "written otherwise when it was"),
+            (
+                {"fingerprint": {"content": "0123456789abcdef"}},
+                "content 0123456789abcdef, now the suite has",
+            ),
             ({"scenario": "other-serve"}, "no such scenario"),
-            ({"engine": "unknown"}, "known, clean commit"),
-            ({"engine": "4e55fb9-dirty"}, "known, clean commit"),
-            ({"version": "1.0.0.dev3+g4e55fb9.d20261120"}, "known, clean commit"),
-            ({"version": ""}, "known, clean commit"),
+            ({"engine": "unknown"}, "not that of a clean commit"),
+            ({"engine": "4e55fb9-dirty"}, "not that of a clean commit"),
+            ({"version": "1.0.0.dev3+g4e55fb9.d20261120"}, "not that of a clean commit"),
+            ({"version": ""}, "not that of a clean commit"),
             ({"verdict": "INCONCLUSIVE"}, "nothing in this run can become a baseline"),
         ],
     )
@@ -283,9 +292,9 @@ class TestRefused:
         git(suite, "branch", "taken")
         folder = run("one")
         for branch in ("--force", "a b", "a..b", "HEAD", "@{-1}", "a\nb", "$(id)^"):
-            assert "not a name of a branch" in refused(folder, f"--branch={branch}")
-        assert "the branch exists already" in refused(folder, "--branch", "taken")
-        assert "update-ref failed" in refused(folder, "--branch", "taken/below")
+            assert "not a valid branch name" in refused(folder, f"--branch={branch}")
+        assert "already exists" in refused(folder, "--branch", "taken")
+        assert "git branch failed" in refused(folder, "--branch", "taken/below")
 
     def test_nobody_who_accepts_it(
         self, run: Make, refused: Any, monkeypatch: pytest.MonkeyPatch
@@ -296,7 +305,7 @@ class TestRefused:
         monkeypatch.setenv("GIT_CONFIG_KEY_0", "user.useConfigOnly")
         monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
         folder = run("one")
-        assert "nobody is named who accepts" in refused(folder)
+        assert "git config user.name" in refused(folder)
         assert "git config user.name" in refused(folder, "--by", "Ada")
 
     def test_a_link_among_the_baselines(
@@ -313,7 +322,7 @@ class TestRefused:
     ) -> None:
         monkeypatch.setenv("PERFGATE_BASELINES", str(suite.parent / "elsewhere"))
         assert propose(run("one")) == 2
-        assert "in no git repository" in capsys.readouterr().err
+        assert "not a git repository" in capsys.readouterr().err
 
 
 def recorded(suite: Path, folder: Path) -> None:

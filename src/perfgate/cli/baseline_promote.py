@@ -1,0 +1,222 @@
+"""`perfgate baseline promote`: accept a candidate, or put the baselines of runs up for review.
+
+With ``--branch`` or ``--patch`` the suite's store stays as it is: each scenario of the runs becomes
+a commit with its evidence, and merging it accepts the baseline.
+
+Exit status: 0 done; 2 refused or wrong usage, and then nothing was made.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from perfgate.baselines import Baseline, Store, candidate_store, read
+from perfgate.baselines.candidates import gather
+from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.file import question_files
+from perfgate.baselines.gate_repo import GateRepo
+from perfgate.baselines.noise_history import keep_noise
+from perfgate.baselines.proposable_runs import require_proposable
+from perfgate.baselines.recording import candidates_of
+from perfgate.cli.baseline_diff import plain_promotion, print_promotion
+from perfgate.cli.output import add_format, print_json
+from perfgate.cli.scenario_choice import add_import, load
+from perfgate.core.durable_files import write_text
+from perfgate.core.errors import InputError
+from perfgate.core.paths import baselines_folder
+from perfgate.core.redaction import redact, visible
+from perfgate.judging.acceptance.promotion import Promotion, promote
+from perfgate.judging.acceptance.proposal import Proposal, propose
+from perfgate.reports.proposal_text import body, message, subject
+from perfgate.runs.ended_run import read_run
+from perfgate.runs.folder_contents import CANDIDATES
+from perfgate.scenarios.scenario import Scenario
+
+_OF_FILES = ("accept_regression", "dry_run", "rehearsal")
+_OF_RUNS = ("anew", "body", "scenario")
+
+
+def add_options(verb: argparse.ArgumentParser) -> None:
+    """Add the options of `promote`."""
+    add = verb.add_argument
+    sources = "the candidate's file; with --branch or --patch: run folders of one engine commit"
+    add("source", type=Path, nargs="+", metavar="FILE", help=sources)
+    by = "who accepts it (default, with --branch or --patch: the user of git)"
+    add("--by", default="", metavar="NAME", help=by)
+    why = "why these numbers are right; with --branch or --patch only a loss requires it"
+    add("--reason", default="", metavar="WHY", help=why)
+    clone = "a clone of the engine: compare with the nearest ancestor"
+    add("--engine-repo", type=Path, metavar="DIR", help=clone)
+    add_format(verb)
+    of_file = verb.add_argument_group("of a candidate's file")
+    loss = "why a loss that the run proved is accepted"
+    of_file.add_argument("--accept-regression", metavar="REASON", help=loss)
+    dry = "show what would change, write nothing"
+    of_file.add_argument("--dry-run", action="store_true", help=dry)
+    rehearsed = "what mock programs made, for rehearsals alone"
+    of_file.add_argument("--rehearsal", action="store_true", help=rehearsed)
+    of_runs = verb.add_argument_group("of runs, for review")
+    into = of_runs.add_mutually_exclusive_group()
+    into.add_argument("--branch", metavar="NAME", help="make this branch of the gate repository")
+    patch = "write a patch for `git am` instead"
+    into.add_argument("--patch", type=Path, metavar="FILE", help=patch)
+    described = "write the text of a pull request, in Markdown"
+    of_runs.add_argument("--body", type=Path, metavar="FILE", help=described)
+    only = "only this scenario; may be given again"
+    of_runs.add_argument("--scenario", action="append", default=[], metavar="ID", help=only)
+    fresh = "leave out what was recorded before of the build"
+    of_runs.add_argument("--anew", action="store_true", help=fresh)
+    add_import(verb)
+    verb.set_defaults(execute=_promote)
+
+
+def _promote(arguments: argparse.Namespace) -> int:
+    for_review = bool(arguments.branch or arguments.patch)
+    form = "with --branch or --patch" if for_review else "without --branch and --patch"
+    for name in _OF_FILES if for_review else _OF_RUNS:
+        if getattr(arguments, name):
+            raise InputError(f"has no meaning {form}", field=f"--{name.replace('_', '-')}")
+    repo = EngineRepo(arguments.engine_repo) if arguments.engine_repo else None
+    return _for_review(arguments, repo) if for_review else _at_once(arguments, repo)
+
+
+def _at_once(arguments: argparse.Namespace, repo: EngineRepo | None) -> int:
+    """Accept one candidate into the suite's store."""
+    file, *more = arguments.source
+    if more:
+        raise InputError("more than one candidate", found=str(more[0]), expected="one file")
+
+    def promoted(*, dry_run: bool) -> Promotion:
+        return promote(
+            file,
+            by=arguments.by,
+            reason=arguments.reason,
+            accept_regression=arguments.accept_regression,
+            dry_run=dry_run,
+            repo=repo,
+            rehearsal=arguments.rehearsal,
+        )
+
+    # What would change is on the screen before anything is written.
+    proposed = promoted(dry_run=True)
+    if arguments.format == "json":
+        done = proposed if arguments.dry_run else promoted(dry_run=False)
+        print_json(plain_promotion(done))
+        return 0
+    print_promotion(proposed)
+    if arguments.dry_run:
+        print(f"would write: {proposed.file}")
+        return 0
+    written = promoted(dry_run=False).file
+    beside = question_files(read(written), written.parents[2])
+    for path in beside:
+        print(f"questions: {path}")
+    print(f"baseline: {written}")
+    if not arguments.rehearsal:
+        these = "these files so that they are" if beside else "this file so that it is"
+        print(f"commit {these} used elsewhere too")
+    return 0
+
+
+def _for_review(arguments: argparse.Namespace, engine_repo: EngineRepo | None) -> int:
+    """Make a branch or a patch of what runs measured."""
+    runs = [read_run(folder) for folder in arguments.source]
+    suite = {scenario.id: scenario for scenario in load(None).scenarios}
+    require_proposable(runs, suite, arguments.scenario)
+    found, reasons = candidates_of(arguments.source)
+    left_out = sorted(reasons)
+    candidates = _chosen(found, arguments.scenario, left_out)
+    known = [candidate_store(), *(Store(run.folder / CANDIDATES) for run in runs)]
+    with TemporaryDirectory(prefix="perfgate-promote-") as folder:
+        scratch = Path(folder).resolve()
+        repo = GateRepo(baselines_folder(), scratch)
+        paths = gather(scratch / "candidates", candidates, [] if arguments.anew else known)
+        noise = keep_noise([run.folder for run in runs], store=repo.baselines)
+        proposals = _committed(repo, paths, noise, suite, arguments, engine_repo)
+        if arguments.body:
+            write_text(arguments.body, body(proposals, left_out))
+        # Last, and each whole or not at all.
+        if arguments.patch:
+            write_text(arguments.patch, repo.patch())
+        else:
+            repo.make_branch(arguments.branch)
+    place = {"patch": str(arguments.patch)} if arguments.patch else {"branch": arguments.branch}
+    if arguments.format == "json":
+        rows = [_plain(proposal, repo) for proposal in proposals]
+        print_json({**place, "commit": repo.last, "proposals": rows, "left_out": left_out})
+        return 0
+    for proposal in proposals:
+        print(message(proposal))
+    for reason in left_out:
+        print(f"left out: {reason}")
+    for name, text in place.items():
+        print(f"{name}: {text}")
+    if arguments.branch:
+        print(f"to look at it: git log -p HEAD..{arguments.branch}; push it for review")
+    return 0
+
+
+def _chosen(
+    found: Sequence[Baseline], chosen: Sequence[str], left_out: Sequence[str]
+) -> Sequence[Baseline]:
+    """The candidates of the chosen scenarios.
+
+    Raises:
+        InputError: one of these has none.
+    """
+    names = {one.scenario for one in found}
+    for scenario in chosen:
+        if scenario not in names:
+            reasons = [reason for reason in left_out if reason.startswith(scenario)]
+            raise InputError(
+                "the runs give no candidate of this scenario",
+                field="--scenario",
+                found="; ".join(reasons) or scenario,
+                expected=f"one of {', '.join(sorted(names))}",
+            )
+    return [one for one in found if not chosen or one.scenario in chosen]
+
+
+def _committed(
+    repo: GateRepo,
+    candidates: Sequence[Path],
+    noise: Sequence[Path],
+    suite: Mapping[str, Scenario],
+    arguments: argparse.Namespace,
+    engine_repo: EngineRepo | None,
+) -> list[Proposal]:
+    """Commit each candidate with its evidence, one after the other.
+
+    Raises:
+        InputError: one is refused, none changes anything, or git fails.
+    """
+    user, store, proposals = repo.user, Store(repo.baselines), []
+    by, reason = (visible(text).strip() for text in (arguments.by, redact(arguments.reason)))
+    files = [*noise]
+    for file in candidates:
+        scenario = suite[read(file).scenario]
+        made = propose(file, store, scenario, by=by or user, reason=reason, repo=engine_repo)
+        if made is not None:
+            written = made.promotion.file
+            files += [written, *question_files(read(written), store.folder)]
+            repo.commit(files, message(made))
+            proposals.append(made)
+            files = []
+    if not proposals:
+        raise InputError(
+            "the baseline is there already, and these runs change nothing in it",
+            file=arguments.source[0],
+            found=", ".join(file.parent.name for file in candidates),
+            expected="runs that are not part of it yet",
+        )
+    return proposals
+
+
+def _plain(proposal: Proposal, repo: GateRepo) -> dict[str, object]:
+    return {
+        "subject": subject(proposal),
+        "losses": list(proposal.losses),
+        **plain_promotion(proposal.promotion),
+        "baseline": proposal.promotion.file.relative_to(repo.baselines).as_posix(),
+    }
