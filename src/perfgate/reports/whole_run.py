@@ -152,14 +152,14 @@ def without_controls(records: Records) -> str:
         for line in _verdicts(records)
         if not line["synthetic"]
         for one in judgements_of(line)
-        if _lacks_control(one, (line.get("provenance") or {}).get("controls") or {})
+        if _is_by_rule_without_controls(one, (line.get("provenance") or {}).get("controls") or {})
     }
     if not tests:
         return ""
     return f"{counted(len(tests), 'test')} judged without controls: {WITHOUT_CONTROLS}"
 
 
-def _lacks_control(judged: Judgement, controls: Mapping[str, Any]) -> bool:
+def _is_by_rule_without_controls(judged: Judgement, controls: Mapping[str, Any]) -> bool:
     """Whether the rule without controls judged it; a required control allows no REGRESSION."""
     if judged.mark == "NO_CONTROL":
         return judged.verdict == Verdict.REGRESSION
