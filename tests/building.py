@@ -6,6 +6,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from plain_records import record
+
 from perfgate.baselines import Baseline, BaselineRun, Entry
 from perfgate.core.measured import MeasuredBuild
 from perfgate.core.measurement import Measurement
@@ -18,6 +20,7 @@ from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.machine.hardware import Gpu, Machine
+from perfgate.runs.record import Record
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import (
     AccuracyTask,
@@ -195,14 +198,12 @@ def with_inert_setting() -> Outcome:
     return outcome(probe=load_probes(replace(SCENARIO, engine=engine))[1])
 
 
-def group_record(**changes: Any) -> dict[str, Any]:
+def group_record(**changes: Any) -> Record:
     """The record of a group that shared its starts."""
-    return {
-        "record": "group",
+    fields = {
         "scenario": SCENARIO.id,
+        "hardware": "cpu",
         "starts": {"planned": 5, "made": 7, "without_sharing": 16, "again": 1},
         "seconds": {"spent": 1680.0, "starting": 560.0, "saved": 720.0},
-        "ended": "measured",
-        "synthetic": False,
-        **changes,
     }
+    return record("group", fields, **changes)

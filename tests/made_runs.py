@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import building
+from plain_records import fields_of, record
 
 from perfgate.core.errors import RunError
 from perfgate.core.measured import MeasuredBuild
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Verdict
 from perfgate.reports.run_report import Shard
-from perfgate.runs.ended_run import EndedRun, end_of
-from perfgate.runs.records import SCHEMA_VERSION, RunFolder
+from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.record import Record
+from perfgate.runs.run_folder import SCHEMA_VERSION, RunFolder
 
 PARTS = (("a", "b"), ("c",))
 SHARDS = tuple(Shard(number, 2, "b200", "f1a9", PARTS) for number in (1, 2))
@@ -42,10 +44,10 @@ def verdict_record(test: str, verdict: Verdict, **changes: Any) -> dict[str, Any
     made = building.outcome(verdict=verdict, judgements=(judged,) if scored else (), error=error)
     scenario, _, probe = test.partition("-")
     told = {"name": test, "scenario": scenario, "probe": probe}
-    return {"test": test, **made.as_record(), **told, "rerun": f"pytest {test}", **changes}
+    return {"test": test, **fields_of(made), **told, "rerun": f"pytest {test}", **changes}
 
 
-def lines_of(
+def records_of(
     results: Mapping[str, Verdict | str | None],
     *,
     shard: Shard | None = None,
@@ -55,7 +57,7 @@ def lines_of(
     faults: Sequence[str] = (),
     build: MeasuredBuild | None = None,
     **ends: Any,
-) -> list[dict[str, Any]]:
+) -> list[Record]:
     """The records of a run.
 
     Args:
@@ -70,33 +72,22 @@ def lines_of(
         test: {"name": test, "scenario": test.partition("-")[0], "probe": test.partition("-")[2]}
         for test in results
     }
-    lines = [{"record": "selected", "tests": sorted(results), "subjects": subjects}]
+    made = [record("selected", {"tests": sorted(results), "subjects": subjects})]
     if shard is not None:
-        lines.append({"record": "shard", **to_plain(shard)})
+        made.append(record("shard", to_plain(shard)))
     for scenario in sorted({one["scenario"] for one in subjects.values()}):
-        lines.append({"record": "scenario", "scenario": scenario, "title": scenario, "gpus": 8})
+        made.append(record("scenario", scenario=scenario, title=scenario, gpus=8))
     changed = {} if build is None else {"build": to_plain(build)}
     for test, result in results.items():
         if isinstance(result, Verdict):
-            lines.append({"record": "verdict", **verdict_record(test, result, **changed)})
+            made.append(record("verdict", verdict_record(test, result, **changed)))
         elif result is not None:
             told = {**subjects[test], "reason": "no GPU", "why": result}
-            lines.append({"record": "skipped", "test": test, **told})
-    lines += [{"record": "waiver_fault", "kind": "expired", "message": one} for one in faults]
+            made.append(record("skipped", told, test=test))
+    made += [record("waiver_fault", kind="expired", message=one) for one in faults]
     if end is not None:
-        lines.append(
-            {
-                "record": "ended",
-                "status": end,
-                "gate": False,
-                "recording": False,
-                "failed": [*failed],
-                "bugs": [*bugs],
-                "unwritten": False,
-                **ends,
-            }
-        )
-    return lines
+        made.append(record("ended", status=end, failed=[*failed], bugs=[*bugs], **ends))
+    return made
 
 
 def run(
@@ -108,17 +99,15 @@ def run(
     **more: Any,
 ) -> EndedRun:
     """A run as a value."""
-    records = lines_of(results, **more)
-    return EndedRun(
-        Path("/runs") / name, {**facts(name, started), **(changes or {})}, records, end_of(records)
-    )
+    records = records_of(results, **more)
+    return EndedRun(Path("/runs") / name, {**facts(name, started), **(changes or {})}, records)
 
 
 def write_run(folder: Path, found: EndedRun) -> Path:
     """A run in a folder, as perfgate writes it."""
     plain = {key: one for key, one in found.facts.items() if key not in ("id", "schema_version")}
     made = RunFolder.create(folder, plain)
-    for line in found.records:
-        made.record(line["record"], {key: one for key, one in line.items() if key != "record"})
+    for one in found.records:
+        made.record(one)
     made.close()
     return folder

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfgate.runs.records import RunFolder
+from plain_records import record
+
+from perfgate.runs.run_folder import RunFolder
 
 RECORDED = Path(__file__).parent / "data" / "aiperf" / "streamed.json"
 FINGERPRINT = {"content": "0123456789abcdef", "cpu": "Grace", "driver": "570.1"}
@@ -40,19 +42,28 @@ def run(path: Path, lines: Sequence[Mapping[str, Any]], failed: Sequence[str] = 
     folder = RunFolder.create(path, {"started": "2026-11-20T08:00:00+00:00", "synthetic": False})
     for number, line in enumerate(lines):
         # No two runs begin at one moment.
-        folder.record("measurement", {**line, "started": f"{line['started']} {path.name} {number}"})
-    for probe in failed:
-        error = {"class": "oom", "message": "out of memory", "evidence": [], "next_step": "less"}
         folder.record(
-            "verdict",
-            {
-                "name": f"small-serve-{probe}",
-                "scenario": "small-serve",
-                "probe": probe,
-                "verdict": "ERROR",
-                "reason": "",
-                "error": error,
-            },
+            record("measurement", {**line, "started": f"{line['started']} {path.name} {number}"})
+        )
+    for probe in failed:
+        error = {
+            "error_class": "oom",
+            "message": "out of memory",
+            "evidence": [],
+            "next_step": "less",
+        }
+        folder.record(
+            record(
+                "verdict",
+                {
+                    "name": f"small-serve-{probe}",
+                    "scenario": "small-serve",
+                    "probe": probe,
+                    "verdict": "ERROR",
+                    "reason": "",
+                    "error": error,
+                },
+            )
         )
     folder.close()
     return path

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from engine_clone import Clone
+from plain_records import record
 from plain_values import judge_performance
 from test_recording import measure
 
@@ -17,7 +18,7 @@ from perfgate.core.verdict import Judgement, Verdict, worst
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.acceptance.promotion import Promotion, promote
 from perfgate.judging.rules.scale import anchor_band
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 
 ROOT = Path(__file__).parents[2]
 SCENARIO = "h200-demo-serve"
@@ -104,15 +105,19 @@ class Life:
             )
         verdict = worst(one.verdict for one in judgements) if judgements else Verdict.NO_BASELINE
         run.record(
-            "verdict",
-            {
-                "test": f"test_serving[{SCENARIO}-c8]",
-                "name": f"{SCENARIO}-c8",
-                "scenario": SCENARIO,
-                "probe": "c8",
-                "verdict": verdict.value,
-                "judgements": [{**asdict(one), "verdict": one.verdict.value} for one in judgements],
-            },
+            record(
+                "verdict",
+                {
+                    "test": f"test_serving[{SCENARIO}-c8]",
+                    "name": f"{SCENARIO}-c8",
+                    "scenario": SCENARIO,
+                    "probe": "c8",
+                    "verdict": verdict.value,
+                    "judgements": [
+                        {**asdict(one), "verdict": one.verdict.value} for one in judgements
+                    ],
+                },
+            )
         )
         run.close()
         return run.path

@@ -10,7 +10,7 @@ from perfgate.baselines import MOST_RUNS, read
 from perfgate.baselines.recording import record_candidates, record_session
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Verdict
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 
 
 class Sessions:

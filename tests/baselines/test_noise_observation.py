@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 from building import judgement, outcome
+from plain_records import fields_of, record
 from test_recording import measure as record_measurement
 from test_recording import run
 
 from perfgate.baselines.noise_history import NoiseSeries, keep_noise, observe, read_all
 from perfgate.core.verdict import Verdict
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 
 __all__ = ["run"]  # the fixture
 METRIC = "output_throughput"
@@ -33,8 +34,8 @@ CONTROL = {"role": "baseline_control", "engine": {"name": "x", "version": "1.2",
 
 def end(run: RunFolder, verdict: Verdict, baseline: float = 100.0) -> None:
     judged = judgement(metric=METRIC, verdict=verdict, baseline=baseline)
-    told = outcome(verdict=verdict, judgements=(judged,)).as_record()
-    run.record("verdict", {"test": "c4", **told, "scenario": "small-serve", "probe": "c4"})
+    told = fields_of(outcome(verdict=verdict, judgements=(judged,)))
+    run.record(record("verdict", {"test": "c4", **told, "scenario": "small-serve", "probe": "c4"}))
 
 
 def series(run: RunFolder) -> list[NoiseSeries]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from building import SUMS, applied, judgement, outcome
+from plain_records import fields_of, record
 
 from perfgate.baselines import Baseline, candidate_store, read, suite_store
 from perfgate.baselines.recording import record_candidates
@@ -13,7 +14,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
-from perfgate.runs.records import RunFolder, now
+from perfgate.runs.run_folder import RunFolder, now
 
 COMMIT = "abc123"
 SPEED = "output_throughput"
@@ -57,15 +58,15 @@ def measure(run: RunFolder, probe: str = "c4", value: float = 100.0, **changes: 
         "injected": [],
         "synthetic": False,
     }
-    run.record("measurement", {**line, **changes})
+    run.record(record("measurement", {**line, **changes}))
 
 
 def judge(
     run: RunFolder, probe: str = "c4", verdict: Verdict = Verdict.NO_BASELINE, **changes: Any
 ) -> None:
     told = {"probe": probe, "name": f"small-serve-{probe}", **changes}
-    plain = {**outcome(verdict=verdict, judgements=()).as_record(), **told}
-    run.record("verdict", {"test": plain["name"], **plain})
+    plain = {**fields_of(outcome(verdict=verdict, judgements=())), **told}
+    run.record(record("verdict", {"test": plain["name"], **plain}))
 
 
 def recorded(*runs: RunFolder, left_out: tuple[str, ...] = ()) -> Baseline:
@@ -141,7 +142,7 @@ def test_one_failed_probe_leaves_the_whole_scenario_out(run: RunFolder) -> None:
     judge(run, "c4", Verdict.INCONCLUSIVE)
     judge(run, "c16", Verdict.ERROR)
     told = {"name": "small-serve-c32", "scenario": "small-serve", "probe": "c32"}
-    run.record("skipped", {"test": "c32", **told, "reason": "needs 1×B200, found none"})
+    run.record(record("skipped", {"test": "c32", **told, "reason": "needs 1×B200, found none"}))
     measure(run, scenario="other")
     judge(run, verdict=Verdict.PASS, scenario="other")
     candidate = recorded(
@@ -178,14 +179,17 @@ def test_a_run_of_two_builds_becomes_none(suite_root: Path) -> None:
 def test_a_machine_that_was_slower_as_a_whole_gives_no_level(run: RunFolder) -> None:
     measure(run)
     shifted = outcome(verdict=Verdict.PASS, judgements=(judgement(mark="HOST_SHIFT"),))
-    run.record("verdict", {"test": "c4", **shifted.as_record()})
+    run.record(record("verdict", {"test": "c4", **fields_of(shifted)}))
     assert "HOST_SHIFT" in str(refused(run).found)
 
 
 def select(run: RunFolder, tests: Mapping[str, str]) -> None:
     """Write down which tests the run has: name of each → its scenario."""
-    subjects = {name: {"scenario": scenario} for name, scenario in tests.items()}
-    run.record("selected", {"tests": sorted(tests), "subjects": subjects})
+    subjects = {
+        name: {"name": name, "scenario": scenario, "probe": "c1"}
+        for name, scenario in tests.items()
+    }
+    run.record(record("selected", {"tests": sorted(tests), "subjects": subjects}))
 
 
 def test_a_run_that_did_not_finish(run: RunFolder) -> None:
@@ -217,7 +221,7 @@ def test_a_waived_loss_is_still_a_loss(run: RunFolder) -> None:
     measure(run)
     lost = judgement(waiver=applied("Ada, until 2026-12-01"))
     waived = outcome(verdict=Verdict.PASS, judgements=(lost,))
-    run.record("verdict", {"test": "c4", **waived.as_record()})
+    run.record(record("verdict", {"test": "c4", **fields_of(waived)}))
     assert recorded(run).verdicts == {"c4": "REGRESSION"}
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_records import record as made_record
 from tables import each
 
 from perfgate.baselines.waivers import (
@@ -26,8 +27,8 @@ from perfgate.baselines.waivers import (
 )
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.metrics import lookup
-from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Against, AppliedWaiver, Judgement, Verdict, verdict_of
+from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.probe import all_probes
 
@@ -68,20 +69,13 @@ def judged(
     )
 
 
-def record(*judgements: Judgement, probe: str = "c4", **changes: Any) -> dict[str, Any]:
-    """A verdict record as a run writes it, read back."""
-    lines = to_plain(tuple(judgements))
-    plain = {
-        "name": f"small-serve-{probe}",
-        "scenario": "small-serve",
-        "probe": probe,
-        "verdict": verdict_of(judgements).value if judgements else "ERROR",
-        "judgements": lines,
-        "injected": [],
-        "synthetic": False,
-    }
-    found: dict[str, Any] = json.loads(json.dumps({**plain, **changes}))
-    return found
+def record(*judgements: Judgement, probe: str = "c4", **changes: Any) -> VerdictRecord:
+    """The record of a verdict."""
+    verdict = verdict_of(judgements) if judgements else Verdict.ERROR
+    plain = {"probe": probe, "verdict": verdict, "judgements": judgements, **changes}
+    made = made_record("verdict", plain)
+    assert isinstance(made, VerdictRecord)
+    return made
 
 
 def let(*judgements: Judgement, waivers: Sequence[Waiver] = (WAIVER,), **place: Any) -> Any:
@@ -309,7 +303,7 @@ def test_an_ended_waiver_fails_the_runs_that_measure_its_scenario(
     last_day: date, expected: list[str]
 ) -> None:
     waiver = replace(WAIVER, last_day=last_day)
-    for records in ([record(LOST)], [record()], [{"scenario": "small-serve", "probe": "c1"}]):
+    for records in ([record(LOST)], [record()], [record(probe="c1")]):
         assert kinds(*records, waiver=waiver) == expected
     assert kinds(record(LOST, scenario="other"), waiver=waiver) == []
 
@@ -404,7 +398,7 @@ def test_what_the_suite_can_judge() -> None:
 
 def test_reports_list_what_was_let_through() -> None:
     waived = let(judged(-0.02), judged(0.01, Verdict.PASS, metric=LATENCY))
-    records = [record(*waived), record(judged(-0.5), probe="c1"), {"scenario": "x", "probe": "y"}]
+    records = [record(*waived), record(judged(-0.5), probe="c1"), record(scenario="x", probe="y")]
     assert in_force(records) == [LetThrough("small-serve-c4", SPEED, -0.02, str(waived[0].waiver))]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import building
 import pytest
+from plain_records import recorded
 from played import NEW, OLD, Played, Script, scenario_of, tools_of
 
 from perfgate.campaign.ab import AbBuilds, AbCampaign
@@ -21,7 +22,7 @@ from perfgate.core.verdict import Verdict
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.probe import load_probes
 
 SLOWER = BuildSource(image="registry/engine:1.3.0", settings=("engine.settings.max_batch_size=8",))
@@ -140,7 +141,7 @@ def test_both_builds_are_named(ab: Ab, run: RunFolder) -> None:
     assert outcome.build is not None
     assert outcome.build.version == "1.3.0"
     assert outcome.injected == ("engine.settings.max_batch_size=8",)
-    lines = run.records("measurement")
+    lines = recorded(run, "measurement")
     roles = [(line["role"], line["engine"]["version"]) for line in lines]
     assert roles == [("a", "1.2.0"), ("b", "1.3.0"), ("b", "1.3.0"), ("a", "1.2.0")]
     assert [line["injected"] for line in lines[:2]] == [[], ["engine.settings.max_batch_size=8"]]

@@ -6,6 +6,7 @@ from typing import cast
 
 import building
 import pytest
+from plain_records import recorded
 
 from perfgate.campaign.campaign import Session
 from perfgate.campaign.campaigns import Campaigns
@@ -17,7 +18,7 @@ from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.judging.rules.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import Toolchain
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import EngineChoice, Hardware, Launch, Scenario, Workload
 
@@ -105,14 +106,14 @@ def test_what_the_build_could_not_be_asked_is_a_record(
         campaigns.session, run=RunFolder.create(tmp_path / "run", {"synthetic": False})
     )
     campaigns.toolchain(ON_GPUS)
-    (line,) = campaigns.session.run.records("unasked")
+    (line,) = recorded(campaigns.session.run, "unasked")
     assert (line["scenario"], line["why"]) == (ON_GPUS.id, [why])
     assert line["build"]["commit"] == "0123abc"
-    assert not list(campaigns.session.run.records("moved_defaults"))
+    assert not list(recorded(campaigns.session.run, "moved_defaults"))
     monkeypatch.setattr(TensorRTLLM, "verify", lambda *_: ())
     monkeypatch.setattr(TensorRTLLM, "moved_defaults", lambda *_: ("default of a: found 1",))
     campaigns.toolchain(ON_GPUS)
-    assert len(campaigns.session.run.records("unasked")) == 1, "all was asked: nothing to say"
-    (line,) = campaigns.session.run.records("moved_defaults")
+    assert len(recorded(campaigns.session.run, "unasked")) == 1, "all was asked: nothing to say"
+    (line,) = recorded(campaigns.session.run, "moved_defaults")
     assert (line["scenario"], line["defaults"]) == (ON_GPUS.id, ["default of a: found 1"])
     campaigns.session.run.close()

@@ -10,6 +10,7 @@ from typing import Any
 
 import building
 import pytest
+from plain_records import recorded
 from played import SPEED, Played, scenario_of, tools_of
 
 from perfgate import baselines
@@ -23,7 +24,7 @@ from perfgate.engines.base import EngineBuild
 from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import Toolchain
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Claim, Scenario, Source
 
@@ -175,8 +176,8 @@ def test_records_tell_starts_for_a_claim_from_others_and_count_them(make: Make) 
     campaigns.outcome(the())
     campaigns.ended(f"test[{CLAIM.id}]", measured=True)
     run = campaigns.session.run
-    assert {line["role"] for line in run.records("measurement")} == {"claim"}
-    groups = {line["scenario"]: line for line in run.records("group")}
+    assert {line["role"] for line in recorded(run, "measurement")} == {"claim"}
+    groups = {line["scenario"]: line for line in recorded(run, "group")}
     assert {name: line["starts"]["made"] for name, line in groups.items()} == {"one": 4, "two": 4}
     assert {line["ended"] for line in groups.values()} == {"measured"}
 

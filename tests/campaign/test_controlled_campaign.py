@@ -11,6 +11,7 @@ from typing import Any
 
 import building
 import pytest
+from plain_records import fields_of, record, recorded
 from played import NEW, OLD, SPEED, Played, Script, scenario_of, tools_of
 
 from perfgate import baselines
@@ -30,7 +31,7 @@ from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.sweeps import SweepProbe, sweep_outcome
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.probe import Probe, load_probes
 
 RELEASED = EngineBuild("llama.cpp", "1.1.0", "released")
@@ -113,7 +114,7 @@ def only(campaign: Campaign) -> Outcome:
 
 
 def records(campaign: Campaign) -> list[dict[str, Any]]:
-    return campaign.session.run.records("measurement")
+    return recorded(campaign.session.run, "measurement")
 
 
 def test_an_unchanged_build_takes_one_start_and_no_control(make: Make) -> None:
@@ -149,8 +150,8 @@ def test_a_slow_build_is_a_regression_in_the_order_of_the_rule(make: Make) -> No
     assert really == [new, new, old, old, new]
     assert [line["start"] for line in lines] == [1, 2, 3, 4, 5]
     assert lines[2]["folder"].endswith("start-3-baseline_control/c4")
-    starts = campaign.account.plain()["starts"]
-    assert (starts["planned"], starts["made"], starts["controls"]) == (1, 5, 2)
+    starts, _ = campaign.account.totals()
+    assert (starts.planned, starts.made, starts.controls) == (1, 5, 2)
 
 
 def dead(*_: object) -> OtherBuild:
@@ -205,7 +206,7 @@ def test_what_becomes_of_a_loss_by_its_controls(
     assert "".join("c" if role == control else "n" for role in played.starts) == starts
     assert told in " ".join([*found.notes, *(one.in_words for one in found.controls)])
     is_again = any(isinstance(one, Exception) or one < 0 for one in (*loaded, *started))
-    assert campaign.account.plain()["starts"]["again"] == is_again
+    assert campaign.account.totals()[0].again == is_again
 
 
 def test_a_control_of_another_content_is_none(make: Make) -> None:
@@ -321,8 +322,8 @@ def test_a_resumed_run_keeps_the_verdict_with_its_controls(make: Make) -> None:
     campaign, _ = make({"*": {"new": slow, "baseline_control": slow}})
     found = only(campaign)
     run = campaign.session.run
-    run.record("verdict", {"test": "t", **found.as_record()})
-    run.record("group", {"scenario": campaign.scenario.id, "tests": ["t"], "content": {}})
+    run.record(record("verdict", {"test": "t", **fields_of(found)}))
+    run.record(record("group", {"scenario": campaign.scenario.id, "tests": ["t"], "content": {}}))
     (probe,) = load_probes(campaign.scenario)
     kept = kept_of(run.records()).outcome(probe, [probe])
     assert kept is not None

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from building import SCENARIO, baseline, machine
@@ -15,7 +14,8 @@ from perfgate.core.locations import Locations
 from perfgate.judging.rules.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
-from perfgate.runs.records import RunFolder
+from perfgate.runs.record import GroupRecord, GroupSeconds, GroupStarts
+from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
 
@@ -30,7 +30,7 @@ def tools(scenario: Scenario = LOADED) -> Toolchain:
 
 def estimated(
     folder: Path,
-    groups: list[dict[str, Any]] | None = None,
+    groups: list[GroupRecord] | None = None,
     *,
     scenarios: tuple[Scenario, ...] = (LOADED,),
     probes: tuple[Probe, ...] = load_probes(LOADED),
@@ -52,8 +52,19 @@ def timed(seconds: float) -> Entry:
     return Entry({"content": "0123456789abcdef"}, (run,))
 
 
-def group(scenario: str, *, made: int, spent: float) -> dict[str, Any]:
-    return {"scenario": scenario, "starts": {"made": made}, "seconds": {"spent": spent}}
+def group(scenario: str, *, made: int, spent: float) -> GroupRecord:
+    starts = GroupStarts(planned=made, made=made, without_sharing=made, again=0)
+    return GroupRecord(
+        scenario=scenario,
+        hardware="cpu",
+        engine=None,
+        content={},
+        tests=(),
+        starts=starts,
+        seconds=GroupSeconds(spent=spent, starting=0.0, saved=0.0),
+        ended="measured",
+        synthetic=False,
+    )
 
 
 def test_where_nothing_is_known_the_limit_of_a_start_is_the_least(tmp_path: Path) -> None:

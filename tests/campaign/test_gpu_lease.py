@@ -16,7 +16,7 @@ from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.site import Site
 from perfgate.machine.leases import Device, GpuPool
 from perfgate.machine.leases.devices import Devices
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.scenario import Hardware
 
 ON_A_GPU = replace(building.SCENARIO, hardware=Hardware("B200", 1, 1))

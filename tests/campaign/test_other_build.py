@@ -29,7 +29,7 @@ from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import BuildOverride
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import EngineChoice, EngineSettings, Model, Scenario
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import building
 import pytest
+from plain_records import recorded
 
 from perfgate.campaign import preflight_check as preflighting
 from perfgate.campaign.preflight_check import PlaceCheck, look_at
@@ -25,7 +26,7 @@ from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import Lease
 from perfgate.machine.preflight import Check, PreflightReport
 from perfgate.plan.toolchain import Toolchain
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.scenario import Launch
 
 WELL = Check("ports", "ok", "28,000 free")
@@ -62,7 +63,7 @@ def test_what_nodes_say_of_themselves_is_taken_as_it_is(session: Session) -> Non
     looked = look_at(Nodes(WELL), TOOLS, session, Lease(), FOLDER)
     assert looked.machine == H200
     assert looked.report == PreflightReport((WELL,), {"driver": "570.1"})
-    (record,) = session.run.records("preflight")
+    (record,) = recorded(session.run, "preflight")
     assert (record["scenario"], record["fit"]) == ("small-serve", True)
     assert record["machine"]["gpus"][0]["name"] == "NVIDIA H200"
     assert record["checks"] == [asdict(WELL)]
@@ -73,7 +74,7 @@ def test_an_unfit_place_is_refused_after_it_was_written_down(session: Session) -
         look_at(Nodes(WELL, FULL), TOOLS, session, Lease(), FOLDER)
     assert caught.value.failure == "unfit_machine"
     assert "--run-dir" in caught.value.hint
-    (record,) = session.run.records("preflight")
+    (record,) = recorded(session.run, "preflight")
     assert record["fit"] is False
 
 
@@ -117,7 +118,7 @@ class TestRanks:
         looked = look_at(Nodes(WELL), tools, session, Lease(), FOLDER)
         assert looked.report.checks == (WELL, answered)
         assert asked[-2:] == [TENSORRT_LLM_PYTHON, FOLDER / "ranks"]
-        (record,) = session.run.records("preflight")
+        (record,) = recorded(session.run, "preflight")
         assert record["checks"][-1] == asdict(answered)
 
     def test_that_do_not_are_written_down_and_refused_with_their_own_class(
@@ -130,7 +131,7 @@ class TestRanks:
         with pytest.raises(RunError) as caught:
             look_at(Nodes(WELL), tools, session, Lease(), FOLDER)
         assert caught.value.failure == "pmi_mismatch"
-        (record,) = session.run.records("preflight")
+        (record,) = recorded(session.run, "preflight")
         assert record["fit"] is False
         assert record["checks"][-1]["found"].startswith("pmi_mismatch: each of 4 ranks")
 

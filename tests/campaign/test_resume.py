@@ -1,11 +1,12 @@
 """Resuming: which records stand, what is replayed, and when a run may not be gone on with."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from building import SCENARIO, judgement, outcome
+from msgspec import structs
+from plain_records import fields_of, record
 from tables import each
 
 from perfgate.campaign.resume import (
@@ -21,7 +22,9 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.measured import Change, MeasuredBuild, MeasuredControl
 from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Verdict
-from perfgate.runs.active_records import standing
+from perfgate.engines.base import EngineBuild
+from perfgate.runs.effective_records import effective
+from perfgate.runs.record import GroupRecord, Record, VerdictRecord, records_of
 from perfgate.scenarios.probe import load_probes
 
 FACTS: dict[str, Any] = {
@@ -35,69 +38,72 @@ FACTS: dict[str, Any] = {
     "fingerprint": {"cpu": "Grace", "cores": "72"},
 }
 C1, C4 = (probe.label for probe in load_probes(SCENARIO))
-ENGINE = {"name": "llama.cpp", "version": "1.2.0", "commit": "abc"}
+ENGINE = EngineBuild("llama.cpp", "1.2.0", "abc")
 
 
-def line(kind: str, n: int = 0, **values: Any) -> dict[str, Any]:
-    return {"record": kind, "n": n, **values}
+def numbered(kind: str, number: int, **fields: Any) -> Record:
+    """A record that was written at a time of its own, by which it is known again."""
+    return record(kind, at=str(number), **fields)
 
 
-def resumed(repeats: list[str], keeps: list[str]) -> dict[str, Any]:
-    return line("resumed", repeats=repeats, keeps=keeps)
+def resumed(repeats: list[str], keeps: list[str]) -> Record:
+    return record("resumed", repeats=repeats, keeps=keeps)
 
 
-def numbers(lines: list[dict[str, Any]]) -> list[int]:
-    return [one["n"] for one in lines if one["n"]]
+def numbers(records: list[Record]) -> list[int]:
+    return [int(one.at) for one in records if one.at]
 
 
-# Which lines stand.
+# Which records count.
 
 
 def test_a_resumption_supersedes_what_it_repeats_and_keeps_the_rest() -> None:
     lines = [
-        line("selected", 1, tests=["t-a", "t-b"]),
-        line("measurement", 2, scenario="a"),
-        line("verdict", 3, scenario="a", test="t-a", at="first", resumed_from="forged"),
-        line("group", 4, scenario="a"),
-        line("preflight", 5, scenario="b"),
-        line("measurement", 6, scenario="b"),
-        line("verdict", 7, scenario="b", test="t-b"),
-        line("skipped", 8, scenario="c", test="t-c"),
-        line("waiver_fault", 9),
+        numbered("selected", 1, tests=["t-a", "t-b"]),
+        numbered("measurement", 2, scenario="a"),
+        numbered("verdict", 3, scenario="a", test="t-a"),
+        numbered("group", 4, scenario="a"),
+        numbered("measurement", 5, scenario="b", role="claim"),
+        numbered("measurement", 6, scenario="b"),
+        numbered("verdict", 7, scenario="b", test="t-b"),
+        numbered("skipped", 8, scenario="c", test="t-c"),
+        numbered("waiver_fault", 9, message="expired"),
         resumed(["b", "c"], ["t-a"]),
-        line("measurement", 10, scenario="b"),
-        line("verdict", 11, scenario="b", test="t-b", at="second"),
+        numbered("measurement", 10, scenario="b"),
+        numbered("verdict", 11, scenario="b", test="t-b"),
     ]
-    assert numbers(standing(lines)) == [1, 2, 3, 4, 10, 11]
-    found = {one["n"]: one.get("resumed_from") for one in standing(lines) if "at" in one}
-    assert found == {3: "first", 11: None}, "when the session before recorded it"
-    again = [*lines, resumed(["b"], ["t-a"]), line("measurement", 12, scenario="b")]
-    assert numbers(standing(again)) == [1, 2, 3, 4, 12]
+    counting = effective(lines)
+    assert numbers(counting) == [1, 2, 3, 4, 10, 11]
+    marked = {one.at: one.resumed_from for one in records_of(VerdictRecord, counting)}
+    assert marked == {"3": "3", "11": ""}, "when the session before recorded it"
+    again = [*lines, resumed(["b"], ["t-a"]), numbered("measurement", 12, scenario="b")]
+    assert numbers(effective(again)) == [1, 2, 3, 4, 12]
 
 
 def test_a_claim_of_a_finished_group_keeps_its_verdict_though_the_other_side_is_repeated() -> None:
-    lines = [line("verdict", 1, scenario="b", test="claim"), resumed(["b"], ["claim"])]
-    assert numbers(standing(lines)) == [1]
+    lines = [numbered("verdict", 1, scenario="b", test="claim"), resumed(["b"], ["claim"])]
+    assert numbers(effective(lines)) == [1]
 
 
 def test_what_a_replaced_worker_measured_counts_no_more_but_its_verdicts_do() -> None:
     lines = [
-        line("measurement", 1, scenario="a"),
-        line("verdict", 2, scenario="a", test="t-a"),
-        line("measurement", 3, scenario="b"),
-        line("set_aside", scenario="a", folder="a.broken-1"),
-        line("measurement", 4, scenario="a"),
+        numbered("measurement", 1, scenario="a"),
+        numbered("verdict", 2, scenario="a", test="t-a"),
+        numbered("measurement", 3, scenario="b"),
+        record("set_aside", scenario="a", folder="a.broken-1"),
+        numbered("measurement", 4, scenario="a"),
     ]
-    assert numbers(standing(lines)) == [2, 3, 4]
+    assert numbers(effective(lines)) == [2, 3, 4]
 
 
 # What is replayed.
 
 
-def recorded(**changes: Any) -> dict[str, Any]:
+def recorded(**changes: Any) -> VerdictRecord:
     """The record of an outcome, as it comes back from the run folder."""
-    one = outcome(**changes)
-    return dict(json.loads(json.dumps({"record": "verdict", "test": "t", **one.as_record()})))
+    made = record("verdict", {"test": "t", **fields_of(outcome(**changes))})
+    assert isinstance(made, VerdictRecord)
+    return made
 
 
 @each(
@@ -132,27 +138,26 @@ def test_a_failure_comes_back_with_its_evidence_and_next_step() -> None:
 SUBJECT = outcome().probe
 
 
-def of_a_run() -> list[dict[str, Any]]:
+def of_a_run() -> list[Record]:
     """A run of two scenarios, one of them finished, which was recorded at "first"."""
-    measured = {"facts": {}, "answers": {}, "metrics": {"output_throughput": 5.0}}
-    common = {"scenario": SCENARIO.id, "probe": C4, "role": "new", **measured}
+    common = {"scenario": SCENARIO.id, "probe": C4, "metrics": {"output_throughput": 5.0}}
     return [
-        line("selected", tests=["t", "other"]),
-        line("measurement", **{**common, "role": "reference"}),
-        line("measurement", **common, disturbed=["heat"]),
-        line("measurement", **common),
-        line("measurement", **{**common, "metrics": {"output_throughput": 6.0}}),
-        {**recorded(), "at": "first"},
-        line("group", scenario=SCENARIO.id, tests=["t"], content={"c1": "a", "sums": "b"}),
-        line("measurement", **{**common, "scenario": "other"}),
-        {**recorded(), "test": "other", "name": "other-c1"},
+        record("selected", tests=["t", "other"]),
+        record("measurement", common, role="reference"),
+        record("measurement", common, disturbed=["heat"]),
+        record("measurement", common),
+        record("measurement", common, metrics={"output_throughput": 6.0}),
+        structs.replace(recorded(), at="first"),
+        record("group", scenario=SCENARIO.id, tests=["t"], content={"c1": "a", "sums": "b"}),
+        record("measurement", common, scenario="other"),
+        structs.replace(recorded(), test="other", name="other-c1"),
     ]
 
 
 def test_a_finished_group_keeps_its_verdicts_and_the_starts_that_they_rest_on() -> None:
     kept = kept_of(of_a_run())
     assert list(kept.groups) == [SCENARIO.id]
-    assert list(kept.ends) == ["t"]
+    assert list(kept.verdicts) == ["t"]
     probe = load_probes(SCENARIO)[1]
     found = kept.outcome(probe, [probe])
     assert found is not None
@@ -171,7 +176,7 @@ def test_what_has_no_recorded_verdict_is_run() -> None:
 
 
 def test_a_claim_gets_the_measurements_of_a_finished_group() -> None:
-    kept = kept_of([one for one in of_a_run() if one["record"] != "verdict"])
+    kept = kept_of([one for one in of_a_run() if not isinstance(one, VerdictRecord)])
     first, second = load_probes(SCENARIO)
     assert len(kept.measured(second).measurements) == 2
     missing = kept.measured(first)
@@ -220,18 +225,20 @@ def test_what_shapes_all_numbers_must_be_as_it_was(
     assert expected in str(caught.value)
 
 
-def group(**changes: Any) -> dict[str, Any]:
-    return {"scenario": "a", "engine": ENGINE, "content": {"c1": "0123"}, **changes}
+def group(engine: EngineBuild | None = ENGINE) -> GroupRecord:
+    made = record("group", scenario="a", engine=engine, content={"c1": "0123"})
+    assert isinstance(made, GroupRecord)
+    return made
 
 
 def test_a_finished_group_must_still_be_measured_as_it_was() -> None:
     content = {"c1": "0123", "c4": "4567"}
     require_same_group(group(), engine=ENGINE, content=content)
-    require_same_group(group(engine=None), engine={"name": "other"}, content=content)
+    require_same_group(group(engine=None), engine=replace(ENGINE, name="other"), content=content)
     with pytest.raises(
         InputError, match="the engine's build differs from the one that a"
     ) as caught:
-        require_same_group(group(), engine={**ENGINE, "commit": "def"}, content=content)
+        require_same_group(group(), engine=replace(ENGINE, commit="def"), content=content)
     assert "found: name llama.cpp, version 1.2.0, commit def" in str(caught.value)
     with pytest.raises(InputError, match="the scenario a was changed") as caught:
         require_same_group(group(), engine=ENGINE, content={"c1": "9999"})

@@ -12,7 +12,7 @@ PROGRAM = """#!/bin/sh
 echo "$*" >>CALLS
 case "$1 $2" in
   "release check") exit STATUS ;;
-  "decision --event") [ "$4" != 0 ] || { echo "pass: fine"; exit 0; }; echo "block: n"; exit "$4" ;;
+  "ci decision") [ "$5" != 0 ] || { echo "pass: fine"; exit 0; }; echo "block: n"; exit "$5" ;;
   report*) mkdir -p out; echo fine >out/report.md; touch out/annotations.txt ;;
   "baseline ready") printf "%s" "$ENOUGH" ;;
   "baseline propose") exit "$REFUSED" ;;

@@ -2,15 +2,16 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
-from gitlab_executor import CURL, job_script
+from gitlab_executor import CURL, ROOT, job_script
 
-from perfgate.plan.gitlab_pipeline import ChildSettings, as_yaml, child_pipeline, read_rows
+from perfgate.cli.main import main
 
 PERFGATE = """#!/bin/sh
 printf '%s\\n' "$@" >ARGUMENTS
@@ -108,9 +109,27 @@ def test_the_branch_is_pushed_with_a_merge_request(tmp_path: Path, jobs: str) ->
     assert "merge_request.target=main" in options
 
 
+def test_git_gets_the_token_from_the_variable_alone() -> None:
+    script = job_script("perfgate-baseline")
+    (helper,) = re.findall(r"^credentials='(.*)'$", script, re.M)
+    options = ("-c", "credential.helper=", "-c", f"credential.helper={helper}")
+    done = subprocess.run(
+        ("git", *options, "credential", "fill"),
+        input="protocol=https\nhost=gitlab.example.org\n\n",
+        env={"PATH": os.environ["PATH"], "PERFGATE_PUSH_TOKEN": "a$b"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "username=perfgate\npassword=a$b\n" in done.stdout
+    child = (ROOT / "src/perfgate/cli/templates/gitlab_child.yml").read_text()
+    assert f"credentials='{helper.replace('PERFGATE_PUSH_TOKEN', 'GATE_TOKEN')}'" in child
+
+
 ROW = {
-    **{"name": "b200-1-of-1", "gpu": "b200", "expression": "b200", "shard": "1/1"},
-    "timeout_minutes": 90,
+    **{"name": "b200-1-of-1", "gpu": "b200", "gpus": 8, "nodes": 1, "expression": "b200"},
+    **{"shard": "1/1", "hours": 1.0, "hours_known": True, "timeout_minutes": 90},
+    "scenarios": ["b200-one"],
 }
 
 
@@ -124,12 +143,19 @@ ROW = {
     ],
 )
 def test_a_night_proposes_what_it_completed(
-    tmp_path: Path, enough: str, token: str, open_already: bool, said: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    enough: str,
+    token: str,
+    open_already: bool,
+    said: str,
 ) -> None:
     gate, remote = _repositories(tmp_path)
-    settings = ChildSettings("nightly", mode="auto", programs=str(tmp_path / "bin"))
-    rows = read_rows(json.dumps({"include": [ROW]}).encode())
-    job = yaml.safe_load(as_yaml(child_pipeline(rows, settings)))["perfgate-propose"]
+    matrix = tmp_path / "matrix.json"
+    matrix.write_text(json.dumps({"include": [ROW]}))
+    words = ("--matrix", str(matrix), "--event", "nightly", "--mode", "auto")
+    assert main(["ci", "gitlab", *words, "--programs", str(tmp_path / "bin")]) == 0
+    job = yaml.safe_load(capsys.readouterr().out)["perfgate-propose"]
     _programs(tmp_path, perfgate=NIGHTLY)
     (gate / "perfgate-runs" / "b200-1-of-1-17").mkdir(parents=True)
     if open_already:

@@ -60,12 +60,12 @@ def child_of(gate: GateRepository, options: str) -> dict[str, Any]:
     """The child pipeline with these options, as plain values."""
     perfgate = PROGRAMS / "perfgate"
     matrix = gate.folder / "matrix.json"
-    words: tuple[object, ...] = (perfgate, "matrix", "-m", EXPRESSION, "--shards", "2")
+    words: tuple[object, ...] = (perfgate, "ci", "matrix", "-m", EXPRESSION, "--shards", "2")
     printed = subprocess.run(
         words, cwd=gate.folder, check=True, stdout=subprocess.PIPE, text=True
     ).stdout
     matrix.write_text(printed)
-    words = (perfgate, "gitlab", "child", "--matrix", matrix, "--event", "nightly")
+    words = (perfgate, "ci", "gitlab", "--matrix", matrix, "--event", "nightly")
     words = (*words, "--programs", PROGRAMS, f"--options={options}")
     text = subprocess.run(
         words, cwd=gate.folder, check=True, stdout=subprocess.PIPE, text=True

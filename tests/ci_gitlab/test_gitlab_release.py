@@ -15,7 +15,7 @@ PERFGATE = """#!/bin/sh
 echo "$*" >>CALLS
 case "$1 $2" in
   "release check") exit STATUS ;;
-  "decision --event") [ "$4" != 0 ] || { echo "pass: fine"; exit 0; }; echo "block: n"; exit "$4" ;;
+  "ci decision") [ "$5" != 0 ] || { echo "pass: fine"; exit 0; }; echo "block: n"; exit "$5" ;;
   "release sign") stat -c "key %a" "$5" >>CALLS; cat "$5" >>CALLS; exit SIGNED ;;
 esac
 """

@@ -10,7 +10,7 @@ import pytest
 from tables import each
 
 import perfgate
-from perfgate.cli.about import SHELLS
+from perfgate.cli.command_parser import SHELLS
 from perfgate.cli.main import COMMANDS, main
 
 Capture = pytest.CaptureFixture[str]

@@ -10,6 +10,7 @@ from typing import Any
 import made_runs
 import pytest
 from forked import session
+from plain_records import record
 from registered_standins import registered_standins
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
 from sides_made import measurement
@@ -18,7 +19,7 @@ from tables import each
 from perfgate.baselines import Store, read, suite_store
 from perfgate.baselines.decisions import pin_anchor
 from perfgate.cli.main import main
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.probe import all_probes
 
@@ -103,12 +104,13 @@ def run(suite: Path, tmp_path: Path) -> Make:
         for start, value in enumerate((speed, speed * 1.004), start=1):
             began = {"started": f"2026-11-20T{len(name):02d}:{start:02d}:00+00:00"}
             line = measurement({"output_throughput": value}, start, **{**made, **began})
-            folder.record("measurement", line)
+            folder.record(record("measurement", line))
         end = {"test": probe.id, "name": probe.id, **subject, "verdict": verdict, "judgements": []}
-        folder.record("verdict", end)
+        end["synthetic"] = bool(changes.get("synthetic"))
+        folder.record(record("verdict", end))
         if ends:
             told = {"status": 0, "gate": False, "recording": True, "failed": [], "bugs": []}
-            folder.record("ended", {**told, "unwritten": False})
+            folder.record(record("ended", {**told, "unwritten": False}))
         folder.close()
         return folder.path
 

@@ -1,6 +1,7 @@
 """The command `perfgate` as a whole: its helps, what they import, wrong usage, unusable input."""
 
 import argparse
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from perfgate.cli.main import COMMANDS, main, parser
 
 PARSERS = [one for one in parsers_of(parser((), whole=True)) if one.prog != "perfgate"]
 # Made for programs: JSON always, reports in formats of their own, a pipeline.
-OWN_FORMATS = ("parse", "matrix", "report", "gitlab", "release")
+OWN_FORMATS = ("parse", "report", "release", "ci matrix", "ci gitlab")
 Capture = pytest.CaptureFixture[str]
 
 
@@ -43,10 +44,36 @@ def test_help_of_the_whole_names_every_command_and_the_statuses(capsys: Capture)
 def test_every_verb_gives_json_too() -> None:
     for one in PARSERS:
         is_group = any(isinstance(action, argparse._SubParsersAction) for action in one._actions)
-        if not is_group and one.prog.split()[1] not in OWN_FORMATS:
+        if not is_group and not one.prog.removeprefix("perfgate ").startswith(OWN_FORMATS):
             (formats,) = [action for action in one._actions if action.dest == "format"]
             assert "json" in (formats.choices or ()), one.prog
             assert formats.default in ("text", "shell"), one.prog
+
+
+@each(
+    "words",
+    [
+        "--format json scenarios list {}",
+        "scenarios --format=json list {}",
+        "--scenarios packaged --format json scenarios list {}",
+        "scenarios --scenarios=packaged list {} --format json",
+        "--import json --format json scenarios list -- {}",
+    ],
+)
+def test_shared_options_stand_before_the_verb_or_after_it(words: str, perfgate: Perfgate) -> None:
+    name = "b200-r1-fp4-min-latency"
+    assert [one["id"] for one in json.loads(perfgate.printed(words.format(name)))] == [name]
+
+
+@each(
+    "words, error", [("--format", "COMMAND"), ("--format json judge --scenarios x", "--scenarios")]
+)
+def test_a_shared_option_that_a_verb_lacks_is_wrong_usage(
+    words: str, error: str, capsys: Capture
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(words.split())
+    assert error in capsys.readouterr().err
 
 
 def modules_of_help(*words: str) -> set[str]:

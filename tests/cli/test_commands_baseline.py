@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from building import baseline, entry, of_commit, outcome, with_answers
 from command_line import Perfgate
+from plain_records import fields_of, record, recorded
 from sides_made import measurement
 from tables import each
 
@@ -13,7 +14,7 @@ from perfgate.cli.main import main
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
-from perfgate.runs.records import RunFolder, now
+from perfgate.runs.run_folder import RunFolder, now
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[2]
@@ -50,10 +51,10 @@ def run(suite_root: Path) -> Path:
             disturbed=[],
             seconds=20.5,
         )
-        folder.record("measurement", line)
-        end = outcome(verdict=verdict, judgements=()).as_record()
+        folder.record(record("measurement", line))
+        end = fields_of(outcome(verdict=verdict, judgements=()))
         named = {"test": probe, "name": f"{scenario}-{probe}", "scenario": scenario, "probe": probe}
-        folder.record("verdict", {**end, **named})
+        folder.record(record("verdict", {**end, **named}))
     folder.close()
     return folder.path
 
@@ -164,12 +165,12 @@ class TestRecordAndPromote:
     ) -> None:
         facts = json.loads((run / "run.json").read_text())
         undecided = RunFolder.create(run.parent / "undecided", {**facts, "id": "undecided"})
-        for line in RunFolder(run).records():
+        for line in recorded(RunFolder(run)):
             kind, told = line["record"], {**line}
             if kind == "verdict":
                 told["verdict"] = "INCONCLUSIVE"
-            del told["record"], told["at"], told["schema_version"]
-            undecided.record(kind, told)
+            del told["record"], told["at"]
+            undecided.record(record(kind, told))
         undecided.close()
         assert main(["baseline", "record", str(undecided.path)]) == 2
         told = capsys.readouterr()

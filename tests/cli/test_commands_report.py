@@ -57,14 +57,23 @@ def test_a_missing_shard_is_an_error_and_nothing_is_written(
 def test_every_row_of_a_matrix_must_be_there(
     shards: tuple[str, str], tmp_path: Path, perfgate: Perfgate
 ) -> None:
-    rows = [
-        {"name": f"b200-{number}", "expression": "b200", "shard": f"{number}/2", "scenarios": part}
+    hardware = {"gpu": "b200", "gpus": 8, "nodes": 1}
+    job = {**hardware, "hours": 1.0, "hours_known": True, "timeout_minutes": 90}
+    rows: list[dict[str, object]] = [
+        {
+            **job,
+            "name": f"b200-{number}",
+            "expression": "b200",
+            "shard": f"{number}/2",
+            "scenarios": part,
+        }
         for number, part in enumerate(map(list, PARTS), 1)
     ]
     file = tmp_path / "matrix.json"
     file.write_text(json.dumps({"include": rows}))
     assert main(["report", *shards, "--matrix", str(file)]) == 1
-    rows.append({"name": "h200-1", "expression": "h200", "shard": "1/1", "scenarios": ["d"]})
+    other = {"name": "h200-1", "expression": "h200", "shard": "1/1", "scenarios": ["d"]}
+    rows.append({**job, **other})
     file.write_text(json.dumps({"include": rows}))
     assert "row h200-1 of the matrix has no run" in perfgate.refused(
         ["report", *shards, "--matrix", str(file)]

@@ -13,7 +13,7 @@ from perfgate.core.git_query import QUIET, git_answer
 from perfgate.core.locations import Locations
 from perfgate.engines.sglang.discovery import question
 from perfgate.engines.tensorrt_llm.discovery import installed
-from perfgate.runs.records import git_state
+from perfgate.runs.run_folder import git_state
 
 BASELINE = Path("baselines/8xB200/serve/abc.json")
 

@@ -85,8 +85,8 @@ def test_ones_and_noughts_are_truth_values_only_where_that_is_said() -> None:
 @each(
     ("plain", "where", "words"),
     [
-        ({}, None, "missing required field `parts`"),
-        ({"parts": [{"name": "a"}]}, "parts[0]", "missing required field `size`"),
+        ({}, "parts", "missing required field `parts`"),
+        ({"parts": [{"name": "a"}]}, "parts[0].size", "missing required field `size`"),
         ({"parts": [{"name": 5, "size": 1}]}, "parts[0].name", "Expected `str`, got `int`"),
         ({"parts": [], "kind": "three"}, "kind", "Invalid enum value 'three'"),
         ({"parts": [], "file": 5}, "file", "Path"),

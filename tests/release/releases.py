@@ -6,13 +6,16 @@ from typing import Any
 
 import building
 import made_runs
+from plain_records import record
 
+from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Verdict
 from perfgate.release.check_result import CheckedTest, ReleaseCheck
 from perfgate.release.policy import Policy, ReleasedBuild, Required
 from perfgate.release.release_check import check
 from perfgate.release.required_tests import SuiteTests
 from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.record import VerdictRecord
 
 SCENARIO = replace(building.SCENARIO, id="small")
 C1, C4, SUMS = "small-c1", "small-c4", "small-sums"
@@ -39,7 +42,7 @@ def run(name: str = "one", started: str = "08:00", **changes: Any) -> EndedRun:
 
 def checked(*runs: EndedRun, given: Policy = POLICY, at: datetime = AT) -> ReleaseCheck:
     """A policy held against runs."""
-    return check(given, runs, [SCENARIO], (), at)
+    return check(given, runs, SUITE, at)
 
 
 def of_test(found: ReleaseCheck, test: str = C1) -> CheckedTest:
@@ -51,7 +54,9 @@ def of_test(found: ReleaseCheck, test: str = C1) -> CheckedTest:
 def changed(found: EndedRun, test: str, **changes: Any) -> EndedRun:
     """The run with fields of one test's verdict changed."""
     records = [
-        {**line, **changes} if line["record"] == "verdict" and line["test"] == test else line
-        for line in found.records
+        record("verdict", {**to_plain(one), **changes})
+        if isinstance(one, VerdictRecord) and one.test == test
+        else one
+        for one in found.records
     ]
     return replace(found, records=records)

@@ -91,13 +91,9 @@ def test_keys_of_another_kind_encrypted_and_damaged_are_refused(tmp_path: Path) 
     assert "a key of another kind" in refused(write(tmp_path / "curve", curve))
     secret = Ed25519PrivateKey.generate().private_bytes(*form, BestAvailableEncryption(b"x"))
     assert "is encrypted" in refused(write(tmp_path / "secret", secret))
-    cut = keys_text(tmp_path)[:60]
+    keys.make_keys(tmp_path / "whole")
+    cut = (tmp_path / "whole").read_bytes()[:60]
     assert "not a key that can be read" in refused(write(tmp_path / "cut", cut))
-
-
-def keys_text(folder: Path) -> bytes:
-    keys.make_keys(folder / "whole")
-    return (folder / "whole").read_bytes()
 
 
 PRIME = 2**255 - 19

@@ -118,6 +118,7 @@ def test_what_is_no_tar_is_refused(pack: Path, content: bytes) -> None:
         ('"release": "engine 1.3"', '"release": "a", "release": "b"', 25, "twice"),
         ('"path": "policy/release.yaml"', '"path": "manifest.json"', 25, "cannot list"),
         ('"path": "policy/release.yaml"', f'"path": "{ATTESTATION}"', 25, "cannot list"),
+        ('"path": "policy/release.yaml"', '"path": "policy/x"', 25, "no policy/release.yaml"),
         ('"path": "runs/a/empty.out"', '"path": "z"', 25, "unsorted"),
         ('"path": "runs/a/empty.out"', '"path": "runs/a/records.jsonl"', 25, "one twice"),
         ('"path": "runs/a/empty.out"', '"path": "runs/a/RECORDS.jsonl"', 25, "one on some systems"),

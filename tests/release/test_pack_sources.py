@@ -57,57 +57,37 @@ def test_every_file_has_its_role_and_what_is_left_out_is_told(run: EndedRun) -> 
     assert dict(found.left_out)["runs/one/core.4711"] == len("core.4711")
 
 
-def linked(folder: Path) -> Path:
-    (folder / "small/linked.log").symlink_to(folder / "run.json")
-    return folder / "small/linked.log"
-
-
-def linked_folder(folder: Path) -> Path:
-    (folder / "linked").symlink_to(folder / "small")
-    return folder / "linked"
-
-
-def pipe(folder: Path) -> Path:
-    os.mkfifo(folder / "pipe")
-    return folder / "pipe"
-
-
-def listening(folder: Path) -> Path:
+def listening(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as made:
         here = Path.cwd()
-        os.chdir(folder)  # the path of a socket has 107 bytes at most
+        os.chdir(path.parent)  # the path of a socket has 107 bytes at most
         try:
-            made.bind("socket")
+            made.bind(path.name)
         finally:
             os.chdir(here)
-    return folder / "socket"
 
 
-def strange(folder: Path) -> Path:
-    (folder / "a\nb").write_text("")
-    return folder / "a"
-
-
-def no_unicode(folder: Path) -> Path:
-    Path(os.fsdecode(os.fsencode(folder) + b"/a\xff")).write_text("")
-    return folder / "a"
-
-
-def too_deep(folder: Path) -> Path:
-    deep = folder.joinpath(*["x" * 200] * 6)
-    deep.mkdir(parents=True)
-    (deep / "a").write_text("")
-    return deep / "a"
+NO_UNICODE = os.fsdecode(b"a\xff")
 
 
 @pytest.mark.parametrize(
-    "made", [too_deep, linked, linked_folder, pipe, listening, strange, no_unicode]
+    ("name", "make"),
+    [
+        ("small/linked.log", lambda path: path.symlink_to("/etc/passwd")),
+        ("linked", lambda path: path.symlink_to(path.parent / "small")),
+        ("pipe", os.mkfifo),
+        ("socket", listening),
+        ("a\nb", Path.touch),
+        (NO_UNICODE, Path.touch),
+    ],
+    ids=["link", "link to a folder", "FIFO", "socket", "control character", "no Unicode"],
 )
 def test_what_is_no_regular_file_of_a_usual_name_is_refused_by_name(
-    run: EndedRun, made: Callable[[Path], Path]
+    run: EndedRun, name: str, make: Callable[[Path], object]
 ) -> None:
-    path = made(run.folder)
+    path = run.folder / name
+    make(path)
     with pytest.raises(InputError) as caught:
         run_files(run)
-    assert str(path) in str(caught.value)
+    assert caught.value.file == path
     assert "fix:" in str(caught.value)

@@ -199,6 +199,7 @@ FLOOR = {"test": "small-c1", "metric": "output_throughput", "limit": 5}
         ),
         ({"build": {"engine": "vllm"}}, "required[0]", "another engine"),
         (group(documented=True), "required[0].documented", "no test of the group"),
+        ({"required_sha256": "ab" * 32}, "required_sha256", "other tests, or other scenarios"),
         # What may never pass, and what is no value.
         ({"effects": {"INCONCLUSIVE": "pass"}}, "effects.INCONCLUSIVE", "can never pass"),
         ({"effects": {"REGRESSION": "warn"}}, "effects.REGRESSION", "unknown field"),

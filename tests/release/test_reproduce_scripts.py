@@ -81,7 +81,7 @@ def test_it_runs_what_was_recorded(tmp_path: Path) -> None:
         "PERFGATE_X=1",
     ]
     assert not (tmp_path / "owned").exists()
-    assert "# build: llama.cpp, 1.3.0, commit c0ffee\\nrm -rf /" in script
+    assert "# build: llama.cpp 1.3.0, commit c0ffee\\nrm -rf /" in script
     assert "set -euo pipefail" in script
     assert not found_by_shellcheck(script)
 

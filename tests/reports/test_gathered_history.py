@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from building import baseline, entry
+from plain_records import record
 
 from perfgate.baselines import Store, suite_store
 from perfgate.core.measured import MeasuredBuild, MeasuredMetric
@@ -11,7 +12,7 @@ from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.reports.gathered_history import gathered_histories
 from perfgate.reports.run_report import SCHEMA_VERSION, RunReport, ScenarioFacts, TestResult
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 
 
 def report(synthetic: bool = False) -> RunReport:
@@ -41,20 +42,27 @@ def run_folder(folder: Path, *, synthetic: bool = False, **facts: object) -> Non
         folder, {"started": "2026-11-20T08:00:00+00:00", "synthetic": synthetic, **facts}
     )
     run.record(
-        "verdict",
-        {
-            "test": "test[small-serve-c1]",
-            "name": "small-serve-c1",
-            "scenario": "small-serve",
-            "probe": "c1",
-            "verdict": "PASS",
-            "injected": [],
-            "synthetic": synthetic,
-            "build": {"name": "llama.cpp", "version": "1.5.0", "commit": "ccc"},
-            "measured": [
-                {"metric": "output_throughput", "unit": "tokens/s", "value": 6.5, "values": [6.5]}
-            ],
-        },
+        record(
+            "verdict",
+            {
+                "test": "test[small-serve-c1]",
+                "name": "small-serve-c1",
+                "scenario": "small-serve",
+                "probe": "c1",
+                "verdict": "PASS",
+                "injected": [],
+                "synthetic": synthetic,
+                "build": {"name": "llama.cpp", "version": "1.5.0", "commit": "ccc"},
+                "measured": [
+                    {
+                        "metric": "output_throughput",
+                        "unit": "tokens/s",
+                        "value": 6.5,
+                        "values": [6.5],
+                    }
+                ],
+            },
+        )
     )
     run.close()
 

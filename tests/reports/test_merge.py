@@ -7,14 +7,14 @@ import building
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_runs import PARTS, SHARDS, lines_of, run
+from made_runs import PARTS, SHARDS, records_of, run
 from tables import each
 
+from perfgate.campaign.matrix import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.measured import MeasuredBuild
 from perfgate.core.verdict import Verdict
 from perfgate.reports.merge import merge
-from perfgate.reports.merge_shards import MatrixRow, matrix_rows
 from perfgate.reports.run_report import Shard
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.exit_status import ExitStatus
@@ -23,8 +23,19 @@ from perfgate.suite.run_end import conclude
 PASS, REGRESSION, ERROR = Verdict.PASS, Verdict.REGRESSION, Verdict.ERROR
 FIRST = run("one", "10:00", {"a-c1": PASS, "b-c1": PASS}, shard=SHARDS[0])
 SECOND = run("two", "10:05", {"c-c1": PASS}, shard=SHARDS[1])
+
+
+def row_of(name: str, expression: str, shard: str, scenarios: tuple[str, ...]) -> MatrixRow:
+    """A row that measures these scenarios; its hardware and hours are not compared."""
+    hardware = {"gpu": "b200", "gpus": 8, "nodes": 1}
+    hours = {"hours": 1.0, "hours_known": True, "timeout_minutes": 90}
+    return MatrixRow(
+        name=name, expression=expression, shard=shard, scenarios=scenarios, **hardware, **hours
+    )
+
+
 ROWS = tuple(
-    MatrixRow(f"b200-{number}-of-2", "b200", f"{number}/2", PARTS[number - 1]) for number in (1, 2)
+    row_of(f"b200-{number}-of-2", "b200", f"{number}/2", PARTS[number - 1]) for number in (1, 2)
 )
 
 
@@ -57,7 +68,7 @@ def test_a_run_that_ended_has_the_status_that_it_ended_with(
     failed = [f"a-c{number}" for number in failing]
     bugs = [f"a-c{number}" for number in buggy]
     end = conclude(
-        lines_of(results),
+        records_of(results),
         failed,
         bugs,
         scenarios=[building.SCENARIO],
@@ -121,18 +132,6 @@ def test_a_test_that_failed_beside_its_verdict_is_an_error_in_the_report() -> No
     assert found.report.results[0].failure is not None
 
 
-def test_a_run_of_before_these_records_is_read() -> None:
-    lines = [
-        {key: one for key, one in line.items() if key not in ("subjects", "rerun")}
-        for line in lines_of({"a-c1": PASS, "a-c4": None}, end=None)
-        if line["record"] != "scenario"
-    ]
-    old = run("one", "10:00", {})
-    found = merge([EndedRun(old.folder, old.facts, lines, None)])
-    assert found.status == ExitStatus.ERROR
-    assert [one.name for one in found.report.results] == ["a-c1", "a-c4"]
-
-
 # Shards.
 
 
@@ -162,14 +161,14 @@ def test_an_empty_shard_is_not_missed() -> None:
 
 def test_a_missing_row_of_the_matrix_is_named() -> None:
     whole = run("gb", "10:09", {"d-c1": PASS}, shard=Shard(1, 1, "gb200", "0dd", (("d",),)))
-    row = MatrixRow("gb200-1-of-1", "gb200", "1/1", ("d",))
+    row = row_of("gb200-1-of-1", "gb200", "1/1", ("d",))
     assert merge([FIRST, SECOND, whole], matrix=(*ROWS, row)).status == 0
     assert "row gb200-1-of-1 of the matrix has no run" in fails(FIRST, SECOND, matrix=(*ROWS, row))
     assert "run gb is of no row" in fails(FIRST, SECOND, whole, matrix=ROWS)
 
 
 def test_other_scenarios_than_the_row_has_are_told() -> None:
-    rows = (ROWS[0], MatrixRow("b200-2-of-2", "b200", "2/2", ("c", "d")))
+    rows = (ROWS[0], row_of("b200-2-of-2", "b200", "2/2", ("c", "d")))
     assert "other scenarios than row b200-2-of-2" in fails(FIRST, SECOND, matrix=rows)
 
 
@@ -298,12 +297,3 @@ def test_runs_of_one_name_are_told_apart() -> None:
     found = merge([run("run", "10:00", {"a-c1": PASS}), run("run", "11:00", {"b-c1": PASS})])
     assert [one.id for one in found.report.runs] == ["run", "run~2"]
     assert [one.run for one in found.report.results] == ["run", "run~2"]
-
-
-@each(
-    "plain",
-    [None, [], {}, {"include": []}, {"include": [3]}, {"include": [{"name": "a"}]}],
-)
-def test_what_is_no_matrix_is_refused(plain: object) -> None:
-    with pytest.raises(InputError, match="not a matrix"):
-        matrix_rows(plain)

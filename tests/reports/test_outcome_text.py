@@ -13,7 +13,8 @@ from perfgate.core.failures import FAILURES
 from perfgate.core.measured import MeasuredBuild, MeasuredControl
 from perfgate.core.metrics import METRICS, accuracy_name
 from perfgate.core.verdict import Verdict
-from perfgate.reports.outcome_text import COLUMNS, number, render, rows, table
+from perfgate.reports.figures import number
+from perfgate.reports.outcome_text import COLUMNS, render, rows, table
 
 
 def cells(text: str) -> list[list[str]]:

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -9,28 +10,35 @@ from building import (
     outcome,
     with_extra_options,
 )
+from made_runs import facts
+from msgspec import structs
+from plain_records import record
 
 from perfgate.core.errors import RunError
 from perfgate.core.failures import FAILURES
 from perfgate.core.measured import Change
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.reports.summary import summary
+from perfgate.reports.run_report import report_of
+from perfgate.reports.summary import summary as summary_of
 from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.exit_status import ExitStatus
+from perfgate.runs.record import Record, VerdictRecord
 
-FACTS: dict[str, Any] = {
-    "id": "20261105-1",
-    "started": "2026-11-05T12:00:00+00:00",
-    "machine": json.loads(json.dumps(asdict(machine()))),
-}
+FACTS = {**facts("20261105-1", "12:00"), "started": "2026-11-05T12:00:00+00:00"}
 
 
-def recorded(*outcomes: Outcome) -> list[dict[str, Any]]:
-    """The verdict records, as they come back from the run folder."""
-    return [
-        json.loads(json.dumps({"record": "verdict", **outcome.as_record()})) for outcome in outcomes
-    ]
+def recorded(*outcomes: Outcome) -> list[VerdictRecord]:
+    """The verdict records of outcomes."""
+    return [one.as_record(f"t{number}") for number, one in enumerate(outcomes)]
+
+
+def summary(facts: dict[str, Any], records: Sequence[Record], status: ExitStatus | None) -> str:
+    return summary_of(report_of(facts, records), status)
+
+
+def terminal(records: Sequence[Record], status: ExitStatus | None = None) -> list[str]:
+    return [text for text, _ in terminal_lines(report_of(FACTS, records), status)]
 
 
 def section(text: str, heading: str) -> list[str]:
@@ -122,13 +130,12 @@ def test_a_run_without_a_baseline_shows_its_numbers_too() -> None:
     ]
 
 
-def test_a_record_of_before_the_numbers_were_kept_is_still_summed_up() -> None:
-    (record,) = recorded(outcome())
-    del record["measured"], record["build"]
-    text = summary(FACTS, [record], ExitStatus.REGRESSION)
+def test_a_verdict_without_measured_values_is_still_summed_up() -> None:
+    (line,) = recorded(outcome(measured=(), build=None))
+    text = summary(FACTS, [line], ExitStatus.REGRESSION)
     assert "- fresh starts: 2" in section(text, "REGRESSION: `small-serve-c4`")
     assert "Measured" not in text
-    assert list(terminal_lines([record], ExitStatus.REGRESSION))
+    assert terminal([line], ExitStatus.REGRESSION)
 
 
 def test_an_error_shows_evidence_word_for_word_and_the_next_step() -> None:
@@ -144,25 +151,20 @@ def test_an_error_shows_evidence_word_for_word_and_the_next_step() -> None:
 
 
 def test_skipped_is_counted_and_explained() -> None:
-    skipped = {
-        "record": "skipped",
-        "scenario": "big",
-        "probe": "c64",
-        "reason": "needs 8×B200, found none",
-    }
+    reason = "needs 8×B200, found none"
+    skipped = record("skipped", test="t9", scenario="big", probe="c64", reason=reason)
     text = summary(FACTS, [*recorded(outcome(verdict=Verdict.PASS)), skipped], ExitStatus.PASSED)
-    assert "Verdicts: 1 PASS, 1 skipped." in text
+    assert "Verdicts: 1 PASS, 1 not run." in text
     assert section(text, "Not run") == ["- `big-c64`: needs 8×B200, found none"]
 
 
 def test_a_reason_of_several_lines_stays_in_its_place() -> None:
-    skipped = {
-        "record": "skipped",
-        "scenario": "big",
-        "probe": "c64",
-        "reason": "unknown engine\n  found: sglangg\n  fix: did you mean sglang?",
-    }
-    text = summary(FACTS, [skipped, {**skipped, "probe": "c128"}], ExitStatus.PASSED)
+    reason = "unknown engine\n  found: sglangg\n  fix: did you mean sglang?"
+    skipped = [
+        record("skipped", test=test, scenario="big", probe=probe, reason=reason)
+        for test, probe in (("t9", "c64"), ("t8", "c128"))
+    ]
+    text = summary(FACTS, skipped, ExitStatus.PASSED)
     assert section(text, "Not run") == [
         "- `big-c64`: unknown engine",
         "  found: sglangg",
@@ -188,18 +190,17 @@ def test_synthetic_is_said_before_any_number() -> None:
 
 def test_a_verdict_of_a_session_before_is_marked_here_and_on_the_terminal() -> None:
     (line,) = recorded(outcome())
-    line["resumed_from"] = "2026-11-21T04:00:00+00:00"
+    line = structs.replace(line, resumed_from="2026-11-21T04:00:00+00:00")
     told = "esumed from the session before, which recorded it 2026-11-21T04:00:00+00:00"
     assert f"R{told}." in summary(FACTS, [line], None)
-    assert f"(r{told})" in next(terminal_lines([line], None))[0]
+    assert f"r{told}" in terminal([line])[1]
 
 
-def test_a_line_end_in_a_record_makes_no_entry_of_its_own_on_the_terminal() -> None:
+def test_a_line_end_in_a_record_makes_no_line_of_its_own_on_the_terminal() -> None:
     reason = "none yet\n\x1b[2Kexit status 0: every judged scenario passed"
     (line,) = recorded(outcome(verdict=Verdict.NO_BASELINE, judgements=(), reason=reason))
-    first, *rest = next(terminal_lines([line], None))[0].splitlines()
-    assert first == "NO_BASELINE    small-serve-c4: none yet"
-    assert rest == [15 * " " + "\\x1b[2Kexit status 0: every judged scenario passed"]
+    told = "none yet \\x1b[2Kexit status 0: every judged scenario passed"
+    assert terminal([line])[0] == f"NO_BASELINE    small-serve-c4: {told}"
 
 
 def test_a_run_that_has_not_ended_says_so() -> None:
@@ -216,16 +217,13 @@ def test_a_run_that_has_not_ended_says_how_to_go_on() -> None:
 
 
 def test_what_time_did_not_suffice_for_is_listed_by_itself() -> None:
-    late = {
-        "record": "skipped",
-        "scenario": "big",
-        "probe": "c64",
-        "why": "budget",
-        "reason": "not run: needs about 1 h 10 min, 25 min of --budget 4h are left",
-    }
-    lacking = {**late, "probe": "c128", "why": "lack", "reason": "needs 8×B200, found none"}
+    big = {"scenario": "big", "probe": "c64"}
+    reason = "not run: needs about 1 h 10 min, 25 min of --budget 4h are left"
+    late = record("skipped", big, test="t9", why="budget", reason=reason)
+    lack = "needs 8×B200, found none"
+    lacking = record("skipped", big, test="t8", probe="c128", reason=lack)
     text = summary(FACTS, [late, lacking], ExitStatus.NOT_JUDGED)
-    assert section(text, "Not run for lack of time") == [f"- `big-c64`: {late['reason']}"]
+    assert section(text, "Not run for lack of time") == [f"- `big-c64`: {reason}"]
     assert section(text, "Not run") == ["- `big-c128`: needs 8×B200, found none"]
 
 
@@ -239,14 +237,10 @@ def test_the_starts_of_each_group_have_a_row() -> None:
 
 
 def test_a_resumed_run_says_so() -> None:
-    resumed = {
-        "record": "resumed",
-        "at": "2026-11-05T18:00:00+00:00",
-        "groups": ["a"],
-        "repeats": ["b", "c"],
-    }
+    at = "2026-11-05T18:00:00+00:00"
+    resumed = record("resumed", at=at, groups=["a"], repeats=["b", "c"])
     text = summary(FACTS, [resumed], ExitStatus.PASSED)
-    assert "Resumed 2026-11-05T18:00:00+00:00: 1 group kept, 2 measured anew." in text
+    assert "Resumed 2026-11-05T18:00:00+00:00: 1 group kept, 2 measured again." in text
 
 
 def test_the_commands_of_the_site() -> None:

@@ -1,6 +1,5 @@
 """What only the whole run shows: waived losses, warnings, a host that moved altogether."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from building import SCENARIO, SUMS, applied, group_record, judgement, outcome
 from made_runs import facts
+from plain_records import record
 from tables import each
 
 from perfgate.core.measured import Change, MeasuredBuild, MeasuredControl
@@ -20,31 +20,24 @@ from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.html import HtmlFormat
 from perfgate.reports.formats.json import JsonFormat
 from perfgate.reports.formats.markdown import MarkdownFormat
-from perfgate.reports.outcome_text import resolution
-from perfgate.reports.run_report import report_of
+from perfgate.reports.overview import marked, probably_worse, resolution, waived
+from perfgate.reports.run_report import WITHOUT_CONTROLS, RunReport, report_of
 from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
-from perfgate.reports.whole_run import (
-    WITHOUT_CONTROLS,
-    marked,
-    probably_worse,
-    starts,
-    suspicion,
-    waived,
-    waiver_faults,
-    without_controls,
-)
 from perfgate.runs.exit_status import ExitStatus
+from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.probe import load_probes
 
 SPEED = "output_throughput"
+FACTS = facts("20261123-1", "01:00")
 
 
-def recorded(*outcomes: Outcome) -> list[dict[str, Any]]:
-    return [
-        json.loads(json.dumps({"record": "verdict", "test": "t", **one.as_record()}))
-        for one in outcomes
-    ]
+def terminal(made: RunReport, status: ExitStatus | None = None) -> list[str]:
+    return [text for text, _ in terminal_lines(made, status)]
+
+
+def recorded(*outcomes: Outcome) -> list[VerdictRecord]:
+    return [one.as_record(f"t{number}") for number, one in enumerate(outcomes)]
 
 
 def of(number: int, **changes: Any) -> Outcome:
@@ -56,55 +49,52 @@ def moved(metric: str, p_value: float) -> Change:
     return Change(metric, 10.0, 12.0, 0.2, (0.1, 0.3), 1, p_value)
 
 
+def report(*outcomes: Outcome, **more: Any) -> RunReport:
+    return replace(report_of(FACTS, recorded(*outcomes)), **more)
+
+
 def test_of_many_metrics_beside_the_gate_only_the_unlikely_ones_are_warned_of() -> None:
     chance = tuple(moved("itl_p99_ms", p / 20) for p in range(1, 20))
-    records = recorded(outcome(observed=(*chance, moved("ttft_p99_ms", 1e-6))))
-    ((name, worse),) = probably_worse(records)
-    assert (name, worse.metric, worse.change) == ("small-serve-c4", "ttft_p99_ms", 0.2)
-    assert probably_worse(recorded(outcome(observed=chance))) == []
-    assert probably_worse(recorded(outcome())) == []
+    made = report(outcome(observed=(*chance, moved("ttft_p99_ms", 1e-6))))
+    ((result, worse),) = probably_worse(made)
+    assert (result.name, worse.metric, worse.change) == ("small-serve-c4", "ttft_p99_ms", 0.2)
+    assert probably_worse(report(outcome(observed=chance))) == []
+    assert probably_worse(report(outcome())) == []
 
 
-def test_of_many_that_got_worse_the_terminal_shows_the_five_likeliest() -> None:
+def test_of_many_that_got_worse_the_terminal_shows_the_likeliest() -> None:
     many = tuple(moved(f"ttft_p9{n}_ms", 1e-6) for n in (0, 5, 9) for _ in range(14))
-    surest = moved("duration_s", 1e-9)
-    lines = [
-        text
-        for text, _ in terminal_lines(
-            recorded(outcome(observed=(*many, surest), synthetic=True)), None
-        )
-    ]
+    lines = terminal(report(outcome(observed=(*many, moved("duration_s", 1e-9)))))
     title = "probably worse, though no verdict depends on it (one in ten by chance):"
-    start = lines.index(title)
-    assert lines[start + 1].split() == ["probe", "metric", "baseline", "measured", "change"]
-    first = "synthetic small-serve-c4 duration_s [s] 10 12 +20.0 %"
-    assert " ".join(lines[start + 2].split()) == first
-    assert lines[start + 7] == "and 38 more in summary.md"
-    assert len(lines) == start + 8
+    first, *_, more = lines[lines.index(title) + 1 :][:4]
+    assert first.strip() == "small-serve-c4: duration_s +20.0 %"
+    assert more.strip() == "and 40 more in summary.md"
 
 
 def test_a_waived_loss_is_listed_with_its_waiver() -> None:
-    records = recorded(outcome(judgements=(judgement(waiver=applied("let through by Ada")),)))
-    assert waived(records) == ["small-serve-c4: output_throughput -12.3 %: let through by Ada"]
-    assert waived(recorded(outcome())) == []
-    (line, _) = next(terminal_lines(records, ExitStatus.PASSED))
-    assert "(waived)" in line
+    made = report(outcome(judgements=(judgement(waiver=applied("let through by Ada")),)))
+    ((result, judged),) = ((one.result, one.judgement) for one in waived(made))
+    assert (result.name, judged) == ("small-serve-c4", made.results[0].judgements[0])
+    assert waived(report(outcome())) == []
+    line = "waived         small-serve-c4: output_throughput -12.3 %: let through by Ada"
+    assert line in terminal(made)
 
 
 def test_waivers_that_do_not_hold_are_told() -> None:
-    fault = {"record": "waiver_fault", "kind": "expired", "message": "waivers.yaml:4: expired"}
-    assert waiver_faults([fault]) == ["waivers.yaml:4: expired"]
-    assert any("waivers.yaml:4" in text for text, _ in terminal_lines([fault], ExitStatus.WAIVERS))
+    fault = record("waiver_fault", kind="expired", message="waivers.yaml:4: expired")
+    made = report_of(FACTS, [fault])
+    assert made.waiver_faults == ("waivers.yaml:4: expired",)
+    assert "waiver         waivers.yaml:4: expired" in terminal(made)
 
 
 def test_nearly_everything_slower_on_one_host_is_suspicious() -> None:
     slower = [of(number) for number in range(5)]
-    assert "5 of 5 scenarios" in suspicion(recorded(*slower))
+    assert "5 of 5 scenarios" in report(*slower).suspicion
     steady = judgement(verdict=Verdict.PASS, change=0.001, interval=(-0.01, 0.01))
     mixed = [*slower[:2], *(of(number, judgements=(steady,)) for number in range(2, 5))]
-    assert suspicion(recorded(*mixed)) == ""
+    assert report(*mixed).suspicion == ""
     played = [replace(one, synthetic=True) for one in slower]
-    assert suspicion(recorded(*played)) == ""
+    assert report(*played).suspicion == ""
 
 
 def test_the_starts_that_sharing_saved_are_told() -> None:
@@ -112,10 +102,10 @@ def test_the_starts_that_sharing_saved_are_told() -> None:
         "starts: 7 made, 1 of them again, 5 planned, 16 without sharing: 9 saved "
         "(about 12 min of 40 min)"
     )
-    assert starts([group_record()]) == told
-    assert (told, False) in list(terminal_lines([group_record()], ExitStatus.PASSED))
-    assert starts([group_record(synthetic=True)]) == f"synthetic {told}"
-    assert starts([]) == ""
+    assert told in terminal(report_of(FACTS, [group_record()]))
+    played = report_of(FACTS, [group_record(synthetic=True)])
+    assert f"synthetic {told}" in terminal(played)
+    assert not any("starts:" in line for line in terminal(report()))
 
 
 # Marks, and controls
@@ -127,10 +117,9 @@ CONTROL = MeasuredControl("baseline", MeasuredBuild("llama.cpp", "1.2.0", "abc12
 
 def test_a_slow_machine_is_told_beside_a_pass() -> None:
     passed = outcome(verdict=Verdict.PASS, judgements=(SHIFTED,), controls=(CONTROL,))
-    lines = dict(terminal_lines(recorded(passed), ExitStatus.PASSED))
-    first = next(iter(lines))
-    assert first.startswith("PASS")
-    assert first.endswith("output_throughput -12.3 % (HOST_SHIFT)")
+    lines = terminal(report(passed), ExitStatus.PASSED)
+    assert lines[0].startswith("PASS")
+    assert lines[0].endswith("output_throughput -12.3 % (HOST_SHIFT)")
     assert any(
         line.startswith("HOST_SHIFT     small-serve-c4: machine, not build") for line in lines
     )
@@ -138,18 +127,13 @@ def test_a_slow_machine_is_told_beside_a_pass() -> None:
     assert "exit status 0: every judged scenario passed" in lines
 
 
-def test_each_mark_is_one_line_that_names_few() -> None:
+def test_each_mark_is_one_entry_that_counts_its_tests() -> None:
     lost = judgement(mark="NO_CONTROL")
-    records = recorded(*(of(number, judgements=(lost, lost)) for number in range(7)))
-    ((mark, text),) = marked(records, 2)
-    assert (mark, text.partition(":")[0]) == (
-        "NO_CONTROL",
-        "scenario-0-c1, scenario-1-c1 and 5 more",
-    )
-    assert text.endswith("no control: the machine is not excluded")
-    ((_, whole),) = marked(records)
-    assert whole.count("scenario-") == 7
-    assert marked(recorded(outcome())) == []
+    made = report(*(of(number, judgements=(lost, lost)) for number in range(7)))
+    assert [(mark, len(tests)) for mark, tests in marked(made).items()] == [("NO_CONTROL", 7)]
+    told = "scenario-0-c1 and 6 more: no control: the machine is not excluded"
+    assert f"NO_CONTROL     {told}" in terminal(made)
+    assert marked(report(outcome())) == {}
 
 
 def without(policy: ControlPolicy, why_not: str = "", **changes: Any) -> Outcome:
@@ -159,13 +143,12 @@ def without(policy: ControlPolicy, why_not: str = "", **changes: Any) -> Outcome
 
 
 def every_report(records: list[dict[str, Any]]) -> dict[str, str]:
-    run = facts("20261123-1", "01:00")
-    report = report_of(run, records, None)
+    made = report_of(FACTS, records)
     formats = (MarkdownFormat(), HtmlFormat(), JsonFormat())
     return {
-        "summary.md": summary(run, records, None),
-        "terminal": "\n".join(text for text, _ in terminal_lines(records, None)),
-        **{type(one).__name__: one.render(report, ReportContext()) for one in formats},
+        "summary.md": summary(made, None),
+        "terminal": " ".join(" ".join(terminal(made)).split()),
+        **{type(one).__name__: one.render(made, ReportContext()) for one in formats},
     }
 
 
@@ -179,9 +162,8 @@ def every_report(records: list[dict[str, Any]]) -> dict[str, str]:
     ],
 )
 def test_a_run_judged_without_controls_has_other_error_rates(judged: Outcome) -> None:
-    assert (
-        without_controls(recorded(judged)) == f"1 test judged without controls: {WITHOUT_CONTROLS}"
-    )
+    told = f"1 test judged without controls: {WITHOUT_CONTROLS}"
+    assert report(judged).without_controls == told
 
 
 @each(
@@ -199,7 +181,7 @@ def test_a_run_judged_without_controls_has_other_error_rates(judged: Outcome) ->
     ],
 )
 def test_a_run_that_lacked_no_control_has_no_other_error_rates(judged: Outcome) -> None:
-    assert without_controls(recorded(judged)) == ""
+    assert report(judged).without_controls == ""
 
 
 @each(
@@ -216,7 +198,7 @@ def test_the_smallest_loss_that_shows_is_a_band_that_the_noise_widened(
 ) -> None:
     given = JudgeInput.of(SCENARIO, "c4", Rule(), tests=[test])
     judged = outcome(judge_input=given, judgements=(judgement(band=0.07, notes=()),))
-    assert resolution(recorded(judged, outcome())) == told
+    assert resolution(report(judged, outcome())) == told
 
 
 def test_every_report_states_which_error_rates_hold_without_controls() -> None:

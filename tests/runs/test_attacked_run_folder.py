@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from plain_records import record, recorded
 
 from perfgate.core.durable_files import append_line
 from perfgate.core.errors import InputError
 from perfgate.runs.progress import Progress
 from perfgate.runs.progress_view import ProgressView
-from perfgate.runs.records import RunFolder
+from perfgate.runs.record import as_line
+from perfgate.runs.run_folder import RunFolder, now
 
 FILES = ("run.json", "records.jsonl", "progress.jsonl", "summary.md", "run.lock", "workers.lock")
 PRECIOUS = "precious\n"
@@ -26,8 +28,8 @@ def ended(tmp_path: Path) -> Path:
     run = RunFolder.create(tmp_path / "runs" / "one", {"started": "now", "synthetic": True})
     run.join()
     run.begin_group("small-serve")
-    run.record("selected", {"tests": ["t"]})
-    run.record("verdict", {"test": "t", "verdict": "ERROR", "synthetic": True})
+    run.record(record("selected", {"tests": ["t"]}))
+    run.record(record("verdict", {"test": "t", "verdict": "ERROR", "synthetic": True}))
     run.write_summary("# whole\n")
     Progress(run.path / "progress.jsonl", "small-serve").note("begun")
     run.close()
@@ -79,7 +81,7 @@ class TestLinks:
         (ended / name).unlink()
         (ended / name).symlink_to(foreign)
         for write in (
-            lambda: run.record("verdict", {"n": 1}),
+            lambda: run.record(record("verdict")),
             lambda: run.write_summary("# other\n"),
             lambda: Progress(ended / "progress.jsonl", "small-serve").note("other"),
             lambda: RunFolder(ended).join(),
@@ -124,7 +126,7 @@ class TestSpecialFiles:
     @pytest.mark.timeout(30)
     def test_who_only_reads_does_not_wait_either(self, ended: Path) -> None:
         for name, read in (
-            ("records.jsonl", lambda: RunFolder(ended).records()),
+            ("records.jsonl", lambda: recorded(RunFolder(ended))),
             ("run.json", lambda: RunFolder(ended).facts()),
             ("progress.jsonl", lambda: ProgressView(ended / "progress.jsonl", from_now=True)),
         ):
@@ -201,33 +203,33 @@ class TestEditedRecords:
     ) -> None:
         edit(ended / "records.jsonl", change)
         with pytest.raises(InputError, match=r"records\.jsonl:\d: .*checksum is not") as told:
-            RunFolder(ended).records()
-        assert "measure anew in a run of its own" in str(told.value)
+            recorded(RunFolder(ended))
+        assert "measure again in a new run folder" in str(told.value)
 
     def test_a_changed_run_json_is_seen_by_all_of_its_records(self, ended: Path) -> None:
         edit(ended / "run.json", lambda text: text.replace(": true", ": false"))
         with pytest.raises(InputError, match=r"records\.jsonl:1: .*this line after run\.json"):
-            RunFolder(ended).records()
+            recorded(RunFolder(ended))
 
     def test_right_checksums_do_not_make_a_rehearsal_real(self, ended: Path) -> None:
         (ended / "records.jsonl").unlink()
-        line = {"record": "verdict", "test": "t", "verdict": "PASS", "synthetic": False}
+        line = as_line(record("verdict"), now())
         append_line(ended / "records.jsonl", line, base=ended / "run.json")
         with pytest.raises(InputError, match=r"records\.jsonl:1: synthetic: .*") as told:
-            RunFolder(ended).records()
+            recorded(RunFolder(ended))
         assert "run.json says that it was a rehearsal" in str(told.value)
 
     def test_a_key_that_is_there_twice_is_refused(self, ended: Path) -> None:
         once, twice = '"verdict": "ERROR"', '"verdict": "ERROR", "verdict": "PASS"'
         edit(ended / "records.jsonl", lambda text: text.replace(once, twice))
         with pytest.raises(InputError, match=r"records\.jsonl:2: "):
-            RunFolder(ended).records()
+            recorded(RunFolder(ended))
 
     def test_nothing_is_appended_behind_a_line_of_others(self, ended: Path) -> None:
         edit(ended / "records.jsonl", lambda text: text + '{"record": "verdict"}\n')
         before = (ended / "records.jsonl").read_bytes()
         with pytest.raises(InputError, match="the last line has no checksum"):
-            RunFolder(ended).record("verdict", {"n": 1})
+            RunFolder(ended).record(record("verdict"))
         assert (ended / "records.jsonl").read_bytes() == before
 
     def test_a_line_cut_by_a_kill_breaks_no_chain(self, ended: Path) -> None:
@@ -235,14 +237,14 @@ class TestEditedRecords:
         whole = records.read_bytes()
         for cut in range(1, len(whole.splitlines()[1]) + 1, 7):
             records.write_bytes(whole[:-cut])
-            RunFolder(ended).record("verdict", {"n": cut})
-            *_, last = RunFolder(ended).records()
-            assert last["n"] == cut
+            RunFolder(ended).record(record("verdict", starts=cut, synthetic=True))
+            *_, last = recorded(RunFolder(ended))
+            assert last["starts"] == cut
 
     def test_a_copy_of_the_whole_folder_is_as_good(self, ended: Path, tmp_path: Path) -> None:
         (tmp_path / "copy").mkdir()
         for name in ("run.json", "records.jsonl"):
             (tmp_path / "copy" / name).write_bytes((ended / name).read_bytes())
-        records = RunFolder(tmp_path / "copy").records()
-        assert records == RunFolder(ended).records()
+        records = recorded(RunFolder(tmp_path / "copy"))
+        assert records == recorded(RunFolder(ended))
         assert not any("checksum" in line for line in records)

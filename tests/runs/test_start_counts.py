@@ -1,5 +1,9 @@
 """Accounts: fresh starts counted as they were made, and as they would be without sharing."""
 
+from building import group_record
+
+from perfgate.core.plain import from_plain, to_plain
+from perfgate.runs.record import GroupRecord, GroupSeconds, GroupStarts
 from perfgate.runs.start_counts import Account, total
 
 
@@ -9,10 +13,8 @@ def test_a_start_that_serves_three_probes_saves_two() -> None:
     for _ in range(3):
         start.measured(offline=False)
     start.ready_s, start.spent_s = 100.0, 160.0
-    assert account.plain() == {
-        "starts": {"planned": 1, "made": 1, "without_sharing": 3, "again": 0, "controls": 0},
-        "seconds": {"spent": 160.0, "starting": 100.0, "saved": 200.0},
-    }
+    starts = GroupStarts(planned=1, made=1, without_sharing=3, again=0, controls=0)
+    assert account.totals() == (starts, GroupSeconds(spent=160.0, starting=100.0, saved=200.0))
 
 
 def test_served_and_offline_probes_of_one_start_are_told_apart() -> None:
@@ -20,16 +22,16 @@ def test_served_and_offline_probes_of_one_start_are_told_apart() -> None:
     start = account.begin("new", serves=True)
     for offline in (True, False, False):
         start.measured(offline=offline)
-    starts = account.plain()["starts"]
-    assert (starts["made"], starts["without_sharing"]) == (2, 3)
+    starts, _ = account.totals()
+    assert (starts.made, starts.without_sharing) == (2, 3)
 
 
 def test_a_start_that_never_was_ready_saves_nothing_and_tells_no_time() -> None:
     account = Account()
     account.begin("new", serves=True).spent_s = 60.0
-    plain = account.plain()
-    assert plain["starts"]["made"] == plain["starts"]["without_sharing"] == 1
-    assert plain["seconds"] == {"spent": 60.0, "starting": 0.0, "saved": 0.0}
+    starts, seconds = account.totals()
+    assert starts.made == starts.without_sharing == 1
+    assert seconds == GroupSeconds(spent=60.0, starting=0.0, saved=0.0)
 
 
 def test_the_time_saved_is_that_of_the_starts_that_became_ready() -> None:
@@ -39,7 +41,7 @@ def test_the_time_saved_is_that_of_the_starts_that_became_ready() -> None:
         start.ready_s = ready_s
         start.measured(offline=False)
         start.measured(offline=False)
-    assert account.plain()["seconds"]["saved"] == 3 * 20.0
+    assert account.totals()[1].saved == 3 * 20.0
 
 
 def test_a_start_is_made_again_after_a_wasted_one_of_its_role() -> None:
@@ -49,7 +51,7 @@ def test_a_start_is_made_again_after_a_wasted_one_of_its_role() -> None:
     assert not account.begin("new", serves=True).again
     account.ended(wasted=False)
     assert account.begin("reference", serves=True).again
-    assert account.plain()["starts"]["again"] == 1
+    assert account.totals()[0].again == 1
 
 
 def test_what_a_start_takes_on_average() -> None:
@@ -61,10 +63,11 @@ def test_what_a_start_takes_on_average() -> None:
 
 
 def test_the_groups_of_a_run_add_up() -> None:
-    one = {
+    fields = {
         "starts": {"planned": 5, "made": 7, "without_sharing": 16, "again": 1},
         "seconds": {"spent": 1000.0, "starting": 300.0, "saved": 700.0},
     }
+    one = from_plain(GroupRecord, to_plain(group_record(**fields)))
     found = total([one, one])
     assert (found.planned, found.made, found.without_sharing, found.again) == (10, 14, 32, 2)
     assert (found.saved, found.spent_s, found.saved_s) == (18, 2000.0, 1400.0)

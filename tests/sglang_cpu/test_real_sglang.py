@@ -61,7 +61,7 @@ def test_a_server_that_ends_under_load(
     title: str, number: int, failure: str, tmp_path: Path
 ) -> None:
     error = checkout(tmp_path / "checkout").run(act=under_load(title, number)).error()
-    assert error["class"] == failure
+    assert error["error_class"] == failure
     assert "server" in error["message"]
 
 
@@ -84,7 +84,7 @@ def test_ports_that_another_program_takes_while_the_model_is_loaded(tmp_path: Pa
             return len(taken) == TRIES
 
         session = checkout(tmp_path / "checkout").run(act=take)
-    assert session.error()["class"] == "port_in_use"
+    assert session.error()["error_class"] == "port_in_use"
 
 
 def test_a_context_that_the_model_does_not_have(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_context_that_the_model_does_not_have(tmp_path: Path) -> None:
         defaults["engine"]["settings"]["max_seq_len"] = 1_000_000
 
     error = checkout(tmp_path / "checkout", change).run().error()
-    assert error["class"] == "config_error"
+    assert error["error_class"] == "config_error"
     assert "derived context_length (8192)" in str(error)
 
 
@@ -106,7 +106,7 @@ def test_a_model_without_its_weights(tmp_path: Path) -> None:
         else:
             (broken / file.name).symlink_to(file)
     session = checkout(tmp_path / "checkout").run(environment={MODELS: str(models)})
-    assert session.error()["class"] == "model_file"
+    assert session.error()["error_class"] == "model_file"
 
 
 def test_an_option_that_says_otherwise_than_a_setting_starts_nothing(tmp_path: Path) -> None:

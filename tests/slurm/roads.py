@@ -100,7 +100,7 @@ class Road:
 
     def failures(self) -> set[str]:
         ends = self.records("verdict")
-        return {line["error"]["class"] for line in ends if line["error"] is not None}
+        return {line["error"]["error_class"] for line in ends if line["error"] is not None}
 
     @property
     def starts(self) -> int:

@@ -22,6 +22,8 @@ from registered_standins import registered_standins
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited
 
 from perfgate.release.recomputation import Recomputed, recompute_run
+from perfgate.release.required_tests import SuiteTests
+from perfgate.runs.ended_run import read_run
 from perfgate.scenarios.files import load_suite
 
 ROOT = Path(__file__).parents[2]
@@ -205,7 +207,7 @@ def recomputed(checkout: Suite, run: Path | None = None) -> dict[str, Recomputed
     """Test → what the raw files of a run give, by default the last one's."""
     loaded = load_suite(checkout.folder / "scenarios" / "standin.yaml")
     with registered_standins():
-        found = recompute_run(run or checkout.folder / "run", loaded.scenarios, loaded.claims)
+        found = recompute_run(read_run(run or checkout.folder / "run"), SuiteTests.of(loaded))
     assert found
     return {one.test: one for one in found}
 

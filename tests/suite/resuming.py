@@ -7,9 +7,10 @@ from pathlib import Path
 
 import forked
 from checkouts import ACCURACY, PLUGINS, STANDINS, Finished, Suite, wait_for
+from plain_records import recorded
 from sessions import untraced
 
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 
 FIRST, SECOND = "a-first", "b-second"
 BOTH = {FIRST, SECOND}
@@ -62,7 +63,7 @@ class Road:
 
     def records(self, kind: str) -> list[dict[str, object]]:
         """The records that stand."""
-        return RunFolder(self.folder).records(kind)
+        return recorded(RunFolder(self.folder), kind)
 
     def require_one_record_a_group(self, *groups: str) -> None:
         assert sorted(str(line["scenario"]) for line in self.records("group")) == sorted(groups)

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from perfgate.runs.records import RunFolder
+from plain_records import recorded
+
+from perfgate.runs.run_folder import RunFolder
 
 HEAD = """
 schema_version: 1
@@ -86,12 +88,12 @@ def finished(run: Path) -> set[str]:
     """The scenarios of a run with the record of a group."""
     if not (run / "run.json").exists():
         return set()
-    return {line["scenario"] for line in RunFolder(run).records("group")}
+    return {line["scenario"] for line in recorded(RunFolder(run), "group")}
 
 
 def judged_once(run: Path, count: int) -> str:
     """The records in words; an AssertionError unless each group and each test has just one."""
-    records = RunFolder(run).records()
+    records = recorded(RunFolder(run))
     groups = Counter(one["scenario"] for one in records if one["record"] == "group")
     verdicts = Counter(one["test"] for one in records if one["record"] == "verdict")
     reached = Counter(one["verdict"] for one in records if one["record"] == "verdict")

@@ -127,7 +127,9 @@ def test_whoever_is_killed_the_test_fails_once_and_nothing_is_left(checkout: Che
         assert checkout.left() == NOTHING
     assert session.returncode == 11, output
     ended = Finished(session.returncode, output, checkout.folder / "run").records("verdict")
-    assert [(line["scenario"], line["error"]["class"]) for line in ended] == [*VICTIMS.items()]
+    assert [(line["scenario"], line["error"]["error_class"]) for line in ended] == [
+        *VICTIMS.items()
+    ]
 
 
 def test_a_killed_worker_is_an_error_and_nothing_is_left(checkout: Checkout) -> None:
@@ -199,7 +201,7 @@ def test_a_clock_that_jumps_changes_no_verdict_and_hides_no_hang(checkout: Check
     text = (done.folder / "records.jsonl").read_text()
     clock = [datetime.fromisoformat(json.loads(line)["at"]) for line in text.splitlines()]
     assert max(clock) - min(clock) > timedelta(minutes=30)  # it did jump
-    assert hung["error"]["class"] == "hang"
+    assert hung["error"]["error_class"] == "hang"
     assert [*done.folder.glob("hangs/start-1-*/server.evidence.txt")]
     assert checkout.left() == NOTHING
 

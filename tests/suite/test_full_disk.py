@@ -164,7 +164,7 @@ def test_nowhere_to_put_a_temporary_file(tmp_path: Path) -> None:
 
 FULL = """
 from perfgate.core.errors import RunError
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 
 whole = RunFolder.{name}
 

@@ -154,13 +154,13 @@ def test_a_benchmark_that_hangs_is_an_error_of_that_class(offline: Suite) -> Non
     words = ("perf_tests/test_offline_throughput.py", "-k", "little")
     done = offline.run(*words, fault="offline-hangs")
     (line,) = done.records("verdict")
-    assert line["error"]["class"] == "hang"
+    assert line["error"]["error_class"] == "hang"
     assert done.status == 11
 
 
 def test_no_probe_is_measured_after_a_failed_first_answer(offline: Suite) -> None:
     done = offline.run("perf_tests", "-k", "much-smoke or much-c50", fault="offline-oom")
     by_probe = {line["probe"]: line["error"] for line in done.records("verdict")}
-    assert by_probe["smoke"]["class"] == "oom"
+    assert by_probe["smoke"]["error_class"] == "oom"
     assert "not measured, as smoke failed before it" in by_probe["c50"]["message"]
     assert calls(offline, "measure") == 1

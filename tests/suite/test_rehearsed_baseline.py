@@ -9,6 +9,8 @@ from rehearsing import OFFLINE, Rehearsed, rehearse
 
 from perfgate.cli.main import main
 from perfgate.release.recomputation import recompute_run
+from perfgate.release.required_tests import SuiteTests
+from perfgate.runs.ended_run import read_run
 from perfgate.scenarios.files import load_suite
 
 pytestmark = pytest.mark.slow
@@ -47,7 +49,7 @@ def roles(done: Rehearsed) -> list[str]:
 def assert_computed_anew(done: Rehearsed) -> None:
     """The raw files give every verdict and number, those of the controls too."""
     suite = load_suite(ROOT / "scenarios")
-    found = recompute_run(done.folder, suite.scenarios, suite.claims)
+    found = recompute_run(read_run(done.folder), SuiteTests.of(suite))
     assert {one.test: one.verdict.value for one in found if one.verdict} == done.verdicts
     assert [told for one in found for told in one.differences] == []
 

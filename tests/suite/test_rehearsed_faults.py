@@ -46,6 +46,6 @@ def test_each_fault_is_an_error_of_its_class_with_evidence_and_a_next_step(
 ) -> None:
     done = rehearse(tmp_path, "-k", scenario, "--rehearse-fault", fault)
     errors = [line["error"] for line in done.records("verdict") if line["error"]]
-    assert {error["class"] for error in errors} == {failure}, done.output[-3000:]
+    assert {error["error_class"] for error in errors} == {failure}, done.output[-3000:]
     assert all(error["next_step"] for error in errors)
     assert done.status == 11

@@ -19,7 +19,7 @@ from msgspec import structs
 from registered_standins import registered_standins
 from tables import each
 
-from perfgate.cli import release_sign, release_verify
+from perfgate.cli import release_signature
 from perfgate.cli.main import main
 from perfgate.core.durable_files import append_line
 from perfgate.release import replay, verification
@@ -174,7 +174,7 @@ def test_verification_is_the_same_whatever_the_machine_knows(
 def test_what_another_perfgate_rendered_is_not_signed_and_named_by_verify(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in (replay, verification, release_sign):
+    for module in (replay, verification):
         monkeypatch.setattr(module, "version", lambda _: "99.0")
     assert sign() == Status.OTHER_VERSION
     assert "or pack the runs again with this one" in capsys.readouterr().err
@@ -456,7 +456,7 @@ def test_an_older_pack_of_the_same_commit_has_expired(
         def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
             return datetime.now(tz) + timedelta(days=30)
 
-    monkeypatch.setattr(release_verify, "datetime", Later)
+    monkeypatch.setattr(release_signature, "datetime", Later)
     assert verify("--commit", COMMIT) == Status.EXPIRED
     assert "stale" in capsys.readouterr().err
     at = datetime.now(UTC).isoformat()

@@ -30,7 +30,7 @@ def test_a_fault_is_an_error_with_its_class_never_a_number(suite: Suite) -> None
     assert done.status == 11, done.output
     verdicts = done.records("verdict")
     assert {line["verdict"] for line in verdicts} == {"ERROR"}
-    assert {line["scenario"]: line["error"]["class"] for line in verdicts} == FAULTS
+    assert {line["scenario"]: line["error"]["error_class"] for line in verdicts} == FAULTS
     assert done.output.count("next step:") == len(FAULTS)
     assert suite.wait_until_empty() == []
 
@@ -39,7 +39,7 @@ def test_a_crash_fails_what_needed_the_server_and_is_told_once(suite: Suite) -> 
     done = suite.run("--self-reference", "stored", fault="die-after-load")
     assert done.status == 11, done.output
     told = {line["probe"]: line["error"] for line in done.records("verdict")}
-    assert {error["class"] for error in told.values()} == {"server_died"}
+    assert {error["error_class"] for error in told.values()} == {"server_died"}
     assert "right after a measurement" in told["c1"]["message"]
     for probe in ("c2", "sums"):  # the sweep has c1's own words
         assert told[probe]["message"].startswith("not measured, as c1 failed before it")

@@ -8,7 +8,7 @@ from tables import each
 
 from perfgate.core.errors import RunError
 from perfgate.core.verdict import Verdict
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 from perfgate.suite import run_end
 from perfgate.suite.run_end import write_page
 

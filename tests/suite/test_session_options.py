@@ -10,7 +10,7 @@ from tables import each
 from perfgate.campaign.campaigns import Campaigns
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.engines.base import engine
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 from perfgate.suite.session_options import SessionOptions
 
 AB = ["A=this", "B=engine.settings.cpu_threads=8"]

@@ -32,7 +32,7 @@ def divided(tmp_path_factory: pytest.TempPathFactory) -> Divided:
     with pytest.MonkeyPatch.context() as patch:
         said: list[str] = []
         patch.setattr("builtins.print", lambda *words, **_: said.append(" ".join(words)))
-        assert main(["matrix", "-m", EXPRESSION, "--gpu", "B200", "--shards", "2"]) == 0
+        assert main(["ci", "matrix", "-m", EXPRESSION, "--gpu", "B200", "--shards", "2"]) == 0
     (line,) = [one for one in said if one.startswith("{")]
     (place / "matrix.json").write_text(line)
     rows = json.loads(line)["include"]

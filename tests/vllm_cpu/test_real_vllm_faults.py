@@ -44,7 +44,7 @@ def test_a_server_that_ends_under_load(
     title: str, number: int, failure: str, tmp_path: Path
 ) -> None:
     error = checkout(tmp_path / "checkout").run(act=under_load(title, number)).error()
-    assert error["class"] == failure
+    assert error["error_class"] == failure
     assert "server" in error["message"]
 
 
@@ -96,7 +96,7 @@ def test_ports_that_other_programs_have(stranger: Callable[[int], Any], tmp_path
             return len(taken) == _TRIES_OF_PORTS
 
         session = checkout(tmp_path / "checkout").run(act=act)
-    assert session.error()["class"] == "port_in_use"
+    assert session.error()["error_class"] == "port_in_use"
     assert session.output.count("was taken before the server had it") == _TRIES_OF_PORTS - 1
 
 
@@ -108,7 +108,7 @@ def test_weights_that_are_cut_short(tmp_path: Path) -> None:
         (broken / "model.safetensors").write_bytes(weights.read(100_000_000))
     session = checkout(tmp_path / "checkout").run(environment={MODELS: str(broken.parent)})
     error = session.error()
-    assert error["class"] == "model_file"
+    assert error["error_class"] == "model_file"
     assert any("SafetensorError" in line for line in error["evidence"]) or MODEL in error["message"]
 
 
@@ -119,7 +119,7 @@ def test_a_kv_cache_that_holds_no_request(tmp_path: Path) -> None:
         del defaults["environment"]["VLLM_CPU_KVCACHE_SPACE"]  # which wins over the option
 
     error = checkout(tmp_path / "checkout", change).run().error()
-    assert error["class"] == "kv_cache_too_small"
+    assert error["error_class"] == "kv_cache_too_small"
     assert "larger than the available KV cache memory" in "".join(error["evidence"])
 
 
@@ -133,7 +133,7 @@ def test_a_request_that_is_longer_than_the_model(client: str, tmp_path: Path) ->
         scenario.pop("accuracy", None)
 
     error = checkout(tmp_path / "checkout", change, name=client).run().error()
-    assert error["class"] == "client_failed"
+    assert error["error_class"] == "client_failed"
     if client == "bench":
         assert "Bad Request" in "".join(error["evidence"])
 
@@ -150,7 +150,7 @@ def test_a_prefix_cache_that_nobody_asked_for(tmp_path: Path) -> None:
     program.chmod(0o755)
     session = checkout(tmp_path / "checkout").run(environment={PROGRAM: str(program)})
     error = session.error()
-    assert error["class"] == "not_in_force"
+    assert error["error_class"] == "not_in_force"
     assert "kv_cache_reuse" in error["message"]
     assert not any(session.run.rglob("client.out")), "it was loaded"
 

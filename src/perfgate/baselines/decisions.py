@@ -11,7 +11,7 @@ from perfgate.baselines.choice import newest_build
 from perfgate.baselines.file import read
 from perfgate.baselines.store import Anchor, Store
 from perfgate.core.errors import InputError
-from perfgate.runs.records import now
+from perfgate.runs.run_folder import now
 
 
 def retire(file: Path, *, by: str, reason: str) -> Path:

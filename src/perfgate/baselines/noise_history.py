@@ -30,7 +30,8 @@ from perfgate.core.metrics import METRICS
 from perfgate.core.paths import baselines_folder, machine_store, require_own
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.redaction import mask
-from perfgate.runs.records import RunFolder, now
+from perfgate.runs.record import MeasurementRecord
+from perfgate.runs.run_folder import RunFolder, now
 
 SCHEMA_VERSION = 3
 FOLDER, HISTORY = "noise", "history"
@@ -208,9 +209,9 @@ def observe(folder: RunFolder) -> list[NoiseRun]:
     facts = folder.facts()
     if facts.get("synthetic") is not False or rehearsal_signs(folder):
         return []
-    grouped: dict[tuple[str, ...], list[Mapping[str, Any]]] = defaultdict(list)
-    for line in folder.records("measurement"):
-        if not (line.get("disturbed") or line.get("injected") or line.get("synthetic")):
+    grouped: dict[tuple[str, ...], list[MeasurementRecord]] = defaultdict(list)
+    for line in folder.records_of(MeasurementRecord):
+        if not (line.disturbed or line.injected or line.synthetic):
             grouped[_key(line)].append(line)
     of_hardware: dict[str, list[NoiseSeries]] = defaultdict(list)
     for (hardware, *_), lines in grouped.items():
@@ -257,32 +258,32 @@ def rehearsal_signs(folder: RunFolder) -> list[str]:
     return signs + (["the folder rehearsal"] if (folder.path / "rehearsal").exists() else [])
 
 
-def _key(line: Mapping[str, Any]) -> tuple[str, ...]:
+def _key(line: MeasurementRecord) -> tuple[str, ...]:
     """What the starts of one series have in common, their hardware first."""
     return (
-        line["hardware"],
-        line["scenario"],
-        line["probe"],
-        content_of(line["fingerprint"]),
-        line["engine"]["commit"],
-        line["role"],
-        _node_of(line.get("facts", {})),
-        str(bool(line.get("machine_bound"))),
+        line.hardware,
+        line.scenario,
+        line.probe,
+        content_of(line.fingerprint),
+        line.engine.commit,
+        line.role,
+        _node_of(line.facts),
+        str(line.machine_bound),
     )
 
 
-def _series(lines: Sequence[Mapping[str, Any]]) -> NoiseSeries:
-    ordered = sorted(lines, key=lambda line: (str(line["started"]), line.get("start", 0)))
+def _series(lines: Sequence[MeasurementRecord]) -> NoiseSeries:
+    ordered = sorted(lines, key=lambda line: (line.started, line.start))
     first = ordered[0]
     return NoiseSeries(
-        scenario=first["scenario"],
-        probe=first["probe"],
-        content=content_of(first["fingerprint"]),
-        build=first["engine"]["commit"],
-        values=common_values([line["metrics"] for line in ordered]),
-        machine=machine_of(first["fingerprint"]),
-        node=_node_of(first.get("facts", {})),
-        own=bool(first.get("machine_bound")),
+        scenario=first.scenario,
+        probe=first.probe,
+        content=content_of(first.fingerprint),
+        build=first.engine.commit,
+        values=common_values([line.metrics for line in ordered]),
+        machine=machine_of(first.fingerprint),
+        node=_node_of(first.facts),
+        own=first.machine_bound,
     )
 
 

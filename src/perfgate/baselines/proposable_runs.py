@@ -7,6 +7,7 @@ from typing import Any
 
 from perfgate.core.errors import InputError
 from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.record import MeasurementRecord
 
 Line = Mapping[str, Any]
 
@@ -66,46 +67,43 @@ def _wrong(
             found=str(run.facts["injected"])[:120],
             expected="a run of the build as it is",
         )
-    for line in run.records:
-        if line["record"] != "measurement" or line.get("role") != "new":
-            continue
-        if not chosen or line["scenario"] in chosen:
+    for line in run.records_of(MeasurementRecord):
+        if line.role == "new" and (not chosen or line.scenario in chosen):
             yield from _wrong_measurement(run.folder, line, contents)
 
 
 def _wrong_measurement(
-    folder: Path, line: Line, contents: Mapping[str, Mapping[str, str]]
+    folder: Path, line: MeasurementRecord, contents: Mapping[str, Mapping[str, str]]
 ) -> Iterator[InputError]:
-    name = f"{line['scenario']}-{line['probe']}, start {line.get('start', 'unknown')}"
-    if line.get("injected") or line.get("synthetic"):
+    name = f"{line.name}, start {line.start}"
+    if line.injected or line.synthetic:
         yield InputError(
             "numbers that were changed on purpose, or that stand-ins made",
             file=folder,
             found=name,
             expected="a run of the build as it is",
         )
-    if disturbed := line.get("disturbed"):
+    if line.disturbed:
         yield InputError(
             "the run was disturbed while it measured",
             file=folder,
-            found=f"{name}: {'; '.join(disturbed)}"[:300],
+            found=f"{name}: {'; '.join(line.disturbed)}"[:300],
             expected="undisturbed starts alone",
             hint="measure again; or name other scenarios with --scenario; `perfgate baseline "
             "record` leaves out the disturbed starts",
         )
-    engine = line["engine"]
-    for part in ("version", "commit"):
-        if not engine[part] or _NOT_CLEAN.search(str(engine[part]).lower()):
+    for part, value in (("version", line.engine.version), ("commit", line.engine.commit)):
+        if not value or _NOT_CLEAN.search(value.lower()):
             yield InputError(
                 "the build is not that of a known, clean commit",
                 file=folder,
                 field=f"engine.{part}",
-                found=f"{name}: {str(engine[part])!r}",
+                found=f"{name}: {value!r}",
                 expected="a build of a commit, without changes that are in no commit",
                 hint="build a commit; --engine-commit names one that the engine does not tell",
             )
-    of_scenario = contents.get(line["scenario"])
-    if of_scenario is None or line["probe"] not in of_scenario:
+    of_scenario = contents.get(line.scenario)
+    if of_scenario is None or line.probe not in of_scenario:
         yield InputError(
             "the suite has no such scenario",
             file=folder,
@@ -113,13 +111,13 @@ def _wrong_measurement(
             expected="a scenario of this gate repository",
             hint="propose it where its scenario is, or name others with --scenario",
         )
-    elif (line.get("fingerprint") or {}).get("content") != of_scenario[line["probe"]]:
+    elif line.fingerprint.get("content") != of_scenario[line.probe]:
         yield InputError(
             "the scenario was written otherwise when it was measured: nothing could be compared "
             "with this baseline",
             file=folder,
             field="content",
-            found=f"{name}: {(line.get('fingerprint') or {}).get('content')}",
-            expected=of_scenario[line["probe"]],
+            found=f"{name}: {line.fingerprint.get('content')}",
+            expected=of_scenario[line.probe],
             hint="measure again with the scenario as it is now",
         )

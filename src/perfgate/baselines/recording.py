@@ -28,7 +28,13 @@ from perfgate.core.plain import from_plain
 from perfgate.core.verdict import Verdict, worst
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
-from perfgate.runs.records import RunFolder, now
+from perfgate.runs.record import (
+    MeasurementRecord,
+    SelectedRecord,
+    SkippedRecord,
+    VerdictRecord,
+)
+from perfgate.runs.run_folder import RunFolder, now
 
 Line = Mapping[str, Any]
 
@@ -52,7 +58,7 @@ class _Taken(NamedTuple):
 
     folder: Path
     run: str
-    line: Line
+    line: MeasurementRecord
 
 
 @dataclass
@@ -226,24 +232,24 @@ def _collect(folder: RunFolder, run: str, found: dict[str, _Found], *, synthetic
     _require_real(folder)
     _require_one_build(folder)
     measured: dict[str, set[str]] = defaultdict(set)
-    for line in folder.records("measurement"):
-        if line["role"] == "new":
-            measured[line["scenario"]].add(line["probe"])
-            _take(found[line["scenario"]], _Taken(folder.path, run, line), synthetic=synthetic)
-    ended = [line for line in folder.records() if line.get("record") in ("verdict", "skipped")]
-    for line in ended:
-        if _is_claim(line):
+    for line in folder.records_of(MeasurementRecord):
+        if line.role == "new":
+            measured[line.scenario].add(line.probe)
+            _take(found[line.scenario], _Taken(folder.path, run, line), synthetic=synthetic)
+    ended = [one for one in folder.records() if isinstance(one, VerdictRecord | SkippedRecord)]
+    for record in ended:
+        if _is_claim(record):
             continue
-        one, label = found[line["scenario"]], line["probe"]
-        measured[line["scenario"]].discard(label)
-        if line["record"] == "skipped":
-            one.faults.add(f"{label} was skipped: {line['reason']}")
+        one, label = found[record.scenario], record.probe
+        measured[record.scenario].discard(label)
+        if isinstance(record, SkippedRecord):
+            one.faults.add(f"{label} was skipped: {record.reason}")
         else:
-            one.verdicts[label].append(_unwaived(line))
-            one.faults |= {f"{label}: {_SHIFTED}"} if _is_shifted(line) else set()
+            one.verdicts[label].append(_unwaived(record))
+            one.faults |= {f"{label}: {_SHIFTED}"} if _is_shifted(record) else set()
     for scenario, labels in measured.items():
         found[scenario].faults |= {f"{label} has no verdict" for label in labels}
-    _note_unfinished(folder, found, {line["test"] for line in ended})
+    _note_unfinished(folder, found, {record.test for record in ended})
 
 
 def _require_real(folder: RunFolder) -> None:
@@ -284,49 +290,49 @@ def _require_one_build(folder: RunFolder) -> None:
 
 def _note_unfinished(folder: RunFolder, found: Mapping[str, _Found], ended: set[str]) -> None:
     """Note the scenarios with a test that was selected and never ended."""
-    for line in folder.records("selected"):
-        for test, subject in line["subjects"].items():
-            if test not in ended and subject["scenario"] in found:
+    for line in folder.records_of(SelectedRecord):
+        for test, subject in line.subjects.items():
+            if test not in ended and subject.scenario in found:
                 fault = f"the run did not finish: no verdict for {test}"
-                found[subject["scenario"]].faults.add(fault)
+                found[subject.scenario].faults.add(fault)
 
 
-def _unwaived(line: Line) -> Verdict:
+def _unwaived(line: VerdictRecord) -> Verdict:
     """The verdict without regard to waivers: a loss that is let through is not accepted by that."""
-    waived = any(one.get("waiver") for one in line.get("judgements", []))
-    return Verdict.REGRESSION if waived else Verdict(line["verdict"])
+    waived = any(one.waiver for one in line.judgements)
+    return Verdict.REGRESSION if waived else line.verdict
 
 
-def _is_shifted(line: Line) -> bool:
+def _is_shifted(line: VerdictRecord) -> bool:
     """Whether a verdict rests on the machine having been slower than in the baseline's sessions."""
-    return any(one.get("mark") == "HOST_SHIFT" for one in line.get("judgements", []))
+    return any(one.mark == "HOST_SHIFT" for one in line.judgements)
 
 
-def _is_claim(line: Line) -> bool:
+def _is_claim(line: VerdictRecord | SkippedRecord) -> bool:
     """Whether a verdict is that of a statement, whose probes have verdicts of their own."""
-    return bool(line.get("name")) and line["name"] == line["probe"]
+    return line.name == line.probe
 
 
 def _take(found: _Found, taken: _Taken, *, synthetic: bool) -> None:
-    line, label = taken.line, taken.line["probe"]
-    build = EngineBuild(**line["engine"])
+    line, label = taken.line, taken.line.probe
+    build = line.engine
     if build not in found.engines:
         found.engines.append(build)
-    found.hardware = line["hardware"]
-    disturbed = line.get("disturbed", [])
-    if synthetic and not line["synthetic"]:
+    found.hardware = line.hardware
+    disturbed = line.disturbed
+    if synthetic and not line.synthetic:
         found.unused[label].add("no stand-in made its numbers: it was no rehearsal")
-    elif line["injected"] or line["synthetic"] != synthetic:
+    elif line.injected or line.synthetic != synthetic:
         found.unused[label].add("its settings were injected, or its numbers are synthetic")
-    elif line["machine_bound"]:
+    elif line.machine_bound:
         found.own.add(label)
     elif disturbed:
         found.unused[label].add(f"disturbed: {'; '.join(disturbed)}")
     else:
         found.usable[label].append(taken)
-        if line.get("source"):
-            told = from_plain(BuildSource, line["source"])
-            found.sources.append((str(line["started"]), told))
+        if line.source:
+            told = from_plain(BuildSource, line.source)
+            found.sources.append((line.started, told))
 
 
 def _faults(found: _Found, carried: Collection[Verdict]) -> set[str]:
@@ -354,12 +360,12 @@ def _entries(scenario: str, found: _Found) -> dict[str, Entry]:
         )
     entries: dict[str, Entry] = {}
     for label, taken in found.usable.items():
-        facts = taken[0].line["fingerprint"]
+        facts = taken[0].line.fingerprint
         for one in taken[1:]:
-            differing = Entry(facts, ()).differences(one.line["fingerprint"])
+            differing = Entry(facts, ()).differences(one.line.fingerprint)
             if differing:
                 raise _mixed(f"starts of one probe: {scenario}-{label}, run {one.run}", differing)
-        ordered = sorted(taken, key=lambda one: str(one.line["started"]))
+        ordered = sorted(taken, key=lambda one: one.line.started)
         starts = [(str(one.folder), _as_run(one)) for one in ordered]
         refuse_copies(f"{scenario}-{label}", starts)
         # A first answer has no metrics to keep.
@@ -376,11 +382,11 @@ def _as_run(taken: _Taken) -> BaselineRun:
     line = taken.line
     return BaselineRun(
         taken.run,
-        line["started"],
-        line["metrics"],
-        line["answers"],
-        line.get("seconds"),
-        line.get("start"),
+        line.started,
+        line.metrics,
+        line.answers,
+        line.seconds,
+        line.start,
     )
 
 

@@ -38,7 +38,7 @@ from perfgate.campaign.schedule import (
 from perfgate.campaign.session import Session
 from perfgate.campaign.start_allowance import StartAllowance
 from perfgate.campaign.start_reasons import why_another
-from perfgate.campaign.started_build import StartedBuild, measurement_facts, started_build
+from perfgate.campaign.started_build import StartedBuild, started_build
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import PerfgateError, as_run_error
 from perfgate.core.failures import FAILURES
@@ -54,7 +54,7 @@ from perfgate.launchers.start_commands import command_facts
 from perfgate.machine.leases import Lease
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.progress import Progress
-from perfgate.runs.records import now
+from perfgate.runs.run_folder import now
 from perfgate.runs.start_counts import Account, Start
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
@@ -380,14 +380,17 @@ class Campaign:
         )
         fingerprint = self._references.fingerprint(probe, attempt.build.tools)
         self.session.run.record(
-            "measurement",
-            {
-                **attempt.build.facts(probe, fingerprint, measured, synthetic=synthetic),
-                **measurement_facts(measured, started, seconds),
-                "start": attempt.number,
-                "folder": str(folder),
-                "lease": start.setup.lease.plain(),
-            },
+            attempt.build.record(
+                probe,
+                fingerprint,
+                measured,
+                started=started,
+                seconds=seconds,
+                synthetic=synthetic,
+                start=attempt.number,
+                folder=str(folder),
+                lease=start.setup.lease.plain(),
+            )
         )
         return None
 

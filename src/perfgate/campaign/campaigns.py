@@ -5,7 +5,6 @@ The plugin tells it what pytest found; nothing here knows pytest.
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 
 from perfgate.campaign.ab import AbCampaign, ab_builds
 from perfgate.campaign.budget import Estimate
@@ -18,7 +17,6 @@ from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.selection import Selected, measured_scenarios, probes_of
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
-from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Against
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.judging.assembly.claims import ClaimProbe
@@ -27,7 +25,8 @@ from perfgate.judging.assembly.sweeps import SweepProbe, sweep_outcome
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain, needs_server
 from perfgate.runs.progress import Progress
-from perfgate.runs.records import PROGRESS
+from perfgate.runs.record import GroupRecord, MovedDefaultsRecord, UnaskedRecord
+from perfgate.runs.run_folder import PROGRESS
 from perfgate.runs.start_counts import together
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
@@ -153,7 +152,7 @@ class Campaigns:
             self._tools(scenario),
             self._probes[scenario.id],
             self.session,
-            self.session.run.records("group"),
+            self.session.run.records_of(GroupRecord),
             scenarios,
         )
 
@@ -206,7 +205,7 @@ class Campaigns:
 
     def keeps(self, test: str) -> bool:
         """Whether the test's verdict is that of the session which this one resumed."""
-        return test in self.session.kept.ends
+        return test in self.session.kept.verdicts
 
     def ended(self, test: str, *, measured: bool) -> None:
         """Take note that a test has its outcome; the last one of a group writes its record.
@@ -246,20 +245,21 @@ class Campaigns:
         probes = self._probes[name]
         account = together(one.account for one in campaigns)
         measured = any(one.has_measured for one in campaigns)
+        starts, seconds = account.totals()
         self.session.run.record(
-            "group",
-            {
-                "scenario": name,
-                "hardware": probes[0].scenario.hardware.label,
-                "engine": asdict(campaigns[0].tools.build) if campaigns else None,
-                "content": {probe.label: probe.content_hash() for probe in probes},
-                "tests": self._groups.counted(name),
-                **account.plain(),
-                "ended": "measured" if measured else "failed",
-                "synthetic": self.session.synthetic
+            GroupRecord(
+                scenario=name,
+                hardware=probes[0].scenario.hardware.label,
+                engine=campaigns[0].tools.build if campaigns else None,
+                content={probe.label: probe.content_hash() for probe in probes},
+                tests=tuple(self._groups.counted(name)),
+                starts=starts,
+                seconds=seconds,
+                ended="measured" if measured else "failed",
+                synthetic=self.session.synthetic
                 or account.synthetic
                 or probes[0].scenario.is_synthetic,
-            },
+            )
         )
 
     def _kept(self, one: Selected) -> Outcome | None:
@@ -328,12 +328,15 @@ class Campaigns:
         tools.require()
         commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
         unasked = tools.engine.verify(tools.build, commands, tools.locations)
-        whose = {"scenario": scenario.id, "build": to_plain(tools.build)}
         if unasked:
-            self.session.run.record("unasked", {**whose, "why": list(unasked)})
+            self.session.run.record(
+                UnaskedRecord(scenario=scenario.id, build=tools.build, why=tuple(unasked))
+            )
         moved = tools.engine.moved_defaults(commands, tools.locations)
         if moved:
-            self.session.run.record("moved_defaults", {**whose, "defaults": list(moved)})
+            self.session.run.record(
+                MovedDefaultsRecord(scenario=scenario.id, build=tools.build, defaults=tuple(moved))
+            )
         return tools
 
     def _tools(self, scenario: Scenario) -> Toolchain:

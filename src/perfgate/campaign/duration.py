@@ -3,13 +3,13 @@ ones took in this run, else no less than its limit for a start.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from perfgate.campaign.budget import Estimate
 from perfgate.campaign.session import Session
 from perfgate.core.errors import PerfgateError
 from perfgate.judging.forecast.scenarios import Cost, forecast_scenario
 from perfgate.plan.toolchain import Toolchain
+from perfgate.runs.record import GroupRecord
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 
@@ -18,7 +18,7 @@ def estimate(
     tools: Toolchain,
     probes: Sequence[Probe],
     session: Session,
-    groups: Sequence[Mapping[str, Any]],
+    groups: Sequence[GroupRecord],
     scenarios: Mapping[str, Scenario],
 ) -> Estimate:
     """How long the group of a scenario is expected to take.
@@ -39,11 +39,11 @@ def estimate(
     like = [
         group
         for group in groups
-        if group["starts"]["made"] and _alike(scenarios.get(group["scenario"]), tools.scenario)
+        if group.starts.made and _alike(scenarios.get(group.scenario), tools.scenario)
     ]
     if like:
-        spent = sum(group["seconds"]["spent"] for group in like)
-        return Estimate(starts * spent / sum(group["starts"]["made"] for group in like))
+        spent = sum(group.seconds.spent for group in like)
+        return Estimate(starts * spent / sum(group.starts.made for group in like))
     return Estimate(tools.scenario.limits.start_s, known=False)
 
 

@@ -26,7 +26,7 @@ class Groups:
             for scenario in set(scenarios) - kept.groups.keys():
                 waiting = self._waiting.setdefault(scenario, set())
                 counted = self._counted.setdefault(scenario, set())
-                (counted if test in kept.ends else waiting).add(test)
+                (counted if test in kept.verdicts else waiting).add(test)
 
     def ended(self, test: str, *, measured: bool) -> list[str]:
         """Take note that a test has its outcome; the scenarios whose last test it was.

@@ -18,6 +18,8 @@ from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import Lease
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look, refuse_unfit
 from perfgate.plan.toolchain import Toolchain
+from perfgate.runs.record import PreflightRecord
+from perfgate.scenarios.scenario import Scenario
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,16 @@ class PreflightResult:
     machine: Machine
     report: PreflightReport
 
-    def plain(self) -> dict[str, object]:
-        """As a record has it."""
-        return {
-            "machine": to_plain(self.machine),
-            "fit": not self.report.of("failed"),
-            "checks": to_plain(self.report.checks),
-            "observed": to_plain(self.report.observed),
-        }
+    def record(self, scenario: Scenario) -> PreflightRecord:
+        """The record of the place that a scenario's starts have."""
+        return PreflightRecord(
+            scenario=scenario.id,
+            hardware=scenario.hardware.label,
+            machine=to_plain(self.machine),
+            fit=not self.report.of("failed"),
+            checks=to_plain(self.report.checks),
+            observed=to_plain(self.report.observed),
+        )
 
 
 class PlaceCheck:
@@ -128,10 +132,7 @@ def look_at(
         if ranks is not None:
             report = replace(looked.report, checks=(*looked.report.checks, ranks))
             looked = replace(looked, report=report)
-    session.run.record(
-        "preflight",
-        {"scenario": scenario.id, "hardware": scenario.hardware.label, **looked.plain()},
-    )
+    session.run.record(looked.record(scenario))
     if failed is not None:
         raise failed
     refuse_unfit(looked.report, scenario.id, looked.machine.host)

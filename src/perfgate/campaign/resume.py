@@ -7,28 +7,27 @@ needs it has its outcome. What has none is measured anew, and its earlier lines 
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.measured import (
-    Change,
-    ChangedQuestions,
-    MeasuredBuild,
-    MeasuredControl,
-    MeasuredMetric,
-)
 from perfgate.core.measurement import Measurement
-from perfgate.core.plain import from_plain
-from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.judge_input import Provenance
+from perfgate.core.verdict import Verdict
+from perfgate.engines.base import EngineBuild
+from perfgate.judging.assembly.judge_input import provenance_of
 from perfgate.judging.assembly.outcome import Outcome, Subject
-from perfgate.runs.record_lines import RecordLine
+from perfgate.runs.record import (
+    GroupRecord,
+    MeasurementRecord,
+    Record,
+    SkippedRecord,
+    VerdictRecord,
+    records_of,
+)
 from perfgate.scenarios.probe import Probe
 
 Line = Mapping[str, Any]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -37,13 +36,13 @@ class KeptResults:
 
     Attributes:
         groups: scenario → the record of its finished group.
-        ends: test → the record of its verdict, of tests that a finished group counts.
+        verdicts: test → the record of its verdict, of tests that a finished group counts.
         measurements: the measurements of finished groups, of the build under test, undisturbed.
     """
 
-    groups: Mapping[str, Line] = field(default_factory=dict)
-    ends: Mapping[str, Line] = field(default_factory=dict)
-    measurements: Sequence[Line] = ()
+    groups: Mapping[str, GroupRecord] = field(default_factory=dict)
+    verdicts: Mapping[str, VerdictRecord] = field(default_factory=dict)
+    measurements: Sequence[MeasurementRecord] = ()
 
     def outcome(self, subject: Subject, probes: Sequence[Probe]) -> Outcome | None:
         """The recorded outcome of a test of the suite; None: it must be run.
@@ -52,10 +51,10 @@ class KeptResults:
             subject: what the test is about.
             probes: what is measured for it.
         """
-        line = next((one for one in self.ends.values() if one["name"] == subject.id), None)
-        if line is None:
+        record = next((one for one in self.verdicts.values() if one.name == subject.id), None)
+        if record is None:
             return None
-        return replayed(line, subject, self._measured(probes[0])[: line["starts"]])
+        return replayed(record, subject, self._measured(probes[0])[: record.starts])
 
     def measured(self, probe: Probe) -> Outcome:
         """What a finished group measured of a probe, for a claim of another group."""
@@ -71,155 +70,62 @@ class KeptResults:
 
     def _measured(self, probe: Probe) -> list[Measurement]:
         return [
-            Measurement(line["metrics"], line["facts"], line["answers"])
-            for line in self.measurements
-            if line["scenario"] == probe.scenario.id and line["probe"] == probe.label
+            one.measurement
+            for one in self.measurements
+            if (one.scenario, one.probe) == (probe.scenario.id, probe.label)
         ]
 
 
-def kept_of(lines: Sequence[Line]) -> KeptResults:
-    """What a run's standing lines keep, if it is resumed.
+def kept_of(records: Sequence[Record]) -> KeptResults:
+    """What a run's effective records keep, if it is resumed.
 
     A group is not finished while one of its probes was skipped, e.g. for a missing evaluator.
     """
-    skipped = {(line["scenario"], line["probe"]) for line in lines if line["record"] == "skipped"}
+    skipped = {(one.scenario, one.probe) for one in records_of(SkippedRecord, records)}
     groups = {
-        line["scenario"]: line
-        for line in lines
-        if line["record"] == "group"
-        and not any((line["scenario"], label) in skipped for label in line["content"])
+        group.scenario: group
+        for group in records_of(GroupRecord, records)
+        if not any((group.scenario, label) in skipped for label in group.content)
     }
-    counted = {test for group in groups.values() for test in group["tests"]}
-    ends = {
-        line["test"]: line
-        for line in lines
-        if line["record"] == "verdict" and line["test"] in counted
-    }
+    counted = {test for group in groups.values() for test in group.tests}
+    verdicts = {one.test: one for one in records_of(VerdictRecord, records) if one.test in counted}
     measurements = tuple(
-        line
-        for line in lines
-        if line["record"] == "measurement"
-        and line["scenario"] in groups
-        and line["role"] == "new"
-        and not line.get("disturbed")
+        one
+        for one in records_of(MeasurementRecord, records)
+        if one.scenario in groups and one.role == "new" and not one.disturbed
     )
-    return KeptResults(groups, ends, measurements)
+    return KeptResults(groups, verdicts, measurements)
 
 
-def replayed(line: Line, subject: Subject, measurements: Sequence[Measurement]) -> Outcome:
+def replayed(
+    record: VerdictRecord, subject: Subject, measurements: Sequence[Measurement]
+) -> Outcome:
     """An outcome read back from its record."""
-    error = line["error"]
+    error = record.error
     return Outcome(
         subject,
-        Verdict(line["verdict"]),
-        judgements_of(line),
+        record.verdict,
+        record.judgements,
         measurements,
-        compared_with=line["compared_with"],
-        reason=line["reason"],
+        compared_with=record.compared_with,
+        reason=record.reason,
         error=None
         if error is None
         else RunError(
-            error["class"],
-            error["message"],
-            evidence=tuple(error["evidence"]),
-            hint=error["next_step"],
+            error.error_class, error.message, evidence=error.evidence, hint=error.next_step
         ),
-        folder=None if line["folder"] is None else Path(line["folder"]),
-        injected=tuple(line["injected"]),
-        synthetic=line["synthetic"],
-        notes=tuple(line["notes"]),
-        observed=_read(tuple[Change, ...], line, "observed"),
-        changed=changed_of(line),
-        measured=measured_of(line),
-        build=build_of(line),
-        controls=controls_of(line),
-        provenance=provenance_of(line),
-        resumed_from=str(line.get("at", "")),
+        folder=None if record.folder is None else Path(record.folder),
+        injected=record.injected,
+        synthetic=record.synthetic,
+        notes=record.notes,
+        observed=record.observed,
+        changed=record.changed_questions,
+        measured=record.measured,
+        build=record.build,
+        controls=record.controls,
+        provenance=provenance_of(record),
+        resumed_from=record.at,
     )
-
-
-def provenance_of(line: Line) -> Provenance | None:
-    """Where a verdict's record says that its values come from; None: it rests on none.
-
-    Raises:
-        InputError: it is damaged.
-    """
-    return _read(Provenance, line, "provenance") if line.get("provenance") is not None else None
-
-
-def measured_of(line: Line) -> tuple[MeasuredMetric, ...]:
-    """Every metric that a verdict's record has values of; none in one of before they were kept.
-
-    Raises:
-        InputError: they are damaged.
-    """
-    return _read(tuple[MeasuredMetric, ...], line, "measured") if "measured" in line else ()
-
-
-def observed_of(line: Line) -> tuple[Change, ...]:
-    """The metrics of a verdict's record that were compared and not judged; none where it has none.
-
-    Raises:
-        InputError: they are damaged.
-    """
-    return _read(tuple[Change, ...], line, "observed") if "observed" in line else ()
-
-
-def changed_of(line: Line) -> tuple[ChangedQuestions, ...]:
-    """Which questions were answered otherwise; none in a record of before they were kept.
-
-    Raises:
-        InputError: they are damaged.
-    """
-    name = "changed_questions"
-    return _read(tuple[ChangedQuestions, ...], line, name) if name in line else ()
-
-
-def build_of(line: Line) -> MeasuredBuild | None:
-    """The build under test as a verdict's record has it; None where it has none.
-
-    Raises:
-        InputError: it is damaged.
-    """
-    return None if line.get("build") is None else _read(MeasuredBuild, line, "build")
-
-
-def controls_of(line: Line) -> tuple[MeasuredControl, ...]:
-    """The controls behind a verdict's record; none in one of before there were any.
-
-    Raises:
-        InputError: they are damaged.
-    """
-    return _read(tuple[MeasuredControl, ...], line, "controls") if "controls" in line else ()
-
-
-def judgements_of(line: Line) -> tuple[Judgement, ...]:
-    """The judgements of a verdict's record.
-
-    Raises:
-        InputError: they are damaged.
-    """
-    return _read(tuple[Judgement, ...], line, "judgements")
-
-
-def _read(kind: type[T], line: Line, field: str) -> T:
-    try:
-        return from_plain(kind, line[field])
-    except InputError as error:
-        if isinstance(line, RecordLine):
-            raise line.damaged(field, error.problem) from error
-        raise
-
-
-def require_readable(kept: KeptResults) -> None:
-    """Check that every verdict that a run keeps can be told again.
-
-    Raises:
-        InputError: one is damaged; with its file and line.
-    """
-    for line in kept.ends.values():
-        _ = (judgements_of(line), _read(tuple[Change, ...], line, "observed"))
-        _ = (measured_of(line), build_of(line), controls_of(line))
 
 
 # Whether this session may go on with that run.
@@ -281,7 +187,9 @@ def require_same(facts: Line, now: Line) -> None:
             )
 
 
-def require_same_group(group: Line, *, engine: Line, content: Mapping[str, str]) -> None:
+def require_same_group(
+    group: GroupRecord, *, engine: EngineBuild, content: Mapping[str, str]
+) -> None:
     """Check that a finished group would still be measured as it was.
 
     Args:
@@ -292,21 +200,21 @@ def require_same_group(group: Line, *, engine: Line, content: Mapping[str, str])
     Raises:
         InputError: the build or the scenario is another one.
     """
-    if group["engine"] is not None and group["engine"] != engine:
+    if group.engine is not None and group.engine != engine:
         raise InputError(
-            f"the engine's build differs from the one that {group['scenario']} was measured with",
+            f"the engine's build differs from the one that {group.scenario} was measured with",
             field="--resume",
-            found=_told(engine),
-            expected=_told(group["engine"]),
+            found=_told(asdict(engine)),
+            expected=_told(asdict(group.engine)),
             hint="measure another build in a separate run",
         )
-    changed = [name for name, was in group["content"].items() if content.get(name) != was]
+    changed = [name for name, was in group.content.items() if content.get(name) != was]
     if changed:
         raise InputError(
-            f"the scenario {group['scenario']} was changed since it was measured",
+            f"the scenario {group.scenario} was changed since it was measured",
             field="--resume",
             found=", ".join(f"{name}: {content.get(name)}" for name in changed),
-            expected=", ".join(f"{name}: {group['content'][name]}" for name in changed),
+            expected=", ".join(f"{name}: {group.content[name]}" for name in changed),
             hint="measure the changed scenario in a separate run",
         )
 

@@ -24,7 +24,7 @@ from perfgate.launchers.site import Site
 from perfgate.machine.hardware import Machine
 from perfgate.machine.leases import GpuPool
 from perfgate.plan.toolchain import BuildOverride
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from perfgate.campaign.selection import Selected, measured_scenarios
 from perfgate.core.errors import InputError
 from perfgate.judging.assembly.claims import ClaimProbe
+from perfgate.runs.record import ShardRecord
 
 _NUMBER = re.compile(r"([0-9]{1,4})/([0-9]{1,4})", re.ASCII)
 
@@ -80,15 +80,15 @@ class Division:
             test for test, one in selected.items() if self.part_of(_home(one, measured)) == number
         )
 
-    def record(self, shard: ShardNumber, expression: str) -> dict[str, Any]:
+    def record(self, shard: ShardNumber, expression: str) -> ShardRecord:
         """The record of a run that is one of the parts."""
-        return {
-            "number": shard.number,
-            "of": shard.of,
-            "expression": expression,
-            "selection": self.fingerprint,
-            "scenarios": [list(part) for part in self.parts],
-        }
+        return ShardRecord(
+            number=shard.number,
+            of=shard.of,
+            expression=expression,
+            selection=self.fingerprint,
+            scenarios=tuple(tuple(part) for part in self.parts),
+        )
 
 
 def groups_of(selected: Iterable[Selected]) -> list[tuple[str, ...]]:
@@ -161,7 +161,7 @@ def require_not_empty(division: Division, shard: ShardNumber) -> None:
         field="--shard",
         found=f"{shard}, and the selection has {there} of scenarios that cannot be split",
         expected=f"at most {division.groups} shards",
-        hint="`perfgate matrix` prints as many as there is work for",
+        hint="`perfgate ci matrix` prints as many as there is work for",
     )
 
 

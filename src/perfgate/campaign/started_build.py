@@ -1,7 +1,8 @@
 """Started build: what one fresh start of a campaign is of, and what its records say of that."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from perfgate.campaign.injection import Injection, inject
 from perfgate.campaign.other_build import OtherBuild
@@ -12,6 +13,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
 from perfgate.judging.assembly.judgement import measures_itself
 from perfgate.plan.toolchain import Toolchain
+from perfgate.runs.record import MeasurementRecord
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 
@@ -34,35 +36,48 @@ class StartedBuild:
     session: Session
     injections: tuple[Injection, ...] = ()
 
-    def facts(
+    def record(
         self,
         probe: Probe,
         fingerprint: Mapping[str, str],
         measured: Measurement,
         *,
+        started: str,
+        seconds: float,
         synthetic: bool,
-    ) -> dict[str, object]:
-        """What the record of a measurement says of the probe and of the build.
+        **start: Any,
+    ) -> MeasurementRecord:
+        """The record of a measurement of this build.
 
         Args:
-            probe: what is measured.
+            probe: what was measured.
             fingerprint: the facts that a baseline's must equal.
             measured: the measurement, with what the launcher says of the image.
-            synthetic: whether stand-ins played the programs.
+            started: when it began, ISO 8601.
+            seconds: how long it took, its share of the start included.
+            synthetic: whether mock programs played the engine's.
+            start: number, folder and lease of the start, as the record's fields.
         """
         source = source_of(self.tools, measured.facts, self.injections, synthetic=synthetic)
-        return {
-            "scenario": self.scenario.id,
-            "hardware": self.scenario.hardware.label,
-            "probe": probe.label,
-            "machine_bound": measures_itself(probe),
-            "role": self.role,
-            "engine": asdict(self.tools.build),
-            "fingerprint": dict(fingerprint),
-            "injected": [str(one) for one in self.injections],
-            "source": to_plain(source),
-            "synthetic": synthetic,
-        }
+        return MeasurementRecord(
+            scenario=self.scenario.id,
+            hardware=self.scenario.hardware.label,
+            probe=probe.label,
+            machine_bound=measures_itself(probe),
+            role=self.role,
+            engine=self.tools.build,
+            fingerprint=dict(fingerprint),
+            injected=tuple(str(one) for one in self.injections),
+            source=to_plain(source),
+            synthetic=synthetic,
+            started=started,
+            seconds=seconds,
+            metrics=measured.metrics,
+            facts=measured.facts,
+            answers=measured.answers,
+            disturbed=measured.disturbed,
+            **start,
+        )
 
 
 def started_build(
@@ -87,21 +102,3 @@ def started_build(
         )
     injections = session.injections if role in ("new", "claim") else ()
     return StartedBuild(role, inject(scenario, injections), tools, session, injections)
-
-
-def measurement_facts(measured: Measurement, started: str, seconds: float) -> dict[str, object]:
-    """What the record of a measurement says of its numbers.
-
-    Args:
-        measured: the measurement.
-        started: when it began, ISO 8601.
-        seconds: how long it took, its share of the start included.
-    """
-    return {
-        "started": started,
-        "seconds": seconds,
-        "metrics": dict(measured.metrics),
-        "facts": dict(measured.facts),
-        "answers": {name: dict(given) for name, given in measured.answers.items()},
-        "disturbed": list(measured.disturbed),
-    }

@@ -35,7 +35,7 @@ from perfgate.core.plain import to_plain
 from perfgate.core.verdict import counted
 from perfgate.judging.acceptance.promotion import Promotion, promote
 from perfgate.reports.candidates import ready
-from perfgate.reports.outcome_text import number
+from perfgate.reports.figures import number
 from perfgate.runs.ended_run import read_run
 
 

@@ -12,7 +12,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.judging.acceptance.difference import ProbeChanges, compare
 from perfgate.judging.acceptance.promotion import Promotion
-from perfgate.reports.outcome_text import number, signed
+from perfgate.reports.figures import number, signed
 
 _COLUMNS = ("probe", "metric", "unit", "before", "after", "change", "interval", "answers")
 _WORDS = {

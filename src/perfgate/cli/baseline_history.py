@@ -10,7 +10,7 @@ from perfgate.cli.scenario_choice import load
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.metrics import lookup
 from perfgate.judging.acceptance.difference import HistoryEntry, history
-from perfgate.reports.outcome_text import number, signed
+from perfgate.reports.figures import number, signed
 
 _STEP_COLUMNS = ("version", "commit", "accepted", "by", "change", "starts", "")
 _VALUE_COLUMNS = ("probe", "metric", "unit", "version", "commit", "mean", "since before", "anchor")

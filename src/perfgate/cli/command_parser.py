@@ -1,12 +1,18 @@
-"""Command parser: argparse, with a did-you-mean for a mistyped command, choice or option."""
+"""Command line: argparse with a did-you-mean, options before the verb, version and completion."""
 
 import argparse
+import platform
 import re
-from collections.abc import Iterator
-from typing import NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
 
+import perfgate
 from perfgate.core.suggestion import did_you_mean
 
+SHELLS = ("bash", "zsh", "tcsh")
+# Each of many verbs: they may also stand before the verb.
+_SHARED = ("--format", "--scenarios", "--import")
 _CHOICE = re.compile(r"invalid choice: '(?P<word>[^']*)' \(choose from (?P<choices>.*)\)$")
 _UNKNOWN = "unrecognized arguments: "
 _PUNCTUATION = re.compile(r"[', ]+")
@@ -30,6 +36,20 @@ def parsers_of(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentPar
                 yield from parsers_of(command)
 
 
+def verb_first(words: Sequence[str]) -> list[str]:
+    """The words with the shared options and their values after all others."""
+    end = words.index("--") if "--" in words else len(words)
+    others: list[str] = []
+    shared: list[str] = []
+    position = 0
+    while position < end:
+        name, has_value, _ = words[position].partition("=")
+        size = 2 if name in _SHARED and not has_value else 1
+        (shared if name in _SHARED else others).extend(words[position : min(position + size, end)])
+        position += size
+    return [*others, *shared, *words[end:]]
+
+
 def _hint(message: str, parser: argparse.ArgumentParser) -> str | None:
     choice = _CHOICE.search(message)
     if choice is not None:
@@ -38,10 +58,62 @@ def _hint(message: str, parser: argparse.ArgumentParser) -> str | None:
         return None
     known = {
         option
-        for one in parsers_of(parser)
-        for action in one._actions
+        for command in parsers_of(parser)
+        for action in command._actions
         for option in action.option_strings
     }
     words = message.removeprefix(_UNKNOWN).split()
     hints = (did_you_mean(word.partition("=")[0], known) for word in words if word[0] == "-")
     return next((hint for hint in hints if hint), None)
+
+
+class PrintVersion(argparse.Action):
+    """Prints perfgate's version, Python's, and where perfgate is installed, in one line."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **settings)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import version  # takes longer than all of --help
+
+        folder = Path(perfgate.__file__).parent
+        print(
+            f"perfgate {version('perfgate')} "
+            f"(Python {platform.python_version()}, installed in {folder})"
+        )
+        parser.exit()
+
+
+class PrintCompletion(argparse.Action):
+    """Prints a script that completes commands and options in a shell.
+
+    Args:
+        whole: makes the command line with the options of every command.
+    """
+
+    def __init__(
+        self,
+        option_strings: Sequence[str],
+        dest: str,
+        whole: Callable[[], argparse.ArgumentParser],
+        **settings: Any,
+    ) -> None:
+        super().__init__(option_strings, dest, choices=SHELLS, **settings)
+        self._whole = whole
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        _namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        _option: str | None = None,
+    ) -> None:
+        import shtab  # only needed here
+
+        whole = self._whole()
+        for parser_of_command in parsers_of(whole):
+            for action in parser_of_command._actions:
+                if action.type is Path or action.dest == "scenarios":
+                    action.complete = shtab.FILE  # type: ignore[attr-defined]
+        print(shtab.complete(whole, str(values)))
+        parser.exit()

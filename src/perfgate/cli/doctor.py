@@ -10,20 +10,20 @@ cannot run; 2 wrong usage. docs/how-to/preflight.md
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from textwrap import shorten
 
 from perfgate.cli.doctor_selection import check_selection, preflight_of
-from perfgate.cli.output import add_format, described, print_json, print_table
+from perfgate.cli.output import add_format, described, print_json, print_template
 from perfgate.cli.scenario_choice import add_folder, load, shaped
 from perfgate.core.environment_variables import variables_set
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.launchers.base import Launcher, launcher
 from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, counted, detect
-from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget
+from perfgate.machine.preflight import Check, PreflightTarget
 from perfgate.machine.preflight.shared_python import HINT, shared_python
 from perfgate.machine.preflight.software import EVALUATORS, judge_software
 from perfgate.plan.toolchain import toolchain_for
@@ -90,56 +90,34 @@ def _run(arguments: argparse.Namespace) -> int:
         (scenario,) = shaped(scenarios, arguments.scenario, shapes)
         return _preflight(arguments, scenario)
     _refuse_alone(arguments)
+    return _overview(arguments, scenarios)
+
+
+def _overview(arguments: argparse.Namespace, scenarios: Sequence[Scenario]) -> int:
+    """The machine, and each scenario with the first reason why it cannot run."""
     machine = detect()
-    found = {scenario.id: _why_not(scenario, machine) for scenario in scenarios}
-    shared, variables = shared_python(), variables_set(os.environ)
+    obstacles = {scenario.id: _why_not(scenario, machine) for scenario in scenarios}
+    surroundings = {"variables": variables_set(os.environ), "shared_python": shared_python()}
     if arguments.format == "json":
         reasons = {
             name: None if why is None or why.of_accuracy else why.reason
-            for name, why in found.items()
+            for name, why in obstacles.items()
         }
-        fixes = {name: why.fix for name, why in found.items() if why is not None}
-        print_json(
-            {
-                "machine": asdict(machine),
-                "cannot_run": reasons,
-                "fixes": fixes,
-                "variables": variables,
-                "shared_python": shared,
-            }
-        )
+        fixes = {name: why.fix for name, why in obstacles.items() if why is not None}
+        values = {"machine": asdict(machine), "cannot_run": reasons, "fixes": fixes}
+        print_json({**values, **surroundings})
         return 0
-    _print_surroundings(machine, shared, variables)
-    _print_obstacles(found)
-    return 0
-
-
-def _print_obstacles(found: Mapping[str, Obstacle | None]) -> None:
-    """A line for each scenario; below them what to do, each once."""
-    fixes = list(dict.fromkeys(why.fix for why in found.values() if why is not None))
-    print_table(
-        ("scenario", "can run here"),
-        [
-            (name, "yes" if why is None else f"{why.text} [fix {fixes.index(why.fix) + 1}]")
-            for name, why in found.items()
-        ],
-    )
-    for number, fix in enumerate(fixes, start=1):
-        print(f"\nfix {number}: {fix}")
-
-
-def _print_surroundings(machine: Machine, shared: str | None, variables: Mapping[str, str]) -> None:
-    """The machine, and what of perfgate's own environment bears on what can run."""
+    numbered = list(dict.fromkeys(why.fix for why in obstacles.values() if why is not None))
+    rows = [
+        (name, "yes" if why is None else f"{why.text} [fix {numbered.index(why.fix) + 1}]")
+        for name, why in obstacles.items()
+    ]
     gpus = f"none ({machine.gpu_note})"
     if machine.gpus:
         gpus = f"{counted(gpu.name for gpu in machine.gpus)}, driver {machine.gpus[0].driver}"
-    print(f"machine: {machine.host}, {machine.cores} cores of {machine.cpu}")
-    print(f"memory: {machine.memory_bytes / 2**30:.1f} GiB; GPUs: {gpus}")
-    for name, value in variables.items():
-        print(f"{name}={value}")
-    if shared is not None:
-        print(f"warning: {shared}\n  fix: {HINT}")
-    print()
+    shown = {"machine": machine, "gpus": gpus, "rows": rows, "fixes": numbered, "hint": HINT}
+    print_template("doctor_machine.txt", {**shown, **surroundings})
+    return 0
 
 
 def _refuse_alone(arguments: argparse.Namespace) -> None:
@@ -184,8 +162,9 @@ def _preflight(arguments: argparse.Namespace, scenario: Scenario) -> int:
             }
         )
     else:
-        print(f"{scenario.id} on {machine.host}\n")
-        _print(report)
+        rows = [(check.name, check.outcome, _in_table(check)) for check in report.checks]
+        values = {"scenario": scenario, "machine": machine, "report": report, "rows": rows}
+        print_template("doctor_scenario.txt", values)
     return 1 if report.of("failed") else 0
 
 
@@ -196,34 +175,6 @@ def _own_environment() -> tuple[Check, ...]:
         return ()
     expected = "an environment of perfgate's own"
     return (Check("own environment", "warning", shared, expected, HINT),)
-
-
-def _print(report: PreflightReport) -> None:
-    """All checks in a table; below it what is not well, and how to mend it."""
-    print_table(
-        ("check", "outcome", "found"),
-        [(check.name, check.outcome, _in_table(check)) for check in report.checks],
-    )
-    for check in (*report.of("failed"), *report.of("warning")):
-        print(f"\n{check.name}: {check.outcome}\n  found: {check.found}")
-        if check.expected:
-            print(f"  expected: {check.expected}")
-        if check.hint:
-            print(f"  fix: {check.hint}")
-    print("\nobserved, not judged:")
-    for name, fact in report.observed.items():
-        print(f"  {name}: {fact}")
-    counts = [
-        f"{len(report.of(outcome))} {word}"
-        for outcome, word in (
-            ("failed", "failed"),
-            ("warning", "to be looked at"),
-            ("unknown", "unknown"),
-        )
-        if report.of(outcome)
-    ]
-    verdict = "not fit" if report.of("failed") else "fit"
-    print(f"\n{verdict}: {len(report.checks)} checks" + "".join(f", {one}" for one in counts))
 
 
 def _in_table(check: Check) -> str:
@@ -238,9 +189,10 @@ def _why_not(scenario: Scenario, machine: Machine) -> Obstacle | None:
     if lacking:
         return Obstacle(lacking, f"use a machine that has them, or try it here: {_REHEARSED}")
     try:
-        failed = [one for one in judge_software(toolchain_for(scenario)) if one.outcome == "failed"]
+        checks = judge_software(toolchain_for(scenario))
     except PerfgateError as error:
         return Obstacle(" ".join(str(error).split()), "mend what the message names")
+    failed = [check for check in checks if check.outcome == "failed"]
     if not failed:
         return None
     failed.sort(key=lambda check: check.name == EVALUATORS)

@@ -4,10 +4,11 @@ import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import Any
 
 from perfgate.campaign.selection import Selected, measured_scenarios, probes_of
 from perfgate.campaign.suite_tests import selected_with, suite_tests
-from perfgate.cli.output import print_json, print_table
+from perfgate.cli.output import print_json, print_template
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.locations import Locations
 from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
@@ -64,11 +65,9 @@ def check_selection(
             }
         )
     else:
-        counts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
-        print(f"{expression}: {len(tests)} tests ({counts}) of {len(checks)} scenarios")
-        print(f"machine: {machine.host}\n")
-        _print(checks)
-        print(f"\n{'something lacks: see the fixes' if failed else 'complete'}")
+        values = {"expression": expression, "kinds": kinds, "scenarios": len(checks)}
+        more = {"machine": machine, "has_failed": failed, **_rows(checks)}
+        print_template("doctor_selection.txt", {**values, **more})
     return 1 if failed else 0
 
 
@@ -101,8 +100,8 @@ def _checks(
         return (Check("setup", "failed", " ".join(str(error).split())),)
 
 
-def _print(checks: Mapping[str, Sequence[Check]]) -> None:
-    """A row for each answer, with the scenarios that have it; then each fix once."""
+def _rows(checks: Mapping[str, Sequence[Check]]) -> dict[str, list[Any]]:
+    """A row for each answer, with the scenarios that have it; each fix once."""
     scenarios: dict[Check, list[str]] = {}
     for name, found in checks.items():
         for check in found:
@@ -110,15 +109,11 @@ def _print(checks: Mapping[str, Sequence[Check]]) -> None:
     order = {check.name: place for place, check in reversed(list(enumerate(scenarios)))}
     rows = sorted(scenarios, key=lambda check: order[check.name])
     fixes = list(dict.fromkeys(check.hint for check in rows if check.hint and _is_bad(check)))
-    print_table(
-        ("check", "outcome", "scenarios", "found"),
-        [
-            (check.name, check.outcome, _named(scenarios[check], len(checks)), _found(check, fixes))
-            for check in rows
-        ],
-    )
-    for number, fix in enumerate(fixes, start=1):
-        print(f"\nfix {number}: {fix}")
+    cells = [
+        (check.name, check.outcome, _named(scenarios[check], len(checks)), _found(check, fixes))
+        for check in rows
+    ]
+    return {"rows": cells, "fixes": fixes}
 
 
 def _is_bad(check: Check) -> bool:

@@ -10,8 +10,12 @@ import traceback
 from collections.abc import Sequence
 
 from perfgate import __doc__ as purpose
-from perfgate.cli.about import PrintCompletion, PrintVersion
-from perfgate.cli.command_parser import CommandParser
+from perfgate.cli.command_parser import (
+    CommandParser,
+    PrintCompletion,
+    PrintVersion,
+    verb_first,
+)
 from perfgate.core.durable_files import cannot_write, is_unwritable
 from perfgate.core.errors import PerfgateError
 from perfgate.core.output_stream import standard_streams
@@ -29,11 +33,9 @@ COMMANDS = {
     "compare": "the gate's verdicts for two runs, baselines or results of other tools",
     "report": "reports and one exit status of one run or several, merged",
     "release": "hold runs against a release policy; pack, sign and verify the evidence",
-    "matrix": "the jobs that measure a selection, as JSON for CI systems",
-    "decision": "what a pipeline does with a run's exit status: pass, warn or block",
+    "ci": "for pipelines: jobs of a selection, decision on a status, child pipeline of GitLab",
     "doctor": "what this machine can run, and whether it is fit for it",
     "parse": "read results of benchmarks and evaluations, or the log of a failed run",
-    "gitlab": "the child pipeline of a matrix, for GitLab",
 }
 
 WRONG_USAGE = 2
@@ -44,6 +46,8 @@ the suite itself is run with pytest:
   pytest -m local                    what every machine can run
   pytest -m "b200 and throughput"    what scenarios are marked with
   pytest --gate -m h200              for a release: no verdict is a failure
+
+--format, --scenarios and --import may also stand before the command: perfgate --format json plan
 
 exit status: 0 done; 1 the answer is no (doctor: a scenario cannot run here, a check failed;
 parse: a file holds no usable result; judge, compare: a regression);
@@ -98,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: with the status that argparse gives to a help or to wrong usage.
     """
-    words = sys.argv[1:] if argv is None else argv
+    words = verb_first(sys.argv[1:] if argv is None else argv)
     leaving: SystemExit | None = None
     with standard_streams() as streams:
         try:

@@ -1,9 +1,10 @@
-"""What all commands share: options with their helps; tables for people, JSON for scripts."""
+"""What all commands share: options with their helps; texts for people, JSON for scripts."""
 
 import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from perfgate.reports.tables import markdown_table, text_table
@@ -61,13 +62,42 @@ def json_text(value: object, *, indent: int | None = None) -> str:
     return text
 
 
-def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], format_name: str = "text"
-) -> None:
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], format_name: str = "text") -> str:
     """A table without its empty columns, plain or as Markdown."""
     kept = [cells for cells in zip(columns, *rows, strict=True) if any(cells[1:]) or not rows]
     heading, *lines = zip(*kept, strict=True)
     if format_name == "markdown":
-        print(*markdown_table(heading, lines), sep="\n")
-    else:
-        print(text_table(heading, lines))
+        return "\n".join(markdown_table(heading, lines))
+    return text_table(heading, lines)
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], format_name: str = "text"
+) -> None:
+    """Print a `table`."""
+    print(table(columns, rows, format_name))
+
+
+def print_template(
+    name: str, values: Mapping[str, object], **filters: Callable[..., object]
+) -> None:
+    """A template of this package on standard output; `table` is there in each.
+
+    Args:
+        name: of the file.
+        values: that it shows.
+        filters: of its own, by name.
+    """
+    import jinja2  # takes longer than all of --help
+
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=jinja2.select_autoescape(["html"]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.globals["table"] = table
+    templates.filters.update(filters)
+    print(templates.get_template(name).render(values), end="")

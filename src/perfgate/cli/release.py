@@ -1,43 +1,56 @@
 """`perfgate release`: hold runs against a policy, pack the evidence, sign it, verify it.
 
-Each verb is a module of its own: `release_check`, …; docs/reference/release.md has their statuses.
+docs/reference/release.md has the exit statuses of its verbs.
 """
 
 import argparse
-import importlib
+import functools
+import inspect
 import sys
 from collections.abc import Callable
 
+from perfgate.cli.release_check import add_check
+from perfgate.cli.release_pack import add_pack
+from perfgate.cli.release_signature import add_keygen, add_sign, add_verify
 from perfgate.release.release_status import ReleaseRefused
 
-# Verb → what it is for. The module `release_<verb>` adds its options and runs it.
-VERBS: dict[str, str] = {
-    "check": "hold runs against a release policy: what is required, found, missing, why",
-    "pack": "collect the evidence of a release in one file that tells its own tampering",
-    "keygen": "make a pair of keys to sign releases with",
-    "sign": "state what a pack shows, as computed anew from it, and sign that",
-    "verify": "whether a signed pack holds: bytes, signer, verdicts, result, age",
+Verb = Callable[[argparse.Namespace], int]
+
+# Verb → what adds its options and gives what runs it; what the verb is for.
+_VERBS: dict[str, tuple[Callable[[argparse.ArgumentParser], Verb], str]] = {
+    "check": (
+        add_check,
+        "hold runs against a release policy: what is required, found, missing, why",
+    ),
+    "pack": (
+        add_pack,
+        "collect the evidence of a release in one file that tells its own tampering",
+    ),
+    "keygen": (add_keygen, "make a pair of keys to sign releases with"),
+    "sign": (add_sign, "state what a pack shows, as computed anew from it, and sign that"),
+    "verify": (
+        add_verify,
+        "whether a signed pack holds: bytes, signer, verdicts, result, age",
+    ),
 }
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Add this command's options."""
+    """Add this command's verbs; the help of each is the docstring of what runs it."""
     verbs = command.add_subparsers(required=True, metavar="VERB")
-    for name, help_line in VERBS.items():
+    for name, (add_verb, summary) in _VERBS.items():
         verb = verbs.add_parser(
-            name, help=help_line, formatter_class=argparse.RawDescriptionHelpFormatter
+            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        module = importlib.import_module(f"perfgate.cli.release_{name}")
-        verb.description = module.__doc__
-        module.add_options(verb)
-        verb.set_defaults(execute=_with_its_status(verb.get_default("execute")))
+        execute = add_verb(verb)
+        verb.description = inspect.getdoc(execute)
+        verb.set_defaults(execute=_with_its_status(execute))
 
 
-def _with_its_status(
-    execute: Callable[[argparse.Namespace], int],
-) -> Callable[[argparse.Namespace], int]:
-    """The verb, with a refusal told by the status of its own."""
+def _with_its_status(execute: Verb) -> Verb:
+    """The verb, with a refusal reported by the status of its own."""
 
+    @functools.wraps(execute)
     def run(arguments: argparse.Namespace) -> int:
         try:
             return execute(arguments)

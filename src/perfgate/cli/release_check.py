@@ -1,16 +1,7 @@
-"""`perfgate release check`: hold runs against a release policy (docs/reference/release_policy.md).
-
-Tells of every required test what the runs have of it: passed, missing, stale, synthetic, of other
-hardware, waived, a regression, …; the worst first, what passed in one line for each part.
-
-exit status: 0 PASSED, or WARNED without --strict; 1 a required verdict is a regression, or a number
-is below its floor; 20 WARNED, with --strict; 21 something required is missing or undecided, or no
-metric was checked; 22 the policy cannot be used; 23 the runs are not of the build that it names;
-24 a run is of a time still to come; 2 unusable input
-"""
+"""`perfgate release check`, and how its policy and its runs are read for `pack` as well."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -21,97 +12,98 @@ from perfgate.cli.scenario_choice import add_folder, load
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
-from perfgate.judging.assembly.claims import claims_of_suite
 from perfgate.judging.assembly.documented import documented_metrics
 from perfgate.release.certificate import certificate_markdown
-from perfgate.release.check_result import COLUMNS, ReleaseCheck, check_lines, check_rows
-from perfgate.release.policy import load_policy
+from perfgate.release.check_result import COLUMNS, check_lines, check_rows
+from perfgate.release.policy import Policy, load_policy
 from perfgate.release.release_check import check, status_of
 from perfgate.release.required_tests import SuiteTests, broken_suite_rules
-from perfgate.runs.ended_run import EndedRun, read_run
+from perfgate.release.run_evidence import moment
+from perfgate.runs.ended_run import read_run
 
-_HELP = {
+_EVIDENCE = {
     "policy": "what the release needs: a file as release.example.yaml",
     "run": "folders of runs, in any order",
+}
+_HELP = {
     "--at": "the time of the check, as 2026-11-23T09:00:00+00:00 (default: now)",
     "--strict": "status 20 for WARNED",
 }
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's options."""
-    add = described(parser, _HELP)
-    add("policy", type=Path, metavar="POLICY")
-    add("run", nargs="+", type=Path, metavar="RUN")
+def add_check(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
+    """Add the options of `check`; gives what runs it."""
+    add = add_evidence(parser, _HELP)
     add_format(parser, markdown_for="its certificate")
     add("--strict", action="store_true")
-    add("--at", type=moment, metavar="TIME")
+    add("--at", type=time_option, metavar="TIME")
     add_folder(parser)
-    parser.set_defaults(execute=_check)
+    return _check
 
 
-def moment(text: str) -> datetime:
+def add_evidence(
+    parser: argparse.ArgumentParser, helps: Mapping[str, str]
+) -> Callable[..., argparse.Action]:
+    """Add policy and runs; gives what adds the verb's own options, which `helps` describe."""
+    add = described(parser, {**_EVIDENCE, **helps})
+    add("policy", type=Path, metavar="POLICY")
+    add("run", nargs="+", type=Path, metavar="RUN")
+    return add
+
+
+def time_option(text: str) -> datetime:
     """A time as a person gives it.
 
     Raises:
         ArgumentTypeError: it is none, or says no time zone.
     """
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
+        return moment(text)
+    except ValueError as error:
         raise argparse.ArgumentTypeError(
             f"not a time with a time zone: {text!r}; write it as 2026-11-23T09:00:00+00:00"
-        )
-    return found
-
-
-def checked(
-    policy: Path, runs: Sequence[Path], folders: Sequence[str] | None, at: datetime | None
-) -> tuple[ReleaseCheck, tuple[EndedRun, ...]]:
-    """A policy's file held against run folders.
-
-    Args:
-        policy: the file.
-        runs: the folders.
-        folders: of scenario files; None: the suite's.
-        at: the time of the check; None: now.
-
-    Raises:
-        ReleaseRefused: the policy, or the runs, cannot be used for a release.
-        InputError, SeveralInputErrors: a file cannot be used.
-    """
-    suite = suite_tests_of(folders)
-    asked = load_policy(policy, partial(broken_suite_rules, suite=suite))
-    read = tuple(read_run(one) for one in runs)
-    when = at or datetime.now(UTC)
-    found = check(asked, read, suite.scenarios, suite.claims, when, markers=suite.markers)
-    return found, read
+        ) from error
 
 
 def suite_tests_of(folders: Sequence[str] | None) -> SuiteTests:
     """What the scenario files of `folders`, or the suite's, can measure."""
-    suite = load(folders)
-    claims = claims_of_suite(suite)
-    return SuiteTests(suite.scenarios, claims, suite.markers, _has_document)
+    return SuiteTests.of(load(folders), _has_document)
 
 
-def _has_document(one: Selected) -> bool:
+def policy_for(file: Path, suite: SuiteTests) -> Policy:
+    """The policy of a file, whose tests the suite has; errors as of `load_policy`."""
+    return load_policy(file, partial(broken_suite_rules, suite=suite))
+
+
+def _has_document(test: Selected) -> bool:
     try:
-        return bool(documented_metrics(one))
+        return bool(documented_metrics(test))
     except (InputError, SeveralInputErrors):
-        return True  # a damaged file of documented values is told where it is used
+        return True  # a damaged file of documented values is reported where it is used
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    found, _ = checked(arguments.policy, arguments.run, arguments.scenarios, arguments.at)
+    """`perfgate release check`: hold runs against a release policy
+    (docs/reference/release_policy.md).
+
+    Tells of every required test what the runs have of it: passed, missing, stale, synthetic, of
+    other hardware, waived, a regression, …; the worst first, what passed in one line for each part.
+
+    exit status: 0 PASSED, or WARNED without --strict; 1 a required verdict is a regression, or a
+    number is below its floor; 20 WARNED, with --strict; 21 something required is missing or
+    undecided, or no metric was checked; 22 the policy cannot be used; 23 the runs are not of the
+    build that it names; 24 a run is of a time still to come; 2 unusable input
+    """
+    suite = suite_tests_of(arguments.scenarios)
+    policy = policy_for(arguments.policy, suite)
+    runs = [read_run(folder) for folder in arguments.run]
+    checked = check(policy, runs, suite, arguments.at or datetime.now(UTC))
     if arguments.format == "json":
-        print_json(to_plain(found))
+        print_json(to_plain(checked))
     elif arguments.format == "markdown":
-        print(certificate_markdown(found), end="")
+        print(certificate_markdown(checked), end="")
     else:
-        print_table(COLUMNS, check_rows(found), arguments.format)
-        for line in check_lines(found):
+        print_table(COLUMNS, check_rows(checked), arguments.format)
+        for line in check_lines(checked):
             print(visible(line))
-    return status_of(found, strict=arguments.strict).value
+    return status_of(checked, strict=arguments.strict).value

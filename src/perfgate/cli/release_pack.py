@@ -1,25 +1,14 @@
-"""`perfgate release pack`: the evidence of a release as one file, from which all can be recomputed.
-
-It holds policy, scenarios, baselines, the runs with all their raw output, report, check,
-certificate and scripts that measure again (docs/reference/evidence_pack.md). Of equal input the
-file is equal, byte for byte. A release that fails its check is packed, too. Files and bytes are
-told before anything is written.
-
-exit status: 0 written, whatever the check's result; 2 unusable input: a secret, a link, a size
-above the limit, no --yes; 21 a scenario changed since it was measured, or a run did not end; 22,
-23, 24 as of `perfgate release check`
-"""
+"""`perfgate release pack`: what is packed is shown first, and asked for."""
 
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from perfgate.baselines.waivers.file import default_file
-from perfgate.cli.output import described
-from perfgate.cli.release_check import checked
-from perfgate.cli.scenario_choice import add_folder, load
+from perfgate.cli.release_check import add_evidence, policy_for, suite_tests_of
+from perfgate.cli.scenario_choice import add_folder
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.paths import scenario_folders
@@ -27,7 +16,8 @@ from perfgate.core.redaction import visible
 from perfgate.core.verdict import counted
 from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.pack_archive import LARGEST_PACK, write_pack
-from perfgate.release.pack_contents import Contents, Evidence, contents, newest_end
+from perfgate.release.pack_contents import Contents, contents, newest_end
+from perfgate.release.release_check import check
 from perfgate.runs.ended_run import read_run
 from perfgate.scenarios.yaml_limits import LARGEST_FILE
 
@@ -36,8 +26,6 @@ _UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SIZE = re.compile(r"([0-9]{1,12})[ ]?(KiB|MiB|GiB|)")
 _SHOWN = 5
 _HELP = {
-    "policy": "what the release needs: a file as release.example.yaml",
-    "run": "folders of runs, in any order",
     "--output": "the file that is written; its folder is made",
     "--waivers": "the file of waivers (default: waivers.yaml of the suite, if it is there)",
     "--max-size": "the most bytes of all files, as 500MiB (default: 2GiB)",
@@ -45,17 +33,15 @@ _HELP = {
 }
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add this verb's options."""
-    add = described(parser, _HELP)
-    add("policy", type=Path, metavar="POLICY")
-    add("run", nargs="+", type=Path, metavar="RUN")
+def add_pack(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
+    """Add the options of `pack`; gives what runs it."""
+    add = add_evidence(parser, _HELP)
     add("--output", type=Path, metavar="FILE.tar", required=True)
     add("--waivers", type=Path, metavar="FILE")
     add("--max-size", type=size, default=DEFAULT_LARGEST, metavar="SIZE")
     add("--yes", action="store_true")
     add_folder(parser)
-    parser.set_defaults(execute=_pack)
+    return _pack
 
 
 def size(text: str) -> int:
@@ -82,20 +68,31 @@ def in_words(number: int) -> str:
 
 
 def _pack(arguments: argparse.Namespace) -> int:
-    at = newest_end(read_run(path) for path in arguments.run)
-    check, runs = checked(arguments.policy, arguments.run, arguments.scenarios, at)
-    suite = load(arguments.scenarios)
+    """`perfgate release pack`: the evidence of a release as one file, from which all can be
+    recomputed.
+
+    It holds policy, scenarios, baselines, the runs with all their raw output, report, check,
+    certificate and scripts that measure again (docs/reference/evidence_pack.md). Of equal input the
+    file is equal, byte for byte. A release that fails its check is packed, too. Files and bytes are
+    told before anything is written.
+
+    exit status: 0 written, whatever the check's result; 2 unusable input: a secret, a link, a size
+    above the limit, no --yes; 21 a scenario changed since it was measured, or a run did not end;
+    22, 23, 24 as of `perfgate release check`
+    """
+    runs = [read_run(folder) for folder in arguments.run]
+    at = newest_end(runs)
+    suite = suite_tests_of(arguments.scenarios)
+    checked = check(policy_for(arguments.policy, suite), runs, suite, at)
     found = contents(
-        Evidence(
-            check,
-            runs,
-            policy=read_input(arguments.policy, LARGEST_FILE, "policy"),
-            waivers=_waivers(arguments.waivers),
-            places=scenario_folders(arguments.scenarios),
-            scenarios={one.id: one for one in suite.scenarios},
-        )
+        checked,
+        runs,
+        suite.scenarios,
+        policy=read_input(arguments.policy, LARGEST_FILE, "policy"),
+        waivers=_waivers(arguments.waivers),
+        places=scenario_folders(arguments.scenarios),
     )
-    for line in _lines(check, found):
+    for line in _lines(checked, found):
         print(visible(line))
     _require_size(found, arguments.max_size)
     _require_consent(arguments.output, yes=arguments.yes)
@@ -167,10 +164,9 @@ def _require_consent(output: Path, *, yes: bool) -> None:
     Raises:
         InputError: nobody sits there, or says no, and --yes was not given.
     """
-    there = output.exists()
     if yes:
         return
-    question = f"write {output}" + (", which is there already" if there else "")
+    question = f"write {output}" + (", which is there already" if output.exists() else "")
     if sys.stdin.isatty():
         print(visible(f"{question}? [y/N] "), end="", flush=True)
         if sys.stdin.readline().strip().lower() in ("y", "yes"):

@@ -12,27 +12,25 @@ import sys
 from pathlib import Path
 
 from perfgate.baselines.store import Store
+from perfgate.campaign.matrix import LARGEST, MatrixRow, read_matrix
 from perfgate.cli.output import described
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
-from perfgate.core.json_text import JsonError, parse
 from perfgate.core.paths import require_own
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.gathered_history import gathered_histories
 from perfgate.reports.merge import Merged, merge
-from perfgate.reports.merge_shards import MatrixRow, matrix_rows
 from perfgate.reports.report_files import write_formats
 from perfgate.reports.run_report import RunFacts
 from perfgate.runs.ended_run import read_run
 
-_MATRIX_BYTES = 1 << 20
 _HELP = {
     "run": "folders of runs",
-    "--matrix": "what `perfgate matrix` printed: every row of it must be among the runs; -: from "
-    "standard input",
+    "--matrix": "what `perfgate ci matrix` printed: every row of it must be among the runs; -: "
+    "from standard input",
     "--gate": "every selected test must have a verdict, as in pytest --gate",
     "--history": "folder of earlier runs, whose values are shown beside (default: none)",
     "--baselines": "folder of the accepted baselines (default: docs/reference/settings.md)",
@@ -82,15 +80,9 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _matrix(named: str) -> tuple[MatrixRow, ...]:
-    data = (
-        sys.stdin.buffer.read(_MATRIX_BYTES)
-        if named == "-"
-        else read_input(Path(named), _MATRIX_BYTES, "matrix")
-    )
-    try:
-        return matrix_rows(parse(data))
-    except JsonError as error:
-        raise InputError("not JSON", file=Path(named), field="--matrix", found=error) from error
+    if named == "-":
+        return read_matrix(sys.stdin.buffer.read(LARGEST + 1), Path("<standard input>")).include
+    return read_matrix(read_input(Path(named), LARGEST, "matrix"), Path(named)).include
 
 
 def _context(arguments: argparse.Namespace, found: Merged) -> ReportContext:

@@ -5,7 +5,8 @@ is said by the module of that file.
 """
 
 import numbers
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ import msgspec
 from perfgate.core.errors import InputError
 
 T = TypeVar("T")
+_MISSING = re.compile("missing required field `(.*)`")
 
 
 def to_plain(value: object, *, leave_out_none: bool = False) -> Any:
@@ -31,7 +33,7 @@ def to_plain(value: object, *, leave_out_none: bool = False) -> Any:
     return _lists(msgspec.to_builtins(value, enc_hook=_encoded), leave_out_none)
 
 
-def from_plain(kind: type[T], plain: object, *, lax: bool = False) -> T:
+def from_plain(kind: type[T], plain: object, *, lax: bool = False, what: str = "") -> T:
     """The value of type `kind` whose plain form `plain` is; fields that it lacks are passed over.
 
     A whole number becomes a float where the field is one: 60 and 60.0 give equal values.
@@ -40,6 +42,7 @@ def from_plain(kind: type[T], plain: object, *, lax: bool = False) -> T:
         kind: a dataclass, or any type made of dataclasses and plain types.
         plain: as `to_plain` gives it.
         lax: take 0 and 1 for truth values.
+        what: what it is, for messages; empty: the name of the type.
 
     Raises:
         InputError: a field is missing, or of another type; with the field.
@@ -48,8 +51,10 @@ def from_plain(kind: type[T], plain: object, *, lax: bool = False) -> T:
         value = msgspec.convert(plain, kind, strict=not lax, dec_hook=_decoded)
     except msgspec.ValidationError as error:
         problem, _, place = str(error).partition(" - at `$")
-        name = getattr(kind, "__name__", str(kind))
-        field = place.rstrip("`").lstrip(".") or None
+        name = what or getattr(kind, "__name__", str(kind))
+        missing = _MISSING.search(problem)
+        place = place.rstrip("`") + (f".{missing[1]}" if missing else "")
+        field = place.lstrip(".") or None
         raise InputError(f"not the plain form of {name}: {problem}", field=field) from error
     _set_defaults(value)
     return value
@@ -75,18 +80,21 @@ def _decoded(kind: type, value: object) -> object:
 
 def _set_defaults(value: object) -> None:
     """Set the fields that msgspec leaves to the class, where neither `vars` nor it sees them."""
+    held: Iterable[object] = ()
     if is_dataclass(value):
-        for one in fields(value):
-            held = getattr(value, one.name)
-            if one.name not in vars(value):
-                object.__setattr__(value, one.name, held)
-            _set_defaults(held)
+        held = [getattr(value, field.name) for field in fields(value)]
+        for field, content in zip(fields(value), held, strict=True):
+            if field.name not in vars(value):
+                object.__setattr__(value, field.name, content)
+    elif isinstance(value, msgspec.Struct):  # its mappings hold plain values alone
+        content_of = (getattr(value, name) for name in value.__struct_fields__)
+        held = [content for content in content_of if not isinstance(content, Mapping)]
     elif isinstance(value, Mapping):
-        for held in value.values():
-            _set_defaults(held)
+        held = value.values()
     elif isinstance(value, list | tuple):
-        for held in value:
-            _set_defaults(held)
+        held = value
+    for content in held:
+        _set_defaults(content)
 
 
 def _lists(value: object, leave_out_none: bool) -> Any:

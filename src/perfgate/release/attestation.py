@@ -25,6 +25,7 @@ from perfgate.release.pack_archive import LARGEST_ATTESTATION, Pack
 from perfgate.release.pack_manifest import ATTESTATION, MANIFEST, POLICY
 from perfgate.release.policy import EFFECTS, Effect, Subject
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+from perfgate.release.run_evidence import moment
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 MOST_SIGNATURES = 16
@@ -167,8 +168,8 @@ def read_attestation(pack: Pack, keys: Sequence[Ed25519PublicKey]) -> Attested:
         stated: Any = parse(payload, own=True)
         predicate = stated["predicate"]
         kind, manifest = stated["predicateType"], predicate["perfgate_manifest"]["sha256"]
-        found = Attested(stated, signer, datetime.fromisoformat(predicate["perfgate_signedAt"]))
-        if stated["_type"] != _STATEMENT or kind != _TEST_RESULT or not found.signed_at.tzinfo:
+        found = Attested(stated, signer, moment(predicate["perfgate_signedAt"]))
+        if stated["_type"] != _STATEMENT or kind != _TEST_RESULT:
             raise ValueError(f"a statement of kind {str(kind)[:100]}")
         _ = [(str(name), dict(digest)) for name, digest in found.subjects]
     except (LookupError, TypeError, ValueError) as error:

@@ -18,15 +18,22 @@ from markupsafe import Markup
 
 from perfgate.core.rule import VERSION as RULE
 from perfgate.core.verdict import Judgement, Verdict, counted
-from perfgate.release.check_result import LOSSES, CheckedTest, Finding, ReleaseCheck, Result
+from perfgate.release.check_result import (
+    LOSSES,
+    CheckedTest,
+    Finding,
+    ReleaseCheck,
+    Result,
+    severity,
+)
 from perfgate.release.pack_manifest import PackedFile, Role
 from perfgate.release.policy import Effect, Required
-from perfgate.reports.html_templates import environment
+from perfgate.reports.figures import band, interval, signed, worst_first
 from perfgate.reports.markdown_text import code, prose, shortened
-from perfgate.reports.outcome_text import interval, signed
-from perfgate.reports.overview import allowed, known, some
+from perfgate.reports.overview import some
 from perfgate.reports.page.signs import Sign
 from perfgate.reports.shown import shown
+from perfgate.reports.templating import environment
 
 _TEMPLATES = Path(__file__).parent / "templates"
 MOST_SCENARIOS = 14
@@ -85,23 +92,16 @@ class ScenarioRow:
 
     @property
     def numbers(self) -> dict[str, str]:
-        """Heading → cell, of the metric; a change of one that no table knows is the bare share."""
-        one = self.metric
-        if one is None:
+        """Heading → cell, of the metric."""
+        metric = self.metric
+        if metric is None:
             return dict.fromkeys(("change", "interval", "band", "starts", "controls"), "-")
-        change, between = signed(one.metric, one.change), "-"
-        if known(one.metric):
-            between = interval(one)
-        else:
-            change = f"{one.change:+.3g}"
-            if one.interval is not None:
-                between = f"{one.interval[0]:+.3g} … {one.interval[1]:+.3g}"
         return {
-            "change": change,
-            "interval": between,
-            "band": allowed(one),
-            "starts": str(one.runs_used),
-            "controls": str(one.controls_used),
+            "change": signed(metric.metric, metric.change),
+            "interval": interval(metric),
+            "band": band(metric),
+            "starts": str(metric.runs_used),
+            "controls": str(metric.controls_used),
         }
 
 
@@ -216,8 +216,7 @@ def stamps(check: ReleaseCheck) -> list[str]:
 
 def counts(check: ReleaseCheck) -> str:
     """How much was required, found and checked."""
-    worst_first = sorted(check.tests, key=lambda one: EFFECTS[one.effect].rank)
-    by_finding = Counter(one.finding for one in worst_first)
+    by_finding = Counter(test.finding for test in sorted(check.tests, key=severity))
     found = ", ".join(f"{number} {word}" for word, number in by_finding.items()) or "none"
     scenarios = len({(one.scenario, one.hardware) for one in check.tests})
     return (
@@ -227,12 +226,7 @@ def counts(check: ReleaseCheck) -> str:
 
 
 def _asked(check: ReleaseCheck) -> dict[str, str]:
-    policy, build = check.policy, check.policy.build
-    words = [
-        " ".join(filter(None, (build.engine, build.version))),
-        build.commit and f"commit {build.commit}",
-        build.image,
-    ]
+    policy = check.policy
     hardware = dict.fromkeys(one.hardware for one in check.tests if one.hardware)
     rules = [
         f"runs at most {policy.max_age_days:g} days old",
@@ -241,7 +235,7 @@ def _asked(check: ReleaseCheck) -> dict[str, str]:
     ]
     return {
         "release": policy.release,
-        "build": ", ".join(filter(None, words)),
+        "build": policy.build.in_words,
         "hardware": ", ".join(hardware) or "none",
         "policy": f"sha256 {policy.sha256}" if policy.sha256 else "not hashed",
         "rules": "; ".join(rules),
@@ -270,27 +264,25 @@ def scenario_rows(check: ReleaseCheck) -> list[ScenarioRow]:
         of_each.setdefault((one.scenario, one.hardware), []).append(one)
     several = len({hardware for _, hardware in of_each}) > 1
     found = [_scenario_row(tests, several=several) for tests in of_each.values()]
-    return sorted(found, key=lambda row: _rank(row.worst))
+    bad = [row for row in found if row.worst.effect != "pass"]
+    passed = [row for row in found if row.worst.effect == "pass"]
+    return [*sorted(bad, key=lambda row: _rank(row.worst)), *passed]
 
 
-def _rank(worst: CheckedTest) -> tuple[int, int, float]:
-    if worst.effect == "pass":
-        return EFFECTS["pass"].rank, 0, 0.0
-    return EFFECTS[worst.effect].rank, list(Finding).index(worst.finding), -_loss(worst)
+def _rank(test: CheckedTest) -> tuple[tuple[int, int], tuple[bool, float]]:
+    """What tests are sorted by: effect and finding, then their largest loss in bands."""
+    return severity(test), min(map(worst_first, _judged(test)), default=worst_first(None))
 
 
 def _scenario_row(tests: Sequence[CheckedTest], *, several: bool) -> ScenarioRow:
-    worst = min(
-        tests,
-        key=lambda one: (EFFECTS[one.effect].rank, one.finding == Finding.PASSED, -_loss(one)),
-    )
+    worst = min(tests, key=_rank)
     judged = _judged(worst) if worst.metrics else []  # numbers that count for nothing are not shown
     bad = [one for one in judged if one.verdict == Verdict.REGRESSION] or judged
     return ScenarioRow(
         worst,
         worst.hardware if several else "",
         f"{sum(one.effect == 'pass' for one in tests)} of {len(tests)}",
-        max(bad, key=_bands, default=None),
+        min(bad, key=worst_first, default=None),
     )
 
 
@@ -306,19 +298,6 @@ def _rest(rows: Sequence[ScenarioRow]) -> str:
 def _judged(one: CheckedTest) -> list[Judgement]:
     judged = one.result.judgements if one.result else ()
     return [judgement for judgement in judged if judgement.change is not None]
-
-
-def _loss(one: CheckedTest) -> float:
-    return max(map(_bands, _judged(one)), default=0.0)
-
-
-def _bands(one: Judgement) -> float:
-    """The change to the worse, in bands."""
-    metric = known(one.metric)
-    if metric is None or one.change is None:
-        return 0.0
-    loss = -one.change if metric.direction == "higher" else one.change
-    return loss / one.band if one.band else loss
 
 
 def _groups(check: ReleaseCheck, effect: Effect) -> list[Group]:
@@ -357,9 +336,8 @@ def _not_covered(check: ReleaseCheck) -> list[Group]:
 
 def _runs(check: ReleaseCheck) -> list[str]:
     """Machine, date and perfgate of each run."""
-    machines = check.machines or {}
     return [
-        f"{one.id}: {machines.get(one.id) or one.machine.get('host') or 'machine not told'}, "
+        f"{one.id}: {check.machines.get(one.id) or one.machine.get('host') or 'machine not told'}, "
         f"started {one.started[:16].replace('T', ' ')} UTC, "
         f"perfgate {one.versions.get('perfgate', 'of unknown version')}"
         for one in check.runs

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
@@ -41,7 +41,7 @@ class Finding(StrEnum):
 
 LOSSES = (Finding.REGRESSION, Finding.BELOW_FLOOR, Finding.BELOW_DOCUMENTED, Finding.WAIVED)
 """What says that the build is worse than it should be."""
-_FINDINGS_FROM_WORST = (*LOSSES[:3], Finding.WRONG_BUILD, Finding.ERROR)
+_FINDINGS_FROM_WORST = (*LOSSES[:3], Finding.WRONG_BUILD, Finding.ERROR, Finding.WAIVED)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class ReleaseCheck:
     not_required: tuple[str, ...] = ()
     error_rates: ErrorRates | None = None
     result: Result = "FAILED"
-    machines: Mapping[str, str] | None = None
+    machines: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ class ReleaseCheck:
 
 def check_rows(found: ReleaseCheck) -> list[tuple[str, ...]]:
     """One row a test, as `COLUMNS`; those that passed, one row for each part of the policy."""
-    rows = [_row(one) for one in worst_first(found.tests) if one.effect != "pass"]
+    rows = [_row(one) for one in sorted(found.tests, key=severity) if one.effect != "pass"]
     for name in dict.fromkeys(one.requirement for one in found.tests):
         passed = [one for one in found.tests if (one.requirement, one.effect) == (name, "pass")]
         if passed:
@@ -151,26 +151,22 @@ def check_rows(found: ReleaseCheck) -> list[tuple[str, ...]]:
     return rows
 
 
-def worst_first(tests: Sequence[CheckedTest]) -> list[CheckedTest]:
-    """The tests, those that fail the release first, a loss before what is missing."""
+def severity(test: CheckedTest) -> tuple[int, int]:
+    """What tests are sorted by, the worst first: what fails the release, a loss before the rest."""
     among = _FINDINGS_FROM_WORST
-
-    def badness(one: CheckedTest) -> tuple[int, int]:
-        place = among.index(one.finding) if one.finding in among else len(among)
-        return -EFFECTS.index(one.effect), place
-
-    return sorted(tests, key=badness)
+    place = among.index(test.finding) if test.finding in among else len(among)
+    return -EFFECTS.index(test.effect), place
 
 
 def check_lines(found: ReleaseCheck) -> list[str]:
     """What stands below the table: what was read, what was really checked, and the result."""
     policy = found.policy
-    counts = Counter(one.finding.value for one in worst_first(found.tests))
+    counts = Counter(one.finding.value for one in sorted(found.tests, key=severity))
     tests = ", ".join(f"{number} {name}" for name, number in counts.items())
     age = f"runs of at most {policy.max_age_days:g} days"
     rates = found.error_rates
     return [
-        f"release: {policy.release} ({_build(found)})",
+        f"release: {policy.release} ({policy.build.in_words})",
         f"checked: {found.at:%Y-%m-%d %H:%M} UTC, {age}",
         f"runs: {', '.join(_runs(found))}",
         *(f"note: {line}" for line in found.notes),
@@ -186,16 +182,9 @@ def check_lines(found: ReleaseCheck) -> list[str]:
     ]
 
 
-def _build(found: ReleaseCheck) -> str:
-    build = found.policy.build
-    told = [build.engine, build.version, build.commit and f"commit {build.commit}", build.image]
-    return " ".join(one for one in told if one)
-
-
 def _runs(found: ReleaseCheck) -> list[str]:
-    machines = found.machines or {}
     return [
-        f"{one.id} ({machines.get(one.id, '')}, "
+        f"{one.id} ({found.machines.get(one.id, '')}, "
         f"{'did not end' if one.status is None else f'exit status {one.status}'})"
         for one in found.runs
     ]

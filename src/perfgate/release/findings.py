@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Verdict, counted
 from perfgate.release.check_result import CheckedTest, Finding
-from perfgate.release.policy import Effect, Policy, SetAside
+from perfgate.release.policy import STRICT_EFFECTS, Effect, Policy, SetAside
 from perfgate.release.required_tests import RequiredTest, gated_metrics, is_speed
 from perfgate.release.run_evidence import RunEvidence, other_build
 from perfgate.reports.merge import is_judged
@@ -21,14 +21,7 @@ from perfgate.reports.run_report import TestResult
 Found = tuple[Finding, str]
 """What there is of a test, and one sentence on it."""
 
-UNDECIDED = {
-    Verdict.INCONCLUSIVE: Finding.INCONCLUSIVE,
-    Verdict.NO_BASELINE: Finding.NO_BASELINE,
-    Verdict.NOT_COMPARABLE: Finding.NOT_COMPARABLE,
-}
 _DECIDED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
-_NAMED = {finding: verdict.value for verdict, finding in UNDECIDED.items()}
-_NAMED[Finding.WAIVED] = "WAIVED"
 
 
 @dataclass(frozen=True)
@@ -66,17 +59,13 @@ def checked_test(
         if result := one.results.get(test.subject.id):
             why_not = next(_flaws(test, one, result, policy, at), ())
             seen.append(_Candidate(one, result, *why_not))
-    aside = {
-        one.run: one
-        for one in policy.set_aside
-        if one.test == test.subject.id
-        and any(c.evidence.id == one.run and _is_loss(c) for c in seen)
-    }
-    candidates = [one for one in seen if one.evidence.id not in aside]
+    lost = {one.evidence.id for one in seen if _is_loss(one)}
+    aside = [one for one in policy.set_aside if one.test == test.subject.id and one.run in lost]
+    candidates = [one for one in seen if one.evidence.id not in {other.run for other in aside}]
     if not candidates:
         if not aside:
             return blank
-        return replace(blank, why=f"no other run holds it; {_set_aside(aside.values())}")
+        return replace(blank, why=f"no other run holds it; {_set_aside(aside)}")
     counts = _counting(candidates, at)
     found, why = counts.finding, counts.why
     if found is None:
@@ -90,7 +79,7 @@ def checked_test(
     effect = _effect(found, policy)
     if aside:
         effect = "warn" if effect == "pass" else effect
-        why = "; ".join(filter(None, (why, _set_aside(aside.values()))))
+        why = "; ".join(filter(None, (why, _set_aside(aside))))
     return replace(
         blank,
         finding=found,
@@ -139,7 +128,7 @@ def _waives(later: _Candidate, loss: _Candidate, at: datetime) -> bool:
 def _effect(found: Finding, policy: Policy) -> Effect:
     if found == Finding.PASSED:
         return "pass"
-    return policy.effect_of(_NAMED[found]) if found in _NAMED else "fail"
+    return policy.effect_of(found.name) if found.name in STRICT_EFFECTS else "fail"
 
 
 def _set_aside(those: Iterable[SetAside]) -> str:
@@ -206,8 +195,8 @@ def _found(test: RequiredTest, result: TestResult, at: datetime) -> Iterator[Fou
     if is_speed(test.subject) and result.starts < test.required.starts:
         starts = counted(result.starts, "fresh start")
         yield Finding.FEW_STARTS, f"{starts}, at least {test.required.starts} are required"
-    if result.verdict in UNDECIDED:
-        yield UNDECIDED[result.verdict], _reason(result, result.verdict)
+    if result.verdict.name in STRICT_EFFECTS:
+        yield Finding[result.verdict.name], _reason(result, result.verdict)
     if checked_metrics(result) == 0 and (gated_metrics(test.subject) or result.judgements):
         yield Finding.NOTHING_CHECKED, "no metric of it was judged from numbers"
     if waivers := waivers_of(result):

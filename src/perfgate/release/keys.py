@@ -5,13 +5,12 @@ in a PEM file beside it (SubjectPublicKeyInfo), as `openssl pkey` and cosign rea
 """
 
 import base64
-import binascii
 import hashlib
 import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -26,12 +25,13 @@ from cryptography.hazmat.primitives.serialization import (
 
 from perfgate.core.durable_files import make_folder, sync_folder, write_errors_named
 from perfgate.core.errors import InputError
-from perfgate.core.input_files import read_input
+from perfgate.core.input_files import open_input
 from perfgate.core.ownership import user_name
-from perfgate.core.untrusted_files import FileTooLarge, UntrustedFile, open_regular
+from perfgate.core.untrusted_files import UntrustedFile, open_regular
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
 LARGEST_KEY = 16 * 2**10  # bytes: a PEM file of Ed25519 has some 120
+KEY_BYTES = 32  # of an Ed25519 public key (RFC 8032)
 _PRIVATE = b"PRIVATE KEY-----"  # pragma: allowlist secret
 _ENCRYPTED = (b"-----BEGIN ENCRYPTED", b"Proc-Type: 4,ENCRYPTED")
 _PRIME = 2**255 - 19  # of the field of Ed25519: RFC 8032, section 5.1
@@ -75,13 +75,7 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
             read it, or it holds no private key of Ed25519 that can be read without a passphrase.
         InputError: no such file, or it cannot be read.
     """
-
-    def read() -> bytes:
-        with open_regular(path) as file:
-            _require_private(path, os.fstat(file.fileno()))
-            return file.read(LARGEST_KEY + 1)
-
-    content = _content(path, "a private key", read)
+    content = _content(path, "a private key", _open_private)
     if _PRIVATE not in content:
         given = "a public key" if b"PUBLIC KEY-----" in content else "no PEM of a private key"
         raise _unusable(
@@ -90,7 +84,7 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
             found=given,
             expected="the private key's file, which has no .pub at its end",
         )
-    if any(one in content for one in _ENCRYPTED):
+    if any(mark in content for mark in _ENCRYPTED):
         raise _unusable(
             "the private key is encrypted",
             file=path,
@@ -108,7 +102,7 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
             small order.
         InputError: no such file, or it cannot be read.
     """
-    content = _content(path, "a public key", lambda: read_input(path, LARGEST_KEY, "key"))
+    content = _content(path, "a public key", open_input)
     if _PRIVATE in content:
         raise _unusable(
             "a public key is needed here, and this file holds a private one",
@@ -127,18 +121,26 @@ def public_key_of(text: str) -> Ed25519PublicKey:
         text: base64 of its 32 bytes.
 
     Raises:
-        ReleaseRefused: status KEY: it is none, or one of small order.
+        ReleaseRefused: status KEY: it has small order.
+        ValueError: as `key_bytes`.
+    """
+    key = Ed25519PublicKey.from_public_bytes(key_bytes(text))
+    return _of_large_order(key, field="signers", found=text)
+
+
+def key_bytes(text: str) -> bytes:
+    """The 32 bytes of a public key, of their base64.
+
+    Raises:
+        ValueError: what it is instead, in two words.
     """
     try:
-        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(text, validate=True))
-    except (binascii.Error, ValueError) as error:
-        raise _unusable(
-            "not a public key",
-            field="signers",
-            found=text[:60],
-            expected="the base64 of the 32 bytes of an Ed25519 public key",
-        ) from error
-    return _of_large_order(key, field="signers", found=text)
+        content = base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise ValueError("no base64") from error
+    if len(content) != KEY_BYTES:
+        raise ValueError(f"{len(content)} bytes")
+    return content
 
 
 def raw(key: Ed25519PublicKey) -> bytes:
@@ -183,17 +185,16 @@ def _of_large_order(key: Ed25519PublicKey, **told: Any) -> Ed25519PublicKey:
     return key
 
 
-def _content(path: Path, expected: str, read: Callable[[], bytes]) -> bytes:
+def _content(path: Path, expected: str, opened: Callable[[Path], IO[bytes]]) -> bytes:
     try:
-        content = read()
+        with opened(path) as file:
+            content = file.read(LARGEST_KEY + 1)
     except UntrustedFile as error:
         raise _unusable(
             "a private key is no link and no special file", file=path, found=error.found
         ) from error
     except FileNotFoundError:
         raise InputError("no such file", file=path, expected=expected, hint=_NEW_KEY) from None
-    except FileTooLarge:
-        content = bytes(LARGEST_KEY + 1)
     except OSError as error:
         raise InputError("cannot be read", file=path, found=error.strerror) from error
     if len(content) > LARGEST_KEY:
@@ -220,16 +221,20 @@ def _loaded(path: Path, load: Callable[[], object], kind: type[Key]) -> Key:
     )
 
 
-def _require_private(path: Path, status: os.stat_result) -> None:
-    mode = stat.S_IMODE(status.st_mode)
+def _open_private(path: Path) -> IO[bytes]:
+    """The file of a private key, which is its user's alone."""
+    file = open_regular(path)
+    status = os.fstat(file.fileno())
     if status.st_uid != os.geteuid():
+        file.close()
         raise _unusable(
             "the private key is another user's file",
             file=path,
             found=f"it belongs to {user_name(status.st_uid)}",
             expected="a file of the user who signs",
         )
-    if mode & 0o077:
+    if (mode := stat.S_IMODE(status.st_mode)) & 0o077:
+        file.close()
         raise _unusable(
             "others may read or write the private key",
             file=path,
@@ -237,6 +242,7 @@ def _require_private(path: Path, status: os.stat_result) -> None:
             expected="mode 0600",
             hint=f"chmod 600 {path}; if others had it, make new keys",
         )
+    return file
 
 
 def _write_new(path: Path, content: bytes, mode: int) -> None:

@@ -62,6 +62,20 @@ class Ingredient:
     role: Role
     source: bytes | Path
 
+    def __post_init__(self) -> None:
+        """Refuse a name that no pack has: ids of runs and tests, and names of files, are in it.
+
+        Raises:
+            InputError: what is wrong with it.
+        """
+        if problem := problem_of_name(self.path):
+            raise InputError(
+                f"a file has {problem}",
+                file=self.source if isinstance(self.source, Path) else None,
+                found=repr(self.path),
+                hint="rename or remove it, or measure anew in a new run folder; then pack again",
+            )
+
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
         """The content, to be read.

@@ -5,16 +5,14 @@ makes equal packs. Nothing in a run's folder is trusted: programs wrote there. N
 one is an error, since what it names may be gone when the pack is read.
 """
 
-import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.input_files import read_input
@@ -31,15 +29,15 @@ from perfgate.release.pack_manifest import (
     Manifest,
     Role,
     colliding_names,
-    problem_of_name,
 )
 from perfgate.release.pack_secrets import suspects
+from perfgate.release.recomputation import changed_scenarios, probes_by_label
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.rendered_files import rendered_files
+from perfgate.release.run_evidence import time_of
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.folder_contents import REFERENCES
 from perfgate.scenarios.documented import FOLDER, documented_file
-from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.yaml_limits import LARGEST_FILE
 
@@ -53,7 +51,6 @@ LEFT_OUT_FILES = (
     *("*.lock", ".*.lock"),
     "summary.md",  # the report has it, made from the records
 )
-_HINT = "remove it, or keep it elsewhere, and pack again"
 _RAW_OUTPUT = ("server", "ranks")  # what these print is a log, not a result
 _MOST_TOLD = 20
 _BLOCK = 1 << 20  # bytes that are searched for secrets together
@@ -70,27 +67,6 @@ class RunFiles:
 
     packed: tuple[Ingredient, ...]
     left_out: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What a pack is made of.
-
-    Attributes:
-        check: the policy held against the runs, at the time at which the newest of them ended.
-        runs: those runs, ended, in any order.
-        policy: bytes of the policy's file.
-        waivers: bytes of the file of waivers; None: there is none.
-        places: files and folders that the scenarios were read from.
-        scenarios: id → scenario, all of the suite.
-    """
-
-    check: ReleaseCheck
-    runs: Sequence[EndedRun]
-    policy: bytes
-    waivers: bytes | None
-    places: Sequence[Path]
-    scenarios: Mapping[str, Scenario]
 
 
 @dataclass(frozen=True)
@@ -120,12 +96,11 @@ def newest_end(runs: Iterable[EndedRun]) -> datetime:
 
     Raises:
         ReleaseRefused: status INCOMPLETE: one did not end.
-        InputError: what it wrote at its end has no time.
+        InputError: what it wrote at its end has no time, or none with a time zone.
     """
     ends = []
     for run in runs:
-        line = next((one for one in reversed(run.records) if one["record"] == "ended"), None)
-        if run.end is None or line is None:
+        if run.end is None:
             raise ReleaseRefused(
                 ReleaseStatus.INCOMPLETE,
                 "the run did not end, so what it holds may still change",
@@ -133,67 +108,69 @@ def newest_end(runs: Iterable[EndedRun]) -> datetime:
                 expected="a run that ended, whatever its result",
                 hint="let it end, or go on with it: pytest --resume",
             )
-        try:
-            ends.append(datetime.fromisoformat(str(line["at"])).astimezone(UTC))
-        except (KeyError, ValueError) as error:
-            raise InputError(
-                "the record of the run's end has no time", file=run.folder, found=line.get("at")
-            ) from error
+        ends.append(time_of(run, "records.jsonl", "ended.at", run.end.at).astimezone(UTC))
     return max(ends).replace(microsecond=0)
 
 
-def contents(evidence: Evidence) -> Contents:
+def contents(
+    check: ReleaseCheck,
+    runs: Iterable[EndedRun],
+    scenarios: Iterable[Scenario],
+    *,
+    policy: bytes,
+    waivers: bytes | None,
+    places: Sequence[Path],
+) -> Contents:
     """Collect, render, search and hash all that goes into a pack.
 
+    Args:
+        check: the policy held against the runs, at the time at which the newest of them ended.
+        runs: those runs, ended, in any order.
+        scenarios: all of the suite.
+        policy: bytes of the policy's file.
+        waivers: bytes of the file of waivers; None: there is none.
+        places: files and folders that the scenarios were read from.
+
     Raises:
-        ReleaseRefused: status INCOMPLETE: a required scenario changed since it was measured, or a
-            run did not end.
+        ReleaseRefused: status INCOMPLETE: a scenario changed since it was measured, or a run did
+            not end.
         InputError, SeveralInputErrors: a file is a link or no regular one, has a name that no pack
             has, or a secret in it.
         OSError: a file cannot be read.
     """
-    runs = sorted(evidence.runs, key=lambda run: (str(run.facts["started"]), run.id))
-    check = evidence.check
-    require_same_scenarios(check, runs, evidence.scenarios)
+    runs = sorted(runs, key=lambda run: (str(run.facts["started"]), run.id))
+    by_id = {scenario.id: scenario for scenario in scenarios}
+    _require_same_scenarios(runs, by_id.values())
     of_runs = [run_files(run) for run in runs]
-    required = {one.scenario for one in check.tests} & evidence.scenarios.keys()
+    required = {test.scenario for test in check.tests} & by_id.keys()
     sources = [
-        Ingredient(POLICY, "policy", evidence.policy),
-        *scenario_files(evidence.places, [evidence.scenarios[one] for one in sorted(required)]),
-        *(one for files in of_runs for one in files.packed),
+        Ingredient(POLICY, "policy", policy),
+        *scenario_files(places, [by_id[name] for name in sorted(required)]),
+        *(file for files in of_runs for file in files.packed),
     ]
-    if evidence.waivers is not None:
-        sources.append(Ingredient(WAIVERS, "waivers", evidence.waivers))
-    _require_names(sources)
+    if waivers is not None:
+        sources.append(Ingredient(WAIVERS, "waivers", waivers))
     named = _require_no_secrets(sources)
-    listed = [one.listed() for one in sources]
+    listed = [source.listed() for source in sources]
     rendered = rendered_files(check, runs, listed)
-    _require_names([*sources, *rendered])
+    _require_distinct([*sources, *rendered])
     _require_no_secrets(rendered)
-    listed += [one.listed() for one in rendered]
+    listed += [file.listed() for file in rendered]
     manifest = Manifest(
         release=check.policy.release,
         perfgate=version("perfgate"),
         rule=RULE,
-        ended=newest_end(runs).isoformat(timespec="seconds"),
+        ended=check.at.isoformat(timespec="seconds"),
         runs=tuple(run.id for run in runs),
-        files=tuple(sorted(listed, key=lambda one: one.path)),
+        files=tuple(sorted(listed, key=lambda file: file.path)),
     )
-    left_out = tuple(one for files in of_runs for one in files.left_out)
+    left_out = tuple(file for files in of_runs for file in files.left_out)
     return Contents(manifest, (*sources, *rendered), left_out, named)
 
 
-def _require_names(found: Sequence[Ingredient]) -> None:
-    """Refuse what no pack may be made of: ids of runs and tests are in paths, too."""
-    for one in found:
-        if problem := problem_of_name(one.path):
-            raise InputError(
-                f"a file would have {problem}",
-                found=repr(one.path),
-                expected="ids of runs and tests as perfgate gives them",
-                hint="measure anew in a new run folder",
-            )
-    if pair := colliding_names(one.path for one in found):
+def _require_distinct(found: Iterable[Ingredient]) -> None:
+    """Refuse files that are one on some systems."""
+    if pair := colliding_names(file.path for file in found):
         raise InputError(
             "two files would be one on some systems",
             found=" and ".join(map(repr, pair)),
@@ -251,10 +228,8 @@ def run_files(run: EndedRun) -> RunFiles:
                 file=path,
                 found=kind_of(status),
                 expected="regular files and folders, as a run leaves them",
-                hint=_HINT,
+                hint="remove it, or keep it elsewhere, and pack again",
             )
-        if problem := problem_of_name(name):
-            raise InputError(f"a file has {problem}", file=path, found=repr(name), hint=_HINT)
         packed.append(Ingredient(name, role_of(inside), path))
     return RunFiles(tuple(packed), tuple(left_out))
 
@@ -326,30 +301,14 @@ def scenario_files(places: Sequence[Path], scenarios: Iterable[Scenario]) -> lis
     return found
 
 
-def require_same_scenarios(
-    check: ReleaseCheck, runs: Sequence[EndedRun], scenarios: Mapping[str, Scenario]
-) -> None:
-    """Check that what shapes the measurements of required scenarios is as it was measured.
-
-    Args:
-        check: names the required tests, and the run of each.
-        runs: their records have the hashes.
-        scenarios: id → scenario, as the files have it now.
-
-    Raises:
-        ReleaseRefused: status INCOMPLETE: one changed since; naming all that did.
-    """
-    measured = {run.id: _recorded(run.records) for run in runs}
-    changed: dict[str, None] = {}
-    for one in check.tests:
-        if one.result is None or one.scenario not in scenarios:
-            continue
-        recorded = measured.get(one.run, {}).get(one.scenario, {})
-        now = {probe.label: probe.content_hash() for probe in all_probes(scenarios[one.scenario])}
-        for label in [one.result.probe] if one.result.probe in recorded else recorded:
-            if now.get(label) != recorded[label]:
-                was = f"{recorded[label]} in run {one.run}"
-                changed[f"{one.scenario}, {label}: {now.get(label, 'gone')}, {was}"] = None
+def _require_same_scenarios(runs: Iterable[EndedRun], scenarios: Iterable[Scenario]) -> None:
+    """Check that all scenarios are as the runs measured them, as whoever signs the pack will."""
+    probes = probes_by_label(scenarios)
+    changed = dict.fromkeys(
+        f"{one.scenario}, {one.probe}: {one.now or 'gone'}, {one.measured} in run {run.id}"
+        for run in runs
+        for one in changed_scenarios(run, probes)
+    )
     if changed:
         raise ReleaseRefused(
             ReleaseStatus.INCOMPLETE,
@@ -359,20 +318,6 @@ def require_same_scenarios(
             expected="the content that the run recorded",
             hint="check out the commit that the run was made with, or measure again",
         )
-
-
-def _recorded(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """Scenario → probe → hash of what was measured; of a group that did not end, by its lines."""
-    found: dict[str, dict[str, str]] = {}
-    for line in records:
-        if line["record"] == "measurement" and not line["injected"]:
-            content = line["fingerprint"].get("content")
-            if content:
-                found.setdefault(line["scenario"], {})[line["probe"]] = content
-    for line in records:
-        if line["record"] == "group":
-            found.setdefault(line["scenario"], {}).update(line["content"])
-    return found
 
 
 def _yaml_files(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
@@ -390,10 +335,8 @@ def _yaml_files(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
 
 
 def _ingredient(inside: str, file: Path, limit: int) -> Ingredient:
-    path = f"{SCENARIOS}/{inside}"
-    if problem := problem_of_name(path):
-        raise InputError(f"a file has {problem}", file=file, found=json.dumps(path))
     try:
-        return Ingredient(path, "scenarios", read_input(file, limit, "scenario file"))
+        content = read_input(file, limit, "scenario file")
     except OSError as error:
         raise InputError("cannot be read", file=file, found=error.strerror) from error
+    return Ingredient(f"{SCENARIOS}/{inside}", "scenarios", content)

@@ -219,6 +219,8 @@ def _require_files(manifest: Manifest, pack: Path) -> None:
             raise broken_pack(pack, f"{MANIFEST} lists {problem}", found=path)
     if paths != sorted(set(paths)):
         raise broken_pack(pack, f"{MANIFEST} lists files unsorted, or one twice")
+    if POLICY not in paths:
+        raise broken_pack(pack, f"{MANIFEST} lists no {POLICY}")
     folders = {run: f"{RUNS}/{run}/run.json" for run in manifest.runs}
     if absent := [run for run, facts in folders.items() if facts not in paths]:
         raise broken_pack(pack, f"{MANIFEST} lists a run without its run.json", found=absent[0])

@@ -3,8 +3,6 @@
 Every error has file, line and field. What the suite must have of it is in `required_tests`.
 """
 
-import base64
-import binascii
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +13,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.metrics import lookup
 from perfgate.core.plain import from_plain
+from perfgate.release.keys import KEY_BYTES, key_bytes
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.scenarios.marker_expression import parse
 from perfgate.scenarios.metric_rules import unknown_metric
@@ -25,7 +24,6 @@ from perfgate.scenarios.yaml_limits import LARGEST_FILE
 
 SCHEMA = Path(__file__).with_name("policy.schema.json")
 _GIT_DIGITS = 40  # of a whole SHA-1
-_KEY_BYTES = 32  # of an Ed25519 public key (RFC 8032)
 Plain = Mapping[str, Any]
 T = TypeVar("T")
 SCHEMA_VERSION = 1
@@ -59,6 +57,12 @@ class ReleasedBuild:
     version: str | None = None
     commit: str | None = None
     image: str | None = None
+
+    @property
+    def in_words(self) -> str:
+        """``tensorrt-llm 1.3.0, commit 0a1b2c3d4e5f, sha256:…``."""
+        name = " ".join(filter(None, (self.engine, self.version)))
+        return ", ".join(filter(None, (name, self.commit and f"commit {self.commit}", self.image)))
 
 
 @dataclass(frozen=True)
@@ -349,14 +353,11 @@ def _one_commit(policy: Plain) -> Iterator[Problem]:
 
 def _is_a_key(path: Keys, key: str) -> Iterator[Problem]:
     try:
-        length = len(base64.b64decode(key, validate=True))
-        told = f"{length} bytes"
-    except (binascii.Error, ValueError):
-        length, told = 0, "no base64"
-    if length != _KEY_BYTES:
+        key_bytes(key)
+    except ValueError as error:
         yield Problem(
             path,
-            f"not a key: {told}",
-            expected=f"the base64 of the {_KEY_BYTES} bytes of an Ed25519 public key",
+            f"not a key: {error}",
+            expected=f"the base64 of the {KEY_BYTES} bytes of an Ed25519 public key",
             hint="`perfgate release keygen` prints it, behind 'under signers'",
         )

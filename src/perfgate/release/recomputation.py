@@ -6,37 +6,58 @@ recorded one and judged by the same function. What no file holds is taken from t
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from perfgate.baselines import Entry, as_run
+from perfgate.baselines.file import read
+from perfgate.baselines.waivers import Waiver, load_waivers
+from perfgate.campaign.derived_metrics import of_load, of_offline
+from perfgate.campaign.kept_references import kept_entry, kept_file
 from perfgate.campaign.probe_state import smoke_input
-from perfgate.campaign.resume import judgements_of, provenance_of
+from perfgate.clients.base import Client, Offline
 from perfgate.core.errors import PerfgateError
+from perfgate.core.locations import Locations
+from perfgate.core.measurement import Measurement
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.rule import VERSION, Rule
 from perfgate.core.verdict import Judgement, Verdict
+from perfgate.evaluators.base import Evaluator
 from perfgate.judging.assembly.ab import ab_input
-from perfgate.judging.assembly.claims import claim_input, claim_probes
+from perfgate.judging.assembly.claims import claim_input
 from perfgate.judging.assembly.judge_input import (
     SCHEMA_VERSION,
     ControlSources,
     JudgeInput,
     Provenance,
+    Side,
     broken_answers,
     judge,
+    provenance_of,
 )
-from perfgate.judging.assembly.judgement import probe_input
+from perfgate.judging.assembly.judgement import (
+    ControlStarts,
+    ProbeEvidence,
+    Reference,
+    probe_input,
+    takes_turns,
+)
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, sweep_probes
-from perfgate.release.raw_measurements import RawRun, shown
+from perfgate.plan.toolchain import toolchain_for
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.runs.ended_run import EndedRun, Line, read_run
-from perfgate.scenarios.claims import claims_of
+from perfgate.release.required_tests import SuiteTests
+from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.record import GroupRecord, MeasurementRecord, VerdictRecord
 from perfgate.scenarios.probe import Probe, all_probes, order
-from perfgate.scenarios.scenario import Claim, Scenario
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario
 
+_SHOWN = 80  # characters of a value in a message
+Key = tuple[str, str, str, int]
+"""Scenario, probe, role and number of the start that a record of a measurement is of."""
 # Far below any digit that is shown; another release of numpy or scipy may round otherwise.
 _CLOSE = 1e-9
 
@@ -64,15 +85,12 @@ class Recomputed:
     metrics: int = 0
 
 
-def recompute_run(
-    run: Path, scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()
-) -> tuple[Recomputed, ...]:
+def recompute_run(run: EndedRun, suite: SuiteTests) -> tuple[Recomputed, ...]:
     """Judge the tests of a run again.
 
     Args:
-        run: its folder; nothing beside it is read but the scenarios.
-        scenarios: all that the suite has, as the run was made with them.
-        claims: likewise.
+        run: the run; nothing but its folder is read.
+        suite: what the suite could measure when the run was made.
 
     Returns:
         one for each test with a verdict, in the order recorded.
@@ -81,57 +99,220 @@ def recompute_run(
         ReleaseRefused: status OTHER_VERSION: judged by another version of the rule, or by a
             perfgate that did not keep what verdicts rest on; NOT_REPRODUCED: a scenario is not what
             the run measured, or is missing.
-        InputError: no run is there, or a record of it is damaged or was changed.
+        InputError: a record of it is damaged.
     """
-    return _Recomputation(read_run(run), scenarios, claims).all()
+    return _Recomputation(run, suite).all()
+
+
+def probes_by_label(scenarios: Iterable[Scenario]) -> dict[tuple[str, str], Probe]:
+    """Scenario and label → probe."""
+    return {(one.id, probe.label): probe for one in scenarios for probe in all_probes(one)}
+
+
+class ChangedScenario(NamedTuple):
+    """A probe whose scenario is not what a run measured.
+
+    Attributes:
+        scenario, probe: which.
+        now: hash of its content; empty: it is gone.
+        measured: hash of what the run measured.
+    """
+
+    scenario: str
+    probe: str
+    now: str
+    measured: str
+
+
+def changed_scenarios(
+    run: EndedRun, probes: Mapping[tuple[str, str], Probe]
+) -> Iterator[ChangedScenario]:
+    """The probes of a run that are not as it measured them.
+
+    Args:
+        run: its records have the hashes.
+        probes: scenario and label → probe, as the files have it now.
+    """
+    contents = {  # of a group that did not end, its measurements have them
+        (one.scenario, one.probe): one.fingerprint.get("content", "")
+        for one in run.records_of(MeasurementRecord)
+        if not one.injected
+    }
+    for group in run.records_of(GroupRecord):
+        contents |= {(group.scenario, label): content for label, content in group.content.items()}
+    for (scenario, label), measured in contents.items():
+        probe = probes.get((scenario, label))
+        now = probe.content_hash() if probe else ""
+        if measured and now != measured:
+            yield ChangedScenario(scenario, label, now, measured)
+
+
+class _RawRun:
+    """What a run keeps of the values that its verdicts rest on.
+
+    Attributes:
+        differences: what records have otherwise than the raw files that were read, one line each.
+        from_records: what no file holds, so that it was taken from a record, one line each.
+    """
+
+    def __init__(self, ended: EndedRun) -> None:
+        self._run = ended
+        self._lines: dict[Key, MeasurementRecord] = {
+            (line.scenario, line.probe, line.role, line.start): line
+            for line in ended.records_of(MeasurementRecord)
+        }
+        self._parsed: dict[Key, Measurement | str] = {}
+        self.differences: list[str] = []
+        self.from_records: list[str] = []
+
+    @property
+    def day(self) -> date:
+        """The day on which waivers were applied: that on which the run started."""
+        return datetime.fromisoformat(self._run.facts["started"]).date()
+
+    def waivers(self, origin: Provenance) -> tuple[Waiver, ...]:
+        """Those that the run kept; errors as of `load_waivers`."""
+        return load_waivers(self._kept(origin.waivers)) if origin.waivers else ()
+
+    def _kept(self, name: str) -> Path:
+        return kept_file(self._run.folder, name)
+
+    def fingerprint(self, probe: Probe, role: str) -> Mapping[str, str]:
+        """The facts that the last measurement of a role had; empty: there is none."""
+        of_probe = (probe.scenario.id, probe.label, role)
+        found = [line for key, line in self._lines.items() if key[:3] == of_probe]
+        return found[-1].fingerprint if found else {}
+
+    def measurements(
+        self, probe: Probe, role: str, starts: Sequence[int]
+    ) -> dict[int, Measurement]:
+        """Number of each of these starts → what the programs wrote there."""
+        return {start: self._measurement(probe, role, start) for start in starts}
+
+    def side(self, probe: Probe, side: Side) -> Sequence[Measurement] | Entry:
+        """One side of a claim."""
+        if side.baseline:
+            return read(self._kept(side.baseline)).entries[side.probe]
+        return [*self.measurements(probe, side.role, side.starts).values()]
+
+    def evidence(
+        self, probe: Probe, origin: Provenance, builds: ControlSources | None
+    ) -> ProbeEvidence:
+        """What the run had of a probe.
+
+        Args:
+            probe: the probe.
+            origin: where its values come from.
+            builds: the controls that stood beside it; None: there could be none.
+        """
+        controls = ControlStarts()
+        if builds is not None:
+            measured = {
+                against: self.measurements(probe, f"{against}_control", starts)
+                for against, starts in builds.starts.items()
+            }
+            controls = ControlStarts(builds.policy, measured, builds.why_not)
+        return ProbeEvidence(
+            probe,
+            self._reference(probe, origin),
+            self.fingerprint(probe, origin.role),
+            self.measurements(probe, origin.role, origin.starts),
+            controls,
+        )
+
+    def _reference(self, probe: Probe, origin: Provenance) -> Reference:
+        """What a probe was compared with: the machine itself, or kept baselines."""
+        self._note_what_no_file_holds(origin)
+        if origin.own_starts:
+            runs = []
+            for start in origin.own_starts:
+                measured = self._measurement(probe, "reference", start)
+                line = self._lines[probe.scenario.id, probe.label, "reference", start]
+                runs.append(as_run(measured, self._run.id, line.started, line.seconds, start))
+            return Reference(
+                Entry(self.fingerprint(probe, origin.role), tuple(runs)),
+                noise=origin.noise,
+                takes_turns=takes_turns(probe.scenario),
+                earlier=origin.earlier,
+            )
+        anchor = (origin.anchor,) if origin.anchor else ()
+        return Reference(
+            kept_entry(self._run.folder, origin.window, probe.label),
+            origin.documented,
+            kept_entry(self._run.folder, anchor, probe.label),
+            origin.noise,
+        )
+
+    def _note_what_no_file_holds(self, origin: Provenance) -> None:
+        taken = {
+            "the noise of one fresh start, learnt from the hardware's history": origin.noise,
+            "what the machine measured of itself in earlier sessions": origin.earlier,
+            "the documented values": origin.documented,
+            "why no control of another build could be started": origin.controls
+            and origin.controls.why_not,
+        }
+        self.from_records += [what for what, there in taken.items() if there]
+
+    def _measurement(self, probe: Probe, role: str, start: int) -> Measurement:
+        """One measurement: the numbers of the raw files beside the facts of the record."""
+        key = (probe.scenario.id, probe.label, role, start)
+        line = self._lines[key]
+        place = f"{probe.scenario.id}/start-{start}-{role}/{probe.label}"
+        recorded = line.measurement
+        if probe.is_smoke:
+            self.from_records.append(
+                f"{probe.label}: the first answer of start {start}, which perfgate itself asked for"
+            )
+            return recorded
+        if key not in self._parsed:
+            try:
+                self._parsed[key] = _parsed(self._run.folder / place, probe)
+            except (PerfgateError, OSError) as error:
+                self._parsed[key] = str(error).splitlines()[0]
+        found = self._parsed[key]
+        if isinstance(found, str):
+            self.differences.append(f"{place}: the raw files cannot be read: {found}")
+            return recorded
+        self.differences += _changed_values(place, recorded, found)
+        return Measurement(found.metrics, recorded.facts, found.answers)
 
 
 class _Recomputation:
-    def __init__(
-        self, ended: EndedRun, scenarios: Sequence[Scenario], claims: Sequence[Claim]
-    ) -> None:
+    def __init__(self, ended: EndedRun, suite: SuiteTests) -> None:
         self._run = ended
-        self._raw = RawRun(ended)
-        self._probes = {
-            (one.id, probe.label): probe for one in scenarios for probe in all_probes(one)
-        }
-        self._curves = {one.id: one for scenario in scenarios for one in sweep_probes(scenario)}
-        known = claims_of(scenarios, claims)  # floors are claims, too
-        self._claims = {one.id: one for one in claim_probes(known, scenarios)}
-        self._verdicts = {str(line["name"]): line for line in ended.lines("verdict")}
+        self._raw = _RawRun(ended)
+        self._probes = probes_by_label(suite.scenarios)
+        curves = (curve for scenario in suite.scenarios for curve in sweep_probes(scenario))
+        self._curves = {curve.id: curve for curve in curves}
+        self._claims = {claim.id: claim for claim in suite.claims}
+        self._verdicts = {line.name: line for line in ended.records_of(VerdictRecord)}
 
     def all(self) -> tuple[Recomputed, ...]:
         """Every verdict of the run."""
-        for line in self._run.lines("group"):
-            self._require_content(line)
-        return tuple(map(self._recomputed, self._run.lines("verdict")))
+        if change := next(changed_scenarios(self._run, self._probes), None):
+            raise ReleaseRefused(
+                ReleaseStatus.NOT_REPRODUCED,
+                "a scenario is another one than the run measured"
+                if change.now
+                else "a scenario is missing",
+                field=f"{change.scenario}-{change.probe}",
+                found=f"content {change.now}" if change.now else "none",
+                expected=f"content {change.measured}, as run {self._run.id} recorded it",
+                hint="take the scenario files of the run's own commit",
+            )
+        return tuple(map(self._recomputed, self._run.records_of(VerdictRecord)))
 
-    def _require_content(self, group: Line) -> None:
-        for label, content in group["content"].items():
-            probe = self._probes.get((group["scenario"], label))
-            if probe is None or probe.content_hash() != content:
-                raise ReleaseRefused(
-                    ReleaseStatus.NOT_REPRODUCED,
-                    "a scenario is missing"
-                    if probe is None
-                    else "a scenario is another one than the run measured",
-                    field=f"{group['scenario']}-{label}",
-                    found="none" if probe is None else f"content {probe.content_hash()}",
-                    expected=f"content {content}, as run {self._run.id} recorded it",
-                    hint="take the scenario files of the run's own commit",
-                )
-
-    def _recomputed(self, line: Line) -> Recomputed:
-        recorded, name = Verdict(line["verdict"]), str(line["name"])
-        if line.get("error") is not None or (
-            line.get("judge_input") is None
-            and not line["judgements"]
+    def _recomputed(self, line: VerdictRecord) -> Recomputed:
+        recorded, name = line.verdict, line.name
+        if line.error is not None or (
+            line.judge_input is None
+            and not line.judgements
             and recorded in (Verdict.INCONCLUSIVE, Verdict.NOT_COMPARABLE)
         ):
-            why = line["error"]["class"] if line.get("error") else line["reason"]
+            why = line.error.error_class if line.error else line.reason
             text = f"{name}: {recorded.value} without numbers: {why}"
             return Recomputed(self._run.id, name, recorded, None, not_recomputed=(text,))
-        given = line.get("judge_input") or {}
+        given = line.judge_input or {}
         self._require_version(name, given)
         self._raw.differences, self._raw.from_records = [], []
         try:
@@ -143,7 +324,7 @@ class _Recomputation:
         differences = [
             *self._raw.differences,
             *_differences(f"{name}: judge_input", given, built.as_record()),
-            *_differences(name, _plain(judgements_of(line)), _plain(judged.judgements)),
+            *_differences(name, _plain(line.judgements), _plain(judged.judgements)),
             *_differences(name, recorded.value, judged.verdict.value),
         ]
         return Recomputed(
@@ -171,21 +352,22 @@ class _Recomputation:
                     hint=f"install {perfgate}, which judged it, or measure again",
                 )
 
-    def _input(self, line: Line) -> JudgeInput:
+    def _input(self, line: VerdictRecord) -> JudgeInput:
         """The input of a verdict, assembled again.
 
         Raises:
             InputError, RunError: the files cannot be judged.
             KeyError: the record names a start, a probe or a claim that is not there.
         """
-        name, raw = str(line["name"]), self._raw
+        name, raw = line.name, self._raw
         origin = provenance_of(line) or Provenance()
         if name in self._claims:
             claim = self._claims[name]
             sides = zip(claim.probes, origin.sides, strict=True)
             return claim_input(claim, {probe: raw.side(probe, one) for probe, one in sides})
-        subject = self._curves.get(name) or self._probes[line["scenario"], line["probe"]]
-        most = from_plain(Rule, line["judge_input"]["rule"]).max_runs
+        subject = self._curves.get(name) or self._probes[line.scenario, line.probe]
+        given = line.judge_input or {}
+        most = from_plain(Rule, given["rule"]).max_runs
         rule = Rule(max_runs=min(most, subject.scenario.gate.max_starts))
         if isinstance(subject, SweepProbe):
             built = self._of_curve(subject, origin, rule)
@@ -193,7 +375,7 @@ class _Recomputation:
             built = self._of_probe(subject, origin, rule)
             if not subject.is_load:
                 return built
-        recorded = line["judge_input"]["broken"]
+        recorded = given["broken"]
         return replace(built, broken=self._broken_answers(subject.scenario, recorded))
 
     def _of_curve(self, curve: SweepProbe, origin: Provenance, rule: Rule) -> JudgeInput:
@@ -225,10 +407,10 @@ class _Recomputation:
             line = self._verdicts.get(probe.id)
             if probe.is_load or probe.is_smoke or not self._raw.fingerprint(probe, "new"):
                 continue
-            if line is None or line.get("error") is not None:
+            if line is None or line.error is not None:
                 self._raw.from_records.append(f"whether the answers of {probe.label} are broken")
                 return recorded
-            if line.get("judge_input") is not None:
+            if line.judge_input is not None:
                 judged[probe.label] = judge(self._input(line))
         return broken_answers(judged)
 
@@ -252,10 +434,42 @@ def _differences(place: str, recorded: Any, found: Any) -> Iterator[str]:
             label = known.get("metric", number) if isinstance(known, dict) else number
             yield from _differences(f"{place}[{label}]", old, new)
     elif not _is_equal(recorded, found):
-        yield f"{place}: {shown(recorded)} in the records, {shown(found)} from the raw files"
+        yield f"{place}: {_shown(recorded)} in the records, {_shown(found)} from the raw files"
 
 
 def _is_equal(recorded: object, found: object) -> bool:
     if isinstance(recorded, float) and isinstance(found, float):
         return math.isclose(recorded, found, rel_tol=_CLOSE, abs_tol=1e-12)
     return recorded == found
+
+
+def _parsed(folder: Path, probe: Probe) -> Measurement:
+    tools = toolchain_for(probe.scenario, Locations(on_paper=True))
+    program, what = tools.program_of(probe), probe.what
+    if isinstance(program, Offline):
+        found = program.parse(probe.scenario, what, folder)
+        return Measurement(of_offline(found, probe.scenario), found.facts, found.answers)
+    if isinstance(program, Client) and isinstance(what, LoadPoint) and probe.scenario.workload:
+        found = program.parse(probe.scenario.workload, what, folder)
+        derived = of_load(found, probe.scenario, what, folder)
+        return Measurement({**found.metrics, **derived}, found.facts, found.answers)
+    if isinstance(program, Evaluator) and isinstance(what, AccuracyTask):
+        return program.parse(what, folder)
+    raise TypeError(f"{program} does not measure {probe}")
+
+
+def _changed_values(place: str, recorded: Measurement, found: Measurement) -> Iterator[str]:
+    for metric in sorted({*recorded.metrics, *found.metrics}):
+        old, new = recorded.metrics.get(metric), found.metrics.get(metric)
+        if old != new:
+            yield f"{place}: {metric}: {_shown(old)} in the records, {_shown(new)} in the raw files"
+    for metric in sorted({*recorded.answers, *found.answers}):
+        before, after = recorded.answers.get(metric, {}), found.answers.get(metric, {})
+        if before != after:
+            other = sum(before.get(one) != after.get(one) for one in {*before, *after})
+            yield f"{place}: {metric}: {other} answers are other ones in the raw files"
+
+
+def _shown(value: object) -> str:
+    """A recorded value in a message."""
+    return "none" if value is None else f"{value!s:.{_SHOWN}}"

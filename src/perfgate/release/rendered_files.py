@@ -148,10 +148,7 @@ def _facts(one: CheckedTest) -> Iterator[str]:
     """What must be as it was: build, hardware."""
     build = one.result.build if one.result else None
     if build is not None:
-        words = [build.name, build.version, build.commit and f"commit {build.commit}"]
-        yield f"build: {', '.join(filter(None, words))}"
-        if build.image:
-            yield f"image: {build.image} {build.digest}".rstrip()
+        yield f"build: {build.in_words}"
     yield f"hardware: {one.hardware}"
     yield f"verdict then: {one.result.verdict if one.result else None}"
 

@@ -17,19 +17,18 @@ from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.rule import VERSION
 from perfgate.core.untrusted_files import opened_folder
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.claims import claims_of_suite
 from perfgate.plan.registered import registered
 from perfgate.release.check_result import Finding, ReleaseCheck
 from perfgate.release.pack_archive import Pack
 from perfgate.release.pack_manifest import POLICY, RUNS, SCENARIOS, WAIVERS
-from perfgate.release.policy import Policy, load_policy
+from perfgate.release.policy import load_policy
 from perfgate.release.recomputation import Recomputed, recompute_run
 from perfgate.release.release_check import check
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.rendered_files import ROLES, rendered_files
+from perfgate.release.required_tests import SuiteTests
 from perfgate.runs.ended_run import EndedRun, read_run
-from perfgate.scenarios.claims import claims_of
-from perfgate.scenarios.files import LoadedSuite, load_suite
+from perfgate.scenarios.files import load_suite
 
 _TOLD = 10  # differences in one message
 _FOLDER = "perfgate-release-"
@@ -50,7 +49,7 @@ class Replayed:
     check: ReleaseCheck
     verdicts: tuple[Recomputed, ...]
     not_compared: tuple[str, ...]
-    _suite: LoadedSuite
+    _suite: SuiteTests
     _runs: tuple[EndedRun, ...]
 
     @property
@@ -64,7 +63,7 @@ class Replayed:
         Raises:
             ReleaseRefused: status CLOCK: a run is of a later time.
         """
-        return _checked(self.check.policy, self._suite, self._runs, at)
+        return check(self.check.policy, self._runs, self._suite, at)
 
 
 def replay(pack: Pack) -> Replayed:
@@ -81,16 +80,13 @@ def replay(pack: Pack) -> Replayed:
     with _unpacked(pack) as folder:
         places = [one for one in (folder / SCENARIOS).glob("*") if one.name.isdecimal()]
         # in the order that the suite names them
-        suite = load_suite(sorted(places, key=lambda one: int(one.name)), registered())
+        loaded = load_suite(sorted(places, key=lambda one: int(one.name)), registered())
         policy = load_policy(folder / POLICY)
-        claims = claims_of(suite.scenarios, suite.claims)
-        folders = [folder / RUNS / name for name in pack.manifest.runs]
         with _as_not_reproduced(pack):
-            runs = tuple(map(read_run, folders))
-            verdicts = tuple(
-                one for run in folders for one in recompute_run(run, suite.scenarios, claims)
-            )
-            found = _checked(policy, suite, runs, pack.manifest.ended_at)
+            suite = SuiteTests.of(loaded)
+            runs = tuple(read_run(folder / RUNS / name) for name in pack.manifest.runs)
+            verdicts = tuple(verdict for run in runs for verdict in recompute_run(run, suite))
+            found = check(policy, runs, suite, pack.manifest.ended_at)
     _require_reproduced(pack, runs, verdicts)
     _require_recomputed(pack, found, verdicts)
     with _as_not_reproduced(pack):
@@ -142,13 +138,6 @@ def _remove_abandoned(folder: Path) -> None:
                     shutil.rmtree(path)
             finally:
                 os.close(handle)
-
-
-def _checked(
-    policy: Policy, suite: LoadedSuite, runs: Sequence[EndedRun], at: datetime
-) -> ReleaseCheck:
-    claims = claims_of_suite(suite)
-    return check(policy, runs, suite.scenarios, claims, at, markers=suite.markers)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 from perfgate.campaign.selection import Selected
 from perfgate.campaign.suite_tests import selected_with, suite_tests
@@ -12,8 +13,9 @@ from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.plain import to_plain
 from perfgate.core.suggestion import did_you_mean
-from perfgate.judging.assembly.claims import ClaimProbe
+from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
 from perfgate.release.policy import Floor, Policy, Required
+from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.metric_rules import unmeasured_metric
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.problem import Keys, Problem
@@ -37,6 +39,11 @@ class SuiteTests:
     claims: Sequence[ClaimProbe]
     markers: Collection[str]
     has_document: Callable[[Selected], bool] | None = None
+
+    @classmethod
+    def of(cls, suite: LoadedSuite, has_document: Callable[[Selected], bool] | None = None) -> Self:
+        """What can be measured of the scenarios and claims of files."""
+        return cls(suite.scenarios, claims_of_suite(suite), suite.markers, has_document)
 
     @cached_property
     def tests(self) -> dict[str, tuple[Selected, tuple[str, ...]]]:
@@ -149,6 +156,22 @@ def chosen_tests(required: Required, suite: SuiteTests) -> list[Selected]:
 
 def broken_suite_rules(policy: Policy, suite: SuiteTests) -> Iterator[Problem]:
     """All that the policy asks of the suite and the suite does not have, or cannot give."""
+    problems = list(_broken_groups(policy, suite))
+    yield from problems
+    if policy.required_sha256 and not problems:
+        digest = required_sha256(required_tests(policy, suite), suite)
+        if digest != policy.required_sha256:
+            yield Problem(
+                ("required_sha256",),
+                "the suite has other tests, or other scenarios, than the policy requires",
+                digest,
+                policy.required_sha256,
+                "take the scenario files that the policy was written for; or, where the change is "
+                "meant, look at it and write the found digest into the policy",
+            )
+
+
+def _broken_groups(policy: Policy, suite: SuiteTests) -> Iterator[Problem]:
     for number, required in enumerate(policy.required):
         path: Keys = ("required", number)
         problems = list(_unknown_names(path, required, suite))

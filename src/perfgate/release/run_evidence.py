@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
 
+from perfgate.baselines.engine_repo import same_hash
 from perfgate.campaign.selection import Selected, probes_of
 from perfgate.core.errors import InputError
 from perfgate.core.measured import MeasuredBuild
@@ -14,8 +14,10 @@ from perfgate.release.policy import ReleasedBuild
 from perfgate.reports.run_report import RunFacts, RunReport, TestResult, report_of
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.exit_status import ExitStatus
+from perfgate.runs.record import MeasurementRecord
 
-_FEWEST_DIGITS = 7  # of an abbreviated commit, as git prints it
+CLOCKS_DIFFER = timedelta(minutes=1)
+"""Clocks of the machines of one site differ by less; what is later was written by a wrong one."""
 
 
 @dataclass(frozen=True)
@@ -118,29 +120,28 @@ class RunEvidence:
         """Whether what it measured was written otherwise than the scenario is now."""
         hashes = {(one.scenario.id, one.label): one.content_hash() for one in probes_of(subject)}
         return any(
-            _fact(line, "content") not in ("", hashes[line["scenario"], line["probe"]])
+            _fact(line, "content") not in ("", hashes[line.scenario, line.probe])
             for line in self._measured(subject)
         )
 
-    def _measured(self, subject: Selected) -> Iterator[Mapping[str, Any]]:
+    def _measured(self, subject: Selected) -> Iterator[MeasurementRecord]:
         """Its measurements of the build under test that the test rests on."""
         for one in probes_of(subject):
             yield from self._measurements.get((one.scenario.id, one.label), ())
 
     @cached_property
-    def _measurements(self) -> Mapping[tuple[str, str], Sequence[Mapping[str, Any]]]:
+    def _measurements(self) -> Mapping[tuple[str, str], Sequence[MeasurementRecord]]:
         """Scenario and probe → the measurements of the build under test."""
-        found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-        for line in self.run.records:
-            if line["record"] == "measurement" and line.get("role") in ("new", "claim"):
-                found.setdefault((line["scenario"], line["probe"]), []).append(line)
+        found: dict[tuple[str, str], list[MeasurementRecord]] = {}
+        for line in self.run.records_of(MeasurementRecord):
+            if line.role in ("new", "claim"):
+                found.setdefault((line.scenario, line.probe), []).append(line)
         return found
 
 
-def _fact(measurement: Mapping[str, Any], name: str) -> str:
+def _fact(measurement: MeasurementRecord, name: str) -> str:
     """A fact of the fingerprint of a measurement; empty: it has none."""
-    facts = measurement.get("fingerprint")
-    return str(facts.get(name, "")) if isinstance(facts, Mapping) else ""
+    return measurement.fingerprint.get(name, "")
 
 
 def evidence_of(run: EndedRun) -> RunEvidence:
@@ -149,31 +150,44 @@ def evidence_of(run: EndedRun) -> RunEvidence:
     Raises:
         InputError: a record is damaged, or a time cannot be read.
     """
-    started = moment(str(run.facts["started"]), run)
-    written = [moment(line["at"], run) for line in run.records if isinstance(line.get("at"), str)]
-    report = report_of(run.facts, run.records, run.end)
+    started = time_of(run, "run.json", "started", str(run.facts["started"]))
+    written = [
+        time_of(run, "records.jsonl", f"{record.__struct_config__.tag}.at", record.at)
+        for record in run.records
+        if record.at
+    ]
+    report = report_of(run.facts, run.records)
     return RunEvidence(run, report, started, max([started, *written]))
 
 
-def moment(text: str, run: EndedRun) -> datetime:
-    """A time of a run.
+def moment(text: str) -> datetime:
+    """A time with its zone.
 
     Raises:
-        InputError: it is none, or says no time zone.
+        ValueError: it is no time, or has no zone.
+    """
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError(f"no time zone: {text}")
+    return time
+
+
+def time_of(run: EndedRun, file: str, field: str, text: str) -> datetime:
+    """A time that a run wrote.
+
+    Raises:
+        InputError: it is none, or has no zone; by the file of the run's folder, and its field.
     """
     try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
+        return moment(text)
+    except ValueError as error:
         raise InputError(
             "not a time",
-            file=run.folder / "run.json",
-            field="started",
+            file=run.folder / file,
+            field=field,
             found=text[:60],
             expected="as 2026-11-23T09:00:00+00:00",
-        )
-    return found
+        ) from error
 
 
 def other_build(found: MeasuredBuild | None, wanted: ReleasedBuild) -> str:
@@ -184,14 +198,8 @@ def other_build(found: MeasuredBuild | None, wanted: ReleasedBuild) -> str:
         return f"engine {found.name}, not {wanted.engine}"
     if wanted.version is not None and found.version != wanted.version:
         return f"version {found.version}, not {wanted.version}"
-    if wanted.commit is not None and not is_same_commit(found.commit, wanted.commit):
+    if wanted.commit is not None and not same_hash(found.commit, wanted.commit):
         return f"commit {found.commit}, not {wanted.commit}"
     if wanted.image is not None and found.digest.rpartition("@")[2] != wanted.image:
         return f"image {found.digest or 'not known'}, not {wanted.image}"
     return ""
-
-
-def is_same_commit(one: str, other: str) -> bool:
-    """Whether both can be one commit, each perhaps abbreviated."""
-    shorter, longer = sorted((one, other), key=len)
-    return one == other or (len(shorter) >= _FEWEST_DIGITS and longer.startswith(shorter))

@@ -1,16 +1,19 @@
-"""Verification: whether a pack is what its signer states, of the release asked for, today."""
+"""Verification: whether a pack is what its signer states, of the release asked for, today.
+
+Whoever signs judges the pack again likewise: nothing is stated that the pack does not show.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from importlib.metadata import version
-from typing import Any
+from pathlib import Path
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import counted
-from perfgate.release.attestation import Attested, canonical, read_attestation, statement
+from perfgate.release.attestation import Attested, canonical, envelope, read_attestation, statement
 from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.keys import as_policy_has_it, key_id, public_key_of
 from perfgate.release.pack_archive import Pack
@@ -25,9 +28,9 @@ from perfgate.release.required_tests import (
     required_sha256,
     required_tests,
 )
+from perfgate.release.run_evidence import CLOCKS_DIFFER
 from perfgate.scenarios.problem import dotted
 
-_CLOCKS_DIFFER = timedelta(minutes=1)
 _TOLD = 5
 
 
@@ -96,7 +99,7 @@ def verify(pack: Pack, asked: Asked) -> Verified:
     _require_asked(pack, asked, attested)
     again = replay(pack)
     _require_suite(pack, asked, again)
-    require_signer(again.check.policy, attested.signer, file=pack.path)
+    _require_signer(again.check.policy, attested.signer, pack.path)
     _require_clock(pack, asked, attested)
     _require_as_stated(pack, attested, again.check)
     _require_in_force(pack, asked, again)
@@ -104,7 +107,52 @@ def verify(pack: Pack, asked: Asked) -> Verified:
     return Verified(attested, again, rows, tuple(_notes(pack, asked, again)))
 
 
-def require_signer(policy: Policy, key: Ed25519PublicKey, **told: Any) -> None:
+def sign(
+    pack: Pack, key: Ed25519PrivateKey, key_file: Path, now: datetime
+) -> tuple[Replayed, bytes]:
+    """State what a pack shows, judged again from its own files.
+
+    Args:
+        pack: the pack.
+        key: the signer's.
+        key_file: where it lies.
+        now: the time of the signature.
+
+    Returns:
+        What the pack shows, and the signed statement of it.
+
+    Raises:
+        ReleaseRefused: OTHER_VERSION: another perfgate rendered its reports. SIGNATURE: the policy
+            does not name this signer. CLOCK: its runs end at a time still to come. INCOMPLETE: no
+            digest names what was measured. Others as of `replay`.
+    """
+    again = replay(pack)
+    if again.not_compared:
+        packed_by = pack.manifest.perfgate
+        raise ReleaseRefused(
+            ReleaseStatus.OTHER_VERSION,
+            "another perfgate rendered the pack's reports and certificates, so they cannot be "
+            "compared",
+            file=pack.path,
+            field="manifest.json: perfgate",
+            found=packed_by,
+            expected=version("perfgate"),
+            hint=f"sign it with perfgate {packed_by}, or pack the runs again with this one",
+        )
+    _require_signer(again.check.policy, key.public_key(), key_file)
+    if now < pack.manifest.ended_at:
+        raise ReleaseRefused(
+            ReleaseStatus.CLOCK,
+            "the runs of the pack end at a time that is still to come",
+            file=pack.path,
+            found=pack.manifest.ended,
+            expected=f"a time before now, {now.isoformat(timespec='seconds')}",
+            hint="set the clock of this machine, or measure again where it was wrong",
+        )
+    return again, envelope(statement(pack, again.check, now), [key])
+
+
+def _require_signer(policy: Policy, key: Ed25519PublicKey, file: Path) -> None:
     """Check that a policy lets this key sign; one that names nobody lets any.
 
     Raises:
@@ -114,16 +162,16 @@ def require_signer(policy: Policy, key: Ed25519PublicKey, **told: Any) -> None:
         raise ReleaseRefused(
             ReleaseStatus.SIGNATURE,
             "the signer is not among those whom the pack's policy names",
+            file=file,
             field="signers",
             found=as_policy_has_it(key),
             expected=", ".join(f"{one.key} ({one.name})" for one in policy.signers),
-            **told,
         )
 
 
 def _require_asked(pack: Pack, asked: Asked, attested: Attested) -> None:
     """Check that it is the release that was asked for: policy, commit, subjects."""
-    packed = next((one.sha256 for one in pack.manifest.files if one.path == POLICY), None)
+    packed = next(one.sha256 for one in pack.manifest.files if one.path == POLICY)
     if asked.policy is not None and packed != asked.policy.sha256:
         raise _other(
             pack, "--policy", "the release was held against another policy",
@@ -150,19 +198,16 @@ def _require_suite(pack: Pack, asked: Asked, again: Replayed) -> None:
     """Check that the policy requires of the given scenarios what it requires of the packed ones."""
     if asked.suite is None:
         return
-    missing = [
-        f"{dotted(one.path)}: {one.problem}"
-        for one in broken_suite_rules(again.check.policy, asked.suite)
-    ]
-    digest = ""
-    if not missing:
-        digest = required_sha256(required_tests(again.check.policy, asked.suite), asked.suite)
-    if digest != again.check.required_sha256:
+    policy, packed = again.check.policy, f"SHA-256 {again.check.required_sha256}"
+    if problem := next(broken_suite_rules(policy, asked.suite), None):
+        given = f"{dotted(problem.path)}: {problem.problem}"
+    else:
+        given = f"SHA-256 {required_sha256(required_tests(policy, asked.suite), asked.suite)}"
+    if given != packed:
         raise _other(
             pack, "--scenarios", "the pack's scenarios are not the given ones: it requires other "
             "tests, or the same with other bands or workloads",
-            f"{counted(len(again.tests), 'test')}, SHA-256 {again.check.required_sha256}",
-            missing[0] if missing else f"SHA-256 {digest}",
+            f"{counted(len(again.tests), 'test')}, {packed}", given,
         )  # fmt: skip
 
 
@@ -171,8 +216,8 @@ def _in_words(name: str, digest: Mapping[str, str]) -> str:
 
 
 def _require_clock(pack: Pack, asked: Asked, attested: Attested) -> None:
-    earliest = pack.manifest.ended_at - _CLOCKS_DIFFER
-    if not earliest <= attested.signed_at <= asked.now + _CLOCKS_DIFFER:
+    earliest = pack.manifest.ended_at - CLOCKS_DIFFER
+    if not earliest <= attested.signed_at <= asked.now + CLOCKS_DIFFER:
         raise ReleaseRefused(
             ReleaseStatus.CLOCK,
             "it was signed before its runs ended, or is signed at a time still to come",

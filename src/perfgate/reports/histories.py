@@ -5,13 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from perfgate.baselines.baseline import Baseline
-from perfgate.campaign.resume import build_of, measured_of
-from perfgate.core.metrics import METRICS, is_accuracy, lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.measured import central_value
+from perfgate.reports.figures import known, unit_of
 from perfgate.reports.history import HistoryPoint, MetricHistory
 from perfgate.reports.run_report import RunReport, TestResult
-from perfgate.runs.records import name_of
+from perfgate.runs.record import MeasurementRecord, Record, VerdictRecord, records_of
 
 BY_COMMITS = "engine commits, oldest first"
 BY_DAYS = "engine commits, by day of measurement"
@@ -87,7 +86,7 @@ def histories_of(
             ordered, order = _in_order(points, distances)
             found.append(
                 MetricHistory(
-                    result.name, metric, lookup(metric).unit, _joined(_newest(ordered)), order
+                    result.name, metric, unit_of(metric), _joined(_newest(ordered)), order
                 )
             )
     return tuple(found)
@@ -103,13 +102,9 @@ def gating(result: TestResult) -> tuple[str, ...]:
     judged = dict.fromkeys(one.metric for one in result.judgements)
     if judged:
         return tuple(judged)
-    known = (one.metric for one in result.measured)
-    banded = [one for one in known if _is_known(one) and lookup(one).family.band is not None]
+    measured = ((one.metric, known(one.metric)) for one in result.measured)
+    banded = [name for name, metric in measured if metric and metric.family.band is not None]
     return tuple(banded[:_UNJUDGED])
-
-
-def _is_known(metric: str) -> bool:
-    return metric in METRICS or is_accuracy(metric)
 
 
 def _of_baselines(stored: StoredBaselines | None, probe: str, metric: str) -> Iterator[FoundPoint]:
@@ -138,7 +133,7 @@ def _of_baselines(stored: StoredBaselines | None, probe: str, metric: str) -> It
         yield FoundPoint(point, runs, entry.fingerprint)
 
 
-def points_of(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> RunPoints:
+def points_of(facts: Mapping[str, Any], records: Sequence[Record]) -> RunPoints:
     """What an earlier run measured, but for what had something injected.
 
     Args:
@@ -149,19 +144,17 @@ def points_of(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
         InputError: a record is damaged.
     """
     comparable = {
-        (line["scenario"], line["probe"]): _comparable(line)
-        for line in records
-        if line["record"] == "measurement" and line["role"] == "new"
+        (line.scenario, line.probe): _comparable(line)
+        for line in records_of(MeasurementRecord, records)
+        if line.role == "new"
     }
     run, started = str(facts["id"]), str(facts["started"])
     found = {}
-    for line in records:
-        if line["record"] != "verdict" or line["injected"]:
+    for line in records_of(VerdictRecord, records):
+        build = line.build
+        if build is None or line.injected:
             continue
-        build = build_of(line)
-        if build is None:
-            continue
-        for measured in measured_of(line):
+        for measured in line.measured:
             point = HistoryPoint(
                 build.commit,
                 build.version,
@@ -170,18 +163,18 @@ def points_of(facts: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) ->
                 measured.values,
                 "run",
                 f"run {run}",
-                bool(line["synthetic"]),
+                line.synthetic,
             )
-            alike = comparable.get((line["scenario"], line["probe"]))
-            found[name_of(line), measured.metric] = FoundPoint(point, frozenset({run}), alike)
+            alike = comparable.get((line.scenario, line.probe))
+            found[line.name, measured.metric] = FoundPoint(point, frozenset({run}), alike)
     return found
 
 
-def _comparable(measurement: Mapping[str, Any]) -> Mapping[str, str]:
+def _comparable(measurement: MeasurementRecord) -> Mapping[str, str]:
     """The facts that would be kept in a baseline."""
-    facts = measurement.get("fingerprint", {})
-    if measurement.get("machine_bound"):
-        return dict(facts)
+    facts = measurement.fingerprint
+    if measurement.machine_bound:
+        return facts
     return {name: told for name, told in facts.items() if name not in _OF_MACHINE}
 
 

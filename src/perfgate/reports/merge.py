@@ -7,14 +7,20 @@ test would change the gate's error rates.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from perfgate.campaign.matrix import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.verdict import Verdict, counted
 from perfgate.reports.merge_checks import require_mergeable
-from perfgate.reports.merge_shards import MatrixRow, require_complete
-from perfgate.reports.run_report import RunReport, ScenarioFacts, TestResult, report_of
-from perfgate.reports.whole_run import suspicion, without_controls
+from perfgate.reports.merge_shards import require_complete
+from perfgate.reports.run_report import (
+    RunReport,
+    ScenarioFacts,
+    TestResult,
+    report_of,
+    suspicion,
+    without_controls,
+)
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.exit_status import ExitStatus, exit_status, meaning, worst
 
@@ -55,7 +61,7 @@ def merge(
     """
     runs = _named_apart(sorted(runs, key=lambda run: (str(run.facts["started"]), run.id)))
     require_mergeable(runs)
-    reports = [report_of(run.facts, run.records, run.end) for run in runs]
+    reports = [report_of(run.facts, run.records) for run in runs]
     if not part:
         require_complete(reports, matrix)
     chosen, told = _chosen(reports)
@@ -84,7 +90,6 @@ def merge(
         words = f"run {', '.join(open_ends)} {_NOT_ENDED}" + (
             "" if status == ExitStatus.ERROR else f"; {words}"
         )
-    lines = _verdict_lines(runs, chosen)
     report = RunReport(
         reports[0].schema_version,
         runs=tuple(one.runs[0] for one in reports),
@@ -95,9 +100,11 @@ def merge(
         scenarios=_scenarios(reports),
         efforts=tuple(effort for one in reports for effort in one.efforts),
         waiver_faults=faults,
-        suspicion=suspicion(lines),
-        without_controls=without_controls(lines),
+        suspicion=suspicion(results),
+        without_controls=without_controls(results),
         merged=(*told, *more),
+        recorded=tuple(line for one in reports for line in one.recorded),
+        resumptions=tuple(line for one in reports for line in one.resumptions),
     )
     return Merged(report, status)
 
@@ -229,16 +236,3 @@ def _scenarios(reports: Sequence[RunReport]) -> tuple[ScenarioFacts, ...]:
         for one in report.scenarios:
             found.setdefault(one.id, one)
     return tuple(found.values())
-
-
-def _verdict_lines(
-    runs: Sequence[EndedRun], chosen: Mapping[str, TestResult]
-) -> list[Mapping[str, Any]]:
-    return [
-        line
-        for run in runs
-        for line in run.records
-        if line["record"] == "verdict"
-        and line["test"] in chosen
-        and chosen[line["test"]].run == run.id
-    ]

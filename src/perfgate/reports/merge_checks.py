@@ -1,10 +1,10 @@
 """Merge checks: whether several runs are of one thing: one perfgate, one build, one kind of run."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.record import VerdictRecord
 
 # Field of run.json → what it is to a person. The machine may be another one, and the launcher.
 _SAME = {
@@ -88,7 +88,7 @@ def _builds(runs: Sequence[EndedRun]) -> list[InputError]:
     itself.
     """
     played = bool(runs[0].facts.get("synthetic"))
-    told = [_builds_of(run.records, by_scenario=played) for run in runs]
+    told = [_builds_of(run, by_scenario=played) for run in runs]
     errors = []
     for engine in sorted({name for one in told for name in one}):
         found = [one.get(engine, frozenset()) for one in told]
@@ -111,18 +111,14 @@ def _builds(runs: Sequence[EndedRun]) -> list[InputError]:
     return errors
 
 
-def _builds_of(
-    records: Sequence[Mapping[str, Any]], *, by_scenario: bool
-) -> dict[str, frozenset[str]]:
+def _builds_of(run: EndedRun, *, by_scenario: bool) -> dict[str, frozenset[str]]:
     """Engine, or engine of a scenario → the builds under test, in words."""
     found: dict[str, set[str]] = {}
-    for line in records:
-        build = line.get("build") if line["record"] == "verdict" else None
-        if build:
-            version, commit = build.get("version"), build.get("commit")
-            digest = f" {build['digest']}" if build.get("digest") else ""
-            words = f"{version}" if commit == version else f"{version} at {commit}"
-            engine = str(build.get("name"))
-            name = f"{engine} (for {line['scenario']})" if by_scenario else engine
-            found.setdefault(name, set()).add(words + digest)
+    for record in run.records_of(VerdictRecord):
+        build = record.build
+        if build is not None:
+            at = "" if build.commit == build.version else f" at {build.commit}"
+            digest = f" {build.digest}" if build.digest else ""
+            name = f"{build.name} (for {record.scenario})" if by_scenario else build.name
+            found.setdefault(name, set()).add(f"{build.version}{at}{digest}")
     return {name: frozenset(builds) for name, builds in found.items()}

@@ -1,59 +1,10 @@
 """Merge of shards: whether all parts of each selection are there, and all rows of a matrix."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
+from perfgate.campaign.matrix import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.reports.run_report import RunFacts, RunReport, Shard
-
-
-@dataclass(frozen=True)
-class MatrixRow:
-    """A row of `perfgate matrix`: one run that must be there.
-
-    Attributes:
-        name: of the row.
-        expression: what the run was selected with.
-        shard: as ``1/2``.
-        scenarios: the ids that it measures.
-    """
-
-    name: str
-    expression: str
-    shard: str
-    scenarios: tuple[str, ...]
-
-
-def matrix_rows(plain: object) -> tuple[MatrixRow, ...]:
-    """The rows of a matrix, as `perfgate matrix` prints it.
-
-    Raises:
-        InputError: it is none.
-    """
-    include = plain.get("include") if isinstance(plain, dict) else None
-    if not isinstance(include, list) or not include:
-        raise _no_matrix(include, "an object with a list of rows under include")
-    return tuple(_row(one) for one in include)
-
-
-def _row(plain: Any) -> MatrixRow:
-    texts = ("name", "expression", "shard")
-    if not isinstance(plain, dict) or not all(isinstance(plain.get(name), str) for name in texts):
-        raise _no_matrix(plain, "rows with name, expression and shard")
-    scenarios = plain.get("scenarios")
-    if not isinstance(scenarios, list) or not all(isinstance(one, str) for one in scenarios):
-        raise _no_matrix(scenarios, "a list of ids under scenarios")
-    return MatrixRow(plain["name"], plain["expression"], plain["shard"], tuple(scenarios))
-
-
-def _no_matrix(found: object, expected: str) -> InputError:
-    return InputError(
-        "not a matrix of `perfgate matrix`",
-        field="--matrix",
-        found=repr(found)[:80],
-        expected=expected,
-    )
 
 
 def require_complete(reports: Sequence[RunReport], matrix: Sequence[MatrixRow] | None) -> None:

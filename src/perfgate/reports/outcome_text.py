@@ -1,51 +1,13 @@
 """An outcome as text for a terminal: the table of metrics, where things are, how to do it again."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
-from perfgate.campaign.resume import judgements_of
-from perfgate.core.measured import Change
-from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.measured import Change, MeasuredMetric
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Judgement, Mark
 from perfgate.judging.assembly.outcome import Outcome
+from perfgate.reports.figures import band, interval, number, signed, with_unit
 from perfgate.reports.tables import text_table
-
-
-def number(value: float | None) -> str:
-    """A value with four significant digits, thousands never in scientific notation."""
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 9999.5 else f"{value:.4g}"
-
-
-def interval(one: Judgement | Change) -> str:
-    """The interval of the change, in the change's unit."""
-    if one.interval is None:
-        return "-"
-    low, high = one.interval
-    return f"{_points(low)} … {signed(one.metric, high)}"
-
-
-def band(judgement: Judgement) -> str:
-    """How far the metric may move in its bad direction."""
-    if judgement.band is None:
-        return "-"
-    sign = "-" if lookup(judgement.metric).direction == "higher" else "+"
-    return f"{sign}{100 * judgement.band:.1f} {_unit(judgement.metric)}"
-
-
-def signed(metric: str, value: float | None) -> str:
-    """A change as a signed percentage; of an accuracy as points."""
-    return "-" if value is None else f"{_points(value)} {_unit(metric)}"
-
-
-def _points(share: float) -> str:
-    return f"{round(100 * share, 1) + 0.0:+.1f}"  # never -0.0
-
-
-def _unit(metric: str) -> str:
-    return "points" if is_accuracy(metric) else "%"
 
 
 def rows(judgements: Sequence[Judgement]) -> list[tuple[str, ...]]:
@@ -71,7 +33,7 @@ def row(
         verdict: what is said of it.
     """
     return (
-        f"{one.metric} [{lookup(one.metric).unit}]{against}",
+        f"{with_unit(one.metric)}{against}",
         number(one.baseline),
         number(one.measured),
         signed(one.metric, one.change),
@@ -176,26 +138,27 @@ def brief(judgements: Sequence[Judgement]) -> str:
     )
 
 
-def resolution(verdicts: Iterable[Mapping[str, Any]]) -> str:
-    """What a machine that measures its own noise can show at best; empty where none did.
+MEASURED = ("metric", "value", "n", "change", "interval")
+MEASURED_NUMBERS = range(1, 5)  # the columns that are set to the right
+
+
+def measured_rows(
+    measured: Sequence[MeasuredMetric], changes: Sequence[Judgement | Change]
+) -> list[tuple[str, ...]]:
+    """One row per metric, as `MEASURED`.
 
     Args:
-        verdicts: records of verdicts, with the bands as declared in what they rest on.
+        measured: the metrics.
+        changes: how far those moved that were compared; the first of each metric counts.
     """
-    widest: dict[str, Judgement] = {}
-    for line in verdicts:
-        tests = (line.get("judge_input") or {}).get("tests", ())
-        declared = {one["metric"]: one["band"] for one in tests if _may_be_widened(one)}
-        for one in judgements_of(line):
-            wide = one.band or 0.0
-            if wide > declared.get(one.metric, wide) * (1 + 1e-9) and wide > (
-                widest[one.metric].band or 0.0 if one.metric in widest else 0.0
-            ):
-                widest[one.metric] = one
-    return ", ".join(f"{name} {band(one)}" for name, one in widest.items())
-
-
-def _may_be_widened(test: Mapping[str, Any]) -> bool:
-    """Whether the machine's own noise may widen the band of a test, which then has one."""
-    own = test["kind"] == "InterleavedTest" or test.get("noise", {}).get("widen", False)
-    return bool(own) and test["band"] is not None
+    moved = {one.metric: one for one in reversed(changes)}
+    return [
+        (
+            f"{one.metric} [{one.unit}]",
+            number(one.value),
+            str(one.n),
+            signed(one.metric, moved[one.metric].change) if one.metric in moved else "-",
+            interval(moved[one.metric]) if one.metric in moved else "-",
+        )
+        for one in measured
+    ]

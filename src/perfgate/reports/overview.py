@@ -1,16 +1,20 @@
-"""Overview: what a reader acts on first, of a run's report, the worst first. Pure."""
+"""Overview: what a reader acts on first, of a run's report, the worst first. Pure.
+
+Every text about a whole run is made of these: terminal, `summary.md`, Markdown, page, annotations.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Generic, TypeVar
 
-from perfgate.core.errors import InputError
-from perfgate.core.metrics import Metric, lookup
-from perfgate.core.verdict import Judgement, Verdict
-from perfgate.reports.outcome_text import band
+from perfgate.core.measured import Change, MeasuredMetric
+from perfgate.core.verdict import Judgement, Mark, Verdict
+from perfgate.judging.rules.diagnostics import false_discoveries
+from perfgate.reports.figures import band, best_first, worst_first
 from perfgate.reports.run_report import RunReport, TestResult
 from perfgate.runs.exit_status import ExitStatus
+from perfgate.runs.record import DocumentedMetric
 
 T = TypeVar("T")
 
@@ -18,9 +22,9 @@ T = TypeVar("T")
 _ORDER = (
     Verdict.REGRESSION,
     Verdict.ERROR,
-    Verdict.INCONCLUSIVE,
     Verdict.NOT_COMPARABLE,
     Verdict.NO_BASELINE,
+    Verdict.INCONCLUSIVE,
     Verdict.IMPROVEMENT,
     Verdict.PASS,
 )
@@ -29,11 +33,14 @@ WHY_NOT: Mapping[str, str] = {
     "budget": "not run for lack of time",
     "unfinished": "not finished",
 }
+# Of the metrics on the warning list one in ten moved by chance (Benjamini and Hochberg 1995).
+FALSE_DISCOVERIES = 0.10
+_MAIN = 2  # metrics that are named first where fewer are judged
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A verdict that somebody must look at, with the metric that it rests on.
+    """A metric of a test that somebody must look at.
 
     Attributes:
         result: the test.
@@ -43,43 +50,33 @@ class Finding:
     result: TestResult
     judgement: Judgement | None
 
-    @property
-    def bands(self) -> float:
-        """The change to the worse in bands; below 0: it is better; 0: not known."""
-        one = self.judgement
-        metric = None if one is None else known(one.metric)
-        if one is None or metric is None or one.change is None:
-            return 0.0
-        loss = -one.change if metric.direction == "higher" else one.change
-        return loss / one.band if one.band else loss
-
 
 @dataclass(frozen=True)
-class Together:
+class Group(Generic[T]):
     """Tests of which the same is said.
 
     Attributes:
-        what: the kind, a few words.
-        reason: one sentence.
-        names: of the tests, in their order.
+        what: the kind, a few words; may be empty.
+        reason: one sentence; may be empty.
+        tests: in their order.
     """
 
     what: str
     reason: str
-    names: tuple[str, ...]
+    tests: tuple[T, ...]
 
 
-def known(metric: str) -> Metric | None:
-    """What the metric is; None: a record has a name that the table of metrics lacks."""
-    try:
-        return lookup(metric)
-    except InputError:
-        return None
+def grouped(said: Iterable[tuple[str, str, T]]) -> list[Group[T]]:
+    """Tests by what is said of them, the largest group first.
 
-
-def allowed(one: Judgement) -> str:
-    """The band with its sign, ``-2.0 %``; ``-`` where the direction of the metric is not known."""
-    return "-" if known(one.metric) is None else band(one)
+    Args:
+        said: kind, reason and test.
+    """
+    tests: dict[tuple[str, str], list[T]] = {}
+    for what, reason, test in said:
+        tests.setdefault((what, reason), []).append(test)
+    groups = [Group(what, reason, tuple(same)) for (what, reason), same in tests.items()]
+    return sorted(groups, key=lambda group: -len(group.tests))
 
 
 def state(report: RunReport) -> str:
@@ -94,85 +91,177 @@ def state(report: RunReport) -> str:
 
 def counts(report: RunReport) -> dict[str, int]:
     """How many tests have each verdict, the worst first; last those without one."""
-    seen = Counter(one.verdict for one in report.results)
-    found = {verdict.value: seen[verdict] for verdict in _ORDER if seen[verdict]}
-    for why, words in WHY_NOT.items():
-        number = sum(one.verdict is None and one.why_not == why for one in report.results)
-        if number:
-            found[words] = number
-    return found
+    seen = Counter(result.verdict or result.why_not for result in report.results)
+    words: dict[str, str] = {**{verdict: verdict.value for verdict in _ORDER}, **WHY_NOT}
+    return {words[kind]: seen[kind] for kind in words if seen[kind]}
 
 
 def findings(report: RunReport, verdict: Verdict) -> list[Finding]:
-    """The judgements behind tests with that verdict, the largest loss in bands first.
+    """The judgements behind tests with that verdict, the largest loss in bands first; of
+    improvements the largest gain.
 
     Waived ones are left out; a test whose verdict no metric has is there with its reason.
     """
     found = []
-    for result in report.results:
-        if result.verdict == verdict:
-            of_it = [one for one in result.judgements if one.verdict == verdict and not one.waiver]
-            found += [Finding(result, one) for one in of_it] or [Finding(result, None)]
-    return sorted(found, key=lambda one: -one.bands)
+    for result in of_verdict(report, verdict):
+        judgements = [one for one in result.judgements if one.verdict == verdict and not one.waiver]
+        found += [Finding(result, one) for one in judgements] or [Finding(result, None)]
+    order = best_first if verdict == Verdict.IMPROVEMENT else worst_first
+    return sorted(found, key=lambda finding: order(finding.judgement))
 
 
-def errors(report: RunReport) -> list[Together]:
+def by_test(found: Iterable[Finding]) -> list[tuple[TestResult, list[Judgement]]]:
+    """Each test with its findings, in the order of the first of each."""
+    tests: dict[str, tuple[TestResult, list[Judgement]]] = {}
+    for finding in found:
+        _, judgements = tests.setdefault(finding.result.test, (finding.result, []))
+        judgements += [finding.judgement] if finding.judgement is not None else []
+    return list(tests.values())
+
+
+def of_verdict(report: RunReport, *verdicts: Verdict | None) -> list[TestResult]:
+    """The tests with one of these verdicts, in their order."""
+    return [result for result in report.results if result.verdict in verdicts]
+
+
+def waived(report: RunReport) -> list[Finding]:
+    """The losses that a waiver lets through, the largest in bands first."""
+    found = [Finding(test, one) for test in report.results for one in test.judgements if one.waiver]
+    return sorted(found, key=lambda finding: worst_first(finding.judgement))
+
+
+def errors(report: RunReport) -> list[Group[TestResult]]:
     """Tests without numbers, by class and message; the class with most tests first."""
-    return _together(
-        (one for one in report.results if one.verdict == Verdict.ERROR),
-        lambda one: (
-            one.failure.error_class if one.failure else "error",
-            one.failure.message if one.failure else one.reason,
-        ),
-    )
-
-
-def unjudged(report: RunReport) -> list[Together]:
-    """Measured tests that were not judged, by verdict and reason."""
-    return _together(
+    return grouped(
         (
-            one
-            for one in report.results
-            if one.verdict in (Verdict.NO_BASELINE, Verdict.NOT_COMPARABLE)
-        ),
-        lambda one: (str(one.verdict), one.reason or _first_reason(one)),
+            result.failure.error_class if result.failure else "error",
+            result.failure.message if result.failure else result.reason,
+            result,
+        )
+        for result in of_verdict(report, Verdict.ERROR)
     )
 
 
-def not_run(report: RunReport) -> list[Together]:
+def unjudged(report: RunReport) -> list[Group[TestResult]]:
+    """Measured tests that were not judged, by verdict and reason."""
+    return grouped(
+        (str(result.verdict), why(result), result)
+        for result in of_verdict(report, Verdict.NOT_COMPARABLE, Verdict.NO_BASELINE)
+    )
+
+
+def why(result: TestResult) -> str:
+    """Why a test has no numbers to compare."""
+    if result.failure is not None:
+        return f"{result.failure.error_class}: {result.failure.message}"
+    reasons = (
+        f"{one.metric}: {one.reason}" for one in result.judgements if one.verdict == result.verdict
+    )
+    return result.reason or "; ".join(dict.fromkeys(reasons))
+
+
+def not_run(report: RunReport) -> list[Group[TestResult]]:
     """Tests without a verdict, by kind and reason."""
-    return _together(
-        (one for one in report.results if one.verdict is None),
-        lambda one: (WHY_NOT.get(one.why_not, one.why_not), one.reason),
+    return grouped(
+        (WHY_NOT.get(result.why_not, result.why_not), result.reason, result)
+        for result in of_verdict(report, None)
     )
 
 
-def builds(report: RunReport) -> list[str]:
-    """The builds under test in words, each once."""
+def gaps(result: TestResult) -> list[DocumentedMetric]:
+    """The documented values that are not judged and that the measured ones were compared with."""
+    judged = {one.metric for one in result.judgements}
+    return [one for one in result.documented if one.metric not in judged and one.change is not None]
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Fresh starts of a run, and seconds.
+
+    Attributes:
+        planned, made, again, controls, without_sharing: starts.
+        spent_s, saved_s: seconds of the clock.
+        synthetic: whether stand-ins had any.
+    """
+
+    planned: int
+    made: int
+    again: int
+    controls: int
+    without_sharing: int
+    spent_s: float
+    saved_s: float
+    synthetic: bool
+
+
+def starts(report: RunReport) -> Starts:
+    """The sum over all groups."""
+    names = [field.name for field in fields(Starts)]
+    total = {name: sum(getattr(one, name) for one in report.efforts) for name in names}
+    return Starts(**{**total, "synthetic": bool(total["synthetic"])})
+
+
+def marked(report: RunReport) -> dict[Mark, list[TestResult]]:
+    """The marks that speak of the machine or of a missing control, each with its tests."""
+    found: dict[Mark, list[TestResult]] = {}
+    for result in report.results:
+        for mark in dict.fromkeys(one.mark for one in result.judgements if one.mark):
+            found.setdefault(mark, []).append(result)
+    return found
+
+
+def probably_worse(report: RunReport) -> list[tuple[TestResult, Change]]:
+    """Metrics that are only reported and probably got worse, the likeliest first."""
+    observed = [(result, one) for result in report.results for one in result.observed]
+    lost = false_discoveries([one.p_value for _, one in observed], FALSE_DISCOVERIES)
+    worse = [moved for moved, is_lost in zip(observed, lost, strict=True) if is_lost]
+    return sorted(worse, key=lambda moved: moved[1].p_value)
+
+
+def resolution(report: RunReport) -> str:
+    """The smallest loss that shows on a machine that measures its own noise; empty: none did."""
+    widest: dict[str, Judgement] = {}
+    for result in report.results:
+        for one in result.judgements:
+            if one.metric in result.widened and one.band is not None:
+                known = widest.get(one.metric)
+                if known is None or one.band > (known.band or 0.0):
+                    widest[one.metric] = one
+    return ", ".join(f"{name} {band(one)}" for name, one in widest.items())
+
+
+def builds(report: RunReport) -> list[tuple[str, int]]:
+    """The builds under test in words, each with its number of tests, the most first."""
     return _each(one.build.in_words for one in report.results if one.build is not None)
 
 
-def compared_with(report: RunReport) -> list[str]:
-    """What they were compared with in words, each once."""
+def compared_with(report: RunReport) -> list[tuple[str, int]]:
+    """What they were compared with, likewise."""
     return _each(one.compared_with for one in report.results)
 
 
-def _first_reason(result: TestResult) -> str:
-    return next((one.reason for one in result.judgements if one.reason), "")
+def controls(report: RunReport) -> list[tuple[str, int]]:
+    """The other builds that were started beside them, likewise."""
+    return _each(control.in_words for one in report.results for control in one.controls)
 
 
-def _together(
-    results: Iterable[TestResult], said: Callable[[TestResult], tuple[str, str]]
-) -> list[Together]:
-    names: dict[tuple[str, str], list[str]] = {}
-    for one in results:
-        names.setdefault(said(one), []).append(one.name)
-    found = [Together(what, reason, tuple(of_it)) for (what, reason), of_it in names.items()]
-    return sorted(found, key=lambda one: -len(one.names))
+def settings(report: RunReport) -> list[tuple[str, list[str]]]:
+    """The lines on settings that were not in force or bounded, each with its scenarios."""
+    scenarios: dict[str, dict[str, None]] = {}
+    for result in report.results:
+        for line in result.settings:
+            scenarios.setdefault(line, {})[result.scenario] = None
+    return [(line, list(of_line)) for line, of_line in scenarios.items()]
 
 
-def _each(texts: Iterable[str]) -> list[str]:
-    return [one for one in dict.fromkeys(texts) if one]
+def main_metrics(result: TestResult) -> Sequence[MeasuredMetric]:
+    """The metrics to name first: those that were judged, else the first ones of the gate."""
+    judged = {one.metric for one in result.judgements}
+    return result.measured[: max(_MAIN, sum(one.metric in judged for one in result.measured))]
+
+
+def _each(texts: Iterable[str]) -> list[tuple[str, int]]:
+    return Counter(text for text in texts if text).most_common()
 
 
 def some(texts: Sequence[T], most: int) -> tuple[Sequence[T], int]:

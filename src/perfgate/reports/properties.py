@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Judgement
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.reports.outcome_text import MARKS, brief, interval, signed
-from perfgate.reports.overview import allowed
-from perfgate.reports.run_report import Failure, TestResult
+from perfgate.reports.figures import band, interval, signed
+from perfgate.reports.outcome_text import MARKS, brief
+from perfgate.reports.run_report import TestResult
+from perfgate.runs.record import Failure
 
 Property = tuple[str, str]
 
@@ -122,7 +123,7 @@ def _judged(judgement: Judgement) -> Iterator[Property]:
     for word, text in (
         ("change", signed(judgement.metric, judgement.change)),
         ("interval", interval(judgement)),
-        ("band", allowed(judgement)),
+        ("band", band(judgement)),
     ):
         if text != "-":
             yield f"{name}.{word}", text

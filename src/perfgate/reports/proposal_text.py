@@ -12,8 +12,8 @@ from perfgate.core.redaction import redact
 from perfgate.core.verdict import counted
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.acceptance.proposal import Held, MetricEvidence, Noise, Proposal
+from perfgate.reports.figures import number, signed
 from perfgate.reports.markdown_text import code, prose, shortened, table
-from perfgate.reports.outcome_text import number, signed
 from perfgate.reports.tables import text_table
 
 SUBJECT = 72  # characters that tools show of a commit's first line

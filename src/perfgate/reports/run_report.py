@@ -4,18 +4,10 @@
 run (docs/reference/run_report.schema.json).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from perfgate.campaign.resume import (
-    build_of,
-    changed_of,
-    controls_of,
-    judgements_of,
-    measured_of,
-    observed_of,
-)
 from perfgate.core.errors import InputError
 from perfgate.core.measured import (
     Change,
@@ -24,51 +16,39 @@ from perfgate.core.measured import (
     MeasuredControl,
     MeasuredMetric,
 )
-from perfgate.core.verdict import Judgement, Verdict
-from perfgate.reports.whole_run import suspicion, waiver_faults, without_controls
-from perfgate.runs.ended_run import RunEnd
+from perfgate.core.metrics import is_accuracy
+from perfgate.core.verdict import Judgement, Verdict, counted
+from perfgate.judging.rules.diagnostics import Moved, moved_together
+from perfgate.reports.candidates import candidate_lines
+from perfgate.reports.figures import bad_sign
+from perfgate.runs.ended_run import end_of
 from perfgate.runs.exit_status import ExitStatus, meaning
-from perfgate.runs.records import name_of
+from perfgate.runs.record import (
+    DocumentedMetric,
+    EndedRecord,
+    Failure,
+    GroupRecord,
+    MeasurementRecord,
+    Record,
+    ResumedRecord,
+    ScenarioRecord,
+    SelectedRecord,
+    SelectedTest,
+    ShardRecord,
+    SkippedRecord,
+    VerdictRecord,
+    WaiverFaultRecord,
+    records_of,
+)
 
 SCHEMA_VERSION = 1
-Record = Mapping[str, Any]
 
-
-@dataclass(frozen=True)
-class Failure:
-    """Why there are no numbers.
-
-    Attributes:
-        error_class: `oom`, `hang`, … (docs/explanation/faults.md).
-        message: one sentence.
-        evidence: lines that show it, among them the last ones of the log; redacted.
-        next_step: what a person can do.
-    """
-
-    error_class: str
-    message: str
-    evidence: tuple[str, ...]
-    next_step: str
-
-
-@dataclass(frozen=True)
-class DocumentedMetric:
-    """What the scenario's document says of a metric.
-
-    Attributes:
-        metric: canonical name.
-        value: in `unit`.
-        unit: that of the metric.
-        source: document and section.
-        change: how far the measured value is from it, as a fraction; of an accuracy the
-            difference; None: it was not measured, or with other prompts.
-    """
-
-    metric: str
-    value: float
-    unit: str
-    source: str
-    change: float | None = None
+# docs/explanation/detection.md, the table `guarantee`; a test compares the figures.
+WITHOUT_CONTROLS = (
+    "the error rates with controls do not hold. If nothing changed and noise is like that of "
+    "published nightlies, 45 to 97 of 100 release runs (12 scenarios, 6 probes, 3 metrics) "
+    "end in a performance REGRESSION."
+)
 
 
 @dataclass(frozen=True)
@@ -96,6 +76,8 @@ class TestResult:
         rerun: the command that runs it again; empty: not recorded.
         changed: which questions of accuracies are answered otherwise than by the baseline's build.
         settings, extra_options, injected, notes, synthetic, resumed_from: as in the record.
+        widened: metrics whose band the noise of this machine widened beyond the declared one.
+        lacks_control: whether the rule without controls judged it.
     """
 
     __test__ = False  # for pytest, which takes classes of this name for tests
@@ -126,6 +108,8 @@ class TestResult:
     synthetic: bool = False
     resumed_from: str = ""
     changed: tuple[ChangedQuestions, ...] = ()
+    widened: tuple[str, ...] = ()
+    lacks_control: bool = False
 
 
 @dataclass(frozen=True)
@@ -168,6 +152,8 @@ class GroupEffort:
             disturbed or that was undecided.
         spent_s, starting_s, saved_s: seconds of the clock.
         ended: `measured`, or how else.
+        without_sharing: fresh starts that would be made if no tests shared one.
+        synthetic: whether stand-ins had them.
     """
 
     scenario: str
@@ -182,6 +168,8 @@ class GroupEffort:
     starting_s: float
     saved_s: float
     ended: str
+    without_sharing: int = 0
+    synthetic: bool = False
 
 
 @dataclass(frozen=True)
@@ -219,6 +207,7 @@ class RunFacts:
         arguments: of its command line, secrets masked.
         git: commit and dirty flag of the checkout.
         shard: None: it is a whole selection.
+        site_commands: `before` and `after` each start → the commands of site.yaml.
     """
 
     id: str
@@ -232,6 +221,7 @@ class RunFacts:
     arguments: tuple[str, ...]
     git: Mapping[str, Any]
     shard: Shard | None = None
+    site_commands: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -252,6 +242,8 @@ class RunReport:
         suspicion: why the machine and not the build may have moved; empty: no sign of it.
         without_controls: which error rates hold if tests were judged without controls; empty: none.
         merged: what merging left out or replaced, one line each.
+        recorded: what was recorded for baselines, and what comes next, one line each.
+        resumptions: when a run was resumed, and how much of it was kept, one line each.
     """
 
     schema_version: int
@@ -266,6 +258,8 @@ class RunReport:
     suspicion: str = ""
     without_controls: str = ""
     merged: tuple[str, ...] = ()
+    recorded: tuple[str, ...] = ()
+    resumptions: tuple[str, ...] = ()
 
     def of_scenario(self, scenario: str) -> tuple[TestResult, ...]:
         """The results of one scenario, in order."""
@@ -277,17 +271,17 @@ class RunReport:
         return sum(one.spent_s * one.gpus for one in self.efforts) / 3600
 
 
-def report_of(facts: Mapping[str, Any], records: Sequence[Record], end: RunEnd | None) -> RunReport:
+def report_of(facts: Mapping[str, Any], records: Sequence[Record]) -> RunReport:
     """One run as a report.
 
     Args:
         facts: content of ``run.json``.
         records: the run's records, all kinds.
-        end: how the run ended; None while it has not.
 
     Raises:
         InputError: a record is damaged.
     """
+    end = end_of(records)
     results = _results(facts, records, end)
     return RunReport(
         SCHEMA_VERSION,
@@ -300,138 +294,210 @@ def report_of(facts: Mapping[str, Any], records: Sequence[Record], end: RunEnd |
         results=results,
         scenarios=_scenarios(records, results),
         efforts=_efforts(facts, records),
-        waiver_faults=tuple(waiver_faults(records)),
-        suspicion=suspicion(records),
-        without_controls=without_controls(records),
+        waiver_faults=tuple(one.message for one in records_of(WaiverFaultRecord, records)),
+        suspicion=suspicion(results),
+        without_controls=without_controls(results),
+        recorded=tuple(candidate_lines(records)),
+        resumptions=tuple(
+            f"resumed {one.at}: {counted(len(one.groups), 'group')} kept, "
+            f"{len(one.repeats)} measured again"
+            for one in records_of(ResumedRecord, records)
+        ),
     )
 
 
 def _results(
-    facts: Mapping[str, Any], records: Sequence[Record], end: RunEnd | None
+    facts: Mapping[str, Any], records: Sequence[Record], end: EndedRecord | None
 ) -> tuple[TestResult, ...]:
-    """One for each selected test; the last line of each counts, and what pytest saw of it."""
+    """One for each selected test; the last record of each counts, and what pytest saw of it."""
+    run = str(facts["id"])
     failed = () if end is None else end.failed
-    ends = {line["test"]: line for line in records if line["record"] in ("verdict", "skipped")}
-    selected = [test for line in records if line["record"] == "selected" for test in line["tests"]]
-    return tuple(
-        _failed(found, facts) if test in failed else found
-        for test in dict.fromkeys([*selected, *ends, *failed])
-        for found in [_result(facts, test, ends.get(test), records)]
-    )
+    ends = {one.test: one for one in records if isinstance(one, VerdictRecord | SkippedRecord)}
+    selected = records_of(SelectedRecord, records)
+    subjects = {test: subject for one in selected for test, subject in one.subjects.items()}
+    disturbances: dict[tuple[str, str], list[str]] = {}
+    for one in records_of(MeasurementRecord, records):
+        disturbances.setdefault((one.scenario, one.probe), []).extend(
+            f"start {one.start}: {why}" for why in one.disturbed
+        )
+    results = []
+    for test in dict.fromkeys([*(test for one in selected for test in one.tests), *ends, *failed]):
+        record = ends.get(test)
+        if isinstance(record, VerdictRecord):
+            of_probe = disturbances.get((record.scenario, record.probe), [])
+            result = _judged(run, record, tuple(of_probe))
+        elif record is not None:
+            of_test = (test, record.name, record.scenario, record.probe, run)
+            result = TestResult(*of_test, None, record.why, record.reason)
+        else:
+            name = test.partition("[")[2].removesuffix("]") or test
+            subject = subjects.get(test) or SelectedTest(name, "", "")
+            of_test = (test, subject.name, subject.scenario, subject.probe, run)
+            result = TestResult(*of_test, None, "unfinished", "the session ended first")
+        results.append(_failed(result) if test in failed else result)
+    return tuple(results)
 
 
-def _failed(found: TestResult, facts: Mapping[str, Any]) -> TestResult:
+def _failed(result: TestResult) -> TestResult:
     """A test that failed though no verdict of it did that."""
-    before = "before it had a verdict" if found.verdict is None else "beside its verdict"
+    before = "before it had a verdict" if result.verdict is None else "beside its verdict"
     failure = Failure(
         "incomplete",
         f"the test failed {before}: its worker died, its record could not be written, or it is no "
         "test of the suite",
         (),
-        f"read the output of the session of run {facts['id']}",
+        f"read the output of the session of run {result.run}",
     )
-    return replace(found, verdict=Verdict.ERROR, why_not="", reason="", failure=failure)
+    return replace(result, verdict=Verdict.ERROR, why_not="", reason="", failure=failure)
 
 
-def _result(
-    facts: Mapping[str, Any], test: str, line: Record | None, records: Sequence[Record]
-) -> TestResult:
-    run = str(facts["id"])
-    if line is None:
-        told = _subject(test, records)
-        name = told.get("name") or test.partition("[")[2].removesuffix("]") or test
-        subject = (test, name, told.get("scenario", ""), told.get("probe", ""), run)
-        return TestResult(*subject, None, "unfinished", "the session ended first")
-    subject = (test, name_of(line), line["scenario"], line["probe"], run)
-    if line["record"] == "skipped":
-        return TestResult(*subject, None, line.get("why", "lack"), line["reason"])
-    error = line["error"]
+def _judged(run: str, record: VerdictRecord, disturbances: tuple[str, ...]) -> TestResult:
     return TestResult(
-        *subject,
-        Verdict(line["verdict"]),
-        reason=line["reason"],
-        judgements=judgements_of(line),
-        observed=observed_of(line),
-        measured=measured_of(line),
-        documented=tuple(DocumentedMetric(**one) for one in line.get("documented", ())),
-        compared_with=line["compared_with"],
-        build=build_of(line),
-        controls=controls_of(line),
-        starts=line["starts"],
-        failure=None
-        if error is None
-        else Failure(
-            error["class"], error["message"], tuple(error["evidence"]), error["next_step"]
-        ),
-        disturbances=_disturbances(line, records),
-        rerun=line.get("rerun", ""),
-        settings=tuple(line.get("settings", ())),
-        extra_options=line.get("extra_options", ""),
-        injected=tuple(line["injected"]),
-        notes=tuple(line["notes"]),
-        synthetic=bool(line["synthetic"]),
-        resumed_from=str(line.get("resumed_from") or ""),
-        changed=changed_of(line),
+        record.test,
+        record.name,
+        record.scenario,
+        record.probe,
+        run,
+        record.verdict,
+        reason=record.reason,
+        judgements=record.judgements,
+        observed=record.observed,
+        measured=record.measured,
+        documented=record.documented,
+        compared_with=record.compared_with,
+        build=record.build,
+        controls=record.controls,
+        starts=record.starts,
+        failure=record.error,
+        disturbances=disturbances,
+        rerun=record.rerun,
+        settings=record.settings,
+        extra_options=record.extra_options,
+        injected=record.injected,
+        notes=record.notes,
+        synthetic=record.synthetic,
+        resumed_from=record.resumed_from,
+        changed=record.changed_questions,
+        widened=tuple(_widened(record)),
+        lacks_control=_lacks_control(record),
     )
 
 
-def _subject(test: str, records: Sequence[Record]) -> Mapping[str, str]:
-    """Name, scenario and probe of a selected test; nothing in a run of before they were kept."""
-    found = (line.get("subjects", {}).get(test) for line in records if line["record"] == "selected")
-    return next((one for one in found if one), {})
+def _widened(record: VerdictRecord) -> Iterator[str]:
+    """The metrics whose band is wider than what the verdict rests on declares."""
+    tests = (record.judge_input or {}).get("tests", ())
+    declared = {test["metric"]: test["band"] for test in tests if _may_be_widened(test)}
+    for judged in record.judgements:
+        widest = declared.get(judged.metric)
+        if widest is not None and judged.band and judged.band > widest * (1 + 1e-9):
+            yield judged.metric
 
 
-def _disturbances(verdict: Record, records: Sequence[Record]) -> tuple[str, ...]:
-    return tuple(
-        f"start {line['start']}: {one}"
-        for line in records
-        if line["record"] == "measurement"
-        and (line["scenario"], line["probe"]) == (verdict["scenario"], verdict["probe"])
-        for one in line.get("disturbed", ())
+def _may_be_widened(test: Mapping[str, Any]) -> bool:
+    """Whether the machine's own noise may widen the band of a test."""
+    return test["kind"] == "InterleavedTest" or bool(test.get("noise", {}).get("widen", False))
+
+
+def _lacks_control(record: VerdictRecord) -> bool:
+    """Whether the rule without controls judged it; a required control allows no REGRESSION."""
+    controls = (record.provenance or {}).get("controls") or {}
+    policy = controls.get("policy")
+    for judged in record.judgements:
+        if judged.mark == "NO_CONTROL":
+            if judged.verdict == Verdict.REGRESSION:
+                return True
+        elif (
+            judged.interval is not None
+            and not judged.controls_used
+            and not judged.is_interleaved
+            and not is_accuracy(judged.metric)
+            and judged.against in ("baseline", "anchor")
+            and (policy == "none" or (policy == "auto" and judged.against in controls["why_not"]))
+        ):
+            return True
+    return False
+
+
+def suspicion(results: Sequence[TestResult]) -> str:
+    """That the host moved and not the build, if nearly everything did; empty: no sign of it."""
+    return moved_together(
+        [
+            Moved(result.scenario, one.metric, one.change, _is_lost(one))
+            for result in results
+            if not result.synthetic
+            for one in result.judgements
+            if one.against == "baseline"
+            and one.interval is not None
+            and one.change is not None
+            and not is_accuracy(one.metric)
+        ]
     )
+
+
+def _is_lost(judged: Judgement) -> bool:
+    """Whether its interval leaves nothing but a loss."""
+    low, high = judged.interval or (0.0, 0.0)
+    sign = bad_sign(judged.metric)
+    return (sign < 0 and high < 0) or (sign > 0 and low > 0)
+
+
+def without_controls(results: Sequence[TestResult]) -> str:
+    """Which error rates hold if tests were judged without controls; empty: none was."""
+    number = sum(one.lacks_control and not one.synthetic for one in results)
+    if not number:
+        return ""
+    return f"{counted(number, 'test')} judged without controls: {WITHOUT_CONTROLS}"
 
 
 def _scenarios(
     records: Sequence[Record], results: Sequence[TestResult]
 ) -> tuple[ScenarioFacts, ...]:
     """The facts recorded of each; of one that has none, its id alone."""
-    told = {line["scenario"]: line for line in records if line["record"] == "scenario"}
-    names = dict.fromkeys([*told, *(one.scenario for one in results if one.scenario)])
-    found = []
-    for name in names:
-        line = told.get(name, {})
-        fields = ("title", "model", "hardware", "gpus", "document", "section")
-        known = {field: line[field] for field in fields if field in line}
-        engine = line.get("engine_name", "")  # `engine` is a whole build in other records
-        markers = tuple(line.get("markers", ()))
-        found.append(ScenarioFacts(name, **known, engine=engine, markers=markers))
-    return tuple(found)
+    known = {
+        one.scenario: ScenarioFacts(
+            one.scenario,
+            one.title,
+            one.engine_name,
+            one.model,
+            one.hardware,
+            one.gpus,
+            one.document,
+            one.section,
+            one.markers,
+        )
+        for one in records_of(ScenarioRecord, records)
+    }
+    names = dict.fromkeys([*known, *(one.scenario for one in results if one.scenario)])
+    return tuple(known.get(name) or ScenarioFacts(name) for name in names)
 
 
 def _efforts(facts: Mapping[str, Any], records: Sequence[Record]) -> tuple[GroupEffort, ...]:
-    gpus = {line["scenario"]: line["gpus"] for line in records if line["record"] == "scenario"}
+    gpus = {one.scenario: one.gpus for one in records_of(ScenarioRecord, records)}
     return tuple(
         GroupEffort(
-            scenario=line["scenario"],
+            scenario=group.scenario,
             run=str(facts["id"]),
-            hardware=line["hardware"],
-            gpus=gpus.get(line["scenario"], 0),
-            planned=line["starts"]["planned"],
-            made=line["starts"]["made"],
-            again=line["starts"]["again"],
-            controls=line["starts"].get("controls", 0),
-            spent_s=line["seconds"]["spent"],
-            starting_s=line["seconds"]["starting"],
-            saved_s=line["seconds"]["saved"],
-            ended=line["ended"],
+            hardware=group.hardware,
+            gpus=gpus.get(group.scenario, 0),
+            planned=group.starts.planned,
+            made=group.starts.made,
+            again=group.starts.again,
+            controls=group.starts.controls,
+            spent_s=group.seconds.spent,
+            starting_s=group.seconds.starting,
+            saved_s=group.seconds.saved,
+            ended=group.ended,
+            without_sharing=group.starts.without_sharing,
+            synthetic=group.synthetic,
         )
-        for line in records
-        if line["record"] == "group"
+        for group in records_of(GroupRecord, records)
     )
 
 
-def _run_facts(facts: Mapping[str, Any], records: Sequence[Record], end: RunEnd | None) -> RunFacts:
-    shard = next((line for line in records if line["record"] == "shard"), None)
+def _run_facts(
+    facts: Mapping[str, Any], records: Sequence[Record], end: EndedRecord | None
+) -> RunFacts:
+    shard = next(iter(records_of(ShardRecord, records)), None)
     return RunFacts(
         id=str(facts["id"]),
         started=facts["started"],
@@ -444,21 +510,21 @@ def _run_facts(facts: Mapping[str, Any], records: Sequence[Record], end: RunEnd 
         arguments=tuple(facts["arguments"]),
         git=facts["git"],
         shard=None if shard is None else _shard(shard),
+        site_commands=facts.get("site_commands", {}),
     )
 
 
-def _shard(line: Record) -> Shard:
+def _shard(record: ShardRecord) -> Shard:
     """The shard of a run.
 
     Raises:
         InputError: its record contradicts itself.
     """
-    parts = tuple(tuple(one) for one in line["scenarios"])
-    if not 1 <= line["number"] <= line["of"] == len(parts):
+    if not 1 <= record.number <= record.of == len(record.scenarios):
         raise InputError(
             "a record is not whole",
             field="shard",
-            found=f"shard {line['number']}/{line['of']}, scenarios of {len(parts)} shards",
+            found=f"shard {record.number}/{record.of}, scenarios of {len(record.scenarios)} shards",
             expected="a number from 1, and the scenarios of each shard",
         )
-    return Shard(line["number"], line["of"], line["expression"], line["selection"], parts)
+    return Shard(record.number, record.of, record.expression, record.selection, record.scenarios)

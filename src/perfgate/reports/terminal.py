@@ -1,89 +1,72 @@
-"""The end of a run on the terminal: one line per verdict, what was skipped, the exit status."""
+"""The end of a run on the terminal: what needs somebody, the worst first, then what is well.
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+It is short whatever the run: what does not fit is counted, and is in `summary.md`.
+"""
 
-from perfgate.campaign.resume import judgements_of
-from perfgate.core.redaction import visible
-from perfgate.core.verdict import Verdict
-from perfgate.reports.candidates import candidate_lines
-from perfgate.reports.measured_text import (
-    documented_gaps,
-    identity_lines,
-    measured_lines,
-    worse_lines,
-)
-from perfgate.reports.outcome_text import brief, resolution, resumed
-from perfgate.reports.whole_run import (
-    WORSE,
-    marked,
-    probably_worse,
-    starts,
-    suspicion,
-    waived,
-    waiver_faults,
-    without_controls,
-)
-from perfgate.runs.exit_status import ExitStatus, meaning
-from perfgate.runs.records import name_of
+from collections.abc import Iterator
 
-_FEW = 5  # a longer list is in summary.md
+from perfgate.core.verdict import Verdict, counted
+from perfgate.judging.assembly.measured import is_limit
+from perfgate.reports import figures, overview, templating
+from perfgate.reports.markdown_text import shortened
+from perfgate.reports.outcome_text import MARKS, brief, resumed
+from perfgate.reports.run_report import RunReport
+from perfgate.reports.tables import text_table
+from perfgate.runs.exit_status import Event, ExitStatus, decision, meaning
+
+_ROWS = 8  # of the table of values
 
 
-def terminal_lines(
-    records: Sequence[Mapping[str, Any]], status: ExitStatus | None
-) -> Iterator[tuple[str, bool]]:
+def terminal_lines(report: RunReport, status: ExitStatus | None) -> Iterator[tuple[str, bool]]:
     """The lines, each with whether it is good news; numbers of stand-ins never are.
 
     Args:
-        records: the run's records, all kinds.
-        status: how the run ended; None if it was broken off.
+        report: the run.
+        status: how it ended; None if it was broken off.
     """
-    verdicts = [line for line in records if line["record"] == "verdict"]
-    skipped = [line for line in records if line["record"] == "skipped"]
-    for line in verdicts:
-        text, good = _verdict(line)
-        yield _shown(text), good
-        if gaps := documented_gaps(line):
-            yield _shown(f"{'':14} {gaps}"), good
-    rest = [*(f"{'skipped':14} {name_of(line)}: {line['reason']}" for line in skipped)]
-    rest += [*measured_lines(verdicts), *identity_lines(verdicts), *_whole_run(records)]
-    rest += candidate_lines(records)
-    if status is not None:
-        ends = [*(Verdict(line["verdict"]) for line in verdicts), *(None for _ in skipped)]
-        rest.append(f"exit status {status.value}: {meaning(status, ends)}")
-    for text in rest:
-        yield _shown(text), False
+    ends = [one.verdict for one in report.results]
+    shown = {
+        "report": report,
+        "overview": overview,
+        "regressed": overview.by_test(overview.findings(report, Verdict.REGRESSION)),
+        "undecided": overview.by_test(overview.findings(report, Verdict.INCONCLUSIVE)),
+        "improved": overview.of_verdict(report, Verdict.IMPROVEMENT),
+        "passed": overview.of_verdict(report, Verdict.PASS),
+        "settings": sorted(overview.settings(report), key=lambda pair: is_limit(pair[0])),
+        "values": list(_values(report)),
+        "status": status,
+        "meaning": "" if status is None else meaning(status, ends),
+        "next_step": "" if not status else decision(Event.PULL_REQUEST, status).sentence,
+        "brief": brief,
+        "resumed": resumed,
+        "MARKS": MARKS,
+    }
+    template = templating.terminal().get_template("terminal.txt").make_module(shown)
+    for part, is_good in (
+        ("needs_somebody", False),
+        ("is_well", not report.synthetic),
+        ("whole_run", False),
+    ):
+        lines = str(getattr(template, part)()).splitlines()
+        yield from ((line.rstrip(), is_good) for line in lines if line.strip())
 
 
-def _shown(text: str) -> str:
-    """The text as one entry: what follows a line end in it cannot pass for an entry of its own."""
-    return visible(text).replace("\n", "\n" + 15 * " ")
-
-
-def _verdict(line: Mapping[str, Any]) -> tuple[str, bool]:
-    verdict = Verdict(line["verdict"])
-    detail = brief(judgements_of(line)) or line["reason"] or line["error"]["message"]
-    good = verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and not line["synthetic"]
-    mark = "synthetic " if line["synthetic"] else ""
-    before = f" ({resumed(line['resumed_from'])})" if line.get("resumed_from") else ""
-    return f"{mark}{verdict:14} {name_of(line)}: {detail}{before}", good
-
-
-def _whole_run(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What only the whole run shows."""
-    verdicts = [line for line in records if line["record"] == "verdict"]
-    if smallest := resolution(verdicts):
-        yield f"smallest regression detectable on this machine now: {smallest}"
-    yield from (f"{mark:14} {text}" for mark, text in marked(records, _FEW))
-    yield from (f"{'waived':14} {text}" for text in waived(records))
-    yield from (f"{'waiver':14} {text}" for text in waiver_faults(records))
-    if worse := probably_worse(records):
-        yield f"{WORSE}:"
-        yield from worse_lines(worse)
-    if text := starts(records):
-        yield text
-    if text := suspicion(records):
-        yield f"suspicion: {text}"
-    if text := without_controls(records):
-        yield text
+def _values(report: RunReport) -> Iterator[str]:
+    """The main metrics of the first tests that nothing was compared with, as a table."""
+    unjudged = overview.of_verdict(report, Verdict.NO_BASELINE, Verdict.NOT_COMPARABLE)
+    rows = [
+        (
+            *(shortened(text, 50) for text in (result.name, one.metric)),
+            figures.number(one.value),
+            shortened(one.unit, 16),
+            str(one.n),
+        )
+        for result in unjudged
+        for one in overview.main_metrics(result)
+    ]
+    if rows:
+        columns = ("test", "metric", "value", "unit", "n")
+        yield from text_table(columns, rows[:_ROWS], right=(2, 4)).splitlines()
+        left_out = sum(len(one.measured) for one in unjudged) - len(rows[:_ROWS])
+        if left_out:
+            yield f"and {counted(left_out, 'more value')} in summary.md"

@@ -10,8 +10,8 @@ from typing import Any
 
 from perfgate.core.errors import InputError
 from perfgate.core.redaction import visible
-from perfgate.runs.ended_run import EndedRun, end_of
-from perfgate.runs.records import RunFolder
+from perfgate.runs.ended_run import EndedRun
+from perfgate.runs.run_folder import RunFolder
 
 MOST_RUNS = 200  # that are read: the newest, by name
 _MOST_NOTES = 5
@@ -75,7 +75,7 @@ def _read(path: Path) -> EndedRun:
     if facts.get("id") != path.name:
         raise InputError("its run.json is of another run", found=str(facts.get("id")))
     records = tuple(folder.records())
-    return EndedRun(path, facts, records, end_of(records))
+    return EndedRun(path, facts, records)
 
 
 def _why_not(facts: Mapping[str, Any], *, synthetic: bool) -> str:

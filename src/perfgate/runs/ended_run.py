@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError
 from perfgate.runs.folder_owner import require_own_folder
-from perfgate.runs.record_lines import RecordLine
-from perfgate.runs.records import RunFolder
+from perfgate.runs.record import EndedRecord, R, Record, records_of
+from perfgate.runs.run_folder import RunFolder
 
-Line = Mapping[str, Any]
 # What reports need of run.json, and its types.
 _FACTS = {
     "id": str,
@@ -23,50 +23,37 @@ _FACTS = {
 
 
 @dataclass(frozen=True)
-class RunEnd:
-    """How a session said that its run ended.
-
-    Attributes:
-        status: its exit status.
-        gate: whether every selected test had to have a verdict.
-        recording: whether it was to record what later runs are compared with.
-        failed: tests, or files of tests, that failed though no verdict of theirs did it.
-        bugs: those that ended in a bug of perfgate.
-        unwritten: whether something could not be written at the end.
-    """
-
-    status: int
-    gate: bool
-    recording: bool
-    failed: tuple[str, ...] = ()
-    bugs: tuple[str, ...] = ()
-    unwritten: bool = False
-
-
-@dataclass(frozen=True)
 class EndedRun:
     """A run as its folder has it.
 
     Attributes:
         folder: where it was read from.
         facts: content of ``run.json``.
-        records: the lines that count.
-        end: None: it was killed, is still going on, or is of a perfgate that did not write it down.
+        records: those that count.
     """
 
     folder: Path
-    facts: Line
-    records: Sequence[Line]
-    end: RunEnd | None
+    facts: Mapping[str, Any]
+    records: Sequence[Record]
+
+    @cached_property
+    def end(self) -> EndedRecord | None:
+        """How the run says that it ended; None: it was killed, or is still going on."""
+        return end_of(self.records)
 
     @property
     def id(self) -> str:
         """The run's name."""
         return str(self.facts["id"])
 
-    def lines(self, kind: str) -> list[Line]:
-        """The lines of one kind."""
-        return [line for line in self.records if line["record"] == kind]
+    def records_of(self, kind: type[R]) -> list[R]:
+        """The records of one kind."""
+        return records_of(kind, self.records)
+
+
+def end_of(records: Sequence[Record]) -> EndedRecord | None:
+    """How a run says that it ended: its last such record counts; None: it does not."""
+    return next((one for one in reversed(records) if isinstance(one, EndedRecord)), None)
 
 
 def read_run(path: Path) -> EndedRun:
@@ -91,29 +78,4 @@ def read_run(path: Path) -> EndedRun:
                 found=repr(facts.get(name))[:80],
                 expected="what perfgate writes there",
             )
-    records = folder.records()
-    return EndedRun(folder.path, facts, records, end_of(records))
-
-
-def end_of(records: Sequence[Line]) -> RunEnd | None:
-    """How the run says that it ended; None: it does not.
-
-    Raises:
-        InputError: the record is damaged.
-    """
-    line = next((one for one in reversed(records) if one["record"] == "ended"), None)
-    if line is None:
-        return None
-    status = line["status"]
-    if not isinstance(status, int) or isinstance(status, bool):
-        if isinstance(line, RecordLine):
-            raise line.damaged("status", "an exit status")
-        raise InputError("not an exit status", field="status", found=status)
-    return RunEnd(
-        status,
-        gate=bool(line["gate"]),
-        recording=bool(line["recording"]),
-        failed=tuple(map(str, line["failed"])),
-        bugs=tuple(map(str, line["bugs"])),
-        unwritten=bool(line["unwritten"]),
-    )
+    return EndedRun(folder.path, facts, folder.records())

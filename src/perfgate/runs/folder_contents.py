@@ -3,6 +3,10 @@
 docs/reference/files.md is made from these tables.
 """
 
+from typing import get_args
+
+from perfgate.runs.record import AnyRecord
+
 REFERENCES = "references"
 CANDIDATES = "candidates"
 
@@ -28,23 +32,7 @@ FILES: dict[str, str] = {
 """Path in the folder → what is there."""
 
 RECORD_KINDS: dict[str, str] = {
-    "selected": "the tests of the run, with scenario and probe of each",
-    "scenario": "a scenario that a test is about: title, engine, model, hardware, document",
-    "shard": "which part of a selection the run is",
-    "rehearsal": "stand-ins played the programs, by which recorded pages",
-    "preflight": "what was looked at in a place before anything was started there",
-    "measurement": "what one probe gave on one fresh start",
-    "verdict": "what the gate says of one test, with all of its numbers",
-    "skipped": "a test without a verdict, and why",
-    "unasked": "an installed build that could not be asked which options it has, and why",
-    "moved_defaults": "defaults of the installed build that a document states otherwise",
-    "group": "a scenario whose tests are done: starts made, planned and saved, and the time taken",
-    "set_aside": "a folder of starts that was left half done and moved out of the way",
-    "resumed": "a session that went on with the run: what it keeps, and what it makes again",
-    "noise_kept": "files of the noise that the run showed",
-    "candidate": "a baseline that the run recorded for a person to promote (--record)",
-    "not_recorded": "what was measured and became no candidate, and why",
-    "waiver_fault": "a waiver that does not hold",
-    "ended": "the exit status and what it was made of; a run without it did not end",
+    str(kind.__struct_config__.tag): " ".join(str(kind.__doc__).partition("\n\n")[0].split())
+    for kind in get_args(AnyRecord)
 }
-"""Kind of a line of ``records.jsonl`` → what it says."""
+"""Kind of a line of ``records.jsonl`` → what it says: the first sentence of its struct."""

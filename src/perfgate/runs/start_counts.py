@@ -6,10 +6,11 @@ starts of this session that became ready.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
+
+from perfgate.runs.record import GroupRecord, GroupSeconds, GroupStarts
 
 
 @dataclass
@@ -101,25 +102,24 @@ class Account:
         """Seconds that one start took with all that was measured on it; None: none was made."""
         return fmean(one.spent_s for one in self.starts) if self.starts else None
 
-    def plain(self) -> dict[str, dict[str, Any]]:
-        """``starts`` and ``seconds`` of the group's record."""
+    def totals(self) -> tuple[GroupStarts, GroupSeconds]:
+        """Starts and seconds, as the group's record has them."""
         without = sum(one.without_sharing for one in self.starts)
         ready = [one.ready_s for one in self.starts if one.ready_s is not None]
         saved = (without - self.made) * fmean(ready) if ready else 0.0
-        return {
-            "starts": {
-                "planned": self.planned,
-                "made": self.made,
-                "without_sharing": without,
-                "again": sum(one.made for one in self.starts if one.again),
-                "controls": sum(one.made for one in self.starts if one.is_control),
-            },
-            "seconds": {
-                "spent": round(self.spent_s, 1),
-                "starting": round(sum(ready), 1),
-                "saved": round(saved, 1),
-            },
-        }
+        starts = GroupStarts(
+            planned=self.planned,
+            made=self.made,
+            without_sharing=without,
+            again=sum(one.made for one in self.starts if one.again),
+            controls=sum(one.made for one in self.starts if one.is_control),
+        )
+        seconds = GroupSeconds(
+            spent=round(self.spent_s, 1),
+            starting=round(sum(ready), 1),
+            saved=round(saved, 1),
+        )
+        return starts, seconds
 
 
 def together(accounts: Iterable[Account]) -> Account:
@@ -150,22 +150,16 @@ class Total:
         return self.without_sharing - self.made
 
 
-def total(groups: Iterable[Mapping[str, Any]]) -> Total:
+def total(groups: Sequence[GroupRecord]) -> Total:
     """The sum of the groups' records."""
-    found = list(groups)
-
-    def starts(name: str) -> int:
-        return sum(int(one["starts"].get(name, 0)) for one in found)  # older: no controls
-
-    def seconds(name: str) -> float:
-        return sum(float(one["seconds"][name]) for one in found)
-
+    starts = [group.starts for group in groups]
+    seconds = [group.seconds for group in groups]
     return Total(
-        starts("planned"),
-        starts("made"),
-        starts("without_sharing"),
-        starts("again"),
-        starts("controls"),
-        seconds("spent"),
-        seconds("saved"),
+        sum(one.planned for one in starts),
+        sum(one.made for one in starts),
+        sum(one.without_sharing for one in starts),
+        sum(one.again for one in starts),
+        sum(one.controls for one in starts),
+        sum(one.spent for one in seconds),
+        sum(one.saved for one in seconds),
     )

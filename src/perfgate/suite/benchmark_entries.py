@@ -5,19 +5,17 @@ and the main process adds what the records of the run hold, which workers of pyt
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from perfgate.campaign.resume import judgements_of, measured_of
 from perfgate.core.errors import PerfgateError
 from perfgate.core.measured import MeasuredMetric
 from perfgate.core.verdict import Judgement
 from perfgate.reports.benchmark_entry import benchmark_entry, full_name
+from perfgate.runs.record import VerdictRecord
 from perfgate.suite.session import SESSION
-
-Record = Mapping[str, Any]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -28,12 +26,12 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     if benchmarks is not None and run is not None and not hasattr(session.config, "workerinput"):
         found: list[object] = []
         with contextlib.suppress(PerfgateError, OSError):  # the end of the session tells of it
-            found += entries(run.records("verdict"))
+            found += entries(run.records_of(VerdictRecord))
         benchmarks.benchmarks += found or [NoEntry()]
     return (yield)
 
 
-def entries(verdicts: Sequence[Record]) -> list["MetricEntry"]:
+def entries(verdicts: Sequence[VerdictRecord]) -> list["MetricEntry"]:
     """One entry per test and measured metric.
 
     Args:
@@ -41,8 +39,8 @@ def entries(verdicts: Sequence[Record]) -> list["MetricEntry"]:
     """
     found = []
     for line in verdicts:
-        judged = {one.metric: one for one in reversed(judgements_of(line))}
-        found += [MetricEntry(line, one, judged.get(one.metric)) for one in measured_of(line)]
+        judged = {one.metric: one for one in reversed(line.judgements)}
+        found += [MetricEntry(line, one, judged.get(one.metric)) for one in line.measured]
     return found
 
 
@@ -69,7 +67,7 @@ class MetricEntry:
     has_error = False
 
     def __init__(
-        self, line: Record, measured: MeasuredMetric, judgement: Judgement | None = None
+        self, line: VerdictRecord, measured: MeasuredMetric, judgement: Judgement | None = None
     ) -> None:
         self._line = line
         self._measured = measured

@@ -4,9 +4,10 @@ import os
 import sys
 from collections.abc import Generator, Mapping
 from contextlib import suppress
-from typing import Any, TextIO, cast
+from typing import TextIO, cast
 
 import pytest
+from msgspec.structs import replace
 
 from perfgate.campaign.selection import Selected
 from perfgate.core.durable_files import cannot_write
@@ -17,8 +18,15 @@ from perfgate.reports.formats.base import report_format
 from perfgate.reports.terminal import terminal_lines
 from perfgate.runs.exit_status import ExitStatus, worst
 from perfgate.runs.progress_view import ProgressView
-from perfgate.runs.records import RunFolder
-from perfgate.suite.run_end import conclude, record_candidates_of, write_page, write_summary
+from perfgate.runs.record import EndedRecord, RehearsalRecord, SelectedRecord, WaiverFaultRecord
+from perfgate.runs.run_folder import RunFolder
+from perfgate.suite.run_end import (
+    conclude,
+    record_candidates_of,
+    report_so_far,
+    write_page,
+    write_summary,
+)
 from perfgate.suite.run_opening import needs, opened, record_selection, resume
 from perfgate.suite.session import BUG, SuiteSession
 from perfgate.suite.session_options import SessionOptions
@@ -36,7 +44,7 @@ class MainSession(SuiteSession):
         self._failed: set[str] = set()
         self._with_bug: set[str] = set()
         self._unwritten: list[str] = []
-        self._ended: dict[str, Any] | None = None
+        self._ended: EndedRecord | None = None
         # Output is not captured yet: this is the terminal's own error stream.
         self._terminal = os.dup(2)
         config.add_cleanup(lambda: os.close(self._terminal))
@@ -75,7 +83,7 @@ class MainSession(SuiteSession):
             if self.options.rehearses:
                 folder = self.run.path / "rehearsal"
                 pages = self.rehearsal.build(folder, self.options.scenarios, self.option)
-                self.run.record("rehearsal", {"synthetic": True, "pages": pages})
+                self.run.record(RehearsalRecord(pages=pages))
         return self.run
 
     def _show_progress(self, run: RunFolder) -> None:
@@ -177,7 +185,7 @@ class MainSession(SuiteSession):
             self.run.discard()
             self.run = None
             return
-        selected = {test for line in self.run.records("selected") for test in line["tests"]}
+        selected = {test for one in self.run.records_of(SelectedRecord) for test in one.tests}
         counts = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and bool(selected)
         try:
             if counts:
@@ -210,13 +218,14 @@ class MainSession(SuiteSession):
         )
         self.status = end.status
         for fault in end.faults:
-            run.record("waiver_fault", {"kind": fault.kind, "message": fault.message})
-        self._ended = {
-            "gate": self.option("--gate"),
-            "recording": self.option("--record"),
-            "failed": list(end.failed),
-            "bugs": sorted(self._with_bug),
-        }
+            run.record(WaiverFaultRecord(kind=fault.kind, message=fault.message))
+        self._ended = EndedRecord(
+            status=end.status.value,
+            gate=self.option("--gate"),
+            recording=self.option("--record"),
+            failed=end.failed,
+            bugs=tuple(sorted(self._with_bug)),
+        )
         if self.option("--record"):
             record_candidates_of(
                 run,
@@ -228,8 +237,8 @@ class MainSession(SuiteSession):
     def _record_end(self, run: RunFolder, *, unwritten: bool = False) -> None:
         """Write down how the run ended; the last such record counts."""
         if self.status is not None and self._ended is not None:
-            end = {"status": self.status.value, **self._ended, "unwritten": unwritten}
-            run.record("ended", end)
+            end = replace(self._ended, status=self.status.value, unwritten=unwritten)
+            run.record(end)
 
     def _write_reports(self, run: RunFolder) -> None:
         """Write the summary, and the page if requested, into the run folder."""
@@ -267,7 +276,7 @@ class MainSession(SuiteSession):
             say(
                 "SYNTHETIC: stand-ins played the engine; no number below is a measurement", red=True
             )
-        for text, green in terminal_lines(self.run.records(), self.status):
+        for text, green in terminal_lines(report_so_far(self.run), self.status):
             say(text, green=green)
         for line in self._unwritten:
             say(line, red=True)

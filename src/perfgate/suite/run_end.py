@@ -2,13 +2,12 @@
 
 import shlex
 import traceback
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
 
-from perfgate.baselines import ENOUGH_SESSIONS, Baseline, Store, read
+from perfgate.baselines import ENOUGH_SESSIONS, Store, read
 from perfgate.baselines.noise_history import keep_noise
 from perfgate.baselines.recording import record_session
 from perfgate.baselines.waivers import Waiver, WaiverFault, faults, known_of
@@ -20,16 +19,24 @@ from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.gathered_history import gathered_histories
 from perfgate.reports.merge import merge
 from perfgate.reports.report_files import write_formats
+from perfgate.reports.run_report import RunReport, report_of
 from perfgate.reports.summary import summary
-from perfgate.runs.ended_run import EndedRun, end_of
+from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.exit_status import ExitStatus, exit_status, worst
 from perfgate.runs.folder_contents import CANDIDATES
-from perfgate.runs.records import RunFolder
+from perfgate.runs.record import (
+    CandidateRecord,
+    NoiseKeptRecord,
+    NotRecordedRecord,
+    Record,
+    SelectedRecord,
+    VerdictRecord,
+    records_of,
+)
+from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.suite.options import joined, short_name
-
-Record = Mapping[str, Any]
 
 _FAILING = frozenset({Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.ERROR})
 _OF_ONE_RUN = ("--run-dir=", "--resume=")
@@ -75,11 +82,10 @@ def conclude(
         record: whether the run is to record what later ones are compared with.
         rehearsed: whether stand-ins made the numbers; as a verdict that says so.
     """
-    selected = {test for line in records if line["record"] == "selected" for test in line["tests"]}
-    ends = [line for line in records if line["record"] == "verdict"]
+    selected = {test for one in records_of(SelectedRecord, records) for test in one.tests}
+    ends = records_of(VerdictRecord, records)
     verdicts: dict[str, Verdict | None] = dict.fromkeys(selected)
-    for line in ends:
-        verdicts[line["test"]] = Verdict(line["verdict"])
+    verdicts |= {record.test: record.verdict for record in ends}
     # Their verdicts did not make them fail: a crashed worker, a full disk, or a test of others.
     without = tuple(sorted(test for test in failed if verdicts.get(test) not in _FAILING))
     verdicts |= dict.fromkeys(without, Verdict.ERROR)
@@ -87,7 +93,7 @@ def conclude(
     for scenario in scenarios:
         subjects += [*all_probes(scenario), *sweep_probes(scenario)]
     known = known_of(subjects)
-    rehearsed = rehearsed or any(line["synthetic"] for line in ends)
+    rehearsed = rehearsed or any(record.synthetic for record in ends)
     # What stand-ins played says nothing of a loss that was let through.
     found = () if rehearsed else faults(waivers, ends, known=known, today=today)
     status = exit_status(
@@ -119,7 +125,7 @@ def record_candidates_of(
     # Undecided starts are as noisy as any.
     noise = [] if rehearsal else keep_noise([run.path])
     if noise:
-        run.record("noise_kept", {"files": [str(path) for path in noise]})
+        run.record(NoiseKeptRecord(files=tuple(str(path) for path in noise)))
     paths, left_out = record_session(run.path, only_unjudged=only_unjudged, rehearsal=rehearsal)
     again = another_session([*map(str, arguments)])
     copies = Store(run.path / CANDIDATES, synthetic=rehearsal)
@@ -127,10 +133,20 @@ def record_candidates_of(
         candidate = read(path)
         copies.folder.mkdir(exist_ok=True)
         copies.save(candidate, merge=False)
-        line = {**_how_far(candidate, path), "again": again, "synthetic": rehearsal}
-        run.record("candidate", line)
+        run.record(
+            CandidateRecord(
+                scenario=candidate.scenario,
+                hardware=candidate.hardware,
+                commit=candidate.engine.commit,
+                file=str(path),
+                sessions=candidate.sessions,
+                wanted=ENOUGH_SESSIONS,
+                again=again,
+                synthetic=rehearsal,
+            )
+        )
     if left_out:
-        run.record("not_recorded", {"reasons": left_out})
+        run.record(NotRecordedRecord(reasons=left_out))
 
 
 def another_session(arguments: Sequence[str]) -> str:
@@ -139,24 +155,22 @@ def another_session(arguments: Sequence[str]) -> str:
     return shlex.join(["pytest", *mask_arguments(words)])
 
 
-def _how_far(candidate: Baseline, path: Path) -> dict[str, object]:
-    return {
-        "scenario": candidate.scenario,
-        "hardware": candidate.hardware,
-        "commit": candidate.engine.commit,
-        "file": str(path),
-        "sessions": candidate.sessions,
-        "wanted": ENOUGH_SESSIONS,
-    }
-
-
 def write_summary(run: RunFolder, status: ExitStatus | None) -> None:
     """Write ``summary.md`` into the run folder.
 
     Raises:
         PerfgateError: a record is damaged, or it cannot be written.
     """
-    run.write_summary(summary(run.facts(), run.records(), status))
+    run.write_summary(summary(report_so_far(run), status))
+
+
+def report_so_far(run: RunFolder) -> RunReport:
+    """The run as its records have it now.
+
+    Raises:
+        InputError: a record is damaged.
+    """
+    return report_of(run.facts(), run.records())
 
 
 def write_page(run: RunFolder, beside: Path) -> str:
@@ -170,7 +184,7 @@ def write_page(run: RunFolder, beside: Path) -> str:
     """
     try:
         facts, records = run.facts(), run.records()
-        found = merge([EndedRun(run.path, facts, records, end_of(records))], part=True)
+        found = merge([EndedRun(run.path, facts, records)], part=True)
         earlier = beside if run.path.parent == beside.resolve() else None
         histories, _ = gathered_histories(found.report, None, earlier)
         write_formats(run.path, ["html"], found.report, ReportContext(histories))

@@ -1,14 +1,12 @@
 """Run opening: the run folder of a session, a new one or a resumed one, and what is selected."""
 
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.resume import (
     kept_of,
-    require_readable,
     require_same,
     require_same_group,
     require_same_selection,
@@ -17,12 +15,23 @@ from perfgate.campaign.selection import Selected, probes_of
 from perfgate.campaign.session import run_path
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.redaction import mask_arguments
+from perfgate.engines.base import EngineBuild
 from perfgate.launchers.base import launcher
 from perfgate.launchers.site import load_site
 from perfgate.launchers.start_commands import command_facts
 from perfgate.machine.hardware import Machine
+from perfgate.reports.run_report import report_of
 from perfgate.reports.summary import summary
-from perfgate.runs.records import RunFolder, session_facts
+from perfgate.runs.record import (
+    GroupRecord,
+    ResumedRecord,
+    ScenarioRecord,
+    SelectedRecord,
+    SelectedTest,
+    ShardRecord,
+    records_of,
+)
+from perfgate.runs.run_folder import RunFolder, session_facts
 from perfgate.scenarios.markers import markers_of
 from perfgate.scenarios.probe import all_probes
 from perfgate.scenarios.scenario import Scenario
@@ -47,7 +56,7 @@ def opened(option: Option, root: Path, machine: Machine) -> RunFolder:
         ends = {"gate": option("--gate"), "recording": option("--record")}
         facts = {**session_facts(machine, sys.argv, root), **facts, **ends}
         run = RunFolder.create(run_path(option("--run-dir"), root), facts | fingerprint)
-        run.write_summary(summary(run.facts(), [], None))
+        run.write_summary(summary(report_of(run.facts(), []), None))
         return run
     given: Path = option("--resume")
     if option("--run-dir") is not None:
@@ -111,50 +120,44 @@ def resume(
         InputError: other tests are selected, a finished group's build or scenario is another, or
             its verdict is damaged.
     """
-    facts, lines = run.facts(), run.records()
-    first = {test for line in lines if line["record"] == "selected" for test in line["tests"]}
+    facts, records = run.facts(), run.records()
+    first = {test for one in records_of(SelectedRecord, records) for test in one.tests}
     require_same_selection(facts, first, tests)
     scenarios = {one.id: one for found in tests.values() for one in found}
-    kept = kept_of(lines)
-    require_readable(kept)
+    kept = kept_of(records)
     for name, group in kept.groups.items():
         content = {one.label: one.content_hash() for one in all_probes(scenarios[name])}
         require_same_group(group, engine=_build(campaigns, scenarios[name], group), content=content)
+    # All scenarios of the run: those that are selected, and those that it has records of.
+    begun = {*scenarios, *(name for one in records if (name := getattr(one, "scenario", "")))}
     run.record(
-        "resumed",
-        {
-            "arguments": arguments,
-            "repeats": sorted(_begun(lines, scenarios) - kept.groups.keys()),
-            "keeps": sorted(kept.ends),
-            "groups": sorted(kept.groups),
-        },
+        ResumedRecord(
+            arguments=tuple(arguments),
+            repeats=tuple(sorted(begun - kept.groups.keys())),
+            keeps=tuple(sorted(kept.verdicts)),
+            groups=tuple(sorted(kept.groups)),
+        )
     )
 
 
-def _begun(lines: Iterable[Mapping[str, Any]], selected: Collection[str]) -> set[str]:
-    """All scenarios of the run: those that are selected, and those that it has lines of."""
-    return {*selected, *(line["scenario"] for line in lines if "scenario" in line)}
-
-
-def _build(campaigns: Campaigns, scenario: Scenario, group: Mapping[str, Any]) -> dict[str, str]:
-    """The build under test now, as a record has it.
+def _build(campaigns: Campaigns, scenario: Scenario, group: GroupRecord) -> EngineBuild:
+    """The build under test now.
 
     Raises:
         InputError: none can be asked.
     """
     try:
-        build = campaigns.build_of(scenario)
+        return campaigns.build_of(scenario)
     except PerfgateError as error:
         raise InputError(
             f"the build that {scenario.id} would be measured with now is not known: {error}",
             field="--resume",
-            expected=", ".join(f"{name} {one}" for name, one in (group["engine"] or {}).items()),
+            expected=str(group.engine),
         ) from error
-    return {"name": build.name, "version": build.version, "commit": build.commit}
 
 
 def record_selection(
-    run: RunFolder, selected: Mapping[str, Selected], shard: Mapping[str, Any] | None
+    run: RunFolder, selected: Mapping[str, Selected], shard: ShardRecord | None
 ) -> None:
     """Write down what is not yet on record: a run that is resumed has it from its first session.
 
@@ -163,33 +166,33 @@ def record_selection(
         selected: test → what it is about.
         shard: the record of the part that these tests are; None: they are the whole.
     """
-    if not run.records("selected"):
+    if not run.records_of(SelectedRecord):
         subjects = {
-            test: {"name": one.id, "scenario": one.scenario.id, "probe": one.label}
+            test: SelectedTest(one.id, one.scenario.id, one.label)
             for test, one in sorted(selected.items())
         }
-        run.record("selected", {"tests": sorted(selected), "subjects": subjects})
-    if shard is not None and not run.records("shard"):
-        run.record("shard", shard)
-    known = {line["scenario"] for line in run.records("scenario")}
+        run.record(SelectedRecord(tests=tuple(sorted(selected)), subjects=subjects))
+    if shard is not None and not run.records_of(ShardRecord):
+        run.record(shard)
+    known = {one.scenario for one in run.records_of(ScenarioRecord)}
     scenarios = {
         probe.scenario.id: probe.scenario for one in selected.values() for probe in probes_of(one)
     }
     for name in sorted(scenarios.keys() - known):
-        run.record("scenario", scenario_record(scenarios[name]))
+        run.record(scenario_record(scenarios[name]))
 
 
-def scenario_record(scenario: Scenario) -> dict[str, Any]:
-    """What a report tells of a scenario."""
+def scenario_record(scenario: Scenario) -> ScenarioRecord:
+    """What reports say of a scenario."""
     hardware = scenario.hardware
-    return {
-        "scenario": scenario.id,
-        "title": scenario.title,
-        "engine_name": scenario.engine.name,
-        "model": scenario.model.name,
-        "hardware": hardware.label,
-        "gpus": 0 if hardware.gpu == "none" else hardware.gpus,
-        "document": scenario.source.document,
-        "section": scenario.source.section,
-        "markers": list(markers_of(scenario)),
-    }
+    return ScenarioRecord(
+        scenario=scenario.id,
+        title=scenario.title,
+        engine_name=scenario.engine.name,
+        model=scenario.model.name,
+        hardware=hardware.label,
+        gpus=0 if hardware.gpu == "none" else hardware.gpus,
+        document=scenario.source.document,
+        section=scenario.source.section,
+        markers=tuple(markers_of(scenario)),
+    )

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -13,7 +13,8 @@ from perfgate.judging.assembly.documented import documented_metrics
 from perfgate.judging.assembly.measured import unlike_documented
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.runs.exit_status import ExitStatus
-from perfgate.runs.records import RunFolder
+from perfgate.runs.record import DocumentedMetric, SkippedRecord
+from perfgate.runs.run_folder import RunFolder
 from perfgate.suite.options import option_of
 from perfgate.suite.rehearsal_seam import RehearsalSeam
 from perfgate.suite.rerun import rerun_line
@@ -80,15 +81,14 @@ class SuiteSession:
     def record_skip(self, node: str, probe: Selected, reason: str) -> None:
         """Write down that a selected probe was not run."""
         self.open_run().record(
-            "skipped",
-            {
-                "test": node,
-                "name": probe.id,
-                "scenario": probe.scenario.id,
-                "probe": probe.label,
-                "reason": reason,
-                "why": "budget" if self.campaigns.was_refused(probe) else "lack",
-            },
+            SkippedRecord(
+                test=node,
+                name=probe.id,
+                scenario=probe.scenario.id,
+                probe=probe.label,
+                reason=reason,
+                why="budget" if self.campaigns.was_refused(probe) else "lack",
+            )
         )
         self.campaigns.ended(node, measured=False)
 
@@ -96,8 +96,8 @@ class SuiteSession:
         """Write down what became of a probe, unless a resumed run has it already."""
         if self.campaigns.keeps(node):
             return
-        beside = {"rerun": self.rerun_line(node), "documented": _documented(outcome)}
-        self.open_run().record("verdict", {"test": node, **outcome.as_record(), **beside})
+        record = outcome.as_record(node, self.rerun_line(node), _documented(outcome))
+        self.open_run().record(record)
         self.campaigns.ended(node, measured=True)
 
     def rerun_line(self, node: str) -> str:
@@ -187,7 +187,7 @@ class SuiteSession:
             self.run.close()
 
 
-def _documented(outcome: Outcome) -> list[dict[str, Any]]:
+def _documented(outcome: Outcome) -> Sequence[DocumentedMetric]:
     """What its document says; nothing where that is unusable, which the outcome itself reports."""
     try:
         is_alike = not unlike_documented(outcome.measurements)

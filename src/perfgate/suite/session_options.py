@@ -36,7 +36,7 @@ from perfgate.machine.preflight.shared_python import shared_python
 from perfgate.plan.registered import registered
 from perfgate.plan.release_coverage import uncovered
 from perfgate.plan.toolchain import BuildOverride
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite

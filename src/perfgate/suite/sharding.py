@@ -16,6 +16,8 @@ from perfgate.campaign.selection import Selected, probes_of
 from perfgate.campaign.shards import Division, divide, parse_shard, require_not_empty
 from perfgate.core.durable_files import read_json, write_json
 from perfgate.core.errors import InputError, PerfgateError
+from perfgate.core.plain import from_plain, to_plain
+from perfgate.runs.record import ShardRecord
 from perfgate.suite.options import option_of
 from perfgate.suite.selection import selected_by
 from perfgate.suite.session_guard import usage_errors
@@ -41,7 +43,7 @@ class Sharding:
         self._config = config
         self._options = options
         self._shard = parse_shard(option_of(config)("--shard"))
-        self._record: dict[str, Any] | None = None
+        self._record: ShardRecord | None = None
         self._told: Path | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -67,18 +69,21 @@ class Sharding:
             self._config.add_cleanup(self._folder.cleanup)
         worker[_FOLDER] = str(Path(self._folder.name) / str(worker["workerid"]))
 
-    def record(self) -> Mapping[str, Any] | None:
+    def record(self) -> ShardRecord | None:
         """The record of this run's shard; None: the selection is empty, or not known.
 
         Raises:
             InputError: the shard is empty.
         """
         if self._record is None and self._folder is not None:
-            for told in sorted(Path(self._folder.name).glob(f"*/{_FILE}")):
-                self._record = read_json(told, what="division", is_named=False)
+            for file in sorted(Path(self._folder.name).glob(f"*/{_FILE}")):
+                plain = read_json(file, what="division", is_named=False)
+                self._record = from_plain(ShardRecord, plain)
                 break
         if self._record is not None:
-            _require_part(self._record)
+            parts = self._record.scenarios
+            division = Division(parts, self._record.selection, sum(map(bool, parts)))
+            require_not_empty(division, self._shard)
         return self._record
 
     @pytest.hookimpl(trylast=True)  # after `-m`, `-k` and what leaves templates out
@@ -117,11 +122,4 @@ class Sharding:
         folder = getattr(self._config, "workerinput", {}).get(_FOLDER)
         if folder is not None:
             Path(folder).mkdir(exist_ok=True)
-            write_json(Path(folder) / _FILE, self._record)
-
-
-def _require_part(record: Mapping[str, Any]) -> None:
-    """Check that the shard of a record has something to do, as `require_not_empty`."""
-    parts = tuple(map(tuple, record["scenarios"]))
-    division = Division(parts, record["selection"], sum(bool(part) for part in parts))
-    require_not_empty(division, parse_shard(f"{record['number']}/{record['of']}"))
+            write_json(Path(folder) / _FILE, to_plain(self._record))

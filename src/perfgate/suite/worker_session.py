@@ -7,7 +7,7 @@ import pytest
 
 from perfgate.campaign.selection import Selected
 from perfgate.core.errors import PerfgateError
-from perfgate.runs.records import RunFolder
+from perfgate.runs.run_folder import RunFolder
 from perfgate.suite.session import DESELECTED, SuiteSession
 
 

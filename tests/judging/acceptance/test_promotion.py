@@ -11,7 +11,7 @@ from perfgate.baselines import Retired, candidate_store, own_store, read, suite_
 from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.acceptance.promotion import promote
-from perfgate.runs.records import now
+from perfgate.runs.run_folder import now
 
 
 @pytest.fixture

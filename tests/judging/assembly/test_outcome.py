@@ -1,6 +1,7 @@
 import json
 
 from building import outcome
+from plain_records import fields_of
 
 from perfgate.core.errors import RunError
 from perfgate.core.failures import FAILURES
@@ -8,7 +9,7 @@ from perfgate.core.verdict import Verdict
 
 
 def test_a_record_holds_the_numbers_behind_the_verdict() -> None:
-    record = json.loads(json.dumps(outcome(injected=("a=1",), notes=("n",)).as_record()))
+    record = json.loads(json.dumps(fields_of(outcome(injected=("a=1",), notes=("n",)))))
     (one,) = record.pop("judgements")
     judged, reported = record.pop("measured")
     assert (judged["metric"], judged["unit"], judged["values"]) == (
@@ -45,6 +46,9 @@ def test_a_record_holds_the_numbers_behind_the_verdict() -> None:
         "settings": [],
         "judge_input": None,
         "provenance": None,
+        "documented": [],
+        "rerun": "",
+        "resumed_from": "",
     }
     assert (one["metric"], one["verdict"]) == ("output_throughput", "REGRESSION")
     assert (one["baseline"], one["measured"]) == (1234.5, 1082.7)
@@ -60,9 +64,9 @@ def test_a_record_of_an_error_holds_evidence_and_next_step() -> None:
         error=RunError("oom", "the server ended", evidence=("CUDA out of memory",)),
         synthetic=True,
     )
-    record = failed.as_record()
+    record = fields_of(failed)
     assert record["error"] == {
-        "class": "oom",
+        "error_class": "oom",
         "message": "the server ended",
         "evidence": ["CUDA out of memory"],
         "next_step": FAILURES["oom"].next_step,

@@ -7,11 +7,13 @@ from typing import ClassVar
 
 import pytest
 from building import baseline, entry
+from plain_records import record
 from plain_values import judge_performance
 from sides_made import FINGERPRINT, SUMS, aiperf, measurement, run, scaled, throughputs
 from tables import each
 
 from perfgate.baselines import Store
+from perfgate.core.durable_files import append_line
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
@@ -25,6 +27,7 @@ from perfgate.judging.comparison.comparison import (
 )
 from perfgate.judging.comparison.sides import read_side
 from perfgate.judging.rules.noise import OWN_DOF, OWN_SIGMA
+from perfgate.runs.record import as_line
 
 DATA = Path(__file__).parents[2] / "data"
 SPEED = "output_throughput"
@@ -419,9 +422,12 @@ def truncated(folder: Path) -> Path:
 
 
 def without_fingerprint(folder: Path) -> Path:
-    line = measurement({SPEED: 100.0})
+    path = throughputs(folder / "run", 100.0)
+    (path / "records.jsonl").unlink()
+    line = as_line(record("measurement"), "2026-11-20T08:00:00+00:00")
     del line["fingerprint"]
-    return run(folder / "run", [line])
+    append_line(path / "records.jsonl", line, base=path / "run.json")
+    return path
 
 
 def files(folder: Path, *contents: str) -> Path:
@@ -449,10 +455,6 @@ NOT_A_BASELINE = '{"entries": {}, "accepted": {}, "schema_version": 99}'
         (lambda at: files(at, NOT_A_BASELINE) / "0.txt", "baseline"),
         (whole, "measured nothing that can be compared"),
         (lambda at: whole(at, {"disturbed": ["x"]}), "measured nothing that can"),
-        (lambda at: whole(at, {"metrics": 5}), "a record is not whole"),
-        (lambda at: whole(at, {"metrics": {SPEED: "x"}}), "a record is not whole"),
-        (lambda at: whole(at, {"answers": None}), "a record is not whole"),
-        (lambda at: whole(at, {"facts": 1}), "a record is not whole"),
         (without_fingerprint, "a record is not whole"),
         (truncated, "not JSON"),
         (lambda at: whole(at, {}, {"fingerprint": {}}), "on unlike machines"),

@@ -25,9 +25,8 @@ FACTS = {
 
 
 def test_the_entries_are_those_of_the_session() -> None:
-    line = {"record": "verdict", "test": TEST, **outcome(injected=("a=1",)).as_record()}
-    line = json.loads(json.dumps(line))
-    text = BenchmarkFormat().render(report_of(FACTS, [line], None), ReportContext())
+    line = outcome(injected=("a=1",)).as_record(TEST)
+    text = BenchmarkFormat().render(report_of(FACTS, [line]), ReportContext())
     own = json.loads(json.dumps([one.as_dict() for one in entries([line])]))
     assert len(own) == 2
     assert json.loads(text)["benchmarks"] == own

@@ -25,7 +25,7 @@ def test_the_verdict_build_reference_counts_and_hours_come_first() -> None:
     assert lines[4].startswith("- build: tensorrt-llm 1.3.0, commit 0a1b2c3d4e5f")
     assert lines[5].startswith("- compared with: tensorrt-llm 1.2.0 of 2026-11-05")
     assert lines[6] == (
-        "- 50 tests: 3 REGRESSION, 3 ERROR, 3 INCONCLUSIVE, 3 NOT_COMPARABLE, 3 NO_BASELINE, "
+        "- 50 tests: 3 REGRESSION, 3 ERROR, 3 NOT_COMPARABLE, 3 NO_BASELINE, 3 INCONCLUSIVE, "
         "3 IMPROVEMENT, 29 PASS, 3 not run"
     )
     assert lines[7] == "- 40.0 GPU hours, 5.0 hours of the clock; run `20261123-1`"

@@ -3,7 +3,7 @@
 # Environment: EVENT, STATUS (of the merged report; empty: there is none), ROWS_RESULT.
 set -euo pipefail
 ends_in=0
-said=$(perfgate decision --event "$EVENT" "$STATUS") || ends_in=$?
+said=$(perfgate ci decision --event "$EVENT" "$STATUS") || ends_in=$?
 printf '\n%s\n' "${said:-block: $EVENT: no report, so nothing is claimed}" | tee -a "$GITHUB_STEP_SUMMARY"
 case $said in
   pass:*) ;;

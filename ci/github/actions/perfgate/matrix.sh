@@ -8,7 +8,7 @@ case $MODE in
   record | auto) [ "$EVENT" != release ] || { echo "::error::a release is gated: mode $MODE is for nights"; exit 1; } ;;
   *) echo "::error::unknown mode: $MODE; expected: gate, record or auto"; exit 1 ;;
 esac
-matrix=$(perfgate matrix -m "$EXPRESSION" --shards "$SHARDS")
+matrix=$(perfgate ci matrix -m "$EXPRESSION" --shards "$SHARDS")
 python3 - "$matrix" <<'PYTHON'
 import json, os, sys
 rows = json.loads(sys.argv[1])["include"]

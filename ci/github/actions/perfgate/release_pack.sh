@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Holds the runs against the release policy; where that passes, packs the evidence into EVIDENCE.
 # Environment: POLICY, RUNS (a folder with one run folder a row), EVIDENCE.
-# Ends in 0 only where the policy is met: `perfgate decision` says what each status means.
+# Ends in 0 only where the policy is met: `perfgate ci decision` says what each status means.
 set -euo pipefail
 shopt -s nullglob
 folders=("$RUNS"/*/)
@@ -12,7 +12,7 @@ perfgate release check "$POLICY" "${folders[@]}" || status=$?
 perfgate release check "$POLICY" "${folders[@]}" --format markdown >"$EVIDENCE/certificate.md" || true
 cat "$EVIDENCE/certificate.md" >>"$GITHUB_STEP_SUMMARY"
 ends_in=0
-said=$(perfgate decision --event release "$status") || ends_in=$?
+said=$(perfgate ci decision --event release "$status") || ends_in=$?
 printf '\n%s\n' "$said" | tee -a "$GITHUB_STEP_SUMMARY"
 case $said in
   pass:*) ;;

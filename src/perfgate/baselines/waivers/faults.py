@@ -6,7 +6,7 @@ Pure: looks at the verdict records of a whole run, so that no process of it must
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from perfgate.baselines.waivers.waiver import (
     Waiver,
@@ -18,15 +18,15 @@ from perfgate.baselines.waivers.waiver import (
 )
 from perfgate.core.errors import InputError
 from perfgate.core.suggestion import did_you_mean
-from perfgate.core.verdict import Verdict
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.scenario import Scenario
 
 _PASSED = (Verdict.PASS, Verdict.IMPROVEMENT)
 _AGAINST = {"anchor": "against the anchor", "documented": "against the document"}
 _MOST_TOLD = 12  # names that a message may list
 
-_Plain = Mapping[str, Any]
-_Labelled = tuple[str, _Plain]  # a probe's label, and one of its judgements as a record has it
+_Labelled = tuple[str, Judgement]  # a probe's label, and one of its judgements
 Kind = Literal["expired", "exceeded", "unmatched"]
 
 # What can be wrong → its kind, the problem, and how to fix it.
@@ -103,7 +103,7 @@ class WaiverFault:
 
 def faults(
     waivers: Iterable[Waiver],
-    verdict_records: Iterable[_Plain],
+    verdict_records: Iterable[VerdictRecord],
     *,
     known: Mapping[str, Known],
     today: date,
@@ -120,13 +120,12 @@ def faults(
 
     Args:
         waivers: all there are.
-        verdict_records: those of the whole run, as `Outcome.as_record` makes them; those of skipped
-            tests may be among them.
+        verdict_records: those of the whole run.
         known: all that the suite has, selected or not, from `known_of`.
         today: the day of the run.
     """
     records = list(verdict_records)
-    in_run = {record["scenario"] for record in records}
+    in_run = {record.scenario for record in records}
     found: list[WaiverFault] = []
     for waiver in waivers:
         unknown = list(_unknown(waiver, known))
@@ -200,24 +199,26 @@ def _covered(waiver: Waiver, scenario: Known) -> list[str]:
     ]
 
 
-def _judged(waiver: Waiver, scenario: Known, records: Iterable[_Plain]) -> Iterator[_Labelled]:
+def _judged(
+    waiver: Waiver, scenario: Known, records: Iterable[VerdictRecord]
+) -> Iterator[_Labelled]:
     """The judgements that the waiver is for, each with its probe's label."""
     labels = _covered(waiver, scenario)
     for record in records:
-        is_there = record["scenario"] == waiver.scenario and record["probe"] in labels
+        is_there = record.scenario == waiver.scenario and record.probe in labels
         # Neither stand-ins nor settings changed on purpose tell what the build lost.
-        if not is_there or record.get("synthetic") or record.get("injected"):
+        if not is_there or record.synthetic or record.injected:
             continue
-        for one in record.get("judgements", ()):
-            if one["metric"] == waiver.metric:
-                yield record["probe"], one
+        for one in record.judgements:
+            if one.metric == waiver.metric:
+                yield record.probe, one
 
 
 def _beyond(waiver: Waiver, judged: Iterable[_Labelled]) -> WaiverFault | None:
     found = []
     for label, one in judged:
-        loss = loss_of(waiver.metric, one["change"])
-        if one["verdict"] == Verdict.REGRESSION and not is_within(loss, waiver):
+        loss = loss_of(waiver.metric, one.change)
+        if one.verdict == Verdict.REGRESSION and not is_within(loss, waiver):
             found.append(f"{label}: lost {lost_beyond(loss, waiver)}{_against(one)}")
     if not found:
         return None
@@ -231,21 +232,21 @@ def _needless(waiver: Waiver, scenario: Known, judged: Sequence[_Labelled]) -> W
     if not all(_shows_no_loss(waiver.metric, one) for _, one in judged):
         return None
     found = [
-        f"{label}: {one['verdict']}, changed by {amount(waiver.metric, one['change'], sign='+')}"
-        f"{_against(one)}"
+        f"{label}: {one.verdict.value}, changed by "
+        f"{amount(waiver.metric, one.change or 0.0, sign='+')}{_against(one)}"
         for label, one in judged
     ]
     return _fault(waiver, "needless", "; ".join(found))
 
 
-def _shows_no_loss(metric: str, judgement: _Plain) -> bool:
+def _shows_no_loss(metric: str, judgement: Judgement) -> bool:
     """Whether it passed and its interval reaches to where nothing is lost."""
-    interval = judgement["interval"]
-    if judgement["verdict"] not in _PASSED or interval is None or judgement["change"] is None:
+    interval = judgement.interval
+    if judgement.verdict not in _PASSED or interval is None or judgement.change is None:
         return False
     return min(loss_of(metric, bound) for bound in interval) <= 0
 
 
-def _against(judgement: _Plain) -> str:
-    against = judgement.get("against", "baseline")
+def _against(judgement: Judgement) -> str:
+    against = judgement.against
     return "" if against == "baseline" else f" ({_AGAINST.get(against, against)})"

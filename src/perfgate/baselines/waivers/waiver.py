@@ -1,15 +1,15 @@
 """Waiver: one known loss that is let through, and which regressions it lets through. Pure."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import AppliedWaiver, Judgement, Verdict
-from perfgate.runs.records import name_of
+from perfgate.runs.record import VerdictRecord
 
 # A loss of exactly three points is 0.03 only in decimals (0.93 - 0.90 is a little more); this is
 # far below one question of any evaluation, and below what any report shows.
@@ -162,11 +162,11 @@ def _sentence(waiver: Waiver) -> str:
     )
 
 
-def in_force(records: Iterable[Mapping[str, Any]]) -> list[LetThrough]:
+def in_force(records: Iterable[VerdictRecord]) -> list[LetThrough]:
     """What waivers let through in a run, in the order of its verdict records."""
     return [
-        LetThrough(name_of(record), one["metric"], one["change"], one["waiver"]["text"])
+        LetThrough(record.name, one.metric, one.change or 0.0, one.waiver.text)
         for record in records
-        for one in record.get("judgements", ())
-        if one.get("waiver")
+        for one in record.judgements
+        if one.waiver
     ]

@@ -19,7 +19,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Verdict, counted
 from perfgate.judging.acceptance.difference import ProbeChanges, compare, verdict_between
-from perfgate.runs.records import now
+from perfgate.runs.run_folder import now
 
 _COMPARED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
 

@@ -1,7 +1,6 @@
 """Documented values: which of a scenario's belong to a test, and how a document is cited."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from perfgate.core.measured import MeasuredMetric
 from perfgate.core.metrics import is_accuracy, lookup
@@ -9,6 +8,7 @@ from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.judgement import measures_itself
 from perfgate.judging.assembly.measured import gap
 from perfgate.judging.assembly.sweeps import SweepProbe
+from perfgate.runs.record import DocumentedMetric
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import LoadPoint, Source
@@ -45,8 +45,8 @@ def documented_for(probe: Probe, document: Documented | None) -> dict[str, Docum
 
 def documented_metrics(
     subject: Probe | ClaimProbe | SweepProbe, measured: Sequence[MeasuredMetric] = ()
-) -> list[dict[str, Any]]:
-    """Metric, value, unit, source and change of each value that is documented for a test.
+) -> list[DocumentedMetric]:
+    """Each value that is documented for a test.
 
     None for a machine that is its own reference, nor for a curve, whose points have theirs; a claim
     has the number that it must reach.
@@ -65,22 +65,19 @@ def documented_metrics(
         claim = subject.claim
         if claim.value is None:
             return []
-        return [_plain(claim.metric, claim.value, cited(claim.source))]
+        return [_documented(claim.metric, claim.value, cited(claim.source))]
     found = None if measures_itself(subject) else documented_values(subject.scenario)
     if found is None:
         return []
     values = {one.metric: one.value for one in measured}
     return [
-        _plain(metric, value.value, cited(found.source), values.get(metric))
+        _documented(metric, value.value, cited(found.source), values.get(metric))
         for metric, value in documented_for(subject, found).items()
     ]
 
 
-def _plain(metric: str, value: float, source: str, now: float | None = None) -> dict[str, Any]:
-    return {
-        "metric": metric,
-        "value": value,
-        "unit": lookup(metric).unit,
-        "source": source,
-        "change": None if now is None else gap(metric, value, now),
-    }
+def _documented(
+    metric: str, value: float, source: str, now: float | None = None
+) -> DocumentedMetric:
+    change = None if now is None else gap(metric, value, now)
+    return DocumentedMetric(metric, value, lookup(metric).unit, source, change)

@@ -15,7 +15,7 @@ from perfgate.baselines import Entry
 from perfgate.baselines.stored_json import digest
 from perfgate.baselines.waivers import Waiver, waive
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.plain import to_plain
+from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.rule import VERSION, ControlPolicy, Rule
 from perfgate.core.verdict import Against, Judgement, Verdict, percent
 from perfgate.judging.assembly.measured import gap
@@ -30,6 +30,7 @@ from perfgate.judging.rules.probe import (
     judge_probe,
     together,
 )
+from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Scenario
 
@@ -282,3 +283,12 @@ class Provenance:
     earlier: Entry | None = None
     documented: Mapping[str, DocumentedValue] = field(default_factory=dict)
     noise: Mapping[str, RunNoise] = field(default_factory=dict)
+
+
+def provenance_of(record: VerdictRecord) -> Provenance | None:
+    """Where a verdict's record says that its values come from; None: it rests on none.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    return None if record.provenance is None else from_plain(Provenance, record.provenance)

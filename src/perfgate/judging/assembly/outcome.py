@@ -18,14 +18,9 @@ from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.judge_input import JudgeInput, Provenance
 from perfgate.judging.assembly.measured import settings_notes
+from perfgate.runs.record import DocumentedMetric, Failure, VerdictRecord
 from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.scenario import Scenario
-
-# Fields of an outcome that its record has under the same name.
-_AS_IT_IS = (
-    *("verdict", "judgements", "compared_with", "reason", "folder", "injected", "synthetic"),
-    *("notes", "observed", "measured", "build", "controls", "provenance"),
-)
 
 
 class Subject(Protocol):
@@ -122,25 +117,43 @@ class Outcome:
         """What becomes of a claim or a curve that needs this failed probe: its cause."""
         return self.of_same_starts(subject, self.verdict, error=self.error, controls=self.controls)
 
-    def as_record(self) -> dict[str, Any]:
-        """The outcome as plain values for ``records.jsonl``."""
+    def as_record(
+        self, test: str, rerun: str = "", documented: Sequence[DocumentedMetric] = ()
+    ) -> VerdictRecord:
+        """The record of the outcome.
+
+        Args:
+            test: pytest's id of the test.
+            rerun: the command that runs it again.
+            documented: what the scenario's document says.
+        """
         error = self.error
-        return {
-            "name": self.probe.id,
-            "scenario": self.probe.scenario.id,
-            "probe": self.probe.label,
-            **{name: to_plain(getattr(self, name)) for name in _AS_IT_IS},
-            "starts": len(self.measurements),
-            "error": None
+        return VerdictRecord(
+            test=test,
+            name=self.probe.id,
+            scenario=self.probe.scenario.id,
+            probe=self.probe.label,
+            verdict=self.verdict,
+            reason=self.reason,
+            judgements=self.judgements,
+            observed=self.observed,
+            measured=self.measured,
+            documented=tuple(documented),
+            compared_with=self.compared_with,
+            build=self.build,
+            controls=self.controls,
+            starts=len(self.measurements),
+            error=None
             if error is None
-            else {
-                "class": error.failure,
-                "message": error.message,
-                "evidence": list(error.evidence),
-                "next_step": error.hint,
-            },
-            "changed_questions": to_plain(self.changed),
-            "extra_options": self.extra_options,
-            "settings": list(self.settings),
-            "judge_input": None if self.judge_input is None else self.judge_input.as_record(),
-        }
+            else Failure(error.failure, error.message, tuple(error.evidence), error.hint),
+            changed_questions=self.changed,
+            settings=self.settings,
+            extra_options=self.extra_options,
+            injected=self.injected,
+            notes=self.notes,
+            synthetic=self.synthetic,
+            folder=None if self.folder is None else str(self.folder),
+            provenance=None if self.provenance is None else to_plain(self.provenance),
+            judge_input=None if self.judge_input is None else self.judge_input.as_record(),
+            rerun=rerun,
+        )

@@ -15,7 +15,7 @@ from perfgate.judging.assembly.learnt_noise import read_noise, run_noises
 from perfgate.judging.rules.probe import RunNoise
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import Toolchain
-from perfgate.runs.records import now
+from perfgate.runs.run_folder import now
 from perfgate.scenarios.documented import Documented, documented_values
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import AccuracyTask, Scenario

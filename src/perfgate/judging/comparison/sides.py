@@ -20,9 +20,11 @@ from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
+from perfgate.core.verdict import Verdict
 from perfgate.judging.comparison.comparability import Fact, agreed, reported_facts
-from perfgate.runs.records import RunFolder, name_of
+from perfgate.runs.record import MeasurementRecord, Record, VerdictRecord, records_of
 from perfgate.runs.result_formats import parse_file
+from perfgate.runs.run_folder import RunFolder
 
 Kind = Literal["run", "baseline", "files"]
 Line = Mapping[str, Any]
@@ -159,35 +161,25 @@ def _run(path: Path) -> Side:
     """A run folder: its measurements of the build under test, and what failed."""
     folder = RunFolder(path.absolute())
     facts, records = folder.facts(), folder.records()
-    try:
-        new = [
-            line
-            for line in records
-            if line["record"] == "measurement" and line["role"] == "new" and line["metrics"]
-        ]
-        used = [line for line in new if not line.get("disturbed")]
-        probes = _probes(path, used, records)
-        engines = {f"{line['engine']['name']} {line['engine']['version']}" for line in used}
-        side = Side(
-            path,
-            "run",
-            ", ".join([f"run {facts['id']} of {facts.get('started', '')[:10]}", *sorted(engines)]),
-            probes,
-            bool(facts.get("synthetic")) or any(line["synthetic"] for line in used),
-            tuple(sorted({str(one) for line in used for one in line["injected"]})),
-            tuple(
-                f"{name_of(line)}: start {line['start']} was disturbed and is not used"
-                for line in new
-                if line.get("disturbed")
-            ),
-        )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            "a record is not whole",
-            file=path / "records.jsonl",
-            found=repr(error),
-            expected="records as perfgate writes them",
-        ) from error
+    new = [
+        one for one in records_of(MeasurementRecord, records) if one.role == "new" and one.metrics
+    ]
+    used = [one for one in new if not one.disturbed]
+    probes = _probes(path, used, records)
+    engines = {f"{one.engine.name} {one.engine.version}" for one in used}
+    side = Side(
+        path,
+        "run",
+        ", ".join([f"run {facts['id']} of {facts.get('started', '')[:10]}", *sorted(engines)]),
+        probes,
+        bool(facts.get("synthetic")) or any(one.synthetic for one in used),
+        tuple(sorted({name for one in used for name in one.injected})),
+        tuple(
+            f"{one.name}: start {one.start} was disturbed and is not used"
+            for one in new
+            if one.disturbed
+        ),
+    )
     if not probes:
         raise InputError(
             "the run measured nothing that can be compared",
@@ -198,67 +190,57 @@ def _run(path: Path) -> Side:
     return side
 
 
-def _probes(path: Path, used: Sequence[Line], records: Sequence[Line]) -> tuple[Measured, ...]:
+def _probes(
+    path: Path, used: Sequence[MeasurementRecord], records: Sequence[Record]
+) -> tuple[Measured, ...]:
     """The probes that were measured, then those that failed before any measurement."""
     failures = {
-        name_of(line): line
-        for line in records
-        if line["record"] == "verdict" and line["verdict"] == "ERROR"
+        one.name: one for one in records_of(VerdictRecord, records) if one.verdict == Verdict.ERROR
     }
-    groups: dict[str, list[Line]] = defaultdict(list)
-    for line in used:
-        groups[f"{line['scenario']}-{line['probe']}"].append(line)
+    groups: dict[str, list[MeasurementRecord]] = defaultdict(list)
+    for measured in used:
+        groups[measured.name].append(measured)
     found = [
         _probe(path, name, group, _reason(failures.get(name))) for name, group in groups.items()
     ]
     found += [
-        Measured(name, line["probe"], line["scenario"], (), (), failure=_reason(line))
-        for name, line in failures.items()
+        Measured(name, one.probe, one.scenario, (), (), failure=_reason(one))
+        for name, one in failures.items()
         if name not in groups
     ]
     return tuple(found)
 
 
-def _reason(failed: Line | None) -> str:
+def _reason(failed: VerdictRecord | None) -> str:
     if failed is None:
         return ""
-    error = failed.get("error")
-    return f"{error['class']}: {error['message']}" if error else str(failed["reason"])
+    error = failed.error
+    return f"{error.error_class}: {error.message}" if error else failed.reason
 
 
-def _probe(path: Path, name: str, lines: Sequence[Line], failure: str) -> Measured:
+def _probe(path: Path, name: str, lines: Sequence[MeasurementRecord], failure: str) -> Measured:
     first = lines[0]
     for line in lines:
-        if line["fingerprint"] != first["fingerprint"]:
+        if line.fingerprint != first.fingerprint:
             raise InputError(
                 f"starts of {name} in one run on unlike machines",
                 file=path,
-                found=line["fingerprint"],
-                expected=str(first["fingerprint"]),
+                found=line.fingerprint,
+                expected=str(first.fingerprint),
             )
-    runs = tuple(
-        Measurement(
-            {metric: float(value) for metric, value in line["metrics"].items()},
-            line["facts"],
-            {
-                metric: {key: bool(right) for key, right in given.items()}
-                for metric, given in line["answers"].items()
-            },
-        )
-        for line in lines
-    )
-    starts = [f"start {line['start']}" for line in lines]
+    runs = tuple(line.measurement for line in lines)
+    starts = [f"start {line.start}" for line in lines]
     return Measured(
         name,
-        first["probe"],
-        first["scenario"],
+        first.probe,
+        first.scenario,
         runs,
-        tuple(f"{name} started {line['started']}" for line in lines),
-        first["fingerprint"],
+        tuple(f"{name} started {line.started}" for line in lines),
+        first.fingerprint,
         agreed(path, runs, starts),
-        any(line["machine_bound"] for line in lines),
+        any(line.machine_bound for line in lines),
         failure,
-        hardware=str(first.get("hardware", "")),
+        hardware=str(first.hardware),
     )
 
 

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.reports.charts.chart import Chart, ChartTable, Spec, chart_id
 from perfgate.reports.charts.style import BAD, QUIET, STORED, layered
 from perfgate.reports.charts.texts import short
-from perfgate.reports.outcome_text import band, interval, signed
+from perfgate.reports.figures import bad_sign, band, interval, signed
 from perfgate.reports.run_report import RunReport
 
 MOST = 12  # rows: the worst
@@ -64,9 +63,9 @@ def _rows(report: RunReport) -> Iterable[_Row]:
 
 def _in_bands(one: Judgement) -> tuple[float, float, float] | None:
     """Change and bounds in percent of the band, positive is better; None: it has none of them."""
-    if one.change is None or one.interval is None or not one.band:
+    sign = -bad_sign(one.metric)
+    if one.change is None or one.interval is None or not one.band or not sign:
         return None
-    sign = 1 if lookup(one.metric).direction == "higher" else -1
     change, *ends = (sign * 100 * value / one.band for value in (one.change, *one.interval))
     if not all(map(math.isfinite, (change, *ends))):
         return None

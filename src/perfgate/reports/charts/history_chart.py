@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.metrics import is_accuracy
 from perfgate.core.verdict import Judgement
 from perfgate.reports.charts.chart import Chart, ChartTable, Spec, chart_id
 from perfgate.reports.charts.style import NEW, QUIET, STORED, layered
 from perfgate.reports.charts.texts import rounded, short, shown
+from perfgate.reports.figures import bad_sign, known, number
 from perfgate.reports.history import HistoryPoint, MetricHistory
-from perfgate.reports.outcome_text import number
 
 _SHAPES = {
     "baseline": "diamond",
@@ -79,11 +79,12 @@ def _spec(title: str, history: MetricHistory, judgement: Judgement | None) -> Sp
         "scale": {"type": "point", "padding": 0.5},
         "axis": {"title": short(history.order, 120), "labelAngle": -40, "labelOverlap": True},
     }
-    better = lookup(history.metric).direction
+    metric = known(history.metric)
+    better = "" if metric is None else f", {metric.direction} is better"
     y = {
         "type": "quantitative",
         "scale": {"zero": False, "nice": True},
-        "title": f"{short(history.metric)} [{history.unit}], {better} is better",
+        "title": f"{short(history.metric)} [{history.unit}]{better}",
     }
     kinds = list(dict.fromkeys(_kind(one) for one in history.points))
     plain = [one.removesuffix(_SYNTHETIC) for one in kinds]
@@ -158,7 +159,7 @@ def _levels(y: Spec, judgement: Judgement | None) -> list[Spec]:
             "encoding": {"x": {"value": 0}, "y": value, "text": {"field": "label"}},
         },
     ]
-    if judgement.band is not None:
+    if judgement.band is not None and bad_sign(judgement.metric):
         level["edge"] = rounded(_band_edge(judgement.metric, baseline, judgement.band))
         area: Spec = {
             "mark": {"type": "rect", "color": QUIET, "opacity": 0.22, "aria": False},
@@ -175,8 +176,8 @@ def _levels(y: Spec, judgement: Judgement | None) -> list[Spec]:
 
 def _band_edge(metric: str, baseline: float, band: float) -> float:
     """The value at which a loss counts."""
-    sign = -1 if lookup(metric).direction == "higher" else 1
-    return baseline + sign * band if is_accuracy(metric) else baseline * (1 + sign * band)
+    moved = bad_sign(metric) * band
+    return baseline + moved if is_accuracy(metric) else baseline * (1 + moved)
 
 
 def _kind(point: HistoryPoint) -> str:

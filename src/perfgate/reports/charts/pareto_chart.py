@@ -9,7 +9,7 @@ from typing import Any, Literal
 from perfgate.reports.charts.chart import Chart, ChartTable, Spec, chart_id
 from perfgate.reports.charts.style import NEW, STORED, layered
 from perfgate.reports.charts.texts import short, shown
-from perfgate.reports.outcome_text import number
+from perfgate.reports.figures import number
 from perfgate.reports.run_report import TestResult
 
 # The axes, in order of preference: the first of each that points have.

@@ -4,22 +4,14 @@ GitHub shows 10 errors and 10 warnings of a step and drops the others without a 
 `MOST` at most, and the last one counts the rest.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from perfgate.core.verdict import Verdict
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.reports.figures import band, interval, signed
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.markdown_text import shortened
-from perfgate.reports.outcome_text import interval, signed
-from perfgate.reports.overview import (
-    Finding,
-    Together,
-    allowed,
-    errors,
-    findings,
-    not_run,
-    unjudged,
-)
-from perfgate.reports.run_report import RunReport
+from perfgate.reports.overview import Group, by_test, errors, findings, not_run, unjudged
+from perfgate.reports.run_report import RunReport, TestResult
 from perfgate.reports.shown import shown
 
 MOST = 8
@@ -49,39 +41,32 @@ class AnnotationsFormat(ReportFormat):
 
 def _annotations(report: RunReport) -> Iterator[tuple[str, str, str]]:
     """Level, title and message of each, the worst first: one for each test, or group of tests."""
-    for one in _first_of_each(findings(report, Verdict.REGRESSION)):
-        yield "error", f"REGRESSION: {one.result.name}", _numbers(one)
+    for result, judgements in by_test(findings(report, Verdict.REGRESSION)):
+        yield "error", f"REGRESSION: {result.name}", _numbers(result, judgements)
     for group in errors(report):
         yield "error", f"ERROR {group.what}: {_names(group)}", group.reason
     for fault in report.waiver_faults:
         yield "error", "waiver that does not hold", fault
-    for one in _first_of_each(findings(report, Verdict.INCONCLUSIVE)):
-        yield "warning", f"INCONCLUSIVE: {one.result.name}", _numbers(one)
+    for result, judgements in by_test(findings(report, Verdict.INCONCLUSIVE)):
+        yield "warning", f"INCONCLUSIVE: {result.name}", _numbers(result, judgements)
     for group in (*unjudged(report), *not_run(report)):
         yield "warning", f"{group.what}: {_names(group)}", group.reason
 
 
-def _first_of_each(found: list[Finding]) -> Iterator[Finding]:
-    seen = set()
-    for one in found:
-        if one.result.name not in seen:
-            seen.add(one.result.name)
-            yield one
-
-
-def _numbers(one: Finding) -> str:
-    judged = one.judgement
-    if judged is None:
-        return one.result.reason
+def _numbers(result: TestResult, judgements: Sequence[Judgement]) -> str:
+    """The worst of the metrics; of a test without numbers its reason."""
+    if not judgements:
+        return result.reason
+    judged = judgements[0]
     return (
         f"{judged.metric} {signed(judged.metric, judged.change)} (interval {interval(judged)}, "
-        f"band {allowed(judged)}): {judged.reason}"
+        f"band {band(judged)}): {judged.reason}"
     )
 
 
-def _names(group: Together) -> str:
-    others = len(group.names) - 1
-    return shortened(group.names[0], 100) + (f" and {others} more" if others else "")
+def _names(group: Group[TestResult]) -> str:
+    others = len(group.tests) - 1
+    return shortened(group.tests[0].name, 100) + (f" and {others} more" if others else "")
 
 
 def _command(level: str, title: str, message: str) -> str:

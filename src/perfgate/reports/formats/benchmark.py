@@ -11,7 +11,7 @@ from typing import Any
 import pytest_benchmark
 
 from perfgate.core.plain import to_plain
-from perfgate.reports.benchmark_entry import as_line, benchmark_entry
+from perfgate.reports.benchmark_entry import benchmark_entry
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.run_report import RunReport, TestResult
 from perfgate.reports.shown import shown
@@ -43,5 +43,4 @@ def _entries(result: TestResult) -> list[dict[str, Any]]:
     if result.verdict is None:
         return []
     judged = {one.metric: one for one in reversed(result.judgements)}
-    line = as_line(result)
-    return [benchmark_entry(line, one, judged.get(one.metric)) for one in result.measured]
+    return [benchmark_entry(result, one, judged.get(one.metric)) for one in result.measured]

@@ -10,12 +10,18 @@ from xml.etree import ElementTree
 
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Judgement
+from perfgate.reports.figures import band, interval, number, signed, with_unit
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.junit_elements import COUNTS, ELEMENTS, kind, message
 from perfgate.reports.markdown_text import shortened
-from perfgate.reports.measured_text import MEASURED, MEASURED_NUMBERS, measured_rows
-from perfgate.reports.outcome_text import NUMBERS, columns, interval, number, reasons, signed
-from perfgate.reports.overview import allowed, known
+from perfgate.reports.outcome_text import (
+    MEASURED,
+    MEASURED_NUMBERS,
+    NUMBERS,
+    columns,
+    measured_rows,
+    reasons,
+)
 from perfgate.reports.properties import properties_of, summary
 from perfgate.reports.run_report import RunReport, TestResult
 from perfgate.reports.shown import shown
@@ -129,16 +135,15 @@ def _line(text: str) -> str:
 
 def _row(one: Judgement) -> list[str]:
     """As `columns` of the reports' tables."""
-    metric = known(one.metric)
     against = " since the anchor" if one.against == "anchor" else ""
     verdict = "waived" if one.waiver else one.verdict.value
     return [
-        f"{shortened(one.metric, _SHORT)}{f' [{metric.unit}]' if metric else ''}{against}",
+        f"{shortened(with_unit(one.metric), _SHORT)}{against}",
         number(one.baseline),
         number(one.measured),
         signed(one.metric, one.change),
         interval(one),
-        allowed(one),
+        band(one),
         f"{verdict}, {one.mark}" if one.mark else verdict,
     ]
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from perfgate.core.measured import Change
 from perfgate.core.verdict import Against, Judgement
-from perfgate.reports.outcome_text import interval, number, signed
-from perfgate.reports.overview import allowed, known
+from perfgate.reports.figures import bad_sign, band, interval, number, signed, unit_of
 from perfgate.reports.page.signs import REPORTED, Sign, judgement_sign
-from perfgate.reports.run_report import DocumentedMetric, TestResult
+from perfgate.reports.run_report import TestResult
+from perfgate.runs.record import DocumentedMetric
 
 AGAINST: Mapping[Against, str] = {
     "baseline": "",
@@ -81,7 +81,7 @@ def _row(result: TestResult, metric: str, one: Judgement | Change | None) -> Met
         baseline="-" if one is None else number(one.baseline),
         change="-" if one is None else signed(metric, one.change),
         interval="-" if one is None else interval(one),
-        band="-" if judged is None else allowed(judged),
+        band="-" if judged is None else band(judged),
         documented="" if told is None else number(told.value) + _gap(told),
         sign=judgement_sign(judged) if judged is not None else None if one is None else REPORTED,
         mark="" if judged is None else judged.mark,
@@ -92,23 +92,6 @@ def _row(result: TestResult, metric: str, one: Judgement | Change | None) -> Met
 def _gap(told: DocumentedMetric) -> str:
     """How far the measured value is from a documented one."""
     return "" if told.change is None else f" ({signed(told.metric, told.change)})"
-
-
-def unit_of(metric: str) -> str:
-    """The unit of a metric; empty: it is none that this perfgate knows."""
-    found = known(metric)
-    return "" if found is None else found.unit
-
-
-def loss(one: Judgement | Change) -> float | None:
-    """How far it moved in its bad direction, as a fraction; below 0: it got better.
-
-    None: it has no change, or nobody knows which direction is bad.
-    """
-    metric = known(one.metric)
-    if metric is None or one.change is None:
-        return None
-    return -one.change if metric.direction == "higher" else one.change
 
 
 @dataclass(frozen=True)
@@ -129,10 +112,9 @@ class Gauge:
 def gauge(judgement: Judgement) -> Gauge | None:
     """The picture of a judgement; None: it has no interval or no band."""
     change, bounds = judgement.change, judgement.interval
-    metric = known(judgement.metric)
-    if metric is None or change is None or bounds is None or not judgement.band:
+    sign = -bad_sign(judgement.metric)
+    if not sign or change is None or bounds is None or not judgement.band:
         return None
-    sign = 1 if metric.direction == "higher" else -1
     low, high = sorted((sign * bounds[0], sign * bounds[1]))
     middle, edge = sign * change, -judgement.band
     reach = 1.15 * max(2 * judgement.band, min(abs(low), 6 * judgement.band), abs(middle))

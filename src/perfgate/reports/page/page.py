@@ -14,14 +14,14 @@ from markupsafe import Markup
 
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import MEANINGS
+from perfgate.reports import overview
 from perfgate.reports.charts import Chart, ChartSet
-from perfgate.reports.html_templates import environment
-from perfgate.reports.outcome_text import number
 from perfgate.reports.page.first_screen import first_screen
 from perfgate.reports.page.results_table import result_rows
 from perfgate.reports.page.scenario_section import machine_rows, scenario_sections
-from perfgate.reports.page.signs import SIGNS
+from perfgate.reports.page.signs import SIGNS, result_sign
 from perfgate.reports.run_report import RunReport
+from perfgate.reports.templating import environment
 
 _HERE = Path(__file__).parent
 
@@ -55,7 +55,8 @@ def page_of(report: RunReport, charts: ChartSet, bundle: Callable[[], str | None
         script=Markup(script),  # noqa: S704
         allowed=" ".join(f"'sha256-{_sha256(one)}'" for one in scripts),
         static=_static,
-        number=number,
+        overview=overview,
+        sign_of=result_sign,
         legend=[(SIGNS[one], MEANINGS[one]) for one in MEANINGS],
     )
 

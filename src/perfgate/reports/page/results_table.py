@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from perfgate.core.verdict import Judgement
-from perfgate.reports.outcome_text import interval, number, signed
-from perfgate.reports.overview import allowed
-from perfgate.reports.page.metric_rows import AGAINST, loss, unit_of
+from perfgate.reports.figures import band, interval, loss, number, signed, with_unit, worst_first
+from perfgate.reports.page.metric_rows import AGAINST
 from perfgate.reports.page.signs import Sign, judgement_sign, result_sign
 from perfgate.reports.run_report import TestResult
 
@@ -51,23 +50,23 @@ def anchor_of(place: int) -> str:
 
 
 def leading(judgements: Iterable[Judgement]) -> Judgement | None:
-    """The judgement that speaks for a test: the worst verdict, and of those the largest loss."""
-
-    def weight(one: Judgement) -> tuple[int, float]:
-        lost = loss(one)
-        return judgement_sign(one).rank, 0.0 if lost is None else -lost
-
-    return min(judgements, key=weight, default=None)
+    """The judgement that speaks for a test: the worst verdict, and of those the largest loss in
+    bands.
+    """
+    return min(
+        judgements,
+        key=lambda one: (judgement_sign(one).rank, worst_first(one)),
+        default=None,
+    )
 
 
 def _row(place: int, result: TestResult) -> ResultRow:
     found = leading(result.judgements)
     words, value, moved, bounds, most, lost = "", "", "", "", "", None
     if found is not None:
-        unit = unit_of(found.metric)
-        words = " ".join(filter(None, (found.metric, unit and f"[{unit}]", AGAINST[found.against])))
+        words = " ".join(filter(None, (with_unit(found.metric), AGAINST[found.against])))
         value, moved = number(found.measured), signed(found.metric, found.change)
-        bounds, most, lost = interval(found), allowed(found), loss(found)
+        bounds, most, lost = interval(found), band(found), loss(found)
     elif result.measured:
         first = result.measured[0]
         words, value = f"{first.metric} [{first.unit}]", number(first.value)

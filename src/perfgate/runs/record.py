@@ -1,0 +1,470 @@
+"""Records: the lines of a run's ``records.jsonl``, one struct for each kind, and their one codec.
+
+A line is a JSON object; ``record`` names its kind. A line that does not fit its struct is an error
+with file, line and field. docs/reference/files.md is made from the first lines of the structs.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from perfgate.core.durable_files import read_lines
+from perfgate.core.errors import InputError
+from perfgate.core.measured import (
+    Change,
+    ChangedQuestions,
+    MeasuredBuild,
+    MeasuredControl,
+    MeasuredMetric,
+)
+from perfgate.core.measurement import Measurement
+from perfgate.core.plain import from_plain, to_plain
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.engines.base import EngineBuild
+
+SCHEMA_VERSION = 3
+HINT = "restore run.json and records.jsonl from a copy, or measure again in a new run folder"
+_SHOWN = 80  # characters of a damaged value in a message
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=""):
+    """One line.
+
+    Attributes:
+        at: when it was written, ISO 8601, UTC; empty: it is not written yet.
+    """
+
+    at: str = ""
+
+
+class SelectedTest(msgspec.Struct, frozen=True):
+    """What a selected test is about: the name, scenario and label of its probe, curve or claim."""
+
+    name: str
+    scenario: str
+    probe: str
+
+
+class SelectedRecord(Record, frozen=True, kw_only=True, tag="selected"):
+    """The tests of the run, with scenario and probe of each."""
+
+    tests: tuple[str, ...]
+    subjects: Mapping[str, SelectedTest] = {}
+
+
+class ScenarioRecord(Record, frozen=True, kw_only=True, tag="scenario"):
+    """A scenario that a test is about: title, engine, model, hardware, document.
+
+    `gpus` is the number in all; 0: it needs none.
+    """
+
+    scenario: str
+    title: str = ""
+    engine_name: str = ""
+    model: str = ""
+    hardware: str = ""
+    gpus: int = 0
+    document: str = ""
+    section: str = ""
+    markers: tuple[str, ...] = ()
+
+
+class ShardRecord(Record, frozen=True, kw_only=True, tag="shard"):
+    """Which part of a selection the run is.
+
+    Attributes:
+        number: from 1.
+        of: how many there are.
+        expression: of pytest's ``-m``, which selected the whole.
+        selection: fingerprint of the whole selection and its division; the same for all its shards.
+        scenarios: the ids that each of the shards has, in their order.
+    """
+
+    number: int
+    of: int
+    expression: str
+    selection: str
+    scenarios: tuple[tuple[str, ...], ...]
+
+
+class RehearsalRecord(Record, frozen=True, kw_only=True, tag="rehearsal"):
+    """Mock programs played the engine's, by which recorded pages."""
+
+    pages: Any
+    synthetic: bool = True
+
+
+class PreflightRecord(Record, frozen=True, kw_only=True, tag="preflight"):
+    """What was looked at in a place before anything was started there."""
+
+    scenario: str
+    hardware: str
+    machine: Mapping[str, Any]
+    fit: bool
+    checks: Sequence[Mapping[str, Any]]
+    observed: Any
+
+
+class MeasurementRecord(Record, frozen=True, kw_only=True, tag="measurement"):
+    """What one probe gave on one fresh start.
+
+    Attributes:
+        role: of the start: ``new``, ``reference``, ``claim``, …
+        start: its number in the scenario's campaign.
+        engine: the build that was started.
+        metrics, facts, answers, disturbed: as in `Measurement`.
+        started: when it began, ISO 8601.
+        seconds: how long it took, its share of the start included.
+        fingerprint: the facts that a baseline's must equal.
+        machine_bound: whether its values say something of this machine alone.
+        injected: what was changed on purpose, as KEY=VALUE.
+        source: how its build can be started again.
+        synthetic: whether mock programs made the numbers.
+        folder: where its artifacts are.
+        lease: the GPUs that it had, and how long it waited for them.
+    """
+
+    scenario: str
+    hardware: str
+    probe: str
+    role: str
+    start: int
+    engine: EngineBuild
+    metrics: Mapping[str, float]
+    facts: Mapping[str, Any]
+    answers: Mapping[str, Mapping[str, bool]]
+    disturbed: tuple[str, ...]
+    started: str
+    seconds: float
+    fingerprint: Mapping[str, str]
+    machine_bound: bool
+    injected: tuple[str, ...]
+    source: Mapping[str, Any] | None
+    synthetic: bool
+    folder: str
+    lease: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name of its probe."""
+        return f"{self.scenario}-{self.probe}"
+
+    @property
+    def measurement(self) -> Measurement:
+        """Its values, as a measurement that nothing disturbed."""
+        return Measurement(self.metrics, self.facts, self.answers)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there are no numbers.
+
+    Attributes:
+        error_class: `oom`, `hang`, … (docs/explanation/faults.md).
+        message: one sentence.
+        evidence: lines that show it, among them the last ones of the log; redacted.
+        next_step: what a person can do.
+    """
+
+    error_class: str
+    message: str
+    evidence: tuple[str, ...]
+    next_step: str
+
+
+@dataclass(frozen=True)
+class DocumentedMetric:
+    """What the scenario's document says of a metric.
+
+    Attributes:
+        metric: canonical name.
+        value: in `unit`.
+        unit: that of the metric.
+        source: document and section.
+        change: how far the measured value is from it, as a fraction; of an accuracy the
+            difference; None: it was not measured, or with other prompts.
+    """
+
+    metric: str
+    value: float
+    unit: str
+    source: str
+    change: float | None = None
+
+
+class VerdictRecord(Record, frozen=True, kw_only=True, tag="verdict"):
+    """The verdict of one test, with all of its numbers.
+
+    Attributes:
+        test: pytest's id of it.
+        name: of the probe, curve or claim.
+        starts: fresh starts of the build under test.
+        observed: metrics that were compared and do not gate.
+        measured: every metric that was measured, judged or not.
+        controls: other builds that were started beside it, or should have been.
+        documented: what the scenario's document says.
+        settings: which settings were not in force, or bounded, one line each.
+        provenance: where its values come from, as judging writes it; None: it rests on none.
+        judge_input: all that the verdict rests on, as judging writes it; None: on no numbers.
+        rerun: the command that runs it again.
+        resumed_from: when a session before recorded it; not in the file.
+    """
+
+    test: str
+    name: str
+    scenario: str
+    probe: str
+    verdict: Verdict
+    reason: str
+    judgements: tuple[Judgement, ...]
+    observed: tuple[Change, ...]
+    measured: tuple[MeasuredMetric, ...]
+    documented: tuple[DocumentedMetric, ...]
+    compared_with: str
+    build: MeasuredBuild | None
+    controls: tuple[MeasuredControl, ...]
+    starts: int
+    error: Failure | None
+    changed_questions: tuple[ChangedQuestions, ...]
+    settings: tuple[str, ...]
+    extra_options: str
+    injected: tuple[str, ...]
+    notes: tuple[str, ...]
+    synthetic: bool
+    folder: str | None
+    provenance: Mapping[str, Any] | None
+    judge_input: Mapping[str, Any] | None
+    rerun: str
+    resumed_from: str = ""
+
+
+class SkippedRecord(Record, frozen=True, kw_only=True, tag="skipped"):
+    """A test without a verdict, and why: ``lack`` (of hardware, of programs) or ``budget``."""
+
+    test: str
+    name: str
+    scenario: str
+    probe: str
+    reason: str
+    why: str = "lack"
+
+
+class UnaskedRecord(Record, frozen=True, kw_only=True, tag="unasked"):
+    """An installed build that could not be asked which options it has, and why."""
+
+    scenario: str
+    build: EngineBuild
+    why: tuple[str, ...]
+
+
+class MovedDefaultsRecord(Record, frozen=True, kw_only=True, tag="moved_defaults"):
+    """Defaults of the installed build that a document states otherwise."""
+
+    scenario: str
+    build: EngineBuild
+    defaults: tuple[str, ...]
+
+
+class GroupStarts(msgspec.Struct, frozen=True):
+    """Fresh starts of a group: expected at its begin, made, without sharing, again, controls."""
+
+    planned: int
+    made: int
+    without_sharing: int
+    again: int
+    controls: int = 0
+
+
+class GroupSeconds(msgspec.Struct, frozen=True):
+    """Seconds of a group's starts: spent in all, until servers were ready, saved by sharing."""
+
+    spent: float
+    starting: float
+    saved: float
+
+
+class GroupRecord(Record, frozen=True, kw_only=True, tag="group"):
+    """A scenario whose tests are done: starts made, planned and saved, and the time taken.
+
+    Attributes:
+        engine: the build under test; None: none was asked.
+        content: probe → hash of what shapes its measurement.
+        tests: those that it counts.
+        ended: ``measured``, or ``failed``.
+    """
+
+    scenario: str
+    hardware: str
+    engine: EngineBuild | None
+    content: Mapping[str, str]
+    tests: tuple[str, ...]
+    starts: GroupStarts
+    seconds: GroupSeconds
+    ended: str
+    synthetic: bool
+
+
+class SetAsideRecord(Record, frozen=True, kw_only=True, tag="set_aside"):
+    """A folder of starts that was left half done and moved out of the way."""
+
+    scenario: str
+    folder: str
+
+
+class ResumedRecord(Record, frozen=True, kw_only=True, tag="resumed"):
+    """A session that went on with the run: the groups that it keeps, and what it makes again.
+
+    Attributes:
+        repeats: scenarios that are measured again.
+        keeps: tests whose verdicts are kept.
+    """
+
+    repeats: tuple[str, ...]
+    keeps: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+
+class NoiseKeptRecord(Record, frozen=True, kw_only=True, tag="noise_kept"):
+    """Files of the noise that the run showed."""
+
+    files: tuple[str, ...]
+
+
+class CandidateRecord(Record, frozen=True, kw_only=True, tag="candidate"):
+    """A baseline that the run recorded for a person to promote (--record).
+
+    Attributes:
+        commit: of the engine.
+        sessions: of those `wanted`.
+        again: the command that makes another one.
+    """
+
+    scenario: str
+    hardware: str
+    commit: str
+    file: str
+    sessions: int
+    wanted: int
+    again: str
+    synthetic: bool
+
+
+class NotRecordedRecord(Record, frozen=True, kw_only=True, tag="not_recorded"):
+    """What was measured and became no candidate, and why."""
+
+    reasons: Any
+
+
+class WaiverFaultRecord(Record, frozen=True, kw_only=True, tag="waiver_fault"):
+    """A waiver that does not hold."""
+
+    message: str
+    kind: str = ""
+
+
+class EndedRecord(Record, frozen=True, kw_only=True, tag="ended"):
+    """The exit status and what it was made of; a run without it did not end.
+
+    Attributes:
+        gate: whether every selected test had to have a verdict.
+        recording: whether it was to record what later runs are compared with.
+        failed: tests, or files of tests, that failed though no verdict of theirs did it.
+        bugs: those that ended in a bug of perfgate.
+        unwritten: whether something could not be written at the end.
+    """
+
+    status: int
+    gate: bool
+    recording: bool
+    failed: tuple[str, ...] = ()
+    bugs: tuple[str, ...] = ()
+    unwritten: bool = False
+
+
+AnyRecord = (
+    SelectedRecord
+    | ScenarioRecord
+    | ShardRecord
+    | RehearsalRecord
+    | PreflightRecord
+    | MeasurementRecord
+    | VerdictRecord
+    | SkippedRecord
+    | UnaskedRecord
+    | MovedDefaultsRecord
+    | GroupRecord
+    | SetAsideRecord
+    | ResumedRecord
+    | NoiseKeptRecord
+    | CandidateRecord
+    | NotRecordedRecord
+    | WaiverFaultRecord
+    | EndedRecord
+)
+R = TypeVar("R", bound=Record)
+
+
+def records_of(kind: type[R], records: Iterable[Record]) -> list[R]:
+    """The records of one kind, in order."""
+    return [record for record in records if isinstance(record, kind)]
+
+
+def as_line(record: Record, at: str) -> dict[str, Any]:
+    """The line of a record; `at` is when it is written, where the record does not say."""
+    plain = {name: value for name, value in to_plain(record).items() if name != "resumed_from"}
+    return {**plain, "schema_version": SCHEMA_VERSION, "at": record.at or at}
+
+
+def read_records(
+    file: Path, base: Path | None = None, *, is_rehearsal: bool = False
+) -> list[Record]:
+    """The records of a run, in order; a last line that was cut by a kill is left out.
+
+    Args:
+        file: ``records.jsonl``.
+        base: the run's ``run.json``, on which the checksums rest; None: they are not checked.
+        is_rehearsal: whether run.json says that mock programs made all numbers.
+
+    Raises:
+        InputError: a line is not JSON, is not as it was written, is of another schema version, has
+            a field that does not fit its kind, or calls real what mock programs made.
+    """
+    found = []
+    for number, line in enumerate(read_lines(file, HINT, base=base), start=1):
+        version = line.pop("schema_version", None)
+        if version != SCHEMA_VERSION:
+            raise _damaged(file, number, "schema_version", version, str(SCHEMA_VERSION))
+        if "resumed_from" in line:
+            raise _damaged(file, number, "resumed_from", line["resumed_from"], "no such field")
+        try:
+            record: Record = from_plain(AnyRecord, line, what="record")  # type: ignore[arg-type]  # a union
+        except InputError as error:
+            field, expected = error.field or "record", error.problem.partition(": ")[2]
+            raise _damaged(file, number, field, _value_at(line, field), expected) from error
+        if is_rehearsal and getattr(record, "synthetic", None) is False:
+            expected = "true: run.json says that it was a rehearsal"
+            raise _damaged(file, number, "synthetic", False, expected)
+        found.append(record)
+    return found
+
+
+def _damaged(file: Path, number: int, field: str, found: object, expected: str) -> InputError:
+    return InputError(
+        "a record is not whole",
+        file=file,
+        line=number,
+        field=field,
+        found="nothing" if found is None else repr(found)[:_SHOWN],
+        expected=expected,
+        hint=HINT,
+    )
+
+
+def _value_at(line: Mapping[str, Any], field: str) -> object:
+    """The value of the outermost field of a path as ``judgements[0].band``."""
+    return line.get(re.split(r"[.\[]", field)[0])

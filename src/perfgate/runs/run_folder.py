@@ -1,0 +1,338 @@
+"""The run folder: what a session writes down, line by line, so that a kill loses nothing finished.
+
+``run.json`` holds the facts of the session, ``records.jsonl`` one line per finished measurement and
+per verdict, ``<scenario>/start-N-<role>/`` the commands, logs and raw results of each fresh start.
+"""
+
+import datetime
+import errno
+import fcntl
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Self
+
+from perfgate.core.durable_files import (
+    append_line,
+    cannot_write,
+    make_folder,
+    read_json,
+    sync_folder,
+    write_errors_named,
+    write_json,
+    write_text,
+)
+from perfgate.core.errors import InputError
+from perfgate.core.git_query import git_answer
+from perfgate.core.plain import to_plain
+from perfgate.core.recorded_environment import recorded
+from perfgate.core.redaction import mask_arguments
+from perfgate.core.schema_version import require_version
+from perfgate.core.untrusted_files import (
+    make_new_folder,
+    opened_folder,
+    opened_regular,
+)
+from perfgate.machine.hardware import Machine
+from perfgate.runs.effective_records import effective
+from perfgate.runs.folder_owner import require_own_files, require_own_folder
+from perfgate.runs.record import (
+    SCHEMA_VERSION,
+    R,
+    Record,
+    SetAsideRecord,
+    as_line,
+    read_records,
+    records_of,
+)
+
+_FACTS, _RECORDS, _SUMMARY = "run.json", "records.jsonl", "summary.md"
+_LOCK, _WORKERS_LOCK = "run.lock", "workers.lock"
+PROGRESS = "progress.jsonl"
+_OWN_FILES = (_FACTS, _RECORDS, _SUMMARY, _LOCK, _WORKERS_LOCK, PROGRESS)
+_WORKERS_END_S = 60.0  # workers of a killed session are ended by execnet after 15 s at the latest
+_GIT_S = 20.0
+_NO_FOLDER = (errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL)
+_LOCKS_MISSING = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
+_NO_LOCKS = (
+    "its file system has no locks (flock(2)), as some NFS mounts: choose a folder on another one "
+    "with --run-dir"
+)
+
+
+def now() -> str:
+    """The time as stored everywhere: ISO 8601, UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+class RunFolder:
+    """One session's folder, held by one session at a time."""
+
+    def __init__(self, path: Path) -> None:
+        # A person may name a link; below the folder itself none is followed.
+        self.path = Path(os.path.realpath(path))
+        self._lock: int | None = None
+        self._joined: int | None = None
+        self._groups: list[int] = []
+
+    @property
+    def id(self) -> str:
+        """The run's name: its folder's."""
+        return self.path.name
+
+    @classmethod
+    def create(cls, path: Path, facts: Mapping[str, object]) -> Self:
+        """Make a new run folder and hold it until `close`.
+
+        Raises:
+            InputError: no folder can be there, another run is writing there now, or it already
+                holds a run.
+            RunError: it cannot be written: the disk is full (class ``disk_full``) or read-only, has
+                no locks, or this user may not (``unwritable``).
+        """
+        folder = cls(path)
+        try:
+            folder._hold("--run-dir")
+            if os.path.lexists(folder.path / _FACTS):
+                raise InputError(
+                    "the folder already holds a run",
+                    field="--run-dir",
+                    found=path,
+                    expected="a new or empty folder",
+                    hint="name another folder, or move this one away",
+                )
+            plain = {"schema_version": SCHEMA_VERSION, "id": folder.id, **facts}
+            write_json(folder.path / _FACTS, plain)
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    @classmethod
+    def reopen(cls, path: Path) -> Self:
+        """Hold the folder of an earlier session again, to go on with its run, until `close`.
+
+        Workers of that session that are still ending are waited for.
+
+        Raises:
+            InputError: no run is there, one of another schema version, a living session is writing
+                to it, or others could have changed it.
+        """
+        folder = cls(path)
+        folder.facts()
+        require_own_folder(folder.path, "--resume")
+        require_own_files(folder.path, _OWN_FILES)
+        try:
+            folder._hold("--resume")
+            folder._wait_for_workers()
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    def _wait_for_workers(self) -> None:
+        """Wait until no worker of a killed session writes any more."""
+        deadline = time.monotonic() + _WORKERS_END_S
+        workers = _lock_file(self.path / _WORKERS_LOCK)
+        try:
+            while not _locked(workers, fcntl.LOCK_EX):
+                if time.monotonic() > deadline:
+                    raise InputError(
+                        "workers of the previous session are still writing to this folder",
+                        field="--resume",
+                        found=self.path,
+                        hint="end them, or wait until they have ended",
+                    )
+                time.sleep(0.2)
+        finally:
+            os.close(workers)
+
+    def join(self) -> None:
+        """Tell whoever would resume the run that this worker is writing to it, until `close`."""
+        self._joined = _lock_file(self.path / _WORKERS_LOCK)
+        fcntl.flock(self._joined, fcntl.LOCK_SH)
+
+    def begin_group(self, scenario: str) -> None:
+        """Make the folder of a scenario's starts, for this process alone until `close`.
+
+        What an ended process left of it is moved aside, and its measurements count no more.
+
+        Raises:
+            InputError: another worker of this session measures the scenario.
+            RunError: it cannot be made (class ``disk_full`` or ``unwritable``).
+        """
+        folder = self.path / scenario
+        with suppress(FileNotFoundError):
+            self._set_aside(scenario, opened_folder(folder))
+        with write_errors_named(folder):
+            make_new_folder(folder)
+            sync_folder(self.path)
+            held = opened_folder(folder)
+            self._groups.append(held)
+            fcntl.flock(held, fcntl.LOCK_EX)
+
+    def _set_aside(self, scenario: str, left: int) -> None:
+        """Move the folder of a scenario's starts, open as `left`, out of the way."""
+        folder = self.path / scenario
+        try:
+            if not _locked(left, fcntl.LOCK_EX):
+                raise InputError(
+                    f"another worker of this session measures {scenario}",
+                    field="--dist",
+                    expected="one worker for all tests of a scenario",
+                    hint="leave out --dist: perfgate distributes the tests itself",
+                )
+            aside = _free_name(folder)
+            self.record(SetAsideRecord(scenario=scenario, folder=aside.name))
+            with write_errors_named(aside):
+                folder.rename(aside)
+        finally:
+            os.close(left)
+
+    def _hold(self, option: str) -> None:
+        """Make the folder, and lock it until `close`."""
+        try:
+            if not self.path.exists():
+                make_folder(self.path.parent)
+                with suppress(FileExistsError):
+                    make_new_folder(self.path)
+                sync_folder(self.path.parent)
+            require_own_folder(self.path, option)
+            self._lock = _lock_file(self.path / _LOCK)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                "another run is writing to this folder",
+                field=option,
+                found=self.path,
+                expected="a folder of its own for each run",
+                hint="wait for that run, or name another folder",
+            ) from None
+        except OSError as error:
+            if error.errno not in _NO_FOLDER:
+                hint = _NO_LOCKS if error.errno in _LOCKS_MISSING else None
+                raise cannot_write(self.path, error, hint) from error
+            raise InputError(
+                f"cannot be a run folder: {error.strerror}",
+                field=option,
+                found=self.path,
+                expected="a folder that this user may write to",
+            ) from error
+
+    def discard(self) -> None:
+        """Take away the folder of a run that recorded nothing, and let go of it."""
+        shutil.rmtree(self.path)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        held = [one for one in (self._lock, self._joined) if one is not None]
+        for handle in (*self._groups, *held):
+            os.close(handle)
+        self._lock = self._joined = None
+        self._groups = []
+
+    def record(self, record: Record) -> None:
+        """Append one record; it is on disk when this returns."""
+        append_line(self.path / _RECORDS, as_line(record, now()), base=self.path / _FACTS)
+
+    def records(self) -> list[Record]:
+        """The records so far that count; a line cut by a kill is left out.
+
+        What a resumed session measures again, or a replaced worker, counts once.
+
+        Raises:
+            InputError: a line is damaged, or was changed since it was written; or as `facts`.
+        """
+        if not os.path.lexists(self.path / _RECORDS):
+            return []
+        is_rehearsal = bool(self.facts().get("synthetic"))
+        file = self.path / _RECORDS
+        return effective(read_records(file, self.path / _FACTS, is_rehearsal=is_rehearsal))
+
+    def records_of(self, kind: type[R]) -> list[R]:
+        """Those of one kind; errors as of `records`."""
+        return records_of(kind, self.records())
+
+    def facts(self) -> dict[str, Any]:
+        """The content of ``run.json``.
+
+        Raises:
+            InputError: it is missing, damaged, or of another schema version.
+        """
+        hint = "name a folder that a perfgate run wrote"
+        plain = read_json(self.path / _FACTS, what="run", hint=hint, is_named=False)
+        require_version(self.path / _FACTS, plain, what="run", version=SCHEMA_VERSION, hint=hint)
+        return dict(plain)
+
+    def day(self) -> datetime.date:
+        """The day on which the run started, in UTC: one for all its processes.
+
+        Raises:
+            InputError: as `facts`.
+        """
+        return datetime.datetime.fromisoformat(self.facts()["started"]).date()
+
+    def write_summary(self, text: str) -> Path:
+        """Write ``summary.md``."""
+        path = self.path / _SUMMARY
+        write_text(path, text)
+        return path
+
+
+def _lock_file(path: Path) -> int:
+    return opened_regular(path, os.O_RDWR | os.O_CREAT)
+
+
+def _locked(handle: int, how: int) -> bool:
+    """Whether the lock could be had at once."""
+    try:
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _free_name(folder: Path) -> Path:
+    """``<folder>.broken-1``, or the first number that is free."""
+    number = 1
+    while os.path.lexists(aside := folder.with_name(f"{folder.name}.broken-{number}")):
+        number += 1
+    return aside
+
+
+def session_facts(machine: Machine, arguments: Sequence[str], root: Path) -> dict[str, object]:
+    """What a run's meaning depends on: machine, versions, git state, arguments, environment."""
+    return {
+        "started": now(),
+        "arguments": mask_arguments(arguments),
+        "environment": recorded(os.environ),
+        "machine": to_plain(machine),
+        "git": git_state(root),
+        "versions": {name: _version(name) for name in ("perfgate", "pytest", "pytest-benchmark")},
+        "interpreter": sys.executable,
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def git_state(root: Path) -> dict[str, object]:
+    """Commit and dirty flag of the checkout; both None outside of git."""
+
+    def git(*words: str) -> str | None:
+        answer = git_answer(root, *words, seconds=_GIT_S)
+        return answer.stdout.strip() if answer.is_good else None
+
+    # Of a submodule only its commit: git would look for changes in it by its own settings.
+    status = git("status", "--porcelain", "--ignore-submodules=dirty")
+    return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}

@@ -1,0 +1,80 @@
+"""Figures of a metric: one way to weigh a loss, and no crash of a metric that the table lacks."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from building import judgement
+from night_runs import SPEED, judged, outputs, run_of, verdict
+from plain_records import record
+from run_reports import report, result
+from tables import each
+
+from perfgate.core.measured import Change
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.reports.figures import loss_in_bands
+from perfgate.reports.overview import findings
+from perfgate.reports.page.first_screen import first_screen
+from perfgate.runs.exit_status import ExitStatus
+
+_UNKNOWN = "speed_of_a_newer_build"
+
+
+@each(
+    ("changes", "bands"),
+    [
+        ({"change": -0.05, "band": 0.02}, 2.5),
+        ({"change": 0.05, "band": 0.02}, -2.5),
+        ({"change": 0.05, "band": 0.02, "metric": "ttft_p99_ms"}, 2.5),
+        ({"change": -0.05, "band": 0.0}, math.inf),
+        ({"change": 0.05, "band": 0.0}, -math.inf),
+        ({"change": 0.0, "band": 0.0}, 0.0),
+        ({"change": -0.05, "band": None}, None),
+        ({"change": None, "band": 0.02}, None),
+        ({"change": -0.05, "band": 0.02, "metric": _UNKNOWN}, None),
+    ],
+)
+def test_a_loss_in_bands(changes: dict[str, object], bands: float | None) -> None:
+    assert loss_in_bands(judgement(**changes)) == (None if bands is None else pytest.approx(bands))
+
+
+# The largest loss first; a loss over a band of zero before all, one without a band after all.
+_LOSSES = [
+    judgement(change=-0.01, band=0.0),
+    judgement(change=-0.30, band=0.1),
+    judgement(change=-0.04, band=0.02),
+    judgement(change=0.09, band=0.02),
+    judgement(change=-0.5, band=None),
+]
+
+
+def _order(found: list[Judgement]) -> list[int]:
+    return [_LOSSES.index(replace(one, verdict=Verdict.REGRESSION)) for one in found]
+
+
+@each("verdict_", [Verdict.REGRESSION, Verdict.INCONCLUSIVE])
+def test_every_report_has_the_largest_loss_in_bands_first(verdict_: Verdict) -> None:
+    shuffled = [replace(_LOSSES[place], verdict=verdict_) for place in (4, 2, 0, 3, 1)]
+    made = report(result(0, verdict_, judgements=tuple(shuffled)))
+    listed = [one.judgement for one in findings(made, verdict_) if one.judgement]
+    assert _order(listed) == [0, 1, 2, 3, 4]
+    screen = first_screen(made)
+    rows = screen.regressed if verdict_ is Verdict.REGRESSION else screen.undecided
+    assert [one.change for one in rows] == ["-1.0 %", "-30.0 %", "-4.0 %", "+9.0 %", "-50.0 %"]
+
+
+def test_the_largest_gain_is_the_first_improvement() -> None:
+    gains = [judgement(verdict=Verdict.IMPROVEMENT, change=one) for one in (0.05, 0.09, 0.07)]
+    made = report(result(0, Verdict.IMPROVEMENT, judgements=tuple(gains)))
+    listed = [one.judgement for one in findings(made, Verdict.IMPROVEMENT) if one.judgement]
+    assert [one.change for one in listed] == [0.09, 0.07, 0.05]
+    assert [one.change for one in first_screen(made).improved] == ["+9.0 %", "+7.0 %", "+5.0 %"]
+
+
+def test_a_metric_that_the_table_lacks_is_shown_without_direction() -> None:
+    lost = replace(judged(SPEED, Verdict.REGRESSION, -0.04), metric=_UNKNOWN)
+    observed = Change(_UNKNOWN, 10.0, 12.0, 0.2, (0.15, 0.25), 2, 1e-9)
+    line = verdict("r1-c1", Verdict.REGRESSION, lost, observed=[observed])
+    end = record("ended", status=ExitStatus.REGRESSION.value)
+    for name, text in outputs(run_of([line], end)).items():
+        assert _UNKNOWN in text, name
