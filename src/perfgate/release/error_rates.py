@@ -69,7 +69,7 @@ def error_rates(check: ReleaseCheck) -> ErrorRates | None:
         (one.run, one.test): one.result for one in check.tests if one.result and one.metrics
     }
     tests = list(each_once.values())
-    alone = {_group(one) for one in tests if _lacked_control(one)}
+    alone = {_group(one) for one in tests if _is_judged_without_control(one)}
     parts = [_of_test(one, "alone" if _group(one) in alone else "controlled") for one in tests]
     parts = [one for one in parts if one.comparisons]
     if not parts:
@@ -86,7 +86,7 @@ def _group(one: TestResult) -> tuple[str, str]:
     return one.run, one.scenario
 
 
-def _lacked_control(one: TestResult) -> bool:
+def _is_judged_without_control(one: TestResult) -> bool:
     return any(control.build is None for control in one.controls) or any(
         judgement.mark == "NO_CONTROL" for judgement in one.judgements
     )

@@ -5,6 +5,7 @@ from datetime import date
 
 import building
 import pytest
+from tables import each
 
 from perfgate.baselines import BaselineRun, Entry
 from perfgate.baselines.waivers import Waiver
@@ -41,6 +42,7 @@ def entry(values: list[float], **other: list[float]) -> Entry:
 
 
 BASELINE = entry([100.0, 101, 99, 100, 100], ttft_median_ms=[50.0, 51, 49, 50, 50])
+ELSEWHERE = replace(BASELINE, fingerprint={**FACTS, "cpu": "c"})
 
 
 def new(*pairs: tuple[float, float]) -> list[Measurement]:
@@ -52,15 +54,27 @@ def assembled(probe: Probe, reference: Reference, starts: list[Measurement]) -> 
     return probe_input(ProbeEvidence(probe, reference, FACTS, measured), Rule())
 
 
-def test_without_a_baseline_nothing_is_claimed() -> None:
-    judged = judge(PROBE, Reference(None), new((100, 50)), FACTS, Rule())
-    assert (judged.verdict, judged.needs_more_runs) == (Verdict.NO_BASELINE, False)
+DOCUMENTED = {"output_throughput": DocumentedValue(100.0)}
+UNGATED = {"output_throughput_per_gpu": DocumentedValue(100.0)}
+OTHER_CPU = "cpu: measured b, baseline c"
 
 
-def test_other_facts_are_not_comparable_and_named() -> None:
-    judged = judge(PROBE, Reference(BASELINE), new((10, 500)), {**FACTS, "cpu": "c"}, Rule())
-    assert judged.verdict == Verdict.NOT_COMPARABLE
-    assert judged.reason == "cpu: measured c, baseline b"
+@each(
+    "entry, documented, verdict, reason",
+    [
+        (None, {}, "NO_BASELINE", "there is no baseline for this probe yet"),
+        (None, UNGATED, "NO_BASELINE", "there is no baseline for this probe yet"),
+        (ELSEWHERE, {}, "NOT_COMPARABLE", OTHER_CPU),
+        # A baseline of other facts is not replaced by a document.
+        (ELSEWHERE, DOCUMENTED, "NOT_COMPARABLE", OTHER_CPU),
+    ],
+)
+def test_without_a_comparable_reference_nothing_is_claimed(
+    entry: Entry | None, documented: dict[str, DocumentedValue], verdict: str, reason: str
+) -> None:
+    judged = judge(PROBE, Reference(entry, documented), new((10, 500)), FACTS, Rule())
+    assert (judged.verdict, judged.reason) == (verdict, reason)
+    assert (judged.judgements, judged.needs_more_runs) == ((), False)
 
 
 def test_a_proved_regression_asks_for_no_more_starts_for_other_metrics() -> None:
@@ -108,25 +122,12 @@ def test_broken_output_is_named_beside_the_lost_points() -> None:
 
 
 def test_far_below_a_documented_value_is_a_regression_after_two_starts() -> None:
-    documented = {"output_throughput": DocumentedValue(100.0)}
-    first = judge(PROBE, Reference(None, documented), new((80, 50)), FACTS, Rule())
+    reference = Reference(None, DOCUMENTED)
+    first = judge(PROBE, reference, new((80, 50)), FACTS, Rule())
     assert (first.verdict, first.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
-    second = judge(PROBE, Reference(None, documented), new((80, 50), (80, 50)), FACTS, Rule())
+    second = judge(PROBE, reference, new((80, 50), (80, 50)), FACTS, Rule())
     assert (second.verdict, second.needs_more_runs) == (Verdict.REGRESSION, False)
     assert second.judgements[0].reason.startswith("misses the document by more than 10.0 %: ")
-
-
-def test_documented_values_that_do_not_gate_are_no_baseline() -> None:
-    documented = {"output_throughput_per_gpu": DocumentedValue(100.0)}
-    judged = judge(PROBE, Reference(None, documented), new((1, 50)), FACTS, Rule())
-    assert (judged.verdict, judged.judgements) == (Verdict.NO_BASELINE, ())
-
-
-def test_a_baseline_of_other_facts_is_not_replaced_by_a_document() -> None:
-    documented = {"output_throughput": DocumentedValue(100.0)}
-    other = {**FACTS, "cpu": "c"}
-    judged = judge(PROBE, Reference(BASELINE, documented), new((100, 50)), other, Rule())
-    assert judged.verdict == Verdict.NOT_COMPARABLE
 
 
 def test_scores_without_answers_are_compared_as_scores() -> None:
@@ -136,18 +137,16 @@ def test_scores_without_answers_are_compared_as_scores() -> None:
     run = BaselineRun("r", "2026-01-01T00:00:00+00:00", {metric: 0.70})
     same = [Measurement({metric: 0.70}, {"questions": 198})]
     worse = [Measurement({metric: 0.40}, {"questions": 198})]
-    judged = judge(probe, Reference(Entry(FACTS, (run,))), same, FACTS, Rule())
+    reference, bare = Reference(Entry(FACTS, (run,))), replace(run, metrics={})
+    judged = judge(probe, reference, same, FACTS, Rule())
     assert judged.verdict == Verdict.PASS
     assert "margin raised" in judged.judgements[0].notes[0]  # to what 198 questions can show
-    once = judge(probe, Reference(Entry(FACTS, (run,))), worse, FACTS, Rule())
+    once = judge(probe, reference, worse, FACTS, Rule())
     assert (once.verdict, once.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
-    twice = judge(probe, Reference(Entry(FACTS, (run,))), worse * 2, FACTS, Rule())
+    twice = judge(probe, reference, worse * 2, FACTS, Rule())
     assert twice.verdict == Verdict.REGRESSION
-    bare = replace(run, metrics={})
-    assert (
-        judge(probe, Reference(Entry(FACTS, (bare,))), same, FACTS, Rule()).verdict
-        == Verdict.NO_BASELINE
-    )
+    unknown = judge(probe, Reference(Entry(FACTS, (bare,))), same, FACTS, Rule())
+    assert unknown.verdict == Verdict.NO_BASELINE
 
 
 def test_every_evaluation_of_the_baseline_counts() -> None:
@@ -187,13 +186,9 @@ def test_a_result_without_a_gating_metric_is_an_error() -> None:
 ANCHOR = entry([104.0] * 5, ttft_median_ms=[50.0] * 5)
 
 
-def anchored(anchor: Entry, *pairs: tuple[float, float]) -> ProbeJudgement:
-    return judge(PROBE, Reference(BASELINE, anchor=anchor), new(*pairs), FACTS, Rule())
-
-
 def test_an_anchor_of_other_facts_is_told_and_decides_nothing() -> None:
     other = replace(ANCHOR, fingerprint={**FACTS, "cpu": "old"})
-    judged = anchored(other, (99.5, 50))
+    judged = judge(PROBE, Reference(BASELINE, anchor=other), new((99.5, 50)), FACTS, Rule())
     assert judged.verdict == Verdict.PASS
     assert judged.notes == ("not compared with the anchor: cpu: measured b, baseline old",)
 
@@ -220,8 +215,7 @@ def test_a_waived_regression_passes_and_the_rest_still_counts() -> None:
     assert verdict(given.waived_by([], date(2026, 11, 1))) == judged
     without_ttft = assembled(PROBE, Reference(entry([100.0] * 5)), slow)
     assert waived(without_ttft).verdict == Verdict.NO_BASELINE
-    documented = {"output_throughput": DocumentedValue(100.0)}
-    below = assembled(PROBE, Reference(None, documented), slow)
+    below = assembled(PROBE, Reference(None, DOCUMENTED), slow)
     assert (verdict(below).verdict, waived(below).verdict) == (Verdict.REGRESSION, Verdict.PASS)
 
 

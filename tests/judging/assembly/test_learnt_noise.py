@@ -12,10 +12,10 @@ from tables import each
 
 from perfgate.baselines import BaselineRun, Entry, Retired, Store, suite_store
 from perfgate.baselines.noise_history import NoiseRun, NoiseSeries, save
-from perfgate.baselines.noise_table import MOST_BASELINES
+from perfgate.baselines.noise_table import MOST_BASELINES, noise_table
 from perfgate.core.metrics import lookup
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.assembly.learnt_noise import NO_HISTORY, HardwareNoise, known_noise, noises_on
+from perfgate.judging.assembly.learnt_noise import NO_HISTORY, HardwareNoise, noises_on
 from perfgate.judging.rules.noise import NoiseComponents
 
 METRIC, SCORE = "output_throughput", "accuracy:gsm8k:exact_match:strict-match"
@@ -67,7 +67,7 @@ def components(**options: Any) -> NoiseComponents:
 
 
 def known(**options: Any) -> HardwareNoise:
-    return known_noise("8xH200", **{"own": False, **options})
+    return HardwareNoise(*noise_table("8xH200", **{"own": False, **options}))
 
 
 def counts(**options: Any) -> tuple[int, int]:

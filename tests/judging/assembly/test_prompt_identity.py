@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import building
-import pytest
+from tables import each
 
 from perfgate.baselines import BaselineRun, Entry
 from perfgate.clients.base import Target
@@ -16,9 +16,9 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.judging.assembly.judgement import Reference
-from perfgate.judging.assembly.measured import unlike_baseline, unlike_documented
+from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.documented import DocumentedValue
-from perfgate.scenarios.probe import Probe, load_probes
+from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import GatePolicy, Scenario
 
 LAB = 219_171  # input tokens of 1000 ShareGPT conversations
@@ -54,10 +54,6 @@ def measured(tokens: Json, throughput: float = 2600.0) -> Measurement:
     return Measurement({"output_throughput": throughput}, {"input_tokens": tokens})
 
 
-def probe(of: Scenario) -> Probe:
-    return load_probes(of)[0]
-
-
 def baseline(tokens: int, starts: int = 5) -> Entry:
     """One of fresh starts with so many input tokens, of which only rates are kept."""
     seconds, output = 76.59, 200_752
@@ -82,62 +78,57 @@ def told(tokens: int, throughput: float = 2600.0) -> Measurement:
     return Measurement(plain.metrics, {**plain.facts, **facts})
 
 
+def judged(of: Scenario, reference: Reference, starts: list[Measurement]) -> ProbeJudgement:
+    return building.judged(load_probes(of)[0], reference, starts, FACTS, Rule())
+
+
 def test_the_documents_prompts_are_judged_by_its_values() -> None:
-    assert unlike_documented([told(LAB)]) == ""
-    judged = building.judged(
-        probe(scenario()), Reference(None, DOCUMENT), [told(LAB)], FACTS, Rule()
-    )
-    assert judged.verdict == Verdict.PASS
+    assert judged(scenario(), Reference(None, DOCUMENT), [told(LAB)]).verdict == Verdict.PASS
 
 
-@pytest.mark.parametrize("tokens", [LAB + 1, LAB - 1, 198_004])
+@each("tokens", [LAB + 1, LAB - 1, 198_004])
 def test_another_file_is_not_comparable_with_the_document(tokens: int) -> None:
     """However fast or slow it was: a regression and an improvement would both be of the prompts."""
     for throughput in (100.0, 2621.0, 9000.0):
-        judged = building.judged(
-            probe(scenario()),
-            Reference(None, DOCUMENT),
-            [told(LAB), told(tokens, throughput)],
-            FACTS,
-            Rule(),
-        )
-        assert judged.verdict == Verdict.NOT_COMPARABLE
-        assert judged.reason.startswith(f"the dataset: {tokens} input tokens, {LAB} documented: ")
+        starts = [told(LAB), told(tokens, throughput)]
+        found = judged(scenario(), Reference(None, DOCUMENT), starts)
+        assert found.verdict == Verdict.NOT_COMPARABLE
+        assert found.reason.startswith(f"the dataset: {tokens} input tokens, {LAB} documented: ")
 
 
 def test_beside_a_baseline_the_document_is_not_compared_with_and_it_is_said() -> None:
     note = "not compared with the document, which measured other prompts"
     for tokens, gaps, notes in ((LAB, 1, ()), (198_004, 0, (note,))):
         starts = [told(tokens, 200_752 / 76.59)] * 2
-        judged = building.judged(
-            probe(scenario()), Reference(baseline(tokens), DOCUMENT), starts, FACTS, Rule()
-        )
-        assert judged.verdict == Verdict.PASS
-        gap = [note for one in judged.judgements for note in one.notes if "documented: " in note]
+        found = judged(scenario(), Reference(baseline(tokens), DOCUMENT), starts)
+        assert found.verdict == Verdict.PASS
+        gap = [note for one in found.judgements for note in one.notes if "documented: " in note]
         assert len(gap) == gaps
-        assert judged.notes == notes
+        assert found.notes == notes
 
 
 # A baseline. --------------------------------------------------------------------------------
 
-
-def test_another_file_than_the_baselines_is_not_comparable() -> None:
-    judged = building.judged(
-        probe(scenario(input_tokens=None)),
-        Reference(baseline(LAB)),
-        [measured(198_004)] * 2,
-        FACTS,
-        Rule(),
-    )
-    assert judged.verdict == Verdict.NOT_COMPARABLE
-    assert "measured 198004, baseline 219171" in judged.reason
+SHAREGPT = scenario(input_tokens=None)
+GENERATED = scenario(dataset="synthetic", isl=219, osl=200, input_tokens=None)
+BARE = Entry(FACTS, (BaselineRun("r", "2026-01-01T00:00:00+00:00", {"output_throughput": 2600.0}),))
 
 
-def test_the_sum_of_a_baseline_follows_from_its_rates() -> None:
-    lab = scenario()
-    assert unlike_baseline(lab, baseline(LAB), [measured(LAB)]) == ()
-    bare = Entry(FACTS, (BaselineRun("r", "2026-01-01T00:00:00+00:00", {"ttft_mean_ms": 1.0}),))
-    assert unlike_baseline(lab, bare, [measured(1)]) == ()
-    assert unlike_baseline(lab, baseline(LAB), [measured(None)]) == ()
-    generated = scenario(dataset="synthetic", isl=219, osl=200, input_tokens=None)
-    assert unlike_baseline(generated, baseline(LAB), [measured(1)]) == ()
+@each(
+    "of, entry, tokens, reason",
+    [
+        (SHAREGPT, baseline(LAB), 198_004, "measured 198004, baseline 219171"),
+        (SHAREGPT, baseline(LAB), LAB, ""),
+        # Rates that give no sum, a client that does not count, prompts that are generated.
+        (SHAREGPT, BARE, 1, ""),
+        (SHAREGPT, baseline(LAB), None, ""),
+        (GENERATED, baseline(LAB), 1, ""),
+    ],
+)
+def test_another_file_than_the_baselines_is_not_comparable(
+    of: Scenario, entry: Entry, tokens: Json, reason: str
+) -> None:
+    """A baseline keeps no counts: the sum of its prompts follows from its rates."""
+    found = judged(of, Reference(entry), [measured(tokens)] * 2)
+    assert (found.verdict == Verdict.NOT_COMPARABLE) == bool(reason)
+    assert reason in found.reason

@@ -6,6 +6,7 @@ from typing import Any
 
 import building
 import pytest
+from tables import each
 
 from perfgate.clients.client_facts import DATASET_DIFFERS
 from perfgate.core.errors import InputError, RunError
@@ -97,45 +98,44 @@ def test_an_undecided_claim_asks_for_starts_until_none_is_left() -> None:
     assert bench.starts == {"chunked-on": 3, "chunked-off": 3}
 
 
-def test_without_numbers_of_one_side_there_is_no_verdict() -> None:
-    error = RunError("oom", "memory ran out")
+def became(claim: ClaimProbe, on: dict[str, Any], off: dict[str, Any] | None = None) -> Outcome:
+    """What becomes of a claim where no start is left: by the outcomes of its sides.
+
+    Args:
+        claim: the claim.
+        on: fields of the outcome of chunked-on.
+        off: of that of chunked-off; None: the same.
+    """
 
     def outcome(probe: Probe) -> Outcome:
-        if probe.scenario.id == "chunked-off":
-            return Outcome(probe, Verdict.ERROR, error=error)
-        return Outcome(probe, Verdict.PASS, measurements=[Measurement({"tpot_mean_ms": 1.0})])
+        fields = on if off is None or probe.scenario.id == "chunked-on" else off
+        return Outcome(probe, **{"verdict": Verdict.NO_BASELINE, **fields})
 
-    found = claim_outcome(the(FASTER), outcome, lambda _probe: False)
-    assert (found.verdict, found.error) == (Verdict.ERROR, error)
-    assert found.judgements == ()
+    return claim_outcome(claim, outcome, lambda _probe: False)
 
 
-def test_the_side_that_failed_tells_why_not_the_one_that_was_left_out_for_it() -> None:
-    told = {
-        "chunked-on": RunError("incomplete", "not measured: the starts are used up"),
-        "chunked-off": RunError("oom", "memory ran out"),
-    }
-    for first, second in (("chunked-on", "chunked-off"), ("chunked-off", "chunked-on")):
-        errors = {"chunked-on": told[first], "chunked-off": told[second]}
+def starts(value: float, facts: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"measurements": [Measurement({"tpot_mean_ms": value}, facts or {})] * 3}
 
-        def outcome(probe: Probe, errors: dict[str, RunError] = errors) -> Outcome:
-            return Outcome(probe, Verdict.ERROR, error=errors[probe.scenario.id])
 
-        found = claim_outcome(the(FASTER), outcome, lambda _probe: False)
-        assert found.error is not None
-        assert found.error.failure == "oom"
+OOM: dict[str, Any] = {"verdict": Verdict.ERROR, "error": RunError("oom", "memory ran out")}
+LEFT_OUT = {**OOM, "error": RunError("incomplete", "not measured: the starts are used up")}
+
+
+@each("on, off", [(starts(1.0), OOM), (LEFT_OUT, OOM), (OOM, LEFT_OUT)])
+def test_a_side_that_failed_is_the_cause_and_not_the_one_that_was_left_out_for_it(
+    on: dict[str, Any], off: dict[str, Any]
+) -> None:
+    found = became(the(FASTER), on, off)
+    assert (found.verdict, found.error, found.judgements) == (Verdict.ERROR, OOM["error"], ())
+
+
+SIZED = replace(FASTER, documented=-0.5, tolerance=0.1)
 
 
 def test_a_documented_size_is_of_the_documents_prompts() -> None:
-    told = {DATASET_DIFFERS: "219,171 input tokens documented, 100 measured"}
-
-    def outcome(probe: Probe) -> Outcome:
-        other = probe.scenario.id == "chunked-off"
-        measured = [Measurement({"tpot_mean_ms": 10.0}, told if other else {})] * 3
-        return Outcome(probe, Verdict.NOT_COMPARABLE, measurements=measured)
-
-    sized = replace(FASTER, documented=-0.5, tolerance=0.1)
-    found = claim_outcome(the(sized), outcome, lambda _probe: False)
+    differs = {DATASET_DIFFERS: "219,171 input tokens documented, 100 measured"}
+    found = became(the(SIZED), starts(10.0), starts(10.0, differs))
     assert found.verdict == Verdict.NOT_COMPARABLE
     assert found.reason == (
         "chunked-off-c4: the dataset: 219,171 input tokens documented, 100 measured"
@@ -143,30 +143,18 @@ def test_a_documented_size_is_of_the_documents_prompts() -> None:
 
 
 def test_sides_of_another_release_than_the_documents_are_told() -> None:
-    build = MeasuredBuild("llama.cpp", "1.3.0", "def456")
+    build = {"build": MeasuredBuild("llama.cpp", "1.3.0", "def456")}
     documented = replace(ON, source=replace(ON.source, engine_version="1.0.0"))
-    sized = replace(FASTER, documented=-0.5, tolerance=0.1)
-    (claim,) = claim_probes([sized], [documented, OFF])
-
-    def outcome(probe: Probe) -> Outcome:
-        value = 5.0 if probe.scenario.id == "chunked-on" else 10.0
-        measured = [Measurement({"tpot_mean_ms": value})] * 3
-        return Outcome(probe, Verdict.NO_BASELINE, measurements=measured, build=build)
-
-    found = claim_outcome(claim, outcome, lambda _probe: False)
+    (claim,) = claim_probes([SIZED], [documented, OFF])
+    found = became(claim, {**starts(5.0), **build}, {**starts(10.0), **build})
     assert found.verdict == Verdict.PASS
     assert found.notes == ("the document measured chunked-on with llama.cpp 1.0.0, not 1.3.0",)
 
 
 def test_a_side_without_an_undisturbed_start_decides_nothing() -> None:
-    def outcome(probe: Probe) -> Outcome:
-        return Outcome(probe, Verdict.INCONCLUSIVE, reason="disturbed, so not used: a neighbour")
-
-    found = claim_outcome(the(FASTER), outcome, lambda _probe: False)
-    assert (found.verdict, found.reason) == (
-        Verdict.INCONCLUSIVE,
-        "disturbed, so not used: a neighbour",
-    )
+    why = "disturbed, so not used: a neighbour"
+    found = became(the(FASTER), {"verdict": Verdict.INCONCLUSIVE, "reason": why})
+    assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, why)
 
 
 SILENT = {"settings_not_established": {"kv_cache_dtype": "its log is cut"}}
@@ -186,12 +174,7 @@ def test_a_claim_of_no_loss_says_that_it_is_blind_to_an_ignored_option(
 ) -> None:
     on = replace(ON, engine=replace(ON.engine, settings=settings))
     (claim,) = claim_probes([replace(FASTER, expect=expect)], [on, OFF])
-
-    def outcome(probe: Probe) -> Outcome:
-        measured = Measurement({"tpot_mean_ms": 100.0}, facts if probe.scenario is on else {})
-        return Outcome(probe, Verdict.NO_BASELINE, measurements=[measured] * 3)
-
-    found = claim_outcome(claim, outcome, lambda _probe: False)
+    found = became(claim, starts(100.0, facts), starts(100.0))
     notes = [one for one in found.notes if one.startswith("blind to an ignored option")]
     assert bool(notes) == is_blind
     assert all("kv_cache_dtype" in one and "its log is cut" in one for one in notes)

@@ -49,6 +49,11 @@ def entry(values: Mapping[str, list[float]]) -> Entry:
     )
 
 
+def starts(values: Mapping[int, float]) -> dict[int, Measurement]:
+    """Number of the start → what it gave."""
+    return {start: Measurement({"output_throughput": value}) for start, value in values.items()}
+
+
 def point(
     probe: Probe,
     before: Mapping[str, list[float]] | None,
@@ -57,22 +62,9 @@ def point(
     *,
     controls: Mapping[int, float] | None = None,
 ) -> ProbeEvidence:
-    return ProbeEvidence(
-        probe,
-        Reference(None if before is None else entry(before)),
-        {"cpu": cpu},
-        {start: Measurement({"output_throughput": value}) for start, value in now.items()},
-        ControlStarts()
-        if controls is None
-        else ControlStarts(
-            measured={
-                "baseline": {
-                    start: Measurement({"output_throughput": value})
-                    for start, value in controls.items()
-                }
-            }
-        ),
-    )
+    reference = Reference(None if before is None else entry(before))
+    known = {} if controls is None else {"baseline": starts(controls)}
+    return ProbeEvidence(probe, reference, {"cpu": cpu}, starts(now), ControlStarts(measured=known))
 
 
 def points(
@@ -92,8 +84,8 @@ def with_points(concurrency: tuple[int, ...]) -> Scenario:
     return replace(SCENARIO, workload=workload)
 
 
-def judge_curve(sweep: SweepProbe, given: list[ProbeEvidence], rule: Rule) -> ProbeJudgement:
-    return judge(curve_input(sweep, given, rule))
+def judge_curve(given: list[ProbeEvidence]) -> ProbeJudgement:
+    return judge(curve_input(SWEEP, given, Rule()))
 
 
 def test_only_a_sweep_of_several_points_has_a_curve() -> None:
@@ -107,24 +99,24 @@ def test_only_a_sweep_of_several_points_has_a_curve() -> None:
 
 
 def test_a_loss_of_all_points_is_that_of_the_curve() -> None:
-    judged = judge_curve(SWEEP, points(STEADY, {1: 97.0, 2: 97.1}), Rule())
+    judged = judge_curve(points(STEADY, {1: 97.0, 2: 97.1}))
     assert judged.verdict == Verdict.REGRESSION
     assert judged.judgements[0].change == pytest.approx(-0.0295, abs=0.001)
-    judged = judge_curve(SWEEP, points(STEADY, {1: 100.0}), Rule())
+    judged = judge_curve(points(STEADY, {1: 100.0}))
     assert (judged.verdict, judged.needs_more_runs) == (Verdict.PASS, False)
 
 
 def test_controls_of_every_point_are_the_curves_controls() -> None:
     slow = {1: 97.0, 2: 97.0, 5: 97.0}
-    wanted = judge_curve(SWEEP, points(STEADY, slow, {}), Rule())
+    wanted = judge_curve(points(STEADY, slow, {}))
     assert wanted.controls_wanted == {"baseline"}
-    host = judge_curve(SWEEP, points(STEADY, slow, {3: 97.0, 4: 97.0}), Rule())
+    host = judge_curve(points(STEADY, slow, {3: 97.0, 4: 97.0}))
     assert (host.verdict, host.judgements[0].mark) == (Verdict.PASS, "HOST_SHIFT")
-    build = judge_curve(SWEEP, points(STEADY, slow, {3: 100.0, 4: 100.0}), Rule())
+    build = judge_curve(points(STEADY, slow, {3: 100.0, 4: 100.0}))
     assert build.verdict == Verdict.REGRESSION
     partial = points(STEADY, slow, {3: 97.0, 4: 97.0})
     partial[0] = point(C1, STEADY, slow, controls={3: 97.0})
-    judged = judge_curve(SWEEP, partial, Rule())
+    judged = judge_curve(partial)
     assert (judged.judgements[0].controls_used, judged.controls_wanted) == (1, {"baseline"})
 
 
@@ -133,19 +125,17 @@ def test_starts_that_did_not_measure_every_point_do_not_count() -> None:
         point(C1, STEADY, {1: 100.0, 3: 1.0}),
         *points(STEADY, {1: 100.0, 2: 1.0})[1:],
     ]
-    judged = judge_curve(SWEEP, some, Rule())
+    judged = judge_curve(some)
     assert (judged.verdict, judged.judgements[0].runs_used) == (Verdict.PASS, 1)
     none = [point(C1, STEADY, {1: 100.0}), *points(STEADY, {2: 100.0})[1:]]
-    judged = judge_curve(SWEEP, none, Rule())
+    judged = judge_curve(none)
     assert (judged.verdict, judged.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
 
 
 def test_the_baselines_starts_are_matched_by_run_and_number() -> None:
     """The third value of c1 has no partner: taking it would compare one point with others."""
     c1, others = {"r1": [100.0, 100.0], "r2": [1.0]}, {"r1": [100.0, 100.0]}
-    judged = judge_curve(
-        SWEEP, [point(C1, c1, {1: 100.0}), *points(others, {1: 100.0})[1:]], Rule()
-    )
+    judged = judge_curve([point(C1, c1, {1: 100.0}), *points(others, {1: 100.0})[1:]])
     assert judged.verdict == Verdict.PASS
     assert judged.judgements[0].baseline == pytest.approx(100.0)
 
@@ -169,7 +159,7 @@ def test_the_baselines_starts_are_matched_by_run_and_number() -> None:
 def test_without_a_comparable_curve_nothing_is_claimed(
     given: list[ProbeEvidence], verdict: str, reason: str
 ) -> None:
-    judged = judge_curve(SWEEP, given, Rule())
+    judged = judge_curve(given)
     assert judged.verdict == verdict
     assert reason in judged.reason
 

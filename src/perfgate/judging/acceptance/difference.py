@@ -182,43 +182,31 @@ def history(
         return ()
     chosen = store.anchor(hardware, scenario, found[-1].engine)
     anchor = chosen.baseline if chosen else None
+    newest: dict[str, Entry] = {}  # each probe's part in the newest baseline that is not retired
     steps = []
-    for number, one in enumerate(found):
-        before = [other for other in found[:number] if other.retired is None]
-        values = tuple(
-            value
-            for label, entry in sorted(one.entries.items())
-            for value in _values(label, entry, _entry(before, label), anchor, metrics)
-        )
-        steps.append(HistoryEntry(one, anchor is not None and one.engine == anchor.engine, values))
+    for one in found:
+        values = []
+        for label, entry in sorted(one.entries.items()):
+            since_before = _changes(label, newest.get(label), entry)
+            since_anchor = _changes(label, anchor.entries.get(label) if anchor else None, entry)
+            values += [
+                MetricHistory(
+                    label,
+                    metric,
+                    fmean(entry.values(metric)),
+                    since_before.get(metric),
+                    since_anchor.get(metric),
+                )
+                for metric in entry.metrics()
+                if (
+                    lookup(metric).family.band is not None if metrics is None else metric in metrics
+                )
+            ]
+        is_anchor = anchor is not None and one.engine == anchor.engine
+        steps.append(HistoryEntry(one, is_anchor, tuple(values)))
+        if one.retired is None:
+            newest |= one.entries
     return tuple(steps)
-
-
-def _entry(baselines: Sequence[Baseline], label: str) -> Entry | None:
-    """The probe's part in the newest of `baselines` that has it."""
-    return next((one.entries[label] for one in reversed(baselines) if label in one.entries), None)
-
-
-def _values(
-    label: str,
-    entry: Entry,
-    before: Entry | None,
-    anchor: Baseline | None,
-    metrics: Collection[str] | None,
-) -> list[MetricHistory]:
-    since_before = _changes(label, before, entry)
-    since_anchor = _changes(label, anchor.entries.get(label) if anchor else None, entry)
-    return [
-        MetricHistory(
-            label,
-            metric,
-            fmean(entry.values(metric)),
-            since_before.get(metric),
-            since_anchor.get(metric),
-        )
-        for metric in entry.metrics()
-        if (lookup(metric).family.band is not None if metrics is None else metric in metrics)
-    ]
 
 
 def _changes(label: str, before: Entry | None, after: Entry) -> dict[str, float | None]:

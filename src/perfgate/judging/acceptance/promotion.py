@@ -3,7 +3,7 @@
 Candidates come from runs: `perfgate.baselines.recording`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -76,27 +76,7 @@ def promote(
     if store is None:
         store = rehearsal_store() if rehearsal else suite_store()
     with nullcontext() if dry_run else store.changing():
-        found = read(candidate)
-        if found.synthetic != store.synthetic:
-            raise InputError(
-                "stand-ins made these numbers: they can never be a baseline of measured ones"
-                if found.synthetic
-                else "these numbers were measured, and belong into no store of rehearsals",
-                file=candidate,
-                field="synthetic",
-                found=str(found.synthetic).lower(),
-                hint="--rehearsal puts it into the store that rehearsals alone are compared with"
-                if found.synthetic
-                else "leave out --rehearsal",
-            )
-        if found.retired is not None:
-            raise InputError(
-                "a retired baseline cannot be accepted again",
-                file=candidate,
-                field="retired",
-                found=f"{found.retired.by}: {found.retired.reason}",
-                hint="measure the build again and record that run",
-            )
+        found = _acceptable(candidate, store)
         before = store.choose(found.hardware, found.scenario, found.engine, repo)
         losses = losses_of(found, before)
         why_accepted = _why_accepted(found, candidate, losses, accept_regression)
@@ -122,6 +102,36 @@ def promote(
         if not dry_run:
             store.save(accepted, merge=False)
         return Promotion(path, not dry_run, change, before, probes, notes)
+
+
+def _acceptable(candidate: Path, store: Store) -> Baseline:
+    """The candidate, of the store's kind and not retired.
+
+    Raises:
+        InputError: it is not.
+    """
+    found = read(candidate)
+    if found.synthetic != store.synthetic:
+        raise InputError(
+            "stand-ins made these numbers: they can never be a baseline of measured ones"
+            if found.synthetic
+            else "these numbers were measured, and belong into no store of rehearsals",
+            file=candidate,
+            field="synthetic",
+            found=str(found.synthetic).lower(),
+            hint="--rehearsal puts it into the store that rehearsals alone are compared with"
+            if found.synthetic
+            else "leave out --rehearsal",
+        )
+    if found.retired is not None:
+        raise InputError(
+            "a retired baseline cannot be accepted again",
+            file=candidate,
+            field="retired",
+            found=f"{found.retired.by}: {found.retired.reason}",
+            hint="measure the build again and record that run",
+        )
+    return found
 
 
 def _why_accepted(
@@ -198,59 +208,52 @@ def losses_of(found: Baseline, before: ChosenBaseline | None) -> list[str]:
     A run that had nothing to compare with proves nothing; if a baseline has come since, a loss
     against it must not slip in.
     """
-    losses = [
-        f"{label}: its run ended in REGRESSION"
-        for label, verdict in found.verdicts.items()
-        if verdict == Verdict.REGRESSION
+    return [
+        *(
+            f"{label}: its run ended in REGRESSION"
+            for label, verdict in found.verdicts.items()
+            if verdict == Verdict.REGRESSION
+        ),
+        *(
+            f"{label} {metric}: its run did not compare it, and now it is {verdict.value}"
+            for label, metric, verdict in _judged_now(found, before)
+            if verdict not in (Verdict.PASS, Verdict.IMPROVEMENT)
+        ),
     ]
-    for label, entry in found.entries.items():
-        if found.verdicts.get(label) in _COMPARED:
-            continue
-        old = _comparable(label, entry, before)
-        if old is not None:
-            losses += [
-                f"{label} {metric}: its run did not compare it, and now it is {verdict.value}"
-                for metric, verdict in _judged(old, entry).items()
-                if verdict not in (Verdict.PASS, Verdict.IMPROVEMENT)
-            ]
-    return losses
 
 
 def change_of(found: Baseline, before: ChosenBaseline | None, losses: Sequence[str]) -> Change:
     """What accepting the candidate changes, given where it lost."""
     if losses:
         return "regression"
-    comparable = {
-        label: old
-        for label, entry in found.entries.items()
-        if (old := _comparable(label, entry, before)) is not None
-    }
-    if not comparable:
+    if not any(_comparable(label, entry, before) for label, entry in found.entries.items()):
         return "first"
-    better = Verdict.IMPROVEMENT in found.verdicts.values() or any(
-        Verdict.IMPROVEMENT in _judged(old, found.entries[label]).values()
-        for label, old in comparable.items()
-        if found.verdicts.get(label) not in _COMPARED
-    )
-    return "improvement" if better else "none"
+    now = [verdict for _, _, verdict in _judged_now(found, before)]
+    return "improvement" if Verdict.IMPROVEMENT in (*found.verdicts.values(), *now) else "none"
+
+
+def _judged_now(
+    found: Baseline, before: ChosenBaseline | None
+) -> Iterator[tuple[str, str, Verdict]]:
+    """Probe, metric and verdict of what the candidate's run did not compare, and is comparable now.
+
+    Of each probe every metric counts that has a band by itself.
+    """
+    for label, entry in found.entries.items():
+        old = _comparable(label, entry, before)
+        if old is None or found.verdicts.get(label) in _COMPARED:
+            continue
+        for metric in entry.metrics():
+            band, values = lookup(metric).family.band, [*old.values(metric), *entry.values(metric)]
+            if band is None or not old.values(metric):
+                continue
+            if is_accuracy(metric) or min(values) > 0:
+                verdict = verdict_between(metric, old, entry, band)
+                if verdict is not None:
+                    yield label, metric, verdict
 
 
 def _comparable(label: str, entry: Entry, before: ChosenBaseline | None) -> Entry | None:
     """What came before and has equal facts; a newer build did not come before."""
     old = before.entry(label) if before and not before.is_newer else None
     return None if old is None or old.differences(entry.fingerprint) else old
-
-
-def _judged(old: Entry, new: Entry) -> Mapping[str, Verdict]:
-    """The verdict of every metric that has a band by itself."""
-    found = {}
-    for metric in new.metrics():
-        band = lookup(metric).family.band
-        values = [*old.values(metric), *new.values(metric)]
-        if band is None or not old.values(metric):
-            continue
-        if is_accuracy(metric) or min(values) > 0:
-            verdict = verdict_between(metric, old, new, band)
-            if verdict is not None:
-                found[metric] = verdict
-    return found

@@ -92,13 +92,6 @@ def _of_family(family: str) -> tuple[str, ...]:
     return tuple(name for name, one in METRICS.items() if one.family.name == family)
 
 
-def known_noise(
-    hardware: str, *, own: bool, machine: Mapping[str, str] | None = None, first: str = ""
-) -> HardwareNoise:
-    """Everything stored about the noise of `hardware`; arguments and errors of `noise_table`."""
-    return HardwareNoise(*noise_table(hardware, own=own, machine=machine, first=first))
-
-
 def read_noise(scenario: Scenario, machine: Machine | None) -> HardwareNoise:
     """All that is stored about the noise of the hardware of `scenario`.
 
@@ -111,7 +104,7 @@ def read_noise(scenario: Scenario, machine: Machine | None) -> HardwareNoise:
     hardware = scenario.hardware
     facts = machine.fingerprint() if machine and hardware.gpu == "none" else None
     own = scenario.gate.reference == "self"
-    return known_noise(hardware.label, own=own, machine=facts, first=scenario.id)
+    return HardwareNoise(*noise_table(hardware.label, own=own, machine=facts, first=scenario.id))
 
 
 def run_noises(
@@ -124,13 +117,13 @@ def run_noises(
     A machine that measures its own noise takes from its history what earlier sessions showed, in
     place of the weak prior; without any it is left out here.
     """
-    found = {
+    noises = {
         metric: _learnt(known, shown, sigma_of(metric, scenario))
         for metric, shown in _of_first(metrics, scenario.gate.metrics)
     }
     if scenario.gate.noise == "measured":
-        return {metric: noise for metric, noise in found.items() if noise.differences}
-    return found
+        return {metric: noise for metric, noise in noises.items() if noise.differences}
+    return noises
 
 
 def noises_on(hardware: str, metrics: Iterable[str]) -> dict[str, RunNoise]:
@@ -143,7 +136,7 @@ def noises_on(hardware: str, metrics: Iterable[str]) -> dict[str, RunNoise]:
     Raises:
         InputError: the history's folder could be another user's.
     """
-    known = known_noise(hardware, own=False)
+    known = HardwareNoise(*noise_table(hardware, own=False))
     nodes = int(hardware.split("x")[0]) if hardware.count("x") == _BETWEEN_NODES else 1
     return {
         metric: _learnt(known, shown, lookup(metric).family.on(nodes).sigma)

@@ -135,7 +135,7 @@ class References:
             measured = Entry(dict(self.fingerprint(probe)), tuple(own))
             return Reference(
                 measured,
-                noise=self._noise(probe, measured),
+                noise=self.noise_of(probe, measured),
                 description=f"this machine itself, {counted(len(own), 'fresh start')} "
                 "in this session",
                 takes_turns=takes_turns(probe.scenario),
@@ -150,7 +150,7 @@ class References:
             return Reference(None, documented, description=description)
         if chosen is None:
             return Reference(None, documented, description="no baseline")
-        noise = self._noise(probe, entry)
+        noise = self.noise_of(probe, entry)
         anchor = self._anchor(probe, chosen)
         of_anchor = anchor.entry(probe.label) if anchor else None
         return Reference(
@@ -166,12 +166,13 @@ class References:
             anchor_file=anchor.baseline.file if anchor and of_anchor else None,
         )
 
-    def noise_of(self, probe: Probe) -> Mapping[str, RunNoise]:
-        """Metric → noise of one fresh start, of what gates `probe`, as far as it is learnt."""
-        return self._noise(probe, None)
+    def noise_of(self, probe: Probe, entry: Entry | None = None) -> Mapping[str, RunNoise]:
+        """Metric → noise of one fresh start, as far as it is learnt.
 
-    def _noise(self, probe: Probe, entry: Entry | None) -> dict[str, RunNoise]:
-        """The noise of everything that is judged or told of `probe`, as far as it is learnt."""
+        Args:
+            probe: its gating metrics have one.
+            entry: what it is compared with: whatever that has is reported, and has one, too.
+        """
         if self._synthetic:
             return {}
         metrics = dict.fromkeys((*probe.gating_metrics(), *(entry.metrics() if entry else ())))
