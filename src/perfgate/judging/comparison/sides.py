@@ -8,7 +8,8 @@ business of `perfgate.runs.result_formats`.
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +21,11 @@ from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
-from perfgate.judging.comparison.comparability import Fact, agreed, reported_facts
+from perfgate.judging.comparison.comparability import (
+    Fact,
+    reported_facts,
+    require_one_load,
+)
 from perfgate.runs.records import RunFolder, name_of
 from perfgate.runs.result_formats import parse_file
 
@@ -37,13 +42,11 @@ class Measured:
     """One probe of a side.
 
     Attributes:
-        name: readable name; of other tools' results the program's.
-        label: the probe's own name in its scenario; as `name` for other tools.
+        label: its own name in its scenario; of other tools' results the program's.
         scenario: its scenario; empty for other tools' results.
         runs: one measurement per fresh start, in order.
         identities: what tells each run from all others: file, or run and time of its start.
         fingerprint: the facts that must be equal; None for other tools' results.
-        facts: what the results themselves tell of the load.
         machine_bound: whether the machine that measured it is its own reference.
         failure: why its numbers must not be used; empty if they may.
         sessions: sessions behind the runs, whose starts share their luck; files of other tools do
@@ -51,17 +54,25 @@ class Measured:
         hardware: label of the hardware; empty: not known.
     """
 
-    name: str
     label: str
     scenario: str
-    runs: tuple[Measurement, ...]
-    identities: tuple[str, ...]
+    runs: tuple[Measurement, ...] = ()
+    identities: tuple[str, ...] = ()
     fingerprint: Mapping[str, str] | None = None
-    facts: Mapping[str, Fact] = field(default_factory=dict)
     machine_bound: bool = False
     failure: str = ""
     sessions: int = 1
     hardware: str = ""
+
+    @property
+    def name(self) -> str:
+        """Readable name."""
+        return f"{self.scenario}-{self.label}" if self.scenario else self.label
+
+    @cached_property
+    def facts(self) -> Mapping[str, Fact]:
+        """What the results themselves tell of the load; all of them tell the same."""
+        return reported_facts(self.runs[0]) if self.runs else {}
 
     def values(self, metric: str) -> list[float]:
         """The metric's values, one per fresh start."""
@@ -128,30 +139,27 @@ def _is_baseline(path: Path) -> bool:
 
 
 def _baseline(path: Path) -> Side:
-    found = baselines.read(path)
-    retired = found.retired
+    stored = baselines.read(path)
     probes = tuple(
         Measured(
-            f"{found.scenario}-{label}",
             label,
-            found.scenario,
+            stored.scenario,
             tuple(Measurement(run.metrics, {}, run.answers) for run in entry.runs),
-            tuple(f"{found.scenario}-{label} started {run.started}" for run in entry.runs),
+            tuple(f"{stored.scenario}-{label} started {run.started}" for run in entry.runs),
             entry.fingerprint,
-            reported_facts(Measurement(entry.runs[0].metrics)),
-            machine_bound=found.accepted_by == baselines.SELF,
+            stored.accepted_by == baselines.SELF,
             sessions=len({run.run for run in entry.runs}),
-            hardware=found.hardware,
+            hardware=stored.hardware,
         )
-        for label, entry in found.entries.items()
+        for label, entry in stored.entries.items()
     )
     return Side(
         path,
         "baseline",
-        f"baseline of {found.engine.name} {found.engine.version}, accepted "
-        f"{found.accepted_at[:10]} by {found.accepted_by}",
+        f"baseline of {stored.engine.name} {stored.engine.version}, accepted "
+        f"{stored.accepted_at[:10]} by {stored.accepted_by}",
         probes,
-        warnings=(f"the baseline is retired: {retired.reason}",) if retired else (),
+        warnings=(f"the baseline is retired: {stored.retired.reason}",) if stored.retired else (),
     )
 
 
@@ -160,27 +168,7 @@ def _run(path: Path) -> Side:
     folder = RunFolder(path.absolute())
     facts, records = folder.facts(), folder.records()
     try:
-        new = [
-            line
-            for line in records
-            if line["record"] == "measurement" and line["role"] == "new" and line["metrics"]
-        ]
-        used = [line for line in new if not line.get("disturbed")]
-        probes = _probes(path, used, records)
-        engines = {f"{line['engine']['name']} {line['engine']['version']}" for line in used}
-        side = Side(
-            path,
-            "run",
-            ", ".join([f"run {facts['id']} of {facts.get('started', '')[:10]}", *sorted(engines)]),
-            probes,
-            bool(facts.get("synthetic")) or any(line["synthetic"] for line in used),
-            tuple(sorted({str(one) for line in used for one in line["injected"]})),
-            tuple(
-                f"{name_of(line)}: start {line['start']} was disturbed and is not used"
-                for line in new
-                if line.get("disturbed")
-            ),
-        )
+        side = _run_side(path, facts, records)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             "a record is not whole",
@@ -188,7 +176,7 @@ def _run(path: Path) -> Side:
             found=repr(error),
             expected="records as perfgate writes them",
         ) from error
-    if not probes:
+    if not side.probes:
         raise InputError(
             "the run measured nothing that can be compared",
             file=path,
@@ -198,25 +186,36 @@ def _run(path: Path) -> Side:
     return side
 
 
-def _probes(path: Path, used: Sequence[Line], records: Sequence[Line]) -> tuple[Measured, ...]:
+def _run_side(path: Path, facts: Line, records: Sequence[Line]) -> Side:
     """The probes that were measured, then those that failed before any measurement."""
-    failures = {
-        name_of(line): line
-        for line in records
-        if line["record"] == "verdict" and line["verdict"] == "ERROR"
-    }
     groups: dict[str, list[Line]] = defaultdict(list)
-    for line in used:
-        groups[f"{line['scenario']}-{line['probe']}"].append(line)
-    found = [
-        _probe(path, name, group, _reason(failures.get(name))) for name, group in groups.items()
-    ]
-    found += [
-        Measured(name, line["probe"], line["scenario"], (), (), failure=_reason(line))
-        for name, line in failures.items()
-        if name not in groups
-    ]
-    return tuple(found)
+    failures: dict[str, Line] = {}
+    disturbed = []
+    for line in records:
+        if line["record"] == "verdict" and line["verdict"] == "ERROR":
+            failures[name_of(line)] = line
+        if line["record"] != "measurement" or line["role"] != "new" or not line["metrics"]:
+            continue
+        if line.get("disturbed"):
+            start = f"{name_of(line)}: start {line['start']}"
+            disturbed.append(f"{start} was disturbed and is not used")
+        else:
+            groups[name_of(line)].append(line)
+    used = [line for lines in groups.values() for line in lines]
+    engines = {f"{line['engine']['name']} {line['engine']['version']}" for line in used}
+    probes = [_probe(path, lines, failures.pop(name, None)) for name, lines in groups.items()]
+    for name, line in failures.items():
+        scenario = "" if name == line["probe"] else line["scenario"]  # a claim has a name alone
+        probes.append(Measured(line["probe"], scenario, failure=_reason(line)))
+    return Side(
+        path,
+        "run",
+        ", ".join([f"run {facts['id']} of {facts.get('started', '')[:10]}", *sorted(engines)]),
+        tuple(probes),
+        bool(facts.get("synthetic")) or any(line["synthetic"] for line in used),
+        tuple(sorted({str(setting) for line in used for setting in line["injected"]})),
+        tuple(disturbed),
+    )
 
 
 def _reason(failed: Line | None) -> str:
@@ -226,12 +225,13 @@ def _reason(failed: Line | None) -> str:
     return f"{error['class']}: {error['message']}" if error else str(failed["reason"])
 
 
-def _probe(path: Path, name: str, lines: Sequence[Line], failure: str) -> Measured:
+def _probe(path: Path, lines: Sequence[Line], failed: Line | None) -> Measured:
+    """One probe of a run, from the records of its fresh starts and of its failure."""
     first = lines[0]
     for line in lines:
         if line["fingerprint"] != first["fingerprint"]:
             raise InputError(
-                f"starts of {name} in one run on unlike machines",
+                f"starts of {name_of(line)} in one run on unlike machines",
                 file=path,
                 found=line["fingerprint"],
                 expected=str(first["fingerprint"]),
@@ -240,24 +240,19 @@ def _probe(path: Path, name: str, lines: Sequence[Line], failure: str) -> Measur
         Measurement(
             {metric: float(value) for metric, value in line["metrics"].items()},
             line["facts"],
-            {
-                metric: {key: bool(right) for key, right in given.items()}
-                for metric, given in line["answers"].items()
-            },
+            {metric: dict(answers) for metric, answers in line["answers"].items()},
         )
         for line in lines
     )
-    starts = [f"start {line['start']}" for line in lines]
+    require_one_load(path, runs, [f"start {line['start']}" for line in lines])
     return Measured(
-        name,
         first["probe"],
         first["scenario"],
         runs,
-        tuple(f"{name} started {line['started']}" for line in lines),
+        tuple(f"{name_of(line)} started {line['started']}" for line in lines),
         first["fingerprint"],
-        agreed(path, runs, starts),
         any(line["machine_bound"] for line in lines),
-        failure,
+        _reason(failed),
         hardware=str(first.get("hardware", "")),
     )
 
@@ -314,9 +309,9 @@ def _results(path: Path, files: Sequence[Path]) -> Side:
                 expected="one file per fresh start",
                 hint="keep either the JSON or the log of each run",
             )
-    facts = agreed(path, runs, [file.name for file in files])
+    require_one_load(path, runs, [file.name for file in files])
     identities = tuple(str(file.resolve()) for file in files)
-    probe = Measured(programs[0], programs[0], "", tuple(runs), identities, facts=facts)
+    probe = Measured(programs[0], "", tuple(runs), identities)
     count = "one result" if len(runs) == 1 else f"{len(runs)} results"
     return Side(path, "files", f"{count} of {programs[0]}", (probe,))
 
