@@ -13,9 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from perfgate.core.measured import Change, MeasuredBuild, MeasuredMetric
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredMetric
-from perfgate.judging.rules.performance import Change
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.history import HistoryPoint, MetricHistory
 from perfgate.reports.run_report import (

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.baselines import Baseline, BaselineRun, Entry
+from perfgate.core.measured import MeasuredBuild
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import AppliedWaiver, Judgement, Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.assembly.judge_input import judge
 from perfgate.judging.assembly.judgement import Reference, probe_input
-from perfgate.judging.assembly.measured import MeasuredBuild, measured_metrics
+from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.machine.hardware import Gpu, Machine

@@ -8,9 +8,9 @@ from typing import Any
 import building
 
 from perfgate.core.errors import RunError
+from perfgate.core.measured import MeasuredBuild
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.reports.run_report import Shard
 from perfgate.runs.ended_run import EndedRun, end_of
 from perfgate.runs.records import SCHEMA_VERSION, RunFolder

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from perfgate.core.measured import Change
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
 from perfgate.judging.rules.noise import BETWEEN, RunNoise
-from perfgate.judging.rules.performance import Change, PerformanceTest
+from perfgate.judging.rules.performance import PerformanceTest
 from perfgate.judging.rules.sweep import CurveTest
 
 

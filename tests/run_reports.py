@@ -6,8 +6,8 @@ from typing import Any
 
 from building import applied
 
+from perfgate.core.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.reports.run_report import (
     SCHEMA_VERSION,
     DocumentedMetric,

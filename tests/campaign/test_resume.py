@@ -18,10 +18,9 @@ from perfgate.campaign.resume import (
     resuming_call,
 )
 from perfgate.core.errors import InputError, RunError
+from perfgate.core.measured import Change, MeasuredBuild, MeasuredControl
 from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl
-from perfgate.judging.rules.performance import Change
 from perfgate.runs.active_records import standing
 from perfgate.scenarios.probe import load_probes
 

@@ -11,9 +11,9 @@ from run_reports import judged
 from sizes import sized
 from tables import each
 
+from perfgate.core.measured import ChangedQuestions, MeasuredControl
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.measured import MeasuredControl
 from perfgate.judging.forecast.noise_scenarios import starts
 from perfgate.judging.forecast.release_rates import (
     DOCUMENTED_SPEED,
@@ -23,7 +23,6 @@ from perfgate.judging.forecast.release_rates import (
     TestRates,
     probe_rates,
 )
-from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.release.check_result import CheckedTest, Finding
 from perfgate.release.error_rates import at_most, band_in_sigma, error_rates
 

@@ -13,9 +13,9 @@ from releases import AT, C1, C4, POLICY, SCENARIO, SUMS, changed, checked, of_te
 from tables import each
 
 from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.measured import MeasuredBuild
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.release.check_result import Finding
 from perfgate.release.policy import Floor, PolicyRefused, ReleasedBuild, Required, SetAside
 from perfgate.release.release_check import check, status_of

@@ -10,7 +10,7 @@ import pytest
 import releases
 
 from perfgate.core.errors import InputError
-from perfgate.judging.assembly.measured import MeasuredBuild
+from perfgate.core.measured import MeasuredBuild
 from perfgate.release.check_result import CheckedTest
 from perfgate.release.rendered_files import reproduce_scripts
 

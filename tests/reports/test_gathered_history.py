@@ -6,9 +6,9 @@ from pathlib import Path
 from building import baseline, entry
 
 from perfgate.baselines import Store, suite_store
+from perfgate.core.measured import MeasuredBuild, MeasuredMetric
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredMetric
 from perfgate.reports.gathered_history import gathered_histories
 from perfgate.reports.run_report import SCHEMA_VERSION, RunReport, ScenarioFacts, TestResult
 from perfgate.runs.records import RunFolder

@@ -6,9 +6,10 @@ from typing import Any
 
 from building import SCENARIO, outcome, with_inert_setting
 
+from perfgate.core.measured import MeasuredBuild
 from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.measured import MeasuredBuild, measured_metrics
+from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.reports.measured_text import identity_lines, measured_lines
 from perfgate.scenarios.probe import load_probes

@@ -11,9 +11,9 @@ from made_runs import PARTS, SHARDS, lines_of, run
 from tables import each
 
 from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.measured import MeasuredBuild
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.exit_status import ExitStatus
-from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.reports.merge import merge
 from perfgate.reports.merge_shards import MatrixRow, matrix_rows
 from perfgate.reports.run_report import Shard

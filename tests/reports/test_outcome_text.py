@@ -10,9 +10,9 @@ from tables import each
 
 from perfgate.core.errors import RunError
 from perfgate.core.failures import FAILURES
+from perfgate.core.measured import MeasuredBuild, MeasuredControl
 from perfgate.core.metrics import METRICS, accuracy_name
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl
 from perfgate.reports.outcome_text import COLUMNS, number, render, rows, table
 
 

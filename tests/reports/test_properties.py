@@ -3,8 +3,8 @@
 from building import applied, judgement, outcome, with_inert_setting
 
 from perfgate.core.errors import RunError
+from perfgate.core.measured import MeasuredBuild, MeasuredControl
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl
 from perfgate.reports.properties import properties
 
 

@@ -12,10 +12,10 @@ from building import (
 
 from perfgate.core.errors import RunError
 from perfgate.core.failures import FAILURES
+from perfgate.core.measured import Change
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.exit_status import ExitStatus
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.rules.performance import Change
 from perfgate.reports.summary import summary
 from perfgate.reports.terminal import terminal_lines
 

@@ -10,13 +10,12 @@ from building import SCENARIO, SUMS, applied, group_record, judgement, outcome
 from made_runs import facts
 from tables import each
 
+from perfgate.core.measured import Change, MeasuredBuild, MeasuredControl
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Verdict
 from perfgate.judging.assembly.exit_status import ExitStatus
 from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, Provenance
-from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.rules.performance import Change
 from perfgate.judging.rules.probe import InterleavedTest, MetricTest, PerformanceTest, RunNoise
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.html import HtmlFormat

@@ -11,9 +11,9 @@ from documented_set import LAB, documented_suite
 from tables import each
 
 from perfgate.core.errors import SeveralInputErrors
+from perfgate.core.measured import MeasuredMetric
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Verdict, unjudged
-from perfgate.judging.assembly.measured import MeasuredMetric
 from perfgate.judging.assembly.references import documented_metrics
 from perfgate.reports.measured_text import documented_gaps
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values

@@ -42,9 +42,10 @@ from perfgate.campaign.started_build import StartedBuild, measurement_facts, sta
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import PerfgateError, as_run_error
 from perfgate.core.failures import FAILURES
+from perfgate.core.measured import MeasuredControl
 from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Against
-from perfgate.judging.assembly.measured import MeasuredControl, measured_build
+from perfgate.judging.assembly.measured import measured_build
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import SweepProbe

@@ -18,6 +18,7 @@ from perfgate.campaign.probe_state import (
 from perfgate.campaign.schedule import StartRole, controlled_by
 from perfgate.campaign.session import Session
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
+from perfgate.core.measured import MeasuredControl
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import FEWEST_REFERENCES, Rule
 from perfgate.core.verdict import Against, Verdict
@@ -29,7 +30,7 @@ from perfgate.judging.assembly.judge_input import (
     not_worth_measuring,
 )
 from perfgate.judging.assembly.judgement import ControlStarts, Reference, probe_input, takes_turns
-from perfgate.judging.assembly.measured import MeasuredControl, measured_metrics
+from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import Point, SweepProbe, curve_input, curve_measurements

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from perfgate.baselines import Baseline, Entry
 from perfgate.campaign.other_build import OtherBuild
 from perfgate.core.errors import CannotDo, PerfgateError
+from perfgate.core.measured import MeasuredControl
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import ControlPolicy
 from perfgate.core.verdict import Against, Judgement
 from perfgate.judging.assembly.judgement import ControlStarts
-from perfgate.judging.assembly.measured import MeasuredControl, measured_build
+from perfgate.judging.assembly.measured import measured_build
 from perfgate.judging.assembly.references import References
 from perfgate.scenarios.probe import Probe
 

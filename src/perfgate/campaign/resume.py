@@ -12,14 +12,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perfgate.core.errors import InputError, RunError
+from perfgate.core.measured import (
+    Change,
+    ChangedQuestions,
+    MeasuredBuild,
+    MeasuredControl,
+    MeasuredMetric,
+)
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import from_plain
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.judge_input import Provenance
-from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.judging.assembly.outcome import Outcome, Subject
-from perfgate.judging.rules.diagnostics import ChangedQuestions
-from perfgate.judging.rules.performance import Change
 from perfgate.runs.record_lines import RecordLine
 from perfgate.scenarios.probe import Probe
 

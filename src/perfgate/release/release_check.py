@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from perfgate.core.errors import InputError
+from perfgate.core.measured import MeasuredBuild
 from perfgate.judging.assembly.claims import ClaimProbe
-from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.release.check_result import (
     LOSSES,
     CheckedTest,

@@ -8,8 +8,8 @@ from typing import Any
 
 from perfgate.campaign.selection import Selected, probes_of
 from perfgate.core.errors import InputError
+from perfgate.core.measured import MeasuredBuild
 from perfgate.judging.assembly.exit_status import ExitStatus
-from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.machine.hardware import is_model
 from perfgate.release.policy import ReleasedBuild
 from perfgate.reports.run_report import RunFacts, RunReport, TestResult, report_of

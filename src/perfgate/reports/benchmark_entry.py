@@ -8,9 +8,9 @@ from typing import Any
 
 from pytest_benchmark.stats import Stats
 
+from perfgate.core.measured import MeasuredMetric
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement
-from perfgate.judging.assembly.measured import MeasuredMetric
 from perfgate.reports.overview import known
 from perfgate.reports.run_report import TestResult
 

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from perfgate.campaign.resume import build_of, controls_of, judgements_of, measured_of
+from perfgate.core.measured import Change, MeasuredMetric
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Judgement, counted
-from perfgate.judging.assembly.measured import MeasuredMetric
 from perfgate.judging.assembly.measured_facts import is_limit
-from perfgate.judging.rules.performance import Change
 from perfgate.reports.outcome_text import interval, number, signed
 from perfgate.reports.tables import text_table
 from perfgate.runs.records import name_of

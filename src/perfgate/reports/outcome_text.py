@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from perfgate.campaign.resume import judgements_of
+from perfgate.core.measured import Change
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Judgement, Mark
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.rules.performance import Change
 from perfgate.reports.tables import text_table
 
 

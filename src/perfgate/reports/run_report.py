@@ -17,11 +17,15 @@ from perfgate.campaign.resume import (
     observed_of,
 )
 from perfgate.core.errors import InputError
+from perfgate.core.measured import (
+    Change,
+    ChangedQuestions,
+    MeasuredBuild,
+    MeasuredControl,
+    MeasuredMetric,
+)
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.exit_status import ExitStatus, meaning
-from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
-from perfgate.judging.rules.diagnostics import ChangedQuestions
-from perfgate.judging.rules.performance import Change
 from perfgate.reports.whole_run import suspicion, waiver_faults, without_controls
 from perfgate.runs.ended_run import RunEnd
 from perfgate.runs.records import name_of

@@ -9,10 +9,10 @@ from typing import Any
 from perfgate.baselines.waivers import in_force
 from perfgate.campaign.budget import span
 from perfgate.campaign.resume import judgements_of, observed_of
+from perfgate.core.measured import Change
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Judgement, Mark, Verdict, counted
 from perfgate.judging.rules.diagnostics import Moved, false_discoveries, moved_together
-from perfgate.judging.rules.performance import Change
 from perfgate.reports.outcome_text import MARKS, signed
 from perfgate.runs.records import name_of
 from perfgate.runs.start_counts import total

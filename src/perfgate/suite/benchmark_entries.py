@@ -12,8 +12,8 @@ import pytest
 
 from perfgate.campaign.resume import judgements_of, measured_of
 from perfgate.core.errors import PerfgateError
+from perfgate.core.measured import MeasuredMetric
 from perfgate.core.verdict import Judgement
-from perfgate.judging.assembly.measured import MeasuredMetric
 from perfgate.reports.benchmark_entry import benchmark_entry, full_name
 from perfgate.suite.session import SESSION
 

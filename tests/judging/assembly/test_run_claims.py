@@ -9,10 +9,10 @@ import pytest
 
 from perfgate.clients.client_facts import DATASET_DIFFERS
 from perfgate.core.errors import InputError, RunError
+from perfgate.core.measured import MeasuredBuild
 from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.claims import ClaimProbe, claim_outcome, claim_probes
-from perfgate.judging.assembly.measured import MeasuredBuild
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Claim, EngineSettings, Source

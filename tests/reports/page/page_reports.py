@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from building import applied
 
+from perfgate.core.measured import Change, MeasuredBuild, MeasuredMetric
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredMetric
-from perfgate.judging.rules.performance import Change
 from perfgate.reports.history import HistoryPoint, MetricHistory
 from perfgate.reports.run_report import (
     SCHEMA_VERSION,

@@ -8,8 +8,8 @@ from lxml import html
 from page_reports import histories, judgement, report, result
 from tables import each
 
+from perfgate.core.measured import ChangedQuestions
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.reports.charts import Chart, ChartSet, ChartTable
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.page import page_of

@@ -6,14 +6,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from perfgate.core.errors import RunError
+from perfgate.core.measured import (
+    Change,
+    ChangedQuestions,
+    MeasuredBuild,
+    MeasuredControl,
+    MeasuredMetric,
+)
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.judge_input import JudgeInput, Provenance
-from perfgate.judging.assembly.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.judging.assembly.measured_facts import settings_notes
-from perfgate.judging.rules.diagnostics import ChangedQuestions
-from perfgate.judging.rules.performance import Change
 from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.scenario import Scenario
 

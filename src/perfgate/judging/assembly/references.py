@@ -8,13 +8,13 @@ from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
 from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.core.measured import MeasuredMetric
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Against, counted
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.documented_values import gap
 from perfgate.judging.assembly.judgement import Reference, takes_turns
 from perfgate.judging.assembly.learnt_noise import read_noise, run_noises
-from perfgate.judging.assembly.measured import MeasuredMetric
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.judging.rules.probe import RunNoise
 from perfgate.machine.hardware import Machine

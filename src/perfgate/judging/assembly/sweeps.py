@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
+from perfgate.core.measured import MeasuredControl
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.rule import ControlPolicy, Rule
@@ -15,7 +16,7 @@ from perfgate.core.verdict import Verdict, counted
 from perfgate.judging.assembly.bands import band_of
 from perfgate.judging.assembly.judge_input import JudgeInput
 from perfgate.judging.assembly.judgement import Reference, noise_of
-from perfgate.judging.assembly.measured import MeasuredControl, central_value, measured_metrics
+from perfgate.judging.assembly.measured import central_value, measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.probe import CurveTest, ProbeJudgement
 from perfgate.judging.rules.sweep import FEWEST_POINTS

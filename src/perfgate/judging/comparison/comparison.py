@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from perfgate.baselines.baseline import common_facts
 from perfgate.core.errors import InputError
+from perfgate.core.measured import Change
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import FEWEST_REFERENCES, Rule
@@ -21,7 +22,6 @@ from perfgate.judging.comparison.comparability import PROGRAM, Fact, differences
 from perfgate.judging.comparison.sides import Measured, Side
 from perfgate.judging.rules import noise as noises
 from perfgate.judging.rules.diagnostics import false_discoveries
-from perfgate.judging.rules.performance import Change
 from perfgate.judging.rules.probe import AccuracyTest, JudgedTest, PerformanceTest, RunNoise
 from perfgate.judging.rules.scores import Score, pooled_score
 

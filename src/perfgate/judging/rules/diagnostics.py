@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from perfgate.core.errors import InputError
+from perfgate.core.measured import ChangedQuestions
 from perfgate.core.verdict import Against, percent
 from perfgate.judging.rules.scale import as_number
 
@@ -30,31 +31,6 @@ _GOOD_REFERENCE = 0.8
 # features leaves at least a fifth of the scenarios alone more often than a slow host does.
 _FEWEST_SCENARIOS = 4
 _NEARLY_ALL = 0.8
-
-
-@dataclass(frozen=True)
-class ChangedQuestions:
-    """The questions behind one score that one build answers rightly and the other wrongly.
-
-    A question counts where the share of evaluations with a right answer moved by half or more.
-
-    Attributes:
-        metric: canonical name of the score, with task and filter.
-        against: what the baseline is.
-        asked: how many questions there are.
-        lost: how many were right before and are wrong now.
-        gained: how many were wrong before and are right now.
-        lost_keys: the keys of those lost, at most `MOST`, in order.
-        gained_keys: the keys of those gained, likewise.
-    """
-
-    metric: str
-    against: Against
-    asked: int
-    lost: int
-    gained: int
-    lost_keys: tuple[str, ...]
-    gained_keys: tuple[str, ...]
 
 
 def changed_questions(
@@ -171,7 +147,7 @@ def false_discoveries(p_values: Sequence[float], q: float = 0.10) -> tuple[bool,
     p_(i) <= q i / m. It holds for metrics that are independent or positively dependent.
 
     Args:
-        p_values: one-sided, e.g. `perfgate.judging.rules.performance.Change.p_value`.
+        p_values: one-sided, e.g. `perfgate.core.measured.Change.p_value`.
         q: the share of chance findings that is accepted.
 
     Returns:

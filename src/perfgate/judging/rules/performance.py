@@ -12,6 +12,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from perfgate.core.errors import InputError
+from perfgate.core.measured import Change
 from perfgate.core.metrics import Metric, is_accuracy, lookup
 from perfgate.core.rule import ControlPolicy, ControlRule, Rule
 from perfgate.core.verdict import (
@@ -191,22 +192,6 @@ class Seen:
     def improved(self, margin: float) -> bool:
         """Whether the gain is real and at least half of what would count as a loss."""
         return self.high < 0 and -self.loss >= margin / 2
-
-
-@dataclass(frozen=True)
-class Change:
-    """How far a metric moved, without a verdict; fields as in `Judgement`.
-
-    `p_value` is one-sided: the probability of a loss at least this large if there is none.
-    """
-
-    metric: str
-    baseline: float
-    measured: float
-    change: float
-    interval: tuple[float, float]
-    runs_used: int
-    p_value: float
 
 
 @dataclass(frozen=True)

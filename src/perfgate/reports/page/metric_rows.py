@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from perfgate.core.measured import Change
 from perfgate.core.verdict import Against, Judgement
-from perfgate.judging.rules.performance import Change
 from perfgate.reports.outcome_text import interval, number, signed
 from perfgate.reports.overview import allowed, known
 from perfgate.reports.page.signs import REPORTED, Sign, judgement_sign
