@@ -1,8 +1,8 @@
-import json
 from pathlib import Path
 
 import pytest
-from sides_made import aiperf, measurement, run, throughputs
+from command_line import Perfgate
+from sides_made import measurement, run, throughputs
 from tables import each
 
 from perfgate.cli.main import main
@@ -35,37 +35,28 @@ class TestStatus:
         ],
     )
     def test_of_each_verdict(
-        self,
-        a: Path,
-        tmp_path: Path,
-        capsys: Capture,
-        values: tuple[float, ...],
-        changes: dict[str, object],
-        status: int,
-        verdict: str,
+        self, values, changes, status, verdict, a: Path, tmp_path: Path, perfgate: Perfgate
     ) -> None:
         b = throughputs(tmp_path / "b", *values, **changes)
-        assert compare(a, b) == status
-        assert f"\nexit status {status}: " in capsys.readouterr().out
-        assert compare(a, b, "--format", "json") == status
-        found = json.loads(capsys.readouterr().out)
-        assert (found["exit_status"], found["verdict"]) == (status, verdict)
+        assert f"\nexit status {status}: " in perfgate.printed(["compare", a, b], status)
+        plain = perfgate.plain(["compare", a, b], status)
+        assert (plain["exit_status"], plain["verdict"]) == (status, verdict)
 
-    def test_of_a_probe_that_failed(self, a: Path, tmp_path: Path, capsys: Capture) -> None:
-        assert compare(a, run(tmp_path / "b", [], failed=["c1"])) == 11
-        assert "ERROR: small-serve-c1\nB failed: oom: out of memory\n" in capsys.readouterr().out
+    def test_of_a_probe_that_failed(self, a: Path, tmp_path: Path, perfgate: Perfgate) -> None:
+        b = run(tmp_path / "b", [], failed=["c1"])
+        printed = perfgate.printed(["compare", a, b], 11)
+        assert "ERROR: small-serve-c1\nB failed: oom: out of memory\n" in printed
 
     def test_one_probe_that_cannot_be_compared_is_no_pass(
-        self, tmp_path: Path, capsys: Capture
+        self, tmp_path: Path, perfgate: Perfgate
     ) -> None:
         lines = [measurement({"output_throughput": 100.0}, probe=probe) for probe in ("c1", "c4")]
         a = run(tmp_path / "a", lines)
         b = run(tmp_path / "b", [lines[0], {**lines[1], "fingerprint": {"cpu": "EPYC"}}])
-        assert compare(a, b) == 12
-        assert "PASS: small-serve-c1\n" in capsys.readouterr().out
+        assert "PASS: small-serve-c1\n" in perfgate.printed(["compare", a, b], 12)
 
     @each(
-        "words, said",
+        "words, problem",
         [
             (["--band", "output_throughput"], "unknown metric"),
             (["--band", "output_throughput=nan"], "--band: the band of output_throughput"),
@@ -79,32 +70,31 @@ class TestStatus:
         ],
     )
     def test_of_wrong_usage(
-        self, a: Path, tmp_path: Path, capsys: Capture, words: list[str], said: str
+        self, words, problem, a: Path, tmp_path: Path, perfgate: Perfgate
     ) -> None:
-        assert compare(a, throughputs(tmp_path / "b", 100.0), *words) == 2
-        captured = capsys.readouterr()
-        assert captured.out == ""
-        assert said in captured.err
+        b = throughputs(tmp_path / "b", 100.0)
+        assert problem in perfgate.refused(["compare", a, b, *words])
 
-    def test_of_what_is_no_result(self, a: Path, tmp_path: Path, capsys: Capture) -> None:
-        (tmp_path / "cut.json").write_text('{"schema_version": "1.4", "aiperf_ver')
-        for b in (tmp_path / "none", tmp_path / "cut.json", a):
-            assert compare(a, b) == 2
-            captured = capsys.readouterr()
-            assert captured.out == ""
-            assert captured.err.startswith(f"perfgate: {b}:")
+    def test_of_what_is_no_result(self, a: Path, tmp_path: Path, perfgate: Perfgate) -> None:
+        for b in (tmp_path / "none", a):
+            assert perfgate.refused(["compare", a, b]).startswith(f"perfgate: {b}:")
 
 
 class TestOptions:
-    def test_facts_that_are_meant_to_differ(self, a: Path, tmp_path: Path, capsys: Capture) -> None:
+    @each(
+        "words, status",
+        [
+            ("--across cpu", 12),
+            ("--across cpu,driver", 1),
+            ("--across cpu --across driver", 1),
+            ("--across cpu,driver --band output_throughput=0.1", 0),
+            ("--across cpu,driver --metric output_throughput,tpot_mean_ms", 2),
+        ],
+    )
+    def test_reach_the_comparison(self, words, status, a: Path, tmp_path: Path) -> None:
         fingerprint = {"content": "0123456789abcdef", "cpu": "EPYC", "driver": "580"}
-        b = throughputs(tmp_path / "b", 100.0, fingerprint=fingerprint)
-        assert compare(a, b, "--across", "cpu") == 12
-        assert compare(a, b, "--across", "cpu,driver") == 0
-        assert compare(a, b, "--across", "cpu", "--across", "driver") == 0
-        assert "meant to differ: cpu: A Grace, B EPYC" in capsys.readouterr().out
-        slower = throughputs(tmp_path / "slower", 96.0, 96.2)
-        assert compare(a, slower, "--band", "output_throughput=0.1") == 0
+        b = throughputs(tmp_path / "b", 96.0, 96.2, fingerprint=fingerprint)
+        assert compare(a, b, *words.split()) == status
 
     def test_logs_of_the_gb200_recipe_beside_their_err_files(
         self, tmp_path: Path, capsys: Capture
@@ -120,12 +110,3 @@ class TestOptions:
             assert main(["parse", *map(str, folder.glob("*.out"))]) == 0
         assert compare(tmp_path / "a", tmp_path / "b" / name) == 0
         assert "PASS: trtllm-bench" in capsys.readouterr().out
-
-    def test_results_of_other_tools(self, tmp_path: Path, capsys: Capture) -> None:
-        a, b = aiperf(tmp_path / "a", 1.0, 1.002, 0.999), aiperf(tmp_path / "b", 1.05, 1.049)
-        assert compare(a, b, "--metric", "output_throughput,ttft_mean_ms") == 1
-        out = capsys.readouterr().out
-        assert "REGRESSION: aiperf\n" in out
-        assert compare(a, b, "--metric", "output_throughput", "--format", "markdown") == 1
-        assert capsys.readouterr().out.startswith("# perfgate compare\n")
-        assert compare(a, b, "--metric", "ttft_mean_ms") == 0

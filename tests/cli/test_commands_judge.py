@@ -14,7 +14,6 @@ from sizes import sized
 from tables import each
 
 from perfgate.cli.main import main
-from perfgate.judging.comparison.numbers import NumberTest, answer, judge_question
 
 Capture = pytest.CaptureFixture[str]
 KEYS = {"verdict", "change", "interval", "band", "runs_used", "controls_used", "needs_more_runs",
@@ -77,32 +76,25 @@ class TestOptions:
         assert set(found) == KEYS
         assert found["verdict"] == verdict
 
-    def test_every_option_reaches_the_rule(self, capsys: Capture) -> None:
-        words = ["--band", "0.05", "--sigma", "0.02"]
-        new = "97,97,97,97"
-        assert main(options("--new", new, *words, "--max-runs", "2", "--format", "json")) == 10
-        found = json.loads(capsys.readouterr().out)
-        asked = NumberTest("output_throughput", tuple(BASE), (97.0,) * 4, 0.05, 0.02, max_runs=2)
-        assert found == json.loads(json.dumps(answer(judge_question(asked))))
-        assert found["runs_used"] == 2
-        plain = NumberTest("output_throughput", tuple(BASE), (97.0,) * 4)
-        for name in ("band", "sigma"):
-            changed = {name: getattr(asked, name)}
-            with_one = NumberTest("output_throughput", tuple(BASE), (97.0,) * 4, **changed)
-            assert judge_question(with_one) != judge_question(plain)
-
-    def test_controls_decide_what_two_starts_suspect(self, capsys: Capture) -> None:
-        slow = ["--new", "96.1,96.4,96.2", "--format", "json"]
-        seen = {}
-        for controls in ("none", "96.2,96.3", "100.1,100.2"):
-            main(options(*slow, "--controls", controls, "--sessions", "3"))
-            found = json.loads(capsys.readouterr().out)
-            seen[controls] = found["verdict"], found["mark"], found["needs_control"]
-        assert seen == {
-            "none": ("INCONCLUSIVE", "", True),
-            "96.2,96.3": ("PASS", "HOST_SHIFT", False),
-            "100.1,100.2": ("REGRESSION", "", False),
-        }
+    @each(
+        "words, fields",
+        [
+            ("--band 0.05", {"band": 0.05}),
+            ("--sigma 0.02", {"sigma": 0.02}),
+            ("--max-runs 2", {"max_runs": 2}),
+            ("--sessions 1", {"sessions": 1}),
+            ("--controls none", {"controls": []}),
+            ("--controls 97.2,97.3", {"controls": [97.2, 97.3]}),
+        ],
+    )
+    def test_every_option_is_the_field_of_a_line(
+        self, words: str, fields: dict[str, Any], stream: Stream, capsys: Capture
+    ) -> None:
+        new = [97.1, 97.4, 97.2]
+        _, (of_line,) = stream(line(new=new, **fields))
+        main([*options("--new", "97.1, 97.4,97.2", *words.split()), "--format", "json"])
+        assert json.loads(capsys.readouterr().out) == of_line
+        assert stream(line(new=new))[1] != [of_line]
 
     def test_an_accuracy_by_its_questions(self, perfgate: Perfgate) -> None:
         words = ["judge", "--metric", GSM8K, "--baseline", "0.95", "--new", "0.90"]
@@ -113,57 +105,35 @@ class TestOptions:
         again = [*words[:-1], "0.90,0.91"]
         assert "2 evaluations" in perfgate.printed([*again, "--questions", "1319"], 1)
         assert main([*again, "--questions", "1319", "--max-runs", "1"]) == 10
-        assert "margin raised from 2.0 to 24.1 points" in perfgate.printed(
-            [*words, "--questions", "20"]
-        )
-        assert "add the number of questions" in perfgate.refused(words)
 
     @each(
-        "words, said",
+        "words, problem",
         [
-            (["--new", "nan"], "cannot be judged"),
-            (["--new", "96,"], "--new: not a number"),
+            (["--new", "96,"], "--new: value 2 is not a number"),
             (["--new", "0,1"], "cannot be judged"),
-            (["--new", "100", "--band", "2%"], "--band: not a number"),
+            (["--new", "100", "--band", "2%"], "--band: it cannot be used"),
             (["--new", "100", "--band", "2"], "the band of output_throughput cannot be used"),
             (["--new", "100", "--sigma", "0"], "the prior noise of one run cannot be used"),
-            (["--new", "100", "--max-runs", "0"], "--max-runs: not a count"),
-            (["--new", "100", "--max-runs", "9" * 5000], "--max-runs: not a count"),
+            (["--new", "100", "--max-runs", "0"], "--max-runs: it cannot be used"),
+            (["--new", "100", "--max-runs", "9" * 5000], "--max-runs: it cannot be used"),
             (["--new", "100", "--questions", "7"], "does not come from questions"),
             (["--new", "0.1"], "hardly all in tokens/s"),
-            (["--new", "96", "--controls", "x"], "--controls: not a number"),
             (["--new", "96", "--controls", "96,0"], "control value 2 of output_throughput"),
             (["--new", "96", "--sessions", "99"], "more sessions than baseline values"),
-            ([], "--new: the option is missing"),
+            ([], "--new: it is missing"),
         ],
     )
-    def test_bad_ones_are_refused(self, capsys: Capture, words: list[str], said: str) -> None:
-        assert main(options(*words)) == 2
-        captured = capsys.readouterr()
-        assert captured.out == ""
-        assert said in captured.err
+    def test_bad_ones_are_refused(self, words: list[str], problem: str, perfgate: Perfgate) -> None:
+        assert problem in perfgate.refused(options(*words))
 
-    def test_a_metric_is_named_and_known(self, perfgate: Perfgate) -> None:
+    def test_a_metric_is_named(self, perfgate: Perfgate) -> None:
         assert "--new: the option needs --metric" in perfgate.refused("judge --new 96.1")
-        assert "unknown metric\n  found: speed" in perfgate.refused(
-            "judge --metric speed --baseline 1 --new 1"
-        )
 
 
 class TestLines:
-    def test_each_is_answered_in_order_with_exactly_the_promised_keys(self, stream: Stream) -> None:
-        status, found = stream(
-            line(), line(new=[96.1, 96.0]), line(new=[96.1]), line(new=[106.1, 106.2])
-        )
-        assert status == 1
-        verdicts = [one["verdict"] for one in found]
-        assert verdicts == ["PASS", "REGRESSION", "INCONCLUSIVE", "IMPROVEMENT"]
-        assert all(set(one) == KEYS for one in found)
-
     @each(
         "lines, status",
         [
-            ([line()], 0),
             ([line(), line(new=[106.1, 106.2])], 0),
             ([line(), line(new=[96.1])], 10),
             ([line(new=[96.1]), line(new=[96.1, 96.0]), line()], 1),
@@ -176,9 +146,6 @@ class TestLines:
     def test_new_values_after_the_deciding_one_are_not_used(self, stream: Stream) -> None:
         _, (found,) = stream(line(new=[100.1, 1e-3, 1e-3]))
         assert (found["verdict"], found["runs_used"]) == ("PASS", 1)
-        _, (found,) = stream(line(new=[97.9, 97.9, 97.9], sigma=0.01, max_runs=1))
-        assert (found["verdict"], found["runs_used"]) == ("INCONCLUSIVE", 1)
-        assert found["needs_more_runs"] is False
 
     def test_say_the_same_as_the_gate(self, stream: Stream) -> None:
         _, (found,) = stream(line(new=[98.7, 98.9]))
@@ -193,11 +160,16 @@ class TestLines:
             "(the band is below the noise floor: 5 fresh starts resolve 2.9 %)"
         )
 
-    def test_an_empty_list_of_controls_asks_for_one(self, stream: Stream) -> None:
-        _, (found,) = stream(line(new=[96.1, 96.0], controls=[]))
-        assert (found["verdict"], found["needs_control"]) == ("INCONCLUSIVE", True)
-        _, (found,) = stream(line(new=[96.1, 96.0, 96.1], controls=[100.0, 100.2]))
-        assert (found["verdict"], found["controls_used"]) == ("REGRESSION", 2)
+    def test_controls_decide_what_two_starts_suspect(self, stream: Stream) -> None:
+        slow, seen = [96.1, 96.4, 96.2], []
+        for controls in ([], [96.2, 96.3], [100.1, 100.2]):
+            _, (found,) = stream(line(new=slow, controls=controls, sessions=3))
+            seen.append((found["verdict"], found["mark"], found["needs_control"]))
+        assert seen == [
+            ("INCONCLUSIVE", "", True),
+            ("PASS", "HOST_SHIFT", False),
+            ("REGRESSION", "", False),
+        ]
 
     def test_null_leaves_a_field_to_the_rule_and_one_number_is_a_list(self, stream: Stream) -> None:
         assert stream(line(band=None, sigma=None)) == stream(line())
@@ -213,39 +185,29 @@ class TestLines:
         assert "nothing to judge: the input has no line" in stream.err
 
     @each(
-        "bad, said",
+        "bad, problem",
         [
-            ("x", "the line is not JSON"),
             (line()[:-3], "the line is not JSON"),
             ("[1]", "not a JSON object"),
             ("[" * 100_000, "the line is nested too deep"),
             (b"\xff\xfe", "not UTF-8"),
             (line(metric="speed"), "unknown metric"),
-            (line(metric="LEFT OUT"), "metric: the field is missing"),
-            (line(new="LEFT OUT"), "new: the field is missing"),
+            (line(metric=5), "metric: it cannot be used"),
+            (line(new="LEFT OUT"), "new: it is missing"),
+            (line(new=None), "new: value 1 is not a number"),
             (line(sigmas=0.1), "sigmas: unknown field"),
             (line()[:-1] + ', "new": [5]}', "the line has a field twice\n  found: 'new'"),
             (line(new=[float("nan")]), "not a finite number: NaN"),
-            (line(baseline=[float("inf")]), "not a finite number: Infinity"),
             (line().replace("99.7", "1e999"), "not a finite number: 1e999"),
             (line(new=[10**400]), "a number of too many digits"),
-            (line(new=[]), "new: no values"),
-            (line(baseline=[]), "baseline: no values"),
-            (line(new=["96.1"]), "write it without quotes"),
-            (line(new=[True]), "value 1 is not a number"),
-            (line(new={"a": 1}), "new: not a number"),
-            (line(new=[0]), "cannot be judged"),
-            (line(new=[0.1]), "hardly all in tokens/s"),
-            (line(band=0), "the band of output_throughput cannot be used"),
-            (line(band="2%"), "band: not a number"),
-            (line(sigma=-1), "the prior noise"),
-            (line(max_runs=1.5), "max_runs: not a count"),
-            (line(questions=5), "does not come from questions"),
+            (line(baseline=[]), "baseline: it cannot be used"),
+            (line(new=["96.1"]), 'value 1 is not a number\n  found: "96.1"'),
+            (line(new=[96.1, True]), "value 2 is not a number"),
+            (line(max_runs=1.5), "max_runs: it cannot be used"),
             (line(metric="ttft_p99_ms"), "has no band of its own"),
             (line(metric=GSM8K, baseline=0.9, new=0.9), "questions: how far a score"),
             (line(metric=GSM8K, baseline=95, new=0.9, questions=9), "divide percentages by 100"),
             (line(metric=GSM8K, baseline=0.9, new=-0.1, questions=9), "no share"),
-            (line(metric=GSM8K, baseline=0.9, new=0.9, questions=0), "questions: not a count"),
             (
                 line(metric=GSM8K, baseline=0.9, new=0.9, questions=9, sigma=0.1),
                 "sigma means nothing",
@@ -253,7 +215,7 @@ class TestLines:
         ],
     )
     def test_a_bad_one_tells_where_and_does_not_stop_the_others(
-        self, stream: Stream, bad: str | bytes, said: str
+        self, stream: Stream, bad: str | bytes, problem: str
     ) -> None:
         status, (first, wrong, last) = stream(line(), bad, line())
         assert status == 2
@@ -261,7 +223,7 @@ class TestLines:
         assert set(wrong) == {"error", "line"}
         assert wrong["line"] == 2
         assert wrong["error"].startswith("<standard input>:2: ")
-        assert said in wrong["error"]
+        assert problem in wrong["error"]
 
     @pytest.mark.timeout(60)
     def test_is_answered_before_the_next_is_asked(self) -> None:

@@ -9,16 +9,13 @@ regression. docs/reference/compare.md
 """
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 from perfgate.cli.output import add_format, described, print_json
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
-from perfgate.judging.assembly.learnt_noise import noises_on
 from perfgate.judging.comparison.comparison import ComparisonOptions, compare
-from perfgate.judging.comparison.sides import Side, read_side
-from perfgate.judging.rules.probe import RunNoise
+from perfgate.judging.comparison.sides import read_side
 from perfgate.reports.comparison import markdown, plain, status_of, text
 
 _HELP = {
@@ -51,26 +48,16 @@ def _run(arguments: argparse.Namespace) -> int:
         tuple(_words("--probe", arguments.probe)),
         tuple(_words("--metric", arguments.metric)),
     )
-    a, b = read_side(arguments.a), read_side(arguments.b)
-    found = compare(a, b, replace(options, noise=_learnt(a)))
+    result = compare(read_side(arguments.a), read_side(arguments.b), options)
     if arguments.format == "json":
-        print_json(plain(found))
+        print_json(plain(result))
     else:
-        print(text(found) if arguments.format == "text" else markdown(found))
-    return status_of(found).value
-
-
-def _learnt(reference: Side) -> dict[str, dict[str, RunNoise]]:
-    """What the history of each hardware of the reference shows of the noise of a start."""
-    metrics: dict[str, dict[str, None]] = {}
-    for probe in reference.probes:
-        if probe.hardware and not probe.machine_bound:
-            metrics.setdefault(probe.hardware, {}).update(dict.fromkeys(probe.metrics()))
-    return {hardware: noises_on(hardware, found) for hardware, found in metrics.items()}
+        print(text(result) if arguments.format == "text" else markdown(result))
+    return status_of(result).value
 
 
 def _words(option: str, given: list[str]) -> list[str]:
-    words = [word.strip() for one in given for word in one.split(",")]
+    words = [word.strip() for names in given for word in names.split(",")]
     if not all(words):
         raise InputError("a name is empty", field=option, found=repr(",".join(given)))
     return words

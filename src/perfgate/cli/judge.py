@@ -11,9 +11,8 @@ REGRESSION, or 10 an INCONCLUSIVE. docs/reference/judge.md
 import argparse
 import itertools
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from perfgate.cli.output import add_format, json_text, print_json
 from perfgate.core.errors import InputError
@@ -21,12 +20,11 @@ from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.comparison.numbers import (
     FIELDS,
     LARGEST_LINE,
-    REQUIRED,
-    NumberTest,
+    LISTS,
     answer,
-    judge_question,
+    judge_numbers,
     read_fields,
-    read_question,
+    read_line,
 )
 from perfgate.reports.outcome_text import table
 from perfgate.runs.exit_status import exit_status
@@ -62,64 +60,37 @@ def _run(arguments: argparse.Namespace) -> int:
     given = {name: text for name in FIELDS if (text := getattr(arguments, name)) is not None}
     if "metric" not in given:
         return _judge_lines(given)
-    judgement = judge_question(_question(given))
+    judgement = _judge_options(given)
     if arguments.format == "json":
         print_json(answer(judgement))
     else:
-        _print_text(judgement)
-    return _status([judgement.verdict.value])
+        print(f"{judgement.verdict.value}: {judgement.metric} {judgement.reason}")
+        for note in judgement.notes:
+            print(f"  note: {note}")
+        print(f"\n{table([judgement])}")
+    return exit_status([judgement.verdict], gate=True).value
 
 
-def _question(given: Mapping[str, str]) -> NumberTest:
-    """The question that the options ask, read as if it were a line."""
-    for name in REQUIRED:
-        if name not in given:
-            raise InputError(
-                "the option is missing",
-                field=_option(name),
-                expected=f"{_option(name)} VALUE,…  beside --metric",
-            )
+def _judge_options(given: Mapping[str, str]) -> Judgement:
+    """The judgement of the options' values, read as if they were a line."""
+    fields: dict[str, object] = {**given}
+    for name in LISTS:
+        if text := given.get(name):
+            fields[name] = [] if text == "none" else [part.strip() for part in text.split(",")]
     try:
-        return read_fields({name: _plain(name, text) for name, text in given.items()})
+        test = read_fields(fields, are_texts=True)
     except InputError as error:
         error.field = _option(str(error.field))
         raise
+    return judge_numbers(test)
 
 
 def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _plain(name: str, text: str) -> object:
-    """The value that a line of JSON would have for an option's text."""
-    if name == "metric":
-        return text
-    if name in ("max_runs", "questions", "sessions"):
-        return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else text
-    if name in ("band", "sigma"):
-        return _number(name, text, "a number, e.g. 0.02")
-    if name == "controls" and text == "none":
-        return []
-    several = "numbers with commas between them, e.g. 101,99.7,100.4"
-    return [_number(name, part, several) for part in text.split(",")]
-
-
-def _number(name: str, text: str, expected: str) -> float:
-    """A float; what it must be, the gate says."""
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError("not a number", field=name, found=repr(text), expected=expected) from None
-
-
-def _print_text(judgement: Judgement) -> None:
-    print(f"{judgement.verdict.value}: {judgement.metric} {judgement.reason}")
-    for note in judgement.notes:
-        print(f"  note: {note}")
-    print(f"\n{table([judgement])}")
-
-
 def _judge_lines(given: Mapping[str, str]) -> int:
+    """Answer each line of standard input; the worst status, a line without a verdict above all."""
     if given:
         name = next(iter(given))
         raise InputError(
@@ -129,11 +100,20 @@ def _judge_lines(given: Mapping[str, str]) -> int:
         )
     if sys.stdin is not None and sys.stdin.isatty():
         print("perfgate judge: JSON lines from the keyboard, to its end (Ctrl-D)", file=sys.stderr)
-    verdicts = []
-    for one in _answers(_input_lines()):
-        # At once: who asks may wait for this answer before asking on.
-        print(json_text(one), flush=True)
-        verdicts.append(str(one.get("verdict", "")))
+    verdicts = set[Verdict | None]()
+    for number, line in enumerate(_input_lines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            judgement = judge_numbers(read_line(line))
+        except InputError as error:
+            error.file, error.line = _INPUT, number
+            verdict, plain = None, {"error": str(error), "line": number}
+        else:
+            verdict, plain = judgement.verdict, answer(judgement)
+        # At once: the caller may wait for this answer before it sends the next line.
+        print(json_text(plain), flush=True)
+        verdicts.add(verdict)
     if not verdicts:
         raise InputError(
             "nothing to judge: the input has no line",
@@ -141,7 +121,7 @@ def _judge_lines(given: Mapping[str, str]) -> int:
             expected='{"metric": …, "baseline": […], "new": […]}, one a line',
             hint="look at the program that should have written it, or give --metric",
         )
-    return _status(verdicts)
+    return _UNJUDGED if None in verdicts else exit_status(verdicts, gate=True).value
 
 
 def _input_lines() -> Iterator[bytes]:
@@ -168,27 +148,3 @@ def _input_lines() -> Iterator[bytes]:
             yield line
     except OSError as error:
         raise InputError("it cannot be read", file=_INPUT, found=error.strerror) from error
-
-
-def _answers(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """One answer per line that is not blank; of a line that cannot be judged, its error."""
-    for number, raw in enumerate(lines, start=1):
-        try:
-            text = raw.decode().removeprefix("\ufeff")
-            if text.strip():
-                yield answer(judge_question(read_question(text)))
-            continue
-        except UnicodeDecodeError:
-            wrong = InputError("the line is not UTF-8 text")
-        except InputError as error:
-            wrong = error
-        wrong.file, wrong.line = _INPUT, number
-        yield {"error": str(wrong), "line": number}
-
-
-def _status(verdicts: Iterable[str]) -> int:
-    """The worst first; a line without a verdict outweighs all: not everything was judged."""
-    seen = set(verdicts)
-    if "" in seen:
-        return _UNJUDGED
-    return exit_status([Verdict(one) for one in seen], gate=True).value

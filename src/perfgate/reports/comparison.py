@@ -14,6 +14,8 @@ from perfgate.runs.exit_status import ExitStatus, exit_status
 
 SCHEMA_VERSION = 1
 SYNTHETIC = "SYNTHETIC: stand-ins made numbers of this comparison; it proves nothing"
+_COLUMNS = ("metric", "A", "B", *COLUMNS[3:])
+_OF_A_SIDE = ("path", "kind", "description", "synthetic", "injected")
 _REPORTED = "reported"
 _WARNED = "reported, a loss"
 _MEANINGS = {
@@ -56,9 +58,9 @@ def _lines(comparison: Comparison, *, markdown: bool) -> Iterator[str]:
             yield ""
         table = _rows(probe)
         if table and markdown:
-            yield from (*markdown_table(_columns(), table, right=NUMBERS), "")
+            yield from (*markdown_table(_COLUMNS, table, right=NUMBERS), "")
         elif table:
-            yield from ("", text_table(_columns(), table, right=NUMBERS), "")
+            yield from ("", text_table(_COLUMNS, table, right=NUMBERS), "")
         yield from (f"{bullet}{one}" for one in _sentences(probe))
     yield ""
     yield from (f"{bullet}{one}" for one in _ending(comparison))
@@ -66,20 +68,15 @@ def _lines(comparison: Comparison, *, markdown: bool) -> Iterator[str]:
 
 def plain(comparison: Comparison) -> dict[str, Any]:
     """The comparison as plain values; fields are only ever added."""
-    status = status_of(comparison)
+    # Without any probe there is nothing to compare.
+    verdicts = [probe.verdict for probe in comparison.probes] or [Verdict.NOT_COMPARABLE]
     return {
         "schema_version": SCHEMA_VERSION,
-        "verdict": _overall(comparison),
-        "exit_status": status.value,
+        "verdict": worst(verdicts).value,
+        "exit_status": status_of(comparison).value,
         "synthetic": comparison.synthetic,
         "sides": {
-            name.lower(): {
-                "path": str(side.path),
-                "kind": side.kind,
-                "description": side.description,
-                "synthetic": side.synthetic,
-                "injected": list(side.injected),
-            }
+            name.lower(): {field: to_plain(getattr(side, field)) for field in _OF_A_SIDE}
             for name, _, side in _sides(comparison)
         },
         "probes": [_plain_probe(probe) for probe in comparison.probes],
@@ -93,22 +90,13 @@ def _plain_probe(probe: ProbeComparison) -> dict[str, Any]:
     plain: dict[str, Any] = to_plain(probe)
     warned = plain.pop("warned")
     plain["starts"] = dict(zip("ab", probe.starts, strict=True))
-    plain["reported"] = [{**one, "warned": one["metric"] in warned} for one in plain["reported"]]
+    for change in plain["reported"]:
+        change["warned"] = change["metric"] in warned
     return plain
-
-
-def _overall(comparison: Comparison) -> str:
-    """The verdict of all probes together; without any there is nothing to compare."""
-    verdicts = [probe.verdict for probe in comparison.probes] or [Verdict.NOT_COMPARABLE]
-    return worst(verdicts).value
 
 
 def _sides(comparison: Comparison) -> list[tuple[str, str, Side]]:
     return [("A", "reference", comparison.a), ("B", "new", comparison.b)]
-
-
-def _columns() -> tuple[str, ...]:
-    return tuple({"baseline": "A", "measured": "B"}.get(name, name) for name in COLUMNS)
 
 
 def _rows(probe: ProbeComparison) -> list[tuple[str, ...]]:
@@ -134,18 +122,21 @@ def _sentences(probe: ProbeComparison) -> Iterator[str]:
         )
     yield from (f"warning: {one}" for one in probe.warnings)
     yield from (f"meant to differ: {one}" for one in probe.across)
-    for name, metrics in (("A", probe.only_in_a), ("B", probe.only_in_b)):
-        if metrics:
-            yield f"only in {name}, not compared: {', '.join(metrics)}"
+    yield from _only_in_one(probe)
     if probe.judgements:
         of_a, of_b = (counted(starts, "fresh start") for starts in probe.starts)
         yield f"A: {of_a}, B: {of_b}"
 
 
+def _only_in_one(result: Comparison | ProbeComparison) -> Iterator[str]:
+    """The probes, or the metrics of a probe, that only one side has."""
+    for side, names in (("A", result.only_in_a), ("B", result.only_in_b)):
+        if names:
+            yield f"only in {side}, not compared: {', '.join(names)}"
+
+
 def _ending(comparison: Comparison) -> Iterator[str]:
-    for name, probes in (("A", comparison.only_in_a), ("B", comparison.only_in_b)):
-        if probes:
-            yield f"only in {name}, not compared: {', '.join(probes)}"
+    yield from _only_in_one(comparison)
     yield from (f"warning: {one}" for one in comparison.warnings)
     status = status_of(comparison)
     yield f"exit status {status.value}: {_MEANINGS[status]}"

@@ -45,7 +45,7 @@ PROGRAM = "program"
 _PER_TASK = "questions:"
 # Rates and durations that parsers hold against each other to one percent.
 _ARITHMETIC_TOLERANCE = 0.02
-_ASKED, _SEEN = "concurrency", ("concurrency_peak", "concurrency_mean")
+_REQUESTED, _SEEN = "concurrency", ("concurrency_peak", "concurrency_mean")
 
 
 @dataclass(frozen=True)
@@ -68,54 +68,42 @@ class Fact:
         return self.value != other.value
 
 
-def reported_facts(measurement: Measurement) -> dict[str, Fact]:
+def reported_facts(run: Measurement) -> dict[str, Fact]:
     """What a measurement tells of its program and load, by one name for each fact."""
-    given = measurement.facts
-    found = {
-        fact: Fact(given[name], tolerance)
-        for name, (fact, tolerance) in _REPORTED.items()
-        if given.get(name) is not None
-    }
-    if _ASKED in found:  # what was seen may move with the build
+    facts = _by_arithmetic(run.metrics)
+    for name, (fact, tolerance) in _REPORTED.items():
+        if run.facts.get(name) is not None:
+            facts[fact] = Fact(run.facts[name], tolerance)
+    if _REQUESTED in facts:  # what was seen may move with the build
         for name in _SEEN:
-            found.pop(name, None)
-    return {
-        **_by_arithmetic(measurement.metrics),
-        **found,
-        **_questions(measurement),
-        **_program(given),
-    }
+            facts.pop(name, None)
+    # How many questions each task asked; a run of the suite has one task, and says it once.
+    tasks = {name.split(":")[1] for name in run.metrics if is_accuracy(name)}
+    questions = {f"{_PER_TASK}{task}": run.facts.get("questions") for task in tasks}
+    questions |= {name: value for name, value in run.facts.items() if name.startswith(_PER_TASK)}
+    facts |= {name: Fact(value) for name, value in questions.items() if value is not None}
+    return facts | _program(run.facts)
 
 
 def _by_arithmetic(metrics: Mapping[str, float]) -> dict[str, Fact]:
     """Requests and mean lengths that follow from the metrics, for reports that do not tell them."""
     requests, output = metrics.get("request_throughput"), metrics.get("output_throughput")
     duration, every = metrics.get("duration_s"), metrics.get("total_token_throughput")
-    found = {}
+    values = {}
     if requests and duration:
-        found["requests"] = requests * duration
+        values["requests"] = requests * duration
     if requests and output:
-        found["osl"] = output / requests
+        values["osl"] = output / requests
     if requests and output and every:
-        found["isl"] = (every - output) / requests
+        values["isl"] = (every - output) / requests
     return {
-        name: Fact(float(f"{value:.5g}"), _ARITHMETIC_TOLERANCE) for name, value in found.items()
+        name: Fact(float(f"{value:.5g}"), _ARITHMETIC_TOLERANCE) for name, value in values.items()
     }
 
 
-def _questions(measurement: Measurement) -> dict[str, Fact]:
-    """How many questions each task asked; a run of the suite has one task, and says it once."""
-    given = measurement.facts
-    asked = given.get("questions")
-    tasks = {name.split(":")[1] for name in measurement.metrics if is_accuracy(name)}
-    found = {f"{_PER_TASK}{task}": asked for task in tasks}
-    found |= {name: value for name, value in given.items() if name.startswith(_PER_TASK)}
-    return {name: Fact(value) for name, value in found.items() if value is not None}
-
-
-def _program(given: Mapping[str, Json]) -> dict[str, Fact]:
+def _program(facts: Mapping[str, Json]) -> dict[str, Fact]:
     for kind in ("evaluator", "client"):
-        name, version = given.get(kind), given.get(f"{kind}_version")
+        name, version = facts.get(kind), facts.get(f"{kind}_version")
         if isinstance(name, str):
             found = {PROGRAM: Fact(name)}
             if name not in _OF_THE_ENGINE and version not in (None, "None"):
@@ -124,30 +112,29 @@ def _program(given: Mapping[str, Json]) -> dict[str, Fact]:
     return {}
 
 
-def agreed(path: Path, runs: Sequence[Measurement], names: Sequence[str]) -> dict[str, Fact]:
-    """The facts that the first run of one side tells; all its runs must be of one load.
+def require_one_load(path: Path, runs: Sequence[Measurement], names: Sequence[str]) -> None:
+    """Refuse the runs of one side that tell of different loads.
 
     Args:
-        path: what was named, for messages.
+        path: the side, for messages.
         runs: those of the side.
         names: how each run is called in messages.
 
     Raises:
         InputError: two runs differ.
     """
-    first, *others = (reported_facts(run) for run in runs)
-    for name, facts in zip(names[1:], others, strict=True):
-        for fact in sorted(first.keys() & facts.keys()):
-            if first[fact].differs(facts[fact]):
+    facts, *others = map(reported_facts, runs)
+    for name, of_other in zip(names[1:], others, strict=True):
+        for fact in sorted(facts.keys() & of_other.keys()):
+            if facts[fact].differs(of_other[fact]):
                 raise InputError(
                     "the runs of one side are not of one load",
                     file=path,
                     field=fact,
-                    found=f"{facts[fact].value} in {name}",
-                    expected=f"{first[fact].value} as in {names[0]}",
+                    found=f"{of_other[fact].value} in {name}",
+                    expected=f"{facts[fact].value} as in {names[0]}",
                     hint="compare one load at a time",
                 )
-    return first
 
 
 def differences(

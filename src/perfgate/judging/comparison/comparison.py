@@ -1,10 +1,11 @@
 """Comparison: the gate's verdicts for two things that were measured, A the reference, B the new
 one.
 
-Pure. Reading them is the business of `perfgate.judging.comparison.sides`, showing the result that
-of `perfgate.reports.comparison`.
+`perfgate.judging.comparison.sides` reads them, and `perfgate.reports.comparison` shows the result.
+Here only what is stored of the noise of A's hardware is read.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,11 +17,12 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import FEWEST_REFERENCES, Rule
 from perfgate.core.verdict import Judgement, Verdict, counted
 from perfgate.judging.assembly.judge_input import JudgeInput, judge
+from perfgate.judging.assembly.learnt_noise import noises_on
 from perfgate.judging.comparison.comparability import PROGRAM, Fact, differences, fingerprint_facts
 from perfgate.judging.comparison.sides import Measured, Side
 from perfgate.judging.rules import noise as noises
 from perfgate.judging.rules.diagnostics import false_discoveries
-from perfgate.judging.rules.probe import AccuracyTest, MetricTest, PerformanceTest, RunNoise
+from perfgate.judging.rules.probe import AccuracyTest, JudgedTest, PerformanceTest, RunNoise
 from perfgate.judging.rules.scores import Score, pooled_score
 
 SCENARIO = "scenario"  # named as meant to differ, probes are matched by their labels alone
@@ -35,16 +37,12 @@ class ComparisonOptions:
         across: facts that are meant to differ.
         probes: names or labels of the probes to compare; empty: all.
         metrics: metrics that are judged; the others are then reported. Empty: all with a band.
-        rule: error rates and effort.
-        noise: label of a hardware → metric → noise of one start, as far as its history is known.
     """
 
     bands: Mapping[str, float] = field(default_factory=dict)
     across: frozenset[str] = frozenset()
     probes: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
-    rule: Rule = field(default_factory=Rule)
-    noise: Mapping[str, Mapping[str, RunNoise]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -107,30 +105,7 @@ class Comparison:
         )
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A probe of A and the one of B that it is compared with, under the name that both get."""
-
-    name: str
-    a: Measured
-    b: Measured
-
-    def facts(self) -> tuple[Mapping[str, Fact], Mapping[str, Fact]]:
-        """What must agree: fingerprints if both have one, else what results tell of the load."""
-        a, b = self.a.fingerprint, self.b.fingerprint
-        if a is None or b is None:
-            return self.a.facts, self.b.facts
-        names = common_facts(a, b)
-        return fingerprint_facts(a, names), fingerprint_facts(b, names)
-
-    @property
-    def machine_bound(self) -> bool:
-        """Whether the machine that measured either is its own reference."""
-        return self.a.machine_bound or self.b.machine_bound
-
-    def metrics(self) -> list[str]:
-        """The metrics of both, sorted."""
-        return [metric for metric in self.a.metrics() if metric in self.b.metrics()]
+Pair = tuple[Measured, Measured]  # a probe of A, and that of B which it is compared with
 
 
 def compare(a: Side, b: Side, options: ComparisonOptions) -> Comparison:
@@ -142,9 +117,16 @@ def compare(a: Side, b: Side, options: ComparisonOptions) -> Comparison:
     """
     a, b = _chosen(a, options.probes), _chosen(b, options.probes)
     _require_two(a, b)
-    pairs, only_a, only_b = _pairs(a, b, options.across)
-    _require_known(options, pairs)
-    return Comparison(a, b, tuple(_judged(pair, options) for pair in pairs), only_a, only_b)
+    of_a, of_b = _named(a, b, options.across)
+    pairs = {name: (probe, of_b[name]) for name, probe in of_a.items() if name in of_b}
+    _require_known(options, pairs.values())
+    return Comparison(
+        a,
+        b,
+        tuple(_compared(name, *pair, options) for name, pair in pairs.items()),
+        tuple(name for name in of_a if name not in of_b),
+        tuple(name for name in of_b if name not in of_a),
+    )
 
 
 def _chosen(side: Side, names: Sequence[str]) -> Side:
@@ -165,8 +147,8 @@ def _chosen(side: Side, names: Sequence[str]) -> Side:
 
 def _require_two(a: Side, b: Side) -> None:
     """Refuse a run that is on both sides: it would pass whatever the build is like."""
-    known = {one for probe in a.probes for one in probe.identities}
-    shared = sorted(known & {one for probe in b.probes for one in probe.identities})
+    of_a, of_b = ({run for probe in side.probes for run in probe.identities} for side in (a, b))
+    shared = sorted(of_a & of_b)
     if shared or a.path.resolve() == b.path.resolve():
         raise InputError(
             "both sides hold the same run, which proves nothing",
@@ -177,32 +159,27 @@ def _require_two(a: Side, b: Side) -> None:
         )
 
 
-def _pairs(
+def _named(
     a: Side, b: Side, across: Collection[str]
-) -> tuple[list[Pair], tuple[str, ...], tuple[str, ...]]:
-    """The probes that both sides have, and the names of those that only one has."""
-    if "files" in (a.kind, b.kind):
-        for side in (a, b):
-            if len(side.probes) != 1:
-                raise InputError(
-                    "results of another tool can be compared with one probe only",
-                    file=side.path,
-                    field="--probe",
-                    found=", ".join(probe.name for probe in side.probes),
-                    expected="the name of one of them",
-                )
-        named = b if a.kind == "files" else a
-        return [Pair(named.probes[0].name, a.probes[0], b.probes[0])], (), ()
-    of_a, of_b = (_by_name(side, by_label=SCENARIO in across) for side in (a, b))
-    return (
-        [Pair(name, probe, of_b[name]) for name, probe in of_a.items() if name in of_b],
-        tuple(name for name in of_a if name not in of_b),
-        tuple(name for name in of_b if name not in of_a),
-    )
+) -> tuple[dict[str, Measured], dict[str, Measured]]:
+    """The probes of A and of B by the names under which they are compared."""
+    if "files" not in (a.kind, b.kind):
+        return _by_name(a, across), _by_name(b, across)
+    for side in (a, b):
+        if len(side.probes) != 1:
+            raise InputError(
+                "results of another tool can be compared with one probe only",
+                file=side.path,
+                field="--probe",
+                found=", ".join(probe.name for probe in side.probes),
+                expected="the name of one of them",
+            )
+    name = (b if a.kind == "files" else a).probes[0].name
+    return {name: a.probes[0]}, {name: b.probes[0]}
 
 
-def _by_name(side: Side, *, by_label: bool) -> dict[str, Measured]:
-    if not by_label:
+def _by_name(side: Side, across: Collection[str]) -> dict[str, Measured]:
+    if SCENARIO not in across:
         return {probe.name: probe for probe in side.probes}
     scenarios = sorted({probe.scenario for probe in side.probes})
     if len(scenarios) > 1:
@@ -217,9 +194,22 @@ def _by_name(side: Side, *, by_label: bool) -> dict[str, Measured]:
     return {probe.label: probe for probe in side.probes}
 
 
-def _require_known(options: ComparisonOptions, pairs: Sequence[Pair]) -> None:
+def _shared(a: Measured, b: Measured) -> list[str]:
+    """The metrics that every run of both has, sorted."""
+    return sorted({*a.metrics()} & {*b.metrics()})
+
+
+def _facts(a: Measured, b: Measured) -> tuple[Mapping[str, Fact], Mapping[str, Fact]]:
+    """What must agree: fingerprints if both have one, else what results tell of the load."""
+    if a.fingerprint is None or b.fingerprint is None:
+        return a.facts, b.facts
+    names = common_facts(a.fingerprint, b.fingerprint)
+    return fingerprint_facts(a.fingerprint, names), fingerprint_facts(b.fingerprint, names)
+
+
+def _require_known(options: ComparisonOptions, pairs: Collection[Pair]) -> None:
     """Refuse names of facts and metrics that nothing here has: most likely they are misspelt."""
-    facts = {SCENARIO} | {name for pair in pairs for side in pair.facts() for name in side}
+    facts = {SCENARIO}.union(*(facts for pair in pairs for facts in _facts(*pair)))
     unknown = sorted(options.across - facts)
     if unknown and pairs:
         raise InputError(
@@ -228,7 +218,7 @@ def _require_known(options: ComparisonOptions, pairs: Sequence[Pair]) -> None:
             found=", ".join(unknown),
             expected="facts of both sides: " + ", ".join(sorted(facts)),
         )
-    shared = sorted({name for pair in pairs for name in pair.metrics()})
+    shared = sorted({name for pair in pairs for name in _shared(*pair)})
     for option, names in (("--band", options.bands), ("--metric", options.metrics)):
         for metric in names:
             lookup(metric)
@@ -248,81 +238,52 @@ def _require_known(options: ComparisonOptions, pairs: Sequence[Pair]) -> None:
             )
 
 
-def _judged(pair: Pair, options: ComparisonOptions) -> ProbeComparison:
+def _compared(name: str, a: Measured, b: Measured, options: ComparisonOptions) -> ProbeComparison:
     """Judge every metric that both sides have of one probe.
 
     Raises:
         InputError: values that cannot be judged, or a score of an unknown number of questions.
     """
-    a, b, rule = pair.a, pair.b, options.rule
-    bare = ProbeComparison(pair.name, starts=(len(a.runs), len(b.runs)))
+    result = ProbeComparison(name, starts=(len(a.runs), len(b.runs)))
     failures = [
-        f"{side} failed: {one.failure}" for side, one in (("A", a), ("B", b)) if one.failure
+        f"{side} failed: {probe.failure}" for side, probe in (("A", a), ("B", b)) if probe.failure
     ]
     if failures:
-        return replace(bare, verdict=Verdict.ERROR, reason="; ".join(failures))
-    matter, meant = differences(*pair.facts(), options.across)
-    bare = replace(bare, across=tuple(meant))
+        return replace(result, verdict=Verdict.ERROR, reason="; ".join(failures))
+    matter, meant = differences(*_facts(a, b), options.across)
+    result = replace(result, reason="; ".join(matter), across=tuple(meant))
     if matter:
-        return replace(bare, reason="; ".join(matter))
-    noise = _noise(pair, options.noise)
-    bands = {metric: _band(metric, options) for metric in pair.metrics()}
-    scores = [_accuracy_test(one, band, a, b) for one, band in bands.items() if is_accuracy(one)]
-    speeds = [
-        PerformanceTest(
-            one, band, a.values(one), b.values(one), noise.get(one, RunNoise()), a.sessions
-        )
-        for one, band in bands.items()
-        if not is_accuracy(one)
+        return result
+    bands = {metric: _band(metric, options) for metric in _shared(a, b)}
+    noise, rule = _noise(a, b), Rule()
+    tests: list[JudgedTest] = [
+        _accuracy_test(metric, band, a, b)
+        for metric, band in bands.items()
+        if is_accuracy(metric) and band is not None
     ]
-    every: list[MetricTest] = [*scores, *speeds]
-    tests = [one for one in every if one.band is not None]
-    reported = tuple(one.change(rule) for one in speeds if one.band is None)
-    called_out = false_discoveries([one.p_value for one in reported]) if reported else ()
-    found = replace(
-        bare,
+    speeds = [
+        PerformanceTest(metric, band, a.values(metric), b.values(metric), noise[metric], a.sessions)
+        for metric, band in bands.items()
+        if not is_accuracy(metric)
+    ]
+    reported = tuple(test.change(rule) for test in speeds if test.band is None)
+    called_out = false_discoveries([change.p_value for change in reported]) if reported else ()
+    result = replace(
+        result,
         reported=reported,
-        warned=tuple(one.metric for one, out in zip(reported, called_out, strict=True) if out),
+        warned=tuple(
+            change.metric for change, out in zip(reported, called_out, strict=True) if out
+        ),
         only_in_a=tuple(metric for metric in a.metrics() if metric not in bands),
         only_in_b=tuple(metric for metric in b.metrics() if metric not in bands),
-        warnings=tuple(_warnings(pair, rule)),
+        warnings=tuple(_warnings(a, b, rule)),
     )
+    tests += [test for test in speeds if test.band is not None]
     if not tests:
         without = "none of the metrics that both sides have is judged: they have no band"
-        return replace(found, reason=without)
-    judged = judge(JudgeInput("", "", pair.name, rule, tests=tests))
-    return replace(found, verdict=judged.verdict, judgements=judged.judgements)
-
-
-def _warnings(pair: Pair, rule: Rule) -> Iterator[str]:
-    """What a reader should know of what was not compared, or not checked."""
-    a, b = pair.a, pair.b
-    if pair.machine_bound and len(a.runs) < FEWEST_REFERENCES:
-        yield (
-            f"A has {counted(len(a.runs), 'fresh start')} on a machine that is its own reference: "
-            "too few to measure its noise, so that only large changes are decided"
-        )
-    for side, one in (("A", a), ("B", b)):
-        for metric in one.partial():
-            yield f"{metric} is missing from some runs of {side} and is not compared"
-    of_the_load = {name for name in a.facts.keys() & b.facts.keys() if not name.startswith(PROGRAM)}
-    if not (of_the_load or (a.fingerprint and b.fingerprint)):
-        yield "nothing that both sides tell shows that they measured the same load"
-    if len(b.runs) > rule.max_runs:
-        used = counted(rule.max_runs, "fresh start")
-        yield f"B has {len(b.runs)} fresh starts, of which the rule uses the first {used}"
-
-
-def _noise(pair: Pair, learnt: Mapping[str, Mapping[str, RunNoise]]) -> Mapping[str, RunNoise]:
-    """Metric → noise of one start.
-
-    A machine that is its own reference is noisier than the priors of the metrics' families, which
-    are those of GPU servers: it gets a weak prior, and its own spread decides.
-    """
-    if not pair.machine_bound:
-        return learnt.get(pair.a.hardware, {})
-    own = RunNoise(noises.OWN_SIGMA, dof=noises.OWN_DOF, widen=True)
-    return dict.fromkeys(pair.metrics(), own)
+        return replace(result, reason=without)
+    judged = judge(JudgeInput("", "", name, rule, tests=tests))
+    return replace(result, verdict=judged.verdict, judgements=judged.judgements)
 
 
 def _band(metric: str, options: ComparisonOptions) -> float | None:
@@ -332,49 +293,77 @@ def _band(metric: str, options: ComparisonOptions) -> float | None:
     return options.bands.get(metric, lookup(metric).family.band)
 
 
-def _accuracy_test(metric: str, band: float | None, a: Measured, b: Measured) -> AccuracyTest:
+def _noise(a: Measured, b: Measured) -> Mapping[str, RunNoise]:
+    """Metric → noise of one start, as far as the history of A's hardware is known.
+
+    A machine that is its own reference is noisier than the priors of the metrics' families, which
+    are those of GPU servers: it gets a weak prior, and its own spread decides.
+    """
+    known: dict[str, RunNoise] = defaultdict(RunNoise)
+    if a.machine_bound or b.machine_bound:
+        own = RunNoise(noises.OWN_SIGMA, dof=noises.OWN_DOF, widen=True)
+        return known | dict.fromkeys(a.metrics(), own)
+    return known | (noises_on(a.hardware, a.metrics()) if a.hardware else {})
+
+
+def _warnings(a: Measured, b: Measured, rule: Rule) -> Iterator[str]:
+    """What a reader should know of what was not compared, or not checked."""
+    if (a.machine_bound or b.machine_bound) and len(a.runs) < FEWEST_REFERENCES:
+        yield (
+            f"A has {counted(len(a.runs), 'fresh start')} on a machine that is its own reference: "
+            "too few to measure its noise, so that only large changes are decided"
+        )
+    for side, probe in (("A", a), ("B", b)):
+        for metric in probe.partial():
+            yield f"{metric} is missing from some runs of {side} and is not compared"
+    of_the_load = {name for name in a.facts.keys() & b.facts.keys() if not name.startswith(PROGRAM)}
+    if not (of_the_load or (a.fingerprint and b.fingerprint)):
+        yield "nothing that both sides tell shows that they measured the same load"
+    if len(b.runs) > rule.max_runs:
+        used = counted(rule.max_runs, "fresh start")
+        yield f"B has {len(b.runs)} fresh starts, of which the rule uses the first {used}"
+
+
+def _accuracy_test(metric: str, band: float, a: Measured, b: Measured) -> AccuracyTest:
     """Paired where both sides have the answers; else by the scores of each side."""
-    was, now = ([one.answers.get(metric, {}) for one in side.runs] for side in (a, b))
+    was, now = ([run.answers.get(metric, {}) for run in side.runs] for side in (a, b))
     scores = None
-    if band is not None and not (all(was) and all(now)):
+    if not (all(was) and all(now)):
         runs = [*a.runs, *b.runs]
-        questions = [_questions(metric, one) for one in runs]
-        if a.fingerprint and b.fingerprint:  # equal fingerprints asked the same questions
-            told = next((one for one in questions if one), None)
-            questions = [one or told for one in questions]
-        found = [
-            _score(metric, run.metrics[metric], asked)
-            for run, asked in zip(runs, questions, strict=True)
+        questions = [_questions(metric, run) for run in runs]
+        # Equal fingerprints asked the same questions.
+        of_all = next(filter(None, questions), None) if a.fingerprint and b.fingerprint else None
+        every = [
+            _score(metric, run, number or of_all)
+            for run, number in zip(runs, questions, strict=True)
         ]
-        scores = (pooled_score(found[: len(a.runs)]), found[len(a.runs) :])
-    measured = a.runs[0].metrics, b.runs[0].metrics
-    return AccuracyTest(metric, band, (was, now), scores, measured)
+        scores = (pooled_score(every[: len(a.runs)]), every[len(a.runs) :])
+    return AccuracyTest(metric, band, (was, now), scores, (a.runs[0].metrics, b.runs[0].metrics))
 
 
-def _questions(metric: str, measurement: Measurement) -> float | None:
+def _questions(metric: str, run: Measurement) -> float | None:
     """The questions behind a score: counted, told, or as many as its standard error says."""
-    value, facts = measurement.metrics[metric], measurement.facts
-    answers = measurement.answers.get(metric)
+    value, answers = run.metrics[metric], run.answers.get(metric)
     if answers:
         return len(answers)
     _, task, name, filter_name = metric.split(":")
     for key in (f"questions:{task}", "questions"):
-        told = facts.get(key)
-        if isinstance(told, int) and not isinstance(told, bool) and told > 0:
-            return told
-    error = facts.get(f"stderr:{task}:{name}:{filter_name}")
+        number = run.facts.get(key)
+        if isinstance(number, int) and not isinstance(number, bool) and number > 0:
+            return number
+    error = run.facts.get(f"stderr:{task}:{name}:{filter_name}")
     if isinstance(error, int | float) and error > 0 and 0 < value < 1:
         # lm_eval's standard error is that of n - 1, and printed with four digits.
         return value * (1 - value) / error**2 + 1
     return None
 
 
-def _score(metric: str, value: float, questions: float | None) -> Score:
+def _score(metric: str, run: Measurement, questions: float | None) -> Score:
     if questions is None:
         raise InputError(
             f"the number of questions behind {metric} is unknown",
-            found=f"only the score {value:g}",
+            found=f"only the score {run.metrics[metric]:g}",
             expected="answers, the number of questions, or a standard error above 0",
             hint="compare lm_eval's results_*.json, which counts its questions",
         )
-    return Score(value, questions)
+    return Score(run.metrics[metric], questions)

@@ -8,7 +8,8 @@ business of `perfgate.runs.result_formats`.
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
@@ -21,13 +22,16 @@ from perfgate.core.input_files import read_input
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.verdict import Verdict
-from perfgate.judging.comparison.comparability import Fact, agreed, reported_facts
+from perfgate.judging.comparison.comparability import (
+    Fact,
+    reported_facts,
+    require_one_load,
+)
 from perfgate.runs.record import MeasurementRecord, Record, VerdictRecord, records_of
 from perfgate.runs.result_formats import parse_file
 from perfgate.runs.run_folder import RunFolder
 
 Kind = Literal["run", "baseline", "files"]
-Line = Mapping[str, Any]
 # Result files that their programs name themselves; they may lie in folders below. The last two are
 # of the GB200 recipe ("Results/Log files"), which has the .err of each job beside its .out.
 _OWN_NAMES = (AIPERF_RESULT, "results_*.json", "*_streaming-on_*.out", "*_streaming-off_*.out")
@@ -39,13 +43,11 @@ class Measured:
     """One probe of a side.
 
     Attributes:
-        name: readable name; of other tools' results the program's.
-        label: the probe's own name in its scenario; as `name` for other tools.
+        label: its own name in its scenario; of other tools' results the program's.
         scenario: its scenario; empty for other tools' results.
         runs: one measurement per fresh start, in order.
         identities: what tells each run from all others: file, or run and time of its start.
         fingerprint: the facts that must be equal; None for other tools' results.
-        facts: what the results themselves tell of the load.
         machine_bound: whether the machine that measured it is its own reference.
         failure: why its numbers must not be used; empty if they may.
         sessions: sessions behind the runs, whose starts share their luck; files of other tools do
@@ -53,17 +55,25 @@ class Measured:
         hardware: label of the hardware; empty: not known.
     """
 
-    name: str
     label: str
     scenario: str
-    runs: tuple[Measurement, ...]
-    identities: tuple[str, ...]
+    runs: tuple[Measurement, ...] = ()
+    identities: tuple[str, ...] = ()
     fingerprint: Mapping[str, str] | None = None
-    facts: Mapping[str, Fact] = field(default_factory=dict)
     machine_bound: bool = False
     failure: str = ""
     sessions: int = 1
     hardware: str = ""
+
+    @property
+    def name(self) -> str:
+        """Readable name."""
+        return f"{self.scenario}-{self.label}" if self.scenario else self.label
+
+    @cached_property
+    def facts(self) -> Mapping[str, Fact]:
+        """What the results themselves tell of the load; all of them tell the same."""
+        return reported_facts(self.runs[0]) if self.runs else {}
 
     def values(self, metric: str) -> list[float]:
         """The metric's values, one per fresh start."""
@@ -130,57 +140,35 @@ def _is_baseline(path: Path) -> bool:
 
 
 def _baseline(path: Path) -> Side:
-    found = baselines.read(path)
-    retired = found.retired
+    stored = baselines.read(path)
     probes = tuple(
         Measured(
-            f"{found.scenario}-{label}",
             label,
-            found.scenario,
+            stored.scenario,
             tuple(Measurement(run.metrics, {}, run.answers) for run in entry.runs),
-            tuple(f"{found.scenario}-{label} started {run.started}" for run in entry.runs),
+            tuple(f"{stored.scenario}-{label} started {run.started}" for run in entry.runs),
             entry.fingerprint,
-            reported_facts(Measurement(entry.runs[0].metrics)),
-            machine_bound=found.accepted_by == baselines.SELF,
+            stored.accepted_by == baselines.SELF,
             sessions=len({run.run for run in entry.runs}),
-            hardware=found.hardware,
+            hardware=stored.hardware,
         )
-        for label, entry in found.entries.items()
+        for label, entry in stored.entries.items()
     )
     return Side(
         path,
         "baseline",
-        f"baseline of {found.engine.name} {found.engine.version}, accepted "
-        f"{found.accepted_at[:10]} by {found.accepted_by}",
+        f"baseline of {stored.engine.name} {stored.engine.version}, accepted "
+        f"{stored.accepted_at[:10]} by {stored.accepted_by}",
         probes,
-        warnings=(f"the baseline is retired: {retired.reason}",) if retired else (),
+        warnings=(f"the baseline is retired: {stored.retired.reason}",) if stored.retired else (),
     )
 
 
 def _run(path: Path) -> Side:
     """A run folder: its measurements of the build under test, and what failed."""
     folder = RunFolder(path.absolute())
-    facts, records = folder.facts(), folder.records()
-    new = [
-        one for one in records_of(MeasurementRecord, records) if one.role == "new" and one.metrics
-    ]
-    used = [one for one in new if not one.disturbed]
-    probes = _probes(path, used, records)
-    engines = {f"{one.engine.name} {one.engine.version}" for one in used}
-    side = Side(
-        path,
-        "run",
-        ", ".join([f"run {facts['id']} of {facts.get('started', '')[:10]}", *sorted(engines)]),
-        probes,
-        bool(facts.get("synthetic")) or any(one.synthetic for one in used),
-        tuple(sorted({name for one in used for name in one.injected})),
-        tuple(
-            f"{one.name}: start {one.start} was disturbed and is not used"
-            for one in new
-            if one.disturbed
-        ),
-    )
-    if not probes:
+    side = _run_side(path, folder.facts(), folder.records())
+    if not side.probes:
         raise InputError(
             "the run measured nothing that can be compared",
             file=path,
@@ -190,25 +178,36 @@ def _run(path: Path) -> Side:
     return side
 
 
-def _probes(
-    path: Path, used: Sequence[MeasurementRecord], records: Sequence[Record]
-) -> tuple[Measured, ...]:
+def _run_side(path: Path, facts: Mapping[str, Any], records: Sequence[Record]) -> Side:
     """The probes that were measured, then those that failed before any measurement."""
+    starts = [
+        one for one in records_of(MeasurementRecord, records) if one.role == "new" and one.metrics
+    ]
+    used = [one for one in starts if not one.disturbed]
+    groups: dict[str, list[MeasurementRecord]] = defaultdict(list)
+    for start in used:
+        groups[start.name].append(start)
     failures = {
         one.name: one for one in records_of(VerdictRecord, records) if one.verdict == Verdict.ERROR
     }
-    groups: dict[str, list[MeasurementRecord]] = defaultdict(list)
-    for measured in used:
-        groups[measured.name].append(measured)
-    found = [
-        _probe(path, name, group, _reason(failures.get(name))) for name, group in groups.items()
-    ]
-    found += [
-        Measured(name, one.probe, one.scenario, (), (), failure=_reason(one))
-        for name, one in failures.items()
-        if name not in groups
-    ]
-    return tuple(found)
+    probes = [_probe(path, of_probe, failures.pop(name, None)) for name, of_probe in groups.items()]
+    for name, failed in failures.items():
+        scenario = "" if name == failed.probe else failed.scenario  # a claim has a name alone
+        probes.append(Measured(failed.probe, scenario, failure=_reason(failed)))
+    engines = sorted({f"{one.engine.name} {one.engine.version}" for one in used})
+    return Side(
+        path,
+        "run",
+        ", ".join([f"run {facts['id']} of {facts.get('started', '')[:10]}", *engines]),
+        tuple(probes),
+        bool(facts.get("synthetic")) or any(one.synthetic for one in used),
+        tuple(sorted({setting for one in used for setting in one.injected})),
+        tuple(
+            f"{one.name}: start {one.start} was disturbed and is not used"
+            for one in starts
+            if one.disturbed
+        ),
+    )
 
 
 def _reason(failed: VerdictRecord | None) -> str:
@@ -218,29 +217,30 @@ def _reason(failed: VerdictRecord | None) -> str:
     return f"{error.error_class}: {error.message}" if error else failed.reason
 
 
-def _probe(path: Path, name: str, lines: Sequence[MeasurementRecord], failure: str) -> Measured:
-    first = lines[0]
-    for line in lines:
-        if line.fingerprint != first.fingerprint:
+def _probe(
+    path: Path, starts: Sequence[MeasurementRecord], failed: VerdictRecord | None
+) -> Measured:
+    """One probe of a run, from the records of its fresh starts and of its failure."""
+    first = starts[0]
+    for start in starts:
+        if start.fingerprint != first.fingerprint:
             raise InputError(
-                f"starts of {name} in one run on unlike machines",
+                f"starts of {start.name} in one run on unlike machines",
                 file=path,
-                found=line.fingerprint,
+                found=start.fingerprint,
                 expected=str(first.fingerprint),
             )
-    runs = tuple(line.measurement for line in lines)
-    starts = [f"start {line.start}" for line in lines]
+    runs = tuple(start.measurement for start in starts)
+    require_one_load(path, runs, [f"start {start.start}" for start in starts])
     return Measured(
-        name,
         first.probe,
         first.scenario,
         runs,
-        tuple(f"{name} started {line.started}" for line in lines),
+        tuple(f"{start.name} started {start.started}" for start in starts),
         first.fingerprint,
-        agreed(path, runs, starts),
-        any(line.machine_bound for line in lines),
-        failure,
-        hardware=str(first.hardware),
+        any(start.machine_bound for start in starts),
+        _reason(failed),
+        hardware=first.hardware,
     )
 
 
@@ -296,9 +296,9 @@ def _results(path: Path, files: Sequence[Path]) -> Side:
                 expected="one file per fresh start",
                 hint="keep either the JSON or the log of each run",
             )
-    facts = agreed(path, runs, [file.name for file in files])
+    require_one_load(path, runs, [file.name for file in files])
     identities = tuple(str(file.resolve()) for file in files)
-    probe = Measured(programs[0], programs[0], "", tuple(runs), identities, facts=facts)
+    probe = Measured(programs[0], "", tuple(runs), identities)
     count = "one result" if len(runs) == 1 else f"{len(runs)} results"
     return Side(path, "files", f"{count} of {programs[0]}", (probe,))
 
