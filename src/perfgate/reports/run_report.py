@@ -5,7 +5,7 @@ run (docs/reference/run_report.schema.json).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from perfgate.core.errors import InputError
@@ -110,6 +110,11 @@ class TestResult:
     changed: tuple[ChangedQuestions, ...] = ()
     widened: tuple[str, ...] = ()
     lacks_control: bool = False
+
+
+_AS_RECORDED = [
+    one.name for one in fields(TestResult) if one.name in VerdictRecord.__struct_fields__
+]
 
 
 @dataclass(frozen=True)
@@ -352,31 +357,12 @@ def _failed(result: TestResult) -> TestResult:
 
 
 def _judged(run: str, record: VerdictRecord, disturbances: tuple[str, ...]) -> TestResult:
+    shared = {name: getattr(record, name) for name in _AS_RECORDED}
     return TestResult(
-        record.test,
-        record.name,
-        record.scenario,
-        record.probe,
-        run,
-        record.verdict,
-        reason=record.reason,
-        judgements=record.judgements,
-        observed=record.observed,
-        measured=record.measured,
-        documented=record.documented,
-        compared_with=record.compared_with,
-        build=record.build,
-        controls=record.controls,
-        starts=record.starts,
+        **shared,
+        run=run,
         failure=record.error,
         disturbances=disturbances,
-        rerun=record.rerun,
-        settings=record.settings,
-        extra_options=record.extra_options,
-        injected=record.injected,
-        notes=record.notes,
-        synthetic=record.synthetic,
-        resumed_from=record.resumed_from,
         changed=record.changed_questions,
         widened=tuple(_widened(record)),
         lacks_control=_lacks_control(record),
