@@ -20,15 +20,31 @@ from typing import Any
 
 from perfgate.baselines import Store
 from perfgate.core.line_checksums import checksum_of, first_checksum, sealed
+from perfgate.core.plain import from_plain
 from perfgate.reports.gathered_history import gathered_histories
-from perfgate.reports.run_report import report_of
-from perfgate.runs.run_folder import SCHEMA_VERSION
+from perfgate.reports.run_report import RunReport, report_of
+from perfgate.runs.record import SCHEMA_VERSION, AnyRecord, Record
 
 NIGHTS = 365
 TESTS = 150
 _METRICS = ("output_throughput", "ttft_median_ms", "tpot_mean_ms", "ttft_p99_ms", "e2el_mean_ms")
 _GATING = _METRICS[:2]
 _BUILD = {"name": "tensorrt-llm", "version": "1.3.0", "image": "", "digest": ""}
+
+
+_MEASURED: dict[str, Any] = {  # what else each record of a measurement has
+    "hardware": "8xB200",
+    "engine": {"name": "tensorrt-llm", "version": "1.3.0", "commit": "c0ffee"},
+    "disturbed": [],
+    "started": "2026-11-01T01:00:00+00:00",
+    "seconds": 60.0,
+    "machine_bound": False,
+    "injected": [],
+    "source": None,
+    "synthetic": False,
+    "folder": "",
+    "lease": {},
+}
 
 
 def main(nights: int) -> None:
@@ -95,6 +111,7 @@ def records(tests: int, commit: str) -> Iterator[dict[str, Any]]:
                 "facts": {"log": "x" * 500},
                 "answers": {},
                 "fingerprint": fingerprint,
+                **_MEASURED,
                 **place,
             }
         yield {"record": "verdict", "test": name, **subjects[name], **_verdict(commit)}
@@ -135,13 +152,16 @@ def _verdict(commit: str) -> dict[str, Any]:
         "controls": [],
         "provenance": None,
         "starts": 2,
+        **dict.fromkeys(("documented", "changed_questions", "settings"), ()),
+        **dict.fromkeys(("extra_options", "rerun"), ""),
         "judge_input": {"tests": [{"kind": "", "metric": one, "band": 0.02} for one in _GATING]},
     }
 
 
-def _report(tests: int) -> object:
-    lines = [*records(tests, "c0ffee")]
-    return report_of(_facts("now"), lines, None)
+def _report(tests: int, commit: str = "c0ffee") -> RunReport:
+    lines = records(tests, commit)
+    made: list[Record] = [from_plain(AnyRecord, line) for line in lines]  # type: ignore[arg-type]
+    return report_of(_facts("now"), made)
 
 
 def write_nights(folder: Path, nights: int) -> None:
@@ -175,7 +195,7 @@ def _in_its_own_process(folder: Path) -> tuple[float, float]:
 
 
 def _history(folder: Path) -> None:
-    report = report_of(_facts("now"), [*records(TESTS, "f" * 40)], None)
+    report = _report(TESTS, "f" * 40)
     began = time.perf_counter()
     histories, notes = gathered_histories(report, Store(folder / "none"), folder)
     seconds = time.perf_counter() - began
