@@ -16,6 +16,7 @@ import msgspec
 from perfgate.core.errors import InputError
 
 T = TypeVar("T")
+_SCALARS = frozenset({str, int, float, bool, type(None)})  # most of what a record holds
 _MISSING = re.compile("missing required field `(.*)`")
 
 
@@ -94,7 +95,8 @@ def _set_defaults(value: object) -> None:
     elif isinstance(value, list | tuple):
         held = value
     for content in held:
-        _set_defaults(content)
+        if type(content) not in _SCALARS:
+            _set_defaults(content)
 
 
 def _lists(value: object, leave_out_none: bool) -> Any:
