@@ -243,6 +243,12 @@ class TestMetrics:
         assert [judgement.metric for judgement in probe.judgements] == [SPEED]
         assert "tpot_mean_ms is missing from some runs of B and is not compared" in probe.warnings
 
+    def test_a_reported_one_of_value_0_spoils_no_verdict(self, tmp_path: Path) -> None:
+        b = self.side(tmp_path / "b", ttft_p99_ms=0.0)
+        probe = only(compared(self.side(tmp_path / "a"), b))
+        assert (probe.verdict, probe.reported) == (Verdict.PASS, ())
+        assert any("ttft_p99_ms is not compared: " in text for text in probe.warnings)
+
     def test_none_that_is_judged_is_no_pass(self, tmp_path: Path) -> None:
         lines = [measurement({"ttft_p99_ms": 50.0})]
         probe = only(compared(run(tmp_path / "a", lines), run(tmp_path / "b", lines)))

@@ -22,7 +22,13 @@ from perfgate.judging.comparison.comparability import PROGRAM, Fact, differences
 from perfgate.judging.comparison.sides import Measured, Side
 from perfgate.judging.rules import noise as noises
 from perfgate.judging.rules.diagnostics import false_discoveries
-from perfgate.judging.rules.probe import AccuracyTest, JudgedTest, PerformanceTest, RunNoise
+from perfgate.judging.rules.probe import (
+    AccuracyTest,
+    JudgedTest,
+    PerformanceTest,
+    RunNoise,
+    observed_changes,
+)
 from perfgate.judging.rules.scores import Score, pooled_score
 
 SCENARIO = "scenario"  # named as meant to differ, probes are matched by their labels alone
@@ -266,7 +272,7 @@ def _compared(name: str, a: Measured, b: Measured, options: ComparisonOptions) -
         for metric, band in bands.items()
         if not is_accuracy(metric)
     ]
-    reported = tuple(test.change(rule) for test in speeds if test.band is None)
+    reported, notes = observed_changes((test for test in speeds if test.band is None), rule)
     called_out = false_discoveries([change.p_value for change in reported]) if reported else ()
     result = replace(
         result,
@@ -276,7 +282,7 @@ def _compared(name: str, a: Measured, b: Measured, options: ComparisonOptions) -
         ),
         only_in_a=tuple(metric for metric in a.metrics() if metric not in bands),
         only_in_b=tuple(metric for metric in b.metrics() if metric not in bands),
-        warnings=tuple(_warnings(a, b, rule)),
+        warnings=(*_warnings(a, b, rule), *notes),
     )
     tests += [test for test in speeds if test.band is not None]
     if not tests:

@@ -5,7 +5,7 @@ Here they share the error rate, meet the anchor's wider bands, and become one ve
 themselves are in `perfgate.judging.rules.performance`, `.sweep`, `.accuracy` and `.scores`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -165,18 +165,28 @@ def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
         reason = judged.reason.replace("than the baseline by", "than the anchor by")
         reason = f"since the last release: {reason}"
         judgements.append(replace(judged, against="anchor", reason=reason))
-    observed, notes = [], []
-    for beside in probe.observed:
-        try:
-            observed.append(beside.change(rule))
-        except InputError as error:  # what does not gate spoils no verdict
-            notes.append(f"{beside.metric} is not compared: {error.problem}")
+    observed, notes = observed_changes(probe.observed, rule)
     return replace(
         together(judgements),
-        observed=tuple(observed),
-        notes=tuple(notes),
+        observed=observed,
+        notes=notes,
         changed=_changed([*probe.tests, *probe.anchor], judgements),
     )
+
+
+def observed_changes(
+    tests: Iterable[PerformanceTest], rule: Rule
+) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+    """How the metrics moved that are reported and do not gate; and a note on each that cannot be
+    compared, as what does not gate spoils no verdict.
+    """
+    changes, notes = [], []
+    for test in tests:
+        try:
+            changes.append(test.change(rule))
+        except InputError as error:
+            notes.append(f"{test.metric} is not compared: {error.problem}")
+    return tuple(changes), tuple(notes)
 
 
 def _changed(
