@@ -29,7 +29,7 @@ from perfgate.core.verdict import Against, Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.assembly.sweeps import SweepProbe, sweep_outcome
+from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.probe import Probe, load_probes
@@ -250,18 +250,6 @@ def test_a_loss_since_the_anchor_stands_against_the_anchors_build(make: Make) ->
     assert against == {"baseline": Verdict.PASS, "anchor": Verdict.REGRESSION}
 
 
-def curve_of(campaign: Campaign) -> Outcome:
-    sweep = SweepProbe(campaign.scenario)
-    return sweep_outcome(
-        sweep,
-        campaign.outcome,
-        lambda: campaign.curve(sweep),
-        lambda probes: campaign.measure_again(probes, campaign.curve(sweep).controls_wanted),
-        lambda: campaign.curve_measurements(sweep),
-        lambda judged: campaign.curve_controls(sweep, judged),
-    )
-
-
 @pytest.mark.parametrize(
     ("control", "find", "verdict", "mark", "controls"),
     [
@@ -278,7 +266,7 @@ def test_a_curve_has_controls_of_its_own_at_every_point(
     campaign, played = make(script, points=(1, 2, 4, 8), band=0.08, find=find)
     points = {campaign.outcome(one).verdict for one in load_probes(campaign.scenario)}
     assert (points, played.starts) == ({Verdict.PASS}, ["new"])
-    found = curve_of(campaign)
+    found = campaign.curve_outcome(SweepProbe(campaign.scenario))
     assert (found.verdict, found.judgements[0].mark) == (verdict, mark), found.reason
     assert found.controls[0].starts == played.starts.count("baseline_control") == controls
     assert all(loaded == ["c1", "c2", "c4", "c8"] for loaded in played.loaded)
@@ -315,6 +303,8 @@ def test_an_error_of_the_build_itself_ends_it_without_controls(make: Make) -> No
     assert found.verdict == Verdict.ERROR
     assert played.starts == ["new", "new"]
     assert isinstance(found.error, PerfgateError)
+    curve = campaign.curve_outcome(SweepProbe(campaign.scenario))
+    assert (curve.verdict, curve.error, curve.judgements) == (found.verdict, found.error, ())
 
 
 def test_a_resumed_run_keeps_the_verdict_with_its_controls(make: Make) -> None:

@@ -12,7 +12,7 @@ from tables import each
 
 from perfgate.core.errors import SeveralInputErrors
 from perfgate.core.measured import MeasuredMetric
-from perfgate.judging.assembly.documented import documented_metrics
+from perfgate.judging.assembly.references import documented_metrics
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.probe import all_probes

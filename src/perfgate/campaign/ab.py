@@ -18,8 +18,8 @@ from perfgate.campaign.started_build import StartedBuild, started_build
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
 from perfgate.core.redaction import mask_arguments
-from perfgate.judging.assembly.ab import ab_input
 from perfgate.judging.assembly.judge_input import Provenance, Side, judge
+from perfgate.judging.assembly.judgement import ab_input
 from perfgate.judging.assembly.measured import measured_build
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.paired import AB_RULE, OWN_NOISE_RULE

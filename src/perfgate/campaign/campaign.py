@@ -42,8 +42,6 @@ from perfgate.campaign.started_build import StartedBuild, started_build
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import PerfgateError, as_run_error
 from perfgate.core.failures import FAILURES
-from perfgate.core.measured import MeasuredControl
-from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Against
 from perfgate.judging.assembly.measured import measured_build
 from perfgate.judging.assembly.outcome import Outcome
@@ -121,32 +119,24 @@ class Campaign:
         found = self._found.outcome(probe, self._why_no_more(self._found.states[probe]))
         return replace(found, build=measured_build(self.tools.build, found.measurements))
 
-    def curve(self, sweep: SweepProbe) -> ProbeJudgement:
+    def curve_outcome(self, sweep: SweepProbe) -> Outcome:
+        """What becomes of a whole sweep, whose points are measured again where it is undecided."""
+        while True:
+            ends = [self.outcome(probe) for probe in sweep.probes]
+            if failed := next((end for end in ends if end.error is not None), None):
+                return failed.failing(sweep)
+            judged = self._curve(sweep)
+            wanted = judged.controls_wanted
+            if not (judged.needs_more_runs and self.measure_again(sweep.probes, wanted)):
+                return self._found.curve_outcome(sweep, judged, ends[0])
+
+    def _curve(self, sweep: SweepProbe) -> ProbeJudgement:
         """The whole sweep, judged on what has been measured so far."""
-        self._run_once()
         judged = self._found.curve(sweep)
         if self.controls.look_up(suspected(judged)):
             judged = self._found.curve(sweep)
         told = self._allowance.beyond_budget() if judged.needs_more_runs else None
         return replace(judged, notes=(*judged.notes, told)) if told else judged
-
-    def with_curve_input(self, sweep: SweepProbe, outcome: Outcome) -> Outcome:
-        """The outcome of a curve with what its verdict rests on, and where that comes from."""
-        return replace(
-            outcome,
-            judge_input=self._found.curve_input(sweep),
-            provenance=self._found.curve_provenance(sweep),
-        )
-
-    def curve_measurements(self, sweep: SweepProbe) -> tuple[Measurement, ...]:
-        """The whole sweep, as measured so far: its means, one per complete fresh start."""
-        return self._found.curve_measurements(sweep)
-
-    def curve_controls(
-        self, sweep: SweepProbe, judged: ProbeJudgement
-    ) -> tuple[MeasuredControl, ...]:
-        """The other builds that the verdict of a curve rests on, or that it lacks."""
-        return self._found.curve_controls(sweep, judged)
 
     def measure_again(self, probes: Sequence[Probe], controls: Collection[Against] = ()) -> bool:
         """The next starts for `probes`, for a claim or a curve; False: none is left.

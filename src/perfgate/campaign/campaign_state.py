@@ -18,7 +18,6 @@ from perfgate.campaign.probe_state import (
 from perfgate.campaign.schedule import StartRole, controlled_by
 from perfgate.campaign.session import Session
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
-from perfgate.core.measured import MeasuredControl
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import FEWEST_REFERENCES, Rule
 from perfgate.core.verdict import Against, Verdict
@@ -39,7 +38,7 @@ from perfgate.judging.assembly.judgement import (
 from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
-from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, curve_measurements
+from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, curve_outcome
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
@@ -256,26 +255,12 @@ class CampaignState:
             noise=found.noise,
         )
 
-    def curve_provenance(self, sweep: SweepProbe) -> Provenance:
-        """The same of a curve, point by point."""
-        return Provenance(
-            waivers=self._kept_waivers(),
-            controls=self._controls.starts({}).sources(),
-            points={probe.label: self.provenance(probe) for probe in sweep.probes},
-        )
-
     def _kept_waivers(self) -> str:
         """The run's copy of the file of waivers; empty: none is for this scenario."""
         own = [one for one in self._session.waivers if one.scenario == self._scenario.id]
         return keep_waivers(self._session.run.path, own[0].file) if own else ""
 
-    def curve_controls(
-        self, sweep: SweepProbe, judged: ProbeJudgement
-    ) -> tuple[MeasuredControl, ...]:
-        """The other builds that the verdict of a curve rests on, or that it lacks."""
-        return self._controls.behind(judged.judgements, self.states[sweep.probes[0]].controls)
-
-    def curve_input(self, sweep: SweepProbe) -> JudgeInput | None:
+    def _curve_input(self, sweep: SweepProbe) -> JudgeInput | None:
         """All that the verdict of a whole sweep rests on so far; None: its load is not measured."""
         if any(self.states[probe].is_dropped for probe in sweep.probes):
             return None
@@ -284,12 +269,23 @@ class CampaignState:
 
     def curve(self, sweep: SweepProbe) -> ProbeJudgement:
         """The whole sweep, judged on what has been measured so far."""
-        given = self.curve_input(sweep)
+        given = self._curve_input(sweep)
         return not_worth_measuring(self._broken_answers()) if given is None else judge(given)
 
-    def curve_measurements(self, sweep: SweepProbe) -> tuple[Measurement, ...]:
-        """The means over all points of the sweep, one per fresh start that measured every point."""
-        return curve_measurements(sweep, self._points(sweep))
+    def curve_outcome(self, sweep: SweepProbe, judged: ProbeJudgement, first: Outcome) -> Outcome:
+        """What becomes of a whole sweep that was measured; `first`: the end of its first point."""
+        return replace(
+            curve_outcome(sweep, judged, self._points(sweep), first),
+            controls=self._controls.behind(
+                judged.judgements, self.states[sweep.probes[0]].controls
+            ),
+            judge_input=self._curve_input(sweep),
+            provenance=Provenance(
+                waivers=self._kept_waivers(),
+                controls=self._controls.starts({}).sources(),
+                points={probe.label: self.provenance(probe) for probe in sweep.probes},
+            ),
+        )
 
     def _points(self, sweep: SweepProbe) -> list[ProbeEvidence]:
         return [

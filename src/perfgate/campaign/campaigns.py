@@ -3,7 +3,7 @@
 The plugin tells it what pytest found; nothing here knows pytest.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from perfgate.campaign.ab import AbCampaign, ab_builds
@@ -17,11 +17,10 @@ from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.selection import Selected, measured_scenarios, probes_of
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
-from perfgate.core.verdict import Against
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.assembly.sweeps import SweepProbe, sweep_outcome
+from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain, needs_server
 from perfgate.runs.progress import Progress
@@ -191,16 +190,8 @@ class Campaigns:
         if isinstance(one, ClaimProbe):
             return self._claims.outcome(one)
         if isinstance(one, SweepProbe):
-            campaign = self.campaign(one.scenario)
-            found = sweep_outcome(
-                one,
-                self.measured,
-                lambda: campaign.curve(one),
-                lambda probes: self.again(probes, campaign.curve(one).controls_wanted),
-                lambda: campaign.curve_measurements(one),
-                lambda judged: campaign.curve_controls(one, judged),
-            )
-            return found if found.error else campaign.with_curve_input(one, found)
+            campaign, *_ = map(self._able, one.probes)
+            return campaign.curve_outcome(one)
         return self.measured(one)
 
     def keeps(self, test: str) -> bool:
@@ -269,17 +260,21 @@ class Campaigns:
         """What became of a probe in its scenario's own campaign; errors as of `outcome`."""
         if probe.scenario.id in self.session.kept.groups:
             return self.session.kept.measured(probe)
+        return self._able(probe).outcome(probe)
+
+    def _able(self, probe: Probe) -> Campaign:
+        """The campaign of a probe's scenario, which has the programs that measure the probe."""
         campaign = self.campaign(probe.scenario)
         if missing := campaign.tools.missing_for(probe):
             raise missing
-        return campaign.outcome(probe)
+        return campaign
 
-    def again(self, probes: Sequence[Probe], controls: Collection[Against] = ()) -> bool:
+    def again(self, probes: Sequence[Probe]) -> bool:
         """Another start for probes of one scenario; False: none is left."""
         scenario = probes[0].scenario
         if scenario.id in self.session.kept.groups:
             return False  # it is finished, as its record says
-        return self.campaign(scenario).measure_again(probes, controls)
+        return self.campaign(scenario).measure_again(probes)
 
     def campaign(self, scenario: Scenario) -> Campaign:
         """The scenario's own campaign, its programs found; errors as of `toolchain`."""

@@ -10,21 +10,18 @@ from dataclasses import replace
 from typing import Protocol
 
 from perfgate import baselines
-from perfgate.baselines import Baseline
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.claim_turns import ClaimTurns, TurnCampaign
 from perfgate.campaign.kept_references import keep_references
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
-from perfgate.judging.assembly.claim_outcome import (
+from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.claims import (
+    ClaimProbe,
     StoredSide,
-    by_client,
     claim_outcome,
-    client_of,
-    newest_first,
-    not_comparable,
+    stored_sides,
 )
-from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.judge_input import Provenance, Side
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.scenarios.probe import Probe
@@ -90,7 +87,7 @@ class ClaimSides:
         if len(unmeasured) == len(claim.probes):
             return next(iter(unmeasured.values()))
         try:
-            missing = [one for one in unmeasured if not self._stored(claim, one)]
+            missing = [one for one in unmeasured if not self._stored(claim, one, unmeasured[one])]
         except PerfgateError:
             return None
         return _no_side(missing[0], unmeasured[missing[0]]) if missing else None
@@ -109,14 +106,16 @@ class ClaimSides:
         if not now and errors:
             raise errors[0]
         stored: dict[Probe, StoredSide] = {}
-        client = self._client(now[0])
+        client, reason = self._client(now[0]), ""
         for probe, why in unmeasured.items():
             side = self._baseline(claim, probe, why, client)
             if isinstance(side, str):
-                return not_comparable(claim, side, synthetic=self._session.synthetic)
-            stored[probe] = side
-        if reason := self._differs(claim, now, stored):
-            return not_comparable(claim, reason, synthetic=self._session.synthetic)
+                reason = reason or side
+            else:
+                stored[probe] = side
+        if reason := reason or self._differs(claim, now, stored):
+            synthetic = self._session.synthetic
+            return Outcome(claim, Verdict.NOT_COMPARABLE, reason=reason, synthetic=synthetic)
         if claim.takes_turns and not stored and not any(map(self._is_kept, now)):
             turns = self._turns_for(claim)
             found = claim_outcome(claim, turns.outcome, lambda _probe: turns.again(claim))
@@ -186,7 +185,7 @@ class ClaimSides:
             return ""
         return self._own.campaign(probe.scenario).tools.named_program(probe)
 
-    def _stored(self, claim: ClaimProbe, probe: Probe) -> list[Baseline]:
+    def _stored(self, claim: ClaimProbe, probe: Probe, why: str) -> list[StoredSide]:
         """The accepted baselines that may stand for a side, newest first."""
         scenario = probe.scenario
         if scenario.gate.reference == "self":
@@ -194,7 +193,8 @@ class ClaimSides:
         synthetic = self._session.synthetic
         store = baselines.rehearsal_store() if synthetic else baselines.suite_store()
         found = store.of_scenario(scenario.hardware.label, scenario.id)
-        return newest_first(found, probe, claim.claim.metric)
+        metric, today = claim.claim.metric, self._session.today
+        return stored_sides(found, probe, metric, today=today, why=why)
 
     def _baseline(self, claim: ClaimProbe, probe: Probe, why: str, client: str) -> StoredSide | str:
         """The baseline that stands for a side, or why there is none that can be compared.
@@ -202,17 +202,14 @@ class ClaimSides:
         Raises:
             CannotDo: there is none at all.
         """
-        found = self._stored(claim, probe)
+        found = self._stored(claim, probe, why)
         if not found:
             raise CannotDo(_no_side(probe, why))
-        chosen = by_client(found, probe, client) if client else found[0]
-        if chosen is None:
-            newest = client_of(found[0].entries[probe.label], found[0].engine.version)
-            return (
-                f"the sides were measured by different clients: {client} now, {newest} in the "
-                f"newest baseline of {probe.id}, engine commit {found[0].engine.commit[:12]}"
-            )
-        return StoredSide(probe, claim.claim.metric, chosen, self._session.today, why)
+        newest = found[0]
+        return next((one for one in found if client in ("", one.client)), None) or (
+            f"the sides were measured by different clients: {client} now, {newest.client} in the "
+            f"newest baseline of {probe.id}, engine commit {newest.baseline.engine.commit[:12]}"
+        )
 
     def _differs(
         self, claim: ClaimProbe, now: Sequence[Probe], stored: dict[Probe, StoredSide]

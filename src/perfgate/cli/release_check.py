@@ -12,7 +12,7 @@ from perfgate.cli.scenario_choice import add_folder, load
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
-from perfgate.judging.assembly.documented import documented_metrics
+from perfgate.judging.assembly.references import documented_metrics
 from perfgate.release.certificate import certificate_markdown
 from perfgate.release.check_result import COLUMNS, check_lines, check_rows
 from perfgate.release.policy import Policy, load_policy

@@ -27,7 +27,6 @@ from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.rule import VERSION, Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.evaluators.base import Evaluator
-from perfgate.judging.assembly.ab import ab_input
 from perfgate.judging.assembly.claims import claim_input
 from perfgate.judging.assembly.judge_input import (
     SCHEMA_VERSION,
@@ -43,6 +42,7 @@ from perfgate.judging.assembly.judgement import (
     ControlStarts,
     ProbeEvidence,
     Reference,
+    ab_input,
     probe_input,
     takes_turns,
 )

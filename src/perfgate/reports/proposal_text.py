@@ -16,7 +16,7 @@ from perfgate.core.redaction import redact
 from perfgate.core.verdict import counted
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.acceptance.difference import MetricChange
-from perfgate.judging.acceptance.proposal import Evidence, MetricEvidence, Proposal
+from perfgate.judging.acceptance.promotion import Evidence, MetricEvidence, Proposal
 from perfgate.reports.figures import number, signed
 from perfgate.reports.markdown_text import code, fenced, prose, shortened
 from perfgate.reports.tables import text_table

@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from datetime import date
+from functools import partial
 
 import building
 import pytest
+from starts_made import SPEED, scored, speeds
 from tables import each
 
 from perfgate.baselines import BaselineRun, Entry
@@ -21,32 +23,29 @@ from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import GatePolicy
 
-STRICT = "accuracy:sums:exact_match:strict-match"
-judge = building.judged
+STRICT = building.SUMS
+TTFT = "ttft_median_ms"
 FACTS = {"content": "a", "cpu": "b"}
-SCENARIO = replace(
-    building.SCENARIO, gate=GatePolicy(("output_throughput", "ttft_median_ms"), noise="prior")
-)
+judge = partial(building.judged, fingerprint=FACTS, rule=Rule())
+SCENARIO = replace(building.SCENARIO, gate=GatePolicy((SPEED, TTFT), noise="prior"))
 PROBE = load_probes(SCENARIO)[0]
+run = partial(BaselineRun, started="2026-01-01T00:00:00+00:00")
 
 
-def entry(values: list[float], **other: list[float]) -> Entry:
-    columns = {"output_throughput": values, **other}
-    return Entry(
-        FACTS,
-        tuple(
-            BaselineRun("r", "2026-01-01T00:00:00+00:00", {n: c[i] for n, c in columns.items()})
-            for i in range(len(values))
-        ),
-    )
+def entry(*values: float, **others: float) -> Entry:
+    return Entry(FACTS, tuple(run("r", metrics={SPEED: value, **others}) for value in values))
 
 
-BASELINE = entry([100.0, 101, 99, 100, 100], ttft_median_ms=[50.0, 51, 49, 50, 50])
+def task(metric: str) -> Probe:
+    """The evaluation that gives a score."""
+    name = metric.split(":")[1]
+    gated = replace(SCENARIO, gate=GatePolicy((metric,)))
+    return Probe(gated, replace(building.SCENARIO.accuracy[0], task=name))
+
+
+BASELINE = entry(100.0, 101, 99, 100, 100, ttft_median_ms=50.0)
 ELSEWHERE = replace(BASELINE, fingerprint={**FACTS, "cpu": "c"})
-
-
-def new(*pairs: tuple[float, float]) -> list[Measurement]:
-    return [Measurement({"output_throughput": a, "ttft_median_ms": b}) for a, b in pairs]
+LOST = speeds(50, 50, ttft_median_ms=50)
 
 
 def assembled(probe: Probe, reference: Reference, starts: list[Measurement]) -> JudgeInput:
@@ -54,173 +53,131 @@ def assembled(probe: Probe, reference: Reference, starts: list[Measurement]) -> 
     return probe_input(ProbeEvidence(probe, reference, FACTS, measured), Rule())
 
 
-DOCUMENTED = {"output_throughput": DocumentedValue(100.0)}
+def waived(given: JudgeInput, broken: str = "") -> ProbeJudgement:
+    """The verdict with waivers for whatever it lost."""
+    today = date(2026, 11, 1)
+    waivers = [
+        Waiver(given.scenario, metric, given.hardware, 0.9, "known", "#1", "Ada", today, line=1)
+        for metric in (SPEED, TTFT, STRICT)
+    ]
+    return verdict(replace(given.waived_by(waivers, today), broken=broken))
+
+
+DOCUMENTED = {SPEED: DocumentedValue(100.0)}
 UNGATED = {"output_throughput_per_gpu": DocumentedValue(100.0)}
-OTHER_CPU = "cpu: measured b, baseline c"
+NO_BASELINE = (Verdict.NO_BASELINE, "there is no baseline for this probe yet")
+OTHER_CPU = (Verdict.NOT_COMPARABLE, "cpu: measured b, baseline c")
 
 
 @each(
-    "entry, documented, verdict, reason",
+    "entry, documented, expected",
     [
-        (None, {}, "NO_BASELINE", "there is no baseline for this probe yet"),
-        (None, UNGATED, "NO_BASELINE", "there is no baseline for this probe yet"),
-        (ELSEWHERE, {}, "NOT_COMPARABLE", OTHER_CPU),
+        (None, {}, NO_BASELINE),
+        (None, UNGATED, NO_BASELINE),
+        (ELSEWHERE, {}, OTHER_CPU),
         # A baseline of other facts is not replaced by a document.
-        (ELSEWHERE, DOCUMENTED, "NOT_COMPARABLE", OTHER_CPU),
+        (ELSEWHERE, DOCUMENTED, OTHER_CPU),
     ],
 )
 def test_without_a_comparable_reference_nothing_is_claimed(
-    entry: Entry | None, documented: dict[str, DocumentedValue], verdict: str, reason: str
+    entry: Entry | None, documented: dict[str, DocumentedValue], expected: tuple[Verdict, str]
 ) -> None:
-    judged = judge(PROBE, Reference(entry, documented), new((10, 500)), FACTS, Rule())
-    assert (judged.verdict, judged.reason) == (verdict, reason)
+    judged = judge(PROBE, Reference(entry, documented), speeds(10, ttft_median_ms=500))
+    assert (judged.verdict, judged.reason) == expected
     assert (judged.judgements, judged.needs_more_runs) == ((), False)
 
 
-def test_a_proved_regression_asks_for_no_more_starts_for_other_metrics() -> None:
-    judged = judge(PROBE, Reference(BASELINE), new((50, 58), (50, 57)), FACTS, Rule())
-    assert judged.verdict == Verdict.REGRESSION
-    assert not judged.needs_more_runs
-
-
-def test_a_probe_without_a_gating_metric_is_refused() -> None:
-    bare = Probe(
-        replace(SCENARIO, gate=GatePolicy(("accuracy:gsm8k:exact_match:strict-match",))),
-        PROBE.what,
-    )
+def test_a_probe_without_a_gating_metric_or_a_result_without_it_is_refused() -> None:
+    bare = Probe(replace(SCENARIO, gate=GatePolicy((STRICT,))), PROBE.what)
     with pytest.raises(InputError, match="nothing to judge"):
-        judge(bare, Reference(BASELINE), new((100, 50)), FACTS, Rule())
+        judge(bare, Reference(BASELINE), LOST)
+    with pytest.raises(RunError, match=r"fresh start 1 lacks ttft_median_ms") as raised:
+        judge(PROBE, Reference(BASELINE), speeds(100.0))
+    assert raised.value.failure == "no_metrics"
 
 
 def test_broken_output_is_named_beside_the_lost_points() -> None:
-    strict, flexible = STRICT, STRICT.replace("strict-match", "flexible-extract")
-    scenario = replace(SCENARIO, gate=GatePolicy((strict,)))
-    accuracy = replace(building.SCENARIO.accuracy[0], task="sums")
-    right = {strict: {f"q{n}": True for n in range(200)}}
-    wrong = {strict: {f"q{n}": n < 20 for n in range(200)}}
-    reference = Entry(
-        FACTS,
-        (BaselineRun("r", "2026-01-01T00:00:00+00:00", {strict: 1.0, flexible: 1.0}, right),),
+    flexible = STRICT.replace("strict-match", "flexible-extract")
+    right, wrong = (scored(STRICT, count, 200).answers for count in (200, 20))
+    reference = Reference(
+        Entry(FACTS, (run("r", metrics={STRICT: 1.0, flexible: 1.0}, answers=right),))
     )
-    measured = [Measurement({strict: 0.1, flexible: 0.1}, {}, wrong)]
-    once = judge(Probe(scenario, accuracy), Reference(reference), measured, FACTS, Rule())
+    measured = [Measurement({STRICT: 0.1, flexible: 0.1}, {}, wrong)]
+    once = judge(task(STRICT), reference, measured)
     assert (once.verdict, once.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
     assert not once.controls_wanted
-    probe = Probe(scenario, accuracy)
-    given = assembled(probe, Reference(reference), measured * 2)
+    given = assembled(task(STRICT), reference, measured * 2)
     judged, passed = verdict(given), waived(given)
     assert (judged.verdict, passed.verdict) == (Verdict.REGRESSION, Verdict.PASS)
     assert passed.changed == judged.changed != ()
     assert broken_answers({"sums": once}) == broken_answers({"sums": judged})
     assert broken_answers({"sums": judged}) == "BROKEN_OUTPUT in sums"
     assert broken_answers({"sums": passed}) == ""
-    for one in (once, judged):
-        assert "BROKEN_OUTPUT" in one.judgements[0].notes
-
-
-# Without a baseline: what is documented is judged.
+    assert all("BROKEN_OUTPUT" in one.judgements[0].notes for one in (once, judged))
 
 
 def test_far_below_a_documented_value_is_a_regression_after_two_starts() -> None:
-    reference = Reference(None, DOCUMENTED)
-    first = judge(PROBE, reference, new((80, 50)), FACTS, Rule())
+    first, second = (
+        judge(PROBE, Reference(None, DOCUMENTED), speeds(*values, ttft_median_ms=50))
+        for values in ([80], [80, 80])
+    )
     assert (first.verdict, first.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
-    second = judge(PROBE, reference, new((80, 50), (80, 50)), FACTS, Rule())
     assert (second.verdict, second.needs_more_runs) == (Verdict.REGRESSION, False)
     assert second.judgements[0].reason.startswith("misses the document by more than 10.0 %: ")
 
 
 def test_scores_without_answers_are_compared_as_scores() -> None:
     metric = "accuracy:gpqa_diamond:accuracy:none"
-    scenario = replace(SCENARIO, gate=GatePolicy((metric,)))
-    probe = Probe(scenario, replace(building.SCENARIO.accuracy[0], task="gpqa_diamond"))
-    run = BaselineRun("r", "2026-01-01T00:00:00+00:00", {metric: 0.70})
-    same = [Measurement({metric: 0.70}, {"questions": 198})]
-    worse = [Measurement({metric: 0.40}, {"questions": 198})]
-    reference, bare = Reference(Entry(FACTS, (run,))), replace(run, metrics={})
-    judged = judge(probe, reference, same, FACTS, Rule())
+    same, worse = ([Measurement({metric: x}, {"questions": 198})] for x in (0.7, 0.4))
+    before = run("r", metrics={metric: 0.70})
+    reference, bare = (Reference(Entry(FACTS, (x,))) for x in (before, replace(before, metrics={})))
+    judged = judge(task(metric), reference, same)
     assert judged.verdict == Verdict.PASS
     assert "margin raised" in judged.judgements[0].notes[0]  # to what 198 questions can show
-    once = judge(probe, reference, worse, FACTS, Rule())
+    once = judge(task(metric), reference, worse)
     assert (once.verdict, once.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
-    twice = judge(probe, reference, worse * 2, FACTS, Rule())
-    assert twice.verdict == Verdict.REGRESSION
-    unknown = judge(probe, Reference(Entry(FACTS, (bare,))), same, FACTS, Rule())
-    assert unknown.verdict == Verdict.NO_BASELINE
+    assert judge(task(metric), reference, worse * 2).verdict == Verdict.REGRESSION
+    assert judge(task(metric), bare, same).verdict == Verdict.NO_BASELINE
 
 
 def test_every_evaluation_of_the_baseline_counts() -> None:
     """Ten questions that the first one missed by chance are no gain of the new build."""
-    metric = "accuracy:sums:exact_match:strict-match"
-    scenario = replace(SCENARIO, gate=GatePolicy((metric,)))
-    probe = Probe(scenario, replace(building.SCENARIO.accuracy[0], task="sums"))
-    runs = tuple(
-        BaselineRun(
-            f"r{right}", "2026-01-01T00:00:00+00:00", {metric: right / 200}, {metric: given}
-        )
+    runs = [
+        run(f"r{right}", metrics={STRICT: right / 200}, answers=scored(STRICT, right, 200).answers)
         for right in (180, 190, 185)
-        for given in [{f"q{n}": n < right for n in range(200)}]
-    )
-    now = [Measurement({metric: 0.925}, {}, {metric: {f"q{n}": n < 185 for n in range(200)}})]
-    judged = judge(probe, Reference(Entry(FACTS, runs)), now, FACTS, Rule()).judgements[0]
-    assert judged.baseline == pytest.approx(555 / 600)
-    assert judged.change == pytest.approx(0.0)
-    assert "1 evaluation against 3 of the baseline" in judged.reason
+    ]
     bare = replace(runs[1], answers={})
-    judged = judge(probe, Reference(Entry(FACTS, (bare, *runs))), now, FACTS, Rule()).judgements[0]
-    assert "against 3 of the baseline" in judged.reason
-
-
-# A gating metric that is missing is no pass.
-
-
-def test_a_result_without_a_gating_metric_is_an_error() -> None:
-    lacking = [Measurement({"output_throughput": 100.0})]
-    with pytest.raises(RunError, match=r"fresh start 1 lacks ttft_median_ms") as raised:
-        judge(PROBE, Reference(BASELINE), lacking, FACTS, Rule())
-    assert raised.value.failure == "no_metrics"
-
-
-# The anchor: what crept in since the last release.
-
-ANCHOR = entry([104.0] * 5, ttft_median_ms=[50.0] * 5)
+    for before in (runs, [bare, *runs]):
+        reference = Reference(Entry(FACTS, tuple(before)))
+        (judged,) = judge(task(STRICT), reference, [scored(STRICT, 185, 200)]).judgements
+        assert judged.baseline == pytest.approx(555 / 600)
+        assert judged.change == pytest.approx(0.0)
+        assert "1 evaluation against 3 of the baseline" in judged.reason
 
 
 def test_an_anchor_of_other_facts_is_told_and_decides_nothing() -> None:
-    other = replace(ANCHOR, fingerprint={**FACTS, "cpu": "old"})
-    judged = judge(PROBE, Reference(BASELINE, anchor=other), new((99.5, 50)), FACTS, Rule())
+    anchor = replace(entry(*[104.0] * 5, ttft_median_ms=50.0), fingerprint={**FACTS, "cpu": "old"})
+    reference = Reference(BASELINE, anchor=anchor)
+    judged = judge(PROBE, reference, speeds(99.5, ttft_median_ms=50))
     assert judged.verdict == Verdict.PASS
     assert judged.notes == ("not compared with the anchor: cpu: measured b, baseline old",)
 
 
-# Several metrics, measured noise, metrics that do not gate.
-
-
-def waived(given: JudgeInput, broken: str = "") -> ProbeJudgement:
-    """The verdict with waivers for whatever it lost."""
-    today = date(2026, 11, 1)
-    waivers = [
-        Waiver(given.scenario, metric, given.hardware, 0.9, "known", "#1", "Ada", today, line=1)
-        for metric in ("output_throughput", "ttft_median_ms", STRICT)
-    ]
-    return verdict(replace(given.waived_by(waivers, today), broken=broken))
-
-
 def test_a_waived_regression_passes_and_the_rest_still_counts() -> None:
-    slow = new((50, 50), (50, 50))
-    given = assembled(PROBE, Reference(BASELINE, notes=("noted",)), slow)
+    given = assembled(PROBE, Reference(BASELINE, notes=("noted",)), LOST)
     judged, passed = verdict(given), waived(given)
     assert (judged.verdict, passed.verdict) == (Verdict.REGRESSION, Verdict.PASS)
+    assert not judged.needs_more_runs
     assert passed.notes == ("noted",)
     assert verdict(given.waived_by([], date(2026, 11, 1))) == judged
-    without_ttft = assembled(PROBE, Reference(entry([100.0] * 5)), slow)
+    without_ttft = assembled(PROBE, Reference(entry(*[100.0] * 5)), LOST)
     assert waived(without_ttft).verdict == Verdict.NO_BASELINE
-    below = assembled(PROBE, Reference(None, DOCUMENTED), slow)
+    below = assembled(PROBE, Reference(None, DOCUMENTED), LOST)
     assert (verdict(below).verdict, waived(below).verdict) == (Verdict.REGRESSION, Verdict.PASS)
 
 
 def test_no_waiver_lets_the_speed_of_broken_answers_count() -> None:
-    given = assembled(PROBE, Reference(BASELINE), new((50, 50), (50, 50)))
+    given = assembled(PROBE, Reference(BASELINE), LOST)
     voided = waived(given, "BROKEN_OUTPUT in sums")
     assert (voided.verdict, voided.reason[:13]) == (Verdict.INCONCLUSIVE, "BROKEN_OUTPUT")
     assert verdict(replace(given, broken="BROKEN_OUTPUT in sums")).verdict == Verdict.REGRESSION

@@ -1,7 +1,7 @@
 """Learnt noise: which stored numbers are compared with each other, and what a verdict gets."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 from building import baseline, of_commit
 from tables import each
 
-from perfgate.baselines import BaselineRun, Entry, Retired, Store, suite_store
+from perfgate.baselines import BaselineRun, Entry, Retired, suite_store
 from perfgate.baselines.noise_history import NoiseRun, NoiseSeries, save
 from perfgate.baselines.noise_table import MOST_BASELINES, noise_table
 from perfgate.core.metrics import lookup
@@ -21,11 +21,8 @@ from perfgate.judging.rules.noise import NoiseComponents
 METRIC, SCORE = "output_throughput", "accuracy:gsm8k:exact_match:strict-match"
 SIGMA = 0.005
 FACTS = {"content": "a", "cpu": "Grace", "cores": "72"}
-
-
-@pytest.fixture(autouse=True)
-def checkout(suite_root: Path) -> Path:
-    return suite_root
+XEON = {"cpu": "Xeon", "cores": "2"}
+pytestmark = pytest.mark.usefixtures("suite_root")
 
 
 def entry(sessions: Sequence[Sequence[float]], first: int = 1, **facts: str) -> Entry:
@@ -40,20 +37,13 @@ def entry(sessions: Sequence[Sequence[float]], first: int = 1, **facts: str) -> 
     )
 
 
-def accept(
-    number: int, *sessions: Sequence[float], store: Store | None = None, **more: Any
-) -> None:
-    label, change = more.pop("label", "c1"), more.pop("change", "none")
-    facts = more.pop("facts", {})
-    made = of_commit(
-        f"commit{number}",
-        entries={label: entry(sessions, first=10 * number % 20 + 1, **facts)},
-        change=change,
-        hardware="8xH200",
-        **more,
-    )
+def accept(number: int, *sessions: Sequence[float], **more: Any) -> None:
+    label, facts = more.pop("label", "c1"), more.pop("facts", {})
+    entries = {label: entry(sessions, first=10 * number % 20 + 1, **facts)}
+    more = {"change": "none", "hardware": "8xH200", **more}
     engine = EngineBuild("llama.cpp", f"1.{number}", f"commit{number}")
-    (store or suite_store()).save(replace(made, engine=engine), merge=False)
+    made = of_commit(f"commit{number}", entries=entries, **more)
+    suite_store().save(replace(made, engine=engine), merge=False)
 
 
 def keep(run: str, *values: float, own: bool = False, **changes: Any) -> None:
@@ -62,12 +52,12 @@ def keep(run: str, *values: float, own: bool = False, **changes: Any) -> None:
     save(NoiseRun("8xH200", run, at, (replace(series, **changes),)), own=own)
 
 
-def components(**options: Any) -> NoiseComponents:
-    return known(**options).components(METRIC, SIGMA)[0]
-
-
 def known(**options: Any) -> HardwareNoise:
     return HardwareNoise(*noise_table("8xH200", **{"own": False, **options}))
+
+
+def components(**options: Any) -> NoiseComponents:
+    return known(**options).components(METRIC, SIGMA)[0]
 
 
 def counts(**options: Any) -> tuple[int, int]:
@@ -75,96 +65,110 @@ def counts(**options: Any) -> tuple[int, int]:
     return found.n_within, found.n_between
 
 
-def test_nothing_stored_is_no_history() -> None:
-    assert not components().has_history
-    assert components().sigma == pytest.approx(SIGMA)
-    keep("a", 100.0)
-    accept(0, [100.0], change="first")
-    found, told = known().components(METRIC, SIGMA)
-    assert (found.has_history, told) == (False, ())
+def test_single_starts_are_no_history() -> None:
+    for _ in ("nothing stored", "one start of a run, one of a baseline"):
+        found, told = known().components(METRIC, SIGMA)
+        assert (found.has_history, told, found.sigma) == (False, (), pytest.approx(SIGMA))
+        keep("a", 100.0)
+        accept(0, [100.0], change="first")
 
 
-def test_starts_of_one_session_and_sessions_of_one_build_are_compared() -> None:
-    accept(0, [100.0, 101.0], [102.0], [99.0, 100.0, 101.0], change="first")
-    accept(1, [1.0], [1.01], [1010.0], [1000.0], scenario="other", change="first")  # other units
-    assert counts() == (3, 2)
+RETIRED = Retired("Ada", "2026-11-21T08:00:00+00:00", "wrong clocks")
+ELSEWHERE = replace(baseline(entries={"c1": entry([[1.0, 1.1]])}), hardware="8xB200")
+
+
+@pytest.mark.parametrize(
+    ("accepted", "expected"),
+    [
+        # Starts of one session and sessions of one build; of other units in another scenario.
+        (
+            [
+                (0, [100.0, 101.0], [102.0], [99.0, 100.0, 101.0], {"change": "first"}),
+                (1, [1.0], [1.01], [1010.0], [1000.0], {"scenario": "other", "change": "first"}),
+            ],
+            (3, 2),
+        ),
+        # Builds that were accepted as unchanged are one level, until one was not.
+        ([(0, [100.0], {"change": "first"}), (1, [101.0], {})], (0, 1)),
+        (
+            [
+                (0, [100.0], {"change": "first"}),
+                (1, [101.0], {}),
+                (2, [150.0], {"change": "improvement"}),
+                (3, [151.0], {}),
+            ],
+            (0, 2),
+        ),
+        # A retired one tells nothing and still parts levels.
+        (
+            [
+                (0, [100.0], {"change": "first"}),
+                (1, [50.0], {"change": "regression", "retired": RETIRED}),
+                (2, [51.0], {}),
+            ],
+            (0, 0),
+        ),
+        # Candidates, other facts, other probes.
+        (
+            [
+                (5, [100.0], [101.0], {"accepted_by": "nobody yet", "change": "first"}),
+                (0, [100.0], {"change": "first"}),
+                (1, [50.0], {"facts": {"driver": "580"}}),
+                (2, [25.0], {"label": "c4"}),
+            ],
+            (0, 0),
+        ),
+        # All probes and scenarios of the hardware are pooled.
+        (
+            [
+                (0, [100.0], [101.0], {"change": "first"}),
+                (1, [50.0], [50.5], {"scenario": "other", "change": "first"}),
+                (2, [7.0], [7.1], {"scenario": "third", "label": "c64", "change": "first"}),
+            ],
+            (0, 3),
+        ),
+    ],
+)
+def test_differences_within_sessions_and_between_them(
+    accepted: list[Any], expected: tuple[int, int]
+) -> None:
+    suite_store().save(ELSEWHERE, merge=False)
+    for number, *sessions, more in accepted:
+        accept(number, *sessions, **more)
+    assert counts() == expected
 
 
 def test_the_history_of_a_louder_machine_is_louder() -> None:
+    accept(0, [100.0], change="first")
+    accept(1, [150.0], change="improvement")
+    assert components().sigma < 2 * SIGMA
     accept(0, *[[100.0 * (1 + 0.03 * (-1) ** day)] for day in range(10)], change="first")
     assert components().sigma > 2 * SIGMA
 
 
-def test_builds_that_were_accepted_as_unchanged_are_one_level() -> None:
-    accept(0, [100.0], change="first")
-    accept(1, [101.0])
-    assert counts() == (0, 1)
-    accept(2, [150.0], change="improvement")
-    assert counts() == (0, 1)
-    assert components().sigma < 2 * SIGMA
-    accept(3, [151.0])
-    assert counts() == (0, 2)
-
-
-def test_a_retired_baseline_tells_nothing_and_still_parts_levels() -> None:
-    retired = Retired("Ada", "2026-11-21T08:00:00+00:00", "wrong clocks")
-    accept(0, [100.0], change="first")
-    accept(1, [50.0], change="regression", retired=retired)
-    accept(2, [51.0])
-    assert counts() == (0, 0)
-
-
-def test_values_of_other_facts_probes_or_hardware_or_of_candidates_are_never_compared() -> None:
-    accept(5, [100.0], [101.0], accepted_by="nobody yet", change="first")
-    other = replace(baseline(entries={"c1": entry([[1.0, 1.1]])}), hardware="8xB200")
-    suite_store().save(other, merge=False)
-    accept(0, [100.0], change="first")
-    accept(1, [50.0], facts={"driver": "580"})
-    accept(2, [25.0], label="c4")
-    assert counts() == (0, 0)
-
-
-def test_all_probes_and_scenarios_of_the_hardware_are_pooled() -> None:
-    accept(0, [100.0], [101.0], change="first")
-    accept(1, [50.0], [50.5], scenario="other", change="first")
-    accept(2, [7.0], [7.1], scenario="third", label="c64", change="first")
-    assert counts() == (0, 3)
-
-
-def test_of_a_run_only_differences_within_its_session_count() -> None:
+def test_of_a_run_only_differences_within_its_session_count_and_none_twice() -> None:
     keep("a", 100.0, 101.0)
     keep("b", 120.0, 121.0, 122.0)
     assert counts() == (3, 0)
     assert components().session == pytest.approx((0.3 * SIGMA**2) ** 0.5)
-
-
-def test_what_a_baseline_holds_is_not_counted_again() -> None:
     accept(0, [100.0, 101.0], change="first")
     keep("run-1", 100.0, 101.0, build="commit0")
-    assert counts() == (1, 0)
+    assert counts() == (4, 0)
     keep("run-1", 100.0, 101.0, build="its-control")
-    assert counts() == (2, 0)
+    assert counts() == (5, 0)
 
 
-def test_a_machine_that_measures_itself_has_a_history_of_its_own() -> None:
+def test_a_machine_that_measures_itself_or_of_another_kind_has_a_history_of_its_own() -> None:
     accept(0, [100.0, 101.0], change="first")
-    keep("a", 100.0, 101.0, 99.0)
+    keep("a", 100.0, 101.0, 99.0, machine=XEON)
     keep("b", 100.0, 101.0, own=True)
-    assert counts(own=True) == (1, 0)
-    assert counts() == (3, 0)
-
-
-def test_what_another_kind_of_machine_showed_is_left_out_where_it_matters() -> None:
-    accept(0, [100.0, 101.0], change="first")
-    keep("a", 100.0, 101.0, machine={"cpu": "Xeon", "cores": "2"})
-    keep("b", 100.0, 101.0, machine={"cpu": "Grace", "cores": "72"})
-    assert counts() == (3, 0)
-    assert counts(machine=FACTS) == (2, 0)
-    assert counts(machine={"cpu": "Xeon", "cores": "2"}) == (1, 0)
+    keep("c", 100.0, 101.0, machine={"cpu": "Grace", "cores": "72"})
+    assert (counts(own=True), counts()) == ((1, 0), (4, 0))
+    assert (counts(machine=FACTS), counts(machine=XEON)) == ((2, 0), (2, 0))
 
 
 @each(
-    ("values", "why"),
+    "values, why",
     [
         ((0.0, 0.0), "cannot be judged"),
         ((100.0, 0.0, 101.0), "cannot be judged"),
@@ -183,31 +187,20 @@ def test_zeros_mixed_units_and_values_that_never_move_are_left_out_and_told(
     assert why in told
 
 
-def test_a_damaged_baseline_is_told_and_the_others_are_used(checkout: Path) -> None:
-    accept(0, [100.0, 101.0], change="first")
-    accept(1, [7.0, 7.1], scenario="other", change="first")
-    path = checkout / "baselines" / "8xH200" / "other" / "commit1.json"
-    path.write_text(path.read_text().replace("7.1", "7.2"))
-    found, (told,) = known().components(METRIC, SIGMA)
-    assert found.n_within == 1
-    assert told == "other/commit1.json: the baseline was edited by hand"
-
-
 def test_another_metric_of_the_family_stands_in_where_a_probe_lacks_it() -> None:
     keep("a", 100.0, 101.0)
-    per_user: Mapping[str, tuple[float, ...]] = {"output_throughput_per_user": (9.0, 9.1)}
+    per_user = {"output_throughput_per_user": (9.0, 9.1)}
     keep("b", values=per_user)
     keep("c", values={**per_user, METRIC: (10.0, 10.2), "tpot_mean_ms": (5.0, 5.1)})
     assert counts() == (3, 0)  # one observation for each start, however many metrics it has
-    tpot, _ = known().components("tpot_mean_ms", SIGMA)
-    assert tpot.n_within == 1
+    assert known().components("tpot_mean_ms", SIGMA)[0].n_within == 1
 
 
-def test_of_many_baselines_the_newest_of_every_scenario_are_read(checkout: Path) -> None:
+def test_of_many_baselines_the_newest_of_every_scenario_are_read(suite_root: Path) -> None:
     for number in range(3):
         accept(number, [100.0, 101.0], change="first")
     accept(9, [100.0, 101.0], scenario="other", change="first")
-    of_scenario = checkout / "baselines" / "8xH200" / "small-serve"
+    of_scenario = suite_root / "baselines" / "8xH200" / "small-serve"
     for number in range(MOST_BASELINES + 40):
         damaged = of_scenario / f"old{number}.json"
         damaged.write_text("{")
@@ -215,6 +208,9 @@ def test_of_many_baselines_the_newest_of_every_scenario_are_read(checkout: Path)
     found = known(first="small-serve")
     assert len(found.unread) == MOST_BASELINES - 4
     assert found.components(METRIC, SIGMA)[0].n_within == 4
+    edited = of_scenario.parent / "other" / "commit9.json"
+    edited.write_text(edited.read_text().replace("101", "102"))
+    assert "other/commit9.json: the baseline was edited by hand" in known().unread
 
 
 def test_of_a_hardware_is_that_of_its_history() -> None:
@@ -227,10 +223,7 @@ def test_of_a_hardware_is_that_of_its_history() -> None:
     assert noise["request_throughput"] == noise[METRIC]  # metrics of a family share its first one's
 
 
-def test_without_history_is_the_family_s_and_says_so() -> None:
-    noise = noises_on("8xB200", [METRIC])[METRIC]
-    assert (noise.sigma, noise.note) == (pytest.approx(0.005), NO_HISTORY)
-
-
-def test_several_nodes_have_their_own_prior() -> None:
-    assert noises_on("2x4xGB200", [METRIC])[METRIC].sigma == pytest.approx(0.016)
+@each("hardware, sigma", [("8xB200", 0.005), ("2x4xGB200", 0.016)])
+def test_without_history_is_the_family_s_on_so_many_nodes(hardware: str, sigma: float) -> None:
+    noise = noises_on(hardware, [METRIC])[METRIC]
+    assert (noise.sigma, noise.note) == (pytest.approx(sigma), NO_HISTORY)

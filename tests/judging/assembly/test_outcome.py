@@ -1,70 +1,48 @@
+"""The record of an outcome."""
+
 import json
 
-from building import outcome
+from building import judgement, outcome
 from plain_records import fields_of
 
 from perfgate.core.errors import RunError
 from perfgate.core.failures import FAILURES
+from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Verdict
 
 
 def test_a_record_holds_the_numbers_behind_the_verdict() -> None:
     record = json.loads(json.dumps(fields_of(outcome(injected=("a=1",), notes=("n",)))))
-    (one,) = record.pop("judgements")
+    assert record.pop("judgements") == json.loads(json.dumps([to_plain(judgement())]))
     judged, reported = record.pop("measured")
-    assert (judged["metric"], judged["unit"], judged["values"]) == (
-        "output_throughput",
-        "tokens/s",
-        [1085.3, 1080.1],
-    )
+    assert (judged["metric"], judged["unit"]) == ("output_throughput", "tokens/s")
+    assert judged["values"] == [1085.3, 1080.1]
     assert (reported["metric"], reported["unit"]) == ("ttft_mean_ms", "ms")
     assert round(reported["value"], 9) == 300
-    assert record == {
+    build = {"name": "llama.cpp", "version": "1.3.0", "commit": "def456"}
+    told = {
         "name": "small-serve-c4",
         "scenario": "small-serve",
         "probe": "c4",
         "verdict": "REGRESSION",
         "starts": 2,
         "compared_with": "llama.cpp 1.2.0 of 2026-11-05, accepted by Ada, 5 fresh starts",
-        "reason": "",
-        "error": None,
         "folder": "/runs/one/small-serve/start-2-new/c4",
         "injected": ["a=1"],
-        "synthetic": False,
         "notes": ["n"],
-        "observed": [],
-        "changed_questions": [],
-        "build": {
-            "name": "llama.cpp",
-            "version": "1.3.0",
-            "commit": "def456",
-            "image": "",
-            "digest": "",
-        },
-        "controls": [],
-        "extra_options": "",
-        "settings": [],
-        "judge_input": None,
-        "provenance": None,
-        "documented": [],
-        "rerun": "",
-        "resumed_from": "",
+        "build": {**build, "image": "", "digest": ""},
     }
-    assert (one["metric"], one["verdict"]) == ("output_throughput", "REGRESSION")
-    assert (one["baseline"], one["measured"]) == (1234.5, 1082.7)
-    assert one["interval"] == [-0.14, -0.105]
+    texts = dict.fromkeys(("reason", "extra_options", "rerun", "resumed_from"), "")
+    lists: dict[str, list[str]] = {
+        name: [] for name in ("observed", "changed_questions", "controls", "settings", "documented")
+    }
+    nothing = dict.fromkeys(("error", "judge_input", "provenance"))
+    assert record == {**told, **texts, **lists, **nothing, "synthetic": False}
 
 
 def test_a_record_of_an_error_holds_evidence_and_next_step() -> None:
-    failed = outcome(
-        verdict=Verdict.ERROR,
-        judgements=(),
-        measurements=(),
-        folder=None,
-        error=RunError("oom", "the server ended", evidence=("CUDA out of memory",)),
-        synthetic=True,
-    )
-    record = fields_of(failed)
+    error = RunError("oom", "the server ended", evidence=("CUDA out of memory",))
+    record = fields_of(outcome(verdict=Verdict.ERROR, folder=None, error=error, synthetic=True))
     assert record["error"] == {
         "error_class": "oom",
         "message": "the server ended",

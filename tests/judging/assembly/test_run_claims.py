@@ -1,6 +1,5 @@
 """Claims: which measurements decide a documented statement, and when more are asked for."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,8 +12,7 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.measured import MeasuredBuild
 from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.claim_outcome import claim_outcome
-from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
+from perfgate.judging.assembly.claims import ClaimProbe, claim_outcome, claim_probes
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Claim, EngineSettings, Source
@@ -31,30 +29,8 @@ FASTER = Claim(
     concurrency=4,
     versus="chunked-off",
 )
-
-
-class Bench:
-    """Gives each scenario's values one start at a time."""
-
-    def __init__(self, metric: str, **values: Sequence[float]) -> None:
-        self.metric = metric
-        self.values = {name.replace("_", "-"): list(given) for name, given in values.items()}
-        self.starts = dict.fromkeys(self.values, 1)
-        self.asked: list[str] = []
-
-    def outcome(self, probe: Probe) -> Outcome:
-        name = probe.scenario.id
-        used = self.values[name][: self.starts[name]]
-        measured = [Measurement({self.metric: value}) for value in used]
-        return Outcome(probe, Verdict.NO_BASELINE, measurements=measured)
-
-    def again(self, probe: Probe) -> bool:
-        name = probe.scenario.id
-        self.asked.append(name)
-        if self.starts[name] >= len(self.values[name]):
-            return False
-        self.starts[name] += 1
-        return True
+SIZED = replace(FASTER, documented=-0.5, tolerance=0.1)
+Fields = dict[str, Any]
 
 
 def the(claim: Claim) -> ClaimProbe:
@@ -62,13 +38,7 @@ def the(claim: Claim) -> ClaimProbe:
     return found
 
 
-def test_a_claim_is_about_the_named_point_of_both_scenarios() -> None:
-    claim = the(FASTER)
-    assert [probe.id for probe in claim.probes] == ["chunked-on-c4", "chunked-off-c4"]
-    assert claim.id == "chunked-lowers-tpot"
-
-
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"scenario": "nowhere"},
@@ -77,28 +47,36 @@ def test_a_claim_is_about_the_named_point_of_both_scenarios() -> None:
         {"metric": "accuracy:gsm8k:exact_match:strict-match"},
     ],
 )
-def test_a_claim_about_what_nobody_measures_is_refused(changes: dict[str, object]) -> None:
+def test_a_claim_about_what_nobody_measures_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="chunked-lowers-tpot"):
-        the(replace(FASTER, **changes))  # type: ignore[arg-type]
+        the(replace(FASTER, **changes))
 
 
-def test_a_clear_difference_needs_three_starts_a_side_and_no_further() -> None:
-    bench = Bench("tpot_mean_ms", chunked_on=[80.0] * 3, chunked_off=[100.0] * 3)
-    found = claim_outcome(the(FASTER), bench.outcome, bench.again)
-    assert found.verdict == Verdict.PASS
-    assert bench.starts == {"chunked-on": 3, "chunked-off": 3}
+@each("value, verdict", [(80.0, Verdict.PASS), (100.0, Verdict.INCONCLUSIVE)])
+def test_one_start_a_side_at_a_time_until_it_is_decided_or_none_is_left(
+    value: float, verdict: Verdict
+) -> None:
+    claim = the(FASTER)
+    assert [probe.id for probe in claim.probes] == ["chunked-on-c4", "chunked-off-c4"]
+    values = dict(zip(claim.probes, (value, 100.0), strict=True))
+    starts = dict.fromkeys(claim.probes, 1)
+
+    def again(probe: Probe) -> bool:
+        before = starts[probe]
+        starts[probe] = min(before + 1, 3)
+        return before < 3
+
+    def outcome(probe: Probe) -> Outcome:
+        measured = [Measurement({"tpot_mean_ms": values[probe]})] * starts[probe]
+        return Outcome(probe, Verdict.NO_BASELINE, measurements=measured)
+
+    found = claim_outcome(claim, outcome, again)
+    assert (found.verdict, list(starts.values())) == (verdict, [3, 3])
     assert found.compared_with == "what guide.md, section Chunked context, says"
     assert found.reason == "Chunked context lowers TPOT"
 
 
-def test_an_undecided_claim_asks_for_starts_until_none_is_left() -> None:
-    bench = Bench("tpot_mean_ms", chunked_on=[100.0] * 3, chunked_off=[100.0] * 3)
-    found = claim_outcome(the(FASTER), bench.outcome, bench.again)
-    assert found.verdict == Verdict.INCONCLUSIVE
-    assert bench.starts == {"chunked-on": 3, "chunked-off": 3}
-
-
-def became(claim: ClaimProbe, on: dict[str, Any], off: dict[str, Any] | None = None) -> Outcome:
+def became(claim: ClaimProbe, on: Fields, off: Fields | None = None) -> Outcome:
     """What becomes of a claim where no start is left: by the outcomes of its sides.
 
     Args:
@@ -114,32 +92,44 @@ def became(claim: ClaimProbe, on: dict[str, Any], off: dict[str, Any] | None = N
     return claim_outcome(claim, outcome, lambda _probe: False)
 
 
-def starts(value: float, facts: dict[str, Any] | None = None) -> dict[str, Any]:
+def starts(value: float, facts: Fields | None = None) -> Fields:
     return {"measurements": [Measurement({"tpot_mean_ms": value}, facts or {})] * 3}
 
 
-OOM: dict[str, Any] = {"verdict": Verdict.ERROR, "error": RunError("oom", "memory ran out")}
+OOM: Fields = {"verdict": Verdict.ERROR, "error": RunError("oom", "memory ran out")}
 LEFT_OUT = {**OOM, "error": RunError("incomplete", "not measured: the starts are used up")}
 
 
 @each("on, off", [(starts(1.0), OOM), (LEFT_OUT, OOM), (OOM, LEFT_OUT)])
 def test_a_side_that_failed_is_the_cause_and_not_the_one_that_was_left_out_for_it(
-    on: dict[str, Any], off: dict[str, Any]
+    on: Fields, off: Fields
 ) -> None:
     found = became(the(FASTER), on, off)
     assert (found.verdict, found.error, found.judgements) == (Verdict.ERROR, OOM["error"], ())
 
 
-SIZED = replace(FASTER, documented=-0.5, tolerance=0.1)
+OTHER_PROMPTS = starts(10.0, {DATASET_DIFFERS: "219,171 input tokens documented, 100 measured"})
+DISTURBED = {"verdict": Verdict.INCONCLUSIVE, "reason": "disturbed, so not used: a neighbour"}
 
 
-def test_a_documented_size_is_of_the_documents_prompts() -> None:
-    differs = {DATASET_DIFFERS: "219,171 input tokens documented, 100 measured"}
-    found = became(the(SIZED), starts(10.0), starts(10.0, differs))
-    assert found.verdict == Verdict.NOT_COMPARABLE
-    assert found.reason == (
-        "chunked-off-c4: the dataset: 219,171 input tokens documented, 100 measured"
-    )
+@each(
+    "claim, off, verdict, reason",
+    [
+        (
+            SIZED,
+            OTHER_PROMPTS,
+            Verdict.NOT_COMPARABLE,
+            "chunked-off-c4: the dataset: 219,171 input tokens documented, 100 measured",
+        ),
+        (FASTER, OTHER_PROMPTS, Verdict.INCONCLUSIVE, "Chunked context lowers TPOT"),
+        (FASTER, DISTURBED, Verdict.INCONCLUSIVE, DISTURBED["reason"]),
+    ],
+)
+def test_other_prompts_than_the_documents_and_disturbed_starts_decide_nothing(
+    claim: Claim, off: Fields, verdict: Verdict, reason: str
+) -> None:
+    found = became(the(claim), starts(10.0), off)
+    assert (found.verdict, found.reason) == (verdict, reason)
 
 
 def test_sides_of_another_release_than_the_documents_are_told() -> None:
@@ -151,26 +141,21 @@ def test_sides_of_another_release_than_the_documents_are_told() -> None:
     assert found.notes == ("the document measured chunked-on with llama.cpp 1.0.0, not 1.3.0",)
 
 
-def test_a_side_without_an_undisturbed_start_decides_nothing() -> None:
-    why = "disturbed, so not used: a neighbour"
-    found = became(the(FASTER), {"verdict": Verdict.INCONCLUSIVE, "reason": why})
-    assert (found.verdict, found.reason) == (Verdict.INCONCLUSIVE, why)
-
-
 SILENT = {"settings_not_established": {"kv_cache_dtype": "its log is cut"}}
+FP8 = EngineSettings(kv_cache_dtype="fp8")
 
 
-@pytest.mark.parametrize(
-    ("expect", "settings", "facts", "is_blind"),
+@each(
+    "expect, settings, facts, is_blind",
     [
-        ("not_worse", EngineSettings(kv_cache_dtype="fp8"), SILENT, True),
-        ("better", EngineSettings(kv_cache_dtype="fp8"), SILENT, False),  # ignored, it would fail
+        ("not_worse", FP8, SILENT, True),
+        ("better", FP8, SILENT, False),  # ignored, it would fail
         ("not_worse", EngineSettings(tp=8), SILENT, False),  # of both sides alike
-        ("not_worse", EngineSettings(kv_cache_dtype="fp8"), {}, False),
+        ("not_worse", FP8, {}, False),
     ],
 )
 def test_a_claim_of_no_loss_says_that_it_is_blind_to_an_ignored_option(
-    expect: Any, settings: EngineSettings, facts: dict[str, Any], is_blind: bool
+    expect: Any, settings: EngineSettings, facts: Fields, is_blind: bool
 ) -> None:
     on = replace(ON, engine=replace(ON.engine, settings=settings))
     (claim,) = claim_probes([replace(FASTER, expect=expect)], [on, OFF])

@@ -1,6 +1,6 @@
 """Difference: how far two baselines are from each other, and each of a scenario from the last."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -8,8 +8,9 @@ from perfgate.baselines.baseline import Baseline, Entry
 from perfgate.baselines.choice import in_order
 from perfgate.baselines.store import Store
 from perfgate.core.errors import InputError
+from perfgate.core.measured import Change
 from perfgate.core.metrics import ACCURACY, is_accuracy, lookup
-from perfgate.core.verdict import Verdict
+from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules.accuracy import judge_paired
 from perfgate.judging.rules.performance import PerformanceTest
 
@@ -60,46 +61,30 @@ def compare(label: str, before: Entry | None, after: Entry | None) -> ProbeChang
 
 
 def _change(label: str, metric: str, before: Entry | None, after: Entry | None) -> MetricChange:
-    old = before.values(metric) if before else []
-    new = after.values(metric) if after else []
-    if not old or not new or before is None or after is None:
-        return MetricChange(label, metric, _mean(old), _mean(new))
+    was, now = (one.values(metric) if one else [] for one in (before, after))
+    old, new = (fmean(values) if values else None for values in (was, now))
+    if old is None or new is None or before is None or after is None:
+        return MetricChange(label, metric, old, new)
+    lost = gained = None
     if is_accuracy(metric):
-        return _accuracy(label, metric, before, after)
-    try:
-        told = PerformanceTest(metric, None, old, new).change()
-    except InputError:  # a value that has no logarithm
-        change = fmean(new) / fmean(old) - 1 if fmean(old) else None
-        return MetricChange(label, metric, fmean(old), fmean(new), change)
-    return MetricChange(label, metric, told.baseline, told.measured, told.change, told.interval)
+        # Repeated evaluations ask the same questions again: one of each side counts them.
+        first, second = before.answers(metric)[:1], after.answers(metric)[:1]
+        if not (first and second and first[0].keys() == second[0].keys()):
+            return MetricChange(label, metric, old, new, new - old)
+        told: Judgement | Change = judge_paired(metric, first, second, margin=ACCURACY.band or 0.02)
+        pairs = [(first[0][key], second[0][key]) for key in first[0]]
+        lost, gained = pairs.count((True, False)), pairs.count((False, True))
+    else:
+        try:
+            told = PerformanceTest(metric, None, was, now).change()
+        except InputError:  # a value that has no logarithm
+            return MetricChange(label, metric, old, new, new / old - 1 if old else None)
+    numbers = (told.baseline, told.measured, told.change, told.interval)
+    return MetricChange(label, metric, *numbers, lost, gained)
 
 
-def _accuracy(label: str, metric: str, before: Entry, after: Entry) -> MetricChange:
-    old, new = fmean(before.values(metric)), fmean(after.values(metric))
-    # Repeated evaluations ask the same questions again: one of each side counts them.
-    was = next((run.answers[metric] for run in before.runs if run.answers.get(metric)), None)
-    now = next((run.answers[metric] for run in after.runs if run.answers.get(metric)), None)
-    if was is None or now is None or was.keys() != now.keys():
-        return MetricChange(label, metric, old, new, new - old)
-    judged = judge_paired(metric, [was], [now], margin=ACCURACY.band or 0.02)
-    return MetricChange(
-        label,
-        metric,
-        judged.baseline,
-        judged.measured,
-        judged.change,
-        judged.interval,
-        lost=sum(was[key] and not now[key] for key in was),
-        gained=sum(now[key] and not was[key] for key in was),
-    )
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return fmean(values) if values else None
-
-
-def verdict_between(metric: str, before: Entry, after: Entry, band: float) -> Verdict | None:
-    """The gate's verdict on one metric of two entries of equal facts, which both have it.
+def verdict_between(metric: str, before: Entry | None, after: Entry, band: float) -> Verdict:
+    """The gate's verdict on one metric.
 
     Args:
         metric: canonical name.
@@ -108,16 +93,20 @@ def verdict_between(metric: str, before: Entry, after: Entry, band: float) -> Ve
         band: the loss that counts, as a fraction.
 
     Returns:
-        None: an accuracy whose answers are not known.
+        NO_BASELINE: there is no such metric before; NOT_COMPARABLE: facts differ that must be
+        equal, an accuracy's answers are not known, or a speed has no logarithm.
 
     Raises:
         InputError: values that cannot be judged.
     """
-    old, new = before.values(metric), after.values(metric)
+    old, new = before.values(metric) if before else [], after.values(metric)
+    if before is None or not old:
+        return Verdict.NO_BASELINE
+    was, now = before.answers(metric), after.answers(metric)
+    judgeable = was and len(now) == len(new) if is_accuracy(metric) else min(*old, *new) > 0
+    if before.differences(after.fingerprint) or not judgeable:
+        return Verdict.NOT_COMPARABLE
     if is_accuracy(metric):
-        was, now = before.answers(metric), after.answers(metric)
-        if not was or len(now) != len(new):
-            return None
         return judge_paired(metric, was, now, margin=band).verdict
     sessions = before.sessions(metric)
     return PerformanceTest(metric, band, old, new, sessions=sessions).judge().verdict

@@ -1,14 +1,17 @@
 """Promotion: a person accepts a candidate, which keeps the level of what came before or not.
 
-Candidates come from runs: `perfgate.baselines.recording`.
+Candidates come from runs: `perfgate.baselines.recording`. Of a candidate that is proposed for
+review, every gating metric is compared with the baseline before and the anchor
+(docs/how-to/baselines.md).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
-from perfgate.baselines.baseline import Baseline, Change, ChosenBaseline, Entry, few_sessions
+from perfgate.baselines.baseline import Baseline, Change, ChosenBaseline, few_sessions
 from perfgate.baselines.candidates import unlike_machines
 from perfgate.baselines.choice import newest_release
 from perfgate.baselines.decisions import named
@@ -18,10 +21,62 @@ from perfgate.baselines.store import Store, rehearsal_store, suite_store
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Verdict, counted
-from perfgate.judging.acceptance.difference import ProbeChanges, compare, verdict_between
+from perfgate.judging.acceptance.difference import (
+    MetricChange,
+    ProbeChanges,
+    compare,
+    verdict_between,
+)
+from perfgate.judging.assembly.bands import band_of
+from perfgate.judging.rules.scale import anchor_band
 from perfgate.runs.run_folder import now
+from perfgate.scenarios.probe import all_probes
+from perfgate.scenarios.scenario import Scenario
 
 _COMPARED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
+_NOT_JUDGED = (Verdict.NO_BASELINE, Verdict.NOT_COMPARABLE)
+
+
+@dataclass(frozen=True)
+class MetricEvidence:
+    """One gating metric compared with one earlier baseline.
+
+    Attributes:
+        change: both values, and how far apart they are, over all starts.
+        band: the loss that counts, as a fraction.
+        verdict: the gate's, on the candidate's starts in their order; NO_BASELINE: the other has no
+            such metric; NOT_COMPARABLE: facts differ that must be equal.
+        facts: which.
+    """
+
+    change: MetricChange
+    band: float
+    verdict: Verdict
+    facts: tuple[str, ...] = ()
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether it is a REGRESSION, or lost more than the band by its central value."""
+        if self.verdict in _NOT_JUDGED:
+            return False
+        change = self.change.change or 0.0
+        lost = -change if lookup(self.change.metric).direction == "higher" else change
+        return self.verdict == Verdict.REGRESSION or lost > self.band
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A candidate compared with an earlier baseline.
+
+    Attributes:
+        against: which.
+        other: that one.
+        metrics: every gating metric of the candidate.
+    """
+
+    against: Literal["the baseline before", "the anchor"]
+    other: ChosenBaseline
+    metrics: tuple[MetricEvidence, ...]
 
 
 @dataclass(frozen=True)
@@ -80,7 +135,7 @@ def promote(
         before = store.choose(found.hardware, found.scenario, found.engine, repo)
         losses = losses_of(found, before)
         why_accepted = _why_accepted(found, candidate, losses, accept_regression)
-        change = change_of(found, before, losses)
+        change = _change_of(found, before, losses)
         accepted = replace(
             found,
             accepted_by=by,
@@ -93,7 +148,14 @@ def promote(
         kept = read(path) if path.is_file() else None
         if kept is not None and kept.retired is None:
             accepted = kept.merged(accepted)
-        _require_like_machines(accepted, candidate)
+        if differing := unlike_machines(accepted.entries):
+            raise InputError(
+                "the baseline would mix numbers of different machines",
+                file=candidate,
+                found="; ".join(differing),
+                expected="probes of one scenario, measured on machines with equal facts",
+                hint="record all probes on one of them",
+            )
         probes = tuple(
             compare(label, before.entry(label) if before else None, entry)
             for label, entry in found.entries.items()
@@ -164,18 +226,6 @@ def _why_accepted(
     return why
 
 
-def _require_like_machines(accepted: Baseline, candidate: Path) -> None:
-    differing = unlike_machines(accepted.entries)
-    if differing:
-        raise InputError(
-            "the baseline would mix numbers of different machines",
-            file=candidate,
-            found="; ".join(differing),
-            expected="probes of one scenario, measured on machines with equal facts",
-            hint="record all probes on one of them",
-        )
-
-
 def _notes(
     accepted: Baseline, store: Store, kept: Baseline | None, sessions: int
 ) -> tuple[str, ...]:
@@ -215,45 +265,161 @@ def losses_of(found: Baseline, before: ChosenBaseline | None) -> list[str]:
             if verdict == Verdict.REGRESSION
         ),
         *(
-            f"{label} {metric}: its run did not compare it, and now it is {verdict.value}"
-            for label, metric, verdict in _judged_now(found, before)
-            if verdict not in (Verdict.PASS, Verdict.IMPROVEMENT)
+            f"{one.change.probe} {one.change.metric}: its run did not compare it, and now it is "
+            f"{one.verdict.value}"
+            for one in _judged_now(found, before)
+            if one.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT)
         ),
     ]
 
 
-def change_of(found: Baseline, before: ChosenBaseline | None, losses: Sequence[str]) -> Change:
+def _change_of(found: Baseline, before: ChosenBaseline | None, losses: Sequence[str]) -> Change:
     """What accepting the candidate changes, given where it lost."""
     if losses:
         return "regression"
-    if not any(_comparable(label, entry, before) for label, entry in found.entries.items()):
+    entries = found.entries.items() if before and not before.is_newer else ()
+    old = [(before and before.entry(label), entry.fingerprint) for label, entry in entries]
+    if not any(entry and not entry.differences(facts) for entry, facts in old):
         return "first"
-    now = [verdict for _, _, verdict in _judged_now(found, before)]
+    now = [one.verdict for one in _judged_now(found, before)]
     return "improvement" if Verdict.IMPROVEMENT in (*found.verdicts.values(), *now) else "none"
 
 
-def _judged_now(
-    found: Baseline, before: ChosenBaseline | None
-) -> Iterator[tuple[str, str, Verdict]]:
-    """Probe, metric and verdict of what the candidate's run did not compare, and is comparable now.
+def _judged_now(found: Baseline, before: ChosenBaseline | None) -> list[MetricEvidence]:
+    """What the candidate's run did not compare, and is comparable now.
 
-    Of each probe every metric counts that has a band by itself.
+    Of each probe every metric counts that has a band by itself; a newer build did not come before.
     """
-    for label, entry in found.entries.items():
-        old = _comparable(label, entry, before)
-        if old is None or found.verdicts.get(label) in _COMPARED:
-            continue
-        for metric in entry.metrics():
-            band, values = lookup(metric).family.band, [*old.values(metric), *entry.values(metric)]
-            if band is None or not old.values(metric):
-                continue
-            if is_accuracy(metric) or min(values) > 0:
-                verdict = verdict_between(metric, old, entry, band)
-                if verdict is not None:
-                    yield label, metric, verdict
+    if before is None or before.is_newer:
+        return []
+    bands = {
+        (label, metric): band
+        for label, entry in found.entries.items()
+        if found.verdicts.get(label) not in _COMPARED
+        for metric in entry.metrics()
+        if (band := lookup(metric).family.band) is not None
+    }
+    judged = _compared(found, before, bands)
+    return [one for one in judged if one.verdict not in _NOT_JUDGED]
 
 
-def _comparable(label: str, entry: Entry, before: ChosenBaseline | None) -> Entry | None:
-    """What came before and has equal facts; a newer build did not come before."""
-    old = before.entry(label) if before and not before.is_newer else None
-    return None if old is None or old.differences(entry.fingerprint) else old
+@dataclass(frozen=True)
+class Proposal:
+    """A new baseline, and its evidence.
+
+    Attributes:
+        candidate: all that was measured, with who accepts it and why.
+        promotion: the file, and what accepting it changes.
+        evidence: against the baseline before, and the anchor; empty: there is neither.
+        gating: probe label and gating metric of each that the candidate has.
+        losses: what is lost, in words; empty: nothing.
+    """
+
+    candidate: Baseline
+    promotion: Promotion
+    evidence: tuple[Evidence, ...]
+    gating: tuple[tuple[str, str], ...]
+    losses: tuple[str, ...]
+
+
+def propose(
+    file: Path,
+    store: Store,
+    scenario: Scenario,
+    *,
+    by: str,
+    reason: str = "",
+    repo: EngineRepo | None = None,
+) -> Proposal | None:
+    """Accept a candidate into a store; None: the store has all of it already.
+
+    Args:
+        file: the candidate's file.
+        store: a store that is not in use yet, as one for a branch.
+        scenario: the candidate's, whose bands count.
+        by: who accepts it.
+        reason: why; empty: as the candidate says, and then no loss is accepted.
+        repo: a clone of the engine, which tells the nearest ancestor.
+
+    Raises:
+        InputError: there is a loss and no reason, or as `promote`.
+    """
+    found = read(file)
+    path = store.path(found.hardware, found.scenario, found.engine.commit)
+    if path.is_file() and _has_all(read(path), found):
+        return None
+    gating = {probe.label: probe.gating_metrics() for probe in all_probes(scenario)}
+    bands = {
+        (label, metric): band
+        for label, entry in found.entries.items()
+        for metric in entry.metrics()
+        if metric in gating.get(label, ()) and (band := band_of(metric, scenario)) is not None
+    }
+    before = store.choose(found.hardware, found.scenario, found.engine, repo)
+    anchor = store.anchor(found.hardware, found.scenario, found.engine)
+    evidence = []
+    if before is not None:
+        metrics = _compared(found, before, bands)
+        evidence.append(Evidence("the baseline before", before, metrics))
+    if anchor is not None and (before is None or anchor.baseline.engine != before.baseline.engine):
+        wider = {key: anchor_band(key[1], band) for key, band in bands.items()}
+        evidence.append(Evidence("the anchor", anchor, _compared(found, anchor, wider)))
+    proved = losses_of(found, before)
+    losses = (*proved, *_losses_in(evidence))
+    if losses and not reason:
+        raise InputError(
+            "the candidate has lost, and no reason is given why that is right",
+            field="--reason",
+            found=f"{found.scenario}: {'; '.join(losses)}",
+            expected="a loss is accepted by a person, with a reason",
+            hint="fix the build, or use --reason 'why this loss is right'",
+        )
+    promotion = promote(
+        file,
+        by=by,
+        reason=reason or found.reason,
+        accept_regression=reason if proved else None,
+        repo=repo,
+        store=store,
+    )
+    candidate = replace(read(promotion.file), entries=found.entries)
+    return Proposal(candidate, promotion, tuple(evidence), tuple(bands), losses)
+
+
+def _has_all(kept: Baseline, candidate: Baseline) -> bool:
+    if kept.retired is not None or kept.engine != candidate.engine:
+        return False
+    return all(kept.entries.get(label) == entry for label, entry in candidate.entries.items())
+
+
+def _compared(
+    candidate: Baseline, other: ChosenBaseline, bands: Mapping[tuple[str, str], float]
+) -> tuple[MetricEvidence, ...]:
+    """The metrics of a candidate that have a band beside those of another baseline."""
+    found = []
+    for label, entry in candidate.entries.items():
+        old = other.entry(label)
+        changes = compare(label, old, entry)
+        for change in changes.metrics:
+            band = bands.get((label, change.metric))
+            if band is not None:
+                verdict = verdict_between(change.metric, old, entry, band)
+                found.append(MetricEvidence(change, band, verdict, changes.facts))
+    return tuple(found)
+
+
+def _losses_in(evidence: Sequence[Evidence]) -> Iterator[str]:
+    """What is lost, one line a metric, against what came before."""
+    for comparison in evidence:
+        if comparison.other.is_newer:
+            continue  # it did not come before
+        for metric in comparison.metrics:
+            if metric.is_loss:
+                change = metric.change.change
+                unit = "points" if is_accuracy(metric.change.metric) else "%"
+                moved = "" if change is None else f" {100 * change:+.1f} {unit}"
+                yield (
+                    f"{metric.change.probe} {metric.change.metric}{moved} against "
+                    f"{comparison.against}, band {100 * metric.band:.1f} {unit}, "
+                    f"{metric.verdict.value}"
+                )

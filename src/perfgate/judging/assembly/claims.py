@@ -1,16 +1,33 @@
-"""Claims: a documented statement about one result or two, and its `JudgeInput`. Pure."""
+"""Claims: a documented statement about one result or two, its `JudgeInput`, and what becomes of it.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+The measurements are those of the scenarios' own campaigns, or of starts in which both sides take
+turns; a side that was not measured may be an accepted baseline. A claim asks for more fresh starts
+only where it is not decided yet.
+"""
 
-from perfgate.baselines import Entry
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import date, datetime
+from types import MappingProxyType
+from typing import Any
+
+from perfgate.baselines import Baseline, Entry
+from perfgate.baselines.baseline import common_facts
+from perfgate.baselines.choice import in_order
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement
-from perfgate.judging.assembly.judge_input import JudgeInput
-from perfgate.judging.assembly.measured import answers_of, measured_score
+from perfgate.core.verdict import Judgement, Verdict, counted
+from perfgate.judging.assembly.judge_input import JudgeInput, judge
+from perfgate.judging.assembly.measured import (
+    answers_of,
+    measured_metrics,
+    measured_score,
+    unestablished,
+    unlike_documented,
+)
+from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.accuracy import Answers
 from perfgate.judging.rules.claims import (
     EarlierStarts,
@@ -22,7 +39,11 @@ from perfgate.judging.rules.scores import Score
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.probe import Probe, all_probes
-from perfgate.scenarios.scenario import Claim, Scenario
+from perfgate.scenarios.scenario import Claim, EngineSettings, Scenario
+
+# Facts of a measurement that two sides of a claim need not share: what is measured, on which
+# weights, and by which program, which is looked at by itself.
+_OWN_FACTS = frozenset({"content", "model", "extra_options", "client", "evaluator"})
 
 
 @dataclass(frozen=True)
@@ -142,15 +163,8 @@ class ClaimTest:
             InputError: nothing to compare, or values that cannot be judged.
         """
         claim = self.claim
-        statement = Statement(
-            lookup(claim.metric),
-            claim.expect,
-            claim.value,
-            claim.margin,
-            claim.minimum_effect,
-            claim.documented,
-            claim.tolerance,
-        )
+        said = {one.name: getattr(claim, one.name) for one in fields(Statement)}
+        statement = Statement(**{**said, "metric": lookup(claim.metric)})
         if statement.is_accuracy:
             new, versus = self.scores
             return judge_accuracy_claim(
@@ -211,7 +225,7 @@ def claim_input(
         if isinstance(side, Entry):
             of_claim = probe == claim_probe.probe
             earlier = EarlierStarts("new" if of_claim else "other", side.sessions(claim.metric))
-            side = stored_measurements(side, claim.metric)
+            side = _measurements(side, claim.metric)
         given.append(side)
     test = claim_test(
         claim,
@@ -223,8 +237,200 @@ def claim_input(
     return JudgeInput.of(scenario, claim_probe.label, Rule(), tests=[test])
 
 
-def stored_measurements(entry: Entry, metric: str) -> list[Measurement]:
+def _measurements(entry: Entry, metric: str) -> list[Measurement]:
     """A baseline's fresh starts that have the metric, as measurements."""
     return [
         Measurement(run.metrics, {}, run.answers) for run in entry.runs if metric in run.metrics
     ]
+
+
+@dataclass(frozen=True)
+class StoredSide:
+    """An accepted baseline that stands for a side of a claim.
+
+    Attributes:
+        probe: the side.
+        metric: what the claim is about.
+        baseline: an accepted one that has it.
+        today: the day of this session.
+        why: why the side was not measured.
+    """
+
+    probe: Probe
+    metric: str
+    baseline: Baseline
+    today: date
+    why: str
+
+    @property
+    def entry(self) -> Entry:
+        """The side's part of the baseline."""
+        return self.baseline.entries[self.probe.label]
+
+    @property
+    def client(self) -> str:
+        """The program that measured it, with its release.
+
+        One that came with the engine stands there by its name alone: its release is the engine's.
+        """
+        facts = self.entry.fingerprint
+        name = facts.get("client") or facts.get("evaluator") or "unknown"
+        return name if " " in name else f"{name} {self.baseline.engine.version}"
+
+    @property
+    def in_words(self) -> str:
+        """Which baseline, how old, of which commit, and why it stands there."""
+        engine = self.baseline.engine
+        commit = "" if engine.commit == engine.version else f", commit {engine.commit[:12]}"
+        started = [run.started for run in self.entry.runs if self.metric in run.metrics]
+        newest = max(started)
+        days = (self.today - datetime.fromisoformat(newest).date()).days
+        return (
+            f"{self.probe.id} was not measured in this session ({self.why}): its newest accepted "
+            f"baseline serves, {engine.name} {engine.version}{commit}, "
+            f"{counted(len(started), 'fresh start')} of {newest[:10]} "
+            f"({counted(days, 'day')} old), accepted by {self.baseline.accepted_by}"
+        )
+
+    def differences(self, fingerprint: Mapping[str, str]) -> tuple[str, ...]:
+        """The facts of the machine in which the side measured now differs, in words.
+
+        Args:
+            fingerprint: the facts of that side's measurements.
+        """
+        there = self.entry.fingerprint
+        return tuple(
+            f"{name}: now {fingerprint.get(name, 'none')}, baseline {there.get(name, 'none')}"
+            for name in common_facts(fingerprint, there)
+            if name not in _OWN_FACTS and fingerprint.get(name) != there.get(name)
+        )
+
+
+def stored_sides(
+    stored: Sequence[Baseline], probe: Probe, metric: str, *, today: date, why: str
+) -> list[StoredSide]:
+    """The baselines that can stand for a side, newest first: of its content, not retired.
+
+    Args:
+        stored: the baselines of its scenario.
+        probe, metric, today, why: as in `StoredSide`.
+    """
+    content = probe.content_hash()
+    return [
+        StoredSide(probe, metric, one, today, why)
+        for one in reversed(in_order(stored))
+        if one.retired is None
+        and (entry := one.entries.get(probe.label)) is not None
+        and entry.fingerprint.get("content") == content
+        and entry.values(metric)
+    ]
+
+
+_NONE_STORED: Mapping[Probe, StoredSide] = MappingProxyType({})
+
+
+def claim_outcome(
+    claim_probe: ClaimProbe,
+    outcome: Callable[[Probe], Outcome],
+    again: Callable[[Probe], bool],
+    stored: Mapping[Probe, StoredSide] = _NONE_STORED,
+) -> Outcome:
+    """What becomes of a claim.
+
+    Args:
+        claim_probe: the claim.
+        outcome: what became of a probe that this session measures.
+        again: one more fresh start for a probe; False when none is left.
+        stored: the side that is an accepted baseline instead, at most one.
+    """
+    claim = claim_probe.claim
+    entries = {probe: one.entry for probe, one in stored.items()}
+    while True:
+        ends = {probe: outcome(probe) for probe in claim_probe.probes if probe not in stored}
+        if failed := [end for end in ends.values() if end.error is not None]:
+            return min(failed, key=_tells_least).failing(claim_probe)
+        unused = next((end for end in ends.values() if not end.measurements), None)
+        if unused is not None:  # disturbed, so not used
+            reason = unused.reason or f"nothing was measured of {unused.probe.id}"
+            return unused.of_same_starts(claim_probe, Verdict.INCONCLUSIVE, reason=reason)
+        for end in ends.values() if claim.documented is not None else ():
+            if why := unlike_documented(end.measurements):
+                return Outcome(
+                    claim_probe,
+                    Verdict.NOT_COMPARABLE,
+                    reason=f"{end.probe.id}: {why}",
+                    synthetic=end.synthetic,
+                )
+        given = {probe: end.measurements for probe, end in ends.items()}
+        judge_input = claim_input(claim_probe, {**given, **entries})
+        (judgement,) = judge(judge_input).judgements
+        # The side with fewer starts tells less, so it is measured first.
+        order = sorted(ends, key=lambda probe: len(given[probe]))
+        if not judgement.needs_more_runs or not any(again(probe) for probe in order):
+            break
+    first, source = next(iter(ends.values())), claim.source
+    of_claim = given.get(claim_probe.probe) or _measurements(
+        entries[claim_probe.probe], claim.metric
+    )
+    # The other metrics are reported of the probe itself.
+    measured = measured_metrics(of_claim, (judgement,))
+    return first.of_same_starts(
+        claim_probe,
+        judgement.verdict,
+        judgements=(judgement,),
+        measurements=first.measurements,
+        compared_with=f"what {source.document}, section {source.section}, says",
+        reason=claim.title,
+        notes=(
+            *(one.in_words for one in stored.values()),
+            *_builds(claim_probe, ends),
+            *_blind(claim_probe, ends),
+        ),
+        measured=tuple(one for one in measured if one.metric == claim.metric),
+        judge_input=judge_input,
+    )
+
+
+def _tells_least(end: Outcome) -> bool:
+    """Whether the side may only have been left out because the other one failed."""
+    return end.error is not None and end.error.failure == "incomplete"
+
+
+def _builds(claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome]) -> Iterator[str]:
+    """The builds of both sides where they are not one, and releases that no document measured."""
+    builds = {probe: end.build for probe, end in ends.items() if end.build is not None}
+    if len({one.in_words for one in builds.values()}) > 1:
+        yield "; ".join(f"{probe.scenario.id}: {one.in_words}" for probe, one in builds.items())
+    if claim_probe.claim.documented is None:
+        return
+    for probe, build in builds.items():
+        document = probe.scenario.source.engine_version
+        if document and build.version != document:
+            yield (
+                f"the document measured {probe.scenario.id} with {build.name} {document}, not "
+                f"{build.version}"
+            )
+
+
+def _blind(claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome]) -> Iterator[str]:
+    """That "no worse" would hold if a setting in which the sides differ were ignored."""
+    if claim_probe.claim.expect != "not_worse" or claim_probe.versus is None:
+        return
+    silent: dict[str, str] = {}
+    for end in ends.values():
+        silent |= unestablished(end.measurements)
+    settings = [probe.scenario.engine.settings for probe in claim_probe.probes]
+    differing = [name for name in silent if len({_asked(one, name) for one in settings}) > 1]
+    if differing:
+        yield (
+            f"blind to an ignored option: the sides differ in {', '.join(differing)}, which is not "
+            f"established to be in force ({silent[differing[0]]}); ignored, it would be no worse"
+        )
+
+
+def _asked(settings: EngineSettings, name: str) -> Any:
+    """A setting, or a part of one as ``cuda_graphs.padding``; None: it is not asked for."""
+    value: Any = settings
+    for part in name.split("."):
+        value = getattr(value, part, None)
+    return value

@@ -2,19 +2,21 @@
 
 Pure; `perfgate.judging.assembly.judge_input.judge` gives the verdict. Per gating metric: the
 measured baseline or else what is documented, the noise, the band, the measurements, and beside them
-the anchor, so that a loss in many small steps shows. Measured and documented are never mixed.
+the anchor, so that a loss in many small steps shows. Measured and documented are never mixed. Of an
+A/B: the measurements of two builds, without any baseline; REGRESSION: B is worse than A.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import sqrt
 from pathlib import Path
 
 from perfgate.baselines import Entry
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
-from perfgate.core.metrics import is_accuracy
+from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import ControlPolicy, Rule
-from perfgate.core.verdict import Against, Verdict
+from perfgate.core.verdict import Against, Judgement, Verdict
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.bands import band_of, noise_of, resolve_band, sigma_of
 from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput
@@ -24,7 +26,10 @@ from perfgate.judging.assembly.measured import (
     unlike_baseline,
     unlike_documented,
 )
+from perfgate.judging.rules.ab import judge_ab
+from perfgate.judging.rules.accuracy import Answers
 from perfgate.judging.rules.documented import LEAST_TOLERANCE
+from perfgate.judging.rules.paired import AB_RULE
 from perfgate.judging.rules.probe import (
     AccuracyTest,
     DocumentedTest,
@@ -38,6 +43,9 @@ from perfgate.judging.rules.scores import Score, documented_score, pooled_score
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
+
+# An accuracy is asked no oftener than against a baseline.
+_ACCURACY_RULE = Rule(max_runs=3)
 
 
 @dataclass(frozen=True)
@@ -53,8 +61,7 @@ class Reference:
         notes: what a person should know of it.
         takes_turns: whether the starts of `entry` took turns with those of the build under test.
         earlier: the references that this machine measured in earlier sessions, where it did.
-        description: the baseline or document, and why that one.
-        anchored: the anchor; empty: none beside the baseline.
+        in_words: the baseline or document, and why that one; the anchor, where there is one.
         source: how the baseline's build is started again; None: that is not known.
         window: files of the baselines that `entry` is made of, newest first.
         anchor_file: that of `anchor`.
@@ -67,16 +74,10 @@ class Reference:
     notes: tuple[str, ...] = ()
     takes_turns: bool = False
     earlier: Entry | None = None
-    description: str = ""
-    anchored: str = ""
+    in_words: str = ""
     source: BuildSource | None = None
     window: tuple[Path, ...] = ()
     anchor_file: Path | None = None
-
-    @property
-    def in_words(self) -> str:
-        """All that it is compared with."""
-        return f"{self.description}; {self.anchored}" if self.anchored else self.description
 
 
 @dataclass(frozen=True)
@@ -154,22 +155,18 @@ def probe_input(evidence: ProbeEvidence, rule: Rule) -> JudgeInput:
     probe, reference, measurements = evidence.probe, evidence.reference, evidence.measurements
     metrics, entry = probe.gating_metrics(), reference.entry
     given = JudgeInput.of(probe.scenario, probe.label, rule)
-    require_metrics(metrics, measurements)
+    _require_metrics(metrics, measurements)
     if entry is None and not reference.documented.keys() & set(metrics):
         why = "there is no baseline for this probe yet"
         return replace(given, verdict=Verdict.NO_BASELINE, reason=why)
     other_prompts = unlike_documented(measurements)
-    different: Sequence[str] = ()
-    if entry is None:
-        different = (other_prompts,) if other_prompts else ()
-    else:
-        different = entry.differences(evidence.fingerprint)
-        if probe.is_load:
-            different += unlike_baseline(probe.scenario, entry, measurements)
+    different = [other_prompts] if other_prompts else []
+    if entry is not None:
+        other_file = unlike_baseline(probe.scenario, entry, measurements)
+        different = [*entry.differences(evidence.fingerprint), *other_file]
     if different:
         return replace(given, verdict=Verdict.NOT_COMPARABLE, reason="; ".join(different))
-    if not metrics:
-        raise nothing_to_judge(probe)
+    _require_gate(probe)
     anchor, notes = reference.anchor if entry else None, [*reference.notes]
     if anchor and (unlike := anchor.differences(evidence.fingerprint)):
         anchor = None
@@ -181,44 +178,42 @@ def probe_input(evidence: ProbeEvidence, rule: Rule) -> JudgeInput:
     if entry is None:
         tests = [_documented(one, documented.get(one), evidence) for one in metrics]
         return replace(given, tests=tests)
-    reported = set.intersection(*(set(one.metrics) for one in measurements)) - set(metrics)
     return replace(
         given,
-        tests=[
-            _interleaved(one, entry, evidence)
-            if reference.takes_turns and not is_accuracy(one) and entry.values(one)
-            else _measured(one, entry, evidence, "baseline")
-            for one in metrics
-        ],
+        tests=[_measured(one, entry, evidence, "baseline") for one in metrics],
         anchor=[_measured(one, anchor, evidence, "anchor") for one in metrics if anchor.values(one)]
         if anchor
         else (),
         observed=[
             _performance_test(one, entry, evidence)
-            for one in sorted(reported)
-            if probe.is_load and not is_accuracy(one) and entry.values(one)
+            for one in _reported(probe, measurements)
+            if entry.values(one)
         ],
     )
 
 
-def nothing_to_judge(probe: Probe) -> InputError:
-    """What is wrong with a probe of which no metric gates."""
-    return InputError(
-        "nothing to judge",
-        field="gate.metrics",
-        found=f"no metric that {probe.id} gives",
-        hint="name one of its metrics in the scenario's gate, or drop the probe",
-    )
+def _require_gate(probe: Probe) -> None:
+    if not probe.gating_metrics():
+        raise InputError(
+            "nothing to judge",
+            field="gate.metrics",
+            found=f"no metric that {probe.id} gives",
+            hint="name one of its metrics in the scenario's gate, or drop the probe",
+        )
 
 
-def require_metrics(
+def _reported(probe: Probe, measurements: Sequence[Measurement]) -> list[str]:
+    """The speeds that every start of a load has and that do not gate."""
+    if not probe.is_load:
+        return []
+    common = set.intersection(*(set(one.metrics) for one in measurements))
+    return sorted(one for one in common - {*probe.gating_metrics()} if not is_accuracy(one))
+
+
+def _require_metrics(
     metrics: Sequence[str], measurements: Sequence[Measurement], whose: str = ""
 ) -> None:
-    """Check that every measurement has every metric.
-
-    Raises:
-        RunError: one lacks a metric (class ``no_metrics``); `whose` measurements follows the start.
-    """
+    """Check that every measurement has every metric; `whose` follows the number of its start."""
     for start, measurement in enumerate(measurements, start=1):
         missing = [one for one in metrics if one not in measurement.metrics]
         if missing:
@@ -256,6 +251,8 @@ def _measured(metric: str, entry: Entry, evidence: ProbeEvidence, against: Again
     """A metric against a stored entry; a speed with the controls of the build of that entry."""
     controls, values = evidence.controls, entry.values(metric)
     if not is_accuracy(metric) and values:
+        if evidence.reference.takes_turns:
+            return _interleaved(metric, entry, evidence)
         return replace(
             _performance_test(metric, entry, evidence),
             controls=controls.values(against, metric),
@@ -311,3 +308,113 @@ def _performance_test(metric: str, entry: Entry, evidence: ProbeEvidence) -> Per
         noise_of(metric, evidence.scenario, evidence.reference.noise),
         entry.sessions(metric),
     )
+
+
+@dataclass(frozen=True)
+class AbTest:
+    """A speed of two builds; fields are the arguments of `judge_ab`."""
+
+    metric: str
+    a: Sequence[float]
+    b: Sequence[float]
+    band: float | None
+    noise: RunNoise
+
+    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (an A/B has its own)
+        """The verdict; errors as of `judge_ab`."""
+        noise = self.noise
+        judged = judge_ab(
+            self.metric,
+            self.a,
+            self.b,
+            band=self.band,
+            sigma=noise.sigma,
+            between=noise.between,
+            measured_noise=noise.widen,
+        )
+        return replace(judged, notes=(*judged.notes, noise.note)) if noise.note else judged
+
+
+@dataclass(frozen=True)
+class AbAccuracyTest:
+    """An accuracy of two builds; fields as in `AccuracyTest`, A in place of a baseline."""
+
+    metric: str
+    band: float | None
+    answers: tuple[Sequence[Answers], Sequence[Answers]]
+    scores: tuple[Score, Sequence[Score]] | None
+    measured: tuple[Mapping[str, float], Mapping[str, float]]
+
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict; errors as of `AccuracyTest.judge`."""
+        judged = AccuracyTest(**vars(self), against="ab").judge(rule)
+        if judged.change is None:
+            return judged
+        ahead = "lower" if judged.change < 0 else "higher"
+        told = f"B is {abs(100 * judged.change):.1f} points {ahead} than A"
+        return replace(judged, reason=f"{told}: {judged.reason}")
+
+
+def ab_input(
+    probe: Probe,
+    a: Sequence[Measurement],
+    b: Sequence[Measurement],
+    noise: Mapping[str, RunNoise],
+) -> JudgeInput:
+    """All that the verdict of `probe` rests on.
+
+    Args:
+        probe: what was measured.
+        a, b: what each build gave, one per start in order; none that was disturbed.
+        noise: metric → noise of one start, where it was measured beforehand.
+
+    Raises:
+        InputError: no gating metric, or a score of an unknown number of questions.
+        RunError: a measurement lacks a gating metric (class ``no_metrics``).
+    """
+    metrics, scenario = probe.gating_metrics(), probe.scenario
+    _require_gate(probe)
+    _require_metrics(metrics, a, " of A")
+    _require_metrics(metrics, b, " of B")
+    tests = [
+        _accuracy(probe, one, a, b)
+        if is_accuracy(one)
+        else AbTest(
+            one,
+            [start.metrics[one] for start in a],
+            [start.metrics[one] for start in b],
+            band_of(one, scenario),
+            noise_of(one, scenario, noise),
+        )
+        for one in metrics
+    ]
+    observed = [_observed(one, scenario, a, b, noise) for one in _reported(probe, [*a, *b])]
+    return JudgeInput.of(scenario, probe.label, _ACCURACY_RULE, tests=tests, observed=observed)
+
+
+def _accuracy(
+    probe: Probe, metric: str, a: Sequence[Measurement], b: Sequence[Measurement]
+) -> AbAccuracyTest:
+    """Answer by answer where both builds' are known, else by their scores."""
+    answers = (answers_of(metric, a), answers_of(metric, b))
+    scores = None
+    if not (all(answers[0]) and all(answers[1])):
+        theirs = [measured_score(metric, one) for one in a]
+        scores = (pooled_score(theirs), [measured_score(metric, one) for one in b])
+    measured = (a[-1].metrics, b[-1].metrics)
+    return AbAccuracyTest(metric, band_of(metric, probe.scenario), answers, scores, measured)
+
+
+def _observed(
+    metric: str,
+    scenario: Scenario,
+    a: Sequence[Measurement],
+    b: Sequence[Measurement],
+    noise: Mapping[str, RunNoise],
+) -> PerformanceTest:
+    """A metric that is reported and does not gate: both builds share their session's noise."""
+    known = noise_of(metric, scenario, noise)
+    sigma = lookup(metric).family.sigma if known.sigma is None else known.sigma
+    before, now = ([one.metrics[metric] for one in side][: AB_RULE.most] for side in (a, b))
+    within = RunNoise(sigma * sqrt(1 - known.between), between=0.0)
+    return PerformanceTest(metric, None, before, now, within)

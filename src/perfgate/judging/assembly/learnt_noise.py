@@ -1,9 +1,8 @@
 """Learnt noise: what a scenario's verdicts take for the noise of a start, from stored history."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from itertools import accumulate
 
 from perfgate.baselines.noise_history import NoiseSeries
@@ -23,46 +22,36 @@ _MOST_TOLD = 2  # of what was left out
 _BETWEEN_NODES = 2  # the label of several nodes names them first: ``2x4xGB200``
 
 
-@dataclass(frozen=True)
 class HardwareNoise:
     """What is known of the noise of one hardware.
 
-    Attributes:
+    Args:
         table: what it is learnt from, as `noise_table` gives it.
         unread: files that could not be used, and why.
     """
 
-    table: Sequence[NoiseSeries] = ()
-    unread: Sequence[str] = ()
-    _estimates: dict[tuple[str, float], tuple[NoiseComponents, tuple[str, ...]]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    def __init__(self, table: Sequence[NoiseSeries] = (), unread: Sequence[str] = ()) -> None:
+        self.unread = unread
+        # The sessions of one build of one test, in time.
+        self._histories: dict[tuple[str, ...], list[NoiseSeries]] = defaultdict(list)
+        for row in table:
+            self._histories[row.scenario, row.probe, row.content, row.build].append(row)
+        self.components = cache(self._components)
 
-    def components(self, metric: str, prior: float) -> tuple[NoiseComponents, tuple[str, ...]]:
+    def _components(self, metric: str, prior: float) -> tuple[NoiseComponents, tuple[str, ...]]:
         """The noise of one start in `metric`, and what was left out of it, and why.
 
         Args:
             metric: canonical name of a performance metric.
             prior: that of its family on this hardware.
         """
-        if (metric, prior) not in self._estimates:
-            usable, left_out = [], list(self.unread)
-            for (scenario, probe, *_), sessions in self._histories.items():
-                try:
-                    usable.append(_losses(sessions, metric, f"{scenario}-{probe}"))
-                except InputError as error:
-                    left_out.append(f"{scenario}-{probe}: {error.problem}")
-            components = noise_components(usable, prior)
-            self._estimates[metric, prior] = components, tuple(dict.fromkeys(left_out))
-        return self._estimates[metric, prior]
-
-    @cached_property
-    def _histories(self) -> Mapping[tuple[str, ...], list[NoiseSeries]]:
-        """The sessions of one build of one test, in time."""
-        histories: dict[tuple[str, ...], list[NoiseSeries]] = defaultdict(list)
-        for row in self.table:
-            histories[row.scenario, row.probe, row.content, row.build].append(row)
-        return histories
+        usable, left_out = [], list(self.unread)
+        for (scenario, probe, *_), sessions in self._histories.items():
+            try:
+                usable.append(_losses(sessions, metric, f"{scenario}-{probe}"))
+            except InputError as error:
+                left_out.append(f"{scenario}-{probe}: {error.problem}")
+        return noise_components(usable, prior), tuple(dict.fromkeys(left_out))
 
 
 def _losses(sessions: Sequence[NoiseSeries], metric: str, name: str) -> list[tuple[float, ...]]:
@@ -117,10 +106,8 @@ def run_noises(
     A machine that measures its own noise takes from its history what earlier sessions showed, in
     place of the weak prior; without any it is left out here.
     """
-    noises = {
-        metric: _learnt(known, shown, sigma_of(metric, scenario))
-        for metric, shown in _of_first(metrics, scenario.gate.metrics)
-    }
+    prior = partial(sigma_of, scenario=scenario)
+    noises = _learnt(known, metrics, prior, scenario.gate.metrics)
     if scenario.gate.noise == "measured":
         return {metric: noise for metric, noise in noises.items() if noise.differences}
     return noises
@@ -138,32 +125,36 @@ def noises_on(hardware: str, metrics: Iterable[str]) -> dict[str, RunNoise]:
     """
     known = HardwareNoise(*noise_table(hardware, own=False))
     nodes = int(hardware.split("x")[0]) if hardware.count("x") == _BETWEEN_NODES else 1
-    return {
-        metric: _learnt(known, shown, lookup(metric).family.on(nodes).sigma)
-        for metric, shown in _of_first(metrics)
-    }
+    return _learnt(known, metrics, lambda metric: lookup(metric).family.on(nodes).sigma)
 
 
-def _of_first(metrics: Iterable[str], gating: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    """Each speed, and the metric whose history speaks for it: its own where it gates, else that of
-    its family's first one.
+def _learnt(
+    known: HardwareNoise,
+    metrics: Iterable[str],
+    prior: Callable[[str], float],
+    gating: Sequence[str] = (),
+) -> dict[str, RunNoise]:
+    """Each speed → its noise, with a note of what history stands behind it.
+
+    The history that speaks for it is its own where it gates, else that of its family's first one.
     """
     first: dict[str, str] = {}
+    noises = {}
     for metric in metrics:
-        if not is_accuracy(metric):
-            shown = first.setdefault(lookup(metric).family.name, metric)
-            yield metric, metric if metric in gating else shown
-
-
-def _learnt(known: HardwareNoise, metric: str, prior: float) -> RunNoise:
-    """The noise in `metric`, with a note of what history stands behind it."""
-    components, left_out = known.components(metric, prior)
-    parts = [] if components.has_history else [NO_HISTORY]
-    if left_out:
-        more = len(left_out) - _MOST_TOLD
-        told = [*left_out[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])]
-        parts.append(f"noise: left out of the history: {'; '.join(told)}")
-    differences = components.n_within + components.n_between
-    return RunNoise(
-        components.sigma, components.between, note="; ".join(parts), differences=differences
-    )
+        if is_accuracy(metric):
+            continue
+        shown = first.setdefault(lookup(metric).family.name, metric)
+        shown = metric if metric in gating else shown
+        components, left_out = known.components(shown, prior(metric))
+        notes = [] if components.has_history else [NO_HISTORY]
+        if left_out:
+            more = len(left_out) - _MOST_TOLD
+            told = [*left_out[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])]
+            notes.append(f"noise: left out of the history: {'; '.join(told)}")
+        noises[metric] = RunNoise(
+            components.sigma,
+            components.between,
+            note="; ".join(notes),
+            differences=components.n_within + components.n_between,
+        )
+    return noises

@@ -26,7 +26,7 @@ from perfgate.scenarios.scenario import Scenario
 
 _LIMITED = "limited: "
 # A sum that follows from rates: 6.40 s as printed are known to 0.08 %.
-_BY_ARITHMETIC_TOLERANCE = 0.002
+_TOLERANCE = 0.002
 _IMAGE_FACTS = ("docker", "slurm")  # where a placement tells of the image that it started
 
 
@@ -86,7 +86,7 @@ def measured_score(metric: str, measurement: Measurement) -> Score:
     if answers:
         return score_of(answers)
     questions, score = measurement.facts.get("questions"), measurement.metrics.get(metric)
-    if not isinstance(questions, int) or isinstance(questions, bool) or score is None:
+    if type(questions) is not int or score is None:
         raise InputError(
             f"the number of questions behind {metric} is unknown",
             found=f"score {score}, questions {questions}",
@@ -193,17 +193,11 @@ def unlike_baseline(
         return ()
     before = [tokens for run in entry.runs if (tokens := _by_arithmetic(run.metrics)) is not None]
     known = median(before) if before else 0.0
-    for measurement in measurements:
-        tokens = _counted(measurement)
-        if before and tokens and abs(tokens - known) > _BY_ARITHMETIC_TOLERANCE * known:
-            return (f"input tokens of all prompts: measured {tokens}, baseline {known:.0f}",)
+    for measurement in measurements if before else ():
+        now = measurement.facts.get("input_tokens")  # of all prompts, as the client counted them
+        if type(now) is int and now and abs(now - known) > _TOLERANCE * known:
+            return (f"input tokens of all prompts: measured {now}, baseline {known:.0f}",)
     return ()
-
-
-def _counted(measurement: Measurement) -> int | None:
-    """The tokens of all prompts of one fresh start, as its client counted them."""
-    told = measurement.facts.get("input_tokens")
-    return told if isinstance(told, int) and not isinstance(told, bool) else None
 
 
 def _by_arithmetic(metrics: Mapping[str, float]) -> float | None:

@@ -1,7 +1,7 @@
 """Outcome: what became of one probe or claim: its verdict, the numbers behind it, or the error."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -128,32 +128,26 @@ class Outcome:
             documented: what the scenario's document says.
         """
         error = self.error
+        as_they_are = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.name in VerdictRecord.__struct_fields__
+        }
+        others: dict[str, Any] = {
+            "name": self.probe.id,
+            "scenario": self.probe.scenario.id,
+            "probe": self.probe.label,
+            "starts": len(self.measurements),
+            "error": error
+            and Failure(error.failure, error.message, tuple(error.evidence), error.hint),
+            "changed_questions": self.changed,
+            "settings": self.settings,
+            "extra_options": self.extra_options,
+            "folder": self.folder and str(self.folder),
+            "provenance": self.provenance and to_plain(self.provenance),
+            "judge_input": self.judge_input and self.judge_input.as_record(),
+            "resumed_from": "",
+        }
         return VerdictRecord(
-            test=test,
-            name=self.probe.id,
-            scenario=self.probe.scenario.id,
-            probe=self.probe.label,
-            verdict=self.verdict,
-            reason=self.reason,
-            judgements=self.judgements,
-            observed=self.observed,
-            measured=self.measured,
-            documented=tuple(documented),
-            compared_with=self.compared_with,
-            build=self.build,
-            controls=self.controls,
-            starts=len(self.measurements),
-            error=None
-            if error is None
-            else Failure(error.failure, error.message, tuple(error.evidence), error.hint),
-            changed_questions=self.changed,
-            settings=self.settings,
-            extra_options=self.extra_options,
-            injected=self.injected,
-            notes=self.notes,
-            synthetic=self.synthetic,
-            folder=None if self.folder is None else str(self.folder),
-            provenance=None if self.provenance is None else to_plain(self.provenance),
-            judge_input=None if self.judge_input is None else self.judge_input.as_record(),
-            rerun=rerun,
+            test=test, rerun=rerun, documented=tuple(documented), **{**as_they_are, **others}
         )

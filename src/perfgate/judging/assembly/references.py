@@ -1,6 +1,7 @@
 """References: what each probe of a scenario is compared with, and why with that."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import Literal
 
@@ -8,17 +9,22 @@ from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
 from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.core.measured import MeasuredMetric
+from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Against, counted
-from perfgate.judging.assembly.documented import cited, documented_for
+from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.judgement import Reference, measures_itself, takes_turns
 from perfgate.judging.assembly.learnt_noise import read_noise, run_noises
+from perfgate.judging.assembly.measured import gap
+from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.judging.rules.probe import RunNoise
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import Toolchain
+from perfgate.runs.record import DocumentedMetric
 from perfgate.runs.run_folder import now
-from perfgate.scenarios.documented import Documented, documented_values
+from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.scenario import AccuracyTask, Scenario
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario, Source
 
 ReferencePolicy = Literal["auto", "fresh", "stored"]
 
@@ -136,8 +142,7 @@ class References:
             return Reference(
                 measured,
                 noise=self.noise_of(probe, measured),
-                description=f"this machine itself, {counted(len(own), 'fresh start')} "
-                "in this session",
+                in_words=f"this machine itself, {counted(len(own), 'fresh start')} in this session",
                 takes_turns=takes_turns(probe.scenario),
                 earlier=self._earlier(probe),
             )
@@ -146,25 +151,26 @@ class References:
         document = None if measures_itself(probe) else self._document
         documented = documented_for(probe, document)
         if entry is None and document and documented.keys() & set(probe.gating_metrics()):
-            description = f"the documented value, {cited(document.source)}"
-            return Reference(None, documented, description=description)
+            in_words = f"the documented value, {cited(document.source)}"
+            return Reference(None, documented, in_words=in_words)
         if chosen is None:
-            return Reference(None, documented, description="no baseline")
-        noise = self.noise_of(probe, entry)
-        anchor = self._anchor(probe, chosen)
-        of_anchor = anchor.entry(probe.label) if anchor else None
-        return Reference(
+            return Reference(None, documented, in_words="no baseline")
+        found = Reference(
             entry,
             documented,
-            of_anchor,
-            noise,
-            _notes(chosen, entry),
-            description=_in_words(chosen, entry),
-            anchored=f"anchor {_in_words(anchor, of_anchor)}" if anchor and of_anchor else "",
+            noise=self.noise_of(probe, entry),
+            notes=_notes(chosen, entry),
+            in_words=_in_words(chosen, entry),
             source=chosen.baseline.source,
             window=chosen.files(probe.label),
-            anchor_file=anchor.baseline.file if anchor and of_anchor else None,
         )
+        anchor = self._anchor(probe, chosen)
+        of_anchor = anchor.entry(probe.label) if anchor else None
+        if anchor is None or of_anchor is None:
+            return found
+        in_words = f"{found.in_words}; anchor {_in_words(anchor, of_anchor)}"
+        file = anchor.baseline.file
+        return replace(found, anchor=of_anchor, in_words=in_words, anchor_file=file)
 
     def noise_of(self, probe: Probe, entry: Entry | None = None) -> Mapping[str, RunNoise]:
         """Metric → noise of one fresh start, as far as it is learnt.
@@ -245,3 +251,72 @@ def _in_words(chosen: ChosenBaseline, entry: Entry | None) -> str:
         f"{kind}{engine.name} {engine.version}{commit} of {baseline.accepted_at[:10]}, "
         f"accepted by {baseline.accepted_by}, {starts} ({chosen.why})"
     )
+
+
+def cited(source: Source) -> str:
+    """A document in words: ``guide.md, section Serving, engine commit abc1234``."""
+    words = f"{source.document}, section {source.section}"
+    if source.engine_commit:
+        return f"{words}, engine commit {source.engine_commit[:7]}"
+    return f"{words}, engine {source.engine_version}" if source.engine_version else words
+
+
+def _belongs(metric: str, value: DocumentedValue, probe: Probe) -> bool:
+    """Whether a documented value is one of this probe's.
+
+    A value without a concurrency belongs to the only point of a sweep: with several it cannot be
+    known to which.
+    """
+    if is_accuracy(metric):
+        return not probe.is_load and metric.split(":")[1] == probe.label
+    if not isinstance(probe.what, LoadPoint):
+        return False
+    if value.concurrency is None:
+        return len(probe.scenario.points()) == 1
+    return value.concurrency == probe.what.concurrency
+
+
+def documented_for(probe: Probe, document: Documented | None) -> dict[str, DocumentedValue]:
+    """What a document reports for this probe: metric → value."""
+    values = document.values.items() if document else ()
+    return {metric: value for metric, value in values if _belongs(metric, value, probe)}
+
+
+def documented_metrics(
+    subject: Probe | ClaimProbe | SweepProbe, measured: Sequence[MeasuredMetric] = ()
+) -> list[DocumentedMetric]:
+    """Each value that is documented for a test.
+
+    None for a machine that is its own reference, nor for a curve, whose points have theirs; a claim
+    has the number that it must reach.
+
+    Args:
+        subject: the test.
+        measured: what was measured as the document did: how far it is from the documented value is
+            the change, as a fraction, of an accuracy the difference; else that is None.
+
+    Raises:
+        InputError, SeveralInputErrors: the file of documented values is not as it should be.
+    """
+    if isinstance(subject, SweepProbe):
+        return []
+    if isinstance(subject, ClaimProbe):
+        claim = subject.claim
+        if claim.value is None:
+            return []
+        return [_documented(claim.metric, claim.value, cited(claim.source))]
+    found = None if measures_itself(subject) else documented_values(subject.scenario)
+    if found is None:
+        return []
+    values = {one.metric: one.value for one in measured}
+    return [
+        _documented(metric, value.value, cited(found.source), values.get(metric))
+        for metric, value in documented_for(subject, found).items()
+    ]
+
+
+def _documented(
+    metric: str, value: float, source: str, now: float | None = None
+) -> DocumentedMetric:
+    change = None if now is None else gap(metric, value, now)
+    return DocumentedMetric(metric, value, lookup(metric).unit, source, change)

@@ -4,11 +4,11 @@ A loss too small for any single point shows in their median. Points of one serve
 so a fresh start that measured every point counts as one value, not as many.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
-from perfgate.core.measured import MeasuredControl
+from perfgate.baselines import BaselineRun
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.rule import Rule
@@ -114,11 +114,11 @@ def curve_input(sweep: SweepProbe, points: Sequence[ProbeEvidence], rule: Rule) 
         CurveTest(
             metric,
             band_of(metric, sweep.scenario),
-            [[run.metrics[metric] for run in runs] for runs in before],
-            [[one.metrics[metric] for one in measured] for measured in now],
+            _values(metric, before),
+            _values(metric, now),
             noise_of(metric, sweep.scenario, points[0].reference.noise),
             len({run.run for runs in before for run in runs[:1]}),
-            controls=_values(metric, controls),
+            controls=None if controls is None else _values(metric, controls),
             policy=builds.policy,
             why_no_control=builds.why_not.get("baseline", ""),
         )
@@ -139,11 +139,9 @@ def _of_all_points(points: Sequence[Mapping[_Start, _Measured]]) -> list[list[_M
 
 
 def _values(
-    metric: str, starts: Sequence[Sequence[Measurement]] | None
-) -> list[list[float]] | None:
-    """The metric at every point, for each start that has it there; None: there are no starts."""
-    if starts is None:
-        return None
+    metric: str, starts: Sequence[Sequence[Measurement | BaselineRun]]
+) -> list[list[float]]:
+    """The metric at every point, for each start that has it there."""
     return [
         [one.metrics[metric] for one in points]
         for points in starts
@@ -151,72 +149,38 @@ def _values(
     ]
 
 
-def curve_measurements(
-    sweep: SweepProbe, points: Sequence[ProbeEvidence]
-) -> tuple[Measurement, ...]:
-    """The curve as measurements: the gating metrics, each the geometric mean over all points.
+def curve_outcome(
+    sweep: SweepProbe, judged: ProbeJudgement, points: Sequence[ProbeEvidence], first: Outcome
+) -> Outcome:
+    """What becomes of a curve that was measured.
+
+    Its values are those of the gating metrics, each the geometric mean over all points, one per
+    fresh start that measured every point.
 
     Args:
         sweep: the curve.
-        points: of each of its points.
-
-    Returns:
-        one per fresh start that measured every point.
+        judged: its verdict.
+        points: of each of its points, in order.
+        first: what became of the first point.
     """
-    starts = [
-        [one.metrics for one in measured]
-        for measured in _of_all_points([point.measured for point in points])
-    ]
-    return tuple(
+    measurements = [
         Measurement(
             {
-                metric: central_value(metric, [one[metric] for one in metrics])
+                metric: central_value(metric, [one.metrics[metric] for one in start])
                 for metric in sweep.gating_metrics()
-                if all(metric in one for one in metrics)
+                if all(metric in one.metrics for one in start)
             }
         )
-        for metrics in starts
-    )
-
-
-def sweep_outcome(
-    sweep: SweepProbe,
-    outcome: Callable[[Probe], Outcome],
-    judged: Callable[[], ProbeJudgement],
-    again: Callable[[Sequence[Probe]], bool],
-    measured: Callable[[], Sequence[Measurement]],
-    controls: Callable[[ProbeJudgement], tuple[MeasuredControl, ...]] = lambda _: (),
-) -> Outcome:
-    """What becomes of a curve.
-
-    Args:
-        sweep: the curve.
-        outcome: what became of a point.
-        judged: the curve judged on all that is measured so far.
-        again: makes the starts of all these points that the curve wants next, of any build; False
-            when none is left.
-        measured: the curve's means, one per fresh start that measured every point.
-        controls: the other builds that a verdict rests on.
-    """
-    while True:
-        ends = [outcome(probe) for probe in sweep.probes]
-        failed = next((end for end in ends if end.error is not None), None)
-        if failed is not None:
-            return failed.failing(sweep)
-        found = judged()
-        if not found.needs_more_runs or not again(sweep.probes):
-            break
-    measurements = measured()
-    used = max((one.runs_used for one in found.judgements), default=0) or len(measurements)
-    return ends[0].of_same_starts(
+        for start in _of_all_points([point.measured for point in points])
+    ]
+    used = max((one.runs_used for one in judged.judgements), default=0) or len(measurements)
+    return first.of_same_starts(
         sweep,
-        found.verdict,
-        judgements=found.judgements,
+        judged.verdict,
+        judgements=judged.judgements,
         measurements=measurements[:used],
-        compared_with=f"{ends[0].compared_with}; the median over "
-        + counted(len(sweep.probes), "point"),
-        reason=found.reason,
-        notes=found.notes,
-        measured=measured_metrics(measurements, found.judgements),
-        controls=controls(found),
+        compared_with=f"{first.compared_with}; the median over {counted(len(points), 'point')}",
+        reason=judged.reason,
+        notes=judged.notes,
+        measured=measured_metrics(measurements, judged.judgements),
     )
