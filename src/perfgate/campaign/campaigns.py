@@ -6,7 +6,7 @@ The plugin tells it what pytest found; nothing here knows pytest.
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
-from perfgate.campaign.ab import AbCampaign, ab_builds
+from perfgate.campaign.ab import ab_builds
 from perfgate.campaign.budget import Estimate
 from perfgate.campaign.build_tools import tools_under_test
 from perfgate.campaign.campaign import Campaign
@@ -301,9 +301,7 @@ class Campaigns:
         builds = None if self.session.ab is None else ab_builds(scenario, self.session)
         tools = self.toolchain(scenario) if builds is None else builds.b.tools
         probes = [probe for probe in probes if tools.missing_for(probe) is None]
-        if builds is not None:
-            return AbCampaign(scenario, probes, builds, self.session)
-        return Campaign(scenario, probes, tools, self.session)
+        return Campaign(scenario, probes, tools, self.session, ab=builds)
 
     def build_of(self, scenario: Scenario) -> EngineBuild:
         """The engine build that would be measured now.

@@ -12,7 +12,7 @@ from typing import Protocol
 from perfgate import baselines
 from perfgate.baselines import Baseline
 from perfgate.campaign.campaign import Campaign
-from perfgate.campaign.claim_turns import ClaimTurns, TurnCampaign
+from perfgate.campaign.claim_turns import ClaimTurns
 from perfgate.campaign.kept_references import keep_references
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
@@ -76,7 +76,7 @@ class ClaimSides:
         """The sides that this session measures, as far as this machine can."""
         return tuple(one for one in claim.probes if one.scenario.id in self._measured)
 
-    def turns_of(self, scenario: str) -> list[TurnCampaign]:
+    def turns_of(self, scenario: str) -> list[Campaign]:
         """The campaigns in which starts of a scenario were made for claims."""
         made = [one.campaigns[scenario] for ids, one in self._turns.items() if scenario in ids]
         return [one for one in made if one.has_run]

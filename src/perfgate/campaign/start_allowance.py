@@ -55,17 +55,19 @@ class StartAllowance:
         """Whether the last start of a role, which was disturbed, is to be made again."""
         return self._disturbed[role] <= _MOST_REPEATS
 
-    def allows(self, role: StartRole, most: int) -> bool:
+    def allows(self, role: StartRole, most: int | None) -> bool:
         """Whether another start is allowed.
 
         Args:
             role: what it is of.
-            most: starts of the build under test; a control has a limit of its own.
+            most: starts of that role, at most; a control has a limit of its own; None: no limit.
         """
         if self.out_of_time or self.beyond_budget():
             return False
         if controlled_by(role) is not None:
             most = MOST_CONTROLS
+        if most is None:
+            return True
         made_up_for = min(self._disturbed[role], _MOST_REPEATS)
         return self._made[role] - made_up_for < most
 
