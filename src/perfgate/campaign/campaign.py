@@ -9,10 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from perfgate.campaign.ab import AbBuilds
-from perfgate.campaign.build_behind import build_behind
+from perfgate.campaign.builds.controls import ControlBuilds, FindBuild, build_behind, startable
+from perfgate.campaign.builds.other_build import AbBuilds
 from perfgate.campaign.campaign_state import CampaignState
-from perfgate.campaign.control_builds import ControlBuilds, FindBuild, startable
 from perfgate.campaign.probe_state import suspected
 from perfgate.campaign.schedule import (
     AB,

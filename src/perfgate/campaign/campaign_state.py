@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfgate.baselines import as_run
-from perfgate.campaign.control_builds import ControlBuilds
+from perfgate.campaign.builds.controls import ControlBuilds
 from perfgate.campaign.kept_references import keep_references, keep_waivers
 from perfgate.campaign.probe_state import (
     ProbeState,

@@ -11,21 +11,21 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from perfgate.campaign.ab import AbBuilds
+from perfgate.campaign.budget import StartAllowance
+from perfgate.campaign.builds.other_build import AbBuilds
+from perfgate.campaign.builds.started import StartedBuild, started_build
 from perfgate.campaign.campaign_state import CampaignState
-from perfgate.campaign.disturbance_guard import measure_guarded
 from perfgate.campaign.fresh_start import FreshStart, StartSetup, fresh_start
-from perfgate.campaign.gpu_lease import leased, watch_start
 from perfgate.campaign.preflight_check import PlaceCheck
+from perfgate.campaign.probe_state import ProbeState
 from perfgate.campaign.schedule import StartRequest, StartRole, controlled_by, keeps_its_place
 from perfgate.campaign.session import Session
-from perfgate.campaign.start_allowance import StartAllowance
-from perfgate.campaign.start_reasons import why_another
-from perfgate.campaign.started_build import StartedBuild, started_build
+from perfgate.campaign.start_guard import leased, measure_guarded, watch_start
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.core.failures import FAILURES
-from perfgate.core.verdict import Against
+from perfgate.core.metrics import is_accuracy
+from perfgate.core.verdict import Against, Judgement, counted, percent, points
 from perfgate.judging.assembly.references import References
 from perfgate.machine.conditions.watch import Watch
 from perfgate.machine.leases import Lease
@@ -306,3 +306,49 @@ def _ends_the_start(probe: Probe, error: RunError) -> bool:
     limit too; and who cancels a job does not want the next one.
     """
     return probe.is_smoke or error.failure in _ENDING
+
+
+_BUILD = {"baseline": "the baseline's build", "anchor": "the anchor's build"}
+
+
+def why_another(states: Sequence[tuple[Probe, ProbeState]], controls: Against | None) -> str:
+    """What is still open: ``c4: output_throughput undecided after 1 start (-1.2 %, …)``.
+
+    Args:
+        states: the probes that the start serves, with what is known of each.
+        controls: whose build it is a control of; None: it is of the build under test.
+    """
+    open_ones = [
+        (probe, one)
+        for probe, state in states
+        if state.judged is not None
+        for one in state.judged.judgements
+        if one.needs_more_runs and controls in (None, one.against)
+    ]
+    who = "" if controls is None else f"control, {_BUILD.get(controls, controls)}: "
+    if not open_ones:
+        return f"{who}for a claim or a curve that is undecided"
+    probe, worst = max(open_ones, key=lambda one: _bands(one[1]))
+    more = f", and {len(open_ones) - 1} more" if len(open_ones) > 1 else ""
+    return f"{who}{probe.label}: {_undecided(worst)}{more}"
+
+
+def _bands(one: Judgement) -> float:
+    return abs(one.change or 0.0) / (one.band or 1.0)
+
+
+def _undecided(one: Judgement) -> str:
+    after = f"{one.metric} undecided after {counted(one.runs_used, 'start')}"
+    if one.change is None or one.interval is None or one.band is None:
+        return after
+    told = points if is_accuracy(one.metric) else _percent
+    unit = "points" if is_accuracy(one.metric) else "%"
+    low, high = one.interval
+    return (
+        f"{after} ({told(one.change)} {unit}, interval {told(low)}…{told(high)} {unit}, "
+        f"band {100 * one.band:.3g} {unit})"
+    )
+
+
+def _percent(share: float) -> str:
+    return percent(share).removesuffix(" %")
