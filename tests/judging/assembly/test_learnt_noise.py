@@ -15,7 +15,7 @@ from perfgate.baselines.noise_history import NoiseRun, NoiseSeries, save
 from perfgate.baselines.noise_table import MOST_BASELINES, noise_table
 from perfgate.core.metrics import lookup
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.assembly.learnt_noise import NO_HISTORY, HardwareNoise, noises_on
+from perfgate.judging.assembly.bands import NO_HISTORY, HardwareNoise, noises_on
 from perfgate.judging.rules.noise import NoiseComponents
 
 METRIC, SCORE = "output_throughput", "accuracy:gsm8k:exact_match:strict-match"

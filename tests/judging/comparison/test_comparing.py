@@ -20,7 +20,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.learnt_noise import NO_HISTORY
+from perfgate.judging.assembly.bands import NO_HISTORY
 from perfgate.judging.comparison.comparability import Fact, differences, reported_facts
 from perfgate.judging.comparison.comparison import (
     Comparison,

@@ -1,21 +1,40 @@
 """Bands: the loss of a metric that counts in a scenario, its source, and the noise beside it.
 
 The judge, the plan and the lists of scenarios all take them from here. What the noise of a run
-widens a band to is known only when it is judged or planned.
+widens a band to is known only when it is judged or planned. The noise of a start is learnt from
+what is stored of the hardware.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import accumulate
 from typing import Literal
 
-from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.baselines.noise_history import NoiseSeries
+from perfgate.baselines.noise_table import noise_table
+from perfgate.core.errors import InputError
+from perfgate.core.metrics import METRICS, is_accuracy, lookup
 from perfgate.core.verdict import percent
+from perfgate.judging.rules import scale
 from perfgate.judging.rules.documented import LEAST_TOLERANCE
-from perfgate.judging.rules.noise import OWN_DOF, OWN_SIGMA, RunNoise
+from perfgate.judging.rules.noise import (
+    OWN_DOF,
+    OWN_SIGMA,
+    NoiseComponents,
+    RunNoise,
+    noise_components,
+)
+from perfgate.machine.hardware import Machine
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Scenario
 
 BandSource = Literal["family", "nodes", "scenario", "document"]
+NO_HISTORY = "noise: the family's prior; no history of this hardware yet"
+
+_MOST_TOLD = 2  # of what was left out
+_BETWEEN_NODES = 2  # the label of several nodes names them first: ``2x4xGB200``
 
 
 @dataclass(frozen=True)
@@ -123,3 +142,141 @@ def sigma_of(metric: str, scenario: Scenario) -> float:
     if scenario.gate.noise == "measured":
         return OWN_SIGMA
     return lookup(metric).family.on(scenario.hardware.nodes).sigma
+
+
+class HardwareNoise:
+    """What is known of the noise of one hardware.
+
+    Args:
+        table: what it is learnt from, as `noise_table` gives it.
+        unread: files that could not be used, and why.
+    """
+
+    def __init__(self, table: Sequence[NoiseSeries] = (), unread: Sequence[str] = ()) -> None:
+        self.unread = unread
+        # The sessions of one build of one test, in time.
+        self._histories: dict[tuple[str, ...], list[NoiseSeries]] = defaultdict(list)
+        for row in table:
+            self._histories[row.scenario, row.probe, row.content, row.build].append(row)
+        self.components = cache(self._components)
+
+    def _components(self, metric: str, prior: float) -> tuple[NoiseComponents, tuple[str, ...]]:
+        """The noise of one start in `metric`, and what was left out of it, and why.
+
+        Args:
+            metric: canonical name of a performance metric.
+            prior: that of its family on this hardware.
+        """
+        usable, left_out = [], list(self.unread)
+        for (scenario, probe, *_), sessions in self._histories.items():
+            try:
+                usable.append(_losses(sessions, metric, f"{scenario}-{probe}"))
+            except InputError as error:
+                left_out.append(f"{scenario}-{probe}: {error.problem}")
+        return noise_components(usable, prior), tuple(dict.fromkeys(left_out))
+
+
+def _losses(sessions: Sequence[NoiseSeries], metric: str, name: str) -> list[tuple[float, ...]]:
+    """The values of `metric`, session by session, on the log scale.
+
+    Where no session has it, those of the first metric of its family that one has: all metrics of a
+    family in one start are one observation, not several.
+
+    Raises:
+        InputError: a value without a logarithm, or values that cannot be in one unit or never move.
+    """
+    names = (metric, *_of_family(lookup(metric).family.name))
+    used = next((one for one in names if any(row.values.get(one) for row in sessions)), None)
+    if used is None:
+        return []
+    values = [of_session for row in sessions if (of_session := row.values.get(used))]
+    flat = scale.badness(lookup(used), [one for of_session in values for one in of_session], name)
+    scale.check_unit(lookup(used), flat, flat)
+    if len(flat) > 1 and min(flat) == max(flat):
+        raise InputError(f"every value of {used} is the same")
+    ends = accumulate(map(len, values))
+    return [flat[end - len(one) : end] for one, end in zip(values, ends, strict=True)]
+
+
+@cache
+def _of_family(family: str) -> tuple[str, ...]:
+    return tuple(name for name, one in METRICS.items() if one.family.name == family)
+
+
+def read_noise(scenario: Scenario, machine: Machine | None) -> HardwareNoise:
+    """All that is stored about the noise of the hardware of `scenario`.
+
+    Without a GPU the hardware's label says nothing of the machine: then only what a machine with
+    the same processor and number of cores showed is taken, where `machine` is known.
+
+    Raises:
+        InputError: the history's folder could be another user's.
+    """
+    hardware = scenario.hardware
+    facts = machine.fingerprint() if machine and hardware.gpu == "none" else None
+    own = scenario.gate.reference == "self"
+    return HardwareNoise(*noise_table(hardware.label, own=own, machine=facts, first=scenario.id))
+
+
+def run_noises(
+    known: HardwareNoise, scenario: Scenario, metrics: Iterable[str]
+) -> dict[str, RunNoise]:
+    """Metric → the noise that the gate goes by; scores have none.
+
+    Metrics that do not gate share the noise of their family's first one.
+
+    A machine that measures its own noise takes from its history what earlier sessions showed, in
+    place of the weak prior; without any it is left out here.
+    """
+    prior = partial(sigma_of, scenario=scenario)
+    noises = _learnt(known, metrics, prior, scenario.gate.metrics)
+    if scenario.gate.noise == "measured":
+        return {metric: noise for metric, noise in noises.items() if noise.differences}
+    return noises
+
+
+def noises_on(hardware: str, metrics: Iterable[str]) -> dict[str, RunNoise]:
+    """Metric → the noise of a start on a hardware, where only its label is known.
+
+    Args:
+        hardware: its label, as in `Hardware.label`.
+        metrics: those that matter; scores have none.
+
+    Raises:
+        InputError: the history's folder could be another user's.
+    """
+    known = HardwareNoise(*noise_table(hardware, own=False))
+    nodes = int(hardware.split("x")[0]) if hardware.count("x") == _BETWEEN_NODES else 1
+    return _learnt(known, metrics, lambda metric: lookup(metric).family.on(nodes).sigma)
+
+
+def _learnt(
+    known: HardwareNoise,
+    metrics: Iterable[str],
+    prior: Callable[[str], float],
+    gating: Sequence[str] = (),
+) -> dict[str, RunNoise]:
+    """Each speed → its noise, with a note of what history stands behind it.
+
+    The history that speaks for it is its own where it gates, else that of its family's first one.
+    """
+    first: dict[str, str] = {}
+    noises = {}
+    for metric in metrics:
+        if is_accuracy(metric):
+            continue
+        shown = first.setdefault(lookup(metric).family.name, metric)
+        shown = metric if metric in gating else shown
+        components, left_out = known.components(shown, prior(metric))
+        notes = [] if components.has_history else [NO_HISTORY]
+        if left_out:
+            more = len(left_out) - _MOST_TOLD
+            told = [*left_out[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])]
+            notes.append(f"noise: left out of the history: {'; '.join(told)}")
+        noises[metric] = RunNoise(
+            components.sigma,
+            components.between,
+            note="; ".join(notes),
+            differences=components.n_within + components.n_between,
+        )
+    return noises

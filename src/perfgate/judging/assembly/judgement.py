@@ -372,49 +372,36 @@ def ab_input(
         InputError: no gating metric, or a score of an unknown number of questions.
         RunError: a measurement lacks a gating metric (class ``no_metrics``).
     """
-    metrics, scenario = probe.gating_metrics(), probe.scenario
+    scenario = probe.scenario
     _require_gate(probe)
-    _require_metrics(metrics, a, " of A")
-    _require_metrics(metrics, b, " of B")
+    _require_metrics(probe.gating_metrics(), a, " of A")
+    _require_metrics(probe.gating_metrics(), b, " of B")
+
+    def values(metric: str) -> tuple[list[float], list[float]]:
+        return [one.metrics[metric] for one in a], [one.metrics[metric] for one in b]
+
+    def accuracy(metric: str) -> AbAccuracyTest:
+        """Answer by answer where both builds' are known, else by their scores."""
+        answers, scores = (answers_of(metric, a), answers_of(metric, b)), None
+        if not all(map(all, answers)):
+            theirs, ours = ([measured_score(metric, one) for one in side] for side in (a, b))
+            scores = (pooled_score(theirs), ours)
+        measured = (a[-1].metrics, b[-1].metrics)
+        return AbAccuracyTest(metric, band_of(metric, scenario), answers, scores, measured)
+
+    def observed(metric: str) -> PerformanceTest:
+        """Both builds share their session's noise."""
+        known = noise_of(metric, scenario, noise)
+        sigma = lookup(metric).family.sigma if known.sigma is None else known.sigma
+        before, now = (side[: AB_RULE.most] for side in values(metric))
+        within = RunNoise(sigma * sqrt(1 - known.between), between=0.0)
+        return PerformanceTest(metric, None, before, now, within)
+
     tests = [
-        _accuracy(probe, one, a, b)
+        accuracy(one)
         if is_accuracy(one)
-        else AbTest(
-            one,
-            [start.metrics[one] for start in a],
-            [start.metrics[one] for start in b],
-            band_of(one, scenario),
-            noise_of(one, scenario, noise),
-        )
-        for one in metrics
+        else AbTest(one, *values(one), band_of(one, scenario), noise_of(one, scenario, noise))
+        for one in probe.gating_metrics()
     ]
-    observed = [_observed(one, scenario, a, b, noise) for one in _reported(probe, [*a, *b])]
-    return JudgeInput.of(scenario, probe.label, _ACCURACY_RULE, tests=tests, observed=observed)
-
-
-def _accuracy(
-    probe: Probe, metric: str, a: Sequence[Measurement], b: Sequence[Measurement]
-) -> AbAccuracyTest:
-    """Answer by answer where both builds' are known, else by their scores."""
-    answers = (answers_of(metric, a), answers_of(metric, b))
-    scores = None
-    if not (all(answers[0]) and all(answers[1])):
-        theirs = [measured_score(metric, one) for one in a]
-        scores = (pooled_score(theirs), [measured_score(metric, one) for one in b])
-    measured = (a[-1].metrics, b[-1].metrics)
-    return AbAccuracyTest(metric, band_of(metric, probe.scenario), answers, scores, measured)
-
-
-def _observed(
-    metric: str,
-    scenario: Scenario,
-    a: Sequence[Measurement],
-    b: Sequence[Measurement],
-    noise: Mapping[str, RunNoise],
-) -> PerformanceTest:
-    """A metric that is reported and does not gate: both builds share their session's noise."""
-    known = noise_of(metric, scenario, noise)
-    sigma = lookup(metric).family.sigma if known.sigma is None else known.sigma
-    before, now = ([one.metrics[metric] for one in side][: AB_RULE.most] for side in (a, b))
-    within = RunNoise(sigma * sqrt(1 - known.between), between=0.0)
-    return PerformanceTest(metric, None, before, now, within)
+    reported = tuple(map(observed, _reported(probe, [*a, *b])))
+    return JudgeInput.of(scenario, probe.label, _ACCURACY_RULE, tests=tests, observed=reported)

@@ -12,9 +12,9 @@ from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.core.measured import MeasuredMetric
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Against, counted
+from perfgate.judging.assembly.bands import read_noise, run_noises
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.judgement import Reference, measures_itself, takes_turns
-from perfgate.judging.assembly.learnt_noise import read_noise, run_noises
 from perfgate.judging.assembly.measured import gap
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.judging.rules.probe import RunNoise
@@ -69,17 +69,14 @@ class References:
         self._policy = policy
         # Asked for often, and stored references must not change under a running campaign.
         self._chosen = cache(self._choose)
-        self._due = cache(self._is_due)
+        # Whether this session must measure the reference of a probe itself.
+        self.are_due = cache(self._is_due)
         self._known = cache(lambda machine: read_noise(tools.scenario, machine))
         self._earlier = cache(self._read_earlier)
 
     def measured_on(self, machine: Machine) -> None:
         """Tell which machine it is that measures, where it is another than perfgate's own."""
         self._machine = machine
-
-    def are_due(self, probe: Probe) -> bool:
-        """Whether this session must measure the reference of `probe` itself."""
-        return self._due(probe)
 
     def _is_due(self, probe: Probe) -> bool:
         if not measures_itself(probe) or self._policy == "stored":

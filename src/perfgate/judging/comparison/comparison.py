@@ -16,8 +16,8 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import FEWEST_REFERENCES, Rule
 from perfgate.core.verdict import Judgement, Verdict, counted
+from perfgate.judging.assembly.bands import noises_on
 from perfgate.judging.assembly.judge_input import JudgeInput, judge
-from perfgate.judging.assembly.learnt_noise import noises_on
 from perfgate.judging.comparison.comparability import PROGRAM, Fact, differences, fingerprint_facts
 from perfgate.judging.comparison.sides import Measured, Side
 from perfgate.judging.rules import noise as noises
