@@ -44,6 +44,7 @@ def judged(
 def test_three_fresh_starts_at_most_and_no_more_than_the_rule_allows() -> None:
     first = judged(SPEED, VALUE, speeds(90))
     assert (first.needs_more_runs, first.band) == (True, pytest.approx(0.1))
+    assert judged(SPEED, replace(VALUE, tolerance=0.25), speeds(90)).band == pytest.approx(0.25)
     decided = judged(SPEED, VALUE, speeds(90, 90, 90, 50))
     assert (decided.runs_used, decided.needs_more_runs) == (3, False)
     assert not judged(SPEED, VALUE, speeds(90), rule=Rule(max_runs=1)).needs_more_runs

@@ -64,15 +64,13 @@ class Band:
 
     def describe(self) -> str:
         """The loss and its source, ``2.0 % family throughput``."""
-        family = f"family {lookup(self.metric).family.name}"
-        source = {"family": family, "nodes": f"{family}, several nodes"}.get(
-            self.source, self.source
-        )
         if self.loss is None:
             return "report only"
-        if is_accuracy(self.metric):
-            return f"{100 * self.loss:.1f} points {source}"
-        return f"{percent(self.loss, sign='')} {source}"
+        family = f"family {lookup(self.metric).family.name}"
+        source = {"family": family, "nodes": f"{family}, several nodes"}
+        points = f"{100 * self.loss:.1f} points"
+        loss = points if is_accuracy(self.metric) else percent(self.loss, sign="")
+        return f"{loss} {source.get(self.source, self.source)}"
 
 
 def resolve_band(metric: str, scenario: Scenario, value: DocumentedValue | None = None) -> Band:

@@ -42,12 +42,9 @@ def measured_metrics(
         judgements: what the gate says of some of the metrics; the first of each metric counts.
         gating: the metrics that the gate judges where there is something to compare with.
     """
-    judged: dict[str, Judgement] = {}
-    for one in judgements:
-        judged.setdefault(one.metric, one)
-    names = dict.fromkeys(
-        [*judged, *gating, *(name for one in measurements for name in one.metrics)]
-    )
+    judged = {one.metric: one for one in reversed(judgements)}
+    first = [*(one.metric for one in judgements), *gating]
+    names = dict.fromkeys([*first, *(name for one in measurements for name in one.metrics)])
     found = []
     for name in names:
         values = tuple(one.metrics[name] for one in measurements if name in one.metrics)

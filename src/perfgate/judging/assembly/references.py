@@ -299,21 +299,20 @@ def documented_metrics(
         return []
     if isinstance(subject, ClaimProbe):
         claim = subject.claim
-        if claim.value is None:
+        values = {} if claim.value is None else {claim.metric: claim.value}
+        source, measured = claim.source, ()
+    else:
+        found = None if measures_itself(subject) else documented_values(subject.scenario)
+        if found is None:
             return []
-        return [_documented(claim.metric, claim.value, cited(claim.source))]
-    found = None if measures_itself(subject) else documented_values(subject.scenario)
-    if found is None:
-        return []
-    values = {one.metric: one.value for one in measured}
+        values = {metric: one.value for metric, one in documented_for(subject, found).items()}
+        source = found.source
+    changes = {
+        one.metric: gap(one.metric, values[one.metric], one.value)
+        for one in measured
+        if one.metric in values
+    }
     return [
-        _documented(metric, value.value, cited(found.source), values.get(metric))
-        for metric, value in documented_for(subject, found).items()
+        DocumentedMetric(metric, value, lookup(metric).unit, cited(source), changes.get(metric))
+        for metric, value in values.items()
     ]
-
-
-def _documented(
-    metric: str, value: float, source: str, now: float | None = None
-) -> DocumentedMetric:
-    change = None if now is None else gap(metric, value, now)
-    return DocumentedMetric(metric, value, lookup(metric).unit, source, change)
