@@ -67,7 +67,8 @@ def test_a_link_another_users_key_and_a_large_file_are_refused(
     link = tmp_path / "link"
     link.symlink_to(path)
     assert "a symbolic link" in refused(link)
-    assert "too large" in refused(write(tmp_path / "large", b"x" * (keys.LARGEST_KEY + 1)))
+    large = b"x" * keys.LARGEST_KEY + path.read_bytes()
+    assert "no PEM of a private key" in refused(write(tmp_path / "large", large))
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert "another user's file" in refused(path)
 
@@ -90,7 +91,7 @@ def test_keys_of_another_kind_encrypted_and_damaged_are_refused(tmp_path: Path) 
     curve = generate_private_key(SECP256R1()).private_bytes(*form, NoEncryption())
     assert "a key of another kind" in refused(write(tmp_path / "curve", curve))
     secret = Ed25519PrivateKey.generate().private_bytes(*form, BestAvailableEncryption(b"x"))
-    assert "is encrypted" in refused(write(tmp_path / "secret", secret))
+    assert "without a passphrase" in refused(write(tmp_path / "secret", secret))
     keys.make_keys(tmp_path / "whole")
     cut = (tmp_path / "whole").read_bytes()[:60]
     assert "not a key that can be read" in refused(write(tmp_path / "cut", cut))
