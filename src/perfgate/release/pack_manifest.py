@@ -209,7 +209,9 @@ def _require_files(manifest: Manifest, pack: Path) -> None:
             pack, f"{MANIFEST} lists too many files", found=len(paths), expected=f"{MOST_FILES}"
         )
     listed = set(paths)
-    problems = [("a file that it cannot list", one) for one in listed & {MANIFEST, ATTESTATION}]
+    problems: list[tuple[str, str | None]] = [
+        ("a file that it cannot list", one) for one in listed & {MANIFEST, ATTESTATION}
+    ]
     problems += [(problem, one) for one in paths if (problem := problem_of_name(one))]
     if paths != sorted(listed):
         problems.append(("files unsorted, or one twice", None))
