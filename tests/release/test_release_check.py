@@ -19,7 +19,8 @@ from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.measured import MeasuredBuild
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Verdict
-from perfgate.release.check_result import Finding, check_lines, check_rows
+from perfgate.release.certificate import check_lines
+from perfgate.release.check_result import Finding, check_rows
 from perfgate.release.policy import Floor, PolicyRefused, ReleasedBuild, Required, SetAside
 from perfgate.release.release_check import check, status_of
 from perfgate.release.release_status import ReleaseRefused
