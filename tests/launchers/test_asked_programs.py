@@ -54,7 +54,7 @@ def test_a_program_that_is_not_there() -> None:
         ("exec /bin/sleep 60", Unreachable, "no answer in 1 s", "no answer in 1 s"),
         ("echo no route >&2; exit 255", Unreachable, "no route", "no route"),
         ("exit 255", Unreachable, "ssh failed without a message", "exit status 255"),
-        ("echo no; echo such  file >&2; exit 2", HostUnfit, "such file", "such  file"),
+        ("echo no; echo such  file >&2; exit 2", HostUnfit, "such file", "such file"),
         ("echo told; exit 1", HostUnfit, "told", "told"),
         ("exit 2", HostUnfit, "exit status 2", "exit status 2"),
     ],

@@ -84,10 +84,10 @@ class NodesSession:
                 expected="node; or perfgate runs on the server's node",
             )
         if word is None and not self.told:
-            self.told = True
+            self.told, key = True, self.listen
             tell(
                 f"the server listens at {address} of {node} and asks for no key: whoever reaches "
-                f"that address can use it ({self.listen}: node in site.yaml says that this is known)"
+                f"that address can use it ({key}: node in site.yaml says that this is known)"
             )
         return address
 
