@@ -13,16 +13,17 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.noise_scenarios import IN_SESSION, session_counts, starts
 from perfgate.judging.forecast.simulation import (
-    AnswersDesign,
     BaselineDesign,
     Control,
-    DocumentDesign,
-    TurnsDesign,
+    RuleDesign,
+    against_document,
+    in_turns,
     of_probe,
     outcomes,
     slowest,
     smallest_found,
 )
+from perfgate.judging.rules.odds import paired_answers
 
 TRIALS = 1500
 CONTROLS: tuple[Control, ...] = ("controlled", "alone", "unproved")
@@ -128,10 +129,10 @@ def test_the_starts_of_three_metrics(n_base: int, mean: float) -> None:
         (TEN, 4, 3),
         (replace(TEN, most=2), 2, 2),
         (replace(TEN, most=3, control="alone"), 3, 0),
-        (DocumentDesign(0.1, 0.005, 2), 2, 0),
-        (DocumentDesign(0.1, 0.005, 5), 3, 0),
-        (TurnsDesign(0.02, 0.29, 0.03, 6, 6), 6, 0),
-        (AnswersDesign(1319, 0.02), 3, 0),
+        (against_document(0.1, 0.005, 2), 2, 0),
+        (against_document(0.1, 0.005, 5), 3, 0),
+        (in_turns(0.02, 0.29, 0.03, 6, 6), 6, 0),
+        (RuleDesign(0.02, paired_answers, (1319, 0.04, 1, 0.02)), 3, 0),
     ],
 )
 def test_a_test_never_asks_for_more_starts_than_it_may(design, new, controls) -> None:
@@ -140,5 +141,5 @@ def test_a_test_never_asks_for_more_starts_than_it_may(design, new, controls) ->
         assert (len(found.new), len(found.controls) - 1) == (new, controls)
         assert found.most == new + controls
         assert sum(found.new) == pytest.approx(1) == sum(found.controls)
-    if isinstance(design, TurnsDesign):
-        assert found.new[:3] == (0, 0, 0), "four at least"
+    if new == 6:
+        assert found.new[:3] == (0, 0, 0), "in turns four at least"
