@@ -462,7 +462,7 @@ def test_everything_that_is_wrong_is_told_at_once_in_order(suite_root: Path) -> 
     assert errors[2].hint == "did you mean last_day?"
 
 
-C4 = {"probe": "c4"}
+C4, TWICE = {"probe": "c4"}, "last_day: 2026-12-31"
 
 
 @each(
@@ -505,6 +505,7 @@ def test_two_waivers_of_one_thing_conflict(
         ("schema_version: 1\nwaivers: [small-serve]\n", "wrong type", 2),
         ("schema_version: 2\nwaivers: []\n", "not an allowed value", 1),
         ("schema_version: 1\nwaivers: []\nwaivers: []\n", "field given twice", 3),
+        (f"schema_version: 1\nwaivers: [{{{TWICE}, {TWICE}}}]\n", "field given twice", 2),
         ("schema_version: 1\nwaivers: [\n", "broken YAML", 3),
     ],
 )
