@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from perfgate.baselines import Entry, as_run
 from perfgate.baselines.file import read
 from perfgate.baselines.waivers import Waiver, load_waivers
-from perfgate.campaign.derived_metrics import of_load, of_offline
+from perfgate.campaign.fresh_start import of_load, of_offline
 from perfgate.campaign.kept_references import kept_entry, kept_file
 from perfgate.campaign.probe_state import smoke_input
 from perfgate.clients.base import Client, Offline
