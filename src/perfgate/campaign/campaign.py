@@ -121,7 +121,7 @@ class Campaign:
         self._run_once()
         found = self._state.outcome(probe, self._why_no_more(probe))
         found = replace(found, build=measured_build(self.tools.build, found.measurements))
-        return found if self._ab is None else self._ab.told(found, self._state.sides(probe))
+        return found if self._ab is None else self._ab.describe(found, self._state.sides(probe))
 
     def curve_outcome(self, sweep: SweepProbe) -> Outcome:
         """What becomes of a whole sweep, whose points are measured again where it is undecided."""
