@@ -33,15 +33,15 @@ def halfway(monkeypatch: pytest.MonkeyPatch):
     """Has an act tried by another thread when the first has read and not yet written."""
 
     def halfway(act) -> threading.Thread:
-        beside, found_like = threading.Thread(target=act), promotion._require_like_machines
+        beside, unlike = threading.Thread(target=act), promotion.unlike_machines
 
-        def pausing(*arguments) -> None:
+        def pausing(*arguments) -> tuple[str, ...]:
             if beside.ident is None:  # once, and with the time that it takes where nothing waits
                 beside.start()
                 beside.join(1.0)
-            found_like(*arguments)
+            return unlike(*arguments)
 
-        monkeypatch.setattr(promotion, "_require_like_machines", pausing)
+        monkeypatch.setattr(promotion, "unlike_machines", pausing)
         return beside
 
     return halfway

@@ -235,7 +235,7 @@ class Campaigns:
         if isinstance(one, ClaimProbe):
             return self._claims.outcome(one)
         if isinstance(one, SweepProbe):
-            campaign, *_ = map(self._able, one.probes)
+            campaign, *_ = map(self._campaign_for, one.probes)
             return campaign.curve_outcome(one)
         return self.measured(one)
 
@@ -303,9 +303,9 @@ class Campaigns:
         """What became of a probe in its scenario's own campaign; errors as of `outcome`."""
         if probe.scenario.id in self.session.kept.groups:
             return self.session.kept.measured(probe)
-        return self._able(probe).outcome(probe)
+        return self._campaign_for(probe).outcome(probe)
 
-    def _able(self, probe: Probe) -> Campaign:
+    def _campaign_for(self, probe: Probe) -> Campaign:
         """The campaign of a probe's scenario, which has the programs that measure the probe."""
         campaign = self.campaign(probe.scenario)
         if missing := campaign.tools.missing_for(probe):

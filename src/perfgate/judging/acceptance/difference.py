@@ -176,21 +176,15 @@ def history(
     for one in found:
         values = []
         for label, entry in sorted(one.entries.items()):
-            since_before = _changes(label, newest.get(label), entry)
-            since_anchor = _changes(label, anchor.entries.get(label) if anchor else None, entry)
-            values += [
-                MetricHistory(
-                    label,
-                    metric,
-                    fmean(entry.values(metric)),
-                    since_before.get(metric),
-                    since_anchor.get(metric),
-                )
-                for metric in entry.metrics()
-                if (
-                    lookup(metric).family.band is not None if metrics is None else metric in metrics
-                )
-            ]
+            before = _changes(label, newest.get(label), entry)
+            since = _changes(label, anchor.entries.get(label) if anchor else None, entry)
+            for metric in entry.metrics():
+                has_band = lookup(metric).family.band is not None
+                shown = has_band if metrics is None else metric in metrics
+                if shown:
+                    mean = fmean(entry.values(metric))
+                    changes = (before.get(metric), since.get(metric))
+                    values.append(MetricHistory(label, metric, mean, *changes))
         is_anchor = anchor is not None and one.engine == anchor.engine
         steps.append(HistoryEntry(one, is_anchor, tuple(values)))
         if one.retired is None:
