@@ -128,11 +128,13 @@ def test_far_below_a_documented_value_is_a_regression_after_two_starts() -> None
 
 def test_scores_without_answers_are_compared_as_scores() -> None:
     metric = "accuracy:gpqa_diamond:accuracy:none"
-    same, worse = ([Measurement({metric: x}, {"questions": 198})] for x in (0.7, 0.4))
-    before = run("r", metrics={metric: 0.70})
+    same, worse = (
+        [Measurement({metric: x, "duration_s": 9.0}, {"questions": 198})] for x in (0.7, 0.4)
+    )
+    before = run("r", metrics={metric: 0.70, "duration_s": 8.0})
     reference, bare = (Reference(Entry(FACTS, (x,))) for x in (before, replace(before, metrics={})))
     judged = judge(task(metric), reference, same)
-    assert judged.verdict == Verdict.PASS
+    assert (judged.verdict, judged.observed) == (Verdict.PASS, ())  # how long it took says nothing
     assert "margin raised" in judged.judgements[0].notes[0]  # to what 198 questions can show
     once = judge(task(metric), reference, worse)
     assert (once.verdict, once.needs_more_runs) == (Verdict.INCONCLUSIVE, True)
@@ -153,6 +155,16 @@ def test_every_evaluation_of_the_baseline_counts() -> None:
         assert judged.baseline == pytest.approx(555 / 600)
         assert judged.change == pytest.approx(0.0)
         assert "1 evaluation against 3 of the baseline" in judged.reason
+
+
+def test_references_that_took_turns_are_judged_in_turns_beside_earlier_sessions() -> None:
+    """Of the first metric with their values; what earlier sessions showed is grouped by session."""
+    earlier = [run(name, metrics={SPEED: speed}) for name in "ab" for speed in (99.0, 101.0)]
+    reference = replace(Reference(BASELINE, takes_turns=True), earlier=Entry(FACTS, tuple(earlier)))
+    given = assembled(PROBE, reference, speeds(99.0, 101.0, 100.0, ttft_median_ms=50.0))
+    speed, ttft = (one["earlier"] for one in given.as_record()["tests"])
+    assert (speed, ttft) == ([[99.0, 101.0], [99.0, 101.0]], [])
+    assert all(one.is_interleaved for one in verdict(given).judgements)
 
 
 def test_an_anchor_of_other_facts_is_told_and_decides_nothing() -> None:
