@@ -194,15 +194,17 @@ def subjects(check: ReleaseCheck) -> tuple[Subject, ...]:
     Raises:
         ReleaseRefused: status INCOMPLETE: there is none with a digest.
     """
-    found = list(check.policy.subjects)
-    there = {item for one in found for item in one.digest.items()}
-    for one in _measured(check):
-        if not one.digest.items() <= there:
+    wanted, found = check.policy.build, list(check.policy.subjects)
+    builds = [one.result.build for one in check.tests if one.result and one.result.build]
+    candidates = [*_subjects(wanted.engine, wanted.commit or "", wanted.image or "", "")]
+    for build in builds:
+        if build.name == wanted.engine:
+            candidates += _subjects(build.name, build.commit, build.digest, build.image)
+    for one in candidates:
+        if not any(one.digest.items() <= other.digest.items() for other in found):
             found.append(one)
-            there |= set(one.digest.items())
     if found:
         return tuple(found)
-    builds = [one.result.build for one in check.tests if one.result and one.result.build]
     raise ReleaseRefused(
         ReleaseStatus.INCOMPLETE,
         "nothing says exactly what was measured, so there is nothing that could be signed",
@@ -213,15 +215,12 @@ def subjects(check: ReleaseCheck) -> tuple[Subject, ...]:
     )
 
 
-def _measured(check: ReleaseCheck) -> Iterator[Subject]:
-    for one in check.tests:
-        build = one.result.build if one.result else None
-        if build is None or build.name != check.policy.build.engine:
-            continue
-        if _COMMIT.fullmatch(build.commit):
-            yield Subject(build.name, {"gitCommit": build.commit})
-        if image := _IMAGE.fullmatch(build.digest):
-            yield Subject(build.image or f"{build.name} image", {"sha256": image[1]})
+def _subjects(name: str, commit: str, digest: str, image: str) -> Iterator[Subject]:
+    """What a build is known by for sure: a whole commit, an image's digest."""
+    if _COMMIT.fullmatch(commit):
+        yield Subject(name, {"gitCommit": commit})
+    if found := _IMAGE.fullmatch(digest):
+        yield Subject(image or f"{name} image", {"sha256": found[1]})
 
 
 def _tests_by_effect(check: ReleaseCheck) -> dict[Effect, list[str]]:
