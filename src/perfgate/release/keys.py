@@ -39,6 +39,7 @@ _Y_OF_ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17
 # The eight points whose order divides 8 have these coordinates y; each has one or two signs of x.
 _SMALL_ORDER = frozenset({0, 1, _PRIME - 1, _Y_OF_ORDER_8, _PRIME - _Y_OF_ORDER_8})
 Key = TypeVar("Key", Ed25519PrivateKey, Ed25519PublicKey)
+_NO_PEM = f"no PEM of a private key, in at most {LARGEST_KEY} bytes"
 _NEW_KEY = "perfgate release keygen --output KEY makes one"
 
 
@@ -92,7 +93,7 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
         raise _unusable(
             "a private key is needed here",
             file=path,
-            found="a public key" if b"PUBLIC KEY-----" in content else "no PEM of a private key",
+            found="a public key" if b"PUBLIC KEY-----" in content else _NO_PEM,
             expected="the private key's file, which has no .pub at its end",
         )
     return _loaded(path, lambda: load_pem_private_key(content, None), Ed25519PrivateKey)  # type: ignore[type-abstract]

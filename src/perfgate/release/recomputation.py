@@ -270,7 +270,9 @@ class _RawRun:
         if isinstance(found, str):
             self.differences.append(f"{place}: the raw files cannot be read: {found}")
             return recorded
-        self.differences += _differences(place, dict(recorded.metrics), dict(found.metrics))
+        for metric in sorted({*recorded.metrics, *found.metrics}):
+            old, new = recorded.metrics.get(metric), found.metrics.get(metric)
+            self.differences += _differences(f"{place}: {metric}", old, new)
         for metric in sorted({*recorded.answers, *found.answers}):
             before, after = recorded.answers.get(metric, {}), found.answers.get(metric, {})
             if other := sum(before.get(one) != after.get(one) for one in {*before, *after}):
