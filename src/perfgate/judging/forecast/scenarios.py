@@ -153,7 +153,8 @@ def forecast(
     found, tests = [], len(claims_of(scenarios, claims))
     for scenario in scenarios:
         probes, name, document = all_probes(scenario), scenario.engine.name, scenario.source
-        tests += sum(len(one.gating_metrics()) for one in (*probes, *sweep_probes(scenario)))
+        tests += sum(len(one.gating_metrics()) for one in probes)
+        tests += sum(len(one.gating_metrics()) for one in sweep_probes(scenario))
         said = override.of(name)
         if said.version is not None:
             build, source = EngineBuild(name, said.version, said.version), "as given"
