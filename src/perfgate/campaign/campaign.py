@@ -123,7 +123,7 @@ class Campaign:
         self._run_once()
         found = self._state.outcome(probe, self._why_no_more(probe))
         found = replace(found, build=measured_build(self.tools.build, found.measurements))
-        return found if self._ab is None else self._ab.told(found, self._state.sides(probe))
+        return found if self._ab is None else self._ab.describe(found, self._state.sides(probe))
 
     def curve(self, sweep: SweepProbe) -> ProbeJudgement:
         """The whole sweep, judged on what has been measured so far."""

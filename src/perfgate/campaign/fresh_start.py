@@ -175,10 +175,10 @@ class FreshStart:
     def _start_client(
         self, command: Command, folder: Path, name: str, probe: Probe, *, of_engine: bool
     ) -> Job:
-        if of_engine:
-            command = self.of_build(command)
-        marked = self.marked(command, probe.label)
-        return self.placement.start_client(marked, folder, name, of_engine=of_engine)
+        if not of_engine:
+            return self.placement.start_client(self.marked(command, probe.label), folder, name)
+        marked = self.marked(self.of_build(command), probe.label)
+        return self.placement.start_engine_client(marked, folder, name)
 
     def of_build(self, command: Command) -> Command:
         """A command of the engine, whose programs find those of their own build."""

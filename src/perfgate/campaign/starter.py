@@ -116,7 +116,7 @@ class Starter:
         self._references, self._ab = references, ab
         self._folder = session.run.path / tools.scenario.id
         self._place = PlaceCheck(references)
-        self._lost_to = ""  # what took a start's numbers, until the next start is made
+        self._repeat_reason = ""  # what took a start's numbers, until the next start is made
         self.account = Account()
         self.allowance = StartAllowance(tools.scenario.gate.budget_s, session.budget, self.account)
         self.progress = Progress(session.run.path / PROGRESS, tools.scenario.id)
@@ -136,7 +136,7 @@ class Starter:
         role, probes = request.role, request.probes
         self._show_plan(request)
         number = self.allowance.begin(role)
-        self._tell_why(number, request)
+        self._explain(number, request)
         attempt = StartAttempt(
             self._build(role), number, self._folder / f"start-{number}-{role}", probes
         )
@@ -148,7 +148,7 @@ class Starter:
                 account.ready_s = ready.seconds if account.serves else None
                 self._measure_each(attempt, ready, account)
         except PerfgateError as error:
-            self._met(attempt, probes, error, attempt.folder)
+            self._handle_error(attempt, probes, error, attempt.folder)
         self.account.ended(wasted=attempt.disturbed)
         spent_s = time.monotonic() - attempt.began
         self.allowance.ended(role, spent_s, disturbed=attempt.disturbed)
@@ -163,9 +163,9 @@ class Starter:
             steps += ["start", *(probe.label for probe in self._state.serves(role))]
         self.progress.plan(steps)
 
-    def _tell_why(self, number: int, request: StartRequest) -> None:
-        """Tell why a start is made that was not planned from the beginning."""
-        why, self._lost_to = self._lost_to, ""
+    def _explain(self, number: int, request: StartRequest) -> None:
+        """Show why a start is made that was not planned from the beginning."""
+        why, self._repeat_reason = self._repeat_reason, ""
         if why:
             self.progress.again(number, f"again, as {why}")
         elif number > self.opening and not keeps_its_place(request.role):
@@ -251,12 +251,12 @@ class Starter:
             with self.progress.step(probe.label, f"start {attempt.number} ({role}): {probe.label}"):
                 measured = measure_guarded(start, probe, ready.watch)
         except PerfgateError as error:
-            self._met(attempt, [probe], error, folder)
+            self._handle_error(attempt, [probe], error, folder)
             return False
         seconds = round(ready.share_s + time.monotonic() - began, 1)
         if measured.disturbed:
             attempt.disturbed = True
-            self._lost_to = f"start {attempt.number} was disturbed: {measured.disturbed[0]}"
+            self._repeat_reason = f"start {attempt.number} was disturbed: {measured.disturbed[0]}"
         synthetic = start.setup.lease.synthetic or self._state.is_synthetic
         record = attempt.build.record(
             probe,
@@ -273,28 +273,30 @@ class Starter:
         self._state.take(probe, role, record)
         return True
 
-    def _met(
+    def _handle_error(
         self, attempt: StartAttempt, probes: Sequence[Probe], error: PerfgateError, folder: Path
     ) -> None:
         """Give `probes` the error; if the machine failed, not the build, another start instead.
 
         What a control meets is no fault of the build under test.
         """
-        met = as_run_error(error)
+        run_error = as_run_error(error)
         if self._ab is not None:
-            met = met.saying(f"build {attempt.role.upper()}: {met.message}")
-        told = f"fresh start {attempt.number}: {met.failure}: {met.message}"
+            run_error = run_error.saying(f"build {attempt.role.upper()}: {run_error.message}")
+        text = f"fresh start {attempt.number}: {run_error.failure}: {run_error.message}"
         states = [self._state.states[probe] for probe in probes]
         if attempt.controls is not None:
-            self._state.controls.failed(attempt.controls, told)
+            self._state.controls.failed(attempt.controls, text)
             for state in states:
-                state.unused_controls.append(told)
-        elif FAILURES[met.failure].of_machine and self.allowance.lose():
-            self._lost_to = f"start {attempt.number} was lost: {met.failure}: {met.message}"
+                state.unused_controls.append(text)
+        elif FAILURES[run_error.failure].of_machine and self.allowance.lose():
+            self._repeat_reason = (
+                f"start {attempt.number} was lost: {run_error.failure}: {run_error.message}"
+            )
             for state in states:
-                state.disturbed.append(told)
+                state.disturbed.append(text)
         else:
-            self._state.fail(probes, met, folder)
+            self._state.fail(probes, run_error, folder)
             return
         attempt.disturbed = True
 

@@ -330,7 +330,9 @@ class AbBuilds:
     a: OtherBuild
     b: OtherBuild
 
-    def told(self, outcome: Outcome, measurements: Mapping[str, Sequence[Measurement]]) -> Outcome:
+    def describe(
+        self, outcome: Outcome, measurements: Mapping[str, Sequence[Measurement]]
+    ) -> Outcome:
         """The outcome of a probe, with what both builds are.
 
         Args:
