@@ -92,6 +92,7 @@ PARTIAL = [point(C1, STEADY, SLOW, {3: 97.0}), *alike(STEADY, SLOW, {3: 97.0, 4:
         (alike(STEADY, SLOW, {3: 97.0, 4: 97.0}), "PASS", 2, (), "HOST_SHIFT"),
         (alike(STEADY, SLOW, {3: 100.0, 4: 100.0}), "REGRESSION", 2, (), ""),
         (PARTIAL, "INCONCLUSIVE", 1, {"baseline"}, ""),
+        ([point(C1, STEADY, SLOW), *PARTIAL[1:]], "REGRESSION", 0, (), "NO_CONTROL"),
     ],
 )
 def test_a_loss_of_all_points_is_that_of_the_curve(
