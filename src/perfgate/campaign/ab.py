@@ -1,7 +1,7 @@
 """A/B campaign: two builds of one scenario side by side in one session, without a baseline.
 
 Starts come in pairs, A B B A A B B A …, and only probes that are not decided yet are loaded again
-(`perfgate.judging.rules.ab`). Nothing that is measured here becomes a baseline.
+(`perfgate.judging.rules.paired`). Nothing that is measured here becomes a baseline.
 """
 
 from collections.abc import Mapping, Sequence

@@ -12,8 +12,14 @@ from tables import each
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.ab import judge_ab
-from perfgate.judging.rules.paired import AB_RULE, OWN_NOISE_RULE, Effect, PairedRule, paired_test
+from perfgate.judging.rules.paired import (
+    AB_RULE,
+    OWN_NOISE_RULE,
+    Effect,
+    PairedRule,
+    judge_ab,
+    paired_test,
+)
 
 SPEED = "output_throughput"
 Values = NDArray[np.float64]

@@ -8,9 +8,9 @@ from tables import each
 from perfgate.core.errors import InputError
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.forecast.odds import documented_speed
 from perfgate.judging.rules.documented import DocumentedTest, documented_margin
-from perfgate.judging.rules.odds import documented_speed
-from perfgate.judging.rules.performance import performance_metric
+from perfgate.judging.rules.scale import performance_metric
 from perfgate.judging.rules.sequential import PASS, REGRESSION
 
 SPEED = "output_throughput"

@@ -13,8 +13,13 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.rules.interleaved import InterleavedTest, rule_for, with_history
-from perfgate.judging.rules.paired import Effect, paired_test
+from perfgate.judging.rules.paired import (
+    Effect,
+    InterleavedTest,
+    paired_test,
+    rule_for,
+    with_history,
+)
 
 SPEED, COST = "output_throughput", "server_cpu_s_per_1k_tokens"
 QUIET = [100.0, 101.0, 99.5, 100.4, 99.8, 100.6]

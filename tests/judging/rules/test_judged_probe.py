@@ -7,6 +7,7 @@ import pytest
 from perfgate.core.errors import InputError
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
+from perfgate.judging.rules.accuracy import counted_score
 from perfgate.judging.rules.probe import (
     AccuracyTest,
     DocumentedTest,
@@ -16,7 +17,6 @@ from perfgate.judging.rules.probe import (
     RunNoise,
     judge_probe,
 )
-from perfgate.judging.rules.scores import counted_score
 
 SPEED, TIME = "output_throughput", "tpot_mean_ms"
 SCORE = "accuracy:gsm8k:exact_match:strict-match"

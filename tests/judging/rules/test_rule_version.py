@@ -15,6 +15,7 @@ import pytest
 from tables import each
 
 from perfgate.core.rule import VERSION, Rule
+from perfgate.judging.rules.accuracy import Score
 from perfgate.judging.rules.probe import (
     AccuracyTest,
     InterleavedTest,
@@ -23,7 +24,6 @@ from perfgate.judging.rules.probe import (
     RunNoise,
     judge_probe,
 )
-from perfgate.judging.rules.scores import Score
 
 RECORDED = Path(__file__).parents[2] / "data" / f"rule_{VERSION}.json"
 SPREAD = (1.0, 1.004, 0.997, 1.002, 0.999)

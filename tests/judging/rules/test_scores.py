@@ -7,8 +7,8 @@ from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules import odds
-from perfgate.judging.rules.scores import (
+from perfgate.judging.forecast import odds
+from perfgate.judging.rules.accuracy import (
     Score,
     counted_score,
     documented_score,

@@ -15,11 +15,9 @@ from perfgate.judging.assembly.bands import band_of, noise_of
 from perfgate.judging.assembly.judge_input import JudgeInput
 from perfgate.judging.assembly.judgement import nothing_to_judge, require_metrics
 from perfgate.judging.assembly.measured import answers_of, measured_score
-from perfgate.judging.rules.ab import judge_ab
-from perfgate.judging.rules.accuracy import Answers
-from perfgate.judging.rules.paired import AB_RULE
+from perfgate.judging.rules.accuracy import Answers, Score, pooled_score
+from perfgate.judging.rules.paired import AB_RULE, judge_ab
 from perfgate.judging.rules.probe import AccuracyTest, PerformanceTest, RunNoise
-from perfgate.judging.rules.scores import Score, pooled_score
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 

@@ -11,14 +11,13 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
 from perfgate.judging.assembly.judge_input import JudgeInput
 from perfgate.judging.assembly.measured import answers_of, measured_score
-from perfgate.judging.rules.accuracy import Answers
+from perfgate.judging.rules.accuracy import Answers, Score
 from perfgate.judging.rules.claims import (
     EarlierStarts,
     Statement,
     judge_accuracy_claim,
     judge_claim,
 )
-from perfgate.judging.rules.scores import Score
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.probe import Probe, all_probes

@@ -24,6 +24,7 @@ from perfgate.judging.assembly.measured import (
     unlike_baseline,
     unlike_documented,
 )
+from perfgate.judging.rules.accuracy import Score, documented_score, pooled_score
 from perfgate.judging.rules.documented import LEAST_TOLERANCE
 from perfgate.judging.rules.probe import (
     AccuracyTest,
@@ -34,7 +35,6 @@ from perfgate.judging.rules.probe import (
     PerformanceTest,
     RunNoise,
 )
-from perfgate.judging.rules.scores import Score, documented_score, pooled_score
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario

@@ -21,6 +21,7 @@ from perfgate.judging.assembly.learnt_noise import noises_on
 from perfgate.judging.comparison.comparability import PROGRAM, Fact, differences, fingerprint_facts
 from perfgate.judging.comparison.sides import Measured, Side
 from perfgate.judging.rules import noise as noises
+from perfgate.judging.rules.accuracy import Score, pooled_score
 from perfgate.judging.rules.diagnostics import false_discoveries
 from perfgate.judging.rules.probe import (
     AccuracyTest,
@@ -29,7 +30,6 @@ from perfgate.judging.rules.probe import (
     RunNoise,
     observed_changes,
 )
-from perfgate.judging.rules.scores import Score, pooled_score
 
 SCENARIO = "scenario"  # named as meant to differ, probes are matched by their labels alone
 

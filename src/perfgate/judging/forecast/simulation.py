@@ -17,13 +17,12 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from perfgate.core.rule import ControlRule, Rule
+from perfgate.judging.forecast import odds as drawn
 from perfgate.judging.forecast.noise_scenarios import IN_SESSION, session_counts, starts
-from perfgate.judging.rules import odds as drawn
 from perfgate.judging.rules import sequential as many
-from perfgate.judging.rules.interleaved import rule_for
+from perfgate.judging.rules.accuracy import Score
 from perfgate.judging.rules.noise import BETWEEN
-from perfgate.judging.rules.paired import Effect, PairedRule, paired_test
-from perfgate.judging.rules.scores import Score
+from perfgate.judging.rules.paired import Effect, PairedRule, paired_test, rule_for
 
 TRIALS = 20_000
 FOUND = 0.95

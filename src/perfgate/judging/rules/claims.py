@@ -28,9 +28,16 @@ from typing import Literal
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, Metric, is_accuracy
-from perfgate.core.verdict import Judgement, Verdict, counted, percent, points, with_interval
+from perfgate.core.verdict import Judgement, Verdict, counted, percent
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.accuracy import Answers, judge_paired
+from perfgate.judging.rules.accuracy import (
+    Answers,
+    Score,
+    documented_score,
+    judge_paired,
+    judge_unpaired,
+    score_of,
+)
 from perfgate.judging.rules.noise import FEWEST, checked_sigma
 from perfgate.judging.rules.paired import (
     CLAIM_RULE,
@@ -41,8 +48,6 @@ from perfgate.judging.rules.paired import (
     as_verdict,
     paired_test,
 )
-from perfgate.judging.rules.performance import performance_metric
-from perfgate.judging.rules.scores import Score, documented_score, judge_unpaired, score_of
 
 Expect = Literal["better", "worse", "not_worse", "not_better"]
 
@@ -84,7 +89,8 @@ class Statement:
         tolerance: how far the change may fall short of that. Only for ``better`` and ``worse``.
 
     Raises:
-        InputError: a margin, a minimum effect or a size without meaning.
+        InputError: a margin, a minimum effect or a size without meaning. What people write is
+            refused before, with file and line, by `perfgate.scenarios.claims`.
     """
 
     metric: Metric
@@ -97,50 +103,38 @@ class Statement:
 
     def __post_init__(self) -> None:
         about = f"a claim of {self.expect!r} about {self.metric.name}"
-        may_gain = self.expect == "better" and self.value is None
-        has_size = self.documented is not None
-        for what, share, has_use, instead in (
-            ("margin", self.margin, self.has_margin, "claim not_worse or not_better"),
-            ("minimum effect", self.minimum_effect, may_gain, "claim better than a scenario"),
-            ("tolerance", self.tolerance, has_size, "give the documented change"),
-        ):
-            if not (isfinite(share) and 0 <= share < 1):
-                raise InputError(
-                    f"the {what} of {about} cannot be used",
-                    found=share,
-                    expected="a fraction from 0 to below 1, e.g. 0.05 for 5 %",
-                )
-            if share and not has_use:
-                raise InputError(
-                    f"a {what} says nothing in {about}",
-                    found=f"{share:g}",
-                    hint=f"{instead}, or leave the {what} out",
-                )
         if self.has_margin and self.band is None:
             raise InputError(
                 f"{about} needs a margin",
                 hint="that it is not worse, or not better, at all can never be shown; say which "
                 "change would count",
             )
-        if self.documented is not None:
-            self._check_size(self.documented, about)
+        shares = (self.margin, self.minimum_effect, self.tolerance)
+        may_gain = self.expect == "better" and self.value is None
+        if not (
+            all(isfinite(share) and 0 <= share < 1 for share in shares)
+            and (self.has_margin or not self.margin)
+            and (may_gain or not self.minimum_effect)
+            and self._has_use_of_size()
+        ):
+            raise InputError(
+                f"{about} has a margin, a minimum effect or a size without meaning",
+                found=f"margin {self.margin:g}, minimum effect {self.minimum_effect:g}, documented "
+                f"{self.documented}, tolerance {self.tolerance:g}",
+                expected="fractions from 0 to below 1, where such a claim has a use for them",
+            )
 
-    def _check_size(self, documented: float, about: str) -> None:
-        if not (isfinite(documented) and documented > -1 and documented != 0):
-            raise InputError(
-                f"the documented change in {about} cannot be used",
-                found=documented,
-                expected="a fraction above -1 that is not 0, e.g. 0.076 for +7.6 %",
-            )
-        no_use = self.is_accuracy or self.value is not None or bool(self.minimum_effect)
-        wrong = no_use or self.has_margin == bool(self.tolerance)
-        if wrong or (not self.has_margin and (self._size < 0) != (self.expect == "better")):
-            raise InputError(
-                f"the documented size says nothing in {about}",
-                found=f"documented {documented:g}, tolerance {self.tolerance:g}",
-                expected="of two scenarios and without minimum effect: better or worse with a "
-                "tolerance and a change in that direction, or any other claim without a tolerance",
-            )
+    def _has_use_of_size(self) -> bool:
+        """Whether a size and its tolerance are of two speeds, or there is none."""
+        if self.documented is None:
+            return not self.tolerance
+        if not (isfinite(self.documented) and self.documented > -1 and self.documented):
+            return False
+        if self.is_accuracy or self.value is not None or self.minimum_effect:
+            return False
+        if self.has_margin:
+            return not self.tolerance
+        return self.tolerance > 0 and (self._size < 0) == (self.expect == "better")
 
     @property
     def is_accuracy(self) -> bool:
@@ -151,6 +145,11 @@ class Statement:
     def has_margin(self) -> bool:
         """Whether a margin of loss, or of gain, does not count yet."""
         return self.expect in ("not_worse", "not_better")
+
+    @property
+    def has_size(self) -> bool:
+        """Whether the size that the document gives decides too."""
+        return self.documented is not None and not self.has_margin
 
     @property
     def band(self) -> float | None:
@@ -167,9 +166,9 @@ class Statement:
         """The interval that the true loss must lie in."""
         if self.takes_all:
             return Effect()
-        if self.documented is not None and not self.has_margin:
+        if self.has_size:
             return Effect(upper=self._limit if self.expect == "worse" else min(0.0, self._limit))
-        if self.expect == "better" and self.minimum_effect:
+        if self.minimum_effect:
             # A gain that is real and at least half of the minimum holds it: no more could ever be
             # proved of one that is just as large (statistics §10).
             return Effect(upper=0.0, refuted=self._edge, largest=self._edge / 2)
@@ -179,8 +178,6 @@ class Statement:
     def _edge(self) -> float:
         """The margin, or the minimum effect, as a loss: negative where it is a gain; else 0."""
         share = self.minimum_effect if self.band is None else self.band
-        if self.is_accuracy:
-            return share if self.expect == "not_worse" else -share
         if self.expect == "not_worse":
             return scale.margin(self.metric, share)
         return -scale.gain(self.metric, share) if share else 0.0
@@ -196,49 +193,32 @@ class Statement:
         """The largest loss that is still the documented size."""
         return self._size + scale.margin(self.metric, self.tolerance)
 
-    def change(self, loss: float) -> float:
-        """The change of the value that a loss stands for."""
-        return -loss if self.is_accuracy else scale.change(self.metric, loss)
-
-    def describe(self, loss: float) -> str:
-        """That change as text."""
-        change = self.change(loss)
-        return f"{points(change)} points" if self.is_accuracy else percent(change)
-
     def explain(
-        self, verdict: Verdict, bounds: tuple[float, float, float], *, lacks: str = ""
+        self, verdict: Verdict, seen: scale.Estimate, *, lacks: str = ""
     ) -> tuple[str, tuple[str, ...]]:
-        """The verdict in words, and notes.
-
-        Args:
-            bounds: the loss, and the bounds of the true one.
-            lacks: why nothing can be decided yet; empty: it can.
-        """
-        loss, low, high = bounds
-        ends = sorted((low, high), key=self.change)
-        seen = with_interval(*map(self.describe, (loss, *ends)))
-        ours: tuple[str, ...] = ()
+        """The verdict in words, and notes; `lacks`: why nothing can be decided yet."""
+        told = seen.describe(self.metric)
+        notes: tuple[str, ...] = ()
         if self.minimum_effect:
             unit = "points" if self.is_accuracy else "%"
             effect = f"minimum effect {100 * self.minimum_effect:g} {unit}"
-            ours = (f"{effect}, ours: the document gives no number",)
+            notes = (f"{effect}, ours: the document gives no number",)
         if lacks:
-            return f"{seen}: {lacks}", ours
+            return f"{told}: {lacks}", notes
         if self.takes_all:
-            return seen, (_cost(low, high),)
-        has_size = self.documented is not None and not self.has_margin
-        words = self._words_of_size(low, high) if has_size else self._words()
-        holds, fails, undecided, notes = words
+            return told, (_cost(seen),)
+        words = self._words_of_size if self.has_size else self._words
+        holds, fails, undecided, more = words(seen)
         why = {
-            Verdict.PASS: f"the claim holds: {seen}, {holds}",
-            Verdict.REGRESSION: f"the claim does not hold: {seen}, {fails}",
-            Verdict.INCONCLUSIVE: f"{seen}: {undecided}",
+            Verdict.PASS: f"the claim holds: {told}, {holds}",
+            Verdict.REGRESSION: f"the claim does not hold: {told}, {fails}",
+            Verdict.INCONCLUSIVE: f"{told}: {undecided}",
         }
-        return why[verdict], (*notes, *ours)
+        return why[verdict], (*more, *notes)
 
-    def _words(self) -> tuple[str, str, str, tuple[str, ...]]:
+    def _words(self, _: scale.Estimate) -> tuple[str, str, str, tuple[str, ...]]:
         """What holds, what fails and what is open, in words, and notes."""
-        edge, word = self.describe(self._edge), self.expect.removeprefix("not_")
+        edge, word = scale.describe(self.metric, self._edge), self.expect.removeprefix("not_")
         holds, fails = "better", "worse"
         if self.has_margin:
             holds, fails = f"not {word} by {edge}", f"{word} by more than {edge}"
@@ -247,37 +227,33 @@ class Statement:
         notes = (f"documented: {percent(self.documented)}",) if self.documented else ()
         return holds, fails, f"neither {holds} nor {fails} is proved", notes
 
-    def _words_of_size(self, low: float, high: float) -> tuple[str, str, str, tuple[str, ...]]:
+    def _words_of_size(self, seen: scale.Estimate) -> tuple[str, str, str, tuple[str, ...]]:
         """The same of a documented size."""
         tolerance, limit = f"our tolerance of {100 * self.tolerance:g} %", self._limit
-        terms = f"limit {percent(self.change(limit))} with {tolerance}"
+        terms = f"limit {scale.describe(self.metric, limit)} with {tolerance}"
         if self._size < 0 <= limit:
             terms = f"less than {tolerance}: the direction decides"
         terms = f"(documented {percent(self.documented or 0.0)}, {terms})"
         if self.expect == "worse":
-            return (
-                f"no more than the documented cost {terms}",
-                f"more than the documented cost {terms}",
-                "that it is no more than the documented cost is neither proved nor excluded "
-                f"{terms}",
-                (_cost(low, high),),
-            )
-        direction = f"its direction {'holds' if high < 0 else 'is not proved'}"
+            cost = "more than the documented cost"
+            open_ = f"that it is no {cost} is neither proved nor excluded {terms}"
+            return f"no {cost} {terms}", f"{cost} {terms}", open_, (_cost(seen),)
+        direction = f"its direction {'holds' if seen.high < 0 else 'is not proved'}"
         size = ", its size is neither proved nor excluded" if limit < 0 else ""
         fails = f"its size does not hold {terms}, {direction}"
-        if low > 0:
+        if seen.low > 0:
             fails = f"the direction is the opposite {terms}"
         notes: tuple[str, ...] = ()
-        if high < self._size - scale.margin(self.metric, self.tolerance):
+        if seen.high < self._size - scale.margin(self.metric, self.tolerance):
             notes = ("better than documented by more than our tolerance: no failure",)
         return f"direction and size {terms}", fails, f"{direction}{size} {terms}", notes
 
 
-def _cost(low: float, high: float) -> str:
+def _cost(seen: scale.Estimate) -> str:
     """What is known of a cost that a document warns of."""
-    if low > 0:
+    if seen.low > 0:
         return "the cost that the document warns of shows"
-    if high < 0:
+    if seen.high < 0:
         return "there is no cost here, but a gain"
     return "no cost shows here: neither a loss nor a gain is proved"
 
@@ -308,7 +284,7 @@ def judge_claim(
     Raises:
         InputError: no or both comparisons, or values that cannot be judged.
     """
-    metric = performance_metric(statement.metric.name, "judge_accuracy_claim")
+    metric = scale.performance_metric(statement.metric.name, "judge_accuracy_claim")
     value = statement.value
     _check_sides(statement, len(versus))
     rule = _rule(statement, sigma, earlier, own_noise=own_noise)
@@ -324,23 +300,21 @@ def judge_claim(
     if statement.takes_all:
         verdict = Verdict.PASS
     elif stored is not None and few:
-        has = counted(len(stored), "fresh start")
-        lacks = f"the baseline has {has}, at least {FEWEST} a side decide"
+        lacks = f"the baseline has {counted(len(stored), 'fresh start')}, at least {FEWEST}"
     elif seen.starts < rule.looks[0]:
-        lacks = f"at least {counted(rule.looks[0], 'fresh start')} a side decide"
+        lacks = f"at least {counted(rule.looks[0], 'fresh start')}"
     if lacks:
-        verdict = Verdict.INCONCLUSIVE
+        verdict, lacks = Verdict.INCONCLUSIVE, f"{lacks} a side decide"
     if value is not None:
         made += f" against the claimed {value:.10g} {metric.unit}"
     elif stored is not None:
         made += f" against {len(stored)} of the baseline"
     else:
         made = counted(seen.starts, "pair") + " of starts"
-    why, notes = statement.explain(verdict, (seen.loss, seen.low, seen.high), lacks=lacks)
+    why, notes = statement.explain(verdict, seen.estimate, lacks=lacks)
     more = verdict == Verdict.INCONCLUSIVE and not few and seen.starts < rule.most
-    judged = seen.judgement(metric, verdict, f"{why}; {made}", more=more)
-    band = statement.band or statement.tolerance or None
-    return replace(judged, band=band, notes=notes, against="claim")
+    judged = seen.judgement(metric, verdict, f"{why}; {made}", needs_more_runs=more, notes=notes)
+    return replace(judged, band=statement.band or statement.tolerance or None, against="claim")
 
 
 def _rule(
@@ -393,16 +367,14 @@ def judge_accuracy_claim(
     _check_sides(statement, len(theirs) + (versus_score is not None))
     band = statement.band or ACCURACY.band or 0.0
     if ours and theirs:
-        paired = judge_paired(metric, theirs, ours, margin=band)
-        return _as_claim(paired, statement)
+        return _as_claim(judge_paired(metric, theirs, ours, margin=band), statement)
     score = score_of(ours[0]) if ours else new_score
     reference = score_of(theirs[0]) if theirs else versus_score
     if value is not None:
         reference = documented_score(value)
     if reference is None or score is None:
         raise InputError(f"no score of {metric}", expected="answers or a score of both sides")
-    unpaired = judge_unpaired(metric, reference, [score], margin=band)
-    return _as_claim(unpaired, statement)
+    return _as_claim(judge_unpaired(metric, reference, [score], margin=band), statement)
 
 
 def _check_sides(statement: Statement, others: int) -> None:
@@ -419,9 +391,9 @@ def _as_claim(judged: Judgement, statement: Statement) -> Judgement:
     if judged.change is None or judged.interval is None:
         return replace(judged, against="claim")  # not the same questions
     low, high = judged.interval
-    bounds, effect = (-judged.change, -high, -low), statement.effect
-    verdict = as_verdict(effect.holds(*bounds), effect.fails(*bounds[1:]))
-    why, notes = statement.explain(verdict, bounds)
+    seen, effect = scale.Estimate(-judged.change, -high, -low), statement.effect
+    verdict = as_verdict(effect.holds(*seen), effect.fails(seen.low, seen.high))
+    why, notes = statement.explain(verdict, seen)
     return replace(
         judged,
         verdict=verdict,

@@ -15,13 +15,12 @@ from perfgate.core.metrics import ACCURACY, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Against, Judgement, Verdict, unjudged, verdict_of
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.accuracy import Answers, judge_paired
+from perfgate.judging.rules.accuracy import Answers, Score, judge_paired, judge_unpaired
 from perfgate.judging.rules.diagnostics import changed_questions, faults_of
 from perfgate.judging.rules.documented import DocumentedTest as DocumentedTest
-from perfgate.judging.rules.interleaved import InterleavedTest as InterleavedTest
 from perfgate.judging.rules.noise import RunNoise as RunNoise
+from perfgate.judging.rules.paired import InterleavedTest as InterleavedTest
 from perfgate.judging.rules.performance import PerformanceTest as PerformanceTest
-from perfgate.judging.rules.scores import Score, judge_unpaired
 from perfgate.judging.rules.sweep import CurveTest as CurveTest
 
 

@@ -13,16 +13,10 @@ from typing import TYPE_CHECKING
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric
 from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement, Verdict, counted, percent, unjudged
+from perfgate.core.verdict import Judgement, Verdict, counted, unjudged
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import RunNoise, checked_sigma
-from perfgate.judging.rules.performance import (
-    Losses,
-    PerformanceTest,
-    declared_band,
-    judge_losses,
-    performance_metric,
-)
+from perfgate.judging.rules.performance import PerformanceTest, judge_losses
 
 if TYPE_CHECKING:
     from perfgate.judging.rules.sequential import Floats
@@ -70,15 +64,14 @@ class CurveTest(PerformanceTest):
         """
         from perfgate.judging.rules.sequential import as_cases, middle, winsorised
 
-        metric, noise = performance_metric(self.metric), self.noise
+        metric, noise = scale.performance_metric(self.metric), self.noise
         if why := self.has_zero():
             return unjudged(self.metric, Verdict.NOT_COMPARABLE, why, band=self.band)
         before, now = _starts(metric, self.baseline, "baseline"), _starts(metric, self.new, "new")
         other = _starts(metric, self.made, "control") if len(self.made) else []
         points = _points(metric, [*before, *now, *other])
-        for one_before, one_now in zip(
-            zip(*before, strict=True), zip(*now, strict=True), strict=True
-        ):
+        for number in range(points):
+            one_before, one_now = ([start[number] for start in side] for side in (before, now))
             scale.check_unit(metric, one_before, one_now)
         prior = metric.family.sigma if noise.sigma is None else checked_sigma(noise.sigma)
         levels = winsorised(as_cases(before).T, prior).mean(axis=1)
@@ -88,27 +81,22 @@ class CurveTest(PerformanceTest):
             told = f"{why}: the points tell all"
             return unjudged(self.metric, Verdict.NO_BASELINE, told, band=self.band)
         factor = max(_LEAST_FACTOR, math.sqrt(correlation + (1 - correlation) / points))
-        margin = factor * scale.margin(metric, declared_band(metric, self.band))
-        medians = [
+        margin = factor * scale.margin(metric, scale.declared_band(metric, self.band))
+        base, new, controls = (
             (levels.mean() + middle(as_cases(side) - levels)).tolist() if side else []
             for side in (before, now, other)
-        ]
-        of_median = RunNoise(factor * prior, noise.between)
-        judged = judge_losses(
-            replace(self, band=scale.band(metric, margin), noise=of_median),
-            Losses(metric, medians[0], medians[1], medians[2]),
-            rule,
         )
-        notes = list(judged.notes)
+        of_median = RunNoise(factor * prior, noise.between)
+        narrowed = replace(self, band=scale.band(metric, margin), noise=of_median)
+        judged = judge_losses(narrowed, (base, new, controls), rule)
+        notes = judged.notes
         if judged.verdict in (Verdict.REGRESSION, Verdict.INCONCLUSIVE):
             losses = (as_cases(now[: judged.runs_used]).mean(axis=0) - levels).tolist()
             most = max(losses)
-            notes.append(
-                f"point {losses.index(most) + 1} of {points} lost most: "
-                f"{percent(scale.change(metric, most))}"
-            )
+            worst = f"point {losses.index(most) + 1} of {points} lost most"
+            notes += (f"{worst}: {scale.describe(metric, most)}",)
         reason = f"median over {counted(points, 'point')}: {judged.reason}"
-        return replace(judged, reason=reason, notes=tuple(notes))
+        return replace(judged, reason=reason, notes=notes)
 
 
 def correlation_of_points(off: "Floats") -> float:

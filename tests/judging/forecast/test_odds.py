@@ -7,7 +7,7 @@ import pytest
 from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.judging.rules.odds import paired_answers, smallest_margin
+from perfgate.judging.forecast.odds import paired_answers, smallest_margin
 from perfgate.judging.rules.sequential import PASS, REGRESSION
 
 # Questions, share of answers that change, baseline's evaluations → smallest margin in points.

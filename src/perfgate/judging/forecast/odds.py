@@ -1,6 +1,6 @@
 """Odds: how often documented speeds, scores and paired answers end in which verdict, by simulation.
 
-Before anything is measured, by the rules of `rules.documented`, `rules.scores` and
+Before anything is measured, by the rules of `rules.documented`, `rules.accuracy` and
 `rules.accuracy` on many drawn cases. Pure, and the same each time. It loads numpy, so only what
 plans imports it.
 """
@@ -13,11 +13,10 @@ import numpy as np
 from numpy.random import Generator
 
 from perfgate.core.errors import InputError
-from perfgate.judging.rules import accuracy, documented, scores
-from perfgate.judging.rules.accuracy import MOST_EVALUATIONS
+from perfgate.judging.rules import accuracy, documented
+from perfgate.judging.rules.accuracy import MOST_EVALUATIONS, Score, least_margin
 from perfgate.judging.rules.documented import MOST_STARTS
 from perfgate.judging.rules.scale import as_number
-from perfgate.judging.rules.scores import Score, least_margin
 from perfgate.judging.rules.sequential import PASS, REGRESSION, Differences, Verdicts
 
 ANSWER_TRIALS = 12_000
@@ -84,7 +83,7 @@ def documented_score(
     margin = max(margin, least_margin(reference, questions))
     true = reference.value - drop - reference.variance() ** 0.5 * draw.standard_normal(trials)
     right = draw.binomial(questions, np.clip(true, 0, 1), (most, trials)) / questions
-    return scores.decide(right.T, reference, questions, margin)
+    return accuracy.decide_scores(right.T, reference, questions, margin)
 
 
 def smallest_margin(
@@ -137,7 +136,7 @@ def _decided(drawn: Differences, margin: float, drop: float, most: int) -> Verdi
     sums, squares, alone = (
         one[:, :most] + always for one in (drawn.sums, drawn.squares, drawn.alone)
     )
-    return accuracy.decide(replace(drawn, sums=sums, squares=squares, alone=alone), margin)
+    return accuracy.decide_paired(replace(drawn, sums=sums, squares=squares, alone=alone), margin)
 
 
 def draw_answers(
