@@ -8,10 +8,8 @@ from tables import each
 from perfgate.core.errors import InputError
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.forecast.odds import documented_speed
 from perfgate.judging.rules.documented import DocumentedTest, documented_margin
 from perfgate.judging.rules.scale import performance_metric
-from perfgate.judging.rules.sequential import PASS, REGRESSION
 
 SPEED = "output_throughput"
 
@@ -53,19 +51,6 @@ def test_against_a_documented_value(
     assert not judged.needs_control
     missed = judged.reason.startswith("misses the document by more than 10.0 %: ")
     assert missed == (verdict == Verdict.REGRESSION)
-
-
-# sigma 0.5 %, 3 % between the machines, tolerance 10 %: true loss → REGRESSION %, PASS %.
-@pytest.mark.parametrize(
-    ("loss", "below", "passed"),
-    [(0.0, 0.004, 99.9), (0.05, 1.4, 92), (0.08, 13, 65), (0.10, 33, 37), (0.15, 92, 1.5)],
-)
-def test_error_rates_against_a_document(loss: float, below: float, passed: float) -> None:
-    odds = documented_speed(
-        -math.log(0.9), 0.005, -math.log(1 - loss), machines=0.03, trials=40_000
-    )
-    assert 100 * odds.share(REGRESSION) == pytest.approx(below, abs=1.5)
-    assert 100 * odds.share(PASS) == pytest.approx(passed, abs=1.5)
 
 
 def test_a_tolerance_below_ten_per_cent_is_raised_and_told() -> None:

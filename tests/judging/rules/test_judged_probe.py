@@ -13,7 +13,6 @@ from perfgate.judging.rules.probe import (
     DocumentedTest,
     NoTest,
     PerformanceTest,
-    ProbeTests,
     RunNoise,
     judge_probe,
 )
@@ -28,7 +27,7 @@ def speed(*new: float, metric: str = SPEED, noise: RunNoise | None = None) -> Pe
 
 
 def test_the_anchor_has_one_and_a_half_bands_and_says_so() -> None:
-    judged = judge_probe(ProbeTests([speed(1000)], anchor=[speed(1000)]), Rule())
+    judged = judge_probe([speed(1000)], Rule(), anchor=[speed(1000)])
     near, far = judged.judgements
     assert (near.against, far.against) == ("baseline", "anchor")
     assert near.band == pytest.approx(0.02)
@@ -38,24 +37,24 @@ def test_the_anchor_has_one_and_a_half_bands_and_says_so() -> None:
 
 def test_what_is_observed_spoils_no_verdict() -> None:
     observed = [speed(900, metric=TIME), speed(1e6, metric="duration_s")]
-    judged = judge_probe(ProbeTests([speed(1000)], observed=observed), Rule())
+    judged = judge_probe([speed(1000)], Rule(), observed=observed)
     assert judged.verdict == Verdict.PASS
     assert [one.metric for one in judged.observed] == [TIME]
     (note,) = judged.notes
     assert note.startswith("duration_s is not compared: the values of duration_s are hardly all in")
     with pytest.raises(InputError, match="hardly all in"):
-        judge_probe(ProbeTests([observed[1]]), Rule())
+        judge_probe([observed[1]], Rule())
 
 
 def test_beside_a_documented_metric_the_others_are_only_listed() -> None:
     listed = NoTest(TIME, 0.02, 5.0, "nothing is documented", "documented")
     documented = DocumentedTest(SPEED, 0.10, 1000.0, [1000], None)
-    judged = judge_probe(ProbeTests([listed, documented]), Rule())
+    judged = judge_probe([listed, documented], Rule())
     assert judged.verdict == Verdict.PASS
     assert [one.metric for one in judged.judgements] == [SPEED, TIME]
     assert judged.judgements[1].measured == 5.0
     missing = replace(listed, against="baseline")
-    assert judge_probe(ProbeTests([missing, documented]), Rule()).verdict == Verdict.NO_BASELINE
+    assert judge_probe([missing, documented], Rule()).verdict == Verdict.NO_BASELINE
 
 
 def test_an_accuracy_goes_by_its_answers_or_else_by_scores() -> None:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import paired_oracle as oracle
 import pytest
+from claimed import statement
 from numpy.typing import NDArray
 from sizes import sized
 
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.claims import EarlierStarts, Statement, judge_claim
+from perfgate.judging.rules.claims import EarlierStarts, judge_claim
 from perfgate.judging.rules.paired import (
     AB_RULE,
     OWN_NOISE_RULE,
@@ -150,7 +151,7 @@ def test_claims() -> None:
         )
         versus = () if "value" in arguments else [1000 * math.exp(-x) for x in other]
         judged = judge_claim(
-            Statement(SPEED, **arguments),
+            statement(SPEED.name, **arguments),
             [1000 * math.exp(-x) for x in new],
             versus,
             earlier=earlier,

@@ -11,7 +11,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.probe import PerformanceTest, ProbeTests, judge_probe
+from perfgate.judging.rules.probe import PerformanceTest, judge_probe
 
 # Five equal values of five sessions: sigma = sqrt(10·0.005² / 14) = 0.0042258; with 0.3 of the
 # variance shared by a session, SE(1) = sigma sqrt(1.2) = 0.0046291, SE(2) = sigma sqrt(0.85) =
@@ -209,7 +209,7 @@ class TestZero:
     def test_of_a_metric_that_does_not_gate_is_a_note(self) -> None:
         gating = PerformanceTest("tpot_mean_ms", 0.1, [5.0] * 5, [5.0])
         beside = PerformanceTest("itl_median_ms", None, [0.0] * 5, [0.0])
-        judged = judge_probe(ProbeTests([gating], observed=[beside]), Rule())
+        judged = judge_probe([gating], Rule(), observed=[beside])
         assert judged.verdict == Verdict.PASS
         assert "cannot be compared relatively" in judged.notes[0]
 

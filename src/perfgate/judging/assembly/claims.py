@@ -140,16 +140,7 @@ class ClaimTest:
         Raises:
             InputError: nothing to compare, or values that cannot be judged.
         """
-        claim = self.claim
-        statement = Statement(
-            lookup(claim.metric),
-            claim.expect,
-            claim.value,
-            claim.margin,
-            claim.minimum_effect,
-            claim.documented,
-            claim.tolerance,
-        )
+        statement = Statement(self.claim)
         if statement.is_accuracy:
             new, versus = self.scores
             return judge_accuracy_claim(

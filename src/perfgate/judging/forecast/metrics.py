@@ -22,9 +22,10 @@ from perfgate.judging.assembly.bands import BandSource, noise_of, resolve_band, 
 from perfgate.judging.assembly.judgement import Reference, measures_itself
 from perfgate.judging.forecast import simulation
 from perfgate.judging.forecast.odds import LEAST_FOUND as LEAST_MARGIN_FOUND
+from perfgate.judging.forecast.odds import changed_share
 from perfgate.judging.forecast.simulation import BaselineDesign, Control, Design, Odds, outcomes
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.accuracy import changed_share, documented_score, least_margin
+from perfgate.judging.rules.accuracy import documented_score, least_margin
 from perfgate.judging.rules.documented import documented_margin
 from perfgate.judging.rules.noise import OWN_SIGMA, WIDEST_BAND
 from perfgate.judging.rules.scale import declared_band

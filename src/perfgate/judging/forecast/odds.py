@@ -6,6 +6,7 @@ plans imports it.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -14,7 +15,7 @@ from numpy.random import Generator
 
 from perfgate.core.errors import InputError
 from perfgate.judging.rules import accuracy, documented
-from perfgate.judging.rules.accuracy import MOST_EVALUATIONS, Score, least_margin
+from perfgate.judging.rules.accuracy import MOST_EVALUATIONS, Answers, Score, least_margin
 from perfgate.judging.rules.documented import MOST_STARTS
 from perfgate.judging.rules.scale import as_number
 from perfgate.judging.rules.sequential import PASS, REGRESSION, Differences, Verdicts
@@ -128,6 +129,18 @@ def paired_answers(
     _check(questions, changed_share, baseline_evaluations)
     base = min(baseline_evaluations, _MOST_BASE)
     return _decided(_drawn(questions, changed_share, base), margin, drop, most)
+
+
+def changed_share(evaluations: Sequence[Answers]) -> float | None:
+    """The share of answers that differ between two evaluations of one build: the mean over pairs.
+
+    None: fewer than two evaluations of the same questions, of which it could be told.
+    """
+    if len(evaluations) < 2 or any(one.keys() != evaluations[0].keys() for one in evaluations):
+        return None
+    number, pairs = len(evaluations), len(evaluations) * (len(evaluations) - 1) / 2
+    right = [sum(bool(one[key]) for one in evaluations) for key in evaluations[0]]
+    return sum(count * (number - count) for count in right) / pairs / len(right)
 
 
 def _decided(drawn: Differences, margin: float, drop: float, most: int) -> Verdicts:

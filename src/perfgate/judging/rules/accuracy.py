@@ -337,41 +337,20 @@ def _judgement(
     **words: Any,
 ) -> Judgement:
     """The judgement against a baseline's score; `words` as of `reason_of`."""
-    reason = reason_of(
+    words |= {"beyond": drop.loss >= margin, "likely": drop.low > 0}
+    ahead, band = f"{separator}{may_decide(left)}", scale.describe(metric, margin)
+    told = drop.describe(metric)
+    return scale.judgement(
+        metric,
         verdict,
-        drop.describe(metric),
-        scale.describe(metric, margin),
-        evidence,
-        beyond=drop.loss >= margin,
-        likely=drop.low > 0,
-        ahead=f"{separator}{may_decide(left)}",
-        **words,
-    )
-    return Judgement(
-        metric=metric.name,
-        verdict=verdict,
-        baseline=score,
-        measured=score - drop.loss,
-        change=-drop.loss,
-        interval=drop.interval(metric),
-        band=margin,
+        drop,
+        margin,
+        (score, score - drop.loss),
+        reason_of(verdict, told, band, evidence, ahead=ahead, **words),
         runs_used=runs,
         needs_more_runs=verdict == Verdict.INCONCLUSIVE and left > 0,
-        reason=reason,
         notes=tuple(notes),
     )
-
-
-def changed_share(evaluations: Sequence[Answers]) -> float | None:
-    """The share of answers that differ between two evaluations of one build: the mean over pairs.
-
-    None: fewer than two evaluations of the same questions, of which it could be told.
-    """
-    if len(evaluations) < 2 or any(one.keys() != evaluations[0].keys() for one in evaluations):
-        return None
-    number, pairs = len(evaluations), len(evaluations) * (len(evaluations) - 1) / 2
-    right = [sum(bool(one[key]) for one in evaluations) for key in evaluations[0]]
-    return sum(count * (number - count) for count in right) / pairs / len(right)
 
 
 def _different_questions(baseline: Sequence[Answers], runs: Sequence[Answers]) -> str:

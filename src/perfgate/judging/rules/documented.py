@@ -89,17 +89,15 @@ class DocumentedTest:
                 f"{percent(LEAST_TOLERANCE, 0, sign='')}: less cannot be told from the difference "
                 "between machines"
             )
-        return Judgement(
-            metric=metric.name,
-            verdict=verdict,
-            baseline=self.value,
-            measured=scale.value(metric, centre + loss),
-            change=scale.change(metric, loss),
-            interval=seen.interval(metric),
-            band=scale.band(metric, margin),
+        return scale.judgement(
+            metric,
+            verdict,
+            seen,
+            margin,
+            (self.value, scale.value(metric, centre + loss)),
+            f"{reasons[verdict]}; {after}{ahead}",
             runs_used=runs,
             needs_more_runs=left > 0,
-            reason=f"{reasons[verdict]}; {after}{ahead}",
             notes=tuple(notes),
             against="documented",
         )

@@ -33,16 +33,7 @@ from perfgate.core.verdict import (
     reason_of,
     unjudged,
 )
-from perfgate.judging.rules import scale
-from perfgate.judging.rules.noise import (
-    BETWEEN,
-    FEWEST,
-    OWN_DOF,
-    OWN_SIGMA,
-    WIDEST_BAND,
-    checked_sigma,
-    t_quantile,
-)
+from perfgate.judging.rules import noise, scale
 from perfgate.judging.rules.performance import TOO_NOISY, widened_note
 
 # Degrees of freedom that earlier sessions of this machine add, at most.
@@ -84,7 +75,7 @@ class PairedRule:
     needed: int = 3
     prior_dof: float = 10
     sigma: float = 1.0
-    between: float = BETWEEN
+    between: float = noise.BETWEEN
     clip: float = 2.0
     own_noise: bool = False
     spread: Spread = "reference"
@@ -110,8 +101,8 @@ OWN_NOISE_RULE = PairedRule(
     beta=0.05,
     looks=(4, 5, 6),
     needed=4,
-    prior_dof=OWN_DOF,
-    sigma=OWN_SIGMA,
+    prior_dof=noise.OWN_DOF,
+    sigma=noise.OWN_SIGMA,
     between=0.0,
     clip=3.0,
     own_noise=True,
@@ -198,16 +189,10 @@ class Look(NamedTuple):
 
     def judgement(self, metric: Metric, verdict: Verdict, reason: str, **more: Any) -> Judgement:
         """The judgement of a single case; `more` are its other fields."""
-        plain = unjudged(metric.name, verdict, reason, band=scale.band(metric, self.upper))
-        return replace(
-            plain,
-            baseline=scale.value(metric, self.reference),
-            measured=scale.value(metric, self.reference + self.loss),
-            change=scale.change(metric, self.loss),
-            interval=self.estimate.interval(metric),
-            runs_used=self.starts,
-            **more,
-        )
+        at, end = self.reference, self.reference + self.loss
+        values = scale.value(metric, at), scale.value(metric, end)
+        more["runs_used"] = self.starts
+        return scale.judgement(metric, verdict, self.estimate, self.upper, values, reason, **more)
 
 
 def paired_test(reference: Any, new: Any, effect: Effect, rule: PairedRule) -> Look:
@@ -256,7 +241,7 @@ def _look(reference: Any, new: Any, effect: Effect, rule: PairedRule) -> Look:
     centre = theirs.mean(axis=-1)
     loss = ours.mean(axis=-1) - centre
     dof, variance, wide, narrow = _errors(theirs, ours, rule)
-    t_low, t_high = t_quantile(1 - rule.alpha, dof), t_quantile(1 - rule.beta, dof)
+    t_low, t_high = noise.t_quantile(1 - rule.alpha, dof), noise.t_quantile(1 - rule.beta, dof)
     low, high = loss - t_low * np.sqrt(wide), loss + t_high * np.sqrt(narrow)
     sigma, forced = np.sqrt(variance), np.full_like(loss, -inf)
     if effect.is_band and rule.own_noise:
@@ -290,20 +275,19 @@ def _errors(theirs: Any, ours: Any, rule: PairedRule) -> tuple[float, Any, Any, 
         """The variance of one start of a side: no less than its starts show."""
         return np.maximum(pooled(squares, dof), squares / dof) if dof else pooled(squares, dof)
 
-    variance, shared = pooled(theirs, m - 1), 0.0
+    dof, variance = rule.prior_dof + m - 1, pooled(theirs, m - 1)
+    wide = narrow = variance * (1 / n + 1 / m)
     if rule.spread == "new":
-        error = pooled(ours, n - 1) / n
-        return rule.prior_dof + n - 1, variance, error, error
-    if rule.spread == "each":
+        dof, wide = rule.prior_dof + n - 1, pooled(ours, n - 1) / n
+        narrow = wide
+    elif rule.spread == "each":
+        dof, wide = rule.prior_dof + min(n, m) - 1, own(ours, n - 1) / n + own(theirs, m - 1) / m
         if rule.sessions:
-            shared = rule.between * rule.sigma**2 * (1 + 1 / rule.sessions)
-        error = own(ours, n - 1) / n + own(theirs, m - 1) / m + shared
-        return rule.prior_dof + min(n, m) - 1, variance, error, error
-    wide = variance
-    if rule.spread == "larger":
-        wide = np.maximum(variance, pooled(theirs + ours, m + n - 2))
-    share = 1 / n + 1 / m
-    return rule.prior_dof + m - 1, variance, wide * share, variance * share
+            wide += rule.between * rule.sigma**2 * (1 + 1 / rule.sessions)
+        narrow = wide
+    elif rule.spread == "larger":
+        wide = np.maximum(variance, pooled(theirs + ours, m + n - 2)) * (1 / n + 1 / m)
+    return dof, variance, wide, narrow
 
 
 def pull_in(values: Any, rule: PairedRule) -> Any:
@@ -314,7 +298,7 @@ def pull_in(values: Any, rule: PairedRule) -> Any:
 
     least = _LEAST_SPREAD if rule.own_noise else rule.sigma
     shows_spread = rule.own_noise or rule.spread == "each"
-    return winsorised(np.asarray(values), least, rule.clip, FEWEST if shows_spread else inf)
+    return winsorised(np.asarray(values), least, rule.clip, noise.FEWEST if shows_spread else inf)
 
 
 class StartValues(NamedTuple):
@@ -410,7 +394,7 @@ class InterleavedTest:
                 hint="measure the reference again with 4 to 8 fresh starts (gate.reference_starts)",
             )
         declared = scale.declared_band(metric, self.band)
-        widest = scale.margin(metric, WIDEST_BAND)
+        widest = scale.margin(metric, noise.WIDEST_BAND)
         effect = Effect.below_band(scale.margin(metric, declared), widest)
         seen = paired_test(before, now, effect, with_history(rule, groups))
         verdict, notes = seen.verdict, []
@@ -481,7 +465,7 @@ def judge_ab(
     *,
     band: float | None = None,
     sigma: float | None = None,
-    between: float = BETWEEN,
+    between: float = noise.BETWEEN,
     measured_noise: bool = False,
 ) -> Judgement:
     """Judge build B against build A, side by side in one session, as far as their starts decide.
@@ -522,13 +506,13 @@ def judge_ab(
     wide = scale.band(known, seen.upper)
     if seen.upper > effect.upper:
         notes += (widened_note(scale.band(known, effect.upper), wide, seen.sigma),)
-    too_noisy = verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and wide > WIDEST_BAND
+    too_noisy = verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and wide > noise.WIDEST_BAND
     if too_noisy:
         verdict, more = Verdict.INCONCLUSIVE, seen.starts < rule.most
     ratio, *ratios = (1 + scale.change(known, x) for x in seen.estimate)
     told = f"{_who_is_ahead(known, seen.loss)} "
     told += f"(B/A {ratio:.3f}, {min(ratios):.3f}…{max(ratios):.3f})"
-    shown, widest = percent(wide, sign=""), percent(WIDEST_BAND, 0, sign="")
+    shown, widest = percent(wide, sign=""), percent(noise.WIDEST_BAND, 0, sign="")
     after = f"{counted(seen.starts, 'pair')} of starts"
     if too_noisy:
         forced = f"the band that its noise forces, {shown}, is beyond {widest}"
@@ -552,7 +536,7 @@ def ab_rule(
     """The constants of an A/B of one metric; arguments and errors as of `judge_ab`."""
     if measured_noise:
         return OWN_NOISE_RULE
-    prior = checked_sigma(metric.family.sigma if sigma is None else sigma)
+    prior = noise.checked_sigma(metric.family.sigma if sigma is None else sigma)
     return replace(AB_RULE, sigma=prior, between=between)
 
 
@@ -560,29 +544,26 @@ def _decide(
     a: Sequence[float], b: Sequence[float], effect: Effect, rule: PairedRule
 ) -> tuple[Look, Verdict, bool, tuple[str, ...]]:
     """The look that decides, the verdict, whether another pair may change it, and notes."""
+
+    def at(pairs: int, a: Sequence[float], b: Sequence[float]) -> Look:
+        """What so many pairs say together."""
+        looks = tuple(count for count in rule.looks if count >= pairs)
+        return paired_test(a[:pairs], b[:pairs], effect, replace(rule, looks=looks))
+
+    def is_ahead(seen: Look) -> bool:
+        """Whether B looks better by half a band or more."""
+        return bool(seen.loss <= -seen.upper / 2)
+
     seen = paired_test(a, b, effect, rule)
     if seen.verdict != Verdict.PASS:
         return seen, seen.verdict, not seen.fails and seen.starts < rule.most, ()
-    if _is_ahead(seen) and seen.starts < FEWEST:
-        if min(len(a), len(b)) < FEWEST:
+    if is_ahead(seen) and seen.starts < noise.FEWEST:
+        if min(len(a), len(b)) < noise.FEWEST:
             return seen, Verdict.PASS, True, ("B looks better: a third pair tells",)
-        seen = _at(FEWEST, a, b, effect, rule)
-    if _is_ahead(seen) and _at(seen.starts, b, a, effect, rule).fails:
+        seen = at(noise.FEWEST, a, b)
+    if is_ahead(seen) and at(seen.starts, b, a).fails:
         return seen, Verdict.IMPROVEMENT, False, ()
     return seen, Verdict.PASS, False, ("small loss within the band",) if seen.low > 0 else ()
-
-
-def _at(
-    pairs: int, a: Sequence[float], b: Sequence[float], effect: Effect, rule: PairedRule
-) -> Look:
-    """What so many pairs say together."""
-    looks = tuple(count for count in rule.looks if count >= pairs)
-    return paired_test(a[:pairs], b[:pairs], effect, replace(rule, looks=looks))
-
-
-def _is_ahead(seen: Look) -> bool:
-    """Whether B looks better by half a band or more."""
-    return bool(seen.loss <= -seen.upper / 2)
 
 
 def _who_is_ahead(metric: Metric, loss: float) -> str:

@@ -9,7 +9,7 @@ Against a document: `perfgate.judging.rules.documented`.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from perfgate.core.errors import InputError
 from perfgate.core.measured import Change
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _RULE = Rule()
 _CONTROL_RULE = ControlRule()
 _NO_WORSE = (Verdict.PASS, Verdict.IMPROVEMENT)
-_FEWEST_WITHOUT_PRIOR = 3
 
 # Of the baseline, the new build and controls, on the scale of `rules.scale`.
 Losses = tuple[Sequence[float], Sequence[float], Sequence[float]]
@@ -78,14 +77,6 @@ class PerformanceTest:
     controls: Sequence[Any] | None = None
     policy: ControlPolicy = "auto"
     why_no_control: str = ""
-
-    def __post_init__(self) -> None:
-        if self.policy not in get_args(ControlPolicy):
-            raise InputError(
-                "not a policy for controls",
-                found=self.policy,
-                expected=" or ".join(get_args(ControlPolicy)),
-            )
 
     @property
     def is_controlled(self) -> bool:
@@ -218,17 +209,16 @@ def judge_losses(test: PerformanceTest, losses: Losses, rule: Rule) -> Judgement
     if test.noise.widen and least > WIDEST_BAND and decided.verdict in _NO_WORSE:
         reason = f"{scale.describe(metric, seen.loss)}: {TOO_NOISY}"
         decided = decided._replace(verdict=Verdict.INCONCLUSIVE, mark="MACHINE", need="")
-    return Judgement(
-        metric=metric.name,
-        verdict=decided.verdict,
-        baseline=scale.value(metric, float(level.centre[0])),
-        measured=scale.value(metric, fmean(used)),
-        change=scale.change(metric, seen.loss),
-        interval=seen.interval(metric),
-        band=scale.band(metric, margin),
+    values = scale.value(metric, float(level.centre[0])), scale.value(metric, fmean(used))
+    return scale.judgement(
+        metric,
+        decided.verdict,
+        seen,
+        margin,
+        values,
+        reason,
         runs_used=decided.new,
         needs_more_runs=bool(decided.need),
-        reason=reason,
         notes=tuple(filter(None, (*notes, test.noise.note))),
         controls_used=decided.controls,
         needs_control=decided.need == "control",
@@ -270,14 +260,14 @@ def _decide(
     else:
         looks = many.without_controls(rule.max_runs)
         found = many.alone(level, new, margin, rule)
-    code, verdict = int(found.codes[0]), found.first()[0]
+    code, (starts, beside) = int(found.codes[0]), looks[found.at[0]]
+    if code == many.REGRESSION and not test.is_controlled:
+        required = test.policy == "required"
+        verdict = Verdict.INCONCLUSIVE if required else Verdict.REGRESSION
+        return _Decision(verdict, starts, beside, "NO_CONTROL")
     if code != many.INCONCLUSIVE:
-        mark: Mark = "HOST_SHIFT" if code == many.HOST_SHIFT else ""
-        if code == many.REGRESSION and not test.is_controlled:
-            mark = "NO_CONTROL"
-            verdict = Verdict.INCONCLUSIVE if test.policy == "required" else verdict
-        starts, beside = looks[found.at[0]]
-        return _Decision(verdict, starts, beside, mark)
+        shifted = code == many.HOST_SHIFT
+        return _Decision(found.first()[0], starts, beside, "HOST_SHIFT" if shifted else "")
     made, there = new.shape[1], controls.shape[1]
     lacking = [look for look in looks if look[0] > made or look[1] > there]
     wanted, beside = (lacking or looks[-1:])[0]
@@ -286,8 +276,8 @@ def _decide(
         need = "new" if made < wanted else "control"
     starts, beside = min(wanted, made), min(beside, there)
     broken = beside and many.is_broken(level, controls[:, :beside], margin, with_controls)[0]
-    mark = "MACHINE" if broken else ""
-    return _Decision(verdict, starts, beside, mark, need, looks[-1][0] - starts if need else 0)
+    left = looks[-1][0] - starts if need else 0
+    return _Decision(Verdict.INCONCLUSIVE, starts, beside, "MACHINE" if broken else "", need, left)
 
 
 def _reason(
@@ -361,32 +351,18 @@ def _far_runs(metric: Metric, sigma: float, runs: Sequence[float]) -> list[str]:
 
 
 def _level(test: PerformanceTest, before: Sequence[float], rule: Rule) -> "Levels":
-    """What new runs are compared with, as the only case.
-
-    Raises:
-        InputError: a noise that cannot be used, or too few values to measure it.
-    """
+    """What new runs are compared with, as the only case; errors as of `checked_sigma`."""
     from perfgate.judging.rules import sequential
 
-    noise, values, family = test.noise, sorted(before), scale.performance_metric(test.metric).family
-    prior = checked_sigma(family.sigma if noise.sigma is None else noise.sigma)
-    prior_dof = noise.rule(rule).prior_dof
-    if prior_dof == 0 and len(values) < _FEWEST_WITHOUT_PRIOR:
-        raise InputError(
-            "too few runs to measure the noise without a prior",
-            found=f"at most {len(values)} runs of one build",
-            expected=f"{_FEWEST_WITHOUT_PRIOR} or more",
-            hint="measure more fresh starts of the baseline, or give a prior",
-        )
-    if prior_dof == 0 and values[0] == values[-1]:
-        raise InputError(
-            "all runs gave the same value, so their noise cannot be measured",
-            hint="give a prior: a sigma with some degrees of freedom",
-        )
-    base, between = sequential.as_cases([values]), noise.between
-    behind = None if test.sessions is None else max(1, test.sessions)
+    noise, family = test.noise, scale.performance_metric(test.metric).family
     # The new runs' spread stays out: a build that turned noisy must not earn a wider interval.
-    return sequential.levels(base, prior, sessions=behind, between=between, prior_dof=prior_dof)
+    return sequential.levels(
+        sequential.as_cases([sorted(before)]),
+        checked_sigma(family.sigma if noise.sigma is None else noise.sigma),
+        sessions=None if test.sessions is None else max(1, test.sessions),
+        between=noise.between,
+        prior_dof=noise.rule(rule).prior_dof,
+    )
 
 
 def widened_note(declared: float, wide: float, sigma: float) -> str:

@@ -9,11 +9,11 @@ positive difference being a drop. Differences and margins on this scale have no 
 import math
 from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric, is_accuracy, lookup
-from perfgate.core.verdict import percent, points, with_interval
+from perfgate.core.verdict import Judgement, Verdict, percent, points, with_interval
 
 # Two values of one metric that differ by this factor are not in one unit. The usual mix-ups (ms
 # and s, µs and ms, tokens/s and thousands of them) are a factor of 1,000, and stay above 200 even
@@ -44,7 +44,7 @@ def badness(metric: Metric, values: Sequence[float], what: str) -> tuple[float, 
         InputError: no values, or one that is not a finite, positive number (a bool is none), or a
             share above 1.
     """
-    if _count(metric, values, what) == 0:
+    if len(values) == 0:  # also of an array, which has no truth value
         raise InputError(f"no {what} values of {metric.name}", expected="at least one")
     largest = 1.0 if metric.unit == "fraction" else math.inf
     sign, log = _sign(metric), math.log
@@ -77,20 +77,6 @@ def _holds_zero(value: object) -> bool:
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return any(map(_holds_zero, value))
     return as_number(value) == 0
-
-
-def _count(metric: Metric, values: Sequence[float], what: str) -> int:
-    """How many values there are; refuses a number or a text in place of a list of numbers."""
-    try:
-        if not isinstance(values, str | bytes):
-            return len(values)  # also of an array, which has no truth value
-    except TypeError:
-        pass
-    raise InputError(
-        f"the {what} values of {metric.name} cannot be judged",
-        found=repr(values),
-        expected="a list of numbers, one per fresh start",
-    )
 
 
 def _not_judged(metric: Metric, value: object, place: str) -> InputError:
@@ -183,6 +169,31 @@ class Estimate(NamedTuple):
         return with_interval(*(describe(metric, one, digits) for one in (self.loss, *ends)))
 
 
+def judgement(
+    metric: Metric,
+    verdict: Verdict,
+    seen: Estimate,
+    margin: float,
+    values: tuple[float, float],
+    reason: str,
+    **fields: Any,
+) -> Judgement:
+    """The judgement of a loss: `values` of baseline and new build; `fields` are the other fields.
+
+    `margin` is the band on the scale.
+    """
+    return Judgement(
+        metric.name,
+        verdict,
+        *values,
+        change(metric, seen.loss),
+        seen.interval(metric),
+        band(metric, margin),
+        reason=reason,
+        **fields,
+    )
+
+
 def margin(metric: Metric, band: float) -> float:
     """A band on the scale: -ln(1 - band) where larger is better, else ln(1 + band).
 
@@ -193,14 +204,10 @@ def margin(metric: Metric, band: float) -> float:
     """
     accuracy = is_accuracy(metric.name)
     if not 0 < as_number(band) < 1:
-        example = "absolute fraction between 0 and 1, e.g. 0.02 for two points"
-        if not accuracy:
-            example = "fraction between 0 and 1, e.g. 0.02 for a loss of 2 %"
-        raise InputError(
-            f"the band of {metric.name} cannot be used",
-            found=band,
-            expected=f"{'an' if accuracy else 'a'} {example}",
-        )
+        share = "a fraction between 0 and 1, e.g. 0.02 for a loss of 2 %"
+        absolute = "an absolute fraction between 0 and 1, e.g. 0.02 for two points"
+        expected = absolute if accuracy else share
+        raise InputError(f"the band of {metric.name} cannot be used", found=band, expected=expected)
     if accuracy:
         return band
     return -math.log1p(-band) if metric.direction == "higher" else math.log1p(band)
