@@ -23,8 +23,6 @@ FLAT = [10.0] * 10
 @each(
     ("new", "controls", "verdict", "mark", "used"),
     [
-        pytest.param([10.0], [], PASS, "", (1, 0), id="as it was"),
-        pytest.param([10.3], [], INCONCLUSIVE, "need new", (1, 0), id="suspicious"),
         pytest.param([10.3, 10.0], [], PASS, "", (2, 0), id="an accident of the first start"),
         pytest.param([10.3, 10.3], [], INCONCLUSIVE, "need control", (2, 0), id="asks for control"),
         pytest.param([10.3] * 2, [10.0] * 2, INCONCLUSIVE, "need new", (2, 2), id="a third start"),

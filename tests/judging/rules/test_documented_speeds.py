@@ -24,16 +24,12 @@ def judge(value: float, new: list[float], tolerance: float = 0.1) -> Judgement:
 @each(
     ("new", "verdict", "used", "more"),
     [
-        pytest.param([100], Verdict.PASS, 1, False, id="reached"),
-        pytest.param([94.5], Verdict.PASS, 1, False, id="5.5 % less is not claimed"),
         pytest.param([91.3], Verdict.PASS, 1, False, id="just within"),
         pytest.param([91.2], Verdict.INCONCLUSIVE, 1, True, id="too far for one start"),
         pytest.param([91.2, 91.3], Verdict.PASS, 2, False, id="second start clears"),
         pytest.param([80], Verdict.INCONCLUSIVE, 1, True, id="one start proves no loss"),
         pytest.param([88.5, 88.5], Verdict.REGRESSION, 2, False, id="below by more than 10 %"),
-        pytest.param([88.7, 88.7], Verdict.INCONCLUSIVE, 2, True, id="not proved by two"),
         pytest.param([88.7, 88.7, 88.6], Verdict.INCONCLUSIVE, 3, False, id="nor by three"),
-        pytest.param([80, 95, 50], Verdict.REGRESSION, 2, False, id="the mean of two"),
         pytest.param([50, 120, 95], Verdict.REGRESSION, 2, False, id="one far start of two"),
         pytest.param([75, 107, 95], Verdict.PASS, 3, False, id="the median of three"),
         pytest.param([90, 90, 90, 50], Verdict.INCONCLUSIVE, 3, False, id="three are enough"),

@@ -3,10 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tables import each
 
 from perfgate.core.errors import InputError
+from perfgate.core.metrics import METRICS
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
+from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import counted_score
 from perfgate.judging.rules.probe import (
     AccuracyTest,
@@ -16,6 +21,7 @@ from perfgate.judging.rules.probe import (
     RunNoise,
     judge_probe,
 )
+from perfgate.judging.rules.scale import ANCHOR_MARGIN, anchor_band
 
 SPEED, TIME = "output_throughput", "tpot_mean_ms"
 SCORE = "accuracy:gsm8k:exact_match:strict-match"
@@ -70,3 +76,27 @@ def test_an_accuracy_goes_by_its_answers_or_else_by_scores() -> None:
     told = test.judge(Rule())
     assert (told.verdict, told.band, told.against) == (Verdict.REGRESSION, 0.03, "documented")
     assert told.reason.startswith("worse than the documented score: -95.0 points")
+
+
+@each(
+    ("metric", "band", "wide"),
+    [
+        ("output_throughput", 0.02, 0.029849),  # 1 - 0.98^1.5
+        ("output_throughput", 0.9, 0.968377),
+        ("tpot_median_ms", 0.02, 0.030150),  # 1.02^1.5 - 1
+        ("ttft_median_ms", 0.15, 0.233238),
+        ("ttft_p99_ms", 0.7, 0.999),  # 1.7^1.5 is more than twice: no band
+        (SCORE, 0.02, 0.03),
+        (SCORE, 0.8, 0.999),
+    ],
+)
+def test_the_band_against_the_anchor_by_hand(metric: str, band: float, wide: float) -> None:
+    assert anchor_band(metric, band) == pytest.approx(wide, abs=1e-6)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(METRICS)), st.floats(1e-4, 0.55))
+def test_it_is_one_and_a_half_margins(metric: str, band: float) -> None:
+    found = METRICS[metric]
+    margin = scale.margin(found, anchor_band(metric, band))
+    assert margin == pytest.approx(ANCHOR_MARGIN * scale.margin(found, band))
