@@ -53,7 +53,7 @@ def test_one_run_by_hand() -> None:
         pytest.param([900, 1008, 995, 1000, 998, 1000, 1000], Verdict.INCONCLUSIVE, 5, False,
                      id="runs beyond the most allowed"),
         pytest.param([1015, 1000], Verdict.PASS, 1, False, id="improvement not confirmed"),
-        pytest.param([1009, 1009], Verdict.PASS, 1, False, id="gain below half the band"),
+        pytest.param([1010, 1010], Verdict.PASS, 1, False, id="gain below half the band"),
     ],
 )  # fmt: skip
 def test_the_sequential_rule(new: list[float], verdict: Verdict, used: int, more: bool) -> None:
