@@ -28,7 +28,7 @@ from perfgate.judging.forecast.metrics import MetricForecast
 from perfgate.judging.forecast.scenarios import CASES, Case, Cost, ScenarioForecast, forecast
 from perfgate.judging.forecast.simulation import TRIALS, AbEffort, expected_ab
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.ab import ab_rule
+from perfgate.judging.rules.paired import ab_rule
 from perfgate.machine.hardware import detect
 from perfgate.plan.release_coverage import uncovered
 from perfgate.plan.toolchain import BuildOverride

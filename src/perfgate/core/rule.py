@@ -44,12 +44,12 @@ class Rule:
     def __post_init__(self) -> None:
         rates = (self.alpha, self.beta)
         if not (
-            all(0 < rate < 0.5 for rate in rates) and self.max_runs >= 1 and self.prior_dof >= 0
+            all(0 < rate < 0.5 for rate in rates) and self.max_runs >= 1 and self.prior_dof > 0
         ):
             raise InputError(
                 "the gate's rule cannot be used",
                 found=self,
-                expected="0 < alpha, beta < 0.5, at least one run, prior_dof of 0 or more",
+                expected="0 < alpha, beta < 0.5, at least one run, prior_dof above 0",
             )
 
 

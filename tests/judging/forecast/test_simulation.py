@@ -19,6 +19,7 @@ from perfgate.judging.forecast.noise_scenarios import (
     session_counts,
     starts,
 )
+from perfgate.judging.forecast.odds import paired_answers
 from perfgate.judging.forecast.simulation import (
     EFFECTS,
     AbEffort,
@@ -33,7 +34,6 @@ from perfgate.judging.forecast.simulation import (
     slowest,
     smallest_found,
 )
-from perfgate.judging.rules.odds import paired_answers
 from perfgate.judging.rules.paired import AB_RULE, OWN_NOISE_RULE
 
 TRIALS = 1500

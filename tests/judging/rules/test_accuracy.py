@@ -1,19 +1,31 @@
-"""Accuracy from the answers of both builds to the same questions."""
+"""Accuracy: from the answers of both builds to the same questions, or from scores alone."""
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.accuracy import changed_share, judge_paired
+from perfgate.judging.rules.accuracy import (
+    Score,
+    counted_score,
+    documented_score,
+    judge_paired,
+    judge_unpaired,
+    least_margin,
+    pooled_score,
+    standard_error,
+)
 
 NAME = "accuracy:gsm8k:exact_match:strict-match"
+PASS, LOST, OPEN = Verdict.PASS, Verdict.REGRESSION, Verdict.INCONCLUSIVE
+Answers = Mapping[str, bool]
 
 
-def answers(right: int, lost: int = 0, gained: int = 0, total: int = 1319) -> Mapping[str, bool]:
+def answers(right: int, lost: int = 0, gained: int = 0, total: int = 1319) -> Answers:
     """The first `right` questions are right, but for the first `lost`; `gained` more are."""
     given_right = set(range(lost, right)) | set(range(right, right + gained))
     return {f"q{number}": number in given_right for number in range(total)}
@@ -22,26 +34,7 @@ def answers(right: int, lost: int = 0, gained: int = 0, total: int = 1319) -> Ma
 BASE = answers(1253)  # 95.0 % of GSM8K
 
 
-def test_by_hand() -> None:
-    judged = judge_paired(NAME, [BASE], [answers(1253, lost=20, gained=10)], margin=0.02)
-    # d = 10/1319 = 0.0075815; SE = sqrt(30 - 100/1319 + 1)/1319 = 0.0042160
-    assert judged.verdict == Verdict.PASS
-    assert judged.baseline == pytest.approx(1253 / 1319)
-    assert judged.measured == pytest.approx(1243 / 1319)
-    assert judged.change == pytest.approx(-0.0075815, abs=1e-7)
-    assert judged.interval == pytest.approx(
-        (-0.0075815 - 1.645 * 0.0042160, -0.0075815 + 2.88 * 0.0042160), abs=1e-6
-    )
-    assert judged.band == 0.02
-    assert judged.runs_used == 1
-    assert judged.reason == (
-        "-0.8 points (interval -1.5…+0.5 points), no worse than the baseline by the -2.0 points "
-        "band, nor better: equal within it; of 1319 questions 20 answers lost and 10 "
-        "gained; 1 evaluation against 1 of the baseline"
-    )
-
-
-def test_three_evaluations_of_the_baseline_by_hand() -> None:
+def test_answers_of_three_evaluations_by_hand() -> None:
     base = [answers(1253), answers(1253, lost=30), answers(1253, gained=15)]
     judged = judge_paired(NAME, base, [answers(1253, lost=40)], margin=0.02)
     # D: 2/3 of 30 questions, 1 of 10, 1/3 of 15: sum 35, squares 30·4/9 + 10 + 15/9 = 25
@@ -49,90 +42,85 @@ def test_three_evaluations_of_the_baseline_by_hand() -> None:
     error = math.sqrt(25 - 1319 * drop**2 + 1) / 1319
     assert judged.baseline == pytest.approx((3 * 1253 - 30 + 15) / 3 / 1319)
     assert judged.change == pytest.approx(-drop)
+    assert judged.measured == pytest.approx(judged.baseline - drop)
     assert judged.interval == pytest.approx((-drop - 1.645 * error, -drop + 2.88 * error))
     assert "35 answers lost and 0 gained on average; 1 evaluation against 3" in judged.reason
 
 
 @each(
-    ("new", "reason"),
+    ("new", "verdict", "used", "more", "reason"),
     [
+        ([(0, 0)], PASS, 1, False, ""),
+        ([(53, 53)], PASS, 1, False, ""),  # 8 % change sides evenly
+        ([(0, 0), (900, 0)], PASS, 1, False, "1 evaluation against 1"),
+        ([(900, 0)], OPEN, 1, True, ""),  # broken, and not yet confirmed
+        ([(35, 20)] * 3 + [(0, 0)], OPEN, 3, False, ""),
+        (
+            [(34, 20)],  # d 0.0106 + 1.645·0.00559 = 0.0198
+            PASS,
+            1,
+            False,
+            "-1.1 points (interval -2.0…+0.6 points), no worse than the baseline by the -2.0 "
+            "points band, nor better: equal within it; of 1319 questions 34 answers lost and 20 "
+            "gained; 1 evaluation against 1 of the baseline",
+        ),
         (
             [(35, 20)],
+            OPEN,
+            1,
+            True,
             "-1.1 points (interval -2.1…+0.5 points): no loss is proved, and the -2.0 points band "
             "is not excluded; of 1319 questions 35 answers lost and 20 gained; 1 evaluation "
             "against 1 of the baseline, up to 2 more may decide",
         ),
         (
             [(54, 26)] * 2,
+            LOST,
+            2,
+            False,
             "-2.1 points (interval -3.2…-0.2 points), beyond the -2.0 points "
             "band; two evaluations or more agree; of 1319 questions 54 answers lost and 26 gained "
             "on average; 2 evaluations against 1 of the baseline",
         ),
         (
-            [(0, 40), (0, 40)],
+            [(0, 40)] * 2,
+            Verdict.IMPROVEMENT,
+            2,
+            False,
             "+3.0 points (interval +2.2…+4.4 points), beyond the +1.0 points that count as a gain; "
             "each of the first two evaluations agrees; of 1319 questions 0 answers lost and 40 "
             "gained on average; 2 evaluations against 1 of the baseline",
         ),
     ],
 )
-def test_each_verdict_explains_itself(new: list[tuple[int, int]], reason: str) -> None:
+def test_by_answers(
+    new: list[tuple[int, int]], verdict: Verdict, used: int, more: bool, reason: str
+) -> None:
     runs = [answers(1253, lost, gained) for lost, gained in new]
-    assert judge_paired(NAME, [BASE], runs, margin=0.02).reason == reason
-
-
-@each(
-    ("lost", "gained", "verdict", "more"),
-    [
-        pytest.param(0, 0, Verdict.PASS, False, id="same answers"),
-        pytest.param(26, 26, Verdict.PASS, False, id="4 % change sides evenly"),
-        pytest.param(53, 53, Verdict.PASS, False, id="8 % evenly"),
-        # d 0.0106 + 1.645·0.00559 = 0.0198
-        pytest.param(34, 20, Verdict.PASS, False, id="small drop"),
-        pytest.param(35, 20, Verdict.INCONCLUSIVE, True, id="neither excluded nor proved"),
-        pytest.param(900, 0, Verdict.INCONCLUSIVE, True, id="broken, and not yet confirmed"),
-    ],
-)
-def test_one_evaluation(lost: int, gained: int, verdict: Verdict, more: bool) -> None:
-    judged = judge_paired(NAME, [BASE], [answers(1253, lost, gained)], margin=0.02)
-    assert (judged.verdict, judged.needs_more_runs) == (verdict, more)
-
-
-def test_evaluations_after_the_decision_are_not_used() -> None:
-    judged = judge_paired(NAME, [BASE], [BASE, answers(1253, lost=900)], margin=0.02)
-    assert (judged.verdict, judged.runs_used) == (Verdict.PASS, 1)
-    undecided = answers(1253, lost=35, gained=20)
-    judged = judge_paired(NAME, [BASE], [undecided] * 3 + [BASE], margin=0.02)
-    assert (judged.verdict, judged.runs_used) == (Verdict.INCONCLUSIVE, 3)
-    judged = judge_paired(NAME, [BASE], [undecided, BASE], margin=0.02, max_runs=1)
-    assert (judged.verdict, judged.runs_used) == (Verdict.INCONCLUSIVE, 1)
-    assert not judged.needs_more_runs
+    judged = judge_paired(NAME, [BASE], runs, margin=0.02)
+    assert (judged.verdict, judged.runs_used, judged.needs_more_runs) == (verdict, used, more)
+    assert reason in judged.reason
+    once = judge_paired(NAME, [BASE], runs, margin=0.02, max_runs=1)
+    assert once.runs_used == 1 or verdict == Verdict.IMPROVEMENT
+    assert not once.needs_more_runs
 
 
 @pytest.mark.parametrize(
-    ("second", "verdict", "note"),
+    ("second", "note"),
     [
-        (None, Verdict.PASS, "improved; a second evaluation would have to agree"),
-        (answers(1253, gained=40), Verdict.IMPROVEMENT, None),
-        (BASE, Verdict.PASS, "improved, but not in each of the first two evaluations"),
+        ([], "improved; a second evaluation would have to agree"),
+        ([BASE], "improved, but not in each of the first two evaluations"),
     ],
 )
-def test_an_improvement_needs_two_evaluations(
-    second: Mapping[str, bool] | None, verdict: Verdict, note: str | None
-) -> None:
-    new = [answers(1253, gained=40)] + ([second] if second else [])
-    judged = judge_paired(NAME, [BASE], new, margin=0.02)
-    assert judged.verdict == verdict
-    assert judged.notes == ((note,) if note else ())
+def test_an_improvement_needs_two_evaluations(second: list[Answers], note: str) -> None:
+    judged = judge_paired(NAME, [BASE], [answers(1253, gained=40), *second], margin=0.02)
+    assert (judged.verdict, judged.notes) == (PASS, (note,))
 
 
 def test_other_questions_are_not_comparable() -> None:
-    new = dict(BASE)
-    del new["q3"], new["q4"]
-    new["other"] = True
+    new = {key: value for key, value in BASE.items() if key not in ("q3", "q4")} | {"other": True}
     judged = judge_paired(NAME, [BASE], [BASE, new], margin=0.02)
-    assert judged.verdict == Verdict.NOT_COMPARABLE
-    assert not judged.needs_more_runs
+    assert (judged.verdict, judged.needs_more_runs) == (Verdict.NOT_COMPARABLE, False)
     assert judged.reason == (
         "not the same questions: 2 of the baseline's 1319 were not asked now, 1 of 1318 asked now "
         "are not in the baseline"
@@ -145,45 +133,112 @@ def test_other_questions_are_not_comparable() -> None:
     )
 
 
+# The quick start recipe of DeepSeek-R1 documents 0.95 ± 0.006; 1319 questions are asked.
+DOCUMENT = documented_score(0.95, 0.006)
+ERROR = math.sqrt(0.006**2 + 0.95 * 0.05 / 1319)  # of one evaluation: 0.008486
+
+
+def scores(*right: int, questions: int = 1319) -> list[Score]:
+    return [counted_score(one, questions) for one in right]
+
+
+# m = 3.5 SE = 0.0297: one evaluation passes from a drop of 0.0157 down (right 1233), a loss is
+# proved by two from 0.0190 on (mean right 1228), by three from 0.0180 on.
 @each(
-    ("metric", "base", "new", "margin", "says"),
+    ("right", "verdict", "used", "more"),
     [
-        ("output_throughput", [BASE], [BASE], 0.02, "not an accuracy metric"),
-        (NAME, [], [BASE], 0.02, "no answers"),
-        (NAME, [BASE, {}], [BASE], 0.02, "no answers"),
-        (NAME, [{}], [{}], 0.02, "no answers"),
-        (NAME, [BASE], [], 0.02, "no answers"),
-        (NAME, [BASE], [BASE], 0.0, "two points"),
-        (NAME, [BASE], [BASE], 1.0, "two points"),
-        (NAME, [BASE], [BASE], float("nan"), "two points"),
-        (NAME, [BASE], [BASE], "0.02", "two points"),
+        pytest.param([1319], PASS, 1, False, id="better is no improvement"),
+        pytest.param([1234], PASS, 1, False, id="1.4 points below"),
+        pytest.param([1230], OPEN, 1, True, id="1.7 points below"),
+        pytest.param([1230, 1240], PASS, 2, False, id="the repeat clears it"),
+        pytest.param([1229, 1230], OPEN, 2, True, id="open after two"),
+        pytest.param([1229, 1230, 1226], LOST, 3, False, id="proved by three"),
+        pytest.param([0], OPEN, 1, True, id="one evaluation proves no loss"),
+        pytest.param([1220, 1225], LOST, 2, False, id="proved by two"),
+        pytest.param([1229, 1230, 1231, 0], PASS, 3, False, id="three at most"),
     ],
 )
-def test_bad_input(
-    metric: str,
-    base: Sequence[Mapping[str, bool]],
-    new: Sequence[Mapping[str, bool]],
-    margin: float,
-    says: str,
+def test_against_a_documented_score(
+    right: list[int], verdict: Verdict, used: int, more: bool
+) -> None:
+    judged = judge_unpaired(NAME, DOCUMENT, scores(*right), margin=0.02)
+    assert (judged.verdict, judged.runs_used, judged.needs_more_runs) == (verdict, used, more)
+    assert judged.band == pytest.approx(3.5 * ERROR) == least_margin(DOCUMENT, 1319)
+    assert judged.measured == pytest.approx(sum(right[:used]) / used / 1319)
+    assert judged.notes[0] == (
+        "margin raised from 2.0 to 3.0 points, 3.5 standard errors of one evaluation: a smaller "
+        "drop would not be found"
+    )
+    wide = judge_unpaired(NAME, DOCUMENT, scores(1253), margin=0.05)
+    assert (wide.band, wide.notes) == (0.05, ())
+
+
+def test_scores_by_hand() -> None:
+    judged = judge_unpaired(NAME, DOCUMENT, scores(1230, 1240), margin=0.02)
+    drop = 0.95 - 1235 / 1319
+    error = math.sqrt(0.006**2 + 0.95 * 0.05 / 2638)
+    assert judged.interval == pytest.approx((-drop - 1.645 * error, -drop + 2.576 * error))
+    assert judged.baseline == 0.95
+    assert judged.reason == (
+        "-1.4 points (interval -2.6…+0.5 points), no worse than the baseline by the -3.0 points "
+        "band; 1319 questions whose answers cannot be paired, in 2 evaluations"
+    )
+
+
+def test_a_document_without_a_standard_error_is_taken_as_exact() -> None:
+    judged = judge_unpaired(NAME, documented_score(0.95), scores(1240), margin=0.05)
+    error = math.sqrt(0.95 * 0.05 / 1319)
+    drop = 0.95 - 1240 / 1319
+    assert judged.interval == pytest.approx((-drop - 1.645 * error, -drop + 2.576 * error))
+    assert judged.notes == ("against a documented number without a standard error, taken as exact",)
+
+
+def test_a_baseline_without_answers_errs_by_its_own_questions() -> None:
+    pooled = pooled_score(scores(1253, 1250, 1256))
+    assert (pooled.value, pooled.questions) == (pytest.approx(1253 / 1319), 3 * 1319)
+    assert standard_error(pooled, 1319, 3) == pytest.approx(
+        math.sqrt(2 * (1253 / 1319) * (66 / 1319) / 3957)
+    )
+
+
+def test_a_share_of_all_still_has_a_spread() -> None:
+    """One wrong answer of 200 does not refute a documented 1."""
+    right = scores(199, 199, questions=200)
+    assert judge_unpaired(NAME, documented_score(1.0), right, margin=0.02).verdict == PASS
+    spread = math.sqrt(199) / 200 / 200**0.5
+    assert standard_error(Score(1.0, None), 200, 1) == pytest.approx(spread)
+
+
+@each(
+    ("judge", "metric", "base", "new", "margin", "says"),
+    [
+        (judge_paired, "output_throughput", [BASE], [BASE], 0.02, "not an accuracy metric"),
+        (judge_paired, NAME, [], [BASE], 0.02, "no answers"),
+        (judge_paired, NAME, [BASE, {}], [BASE], 0.02, "no answers"),
+        (judge_paired, NAME, [BASE], [], 0.02, "no answers"),
+        *((judge_paired, NAME, [BASE], [BASE], x, "two points") for x in (0.0, 1.0, math.nan)),
+        (judge_unpaired, "output_throughput", DOCUMENT, scores(9), 0.02, "not an accuracy"),
+        (judge_unpaired, NAME, DOCUMENT, [documented_score(0.9)], 0.02, "number of questions"),
+        (judge_unpaired, NAME, DOCUMENT, [], 0.02, "no score"),
+        (judge_unpaired, NAME, DOCUMENT, scores(9), 2.0, "two points"),
+    ],
+)
+def test_what_cannot_be_judged(
+    judge: Any, metric: str, base: Any, new: Sequence[Any], margin: float, says: str
 ) -> None:
     with pytest.raises(InputError, match=says):
-        judge_paired(metric, base, new, margin=margin)
+        judge(metric, base, new, margin=margin)
 
 
 @each(
-    ("evaluations", "share"),
+    ("make", "values", "says"),
     [
-        ([], None),
-        ([BASE], None),
-        ([BASE, answers(1252, total=1318)], None),
-        ([BASE] * 3, 0.0),
-        ([BASE, answers(1253, lost=10, gained=3)], 13 / 1319),
-        # of three evaluations two of three pairs differ in each of ten questions
-        ([BASE, BASE, answers(1253, lost=10)], 10 * 2 / 3 / 1319),
+        *((documented_score, one, "score") for one in ((1.2,), (math.nan,), (-0.1,), (True,))),
+        *((documented_score, one, "score") for one in ((0.5, 0.0), (0.5, math.nan), (1.0, 0.01))),
+        *((counted_score, one, "right answers") for one in ((-1, 10), (11, 10), (0, 0))),
+        (pooled_score, ([documented_score(0.95)],), "number of questions"),
     ],
 )
-def test_the_share_of_answers_that_change(
-    evaluations: list[Mapping[str, bool]], share: float | None
-) -> None:
-    found = changed_share(evaluations)
-    assert found == (None if share is None else pytest.approx(share))
+def test_scores_that_cannot_be(make: Any, values: Sequence[Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        make(*values)

@@ -1,6 +1,7 @@
 """Documented claims: better, worse or not so than another result, or than a number.
 
-The rule itself: `test_paired`; the words of each shipped claim: `test_shipped_claims`.
+The rule itself: `test_paired`; the words of each shipped claim: `test_shipped_claims`; claims
+without meaning are refused where they are read: `test_scenario_claims`.
 """
 
 import math
@@ -8,22 +9,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from claimed import Expect, statement
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtrit
 from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import METRICS, lookup
+from perfgate.core.metrics import METRICS
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.noise_scenarios import starts
-from perfgate.judging.rules.claims import (
-    EarlierStarts,
-    Statement,
-    judge_accuracy_claim,
-    judge_claim,
-)
-from perfgate.judging.rules.scores import counted_score
+from perfgate.judging.rules.accuracy import counted_score
+from perfgate.judging.rules.claims import EarlierStarts, judge_accuracy_claim, judge_claim
 
 SCORE = "accuracy:gsm8k:exact_match:flexible-extract"
 SPEED, TIME, TOTAL = "output_throughput", "tpot_mean_ms", "total_token_throughput"
@@ -32,27 +29,24 @@ PASS, LOST, OPEN = Verdict.PASS, Verdict.REGRESSION, Verdict.INCONCLUSIVE
 
 
 def claimed(
-    expect: str, new: list[float], versus: list[float], metric: str = SPEED, **more: Any
+    expect: Expect, new: list[float], versus: list[float], metric: str = SPEED, **more: Any
 ) -> Judgement:
-    """The judgement of a claim; `more` are fields of the statement, and arguments of the judge."""
+    """The judgement of a claim; `more` are fields of the claim, and arguments of the judge."""
     settings = {key: more.pop(key) for key in ("earlier", "own_noise", "sigma") if key in more}
-    statement = Statement(lookup(metric), expect, **more)  # type: ignore[arg-type]
-    return judge_claim(statement, new, versus, **settings)
+    return judge_claim(statement(metric, expect, **more), new, versus, **settings)
 
 
 def of_score(
-    expect: str, new: list[dict[str, bool]], versus: list[dict[str, bool]], **more: Any
+    expect: Expect, new: list[dict[str, bool]], versus: list[dict[str, bool]], **more: Any
 ) -> Judgement:
     """The judgement of a claim about an accuracy."""
-    statement = Statement(lookup(SCORE), expect, **more)  # type: ignore[arg-type]
-    return judge_accuracy_claim(statement, new, versus)
+    return judge_accuracy_claim(statement(SCORE, expect, **more), new, versus)
 
 
 @each(
     ("expect", "new", "versus", "verdict"),
     [
         pytest.param("better", [1030] * 2, [1000] * 2, OPEN, id="two pairs"),
-        pytest.param("better", [1020] * 3, [1000] * 3, PASS, id="2 % better"),
         pytest.param("better", [1020] * 3, [1000] * 2, OPEN, id="no third partner"),
         pytest.param("better", [1010] * 3, [1000] * 3, OPEN, id="1 % better"),
         pytest.param("better", [1010] * 4, [1000] * 4, PASS, id="1 %, four pairs"),
@@ -61,7 +55,6 @@ def of_score(
         pytest.param("not_worse", [1000] * 3, [1000] * 3, PASS, id="equal is not worse"),
         pytest.param("not_worse", [980] * 6, [1000] * 6, OPEN, id="at the margin"),
         pytest.param("not_worse", [960] * 3, [1000] * 3, LOST, id="4 % worse"),
-        pytest.param("not_better", [310] * 3, [1000] * 3, PASS, id="a loss is not better"),
         pytest.param("not_better", [1020] * 3, [1000] * 3, OPEN, id="at the gain"),
         pytest.param("not_better", [1050] * 3, [1000] * 3, LOST, id="5 % better"),
         pytest.param("worse", [960], [1000], PASS, id="the cost shows"),
@@ -69,7 +62,7 @@ def of_score(
     ],
 )
 def test_against_another_scenario(
-    expect: str, new: list[float], versus: list[float], verdict: Verdict
+    expect: Expect, new: list[float], versus: list[float], verdict: Verdict
 ) -> None:
     judged = claimed(expect, new, versus)
     assert (judged.verdict, judged.against) == (verdict, "claim")
@@ -81,19 +74,16 @@ def test_against_another_scenario(
     ("expect", "new", "verdict"),
     [
         pytest.param("better", [255] * 2, OPEN, id="over the floor, two starts"),
-        pytest.param("better", [255] * 3, PASS, id="over the floor"),
         pytest.param("better", [251] * 3, OPEN, id="just over it"),
         pytest.param("better", [252] * 5, PASS, id="just over it, five times"),
         pytest.param("better", [245] * 3, LOST, id="below it"),
         pytest.param("not_worse", [250] * 3, PASS, id="reached"),
         pytest.param("not_worse", [240] * 3, LOST, id="4 % below"),
-        pytest.param("worse", [240], PASS, id="as bad as given"),
     ],
 )
-def test_against_a_number(expect: str, new: list[float], verdict: Verdict) -> None:
+def test_against_a_number(expect: Expect, new: list[float], verdict: Verdict) -> None:
     judged = claimed(expect, new, [], "output_speed_per_user", value=250)
-    assert judged.verdict == verdict
-    assert judged.baseline == pytest.approx(250)
+    assert (judged.verdict, judged.baseline) == (verdict, pytest.approx(250))
     assert judged.reason.endswith(" against the claimed 250 tokens/s")
 
 
@@ -103,7 +93,6 @@ def test_against_a_number(expect: str, new: list[float], verdict: Verdict) -> No
         pytest.param(SPEED, 1050, PASS, id="just what is asked"),
         pytest.param(SPEED, 1030, PASS, id="real, and over the half"),
         pytest.param(SPEED, 1020, LOST, id="a gain of 2 %"),
-        pytest.param(SPEED, 1000, LOST, id="no gain"),
         pytest.param(TIME, 920, PASS, id="8 % less time"),
         pytest.param(TIME, 980, LOST, id="2 % less time"),
     ],
@@ -118,7 +107,6 @@ def test_a_minimum_effect(metric: str, new: float, verdict: Verdict) -> None:
     ("new", "documented", "verdict", "words"),
     [
         pytest.param(1800, 0.21, PASS, "direction and size", id="far better"),
-        pytest.param(1210, 0.21, PASS, "the claim holds: +21.0 %", id="as documented"),
         pytest.param(1149.5, 0.21, OPEN, "its direction holds", id="at the limit"),
         pytest.param(1050, 0.21, LOST, "its size does not hold", id="the direction alone"),
         pytest.param(1000, 0.21, LOST, "its direction is not proved", id="no gain"),
@@ -135,11 +123,7 @@ def test_a_gain_of_a_documented_size(
     assert words in judged.reason
 
 
-@each(
-    ("new", "verdict"),
-    [(304.71, PASS), (200.0, PASS), (365.6, OPEN), (400.0, LOST)],
-    ids=["as documented", "a gain", "at the limit", "more than documented"],
-)
+@each(("new", "verdict"), [(304.71, PASS), (200.0, PASS), (365.6, OPEN), (400.0, LOST)])
 def test_a_documented_cost_may_be_missing_and_not_larger(new: float, verdict: Verdict) -> None:
     judged = claimed("worse", [new] * 3, [227.45] * 3, TIME, documented=0.3397, tolerance=0.2)
     assert judged.verdict == verdict
@@ -169,27 +153,12 @@ def test_the_bounds_by_hand(earlier: EarlierStarts | None) -> None:
     squares, prior = sum((one - mean) ** 2 for one in x), 10 * 0.7 * SIGMA**2
     error = max((prior + squares) / 12, squares / 2) / 3 + prior / 12 / 3
     error += 0.3 * SIGMA**2 * (1 + 1 / 3) if earlier else 0.0
-    judged = claimed(
-        "better", new, [1000.0] * 3, TOTAL, documented=0.1, tolerance=0.05, earlier=earlier
-    )
+    size = {"documented": 0.1, "tolerance": 0.05}
+    judged = claimed("better", new, [1000.0] * 3, TOTAL, earlier=earlier, **size)
     reach, loss = float(stdtrit(12, 0.998)) * math.sqrt(error), mean + math.log(1000)
     bounds = (math.expm1(-loss - reach), math.expm1(-loss + reach))
     assert judged.interval == pytest.approx(bounds, abs=1e-7)
     assert judged.measured == pytest.approx(math.exp(-mean))
-
-
-def test_the_reasons_have_the_numbers() -> None:
-    held = claimed("better", [1030] * 3, [1000] * 3)
-    assert held.reason == (
-        "the claim holds: +3.0 % (interval +1.9…+4.1 %), better; 3 pairs of starts"
-    )
-    broken = claimed("not_worse", [11] * 3, [10] * 3, TIME, margin=0.05)
-    assert broken.reason == (
-        "the claim does not hold: +10.0 % (interval +8.8…+11.2 %), worse by more than +5.0 %; "
-        "3 pairs of starts"
-    )
-    early = claimed("better", [1030], [1000])
-    assert early.reason.endswith("at least 3 fresh starts a side decide; 1 pair of starts")
 
 
 def test_a_baseline_is_used_whole_and_must_have_three_starts() -> None:
@@ -208,17 +177,6 @@ def test_a_baseline_is_used_whole_and_must_have_three_starts() -> None:
     assert (ours.verdict, ours.runs_used) == (PASS, 3)
 
 
-def test_a_machine_that_measures_its_noise_decides_from_four_pairs_on() -> None:
-    def judged(new: list[float], other: list[float]) -> Verdict:
-        return claimed("not_worse", new, other, TOTAL, margin=0.05, own_noise=True).verdict
-
-    assert judged([2000.0] * 3, [1000.0] * 3) == OPEN
-    assert judged([2000.0] * 4, [1000.0] * 4) == PASS
-    assert judged([700.0] * 4, [1000.0] * 4) == LOST
-    noisy = [900.0, 1100.0, 950.0, 1050.0, 920.0, 1080.0]
-    assert judged(noisy, noisy[::-1]) == OPEN
-
-
 @given(
     st.sampled_from(["better", "not_worse", "worse"]),
     st.lists(st.floats(50, 200), min_size=1, max_size=7),
@@ -226,7 +184,7 @@ def test_a_machine_that_measures_its_noise_decides_from_four_pairs_on() -> None:
     st.floats(0, 1),
 )
 def test_a_worse_result_never_betters_the_verdict(
-    expect: str, new: list[float], versus: list[float], loss: float
+    expect: Expect, new: list[float], versus: list[float], loss: float
 ) -> None:
     order = [PASS, OPEN, LOST]
     before = claimed(expect, new, versus).verdict
@@ -239,22 +197,15 @@ def test_the_error_rates_of_the_size(sessions: int) -> None:
     """+7.6 % with a tolerance of 5 % (statistics §10): at the limit neither is said."""
     kind, counts = ("real", [6] + [1] * sessions) if sessions else ("heavy", [12])
     drawn = starts(np.random.default_rng([16, 4]), kind, 400, 1, counts)[:, 0].astype(float)
+    more: dict[str, Any] = {"documented": 0.076, "tolerance": 0.05}
+    more["earlier"] = EarlierStarts("other", sessions) if sessions else None
 
     def share(true: float, verdict: Verdict) -> float:
-        values = 1000 * np.exp(-SIGMA * drawn)
         found = [
-            claimed(
-                "better",
-                ((1 + true) * row[:6]).tolist(),
-                row[6:].tolist(),
-                TOTAL,
-                documented=0.076,
-                tolerance=0.05,
-                earlier=EarlierStarts("other", sessions) if sessions else None,
-            ).verdict
-            for row in values
+            claimed("better", ((1 + true) * row[:6]).tolist(), row[6:].tolist(), TOTAL, **more)
+            for row in 1000 * np.exp(-SIGMA * drawn)
         ]
-        return found.count(verdict) / len(found)
+        return sum(one.verdict == verdict for one in found) / len(found)
 
     assert share(1.076 * 0.95 - 1, PASS) <= 0.015
     assert share(1.076 * 0.95 - 1, LOST) <= 0.03
@@ -265,35 +216,16 @@ def test_the_error_rates_of_the_size(sessions: int) -> None:
 @each(
     ("changes", "why"),
     [
-        ({"documented": 0.0, "tolerance": 0.05}, "documented change"),
-        ({"documented": -1.0, "tolerance": 0.05}, "documented change"),
-        ({"documented": math.nan, "tolerance": 0.05}, "documented change"),
-        ({"documented": 0.1, "tolerance": 1.0}, "the tolerance"),
-        ({"documented": 0.1, "tolerance": math.nan}, "the tolerance"),
-        ({"documented": 0.1}, "the documented size says nothing"),
-        ({"documented": -0.1, "tolerance": 0.05}, "the documented size says nothing"),
-        ({"documented": 0.1, "tolerance": 0.05, "minimum_effect": 0.05}, "size says nothing"),
-        ({"documented": 0.1, "tolerance": 0.1, "versus": [], "value": 1.0}, "size says nothing"),
-        ({"expect": "worse", "documented": 0.1, "tolerance": 0.05}, "size says nothing"),
-        ({"expect": "not_better", "documented": -0.1, "tolerance": 0.05}, "size says nothing"),
-        ({"tolerance": 0.05}, "a tolerance says nothing"),
-        ({"minimum_effect": 1.0}, "minimum effect"),
-        ({"minimum_effect": math.nan}, "minimum effect"),
-        ({"minimum_effect": 0.1, "expect": "worse"}, "a minimum effect says nothing"),
-        ({"minimum_effect": 0.1, "versus": [], "value": 1.0}, "a minimum effect says nothing"),
-        ({"margin": 0.1}, "a margin says nothing"),
-        ({"expect": "not_worse", "margin": 1.0}, "the margin"),
         ({"expect": "not_worse", "metric": "ttft_p99_ms"}, "needs a margin"),
         ({"metric": SCORE}, "judge_accuracy_claim"),
-        ({"versus": []}, "found: none"),
-        ({"value": 1.0}, "found: two"),
+        ({"versus": []}, "no compared values"),
         ({"new": []}, "no new values"),
         ({"versus": [], "value": 0.0}, "claimed value 1"),
         *(({"new": [x]}, "value 1 of .* cannot be judged") for x in (0.0, -1.0, math.nan)),
         ({"versus": [math.inf]}, "value 1 of .* cannot be judged"),
     ],
 )
-def test_claims_without_meaning(changes: dict[str, Any], why: str) -> None:
+def test_claims_that_cannot_be_judged(changes: dict[str, Any], why: str) -> None:
     arguments = {"metric": TOTAL, "expect": "better", "new": [1.0], "versus": [1.0], **changes}
     with pytest.raises(InputError, match=why):
         claimed(**arguments)
@@ -317,11 +249,10 @@ def answers(right: int, questions: int = 1000) -> dict[str, bool]:
         ("better", 965, {"minimum_effect": 0.02}, PASS),
         ("better", 951, {"minimum_effect": 0.02}, LOST),
         ("worse", 900, {}, PASS),
-        ("worse", 990, {}, PASS),
     ],
 )
 def test_accuracies_by_their_answers(
-    expect: str, right: int, more: dict[str, float], verdict: Verdict
+    expect: Expect, right: int, more: dict[str, float], verdict: Verdict
 ) -> None:
     judged = of_score(expect, [answers(right)], [answers(950)], **more)
     assert (judged.verdict, judged.against) == (verdict, "claim")
@@ -338,17 +269,16 @@ def test_an_accuracy_against_a_number(right: int, verdict: Verdict) -> None:
 def test_accuracies_that_cannot_be_compared() -> None:
     judged = of_score("better", [answers(9, 10)], [answers(9, 11)])
     assert (judged.verdict, judged.against) == (Verdict.NOT_COMPARABLE, "claim")
-    with pytest.raises(InputError, match="judge_claim"):
-        judge_accuracy_claim(Statement(lookup(SPEED), "better"), [{"q": True}], [{"q": True}])
-    with pytest.raises(InputError, match="found: none"):
-        of_score("better", [{"q": True}], [])
-    with pytest.raises(InputError, match="no score"):
-        of_score("better", [{}], [answers(9)])
+    with pytest.raises(InputError, match="not an accuracy"):
+        judge_accuracy_claim(statement(SPEED, "better"), [{"q": True}], [{"q": True}])
+    for new, versus in (([{"q": True}], []), ([{}], [answers(9)])):
+        with pytest.raises(InputError, match="no score"):
+            of_score("better", new, versus)
 
 
 def test_answers_tell_more_than_scores() -> None:
     score = counted_score(950, 1000)
     paired = of_score("not_worse", [answers(950)], [answers(950)], margin=0.01)
-    statement = Statement(lookup(SCORE), "not_worse", margin=0.01)
-    unpaired = judge_accuracy_claim(statement, [], [{}], new_score=score, versus_score=score)
+    said = statement(SCORE, "not_worse", margin=0.01)
+    unpaired = judge_accuracy_claim(said, [], [{}], new_score=score, versus_score=score)
     assert (paired.verdict, unpaired.verdict) == (PASS, OPEN)

@@ -9,9 +9,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules.documented import DocumentedTest, documented_margin
-from perfgate.judging.rules.odds import documented_speed
-from perfgate.judging.rules.performance import performance_metric
-from perfgate.judging.rules.sequential import PASS, REGRESSION
+from perfgate.judging.rules.scale import performance_metric
 
 SPEED = "output_throughput"
 
@@ -26,16 +24,12 @@ def judge(value: float, new: list[float], tolerance: float = 0.1) -> Judgement:
 @each(
     ("new", "verdict", "used", "more"),
     [
-        pytest.param([100], Verdict.PASS, 1, False, id="reached"),
-        pytest.param([94.5], Verdict.PASS, 1, False, id="5.5 % less is not claimed"),
         pytest.param([91.3], Verdict.PASS, 1, False, id="just within"),
         pytest.param([91.2], Verdict.INCONCLUSIVE, 1, True, id="too far for one start"),
         pytest.param([91.2, 91.3], Verdict.PASS, 2, False, id="second start clears"),
         pytest.param([80], Verdict.INCONCLUSIVE, 1, True, id="one start proves no loss"),
         pytest.param([88.5, 88.5], Verdict.REGRESSION, 2, False, id="below by more than 10 %"),
-        pytest.param([88.7, 88.7], Verdict.INCONCLUSIVE, 2, True, id="not proved by two"),
         pytest.param([88.7, 88.7, 88.6], Verdict.INCONCLUSIVE, 3, False, id="nor by three"),
-        pytest.param([80, 95, 50], Verdict.REGRESSION, 2, False, id="the mean of two"),
         pytest.param([50, 120, 95], Verdict.REGRESSION, 2, False, id="one far start of two"),
         pytest.param([75, 107, 95], Verdict.PASS, 3, False, id="the median of three"),
         pytest.param([90, 90, 90, 50], Verdict.INCONCLUSIVE, 3, False, id="three are enough"),
@@ -53,19 +47,6 @@ def test_against_a_documented_value(
     assert not judged.needs_control
     missed = judged.reason.startswith("misses the document by more than 10.0 %: ")
     assert missed == (verdict == Verdict.REGRESSION)
-
-
-# sigma 0.5 %, 3 % between the machines, tolerance 10 %: true loss → REGRESSION %, PASS %.
-@pytest.mark.parametrize(
-    ("loss", "below", "passed"),
-    [(0.0, 0.004, 99.9), (0.05, 1.4, 92), (0.08, 13, 65), (0.10, 33, 37), (0.15, 92, 1.5)],
-)
-def test_error_rates_against_a_document(loss: float, below: float, passed: float) -> None:
-    odds = documented_speed(
-        -math.log(0.9), 0.005, -math.log(1 - loss), machines=0.03, trials=40_000
-    )
-    assert 100 * odds.share(REGRESSION) == pytest.approx(below, abs=1.5)
-    assert 100 * odds.share(PASS) == pytest.approx(passed, abs=1.5)
 
 
 def test_a_tolerance_below_ten_per_cent_is_raised_and_told() -> None:

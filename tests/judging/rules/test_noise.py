@@ -1,29 +1,36 @@
-"""Noise of one run: when it cannot be known, what it lets detect, and its quantiles."""
+"""Noise of one start: its quantiles, what it lets detect, and what a history tells of it."""
 
 import math
+import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_values import judge_performance
 from scipy import stats
+from sizes import sized
 from tables import each
 
 from perfgate.core.errors import InputError
+from perfgate.core.metrics import THROUGHPUT
 from perfgate.core.rule import Rule
-from perfgate.judging.rules.noise import t_quantile, t_tail
+from perfgate.core.verdict import Verdict
+from perfgate.judging.forecast.noise_scenarios import Values, starts
+from perfgate.judging.rules.noise import (
+    NoiseComponents,
+    Sessions,
+    noise_components,
+    t_quantile,
+    t_tail,
+)
 from perfgate.judging.rules.sequential import levels
 
 DEGREES = st.one_of(st.floats(1, 200), st.just(math.inf))
-
-
-def test_two_values_measure_no_noise() -> None:
-    with pytest.raises(InputError, match="at most 2 runs"):
-        judge_performance("output_throughput", [1.0, 2.0], [1.0], rule=Rule(prior_dof=0))
-
+SIGMA, RHO = 0.005, 0.3
 
 # Smallest detectable loss in sigma at alpha 0.025, beta 0.05.
 MDE = {
@@ -41,14 +48,10 @@ def test_smallest_detectable_table(n_base: int) -> None:
         assert found[0] == pytest.approx(sigmas, abs=0.006)
 
 
-@given(st.floats(1e-9, 1 - 1e-9), DEGREES)
-def test_the_quantile_is_students(probability: float, dof: float) -> None:
+@given(st.floats(1e-9, 1 - 1e-9), st.floats(-30, 50), DEGREES)
+def test_quantile_and_tail_are_students(probability: float, t: float, dof: float) -> None:
     expected = stats.t.ppf(probability, dof)
     assert t_quantile(probability, dof) == pytest.approx(expected, rel=1e-6, abs=1e-6)
-
-
-@given(st.floats(-30, 50), DEGREES)
-def test_the_tail_is_students(t: float, dof: float) -> None:
     assert t_tail(t, dof) == pytest.approx(stats.t.sf(t, dof), rel=1e-9)
 
 
@@ -56,7 +59,157 @@ def test_neither_the_plugin_nor_the_gate_imports_scipy_before_it_judges() -> Non
     told = "import perfgate.suite.plugin, perfgate.judging.rules.claims, sys; print(*sys.modules)"
     argv = [sys.executable, "-c", told]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
-    assert {"perfgate.judging.rules.noise", "perfgate.judging.rules.accuracy"} <= set(
-        done.stdout.split()
+    loaded = set(done.stdout.split())
+    assert loaded >= {"perfgate.judging.rules.noise", "perfgate.judging.rules.accuracy"}
+    assert {"scipy", "numpy"}.isdisjoint(loaded)
+
+
+def test_noise_is_never_known_from_nothing() -> None:
+    with pytest.raises(InputError, match="prior_dof above 0"):
+        Rule(prior_dof=0)
+
+
+# Both components are those of the published formula, whatever the history looks like. --------
+
+
+def obvious(histories: list[Sessions], prior: float = SIGMA) -> tuple[float, float, float]:
+    """σ², sb² and ρ, line by line as the page on statistics has them."""
+    e0, b0 = (1 - RHO) * prior**2, RHO * prior**2
+    several = [sessions for sessions in histories if len(sessions) >= 2]
+    w = [d for sessions in histories for session in sessions for d in steps(session)]
+    g = [d for sessions in several for d in steps([statistics.median(one) for one in sessions])]
+    se2 = (10 * e0 + 0.7 * clipped(w, e0)) / (10 + 0.7 * len(w))
+    sb2 = b0
+    if g:
+        kbar = statistics.fmean(1 / len(session) for sessions in several for session in sessions)
+        t0 = b0 + e0 * kbar
+        st2 = (5 * t0 + 0.67 * clipped(g, t0)) / (5 + 0.67 * len(g))
+        sb2 = max(st2 - se2 * kbar, 0.1 * b0)
+    rho = RHO
+    if len(w) >= 8 and len(g) >= 5:
+        rho = min(max(sb2 / (se2 + sb2), 0.1), 0.7)
+    return se2 + sb2, sb2, rho
+
+
+def steps(values: Sequence[float]) -> list[float]:
+    return [(values[i + 1] - values[i]) / 2**0.5 for i in range(len(values) - 1)]
+
+
+def clipped(d: list[float], prior: float) -> float:
+    v = prior
+    if len(d) >= 5:
+        v = max(prior / 4, (1.4826 * statistics.median([abs(x) for x in d])) ** 2)
+    return sum(min(x**2, 6.25 * v) / 0.94 for x in d)
+
+
+def same(found: NoiseComponents, expected: tuple[float, float, float]) -> bool:
+    ours = (found.sigma**2, found.session**2, found.between)
+    return all(
+        math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-15) for a, b in zip(ours, expected, strict=True)
     )
-    assert {"scipy", "numpy"}.isdisjoint(done.stdout.split())
+
+
+losses = st.floats(-0.3, 0.3).map(lambda x: round(x, 6))
+sessions_of_one = st.lists(st.lists(losses, min_size=1, max_size=4), min_size=1, max_size=8)
+
+
+@settings(deadline=None)
+@given(st.lists(sessions_of_one, max_size=6), st.sampled_from([0.005, 0.03, 0.08]))
+def test_it_is_the_published_formula(histories: list[Sessions], prior: float) -> None:
+    assert same(noise_components(histories, prior), obvious(histories, prior))
+
+
+@each("scenario", ["gauss", "session50", "real", "heavy", "old4x6"])
+@each("counts", [[1] * 10, [3] * 10, [2, 1, 4, 1, 1, 2]])
+def test_it_is_the_published_formula_on_noise_as_it_is(scenario: str, counts: list[int]) -> None:
+    drawn = SIGMA * starts(np.random.default_rng(5), scenario, 20, 1, counts)[:, 0]
+    for values in drawn:
+        history = [list(map(float, one)) for one in np.split(values, np.cumsum(counts)[:-1])]
+        assert same(noise_components([history], SIGMA), obvious([history]))
+
+
+@each("histories", [[], [[]], [[[]]], [[[0.1]]], [[[0.1]], [[0.2]]]])
+def test_without_any_history_it_is_the_prior(histories: list[list[list[float]]]) -> None:
+    found = noise_components(histories, SIGMA)
+    assert (found.sigma, found.between) == (pytest.approx(SIGMA), RHO)
+    assert not found.has_history
+
+
+def test_the_share_between_sessions_needs_differences_of_both_kinds() -> None:
+    alternating = [[0.0, 0.001], [0.1, 0.101]] * 4
+    assert noise_components([alternating], SIGMA).between == 0.7
+    assert noise_components([alternating[:5]], SIGMA).between == RHO  # five within
+    assert noise_components([[one[:1] for one in alternating]], SIGMA).between == RHO
+    steady = [[0.0, 0.1], [0.1, 0.0]] * 5
+    assert noise_components([steady], SIGMA).between == 0.1
+
+
+@pytest.mark.parametrize("prior", [0.0, -1.0, 1.5, math.nan])
+def test_a_prior_that_is_none_is_refused(prior: float) -> None:
+    with pytest.raises(InputError, match="the prior noise"):
+        noise_components([], prior)
+
+
+# Noise learnt from a few nights makes the gate alarm far less than the prior does (statistics §1):
+# three points of a sweep, each with a baseline of five nights, one start a night, whose numbers go
+# up and down together. An alarm is any of them.
+
+POINTS, NIGHTS = 3, 5
+TRIALS = sized(500, 1500)
+
+
+def speeds(losses: Values) -> list[float]:
+    return [1000 * math.exp(-x) for x in losses.tolist()]
+
+
+def alarms(
+    scenario: str, factor: float, *, learnt: bool, controls: bool = True
+) -> tuple[float, float]:
+    """False alarms per 1,000 builds, and the share of builds of which every point passes."""
+    rng = np.random.default_rng([15, int(100 * factor)])
+    sigma = factor * THROUGHPUT.sigma
+    base = sigma * starts(rng, scenario, TRIALS, POINTS, [1] * NIGHTS)
+    session = sigma * starts(rng, scenario, TRIALS, POINTS, [8])
+    lost = passed = 0
+    for trial in range(TRIALS):
+        histories = [[[x] for x in point] for point in base[trial].tolist()] if learnt else []
+        noise = noise_components(histories, THROUGHPUT.sigma)
+        verdicts = {
+            judge_performance(
+                "output_throughput",
+                speeds(base[trial, point]),
+                speeds(session[trial, point, :5]),
+                sigma=noise.sigma,
+                between=noise.between,
+                sessions=NIGHTS,
+                controls=speeds(session[trial, point, 5:]) if controls else None,
+                policy="auto" if controls else "none",
+            ).verdict
+            for point in range(POINTS)
+        }
+        lost += Verdict.REGRESSION in verdicts
+        passed += verdicts <= {Verdict.PASS, Verdict.IMPROVEMENT}
+    return 1000 * lost / TRIALS, passed / TRIALS
+
+
+@pytest.mark.nightly
+def test_a_louder_hardware_alarms_far_less_after_five_nights() -> None:
+    prior, _ = alarms("session", 2.5, learnt=False, controls=False)
+    nights, _ = alarms("session", 2.5, learnt=True, controls=False)
+    assert prior > 100
+    assert nights < 0.5 * prior
+
+
+@pytest.mark.nightly
+def test_with_controls_it_alarms_hardly_at_all() -> None:
+    assert alarms("session", 2.5, learnt=False)[0] > 10
+    assert alarms("session", 2.5, learnt=True)[0] < 15
+    assert alarms("real", 2.5, learnt=True)[0] < 20
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("learnt", [False, True])
+def test_a_hardware_like_the_priors_is_judged_as_before(learnt: bool) -> None:
+    lost, passed = alarms("real", 1, learnt=learnt)
+    assert lost < 3
+    assert passed > (0.9 if learnt else 0.98)

@@ -8,24 +8,23 @@ from typing import Any
 import numpy as np
 import paired_oracle as oracle
 import pytest
+from claimed import statement
 from numpy.typing import NDArray
 from sizes import sized
-from tables import each
 
-from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.claims import EarlierStarts, Statement, judge_claim
-from perfgate.judging.rules.interleaved import rule_for, with_history
+from perfgate.judging.rules.claims import EarlierStarts, judge_claim
 from perfgate.judging.rules.paired import (
     AB_RULE,
     OWN_NOISE_RULE,
     Effect,
     Look,
-    PairedRule,
     paired_test,
+    rule_for,
     start_values,
+    with_history,
 )
 
 ROWS = 100
@@ -152,7 +151,7 @@ def test_claims() -> None:
         )
         versus = () if "value" in arguments else [1000 * math.exp(-x) for x in other]
         judged = judge_claim(
-            Statement(SPEED, **arguments),
+            statement(SPEED.name, **arguments),
             [1000 * math.exp(-x) for x in new],
             versus,
             earlier=earlier,
@@ -204,25 +203,3 @@ def test_blocks_of_one_start_are_one_value_and_show_both_spreads() -> None:
     assert (single.means == values[..., 0]).all()
     assert (single.within == 0).all()
     assert np.mean(single.between) == pytest.approx(between**2 + within**2, rel=0.02)
-
-
-@each(
-    "wrong",
-    [
-        {"alpha": 0.0},
-        {"alpha": 0.5},
-        {"beta": math.nan},
-        {"prior_dof": 0},
-        {"sigma": math.inf},
-        {"between": 1.0},
-        {"clip": 0.0},
-        {"needed": 1},
-        {"looks": ()},
-        {"looks": (0, 4)},
-        {"looks": (6, 4)},
-        {"looks": (4, 4)},
-    ],
-)
-def test_constants_out_of_range(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="the rule of a paired test cannot be used"):
-        PairedRule(**wrong)

@@ -18,10 +18,14 @@ from sizes import sized
 from perfgate.core.rule import ControlPolicy, ControlRule, Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.noise_scenarios import SCENARIOS, starts
-from perfgate.judging.rules import documented, scores
+from perfgate.judging.rules import accuracy, documented
 from perfgate.judging.rules import sequential as many
-from perfgate.judging.rules.accuracy import judge_paired
-from perfgate.judging.rules.scores import counted_score, documented_score, judge_unpaired
+from perfgate.judging.rules.accuracy import (
+    counted_score,
+    documented_score,
+    judge_paired,
+    judge_unpaired,
+)
 
 pytestmark = pytest.mark.nightly
 
@@ -167,8 +171,8 @@ def test_scores() -> None:
         right = np.rint(draw.normal(share - drop, 0.02, (20, int(draw.integers(1, 4)))) * n)
         right = np.clip(right, 0, n)
         declared = float(draw.choice((0.01, 0.05, 0.1)))
-        margin = max(declared, scores.least_margin(document, n))
-        found = scores.decide(right / n, document, n, margin)
+        margin = max(declared, accuracy.least_margin(document, n))
+        found = accuracy.decide_scores(right / n, document, n, margin)
         for row, one in enumerate(right.tolist()):
             expected = oracle.unpaired(share, error, [x / n for x in one], n, declared)
             assert said(found, row) == expected[:3]

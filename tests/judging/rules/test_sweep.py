@@ -9,7 +9,6 @@ from plain_values import judge_sweep
 from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules.sweep import correlation_of_points
 
@@ -31,11 +30,9 @@ def all_points(factor: float) -> list[float]:
 @each(
     ("new", "verdict", "used"),
     [
-        pytest.param([all_points(1)], Verdict.PASS, 1, id="unchanged"),
         pytest.param([start(0.98, 1.02, 1, 1)], Verdict.PASS, 1, id="points that go both ways"),
         pytest.param([start(0.5, 1, 1, 1)] * 2, Verdict.PASS, 1, id="one point is the point's"),
         pytest.param([all_points(0.988)] * 2, Verdict.REGRESSION, 2, id="all lost 1.2 %"),
-        pytest.param([all_points(0.993)], Verdict.PASS, 1, id="all lost 0.7 %"),
         pytest.param([start(0.9, 0.98, 0.98, 1)] * 2, Verdict.REGRESSION, 2, id="most lost"),
         pytest.param([all_points(1.02)] * 2, Verdict.IMPROVEMENT, 2, id="all gained"),
         pytest.param([all_points(0.9)], Verdict.INCONCLUSIVE, 1, id="one start proves none"),
@@ -100,30 +97,11 @@ class TestCorrelation:
         assert 0.0100 <= judged.band < 0.0130
 
 
-def test_band_sigma_and_rule_reach_the_rule() -> None:
-    new = [all_points(0.985)] * 2
-    assert judge_sweep("output_throughput", BASE, new, band=0.05).verdict == Verdict.PASS
-    assert judge_sweep("output_throughput", BASE, [all_points(0.99)], sigma=0.001).verdict == (
-        Verdict.PASS
-    )
-    tight = judge_sweep("output_throughput", BASE, new, rule=Rule(max_runs=1))
-    assert (tight.verdict, tight.needs_more_runs) == (Verdict.INCONCLUSIVE, False)
-
-
 @each(
     ("baseline", "new", "says"),
     [
-        ([], [POINTS], "no baseline starts"),
-        (BASE, [], "no new starts"),
-        (BASE, [[]], "no new start 1, values"),
-        (BASE, [POINTS[:2]], "different numbers of points"),
-        ([POINTS, POINTS[:2]], [POINTS], "different numbers of points"),
         (BASE, [POINTS, [1.0, math.nan, 1.0, 1.0]], "new start 2, value 2 of output_throughput"),
         ([[1.0, 0.0, 1.0]], [POINTS], "baseline start 1, value 2"),
-        (BASE, POINTS, "new start 1, values of output_throughput cannot be judged"),
-        ([POINTS[:3]], [POINTS[:3]], "too few points"),
-        (1.0, [POINTS], "a list of fresh starts"),
-        (BASE, "100", "new start 1, values"),
         (BASE, [start(1, 1, 1, 300)], "hardly all in tokens/s"),
         (BASE, [start(1, 1e-3, 1, 1)], "hardly all in tokens/s"),
     ],

@@ -6,7 +6,7 @@ only where it is not decided yet.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import date, datetime
 from types import MappingProxyType
 from typing import Any
@@ -28,14 +28,13 @@ from perfgate.judging.assembly.measured import (
     unlike_documented,
 )
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.rules.accuracy import Answers
+from perfgate.judging.rules.accuracy import Answers, Score
 from perfgate.judging.rules.claims import (
     EarlierStarts,
     Statement,
     judge_accuracy_claim,
     judge_claim,
 )
-from perfgate.judging.rules.scores import Score
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.probe import Probe, all_probes
@@ -162,9 +161,7 @@ class ClaimTest:
         Raises:
             InputError: nothing to compare, or values that cannot be judged.
         """
-        claim = self.claim
-        said = {one.name: getattr(claim, one.name) for one in fields(Statement)}
-        statement = Statement(**{**said, "metric": lookup(claim.metric)})
+        statement = Statement(self.claim)
         if statement.is_accuracy:
             new, versus = self.scores
             return judge_accuracy_claim(

@@ -25,7 +25,6 @@ from perfgate.judging.rules.probe import (
     MetricTest,
     PerformanceTest,
     ProbeJudgement,
-    ProbeTests,
     RunNoise,
     judge_probe,
     together,
@@ -135,7 +134,7 @@ def _from_values(given: JudgeInput) -> ProbeJudgement:
     if given.verdict is not None:
         more = given.verdict == Verdict.INCONCLUSIVE
         return ProbeJudgement(given.verdict, reason=given.reason, needs_more_runs=more)
-    judged = judge_probe(ProbeTests(given.tests, given.anchor, given.observed), given.rule)
+    judged = judge_probe(given.tests, given.rule, given.anchor, given.observed)
     return replace(
         judged,
         judgements=tuple(

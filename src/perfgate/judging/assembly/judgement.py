@@ -26,10 +26,9 @@ from perfgate.judging.assembly.measured import (
     unlike_baseline,
     unlike_documented,
 )
-from perfgate.judging.rules.ab import judge_ab
-from perfgate.judging.rules.accuracy import Answers
+from perfgate.judging.rules.accuracy import Answers, Score, documented_score, pooled_score
 from perfgate.judging.rules.documented import LEAST_TOLERANCE
-from perfgate.judging.rules.paired import AB_RULE
+from perfgate.judging.rules.paired import AB_RULE, judge_ab
 from perfgate.judging.rules.probe import (
     AccuracyTest,
     DocumentedTest,
@@ -39,7 +38,6 @@ from perfgate.judging.rules.probe import (
     PerformanceTest,
     RunNoise,
 )
-from perfgate.judging.rules.scores import Score, documented_score, pooled_score
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario

@@ -20,8 +20,7 @@ from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Judgement
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.rules.accuracy import Answers
-from perfgate.judging.rules.scores import Score, counted_score, score_of
+from perfgate.judging.rules.accuracy import Answers, Score, counted_score, score_of
 from perfgate.scenarios.scenario import Scenario
 
 _LIMITED = "limited: "

@@ -28,6 +28,7 @@ from perfgate.judging.comparison.sides import (
     fingerprint_facts,
 )
 from perfgate.judging.rules import noise as noises
+from perfgate.judging.rules.accuracy import Score, pooled_score
 from perfgate.judging.rules.diagnostics import false_discoveries
 from perfgate.judging.rules.probe import (
     AccuracyTest,
@@ -36,7 +37,6 @@ from perfgate.judging.rules.probe import (
     RunNoise,
     observed_changes,
 )
-from perfgate.judging.rules.scores import Score, pooled_score
 
 SCENARIO = "scenario"  # named as meant to differ, probes are matched by their labels alone
 

@@ -18,9 +18,8 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
 from perfgate.judging.assembly.judge_input import JudgeInput, judge
-from perfgate.judging.rules.accuracy import check
+from perfgate.judging.rules.accuracy import Score, check, counted_score, pooled_score
 from perfgate.judging.rules.probe import AccuracyTest, PerformanceTest, RunNoise
-from perfgate.judging.rules.scores import Score, counted_score, pooled_score
 
 LARGEST_LINE = 2**20  # bytes: the values of 50,000 fresh starts
 _SHOWN = 60  # characters of a value that cannot be used

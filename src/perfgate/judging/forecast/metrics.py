@@ -20,7 +20,10 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import counted
 from perfgate.judging.assembly.bands import BandSource, noise_of, resolve_band, sigma_of
 from perfgate.judging.assembly.judgement import Reference, measures_itself
+from perfgate.judging.forecast import odds as drawn
 from perfgate.judging.forecast import simulation
+from perfgate.judging.forecast.odds import LEAST_FOUND as LEAST_MARGIN_FOUND
+from perfgate.judging.forecast.odds import changed_share
 from perfgate.judging.forecast.simulation import (
     BaselineDesign,
     Control,
@@ -29,14 +32,11 @@ from perfgate.judging.forecast.simulation import (
     RuleDesign,
     outcomes,
 )
-from perfgate.judging.rules import odds as drawn
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.accuracy import changed_share
+from perfgate.judging.rules.accuracy import documented_score, least_margin
 from perfgate.judging.rules.documented import documented_margin
 from perfgate.judging.rules.noise import OWN_SIGMA, WIDEST_BAND
-from perfgate.judging.rules.odds import LEAST_FOUND as LEAST_MARGIN_FOUND
-from perfgate.judging.rules.performance import declared_band
-from perfgate.judging.rules.scores import documented_score, least_margin
+from perfgate.judging.rules.scale import declared_band
 from perfgate.judging.rules.sequential import levels
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe

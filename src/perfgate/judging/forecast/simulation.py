@@ -16,12 +16,11 @@ import numpy as np
 from msgspec import Struct, field
 
 from perfgate.core.rule import ControlRule, Rule
+from perfgate.judging.forecast import odds as drawn
 from perfgate.judging.forecast.noise_scenarios import IN_SESSION, session_counts, starts
-from perfgate.judging.rules import odds as drawn
 from perfgate.judging.rules import sequential as many
-from perfgate.judging.rules.interleaved import rule_for
 from perfgate.judging.rules.noise import BETWEEN
-from perfgate.judging.rules.paired import Effect, Look, PairedRule, paired_test
+from perfgate.judging.rules.paired import Effect, Look, PairedRule, paired_test, rule_for
 from perfgate.judging.rules.sequential import Floats
 
 TRIALS = 20_000

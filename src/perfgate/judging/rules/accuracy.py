@@ -1,68 +1,120 @@
 """Accuracy: right and wrong answers to a fixed set of questions, never a made-up sigma.
 
-Both builds answered the same questions, so that questions are paired and only those that changed
-sides count; scores without answers are the business of `rules.scores`. Scores and margins
-are fractions: 0.02 is two points. Formulas and error rates: statistics §7.
+Where the answers of both builds are known, questions are paired, and only those that changed sides
+count (`judge_paired`); else scores are compared, which finds larger drops alone (`judge_unpaired`).
+Scores and margins are fractions: 0.02 is two points. Formulas and error rates: statistics §7.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import is_accuracy
+from perfgate.core.metrics import Metric, is_accuracy, lookup
 from perfgate.core.rule import NormalRule
-from perfgate.core.verdict import (
-    Judgement,
-    Verdict,
-    counted,
-    may_decide,
-    points,
-    reason_of,
-    unjudged,
-    with_interval,
-)
-from perfgate.judging.rules.scale import checked_points
+from perfgate.core.verdict import Judgement, Verdict, counted, may_decide, reason_of, unjudged
+from perfgate.judging.rules import scale
+from perfgate.judging.rules.performance import no_improvement
 
 if TYPE_CHECKING:
-    from perfgate.judging.rules.sequential import Differences, Verdicts
+    from perfgate.judging.rules.sequential import Differences, Floats, Verdicts
 
 Answers = Mapping[str, bool]
 
-# Error rates of 0.2 % of calling a drop real and 5 % of excluding a drop of the margin. The same
-# for every task, whatever else is judged (statistics §7).
-RULE = NormalRule(pass_z=1.645, loss_z=2.88)
-MOST_EVALUATIONS = RULE.most
+# Error rates of calling a drop real: 0.2 % by answers, 0.5 % by scores; of excluding a drop of the
+# margin: 5 %. The same for every task, whatever else is judged (statistics §7).
+PAIRED_RULE = NormalRule(pass_z=1.645, loss_z=2.88)
+SCORE_RULE = NormalRule(pass_z=1.645, loss_z=2.576)
+MOST_EVALUATIONS = PAIRED_RULE.most
 # Evaluations that, each alone, must lose more than half the margin before a loss is called.
 _MUST_AGREE = 2
+# A margin of less than so many standard errors of one evaluation could not be found.
+LEAST_MARGIN_ERRORS = 3.5
 
 
 @dataclass(frozen=True)
-class Drop:
-    """The mean drop of a score, with its bounds; positive is worse."""
+class Score:
+    """A share of right answers.
 
-    mean: float
-    error: float
-    rule: NormalRule
+    Attributes:
+        value: the share, 0…1.
+        questions: how many questions are behind it; a documented standard error may stand for a
+            broken number of them; None: the value is taken as exact.
+    """
 
-    @property
-    def low(self) -> float:
-        """Below it the true drop lies with the error rate of calling a drop real."""
-        return max(self.mean - self.rule.loss_z * self.error, -1.0)
+    value: float
+    questions: float | None
 
-    @property
-    def high(self) -> float:
-        """Above it the true drop lies with the error rate of excluding one of the margin."""
-        return min(self.mean + self.rule.pass_z * self.error, 1.0)
+    def __post_init__(self) -> None:
+        if not 0 <= scale.as_number(self.value) <= 1 or not (
+            self.questions is None or scale.as_number(self.questions) > 0
+        ):
+            raise InputError(
+                "not a score", found=self, expected="a value of 0…1 of one question or more"
+            )
 
-    def improved(self, least: float) -> bool:
-        """Whether the gain is real and at least `least`."""
-        return -self.mean >= least and -self.mean - self.rule.loss_z * self.error > 0
+    def variance(self) -> float:
+        """p (1 - p) / n, squared standard error of the score; 0 of an exact one."""
+        return 0.0 if self.questions is None else self.value * (1 - self.value) / self.questions
 
-    def __str__(self) -> str:
-        texts = (f"{points(-one)} points" for one in (self.mean, self.high, self.low))
-        return with_interval(*texts)
+
+def counted_score(right: int, questions: int) -> Score:
+    """The score of `right` answers out of `questions`.
+
+    Raises:
+        InputError: no questions, or counts that do not fit.
+    """
+    if not 0 <= right <= questions or questions == 0:
+        raise InputError(
+            "not a count of right answers",
+            found=f"{right} of {questions}",
+            expected="between none and all, of one question or more",
+        )
+    return Score(right / questions, questions)
+
+
+def score_of(answers: Answers) -> Score:
+    """The score of one evaluation's answers.
+
+    Raises:
+        InputError: no answers.
+    """
+    return counted_score(sum(map(bool, answers.values())), len(answers))
+
+
+def documented_score(value: float, stderr: float | None = None) -> Score:
+    """A documented score; its standard error gives the questions it is worth, p (1 - p) / SE².
+
+    Raises:
+        InputError: a value that is no fraction, or a standard error that no such score can have.
+    """
+    if stderr is None:
+        return Score(value, None)
+    if not (math.isfinite(stderr) and stderr > 0 and 0 < value < 1):
+        raise InputError(
+            "not a standard error of a score",
+            found=f"{value} ± {stderr}",
+            expected="a score between 0 and 1 and a standard error above 0",
+            hint="leave the standard error out if none is documented",
+        )
+    return Score(value, value * (1 - value) / stderr**2)
+
+
+def pooled_score(scores: Sequence[Score]) -> Score:
+    """The mean of a baseline's evaluations, with all questions that were asked; of at least one.
+
+    Both builds answer the same questions, so that only what differs between evaluations is noise:
+    at most the binomial spread, and independent between evaluations.
+
+    Raises:
+        InputError: a score without its number of questions.
+    """
+    asked = [one.questions for one in scores if one.questions is not None]
+    if len(asked) < len(scores) or not asked:
+        raise InputError("a score of the baseline lacks its number of questions")
+    return Score(fmean(one.value for one in scores), sum(asked))
 
 
 def judge_paired(
@@ -97,10 +149,10 @@ def judge_paired(
     Raises:
         InputError: no accuracy metric, no answers, or a margin that is no fraction.
     """
-    check(metric, margin)
+    known = check(metric, margin)
     if not baseline or not new or not all(baseline):
         raise InputError(f"no answers of {metric}", expected="those of both builds")
-    score = fmean(score_share(one) for one in baseline)
+    score = fmean(score_of(one).value for one in baseline)
     if different := _different_questions(baseline, new):
         return unjudged(metric, Verdict.NOT_COMPARABLE, different, band=margin, baseline=score)
     from perfgate.judging.rules.sequential import differences_of
@@ -110,21 +162,24 @@ def judge_paired(
         [[bool(one[key]) for key in keys] for one in side] for side in (baseline, new[:most])
     )
     found, moved = differences_of(before, after)
-    verdict, runs = decide(found, margin).first()
-    drop = _drop(found, runs)
-    notes = ["small drop within the band"] if verdict == Verdict.PASS and drop.low > 0 else []
-    if verdict == Verdict.PASS and runs == 1 and drop.improved(margin / 2):
-        if len(after) == 1:
-            notes = ["improved; a second evaluation would have to agree"]
-        elif _drop(differences_of(before, after[1:2])[0], 1).improved(margin / 2):
-            verdict, runs, notes = Verdict.IMPROVEMENT, 2, []
-            drop = _drop(found, runs)
-        else:
-            notes = ["improved, but not in each of the first two evaluations"]
+    verdict, runs = decide_paired(found, margin).first()
+    notes = []
+    if verdict == Verdict.PASS and runs == 1 and _improves(found, margin):
+        why = no_improvement(
+            "evaluation",
+            len(after),
+            lambda: _improves(differences_of(before, after[1:2])[0], margin),
+        )
+        notes += [why] if why else []
+        if not why:
+            verdict, runs = Verdict.IMPROVEMENT, 2
+    drop = _bounded(float(found.drops[0, runs - 1]), float(found.errors[0, runs - 1]), PAIRED_RULE)
+    if verdict == Verdict.PASS and drop.low > 0:
+        notes.append("small drop within the band")
     on_average = " on average" if runs * len(before) > 1 else ""
     lost, gained = moved[runs - 1]
-    return judgement_of(
-        metric,
+    return _judgement(
+        known,
         verdict,
         score,
         drop,
@@ -134,31 +189,145 @@ def judge_paired(
         f"of {len(keys)} questions {lost:.3g} answers lost and {gained:.3g} gained{on_average}; "
         f"{counted(runs, 'evaluation')} against {len(before)} of the baseline",
         notes,
-        equal=2 * drop.mean - drop.high > -margin,
+        equal=2 * drop.loss - drop.high > -margin,
         gain=f"{50 * margin:+.1f} points that count as a gain; each of the first two "
         "evaluations agrees",
         proof="two evaluations or more agree",
     )
 
 
-def decide(found: "Differences", margin: float) -> "Verdicts":
-    """The rule for many cases at once."""
+def decide_paired(found: "Differences", margin: float) -> "Verdicts":
+    """The rule by answers for many cases at once."""
     from perfgate.judging.rules.sequential import stipulated
 
     agreed = found.lose_more_than(margin / 2) >= _MUST_AGREE
-    return stipulated(found.drops, found.errors, margin, RULE, agreed=agreed)
+    return stipulated(found.drops, found.errors, margin, PAIRED_RULE, agreed=agreed)
 
 
-def _drop(found: "Differences", runs: int) -> Drop:
-    """That of the first evaluations of a single case."""
-    return Drop(float(found.drops[0, runs - 1]), float(found.errors[0, runs - 1]), RULE)
+def _improves(found: "Differences", margin: float) -> bool:
+    """Whether the gain of a single evaluation is real and at least half of the margin."""
+    gain, error = -float(found.drops[0, 0]), float(found.errors[0, 0])
+    return gain >= margin / 2 and gain - PAIRED_RULE.loss_z * error > 0
 
 
-def judgement_of(
+def judge_unpaired(
     metric: str,
+    reference: Score,
+    new: Sequence[Score],
+    *,
+    margin: float,
+    max_runs: int = MOST_EVALUATIONS,
+    than: str = "the baseline",
+) -> Judgement:
+    """Judge a score against another, or against a documented one.
+
+    With p_ref and its standard error s_ref, and r evaluations of n questions each:
+    d = p_ref - mean(p_new), SE = sqrt(s_ref² + p_ref (1 - p_ref) / (n r)). After each, in this
+    order: d + 1.645 SE < m is PASS; r >= 2 and d - 2.576 SE > 0 is REGRESSION; else another is
+    needed, three at most. m is `margin`, raised to 3.5 SE of one evaluation where it is less
+    (statistics §7). The reference's share stands in the error of the new scores too, so that a
+    worse score never narrows it; of a share near 0 or 1 that of one question counts.
+
+    Args:
+        metric: canonical name of an accuracy metric.
+        reference: from `documented_score` or `pooled_score`.
+        new: of each evaluation, in order, from `counted_score`.
+        margin: the drop that counts, absolute.
+        max_runs: evaluations of the new build, at most; more than three count as three.
+        than: what the reference is, for the reason.
+
+    Raises:
+        InputError: no accuracy metric, a margin that is no fraction, or no new score or one without
+            its number of questions.
+    """
+    from perfgate.judging.rules.sequential import as_cases, running_means
+
+    known = check(metric, margin)
+    if not new:
+        raise InputError(f"no score of {metric}", expected="one of each evaluation")
+    asked = [one.questions for one in new if one.questions is not None]
+    if len(asked) < len(new):
+        raise InputError(f"the new score of {metric} lacks its number of questions")
+    questions, most, notes = min(asked), min(max_runs, MOST_EVALUATIONS), []
+    wide = least_margin(reference, questions)
+    if reference.questions is None:
+        notes.append("against a documented number without a standard error, taken as exact")
+    if wide > margin:
+        notes.append(
+            f"margin raised from {100 * margin:.1f} to {100 * wide:.1f} points, 3.5 standard "
+            "errors of one evaluation: a smaller drop would not be found"
+        )
+        margin = wide
+    shares = as_cases([[one.value for one in new[:most]]])
+    verdict, runs = decide_scores(shares, reference, questions, margin).first()
+    mean = reference.value - float(running_means(shares)[0, runs - 1])
+    drop = _bounded(mean, standard_error(reference, questions, runs), SCORE_RULE)
+    if verdict == Verdict.PASS and drop.low > 0:
+        notes.append("small drop within the band")
+    return _judgement(
+        known,
+        verdict,
+        reference.value,
+        drop,
+        margin,
+        runs,
+        most - runs,
+        f"{questions:g} questions whose answers cannot be paired, in {counted(runs, 'evaluation')}",
+        notes,
+        separator="; ",
+        than=than,
+    )
+
+
+def decide_scores(
+    shares: "Floats", reference: Score, questions: float, margin: float
+) -> "Verdicts":
+    """The rule by scores for many cases at once.
+
+    Args:
+        shares: the score of each evaluation, in order; shape (cases, 1 to 3 evaluations).
+        reference: what is compared with.
+        questions: asked in each evaluation.
+        margin: the drop that counts, at least `least_margin`.
+    """
+    from perfgate.judging.rules.sequential import running_means, stipulated
+
+    evaluations = range(1, shares.shape[1] + 1)
+    errors = [standard_error(reference, questions, runs) for runs in evaluations]
+    return stipulated(reference.value - running_means(shares), errors, margin, SCORE_RULE)
+
+
+def standard_error(reference: Score, questions: float, runs: int) -> float:
+    """SE of the mean drop of so many evaluations of so many questions each, as judged."""
+    share = reference.value
+    if questions > 1:  # a share of 0 or 1 would have no spread at all
+        share = min(max(share, 1 / questions), 1 - 1 / questions)
+    return math.sqrt(reference.variance() + share * (1 - share) / (questions * runs))
+
+
+def least_margin(reference: Score, questions: float) -> float:
+    """The smallest margin that counts against that score: 3.5 SE of one evaluation.
+
+    Args:
+        reference: what is compared with.
+        questions: those that are asked of the new build.
+    """
+    return min(LEAST_MARGIN_ERRORS * standard_error(reference, questions, 1), 0.999)
+
+
+def _bounded(mean: float, error: float, rule: NormalRule) -> scale.Estimate:
+    """A mean drop; below L the true one lies with the error rate of calling a drop real, above U
+    with that of excluding one of the margin.
+    """
+    low, high = mean - rule.loss_z * error, mean + rule.pass_z * error
+    return scale.Estimate(mean, max(low, -1.0), min(high, 1.0))
+
+
+def _judgement(
+    metric: Metric,
     verdict: Verdict,
     score: float,
-    drop: Drop,
+    drop: scale.Estimate,
     margin: float,
     runs: int,
     left: int,
@@ -167,60 +336,21 @@ def judgement_of(
     separator: str = ", ",
     **words: Any,
 ) -> Judgement:
-    """The judgement of an accuracy.
-
-    Args:
-        metric: canonical name.
-        verdict: what was decided.
-        score: of the baseline.
-        drop: of the evaluations used.
-        margin: the drop that counts.
-        runs: evaluations used.
-        left: how many more are allowed.
-        evidence: what it rests on, in words.
-        notes: for a person.
-        separator: before how many more may decide.
-        words: as of `reason_of`.
-    """
-    return Judgement(
-        metric=metric,
-        verdict=verdict,
-        baseline=score,
-        measured=score - drop.mean,
-        change=-drop.mean,
-        interval=(-drop.high, -drop.low),
-        band=margin,
+    """The judgement against a baseline's score; `words` as of `reason_of`."""
+    words |= {"beyond": drop.loss >= margin, "likely": drop.low > 0}
+    ahead, band = f"{separator}{may_decide(left)}", scale.describe(metric, margin)
+    told = drop.describe(metric)
+    return scale.judgement(
+        metric,
+        verdict,
+        drop,
+        margin,
+        (score, score - drop.loss),
+        reason_of(verdict, told, band, evidence, ahead=ahead, **words),
         runs_used=runs,
         needs_more_runs=verdict == Verdict.INCONCLUSIVE and left > 0,
-        reason=reason_of(
-            verdict,
-            str(drop),
-            f"{points(-margin)} points",
-            evidence,
-            beyond=drop.mean >= margin,
-            likely=drop.low > 0,
-            ahead=f"{separator}{may_decide(left)}",
-            **words,
-        ),
         notes=tuple(notes),
     )
-
-
-def score_share(answers: Answers) -> float:
-    """The share of one evaluation's answers that are right; of at least one."""
-    return sum(map(bool, answers.values())) / len(answers)
-
-
-def changed_share(evaluations: Sequence[Answers]) -> float | None:
-    """The share of answers that differ between two evaluations of one build: the mean over pairs.
-
-    None: fewer than two evaluations of the same questions, of which it could be told.
-    """
-    if len(evaluations) < 2 or any(one.keys() != evaluations[0].keys() for one in evaluations):
-        return None
-    number, pairs = len(evaluations), len(evaluations) * (len(evaluations) - 1) / 2
-    right = [sum(bool(one[key]) for one in evaluations) for key in evaluations[0]]
-    return sum(count * (number - count) for count in right) / pairs / len(right)
 
 
 def _different_questions(baseline: Sequence[Answers], runs: Sequence[Answers]) -> str:
@@ -242,14 +372,16 @@ def _different_questions(baseline: Sequence[Answers], runs: Sequence[Answers]) -
     return ""
 
 
-def check(metric: str, margin: float) -> None:
-    """Refuse a metric that is no accuracy, and a margin that is no fraction.
+def check(metric: str, margin: float) -> Metric:
+    """The accuracy of that name.
 
     Raises:
-        InputError: either of them.
+        InputError: the metric is none, or the margin is no fraction.
     """
     if not is_accuracy(metric):
         raise InputError(
             "not an accuracy metric", found=metric, expected="accuracy:<task>:<metric>:<filter>"
         )
-    checked_points(metric, margin)
+    known = lookup(metric)
+    scale.margin(known, margin)
+    return known

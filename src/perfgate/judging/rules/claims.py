@@ -23,28 +23,15 @@ Simulated error rates: statistics §10.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import isfinite, log1p
-from typing import Literal
+from math import log1p
 
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import ACCURACY, Metric, is_accuracy
-from perfgate.core.verdict import Judgement, Verdict, counted, percent, points, with_interval
-from perfgate.judging.rules import scale
-from perfgate.judging.rules.accuracy import Answers, judge_paired
+from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
+from perfgate.core.verdict import Judgement, Verdict, counted, percent
+from perfgate.judging.rules import accuracy, paired, scale
+from perfgate.judging.rules.accuracy import Answers, Score
 from perfgate.judging.rules.noise import FEWEST, checked_sigma
-from perfgate.judging.rules.paired import (
-    CLAIM_RULE,
-    OWN_NOISE_CLAIM_RULE,
-    Effect,
-    PairedRule,
-    Side,
-    as_verdict,
-    paired_test,
-)
-from perfgate.judging.rules.performance import performance_metric
-from perfgate.judging.rules.scores import Score, documented_score, judge_unpaired, score_of
-
-Expect = Literal["better", "worse", "not_worse", "not_better"]
+from perfgate.scenarios.scenario import Claim
 
 
 @dataclass(frozen=True)
@@ -56,91 +43,39 @@ class EarlierStarts:
         sessions: how many sessions its starts are of.
     """
 
-    side: Side
+    side: paired.Side
     sessions: int
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What is claimed of a metric.
+    """What a claim states, as the interval that the true loss must lie in.
 
-    Losses are on the log scale of `rules.scale`, of an accuracy as the drop of the share itself.
+    Losses are on the scale of `rules.scale`, of an accuracy the drop of the share itself. That a
+    claim has a meaning is checked where it is read (`perfgate.scenarios.claims`).
 
     The tolerance is ours: a document gives one number of one machine, without a spread. It is a
     loss of the value against what the document's ratio of both sides makes of the other one. With
     +7.6 % documented and a tolerance of 5 %, the limit is 1.076 · 0.95 - 1 = +2.2 %.
 
-    Attributes:
-        metric: what is compared.
-        expect: ``better`` or ``worse`` than the other, ``not_worse`` or ``not_better`` by more than
-            `margin`.
-        value: the number that it is compared with, in the metric's unit: "better" means above it
-            where higher is better, else below it; None: it is compared with another scenario.
-        margin: the loss that is still not worse, or the gain that is still not better, as a
-            fraction (of an accuracy absolute); 0: the band of the metric's family.
-        minimum_effect: the gain that it must show at least, likewise. Only for ``better`` than
-            another scenario.
-        documented: the change against the other that the document gives, as a fraction.
-        tolerance: how far the change may fall short of that. Only for ``better`` and ``worse``.
-
     Raises:
-        InputError: a margin, a minimum effect or a size without meaning.
+        InputError: an unknown metric, or one without a band and no margin where one is needed.
     """
 
-    metric: Metric
-    expect: Expect
-    value: float | None = None
-    margin: float = 0.0
-    minimum_effect: float = 0.0
-    documented: float | None = None
-    tolerance: float = 0.0
+    claim: Claim
 
     def __post_init__(self) -> None:
-        about = f"a claim of {self.expect!r} about {self.metric.name}"
-        may_gain = self.expect == "better" and self.value is None
-        has_size = self.documented is not None
-        for what, share, has_use, instead in (
-            ("margin", self.margin, self.has_margin, "claim not_worse or not_better"),
-            ("minimum effect", self.minimum_effect, may_gain, "claim better than a scenario"),
-            ("tolerance", self.tolerance, has_size, "give the documented change"),
-        ):
-            if not (isfinite(share) and 0 <= share < 1):
-                raise InputError(
-                    f"the {what} of {about} cannot be used",
-                    found=share,
-                    expected="a fraction from 0 to below 1, e.g. 0.05 for 5 %",
-                )
-            if share and not has_use:
-                raise InputError(
-                    f"a {what} says nothing in {about}",
-                    found=f"{share:g}",
-                    hint=f"{instead}, or leave the {what} out",
-                )
         if self.has_margin and self.band is None:
             raise InputError(
-                f"{about} needs a margin",
+                f"a claim of {self.claim.expect!r} about {self.claim.metric} needs a margin",
                 hint="that it is not worse, or not better, at all can never be shown; say which "
                 "change would count",
             )
-        if self.documented is not None:
-            self._check_size(self.documented, about)
 
-    def _check_size(self, documented: float, about: str) -> None:
-        if not (isfinite(documented) and documented > -1 and documented != 0):
-            raise InputError(
-                f"the documented change in {about} cannot be used",
-                found=documented,
-                expected="a fraction above -1 that is not 0, e.g. 0.076 for +7.6 %",
-            )
-        no_use = self.is_accuracy or self.value is not None or bool(self.minimum_effect)
-        wrong = no_use or self.has_margin == bool(self.tolerance)
-        if wrong or (not self.has_margin and (self._size < 0) != (self.expect == "better")):
-            raise InputError(
-                f"the documented size says nothing in {about}",
-                found=f"documented {documented:g}, tolerance {self.tolerance:g}",
-                expected="of two scenarios and without minimum effect: better or worse with a "
-                "tolerance and a change in that direction, or any other claim without a tolerance",
-            )
+    @property
+    def metric(self) -> Metric:
+        """What is compared."""
+        return lookup(self.claim.metric)
 
     @property
     def is_accuracy(self) -> bool:
@@ -150,134 +85,117 @@ class Statement:
     @property
     def has_margin(self) -> bool:
         """Whether a margin of loss, or of gain, does not count yet."""
-        return self.expect in ("not_worse", "not_better")
+        return self.claim.expect in ("not_worse", "not_better")
+
+    @property
+    def has_size(self) -> bool:
+        """Whether the size that the document gives decides too."""
+        return self.claim.documented is not None and not self.has_margin
 
     @property
     def band(self) -> float | None:
         """The margin: as given, or the metric's band; None: the claim has none."""
-        return (self.margin or self.metric.family.band) if self.has_margin else None
+        return (self.claim.margin or self.metric.family.band) if self.has_margin else None
 
     @property
     def takes_all(self) -> bool:
         """Whether it holds whatever is measured."""
-        return self.expect == "worse" and self.documented is None
+        return self.claim.expect == "worse" and self.claim.documented is None
 
     @property
-    def effect(self) -> Effect:
+    def effect(self) -> paired.Effect:
         """The interval that the true loss must lie in."""
+        expect, edge = self.claim.expect, self._edge
         if self.takes_all:
-            return Effect()
-        if self.documented is not None and not self.has_margin:
-            return Effect(upper=self._limit if self.expect == "worse" else min(0.0, self._limit))
-        if self.expect == "better" and self.minimum_effect:
+            return paired.Effect()
+        if self.has_size:
+            return paired.Effect(upper=self._limit if expect == "worse" else min(0.0, self._limit))
+        if self.claim.minimum_effect:
             # A gain that is real and at least half of the minimum holds it: no more could ever be
             # proved of one that is just as large (statistics §10).
-            return Effect(upper=0.0, refuted=self._edge, largest=self._edge / 2)
-        return Effect(lower=self._edge) if self.expect == "not_better" else Effect(upper=self._edge)
+            return paired.Effect(upper=0.0, refuted=edge, largest=edge / 2)
+        return paired.Effect(lower=edge) if expect == "not_better" else paired.Effect(upper=edge)
 
     @property
     def _edge(self) -> float:
         """The margin, or the minimum effect, as a loss: negative where it is a gain; else 0."""
-        share = self.minimum_effect if self.band is None else self.band
-        if self.is_accuracy:
-            return share if self.expect == "not_worse" else -share
-        if self.expect == "not_worse":
+        share = self.claim.minimum_effect if self.band is None else self.band
+        if self.claim.expect == "not_worse":
             return scale.margin(self.metric, share)
         return -scale.gain(self.metric, share) if share else 0.0
 
     @property
     def _size(self) -> float:
         """The documented change as a loss: negative where it is a gain."""
-        x = log1p(self.documented or 0.0)
+        x = log1p(self.claim.documented or 0.0)
         return -x if self.metric.direction == "higher" else x
 
     @property
     def _limit(self) -> float:
         """The largest loss that is still the documented size."""
-        return self._size + scale.margin(self.metric, self.tolerance)
-
-    def change(self, loss: float) -> float:
-        """The change of the value that a loss stands for."""
-        return -loss if self.is_accuracy else scale.change(self.metric, loss)
-
-    def describe(self, loss: float) -> str:
-        """That change as text."""
-        change = self.change(loss)
-        return f"{points(change)} points" if self.is_accuracy else percent(change)
+        return self._size + scale.margin(self.metric, self.claim.tolerance)
 
     def explain(
-        self, verdict: Verdict, bounds: tuple[float, float, float], *, lacks: str = ""
+        self, verdict: Verdict, seen: scale.Estimate, *, lacks: str = ""
     ) -> tuple[str, tuple[str, ...]]:
-        """The verdict in words, and notes.
-
-        Args:
-            bounds: the loss, and the bounds of the true one.
-            lacks: why nothing can be decided yet; empty: it can.
-        """
-        loss, low, high = bounds
-        ends = sorted((low, high), key=self.change)
-        seen = with_interval(*map(self.describe, (loss, *ends)))
-        ours: tuple[str, ...] = ()
-        if self.minimum_effect:
+        """The verdict in words, and notes; `lacks`: why nothing can be decided yet."""
+        told = seen.describe(self.metric)
+        notes: tuple[str, ...] = ()
+        if self.claim.minimum_effect:
             unit = "points" if self.is_accuracy else "%"
-            effect = f"minimum effect {100 * self.minimum_effect:g} {unit}"
-            ours = (f"{effect}, ours: the document gives no number",)
+            effect = f"minimum effect {100 * self.claim.minimum_effect:g} {unit}"
+            notes = (f"{effect}, ours: the document gives no number",)
         if lacks:
-            return f"{seen}: {lacks}", ours
+            return f"{told}: {lacks}", notes
         if self.takes_all:
-            return seen, (_cost(low, high),)
-        has_size = self.documented is not None and not self.has_margin
-        words = self._words_of_size(low, high) if has_size else self._words()
-        holds, fails, undecided, notes = words
+            return told, (_cost(seen),)
+        words = self._words_of_size if self.has_size else self._words
+        holds, fails, undecided, more = words(seen)
         why = {
-            Verdict.PASS: f"the claim holds: {seen}, {holds}",
-            Verdict.REGRESSION: f"the claim does not hold: {seen}, {fails}",
-            Verdict.INCONCLUSIVE: f"{seen}: {undecided}",
+            Verdict.PASS: f"the claim holds: {told}, {holds}",
+            Verdict.REGRESSION: f"the claim does not hold: {told}, {fails}",
+            Verdict.INCONCLUSIVE: f"{told}: {undecided}",
         }
-        return why[verdict], (*notes, *ours)
+        return why[verdict], (*more, *notes)
 
-    def _words(self) -> tuple[str, str, str, tuple[str, ...]]:
+    def _words(self, _: scale.Estimate) -> tuple[str, str, str, tuple[str, ...]]:
         """What holds, what fails and what is open, in words, and notes."""
-        edge, word = self.describe(self._edge), self.expect.removeprefix("not_")
+        edge, word = scale.describe(self.metric, self._edge), self.claim.expect.removeprefix("not_")
         holds, fails = "better", "worse"
         if self.has_margin:
             holds, fails = f"not {word} by {edge}", f"{word} by more than {edge}"
-        elif self.minimum_effect:
+        elif self.claim.minimum_effect:
             holds, fails = f"better by {edge}", f"not better by {edge}"
-        notes = (f"documented: {percent(self.documented)}",) if self.documented else ()
+        notes = (f"documented: {percent(self.claim.documented)}",) if self.claim.documented else ()
         return holds, fails, f"neither {holds} nor {fails} is proved", notes
 
-    def _words_of_size(self, low: float, high: float) -> tuple[str, str, str, tuple[str, ...]]:
+    def _words_of_size(self, seen: scale.Estimate) -> tuple[str, str, str, tuple[str, ...]]:
         """The same of a documented size."""
-        tolerance, limit = f"our tolerance of {100 * self.tolerance:g} %", self._limit
-        terms = f"limit {percent(self.change(limit))} with {tolerance}"
+        tolerance, limit = f"our tolerance of {100 * self.claim.tolerance:g} %", self._limit
+        terms = f"limit {scale.describe(self.metric, limit)} with {tolerance}"
         if self._size < 0 <= limit:
             terms = f"less than {tolerance}: the direction decides"
-        terms = f"(documented {percent(self.documented or 0.0)}, {terms})"
-        if self.expect == "worse":
-            return (
-                f"no more than the documented cost {terms}",
-                f"more than the documented cost {terms}",
-                "that it is no more than the documented cost is neither proved nor excluded "
-                f"{terms}",
-                (_cost(low, high),),
-            )
-        direction = f"its direction {'holds' if high < 0 else 'is not proved'}"
+        terms = f"(documented {percent(self.claim.documented or 0.0)}, {terms})"
+        if self.claim.expect == "worse":
+            cost = "more than the documented cost"
+            open_ = f"that it is no {cost} is neither proved nor excluded {terms}"
+            return f"no {cost} {terms}", f"{cost} {terms}", open_, (_cost(seen),)
+        direction = f"its direction {'holds' if seen.high < 0 else 'is not proved'}"
         size = ", its size is neither proved nor excluded" if limit < 0 else ""
         fails = f"its size does not hold {terms}, {direction}"
-        if low > 0:
+        if seen.low > 0:
             fails = f"the direction is the opposite {terms}"
         notes: tuple[str, ...] = ()
-        if high < self._size - scale.margin(self.metric, self.tolerance):
+        if seen.high < self._size - scale.margin(self.metric, self.claim.tolerance):
             notes = ("better than documented by more than our tolerance: no failure",)
         return f"direction and size {terms}", fails, f"{direction}{size} {terms}", notes
 
 
-def _cost(low: float, high: float) -> str:
+def _cost(seen: scale.Estimate) -> str:
     """What is known of a cost that a document warns of."""
-    if low > 0:
+    if seen.low > 0:
         return "the cost that the document warns of shows"
-    if high < 0:
+    if seen.high < 0:
         return "there is no cost here, but a gain"
     return "no cost shows here: neither a loss nor a gain is proved"
 
@@ -306,11 +224,10 @@ def judge_claim(
         the claim does not hold, `band` is the margin or the tolerance.
 
     Raises:
-        InputError: no or both comparisons, or values that cannot be judged.
+        InputError: nothing to compare, or values that cannot be judged.
     """
-    metric = performance_metric(statement.metric.name, "judge_accuracy_claim")
-    value = statement.value
-    _check_sides(statement, len(versus))
+    metric = scale.performance_metric(statement.metric.name, "judge_accuracy_claim")
+    claim, value = statement.claim, statement.claim.value
     rule = _rule(statement, sigma, earlier, own_noise=own_noise)
     ours = scale.badness(metric, new, "new")
     other, what = (versus, "compared") if value is None else ([value], "claimed")
@@ -319,45 +236,45 @@ def judge_claim(
     few = stored is not None and len(stored) < FEWEST
     if few or statement.takes_all:
         rule = rule.once
-    seen = paired_test(theirs, ours, statement.effect, rule)
+    seen = paired.paired_test(theirs, ours, statement.effect, rule)
     verdict, lacks, made = seen.verdict, "", counted(seen.starts, "fresh start")
     if statement.takes_all:
         verdict = Verdict.PASS
     elif stored is not None and few:
-        has = counted(len(stored), "fresh start")
-        lacks = f"the baseline has {has}, at least {FEWEST} a side decide"
+        lacks = f"the baseline has {counted(len(stored), 'fresh start')}, at least {FEWEST}"
     elif seen.starts < rule.looks[0]:
-        lacks = f"at least {counted(rule.looks[0], 'fresh start')} a side decide"
+        lacks = f"at least {counted(rule.looks[0], 'fresh start')}"
     if lacks:
-        verdict = Verdict.INCONCLUSIVE
+        verdict, lacks = Verdict.INCONCLUSIVE, f"{lacks} a side decide"
     if value is not None:
         made += f" against the claimed {value:.10g} {metric.unit}"
     elif stored is not None:
         made += f" against {len(stored)} of the baseline"
     else:
         made = counted(seen.starts, "pair") + " of starts"
-    why, notes = statement.explain(verdict, (seen.loss, seen.low, seen.high), lacks=lacks)
+    why, notes = statement.explain(verdict, seen.estimate, lacks=lacks)
     more = verdict == Verdict.INCONCLUSIVE and not few and seen.starts < rule.most
-    judged = seen.judgement(metric, verdict, f"{why}; {made}", more=more)
-    band = statement.band or statement.tolerance or None
-    return replace(judged, band=band, notes=notes, against="claim")
+    judged = seen.judgement(metric, verdict, f"{why}; {made}", needs_more_runs=more, notes=notes)
+    band = statement.band or claim.tolerance or None
+    return replace(judged, band=band, against="claim")
 
 
 def _rule(
     statement: Statement, sigma: float | None, earlier: EarlierStarts | None, *, own_noise: bool
-) -> PairedRule:
+) -> paired.PairedRule:
     """The constants, and whose spread counts; arguments as of `judge_claim`.
 
     Two engines, or a setting that turns noisy, may differ in how far their starts vary: of a size,
     or where nothing else is known, each side's error is its own.
     """
     prior = checked_sigma(statement.metric.family.sigma if sigma is None else sigma)
-    rule = OWN_NOISE_CLAIM_RULE if own_noise else replace(CLAIM_RULE, sigma=prior)
-    if statement.value is not None:
+    rule = paired.OWN_NOISE_CLAIM_RULE if own_noise else replace(paired.CLAIM_RULE, sigma=prior)
+    claim = statement.claim
+    if claim.value is not None:
         return replace(rule, spread="new", between=0.0, complete="other")
     if earlier is not None:
         rule = replace(rule, complete=earlier.side, sessions=max(1, earlier.sessions))
-    is_each = statement.documented or earlier or own_noise or statement.expect == "not_better"
+    is_each = claim.documented or earlier or own_noise or claim.expect == "not_better"
     return replace(rule, spread="each") if is_each else rule
 
 
@@ -386,32 +303,18 @@ def judge_accuracy_claim(
     Raises:
         InputError: nothing to compare, or input that the rules refuse.
     """
-    metric, value = statement.metric.name, statement.value
-    if not statement.is_accuracy:
-        raise InputError("not an accuracy metric", found=metric, hint="use judge_claim")
+    metric, value = statement.metric.name, statement.claim.value
     ours, theirs = [one for one in new if one], [one for one in versus if one]
-    _check_sides(statement, len(theirs) + (versus_score is not None))
     band = statement.band or ACCURACY.band or 0.0
     if ours and theirs:
-        paired = judge_paired(metric, theirs, ours, margin=band)
-        return _as_claim(paired, statement)
-    score = score_of(ours[0]) if ours else new_score
-    reference = score_of(theirs[0]) if theirs else versus_score
+        return _as_claim(accuracy.judge_paired(metric, theirs, ours, margin=band), statement)
+    score = accuracy.score_of(ours[0]) if ours else new_score
+    reference = accuracy.score_of(theirs[0]) if theirs else versus_score
     if value is not None:
-        reference = documented_score(value)
+        reference = accuracy.documented_score(value)
     if reference is None or score is None:
         raise InputError(f"no score of {metric}", expected="answers or a score of both sides")
-    unpaired = judge_unpaired(metric, reference, [score], margin=band)
-    return _as_claim(unpaired, statement)
-
-
-def _check_sides(statement: Statement, others: int) -> None:
-    if bool(others) == (statement.value is not None):
-        raise InputError(
-            f"a claim about {statement.metric.name} needs one thing to be compared with",
-            found="two" if others else "none",
-            expected="values of another scenario, or a number",
-        )
+    return _as_claim(accuracy.judge_unpaired(metric, reference, [score], margin=band), statement)
 
 
 def _as_claim(judged: Judgement, statement: Statement) -> Judgement:
@@ -419,9 +322,9 @@ def _as_claim(judged: Judgement, statement: Statement) -> Judgement:
     if judged.change is None or judged.interval is None:
         return replace(judged, against="claim")  # not the same questions
     low, high = judged.interval
-    bounds, effect = (-judged.change, -high, -low), statement.effect
-    verdict = as_verdict(effect.holds(*bounds), effect.fails(*bounds[1:]))
-    why, notes = statement.explain(verdict, bounds)
+    seen, effect = scale.Estimate(-judged.change, -high, -low), statement.effect
+    verdict = paired.as_verdict(effect.holds(*seen), effect.fails(seen.low, seen.high))
+    why, notes = statement.explain(verdict, seen)
     return replace(
         judged,
         verdict=verdict,

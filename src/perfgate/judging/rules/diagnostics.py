@@ -5,10 +5,9 @@ a small regression; which of many metrics that do not gate moved by more than ch
 everything on a host got worse at once.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 
 from perfgate.core.errors import InputError
 from perfgate.core.measured import ChangedQuestions
@@ -52,54 +51,20 @@ def changed_questions(
         return None
     if any(one.keys() != every[0].keys() for one in every):
         return None
-    lost, gained = [], []
-    for key in sorted(every[0]):
-        change = _right_share(key, new) - _right_share(key, baseline)
-        if change <= -_HALF:
-            lost.append(key)
-        elif change >= _HALF:
-            gained.append(key)
-    return ChangedQuestions(
-        metric,
-        against,
-        len(every[0]),
-        len(lost),
-        len(gained),
-        tuple(lost[:MOST]),
-        tuple(gained[:MOST]),
-    )
-
-
-def _right_share(key: str, evaluations: Sequence[Mapping[str, bool]]) -> float:
-    return sum(bool(one[key]) for one in evaluations) / len(evaluations)
+    moved = {
+        key: fmean(bool(one[key]) for one in new) - fmean(bool(one[key]) for one in baseline)
+        for key in sorted(every[0])
+    }
+    lost = tuple(key for key, change in moved.items() if change <= -_HALF)
+    gained = tuple(key for key, change in moved.items() if change >= _HALF)
+    few = lost[:MOST], gained[:MOST]
+    return ChangedQuestions(metric, against, len(moved), len(lost), len(gained), *few)
 
 
 def faults_of(
     metric: str, reference: Mapping[str, float], measured: Mapping[str, float]
 ) -> tuple[str, ...]:
     """What a loss of one accuracy is, where it is no small one but broken output or format.
-
-    Args:
-        metric: canonical name of an accuracy metric, whose task has the filters of GSM8K.
-        reference: scores of the baseline by metric, as far as they are known.
-        measured: scores of one evaluation; without one of ``strict-match`` there is no fault.
-
-    Raises:
-        InputError: a score that is not within 0…1.
-    """
-    task = metric.rpartition(":")[0]
-    strict, flexible = f"{task}:strict-match", f"{task}:flexible-extract"
-    if strict not in measured:
-        return ()
-    return sanity(measured[strict], measured.get(flexible), reference.get(strict))
-
-
-def sanity(
-    strict: float,
-    flexible: float | None,
-    reference_strict: float | None = None,
-) -> tuple[str, ...]:
-    """Faults of one evaluation, as a tuple of OUTPUT_FORMAT and BROKEN_OUTPUT; empty if sane.
 
     OUTPUT_FORMAT: answers are right but not in the asked form: strict is far below flexible, and,
     where there is a reference, far below that too (a model that never kept the form has no fault).
@@ -109,35 +74,34 @@ def sanity(
     healthy at 0.3. Give the documented score as reference where there is no measured one.
 
     Args:
-        strict: score of the strict filter (GSM8K: ``strict-match``), 0…1.
-        flexible: score of the lenient filter (``flexible-extract``); None if the task has one only.
-        reference_strict: strict score of the baseline, or the documented or declared one.
+        metric: canonical name of an accuracy metric, whose task has the filters of GSM8K.
+        reference: scores of the baseline by metric, as far as they are known.
+        measured: scores of one evaluation; without one of ``strict-match`` there is no fault.
+
+    Returns:
+        OUTPUT_FORMAT and BROKEN_OUTPUT, as far as they apply.
 
     Raises:
-        InputError: a share that is not within 0…1.
+        InputError: a score that is not within 0…1.
     """
-    for share in (strict, flexible, reference_strict):
-        if share is not None and not (math.isfinite(share) and 0 <= share <= 1):
+    task = metric.rpartition(":")[0]
+    strict, flexible = f"{task}:strict-match", f"{task}:flexible-extract"
+    if strict not in measured:
+        return ()
+    kept, best, was = measured[strict], measured.get(flexible), reference.get(strict)
+    for share in (kept, best, was):
+        if share is not None and not 0 <= as_number(share) <= 1:
             raise InputError("not a share of answers", found=share, expected="0…1")
-    best = strict if flexible is None else max(strict, flexible)
-    faults = []
-    if _far_below(strict, best) and (
-        reference_strict is None or _far_below(strict, reference_strict)
-    ):
-        faults.append(OUTPUT_FORMAT)
-    if _too_low(best, reference_strict):
-        faults.append(BROKEN_OUTPUT)
-    return tuple(faults)
+    best = kept if best is None else max(kept, best)
+    found = {
+        OUTPUT_FORMAT: _far_below(kept, best) and (was is None or _far_below(kept, was)),
+        BROKEN_OUTPUT: was is not None and best < (0.5 if was >= _GOOD_REFERENCE else was / 2),
+    }
+    return tuple(fault for fault, is_there in found.items() if is_there)
 
 
 def _far_below(score: float, other: float) -> bool:
     return score < _FAR_SHARE * other and other - score > _FAR_POINTS
-
-
-def _too_low(score: float, reference: float | None) -> bool:
-    if reference is None:
-        return False
-    return score < (0.5 if reference >= _GOOD_REFERENCE else reference / 2)
 
 
 def false_discoveries(p_values: Sequence[float], q: float = 0.10) -> tuple[bool, ...]:

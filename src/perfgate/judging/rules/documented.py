@@ -2,7 +2,7 @@
 
 What differs between the document's machine and this one is covered by the tolerance, not by an
 error term, and no loss below the tolerance is claimed (statistics §7). No control is ever asked
-for: the document's build is not at hand. Documented scores are `perfgate.judging.rules.scores`.
+for: the document's build is not at hand. Documented scores are `perfgate.judging.rules.accuracy`.
 """
 
 import math
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from perfgate.core.metrics import Metric
 from perfgate.core.rule import NormalRule, Rule
-from perfgate.core.verdict import Judgement, Verdict, counted, may_decide, percent, with_interval
+from perfgate.core.verdict import Judgement, Verdict, counted, may_decide, percent
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import checked_sigma
-from perfgate.judging.rules.performance import performance_metric
 
 if TYPE_CHECKING:
     from perfgate.judging.rules.sequential import Floats, Verdicts
@@ -59,35 +58,47 @@ class DocumentedTest:
         """
         from perfgate.judging.rules.sequential import as_cases
 
-        found = performance_metric(self.metric)
-        margin = documented_margin(found, self.band)
-        prior = checked_sigma(found.family.sigma if self.sigma is None else self.sigma)
-        centre = scale.badness(found, [self.value], "documented")[0]
-        values = scale.badness(found, self.new, "new")
-        scale.check_unit(found, [centre], values)
+        metric = scale.performance_metric(self.metric)
+        margin = documented_margin(metric, self.band)
+        prior = checked_sigma(metric.family.sigma if self.sigma is None else self.sigma)
+        centre = scale.badness(metric, [self.value], "documented")[0]
+        values = scale.badness(metric, self.new, "new")
+        scale.check_unit(metric, [centre], values)
         most = min(rule.max_runs, MOST_STARTS)
         losses = as_cases([[value - centre for value in values[:most]]])
         verdict, runs = decide(losses, margin, prior).first()
         loss, error = float(typical_losses(losses)[0, runs - 1]), standard_error(prior, runs)
-        bounds = scale.interval(found, loss - RULE.loss_z * error, loss + RULE.pass_z * error)
+        seen = scale.Estimate(loss, loss - RULE.loss_z * error, loss + RULE.pass_z * error)
         left = most - runs if verdict == Verdict.INCONCLUSIVE else 0
-        seen = with_interval(percent(scale.change(found, loss)), *map(percent, bounds))
+        told, band = seen.describe(metric), scale.describe(metric, margin)
         after = (
             f"{counted(runs, 'fresh start')} against the documented value of {self.value:.10g} "
-            f"{found.unit}"
+            f"{metric.unit}"
         )
-        return Judgement(
-            metric=found.name,
-            verdict=verdict,
-            baseline=self.value,
-            measured=scale.value(found, centre + loss),
-            change=scale.change(found, loss),
-            interval=bounds,
-            band=scale.band(found, margin),
+        reasons = {
+            Verdict.REGRESSION: f"misses the document by more than {band.lstrip('+-')}: {told}",
+            Verdict.PASS: f"{told}, no worse than the document by the {band} tolerance",
+            Verdict.INCONCLUSIVE: f"{told}: the {band} tolerance is not excluded, and that the "
+            "document is missed by more is not proved",
+        }
+        ahead = f", {may_decide(left)}" if verdict == Verdict.INCONCLUSIVE else ""
+        notes = ["against a documented number, perhaps of another machine"]
+        if self.band < LEAST_TOLERANCE:
+            notes.append(
+                f"tolerance raised from {percent(self.band, sign='')} to "
+                f"{percent(LEAST_TOLERANCE, 0, sign='')}: less cannot be told from the difference "
+                "between machines"
+            )
+        return scale.judgement(
+            metric,
+            verdict,
+            seen,
+            margin,
+            (self.value, scale.value(metric, centre + loss)),
+            f"{reasons[verdict]}; {after}{ahead}",
             runs_used=runs,
             needs_more_runs=left > 0,
-            reason=_reason(verdict, seen, percent(scale.change(found, margin)), after, left),
-            notes=_notes(self.band),
+            notes=tuple(notes),
             against="documented",
         )
 
@@ -128,25 +139,3 @@ def typical_losses(losses: "Floats") -> "Floats":
 def standard_error(sigma: float, runs: int) -> float:
     """SE of so many starts against a document, which is worth one: sigma sqrt(1/n + 1)."""
     return sigma * math.sqrt(1 / runs + 1)
-
-
-def _reason(verdict: Verdict, seen: str, band: str, after: str, left: int) -> str:
-    if verdict == Verdict.REGRESSION:
-        return f"misses the document by more than {band.lstrip('+-')}: {seen}; {after}"
-    if verdict == Verdict.PASS:
-        return f"{seen}, no worse than the document by the {band} tolerance; {after}"
-    return (
-        f"{seen}: the {band} tolerance is not excluded, and that the document is missed by more is "
-        f"not proved; {after}, {may_decide(left)}"
-    )
-
-
-def _notes(tolerance: float) -> tuple[str, ...]:
-    notes = ["against a documented number, perhaps of another machine"]
-    if tolerance < LEAST_TOLERANCE:
-        notes.append(
-            f"tolerance raised from {percent(tolerance, sign='')} to "
-            f"{percent(LEAST_TOLERANCE, 0, sign='')}: less cannot be told from the difference "
-            "between machines"
-        )
-    return tuple(notes)

@@ -1,9 +1,9 @@
 """Paired test: the fresh starts of two sides, measured in turns, and what they prove. Pure.
 
-Two builds side by side (`rules.ab`), a machine that measures its own reference
-(`rules.interleaved`) and documented claims (`rules.claims`) are this one test. All of them state an
-interval that the true loss must lie in: the statement holds once the confidence interval lies
-inside, and is refuted once it lies outside.
+A machine that measures its own reference (`InterleavedTest`), two builds side by side (`judge_ab`)
+and documented claims (`rules.claims`) are this one test. All of them state an interval that the
+true loss must lie in: the statement holds once the confidence interval lies inside, and is refuted
+once it lies outside.
 
 Values are losses on the log scale of `rules.scale`, positive: the new side is worse. Arrays have
 the shape (..., starts): a verdict is one case, a plan or a study gives many at once. (numpy is
@@ -16,16 +16,28 @@ m of the reference, outliers pulled in to median ± reach:
 What varies from use to use is in `PairedRule`. Constants and error rates: statistics §9 and §10.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Any, Literal, NamedTuple
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric
-from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.rules import scale
-from perfgate.judging.rules.noise import BETWEEN, FEWEST, OWN_DOF, OWN_SIGMA, t_quantile
+from perfgate.core.rule import FEWEST_REFERENCES, FIRST_LOOK, Rule
+from perfgate.core.verdict import (
+    Judgement,
+    Verdict,
+    counted,
+    may_decide,
+    percent,
+    reason_of,
+    unjudged,
+)
+from perfgate.judging.rules import noise, scale
+from perfgate.judging.rules.performance import TOO_NOISY, widened_note
 
+# Degrees of freedom that earlier sessions of this machine add, at most.
+_MOST_EARLIER = 15.0
 # Below this spread the median deviation of a few starts is luck.
 _LEAST_SPREAD = 0.01
 
@@ -63,28 +75,13 @@ class PairedRule:
     needed: int = 3
     prior_dof: float = 10
     sigma: float = 1.0
-    between: float = BETWEEN
+    between: float = noise.BETWEEN
     clip: float = 2.0
     own_noise: bool = False
     spread: Spread = "reference"
     clips_new: bool = True
     complete: Side | None = None
     sessions: int = 0
-
-    def __post_init__(self) -> None:
-        sizes = (self.prior_dof, self.sigma, self.clip, 1 - self.between)
-        rising = self.looks == tuple(sorted({0, *self.looks}))[1:]
-        if not (
-            all(0 < rate < 0.5 for rate in (self.alpha, self.beta))
-            and all(0 < size < inf for size in sizes)
-            and (self.looks and rising and self.needed >= 2)
-        ):
-            raise InputError(
-                "the rule of a paired test cannot be used",
-                found=self,
-                expected="0 < alpha, beta < 0.5; prior_dof, sigma and clip above 0; between below "
-                "1; needed of 2 or more; looks that rise",
-            )
 
     @property
     def most(self) -> int:
@@ -104,8 +101,8 @@ OWN_NOISE_RULE = PairedRule(
     beta=0.05,
     looks=(4, 5, 6),
     needed=4,
-    prior_dof=OWN_DOF,
-    sigma=OWN_SIGMA,
+    prior_dof=noise.OWN_DOF,
+    sigma=noise.OWN_SIGMA,
     between=0.0,
     clip=3.0,
     own_noise=True,
@@ -185,20 +182,17 @@ class Look(NamedTuple):
         """The verdict of a single case."""
         return as_verdict(self.holds, self.fails)
 
-    def judgement(self, metric: Metric, verdict: Verdict, reason: str, *, more: bool) -> Judgement:
-        """The judgement of a single case, without band and notes."""
-        return Judgement(
-            metric=metric.name,
-            verdict=verdict,
-            baseline=scale.value(metric, self.reference),
-            measured=scale.value(metric, self.reference + self.loss),
-            change=scale.change(metric, self.loss),
-            interval=scale.interval(metric, self.low, self.high),
-            band=None,
-            runs_used=self.starts,
-            needs_more_runs=more,
-            reason=reason,
-        )
+    @property
+    def estimate(self) -> scale.Estimate:
+        """The loss of a single case with its bounds."""
+        return scale.Estimate(self.loss, self.low, self.high)
+
+    def judgement(self, metric: Metric, verdict: Verdict, reason: str, **more: Any) -> Judgement:
+        """The judgement of a single case; `more` are its other fields."""
+        at, end = self.reference, self.reference + self.loss
+        values = scale.value(metric, at), scale.value(metric, end)
+        more["runs_used"] = self.starts
+        return scale.judgement(metric, verdict, self.estimate, self.upper, values, reason, **more)
 
 
 def paired_test(reference: Any, new: Any, effect: Effect, rule: PairedRule) -> Look:
@@ -247,7 +241,7 @@ def _look(reference: Any, new: Any, effect: Effect, rule: PairedRule) -> Look:
     centre = theirs.mean(axis=-1)
     loss = ours.mean(axis=-1) - centre
     dof, variance, wide, narrow = _errors(theirs, ours, rule)
-    t_low, t_high = t_quantile(1 - rule.alpha, dof), t_quantile(1 - rule.beta, dof)
+    t_low, t_high = noise.t_quantile(1 - rule.alpha, dof), noise.t_quantile(1 - rule.beta, dof)
     low, high = loss - t_low * np.sqrt(wide), loss + t_high * np.sqrt(narrow)
     sigma, forced = np.sqrt(variance), np.full_like(loss, -inf)
     if effect.is_band and rule.own_noise:
@@ -281,20 +275,19 @@ def _errors(theirs: Any, ours: Any, rule: PairedRule) -> tuple[float, Any, Any, 
         """The variance of one start of a side: no less than its starts show."""
         return np.maximum(pooled(squares, dof), squares / dof) if dof else pooled(squares, dof)
 
-    variance, shared = pooled(theirs, m - 1), 0.0
+    dof, variance = rule.prior_dof + m - 1, pooled(theirs, m - 1)
+    wide = narrow = variance * (1 / n + 1 / m)
     if rule.spread == "new":
-        error = pooled(ours, n - 1) / n
-        return rule.prior_dof + n - 1, variance, error, error
-    if rule.spread == "each":
+        dof, wide = rule.prior_dof + n - 1, pooled(ours, n - 1) / n
+        narrow = wide
+    elif rule.spread == "each":
+        dof, wide = rule.prior_dof + min(n, m) - 1, own(ours, n - 1) / n + own(theirs, m - 1) / m
         if rule.sessions:
-            shared = rule.between * rule.sigma**2 * (1 + 1 / rule.sessions)
-        error = own(ours, n - 1) / n + own(theirs, m - 1) / m + shared
-        return rule.prior_dof + min(n, m) - 1, variance, error, error
-    wide = variance
-    if rule.spread == "larger":
-        wide = np.maximum(variance, pooled(theirs + ours, m + n - 2))
-    share = 1 / n + 1 / m
-    return rule.prior_dof + m - 1, variance, wide * share, variance * share
+            wide += rule.between * rule.sigma**2 * (1 + 1 / rule.sessions)
+        narrow = wide
+    elif rule.spread == "larger":
+        wide = np.maximum(variance, pooled(theirs + ours, m + n - 2)) * (1 / n + 1 / m)
+    return dof, variance, wide, narrow
 
 
 def pull_in(values: Any, rule: PairedRule) -> Any:
@@ -305,7 +298,7 @@ def pull_in(values: Any, rule: PairedRule) -> Any:
 
     least = _LEAST_SPREAD if rule.own_noise else rule.sigma
     shows_spread = rule.own_noise or rule.spread == "each"
-    return winsorised(np.asarray(values), least, rule.clip, FEWEST if shows_spread else inf)
+    return winsorised(np.asarray(values), least, rule.clip, noise.FEWEST if shows_spread else inf)
 
 
 class StartValues(NamedTuple):
@@ -342,3 +335,241 @@ def start_values(blocks: Any) -> StartValues:
     if count > 1:
         within = blocks.var(axis=-1, ddof=1).mean(axis=-1)
     return StartValues(means, means.var(axis=-1, ddof=1) - within / count, within)
+
+
+# A machine that measures its own reference. --------------------------------------------------
+
+
+def rule_for(most: int) -> PairedRule:
+    """The rule where so many new starts are allowed: looks at 4, 6, … and at the last."""
+    most = max(1, most)
+    looks = (*range(FIRST_LOOK, most, 2), most)
+    return replace(OWN_NOISE_RULE, looks=looks, clips_new=False, complete="other")
+
+
+@dataclass(frozen=True)
+class InterleavedTest:
+    """A performance metric against references that took turns with the new build in one session.
+
+    Attributes:
+        metric: canonical name.
+        band: the loss that counts, as a fraction; None: that of the metric's family. Widened to
+            what the noise forces.
+        references: values of the unchanged build, one per fresh start; three at least.
+        new: those of the new build, in the order measured.
+        earlier: references of this machine's earlier sessions, one group each.
+        most: fresh starts of the new build, at most.
+    """
+
+    metric: str
+    band: float | None
+    references: Sequence[float]
+    new: Sequence[float]
+    earlier: Sequence[Sequence[float]] = ()
+    most: int = 6
+
+    def judge(self, _: Rule) -> Judgement:
+        """Judge new starts against references that took turns with them in one session.
+
+        REGRESSION: a loss is real, and four starts lie beyond half the band. PASS: it lies below
+        the band. IMPROVEMENT: moreover a gain is real, and four starts show half a band of it. On a
+        machine that is too noisy nothing passes, and a REGRESSION needs every start over the whole
+        band: of so wide a band, only what cannot be overlooked is told.
+
+        Raises:
+            InputError: unknown metric, no band, values that cannot be judged, too few references.
+        """
+        metric, rule = scale.performance_metric(self.metric), rule_for(self.most)
+        if why := scale.has_zero(metric, self.references, self.new):
+            return unjudged(self.metric, Verdict.NOT_COMPARABLE, why, band=self.band)
+        before = scale.badness(metric, self.references, "reference")
+        now = scale.badness(metric, self.new, "new")
+        scale.check_unit(metric, before, now)
+        groups = [scale.badness(metric, one, "earlier reference") for one in self.earlier if one]
+        if len(before) < FEWEST_REFERENCES:
+            raise InputError(
+                f"too few reference starts to measure this machine's noise in {metric.name}",
+                found=len(before),
+                expected=f"{FEWEST_REFERENCES} or more",
+                hint="measure the reference again with 4 to 8 fresh starts (gate.reference_starts)",
+            )
+        declared = scale.declared_band(metric, self.band)
+        widest = scale.margin(metric, noise.WIDEST_BAND)
+        effect = Effect.below_band(scale.margin(metric, declared), widest)
+        seen = paired_test(before, now, effect, with_history(rule, groups))
+        verdict, notes = seen.verdict, []
+        if pulled := int((pull_in(before, rule) != before).sum()):
+            notes.append(f"{counted(pulled, 'outlying reference')} winsorised")
+        if seen.upper > effect.upper:
+            notes.append(widened_note(declared, scale.band(metric, seen.upper), seen.sigma))
+        gains = sum(x - seen.reference < -seen.upper / 2 for x in now[: seen.starts])
+        if verdict == Verdict.PASS and seen.high < 0 and gains >= rule.needed:
+            verdict = Verdict.IMPROVEMENT
+        if verdict == Verdict.PASS and seen.low > 0:
+            notes.append("small loss within the band")
+        open_ = verdict == Verdict.INCONCLUSIVE
+        left = (rule.looks[0] if seen.too_noisy else rule.most) - seen.starts if open_ else 0
+        told, band = seen.estimate.describe(metric), scale.describe(metric, seen.upper)
+        starts = counted(seen.starts, "fresh start")
+        after = f"{starts} in turns with {len(before)} of the reference"
+        if verdict == Verdict.IMPROVEMENT:
+            reason = f"{told}, a gain that each of {rule.needed} starts shows; {after}"
+        elif verdict == Verdict.PASS:
+            reason = f"{told}, within the {band} band; {after}"
+        elif open_ and seen.too_noisy:
+            reason = f"{told}: {TOO_NOISY}; {after}"
+        else:
+            beyond, ahead = seen.loss >= seen.upper, f", {may_decide(left)}"
+            likely = seen.low > 0
+            reason = reason_of(
+                verdict, told, band, after, beyond=beyond, likely=likely, ahead=ahead
+            )
+        return seen.judgement(
+            metric,
+            verdict,
+            reason,
+            needs_more_runs=left > 0,
+            notes=tuple(notes),
+            mark="MACHINE" if seen.too_noisy and open_ else "",
+            is_interleaved=True,
+        )
+
+
+def with_history(rule: PairedRule, earlier: Sequence[Sequence[float]]) -> PairedRule:
+    """The rule with the spread that the references of earlier sessions add to the prior noise.
+
+        σ² = (ν₀ σ₀² + H v) / (ν₀ + H)
+
+    with v the pooled variance within those sessions, each with its outliers pulled in, and H its
+    degrees of freedom, 15 at most.
+    """
+    groups = [pull_in(group, rule) for group in earlier if len(group) > 1]
+    within = sum(len(group) - 1 for group in groups)
+    if not within:
+        return rule
+    worth = min(_MOST_EARLIER, within)
+    dof, variance = rule.prior_dof + worth, sum(x.var() * len(x) for x in groups) / within
+    prior = rule.prior_dof * rule.sigma**2
+    return replace(rule, prior_dof=dof, sigma=sqrt((prior + worth * variance) / dof))
+
+
+# Two builds side by side. --------------------------------------------------------------------
+
+_SPEEDS = frozenset({"throughput", "latency", "tpot", "tpot_tail", "ttft", "ttft_tail", "itl_tail"})
+
+
+def judge_ab(
+    metric: str,
+    a: Sequence[float],
+    b: Sequence[float],
+    *,
+    band: float | None = None,
+    sigma: float | None = None,
+    between: float = noise.BETWEEN,
+    measured_noise: bool = False,
+) -> Judgement:
+    """Judge build B against build A, side by side in one session, as far as their starts decide.
+
+    Starts come in pairs, A B B A A B B A …, so that a drifting machine touches both builds alike.
+    No history is needed. Error rates: statistics §10.
+
+    REGRESSION: B is worse. PASS: it is no worse by the band. IMPROVEMENT: moreover, A is worse than
+    B by the same rule, on at least three pairs; where B looks better by half a band after two, a
+    third pair is asked for. A machine whose noise forces a band of more than `WIDEST_BAND` proves
+    no PASS.
+
+    Args:
+        metric: canonical name of a performance metric.
+        a, b: values of either build, one per start in the order measured; starts without a partner
+            are not used.
+        band: the loss that counts, as a fraction; None: that of the metric's family.
+        sigma: noise of one start on the log scale; None: that of the family.
+        between: the share of its variance that a whole session has in common.
+        measured_noise: the machine's own noise decides; `sigma` and `between` do not count.
+
+    Returns:
+        the judgement: `baseline` is A, `measured` is B, `runs_used` counts pairs.
+
+    Raises:
+        InputError: unknown metric, no band, or values that cannot be judged or cannot be in one
+            unit.
+    """
+    known = scale.performance_metric(metric)
+    declared = scale.declared_band(known, band)
+    if why := scale.has_zero(known, a, b):
+        return replace(unjudged(metric, Verdict.NOT_COMPARABLE, why, band=band), against="ab")
+    ours, theirs = scale.badness(known, b, "B"), scale.badness(known, a, "A")
+    scale.check_unit(known, theirs, ours)
+    rule = ab_rule(known, sigma, between, measured_noise=measured_noise)
+    effect = Effect.below_band(scale.margin(known, declared))
+    seen, verdict, more, notes = _decide(theirs, ours, effect, rule)
+    wide = scale.band(known, seen.upper)
+    if seen.upper > effect.upper:
+        notes += (widened_note(scale.band(known, effect.upper), wide, seen.sigma),)
+    too_noisy = verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and wide > noise.WIDEST_BAND
+    if too_noisy:
+        verdict, more = Verdict.INCONCLUSIVE, seen.starts < rule.most
+    ratio, *ratios = (1 + scale.change(known, x) for x in seen.estimate)
+    told = f"{_who_is_ahead(known, seen.loss)} "
+    told += f"(B/A {ratio:.3f}, {min(ratios):.3f}…{max(ratios):.3f})"
+    shown, widest = percent(wide, sign=""), percent(noise.WIDEST_BAND, 0, sign="")
+    after = f"{counted(seen.starts, 'pair')} of starts"
+    if too_noisy:
+        forced = f"the band that its noise forces, {shown}, is beyond {widest}"
+        reason = f"{told}: machine too noisy: {forced}; {after}"
+    elif verdict == Verdict.IMPROVEMENT:
+        reason = f"{told}, proved by the rule with A and B swapped; {after}"
+    elif verdict == Verdict.PASS:
+        reason = f"{told}, no worse by the {shown} band; {after}"
+    elif verdict == Verdict.REGRESSION:
+        reason = reason_of(verdict, told, shown, after, beyond=seen.loss >= seen.upper)
+    else:
+        neither = f"neither worse nor no worse by the {shown} band is proved"
+        left = may_decide(rule.most - seen.starts if more else 0)
+        reason = f"{told}: {neither}; {after}, {left}"
+    return seen.judgement(known, verdict, reason, needs_more_runs=more, notes=notes, against="ab")
+
+
+def ab_rule(
+    metric: Metric, sigma: float | None, between: float, *, measured_noise: bool
+) -> PairedRule:
+    """The constants of an A/B of one metric; arguments and errors as of `judge_ab`."""
+    if measured_noise:
+        return OWN_NOISE_RULE
+    prior = noise.checked_sigma(metric.family.sigma if sigma is None else sigma)
+    return replace(AB_RULE, sigma=prior, between=between)
+
+
+def _decide(
+    a: Sequence[float], b: Sequence[float], effect: Effect, rule: PairedRule
+) -> tuple[Look, Verdict, bool, tuple[str, ...]]:
+    """The look that decides, the verdict, whether another pair may change it, and notes."""
+
+    def at(pairs: int, a: Sequence[float], b: Sequence[float]) -> Look:
+        """What so many pairs say together."""
+        looks = tuple(count for count in rule.looks if count >= pairs)
+        return paired_test(a[:pairs], b[:pairs], effect, replace(rule, looks=looks))
+
+    def is_ahead(seen: Look) -> bool:
+        """Whether B looks better by half a band or more."""
+        return bool(seen.loss <= -seen.upper / 2)
+
+    seen = paired_test(a, b, effect, rule)
+    if seen.verdict != Verdict.PASS:
+        return seen, seen.verdict, not seen.fails and seen.starts < rule.most, ()
+    if is_ahead(seen) and seen.starts < noise.FEWEST:
+        if min(len(a), len(b)) < noise.FEWEST:
+            return seen, Verdict.PASS, True, ("B looks better: a third pair tells",)
+        seen = at(noise.FEWEST, a, b)
+    if is_ahead(seen) and at(seen.starts, b, a).fails:
+        return seen, Verdict.IMPROVEMENT, False, ()
+    return seen, Verdict.PASS, False, ("small loss within the band",) if seen.low > 0 else ()
+
+
+def _who_is_ahead(metric: Metric, loss: float) -> str:
+    """``B is 8.0 % slower than A``, of B's loss against A."""
+    change = scale.change(metric, loss)
+    if abs(change) < 0.0005:
+        return "B is as A, within 0.05 %"
+    worse, better = ("slower", "faster") if metric.family.name in _SPEEDS else ("worse", "better")
+    return f"B is {percent(abs(change), sign='')} {worse if loss > 0 else better} than A"

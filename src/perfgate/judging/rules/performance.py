@@ -6,14 +6,14 @@ loads numpy and is imported only where something is judged; here its numbers bec
 Against a document: `perfgate.judging.rules.documented`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from perfgate.core.errors import InputError
 from perfgate.core.measured import Change
-from perfgate.core.metrics import Metric, is_accuracy, lookup
+from perfgate.core.metrics import Metric
 from perfgate.core.rule import ControlPolicy, ControlRule, Rule
 from perfgate.core.verdict import (
     HOST_SHIFT_MEANING,
@@ -25,7 +25,6 @@ from perfgate.core.verdict import (
     percent,
     reason_of,
     unjudged,
-    with_interval,
 )
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import WIDEST_BAND, RunNoise, checked_sigma, t_tail
@@ -36,7 +35,9 @@ if TYPE_CHECKING:
 _RULE = Rule()
 _CONTROL_RULE = ControlRule()
 _NO_WORSE = (Verdict.PASS, Verdict.IMPROVEMENT)
-_FEWEST_WITHOUT_PRIOR = 3
+
+# Of the baseline, the new build and controls, on the scale of `rules.scale`.
+Losses = tuple[Sequence[float], Sequence[float], Sequence[float]]
 
 # A run so many sigma from the others is told. By chance alone 5 in 1,000 pairs differ by as much.
 _FAR_SIGMAS = 4
@@ -77,14 +78,6 @@ class PerformanceTest:
     policy: ControlPolicy = "auto"
     why_no_control: str = ""
 
-    def __post_init__(self) -> None:
-        if self.policy not in get_args(ControlPolicy):
-            raise InputError(
-                "not a policy for controls",
-                found=self.policy,
-                expected=" or ".join(get_args(ControlPolicy)),
-            )
-
     @property
     def is_controlled(self) -> bool:
         """Whether a control can be asked for."""
@@ -94,11 +87,6 @@ class PerformanceTest:
     def made(self) -> Sequence[Any]:
         """Values of the controls made so far."""
         return () if self.controls is None or not len(self.controls) else self.controls
-
-    def has_zero(self) -> str:
-        """Why the values cannot be compared relatively: one is 0; else empty."""
-        metric = performance_metric(self.metric)
-        return scale.has_zero(metric, self.baseline, self.new, self.made)
 
     def judge(self, rule: Rule = _RULE) -> Judgement:
         """Judge new runs against a measured baseline, as far as they decide.
@@ -123,9 +111,9 @@ class PerformanceTest:
         """
         if why := self.has_zero():
             return unjudged(self.metric, Verdict.NOT_COMPARABLE, why, band=self.band)
-        return judge_losses(self, Losses.of(self), rule)
+        return judge_losses(self, self._losses(), rule)
 
-    def change(self, rule: Rule = _RULE) -> "Change":
+    def change(self, rule: Rule = _RULE) -> Change:
         """How far it moved over all new runs: for metrics that are reported and do not gate.
 
         Raises:
@@ -133,11 +121,10 @@ class PerformanceTest:
         """
         if why := self.has_zero():
             raise InputError(why)
-        losses = Losses.of(self)
-        metric, new, rule = losses.metric, losses.after, self.noise.rule(rule)
-        level = _level(losses, self, rule)
-        scale.check_unit(metric, losses.before, new)
-        seen = Seen.of(new, level, rule)
+        before, new, _ = self._losses()
+        metric, level = scale.performance_metric(self.metric), _level(self, before, rule)
+        scale.check_unit(metric, before, new)
+        seen = level.estimate(new, self.noise.rule(rule))
         return Change(
             metric.name,
             scale.value(metric, float(level.centre[0])),
@@ -148,54 +135,21 @@ class PerformanceTest:
             t_tail(seen.loss / float(level.standard_error(len(new))[0]), level.dof),
         )
 
+    def has_zero(self) -> str:
+        """Why the values cannot be compared relatively: one is 0; else empty."""
+        metric = scale.performance_metric(self.metric)
+        return scale.has_zero(metric, self.baseline, self.new, self.made)
 
-@dataclass(frozen=True)
-class Losses:
-    """The values of a comparison on the scale of `rules.scale`; positive is worse."""
-
-    metric: Metric
-    before: Sequence[float]
-    after: Sequence[float]
-    controls: Sequence[float]
-
-    @classmethod
-    def of(cls, test: PerformanceTest) -> "Losses":
-        """Raises InputError: an unknown metric, or values that cannot be judged."""
-        metric, made = performance_metric(test.metric), test.made
-        return cls(
-            metric,
-            scale.badness(metric, test.baseline, "baseline"),
-            scale.badness(metric, test.new, "new"),
+    def _losses(self) -> Losses:
+        metric, made = scale.performance_metric(self.metric), self.made
+        return (
+            scale.badness(metric, self.baseline, "baseline"),
+            scale.badness(metric, self.new, "new"),
             scale.badness(metric, made, "control") if len(made) else (),
         )
 
 
-@dataclass(frozen=True)
-class Seen:
-    """The mean loss of some starts, with its bounds L and U; positive is worse."""
-
-    loss: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, runs: Sequence[float], level: "Levels", rule: Rule) -> "Seen":
-        """What so many new runs say against a baseline."""
-        from perfgate.judging.rules.sequential import as_cases
-
-        return cls(*(float(one[0]) for one in level.bounds(as_cases([runs]), rule)))
-
-    def interval(self, metric: Metric) -> tuple[float, float]:
-        """The bounds as changes of the value, low first."""
-        return scale.interval(metric, self.low, self.high)
-
-    def improved(self, margin: float) -> bool:
-        """Whether the gain is real and at least half of what would count as a loss."""
-        return self.high < 0 and -self.loss >= margin / 2
-
-
-@dataclass(frozen=True)
-class _Decision:
+class _Decision(NamedTuple):
     """What the starts made so far decide.
 
     Attributes:
@@ -216,79 +170,81 @@ class _Decision:
 
 def judge_losses(test: PerformanceTest, losses: Losses, rule: Rule) -> Judgement:
     """The judgement of values that are on the scale; the settings are those of `test`."""
-    metric, noise = losses.metric, test.noise
-    rule = noise.rule(rule)
-    declared = declared_band(metric, test.band)
-    margin = scale.margin(metric, declared)
-    level = _level(losses, test, rule)
-    scale.check_unit(metric, losses.before, losses.after)
-    # What `rule.max_runs` starts find, on the log scale.
-    notes, forced = [], float(level.smallest_detectable(rule.max_runs, rule.alpha)[0])
+    metric, rule = scale.performance_metric(test.metric), test.noise.rule(rule)
+    before, new, _ = losses
+    declared = scale.declared_band(metric, test.band)
+    margin, notes = scale.margin(metric, declared), []
+    level = _level(test, before, rule)
+    scale.check_unit(metric, before, new)
     if level.pulled[0]:
         notes.append(f"{counted(int(level.pulled[0]), 'outlying baseline value')} winsorised")
-    if noise.widen and forced > margin:
+    # What `rule.max_runs` starts find, on the log scale.
+    forced = float(level.smallest_detectable(rule.max_runs, rule.alpha)[0])
+    least = scale.band(metric, forced)
+    if test.noise.widen and forced > margin:
         margin = forced
-        notes.append(widened_note(declared, scale.band(metric, forced), float(level.sigma[0])))
+        notes.append(widened_note(declared, least, float(level.sigma[0])))
     elif not test.is_controlled and forced > margin:
-        most = counted(rule.max_runs, "fresh start")
-        least = _share(scale.band(metric, forced))
-        notes.append(f"the band is below the noise floor: {most} resolve {least}")
-    judged = _judged(test, losses, level, margin, notes, rule)
-    if noise.widen and scale.band(metric, forced) > WIDEST_BAND and judged.verdict in _NO_WORSE:
-        judged = replace(
-            judged,
-            verdict=Verdict.INCONCLUSIVE,
-            reason=f"{percent(judged.change or 0.0)}: {TOO_NOISY}",
-            needs_more_runs=False,
-            needs_control=False,
-            mark="MACHINE",
-        )
-    return replace(judged, notes=(*judged.notes, noise.note)) if noise.note else judged
-
-
-def _judged(
-    test: PerformanceTest,
-    losses: Losses,
-    level: "Levels",
-    margin: float,
-    notes: list[str],
-    rule: Rule,
-) -> Judgement:
-    metric, runs = losses.metric, list(losses.after[: rule.max_runs])
+        starts = counted(rule.max_runs, "fresh start")
+        told = f"{starts} resolve {percent(least, sign='')}"
+        notes.append(f"the band is below the noise floor: {told}")
+    runs = list(new[: rule.max_runs])
     decided = _decide(test, losses, level, margin, rule)
-    verdict, used = decided.verdict, decided.new
-    seen = Seen.of(runs[:used], level, rule)
-    if verdict == Verdict.PASS and not decided.mark and seen.low > 0:
+    seen = level.estimate(runs[: decided.new], rule)
+    if decided.verdict == Verdict.PASS and not decided.mark and seen.low > 0:
         notes.append("small loss within the band")
-    if verdict == Verdict.PASS and seen.improved(margin):
-        if len(runs) < 2:
-            notes.append("improved; a second fresh start would have to agree")
-        elif used == 1 and Seen.of(runs[1:2], level, rule).improved(margin):
-            verdict, used, seen = Verdict.IMPROVEMENT, 2, Seen.of(runs[:2], level, rule)
-        else:
-            notes.append("improved, but not in each of the first two fresh starts")
-    notes += _far_runs(metric, float(level.sigma[0]), runs[:used])
-    if decided.mark == "HOST_SHIFT":
-        notes.append("HOST_SHIFT: machine, not build")
-    if decided.mark == "NO_CONTROL" and verdict == Verdict.REGRESSION:
-        why = f" ({test.why_no_control})" if test.why_no_control else ""
-        notes.append(f"no control: the machine is not excluded{why}")
-    return Judgement(
-        metric=metric.name,
-        verdict=verdict,
-        baseline=scale.value(metric, float(level.centre[0])),
-        measured=scale.value(metric, fmean(runs[:used])),
-        change=scale.change(metric, seen.loss),
-        interval=seen.interval(metric),
-        band=scale.band(metric, margin),
-        runs_used=used,
+    if decided.verdict == Verdict.PASS and _improved(seen, margin):
+        why = no_improvement(
+            "fresh start",
+            len(runs),
+            lambda: decided.new == 1 and _improved(level.estimate(runs[1:2], rule), margin),
+        )
+        notes += [why] if why else []
+        if not why:
+            decided = decided._replace(verdict=Verdict.IMPROVEMENT, new=2)
+            seen = level.estimate(runs[:2], rule)
+    used = runs[: decided.new]
+    notes += [*_far_runs(metric, float(level.sigma[0]), used), *_notes_of_mark(test, decided)]
+    reason = _reason(metric, len(before), decided, seen, margin)
+    if test.noise.widen and least > WIDEST_BAND and decided.verdict in _NO_WORSE:
+        reason = f"{scale.describe(metric, seen.loss)}: {TOO_NOISY}"
+        decided = decided._replace(verdict=Verdict.INCONCLUSIVE, mark="MACHINE", need="")
+    values = scale.value(metric, float(level.centre[0])), scale.value(metric, fmean(used))
+    return scale.judgement(
+        metric,
+        decided.verdict,
+        seen,
+        margin,
+        values,
+        reason,
+        runs_used=decided.new,
         needs_more_runs=bool(decided.need),
-        reason=_reason(losses, replace(decided, verdict=verdict, new=used), seen, margin),
-        notes=tuple(notes),
+        notes=tuple(filter(None, (*notes, test.noise.note))),
         controls_used=decided.controls,
         needs_control=decided.need == "control",
         mark=decided.mark,
     )
+
+
+def _notes_of_mark(test: PerformanceTest, decided: _Decision) -> list[str]:
+    if decided.mark == "HOST_SHIFT":
+        return ["HOST_SHIFT: machine, not build"]
+    if decided.mark != "NO_CONTROL" or decided.verdict != Verdict.REGRESSION:
+        return []
+    why = f" ({test.why_no_control})" if test.why_no_control else ""
+    return [f"no control: the machine is not excluded{why}"]
+
+
+def _improved(seen: scale.Estimate, margin: float) -> bool:
+    """Whether the gain is real and at least half of what would count as a loss."""
+    return seen.high < 0 and -seen.loss >= margin / 2
+
+
+def no_improvement(noun: str, made: int, agrees: Callable[[], bool]) -> str:
+    """Why a gain is no improvement; empty: it is, as the second start or evaluation agrees."""
+    if made < 2:
+        return f"improved; a second {noun} would have to agree"
+    return "" if agrees() else f"improved, but not in each of the first two {noun}s"
 
 
 def _decide(
@@ -297,21 +253,21 @@ def _decide(
     from perfgate.judging.rules import sequential as many
 
     with_controls = _CONTROL_RULE.with_at_most(rule.max_runs)
-    new, controls = many.as_cases([losses.after[: rule.max_runs]]), many.as_cases([losses.controls])
+    new, controls = many.as_cases([losses[1][: rule.max_runs]]), many.as_cases([losses[2]])
     if test.is_controlled:
         looks = with_controls.looks
         found = many.controlled(level, new, controls, margin, with_controls)
     else:
         looks = many.without_controls(rule.max_runs)
         found = many.alone(level, new, margin, rule)
-    code, verdict = int(found.codes[0]), found.first()[0]
+    code, (starts, beside) = int(found.codes[0]), looks[found.at[0]]
+    if code == many.REGRESSION and not test.is_controlled:
+        required = test.policy == "required"
+        verdict = Verdict.INCONCLUSIVE if required else Verdict.REGRESSION
+        return _Decision(verdict, starts, beside, "NO_CONTROL")
     if code != many.INCONCLUSIVE:
-        mark: Mark = "HOST_SHIFT" if code == many.HOST_SHIFT else ""
-        if code == many.REGRESSION and not test.is_controlled:
-            mark = "NO_CONTROL"
-            verdict = Verdict.INCONCLUSIVE if test.policy == "required" else verdict
-        starts, beside = looks[found.at[0]]
-        return _Decision(verdict, starts, beside, mark)
+        shifted = code == many.HOST_SHIFT
+        return _Decision(found.first()[0], starts, beside, "HOST_SHIFT" if shifted else "")
     made, there = new.shape[1], controls.shape[1]
     lacking = [look for look in looks if look[0] > made or look[1] > there]
     wanted, beside = (lacking or looks[-1:])[0]
@@ -320,30 +276,34 @@ def _decide(
         need = "new" if made < wanted else "control"
     starts, beside = min(wanted, made), min(beside, there)
     broken = beside and many.is_broken(level, controls[:, :beside], margin, with_controls)[0]
-    mark = "MACHINE" if broken else ""
-    return _Decision(verdict, starts, beside, mark, need, looks[-1][0] - starts if need else 0)
+    left = looks[-1][0] - starts if need else 0
+    return _Decision(Verdict.INCONCLUSIVE, starts, beside, "MACHINE" if broken else "", need, left)
 
 
-def _reason(losses: Losses, decided: _Decision, seen: Seen, margin: float) -> str:
+def _reason(
+    metric: Metric, runs: int, decided: _Decision, seen: scale.Estimate, margin: float
+) -> str:
     """One sentence: how far it moved, where the true change lies, and what follows from that."""
-    metric, verdict = losses.metric, decided.verdict
-    (low, high, band), digits = _told_apart([*seen.interval(metric), scale.change(metric, margin)])
-    change = with_interval(percent(scale.change(metric, seen.loss), digits), low, high)
-    runs = counted(len(losses.before), "baseline run")
-    after = f"{counted(decided.new, 'fresh start')} against {runs}"
+    verdict, mark = decided.verdict, decided.mark
+    shares, wide = seen.interval(metric), scale.change(metric, margin)
+    # As many digits as tell the band from the bounds.
+    apart = (n for n in (1, 2) if percent(wide, n) not in [percent(one, n) for one in shares])
+    digits = next(apart, 3)
+    change, band = seen.describe(metric, digits), percent(wide, digits)
+    after = f"{counted(decided.new, 'fresh start')} against {counted(runs, 'baseline run')}"
     if decided.controls:
         after += f" and {counted(decided.controls, 'control')}"
-    if decided.mark == "HOST_SHIFT":
+    if mark == "HOST_SHIFT":
         what = f"{change}: the machine, not the build: {HOST_SHIFT_MEANING}"
         return f"{what}, by the {band} band; {after}"
-    if decided.mark == "MACHINE" and not decided.need:
+    if mark == "MACHINE" and not decided.need:
         return (
             f"{change}: the machine, not the build: even the baseline's build is slower than its "
             f"history by far; {after}; measure again on another machine"
         )
-    if decided.mark == "NO_CONTROL" and verdict == Verdict.INCONCLUSIVE:
+    if mark == "NO_CONTROL" and verdict == Verdict.INCONCLUSIVE:
         return f"{change}: a loss is seen, and gate.control requires a control; {after}"
-    gain = percent(scale.change(metric, -margin / 2), digits)
+    gain = scale.describe(metric, -margin / 2, digits)
     with_controls = "the controls are not as slow"
     ahead = "a control is wanted" if decided.need == "control" else may_decide(decided.left)
     return reason_of(
@@ -361,15 +321,6 @@ def _reason(losses: Losses, decided: _Decision, seen: Seen, margin: float) -> st
     )
 
 
-def _told_apart(shares: Sequence[float]) -> tuple[list[str], int]:
-    """Shares as percentages, with as many digits as tell the last one, the band, from the rest."""
-    for digits in (1, 2, 3):
-        texts = [percent(share, digits) for share in shares]
-        if texts[-1] not in texts[:-1]:
-            break
-    return texts, digits
-
-
 def _far_runs(metric: Metric, sigma: float, runs: Sequence[float]) -> list[str]:
     """Notes of runs that lie far from the others; they are told and never dropped.
 
@@ -378,7 +329,7 @@ def _far_runs(metric: Metric, sigma: float, runs: Sequence[float]) -> list[str]:
     """
 
     def away(distance: float) -> str:
-        return f"{percent(scale.change(metric, distance))} ({abs(distance) / sigma:.1f} sigma)"
+        return f"{scale.describe(metric, distance)} ({abs(distance) / sigma:.1f} sigma)"
 
     reach, widest = _FAR_SIGMAS * sigma, max(runs) - min(runs)
     if widest <= reach:
@@ -399,72 +350,25 @@ def _far_runs(metric: Metric, sigma: float, runs: Sequence[float]) -> list[str]:
     return told
 
 
-def _level(losses: Losses, test: PerformanceTest, rule: Rule) -> "Levels":
-    """What new runs are compared with, as the only case.
-
-    Raises:
-        InputError: a noise that cannot be used, or too few values to measure it.
-    """
+def _level(test: PerformanceTest, before: Sequence[float], rule: Rule) -> "Levels":
+    """What new runs are compared with, as the only case; errors as of `checked_sigma`."""
     from perfgate.judging.rules import sequential
 
-    metric, noise, values = losses.metric, test.noise, sorted(losses.before)
-    prior = checked_sigma(metric.family.sigma if noise.sigma is None else noise.sigma)
-    prior_dof = rule.prior_dof
-    if prior_dof == 0 and len(values) < _FEWEST_WITHOUT_PRIOR:
-        raise InputError(
-            "too few runs to measure the noise without a prior",
-            found=f"at most {len(values)} runs of one build",
-            expected=f"{_FEWEST_WITHOUT_PRIOR} or more",
-            hint="measure more fresh starts of the baseline, or give a prior",
-        )
-    if prior_dof == 0 and values[0] == values[-1]:
-        raise InputError(
-            "all runs gave the same value, so their noise cannot be measured",
-            hint="give a prior: a sigma with some degrees of freedom",
-        )
-    base, between = sequential.as_cases([values]), noise.between
-    behind = None if test.sessions is None else max(1, test.sessions)
+    noise, family = test.noise, scale.performance_metric(test.metric).family
     # The new runs' spread stays out: a build that turned noisy must not earn a wider interval.
-    return sequential.levels(base, prior, sessions=behind, between=between, prior_dof=prior_dof)
+    return sequential.levels(
+        sequential.as_cases([sorted(before)]),
+        checked_sigma(family.sigma if noise.sigma is None else noise.sigma),
+        sessions=None if test.sessions is None else max(1, test.sessions),
+        between=noise.between,
+        prior_dof=noise.rule(rule).prior_dof,
+    )
 
 
 def widened_note(declared: float, wide: float, sigma: float) -> str:
     """That a band is wider than the scenario says, and why; all as fractions."""
+    was, now, noise = (percent(share, sign="") for share in (declared, wide, sigma))
     return (
-        f"band widened from {_share(declared)} to {_share(wide)}, the smallest detectable with "
-        f"this machine's noise of {_share(sigma)} per start"
+        f"band widened from {was} to {now}, the smallest detectable with this machine's noise of "
+        f"{noise} per start"
     )
-
-
-def performance_metric(name: str, otherwise: str = "perfgate.judging.rules.accuracy") -> Metric:
-    """The performance metric of that name; `otherwise` is what judges an accuracy.
-
-    Raises:
-        InputError: no metric has it, or it is an accuracy.
-    """
-    if is_accuracy(name):
-        raise InputError(
-            "an accuracy is not judged as performance",
-            found=name,
-            hint=f"use {otherwise}",
-        )
-    return lookup(name)
-
-
-def declared_band(metric: Metric, band: float | None) -> float:
-    """The band, or if none is given that of the metric's family.
-
-    Raises:
-        InputError: it has none either.
-    """
-    declared = metric.family.band if band is None else band
-    if declared is None:
-        raise InputError(
-            f"{metric.name} is only reported: it has no default band and cannot gate without one",
-            hint=f"give {metric.name} a band in gate.bands, or take it out of gate.metrics",
-        )
-    return declared
-
-
-def _share(share: float) -> str:
-    return percent(share, sign="")

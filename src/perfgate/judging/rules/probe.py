@@ -15,13 +15,12 @@ from perfgate.core.metrics import ACCURACY, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Against, Judgement, Verdict, unjudged, verdict_of
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.accuracy import Answers, judge_paired
+from perfgate.judging.rules.accuracy import Answers, Score, judge_paired, judge_unpaired
 from perfgate.judging.rules.diagnostics import changed_questions, faults_of
 from perfgate.judging.rules.documented import DocumentedTest as DocumentedTest
-from perfgate.judging.rules.interleaved import InterleavedTest as InterleavedTest
 from perfgate.judging.rules.noise import RunNoise as RunNoise
+from perfgate.judging.rules.paired import InterleavedTest as InterleavedTest
 from perfgate.judging.rules.performance import PerformanceTest as PerformanceTest
-from perfgate.judging.rules.scores import Score, judge_unpaired
 from perfgate.judging.rules.sweep import CurveTest as CurveTest
 
 
@@ -105,21 +104,6 @@ MetricTest = PerformanceTest | InterleavedTest | CurveTest | DocumentedTest | Ac
 
 
 @dataclass(frozen=True)
-class ProbeTests:
-    """All that is judged of one probe.
-
-    Attributes:
-        tests: one per gating metric, in order.
-        anchor: those against the anchor, with the bands of the nearest baseline.
-        observed: metrics that are reported and do not gate.
-    """
-
-    tests: Sequence[JudgedTest]
-    anchor: Sequence[MetricTest] = ()
-    observed: Sequence[PerformanceTest] = ()
-
-
-@dataclass(frozen=True)
 class ProbeJudgement:
     """The verdict of one probe, and whether another fresh start may change it.
 
@@ -146,31 +130,43 @@ class ProbeJudgement:
     changed: tuple[ChangedQuestions, ...] = ()
 
 
-def judge_probe(probe: ProbeTests, rule: Rule) -> ProbeJudgement:
+def judge_probe(
+    tests: Sequence[JudgedTest],
+    rule: Rule,
+    anchor: Sequence[MetricTest] = (),
+    observed: Sequence[PerformanceTest] = (),
+) -> ProbeJudgement:
     """Judge every metric of a probe and take the worst verdict.
 
     Each has the same error rates whatever stands beside it: a verdict depends neither on what else
     is selected nor on how CI splits it (statistics §3).
 
     Args:
-        probe: at least one test.
+        tests: one per gating metric, in order; at least one.
         rule: error rates and the most fresh starts.
+        anchor: those against the anchor, with the bands of the nearest baseline.
+        observed: metrics that are reported and do not gate.
 
     Raises:
         InputError: values that cannot be judged; of observed metrics they become a note.
     """
-    judgements = [test.judge(rule) for test in probe.tests]
-    for test in probe.anchor:
+    judgements = [test.judge(rule) for test in tests]
+    for test in anchor:
         judged = _with_anchor_band(test).judge(rule)
         reason = judged.reason.replace("than the baseline by", "than the anchor by")
         reason = f"since the last release: {reason}"
         judgements.append(replace(judged, against="anchor", reason=reason))
-    observed, notes = observed_changes(probe.observed, rule)
+    changes, notes = observed_changes(observed, rule)
+    changed = (
+        test.changed(judged.runs_used, judged.against)
+        for test, judged in zip([*tests, *anchor], judgements, strict=True)
+        if isinstance(test, AccuracyTest)
+    )
     return replace(
         together(judgements),
-        observed=observed,
+        observed=changes,
         notes=notes,
-        changed=_changed([*probe.tests, *probe.anchor], judgements),
+        changed=tuple(one for one in changed if one is not None),
     )
 
 
@@ -187,18 +183,6 @@ def observed_changes(
         except InputError as error:
             notes.append(f"{test.metric} is not compared: {error.problem}")
     return tuple(changes), tuple(notes)
-
-
-def _changed(
-    tests: Sequence[JudgedTest], judgements: Sequence[Judgement]
-) -> tuple[ChangedQuestions, ...]:
-    """Args: the tests, and the judgement of each."""
-    found = (
-        test.changed(judged.runs_used, judged.against)
-        for test, judged in zip(tests, judgements, strict=True)
-        if isinstance(test, AccuracyTest)
-    )
-    return tuple(one for one in found if one is not None)
 
 
 def _with_anchor_band(test: MetricTest) -> MetricTest:

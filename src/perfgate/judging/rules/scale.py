@@ -1,17 +1,19 @@
-"""The scale on which performance is judged: the log of how bad a value is, whatever its direction.
+"""The scale on which metrics are judged: how bad a value is, whatever its direction.
 
-``x = -ln(value)`` where larger values are better and ``x = +ln(value)`` where smaller ones are, so
-that a positive difference is always a loss and noise in per cent is the same at every level
-(docs/reference/verdicts.md, "The rule for performance"). Differences and margins on this
-scale have no unit.
+Performance: ``x = -ln(value)`` where larger values are better and ``x = +ln(value)`` where smaller
+ones are, so that a positive difference is always a loss and noise in per cent is the same at every
+level (docs/reference/verdicts.md, "The rule for performance"). Accuracy: the share itself, a
+positive difference being a drop. Differences and margins on this scale have no unit.
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from numbers import Real
+from typing import Any, NamedTuple
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric, is_accuracy, lookup
+from perfgate.core.verdict import Judgement, Verdict, percent, points, with_interval
 
 # Two values of one metric that differ by this factor are not in one unit. The usual mix-ups (ms
 # and s, µs and ms, tokens/s and thousands of them) are a factor of 1,000, and stay above 200 even
@@ -42,7 +44,7 @@ def badness(metric: Metric, values: Sequence[float], what: str) -> tuple[float, 
         InputError: no values, or one that is not a finite, positive number (a bool is none), or a
             share above 1.
     """
-    if _count(metric, values, what) == 0:
+    if len(values) == 0:  # also of an array, which has no truth value
         raise InputError(f"no {what} values of {metric.name}", expected="at least one")
     largest = 1.0 if metric.unit == "fraction" else math.inf
     sign, log = _sign(metric), math.log
@@ -75,20 +77,6 @@ def _holds_zero(value: object) -> bool:
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return any(map(_holds_zero, value))
     return as_number(value) == 0
-
-
-def _count(metric: Metric, values: Sequence[float], what: str) -> int:
-    """How many values there are; refuses a number or a text in place of a list of numbers."""
-    try:
-        if not isinstance(values, str | bytes):
-            return len(values)  # also of an array, which has no truth value
-    except TypeError:
-        pass
-    raise InputError(
-        f"the {what} values of {metric.name} cannot be judged",
-        found=repr(values),
-        expected="a list of numbers, one per fresh start",
-    )
 
 
 def _not_judged(metric: Metric, value: object, place: str) -> InputError:
@@ -145,50 +133,105 @@ def check_unit(metric: Metric, baseline: Sequence[float], new: Sequence[float]) 
 
 
 def value(metric: Metric, x: float) -> float:
-    """The value, in the metric's unit, that lies at `x` on the scale."""
+    """The value of a speed, in the metric's unit, that lies at `x` on the scale."""
     return math.exp(min(_sign(metric) * x, _LARGEST_EXPONENT))
 
 
 def change(metric: Metric, difference: float) -> float:
-    """The relative change of the value itself that a difference on the scale stands for."""
+    """The change of the value itself that a difference stands for: relative, of an accuracy not."""
+    if is_accuracy(metric.name):
+        return -difference
     return math.expm1(min(_sign(metric) * difference, _LARGEST_EXPONENT))
 
 
-def interval(metric: Metric, low: float, high: float) -> tuple[float, float]:
-    """Bounds on the scale as changes of the value, the lower first."""
-    first, last = sorted((change(metric, low), change(metric, high)))
-    return first, last
+def describe(metric: Metric, difference: float, digits: int = 1) -> str:
+    """That change as text: ``-1.5 %``, of an accuracy ``-1.5 points``."""
+    changed = change(metric, difference)
+    accuracy = is_accuracy(metric.name)
+    return f"{points(changed)} points" if accuracy else percent(changed, digits)
+
+
+class Estimate(NamedTuple):
+    """A mean loss, and the bounds L and U of the true one, on the scale; positive is worse."""
+
+    loss: float
+    low: float
+    high: float
+
+    def interval(self, metric: Metric) -> tuple[float, float]:
+        """The bounds as changes of the value, the lower first."""
+        first, last = sorted((change(metric, self.low), change(metric, self.high)))
+        return first, last
+
+    def describe(self, metric: Metric, digits: int = 1) -> str:
+        """``-1.5 % (interval -2.1…-0.9 %)``."""
+        ends = sorted((self.low, self.high), key=lambda one: change(metric, one))
+        return with_interval(*(describe(metric, one, digits) for one in (self.loss, *ends)))
+
+
+def judgement(
+    metric: Metric,
+    verdict: Verdict,
+    seen: Estimate,
+    margin: float,
+    values: tuple[float, float],
+    reason: str,
+    **fields: Any,
+) -> Judgement:
+    """The judgement of a loss: `values` of baseline and new build; `fields` are the other fields.
+
+    `margin` is the band on the scale.
+    """
+    return Judgement(
+        metric.name,
+        verdict,
+        *values,
+        change(metric, seen.loss),
+        seen.interval(metric),
+        band(metric, margin),
+        reason=reason,
+        **fields,
+    )
 
 
 def margin(metric: Metric, band: float) -> float:
     """A band on the scale: -ln(1 - band) where larger is better, else ln(1 + band).
 
+    Of an accuracy it is the band itself.
+
     Raises:
         InputError: the band is not a fraction between 0 and 1.
     """
-    _fraction(
-        band, f"band of {metric.name}", "a fraction between 0 and 1, e.g. 0.02 for a loss of 2 %"
-    )
+    accuracy = is_accuracy(metric.name)
+    if not 0 < as_number(band) < 1:
+        share = "a fraction between 0 and 1, e.g. 0.02 for a loss of 2 %"
+        absolute = "an absolute fraction between 0 and 1, e.g. 0.02 for two points"
+        expected = absolute if accuracy else share
+        raise InputError(f"the band of {metric.name} cannot be used", found=band, expected=expected)
+    if accuracy:
+        return band
     return -math.log1p(-band) if metric.direction == "higher" else math.log1p(band)
 
 
 def gain(metric: Metric, share: float) -> float:
     """A gain of the value itself, 0…1, on the scale, as a positive number; the mirror of `margin`.
 
-    ln(1 + share) where larger is better, else -ln(1 - share).
+    ln(1 + share) where larger is better, else -ln(1 - share); of an accuracy the share itself.
     """
+    if is_accuracy(metric.name):
+        return share
     return math.log1p(share) if metric.direction == "higher" else -math.log1p(-share)
 
 
 def band(metric: Metric, margin: float) -> float:
-    """The inverse of `margin`: the loss, as a fraction of the value."""
+    """The inverse of `margin`: the loss, as a fraction of the value; of an accuracy absolute."""
+    if is_accuracy(metric.name):
+        return margin
     return -math.expm1(-margin) if metric.direction == "higher" else math.expm1(margin)
 
 
 def anchor_band(metric: str, declared: float) -> float:
-    """The band that counts against the anchor: 1.5 margins on the log scale.
-
-    Of an accuracy it is 1.5 times the band, which is absolute.
+    """The band that counts against the anchor: 1.5 margins on the scale.
 
     Args:
         metric: canonical name.
@@ -200,28 +243,37 @@ def anchor_band(metric: str, declared: float) -> float:
     Raises:
         InputError: an unknown metric, or a band that is no fraction.
     """
-    found = lookup(metric)
-    if is_accuracy(metric):
-        wide = ANCHOR_MARGIN * checked_points(metric, declared)
-    else:
-        wide = band(found, ANCHOR_MARGIN * margin(found, declared))
+    known = lookup(metric)
+    wide = band(known, ANCHOR_MARGIN * margin(known, declared))
     return max(declared, min(wide, _WIDEST))
 
 
-def checked_points(metric: str, band: float) -> float:
-    """The band of an accuracy itself.
+def performance_metric(name: str, otherwise: str = "perfgate.judging.rules.accuracy") -> Metric:
+    """The performance metric of that name; `otherwise` is what judges an accuracy.
 
     Raises:
-        InputError: it is not an absolute fraction between 0 and 1.
+        InputError: no metric has it, or it is an accuracy.
     """
-    example = "an absolute fraction between 0 and 1, e.g. 0.02 for two points"
-    return _fraction(band, f"band of {metric}", example)
+    if is_accuracy(name):
+        raise InputError(
+            "an accuracy is not judged as performance", found=name, hint=f"use {otherwise}"
+        )
+    return lookup(name)
 
 
-def _fraction(share: float, what: str, expected: str) -> float:
-    if not 0 < as_number(share) < 1:
-        raise InputError(f"the {what} cannot be used", found=share, expected=expected)
-    return share
+def declared_band(metric: Metric, band: float | None) -> float:
+    """The band, or if none is given that of the metric's family.
+
+    Raises:
+        InputError: it has none either.
+    """
+    declared = metric.family.band if band is None else band
+    if declared is None:
+        raise InputError(
+            f"{metric.name} is only reported: it has no default band and cannot gate without one",
+            hint=f"give {metric.name} a band in gate.bands, or take it out of gate.metrics",
+        )
+    return declared
 
 
 def _sign(metric: Metric) -> int:

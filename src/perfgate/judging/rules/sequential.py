@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from perfgate.core.rule import ControlRule, NormalRule, Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules.noise import BETWEEN, CLIP, FEWEST, MISSED, t_quantile
+from perfgate.judging.rules.scale import Estimate
 
 Floats = NDArray[Any]
 Codes = NDArray[np.int8]
@@ -108,6 +109,10 @@ class Levels:
         loss, error = new.mean(axis=1) - self.centre, self.standard_error(new.shape[1])
         low = loss - t_quantile(1 - rule.alpha, self.dof) * error
         return loss, low, loss + t_quantile(1 - rule.beta, self.dof) * error
+
+    def estimate(self, new: Sequence[float], rule: Rule) -> Estimate:
+        """What new starts say against the baseline of the first case."""
+        return Estimate(*(float(one[0]) for one in self.bounds(as_cases([new]), rule)))
 
     def smallest_detectable(self, starts: int, alpha: float) -> Floats:
         """The smallest true loss that so many starts find in 19 of 20 runs.

@@ -6,23 +6,14 @@ beside this by `perfgate.judging.rules.performance`. Source: statistics §5.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from perfgate.core.errors import InputError
-from perfgate.core.metrics import Metric
 from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement, Verdict, counted, percent, unjudged
+from perfgate.core.verdict import Judgement, Verdict, counted, unjudged
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import RunNoise, checked_sigma
-from perfgate.judging.rules.performance import (
-    Losses,
-    PerformanceTest,
-    declared_band,
-    judge_losses,
-    performance_metric,
-)
+from perfgate.judging.rules.performance import PerformanceTest, judge_losses
 
 if TYPE_CHECKING:
     from perfgate.judging.rules.sequential import Floats
@@ -37,14 +28,13 @@ _FEWEST_STARTS = 10
 # The noise of a curve is taken as at least half of a point's.
 _LEAST_FACTOR = 0.5
 
-Starts = Sequence[Sequence[float]]
-
 
 @dataclass(frozen=True)
 class CurveTest(PerformanceTest):
     """A performance metric of a whole sweep: for each fresh start the values of all points.
 
-    They are in one order; band and noise are those of one point.
+    They are in one order, and each start has all of them, `FEWEST_POINTS` at least; band and noise
+    are those of one point.
     """
 
     def judge(self, rule: Rule = _RULE) -> Judgement:
@@ -65,21 +55,28 @@ class CurveTest(PerformanceTest):
             that the curve would show nothing more.
 
         Raises:
-            InputError: as `PerformanceTest.judge`, or fresh starts with different numbers of
-                points, or with fewer than four.
+            InputError: as `PerformanceTest.judge`.
         """
         from perfgate.judging.rules.sequential import as_cases, middle, winsorised
 
-        metric, noise = performance_metric(self.metric), self.noise
+        metric, noise = scale.performance_metric(self.metric), self.noise
         if why := self.has_zero():
             return unjudged(self.metric, Verdict.NOT_COMPARABLE, why, band=self.band)
-        before, now = _starts(metric, self.baseline, "baseline"), _starts(metric, self.new, "new")
-        other = _starts(metric, self.made, "control") if len(self.made) else []
-        points = _points(metric, [*before, *now, *other])
-        for one_before, one_now in zip(
-            zip(*before, strict=True), zip(*now, strict=True), strict=True
-        ):
-            scale.check_unit(metric, one_before, one_now)
+        before, now, other = (
+            [
+                scale.badness(metric, start, f"{what} start {number},")
+                for number, start in enumerate(side, start=1)
+            ]
+            for side, what in (
+                (self.baseline, "baseline"),
+                (self.new, "new"),
+                (self.made, "control"),
+            )
+        )
+        points = len(before[0])
+        for number in range(points):
+            of_point = ([start[number] for start in side] for side in (before, now))
+            scale.check_unit(metric, *of_point)
         prior = metric.family.sigma if noise.sigma is None else checked_sigma(noise.sigma)
         levels = winsorised(as_cases(before).T, prior).mean(axis=1)
         correlation = correlation_of_points(as_cases(before) - levels)
@@ -88,27 +85,22 @@ class CurveTest(PerformanceTest):
             told = f"{why}: the points tell all"
             return unjudged(self.metric, Verdict.NO_BASELINE, told, band=self.band)
         factor = max(_LEAST_FACTOR, math.sqrt(correlation + (1 - correlation) / points))
-        margin = factor * scale.margin(metric, declared_band(metric, self.band))
-        medians = [
+        margin = factor * scale.margin(metric, scale.declared_band(metric, self.band))
+        base, new, controls = (
             (levels.mean() + middle(as_cases(side) - levels)).tolist() if side else []
             for side in (before, now, other)
-        ]
-        of_median = RunNoise(factor * prior, noise.between)
-        judged = judge_losses(
-            replace(self, band=scale.band(metric, margin), noise=of_median),
-            Losses(metric, medians[0], medians[1], medians[2]),
-            rule,
         )
-        notes = list(judged.notes)
+        of_median = RunNoise(factor * prior, noise.between)
+        narrowed = replace(self, band=scale.band(metric, margin), noise=of_median)
+        judged = judge_losses(narrowed, (base, new, controls), rule)
+        notes = judged.notes
         if judged.verdict in (Verdict.REGRESSION, Verdict.INCONCLUSIVE):
             losses = (as_cases(now[: judged.runs_used]).mean(axis=0) - levels).tolist()
             most = max(losses)
-            notes.append(
-                f"point {losses.index(most) + 1} of {points} lost most: "
-                f"{percent(scale.change(metric, most))}"
-            )
+            worst = f"point {losses.index(most) + 1} of {points} lost most"
+            notes += (f"{worst}: {scale.describe(metric, most)}",)
         reason = f"median over {counted(points, 'point')}: {judged.reason}"
-        return replace(judged, reason=reason, notes=tuple(notes))
+        return replace(judged, reason=reason, notes=notes)
 
 
 def correlation_of_points(off: "Floats") -> float:
@@ -128,38 +120,3 @@ def correlation_of_points(off: "Floats") -> float:
     within = ((off - means[:, None]) ** 2).sum() / (starts * (points - 1))
     total = float(between + (points - 1) * within)
     return 0.0 if total == 0 else min(1.0, max(0.0, float(between - within) / total))
-
-
-def _starts(metric: Metric, starts: Starts, what: str) -> list[tuple[float, ...]]:
-    """The points of each start on the scale."""
-    try:
-        if len(starts) == 0:  # also of arrays
-            raise InputError(f"no {what} starts of {metric.name}", expected="at least one")
-        return [
-            scale.badness(metric, start, f"{what} start {number},")
-            for number, start in enumerate(starts, start=1)
-        ]
-    except TypeError:
-        raise InputError(
-            f"the {what} starts of {metric.name} cannot be judged",
-            found=repr(starts),
-            expected="a list of fresh starts, each a list of its points' values",
-        ) from None
-
-
-def _points(metric: Metric, starts: Starts) -> int:
-    counts = sorted({len(start) for start in starts})
-    if len(counts) > 1:
-        raise InputError(
-            f"the fresh starts of {metric.name} measured different numbers of points",
-            found=" and ".join(map(str, counts)),
-            expected="every point of the sweep in each of them",
-            hint="leave out the starts that did not measure every point",
-        )
-    if counts[0] < FEWEST_POINTS:
-        raise InputError(
-            f"too few points of {metric.name} for a curve",
-            found=counts[0],
-            expected=f"{FEWEST_POINTS} or more: with fewer, the points tell all",
-        )
-    return counts[0]

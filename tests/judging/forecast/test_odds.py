@@ -7,7 +7,14 @@ import pytest
 from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.judging.rules.odds import paired_answers, smallest_margin
+from perfgate.judging.forecast.odds import (
+    changed_share,
+    documented_score,
+    documented_speed,
+    paired_answers,
+    smallest_margin,
+)
+from perfgate.judging.rules import accuracy
 from perfgate.judging.rules.sequential import PASS, REGRESSION
 
 # Questions, share of answers that change, baseline's evaluations → smallest margin in points.
@@ -111,3 +118,55 @@ def test_a_build_that_lost_nothing_passes() -> None:
         assert found.share(REGRESSION) <= 0.002
         assert found.share(PASS) >= 0.997
         assert found.new.mean() < 1.02
+
+
+def right(number: int, questions: int) -> dict[str, bool]:
+    return {f"q{place}": place < number for place in range(questions)}
+
+
+SAME = right(38, 40)
+
+
+@each(
+    ("evaluations", "share"),
+    [
+        ([], None),
+        ([SAME], None),
+        ([SAME, right(39, 39)], None),
+        ([SAME] * 3, 0.0),
+        ([SAME, right(28, 40)], 10 / 40),
+        # of three evaluations two of three pairs differ in each of ten questions
+        ([SAME, SAME, right(28, 40)], 10 * 2 / 3 / 40),
+    ],
+)
+def test_the_share_of_answers_that_change(
+    evaluations: list[dict[str, bool]], share: float | None
+) -> None:
+    found = changed_share(evaluations)
+    assert found == (None if share is None else pytest.approx(share))
+
+
+# 0.95 ± 0.0063 on 1319 questions, binomial scatter: m is raised to 3.05 points. True drop →
+# REGRESSION %, PASS %.
+@pytest.mark.parametrize(
+    ("drop", "lost", "passed"),
+    [(0.0, 0.6, 99.4), (0.02, 51, 49), (0.03, 89, 11), (0.04, 99, 1)],
+)
+def test_error_rates_against_a_documented_score(drop: float, lost: float, passed: float) -> None:
+    reference = accuracy.documented_score(0.95, 0.0063)
+    found = documented_score(reference, 1319, 0.03, drop, trials=40_000)
+    assert 100 * found.share(REGRESSION) == pytest.approx(lost, abs=1)
+    assert 100 * found.share(PASS) == pytest.approx(passed, abs=1)
+
+
+# sigma 0.5 %, 3 % between the machines, tolerance 10 %: true loss → REGRESSION %, PASS %.
+@pytest.mark.parametrize(
+    ("loss", "below", "passed"),
+    [(0.0, 0.004, 99.9), (0.05, 1.4, 92), (0.08, 13, 65), (0.10, 33, 37), (0.15, 92, 1.5)],
+)
+def test_error_rates_against_a_document(loss: float, below: float, passed: float) -> None:
+    odds = documented_speed(
+        -math.log(0.9), 0.005, -math.log(1 - loss), machines=0.03, trials=40_000
+    )
+    assert 100 * odds.share(REGRESSION) == pytest.approx(below, abs=1.5)
+    assert 100 * odds.share(PASS) == pytest.approx(passed, abs=1.5)

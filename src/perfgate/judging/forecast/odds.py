@@ -1,11 +1,12 @@
 """Odds: how often documented speeds, scores and paired answers end in which verdict, by simulation.
 
-Before anything is measured, by the rules of `rules.documented`, `rules.scores` and
+Before anything is measured, by the rules of `rules.documented`, `rules.accuracy` and
 `rules.accuracy` on many drawn cases. Pure, and the same each time. It loads numpy, so only what
 plans imports it.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -13,11 +14,10 @@ import numpy as np
 from numpy.random import Generator
 
 from perfgate.core.errors import InputError
-from perfgate.judging.rules import accuracy, documented, scores
-from perfgate.judging.rules.accuracy import MOST_EVALUATIONS
+from perfgate.judging.rules import accuracy, documented
+from perfgate.judging.rules.accuracy import MOST_EVALUATIONS, Answers, Score, least_margin
 from perfgate.judging.rules.documented import MOST_STARTS
 from perfgate.judging.rules.scale import as_number
-from perfgate.judging.rules.scores import Score, least_margin
 from perfgate.judging.rules.sequential import PASS, REGRESSION, Differences, Verdicts
 
 ANSWER_TRIALS = 12_000
@@ -84,7 +84,7 @@ def documented_score(
     margin = max(margin, least_margin(reference, questions))
     true = reference.value - drop - reference.variance() ** 0.5 * draw.standard_normal(trials)
     right = draw.binomial(questions, np.clip(true, 0, 1), (most, trials)) / questions
-    return scores.decide(right.T, reference, questions, margin)
+    return accuracy.decide_scores(right.T, reference, questions, margin)
 
 
 def smallest_margin(
@@ -131,13 +131,25 @@ def paired_answers(
     return _decided(_drawn(questions, changed_share, base), margin, drop, most)
 
 
+def changed_share(evaluations: Sequence[Answers]) -> float | None:
+    """The share of answers that differ between two evaluations of one build: the mean over pairs.
+
+    None: fewer than two evaluations of the same questions, of which it could be told.
+    """
+    if len(evaluations) < 2 or any(one.keys() != evaluations[0].keys() for one in evaluations):
+        return None
+    number, pairs = len(evaluations), len(evaluations) * (len(evaluations) - 1) / 2
+    right = [sum(bool(one[key]) for one in evaluations) for key in evaluations[0]]
+    return sum(count * (number - count) for count in right) / pairs / len(right)
+
+
 def _decided(drawn: Differences, margin: float, drop: float, most: int) -> Verdicts:
     """As many questions as `drop` says are answered right before and wrong now, always."""
     always = round(drop * drawn.questions)
     sums, squares, alone = (
         one[:, :most] + always for one in (drawn.sums, drawn.squares, drawn.alone)
     )
-    return accuracy.decide(replace(drawn, sums=sums, squares=squares, alone=alone), margin)
+    return accuracy.decide_paired(replace(drawn, sums=sums, squares=squares, alone=alone), margin)
 
 
 def draw_answers(
