@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from perfgate.campaign import injection, server_answers
+from perfgate.campaign import injection, serving
 from perfgate.clients import report_log, smoke_test
 from perfgate.core import json_text, paths, raw_log
 from perfgate.evaluators import lm_eval_results
@@ -33,7 +33,7 @@ LIMITS = {
     "part of a log that is searched": raw_log.MOST_SEARCHED,
     "part of a log where words of a report stand": report_log.MOST_BLOCKS * report_log.BLOCK,
     "an answer of the server": smoke_test._LARGEST_ANSWER,
-    "a server's list of models": server_answers._LARGEST_ANSWER,
+    "a server's list of models": serving._LARGEST_ANSWER,
     "an evidence pack": pack_archive.LARGEST_PACK,
     "files of an evidence pack": pack_manifest.MOST_FILES,
     "`manifest.json` of an evidence pack": pack_manifest.LARGEST_MANIFEST,
