@@ -2,8 +2,8 @@
 
 from typing import get_args
 
+from ci.maintenance.reference_tables import FILES, RECORD_KINDS
 from perfgate.reports.formats.base import report_format
-from perfgate.runs.folder_contents import FILES, RECORD_KINDS
 from perfgate.runs.record import AnyRecord
 from perfgate.runs.run_folder import _OWN_FILES
 

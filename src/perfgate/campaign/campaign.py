@@ -37,6 +37,7 @@ from perfgate.campaign.schedule import (
 )
 from perfgate.campaign.session import Session
 from perfgate.campaign.start_allowance import StartAllowance
+from perfgate.campaign.start_counts import Account, Start
 from perfgate.campaign.start_reasons import why_another
 from perfgate.campaign.started_build import StartedBuild, started_build
 from perfgate.core.durable_files import disk_errors_named
@@ -55,7 +56,6 @@ from perfgate.machine.leases import Lease
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.progress import Progress
 from perfgate.runs.run_folder import now
-from perfgate.runs.start_counts import Account, Start
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 

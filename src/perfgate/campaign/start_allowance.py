@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.schedule import MOST_CONTROLS, StartRole, controlled_by
-from perfgate.runs.start_counts import Account
+from perfgate.campaign.start_counts import Account
 
 # Fresh starts of one role made again because something disturbed them, at most.
 _MOST_REPEATS = 2

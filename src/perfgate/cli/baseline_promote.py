@@ -30,7 +30,7 @@ from perfgate.judging.acceptance.promotion import Promotion, promote
 from perfgate.judging.acceptance.proposal import Proposal, propose
 from perfgate.reports.proposal_text import body, message, subject
 from perfgate.runs.ended_run import read_run
-from perfgate.runs.folder_contents import CANDIDATES
+from perfgate.runs.run_folder import CANDIDATES
 from perfgate.scenarios.scenario import Scenario
 
 _OF_FILES = ("accept_regression", "dry_run", "rehearsal")

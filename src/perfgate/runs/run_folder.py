@@ -11,9 +11,10 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
@@ -39,7 +40,6 @@ from perfgate.core.untrusted_files import (
     opened_regular,
 )
 from perfgate.machine.hardware import Machine
-from perfgate.runs.effective_records import effective
 from perfgate.runs.folder_owner import require_own_files, require_own_folder
 from perfgate.runs.record import (
     SCHEMA_VERSION,
@@ -47,9 +47,13 @@ from perfgate.runs.record import (
     Record,
     SetAsideRecord,
     as_line,
+    effective,
     read_records,
     records_of,
 )
+
+REFERENCES = "references"
+CANDIDATES = "candidates"
 
 _FACTS, _RECORDS, _SUMMARY = "run.json", "records.jsonl", "summary.md"
 _LOCK, _WORKERS_LOCK = "run.lock", "workers.lock"
@@ -76,9 +80,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         # A person may name a link; below the folder itself none is followed.
         self.path = Path(os.path.realpath(path))
-        self._lock: int | None = None
-        self._joined: int | None = None
-        self._groups: list[int] = []
+        self._held: list[int] = []  # descriptors with a lock of this process
 
     @property
     def id(self) -> str:
@@ -96,7 +98,7 @@ class RunFolder:
                 no locks, or this user may not (``unwritable``).
         """
         folder = cls(path)
-        try:
+        with folder._released_on_error():
             folder._hold("--run-dir")
             if os.path.lexists(folder.path / _FACTS):
                 raise InputError(
@@ -108,9 +110,6 @@ class RunFolder:
                 )
             plain = {"schema_version": SCHEMA_VERSION, "id": folder.id, **facts}
             write_json(folder.path / _FACTS, plain)
-        except BaseException:
-            folder.close()
-            raise
         return folder
 
     @classmethod
@@ -127,20 +126,24 @@ class RunFolder:
         folder.facts()
         require_own_folder(folder.path, "--resume")
         require_own_files(folder.path, _OWN_FILES)
-        try:
+        with folder._released_on_error():
             folder._hold("--resume")
             folder._wait_for_workers()
-        except BaseException:
-            folder.close()
-            raise
         return folder
+
+    @contextmanager
+    def _released_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     def _wait_for_workers(self) -> None:
         """Wait until no worker of a killed session writes any more."""
         deadline = time.monotonic() + _WORKERS_END_S
-        workers = _lock_file(self.path / _WORKERS_LOCK)
-        try:
-            while not _locked(workers, fcntl.LOCK_EX):
+        with _closed(_lock_file(self.path / _WORKERS_LOCK)) as workers:
+            while not _locked(workers):
                 if time.monotonic() > deadline:
                     raise InputError(
                         "workers of the previous session are still writing to this folder",
@@ -149,13 +152,11 @@ class RunFolder:
                         hint="end them, or wait until they have ended",
                     )
                 time.sleep(0.2)
-        finally:
-            os.close(workers)
 
     def join(self) -> None:
         """Tell whoever would resume the run that this worker is writing to it, until `close`."""
-        self._joined = _lock_file(self.path / _WORKERS_LOCK)
-        fcntl.flock(self._joined, fcntl.LOCK_SH)
+        self._held.append(_lock_file(self.path / _WORKERS_LOCK))
+        fcntl.flock(self._held[-1], fcntl.LOCK_SH)
 
     def begin_group(self, scenario: str) -> None:
         """Make the folder of a scenario's starts, for this process alone until `close`.
@@ -167,20 +168,8 @@ class RunFolder:
             RunError: it cannot be made (class ``disk_full`` or ``unwritable``).
         """
         folder = self.path / scenario
-        with suppress(FileNotFoundError):
-            self._set_aside(scenario, opened_folder(folder))
-        with write_errors_named(folder):
-            make_new_folder(folder)
-            sync_folder(self.path)
-            held = opened_folder(folder)
-            self._groups.append(held)
-            fcntl.flock(held, fcntl.LOCK_EX)
-
-    def _set_aside(self, scenario: str, left: int) -> None:
-        """Move the folder of a scenario's starts, open as `left`, out of the way."""
-        folder = self.path / scenario
-        try:
-            if not _locked(left, fcntl.LOCK_EX):
+        with suppress(FileNotFoundError), _closed(opened_folder(folder)) as left:
+            if not _locked(left):
                 raise InputError(
                     f"another worker of this session measures {scenario}",
                     field="--dist",
@@ -191,8 +180,11 @@ class RunFolder:
             self.record(SetAsideRecord(scenario=scenario, folder=aside.name))
             with write_errors_named(aside):
                 folder.rename(aside)
-        finally:
-            os.close(left)
+        with write_errors_named(folder):
+            make_new_folder(folder)
+            sync_folder(self.path)
+            self._held.append(opened_folder(folder))
+            fcntl.flock(self._held[-1], fcntl.LOCK_EX)
 
     def _hold(self, option: str) -> None:
         """Make the folder, and lock it until `close`."""
@@ -203,8 +195,8 @@ class RunFolder:
                     make_new_folder(self.path)
                 sync_folder(self.path.parent)
             require_own_folder(self.path, option)
-            self._lock = _lock_file(self.path / _LOCK)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._held.append(_lock_file(self.path / _LOCK))
+            fcntl.flock(self._held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
                 "another run is writing to this folder",
@@ -231,11 +223,8 @@ class RunFolder:
 
     def close(self) -> None:
         """Let go of the folder."""
-        held = [one for one in (self._lock, self._joined) if one is not None]
-        for handle in (*self._groups, *held):
-            os.close(handle)
-        self._lock = self._joined = None
-        self._groups = []
+        while self._held:
+            os.close(self._held.pop())
 
     def record(self, record: Record) -> None:
         """Append one record; it is on disk when this returns."""
@@ -289,21 +278,27 @@ def _lock_file(path: Path) -> int:
     return opened_regular(path, os.O_RDWR | os.O_CREAT)
 
 
-def _locked(handle: int, how: int) -> bool:
-    """Whether the lock could be had at once."""
+@contextmanager
+def _closed(handle: int) -> Iterator[int]:
+    """A descriptor that is closed at the end of the block."""
     try:
-        fcntl.flock(handle, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _locked(handle: int) -> bool:
+    """Whether the lock could be had at once."""
+    with suppress(BlockingIOError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def _free_name(folder: Path) -> Path:
     """``<folder>.broken-1``, or the first number that is free."""
-    number = 1
-    while os.path.lexists(aside := folder.with_name(f"{folder.name}.broken-{number}")):
-        number += 1
-    return aside
+    names = (folder.with_name(f"{folder.name}.broken-{number}") for number in count(1))
+    return next(path for path in names if not os.path.lexists(path))
 
 
 def session_facts(machine: Machine, arguments: Sequence[str], root: Path) -> dict[str, object]:

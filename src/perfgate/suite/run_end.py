@@ -23,7 +23,6 @@ from perfgate.reports.run_report import RunReport, report_of
 from perfgate.reports.summary import summary
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.exit_status import ExitStatus, exit_status, worst
-from perfgate.runs.folder_contents import CANDIDATES
 from perfgate.runs.record import (
     CandidateRecord,
     NoiseKeptRecord,
@@ -33,7 +32,7 @@ from perfgate.runs.record import (
     VerdictRecord,
     records_of,
 )
-from perfgate.runs.run_folder import RunFolder
+from perfgate.runs.run_folder import CANDIDATES, RunFolder
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.suite.options import joined, short_name

@@ -2,7 +2,7 @@
 
 A side holds, per probe, one measurement for each fresh start of the engine. It is a run, a
 baseline, or results of other tools, of which each file is one fresh start; what a file says is the
-business of `perfgate.runs.result_formats`.
+business of `perfgate.evaluators.result_formats`.
 """
 
 import math
@@ -22,13 +22,13 @@ from perfgate.core.input_files import read_input
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.verdict import Verdict
+from perfgate.evaluators.result_formats import parse_file
 from perfgate.judging.comparison.comparability import (
     Fact,
     reported_facts,
     require_one_load,
 )
 from perfgate.runs.record import MeasurementRecord, Record, VerdictRecord, records_of
-from perfgate.runs.result_formats import parse_file
 from perfgate.runs.run_folder import RunFolder
 
 Kind = Literal["run", "baseline", "files"]
