@@ -242,7 +242,7 @@ def pytest_options() -> str:
     """The options that the suite adds to pytest, and its settings."""
     own = argparse.ArgumentParser(prog="pytest", add_help=False)
     for name, how_it_is_read in options.OPTIONS.items():
-        own.add_argument(name, help=options._HELP[name], **how_it_is_read)
+        own.add_argument(name, **how_it_is_read)
     settings = [(f"`{name}`", prose(text)) for name, text in options._INI.items()]
     return "\n\n".join(
         (

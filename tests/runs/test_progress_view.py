@@ -2,7 +2,6 @@
 
 import fcntl
 import io
-import json
 import os
 import re
 import struct
@@ -99,15 +98,6 @@ class TestLog:
         assert "\x1b" not in told
         assert "\r" not in told
 
-    def test_a_terminal_of_a_ci_job_gets_such_lines_too(
-        self, file: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("CI", "true")
-        with terminal() as (stream, written):
-            with viewed(file, stream), Progress(file, "a").step("start", "start 1"):
-                wait_for(lambda: "start 1" in written())
-            assert not re.search(r"[\x1b\r]", written())
-
     def test_it_breaks_a_long_silence_and_no_short_one(
         self, file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -137,16 +127,6 @@ class TestLog:
         with viewed(file, stream, from_now=True), events.step("start", "now"):
             wait_for(lambda: "now" in stream.getvalue())
         assert "long ago" not in stream.getvalue()
-
-    def test_a_line_that_is_still_being_written_waits(self, file: Path) -> None:
-        stream = io.StringIO()
-        event = {"who": "a", "clock": 0.0, "event": "note", "text": "the whole of it"}
-        line = json.dumps(event).encode() + b"\n"
-        file.write_bytes(line[:30])
-        with viewed(file, stream):
-            time.sleep(0.05)
-            file.write_bytes(line)
-            wait_for(lambda: "the whole of it" in stream.getvalue())
 
 
 class TestTerminal:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perfgate.core.errors import InputError
-from perfgate.core.redaction import visible
+from perfgate.core.redaction import one_line, visible
 from perfgate.runs.folder_owner import require_own_folder
 from perfgate.runs.record import EndedRecord, R, Record, records_of
 from perfgate.runs.run_folder import RunFolder
@@ -78,12 +78,14 @@ def read_run(path: Path) -> EndedRun:
     facts = folder.facts()
     require_own_folder(folder.path, "RUN")
     for name, kind in _FACTS.items():
-        if not isinstance(facts.get(name), kind):
+        value = facts.get(name)
+        # An id is printed, named in reports and made a part of paths.
+        if not isinstance(value, kind) or (name == "id" and value != one_line(value)):
             raise InputError(
                 "run.json is not whole",
                 file=folder.path / "run.json",
                 field=name,
-                found=repr(facts.get(name))[:80],
+                found=repr(value)[:80],
                 expected="what perfgate writes there",
             )
     return EndedRun(folder.path, facts, folder.records())

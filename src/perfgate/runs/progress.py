@@ -16,7 +16,7 @@ from typing import Any
 
 from perfgate.core.durable_files import append_line
 from perfgate.core.errors import RunError
-from perfgate.core.redaction import visible
+from perfgate.core.redaction import one_line
 from perfgate.core.verdict import counted
 
 _STATES = ("running", "waiting", "between starts", "to come")
@@ -124,7 +124,7 @@ class ProgressState:
                 self._scenarios[name].is_over = True
             return self.count() + self.total(event["clock"])
         text = self._fed(event["who"], self._scenarios[event["who"]], event)
-        return self.count() + _on_one_line(f"{event['who']}: {text}") if text else ""
+        return self.count() + one_line(f"{event['who']}: {text}") if text else ""
 
     def _fed(self, who: str, one: _Scenario, event: Mapping[str, Any]) -> str:
         match event["event"]:
@@ -167,7 +167,7 @@ class ProgressState:
                 text = f"{one.note}, for {span(_since(one.noted, clock))}"
             else:
                 continue
-            found.append((_on_one_line(f"{who}: {text}"), _on_one_line(one.why)))
+            found.append((one_line(f"{who}: {text}"), one_line(one.why)))
         return found
 
     def count(self) -> str:
@@ -222,11 +222,6 @@ def _time_left(seconds: Sequence[float | None], at_once: int = 1) -> str:
 def _step(one: _Scenario) -> str:
     detail = one.step["detail"] if one.step else ""
     return f"step {one.done + 1} of {one.done + 1 + len(one.plan)}: {detail}"
-
-
-def _on_one_line(text: str) -> str:
-    """Text of programs among it: on one line, nothing hidden."""
-    return visible(" ".join(text.split()))
 
 
 def _since(began: float, clock: float) -> float:

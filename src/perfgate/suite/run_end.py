@@ -3,7 +3,6 @@
 import shlex
 import traceback
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.exit_status import ExitStatus, exit_status, worst
 from perfgate.runs.record import (
     CandidateRecord,
+    EndedRecord,
     NoiseKeptRecord,
     NotRecordedRecord,
     Record,
@@ -41,21 +41,6 @@ _FAILING = frozenset({Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.ERROR})
 _OF_ONE_RUN = ("--run-dir=", "--resume=")
 
 
-@dataclass(frozen=True)
-class RunConclusion:
-    """How a run ended.
-
-    Attributes:
-        status: its exit status.
-        faults: waivers that do not hold.
-        failed: tests that failed though no verdict of theirs did it, sorted.
-    """
-
-    status: ExitStatus
-    faults: tuple[WaiverFault, ...] = ()
-    failed: tuple[str, ...] = ()
-
-
 def conclude(
     records: Sequence[Record],
     failed: Collection[str],
@@ -67,8 +52,8 @@ def conclude(
     gate: bool,
     record: bool = False,
     rehearsed: bool,
-) -> RunConclusion:
-    """Sum a run up.
+) -> tuple[EndedRecord, tuple[WaiverFault, ...]]:
+    """Sum a run up: its exit status and what that is made of, and the waivers that do not hold.
 
     Args:
         records: all of the run's records.
@@ -100,7 +85,14 @@ def conclude(
     )
     if with_bug:
         status = worst([status, ExitStatus.INTERNAL_ERROR])
-    return RunConclusion(status, found, without)
+    end = EndedRecord(
+        status=status.value,
+        gate=gate,
+        recording=record,
+        failed=without,
+        bugs=tuple(sorted(with_bug)),
+    )
+    return end, found
 
 
 def record_candidates_of(
