@@ -58,10 +58,10 @@ def interval(one: Judgement | Change) -> str:
     return f"{_points(low)} … {signed(one.metric, high)}"
 
 
-def band(one: Judgement) -> str:
+def band(one: Judgement | Change) -> str:
     """How far the metric may move in its bad direction, ``-2.0 %``; ``-``: not known."""
     sign = bad_sign(one.metric)
-    if one.band is None or not sign:
+    if isinstance(one, Change) or one.band is None or not sign:
         return "-"
     return f"{'-' if sign < 0 else '+'}{100 * one.band:.1f} {_percent_or_points(one.metric)}"
 
@@ -84,16 +84,21 @@ def loss(one: Judgement | Change) -> float | None:
 
 
 def loss_in_bands(one: Judgement) -> float | None:
-    """The loss in bands; below 0: it got better; None: the loss or the band is not known.
+    """The loss in bands, as `in_bands`."""
+    return in_bands(one, one.change)
+
+
+def in_bands(one: Judgement, change: float | None) -> float | None:
+    """A change of the metric as a loss in bands; below 0: it got better; None: not known.
 
     Any loss is infinite in bands of zero, and so is any gain, below 0.
     """
-    lost = loss(one)
-    if lost is None or one.band is None:
+    sign = bad_sign(one.metric)
+    if change is None or one.band is None or not sign:
         return None
     if one.band == 0:
-        return math.copysign(math.inf, lost) if lost else 0.0
-    return lost / one.band
+        return math.copysign(math.inf, sign * change) if change else 0.0
+    return sign * change / one.band
 
 
 def worst_first(one: Judgement | None) -> tuple[bool, float]:

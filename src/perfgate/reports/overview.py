@@ -6,7 +6,7 @@ Every text about a whole run is made of these: terminal, `summary.md`, Markdown,
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from perfgate.core.measured import Change, MeasuredMetric
 from perfgate.core.verdict import Judgement, Mark, Verdict
@@ -38,8 +38,7 @@ FALSE_DISCOVERIES = 0.10
 _MAIN = 2  # metrics that are named first where fewer are judged
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """A metric of a test that somebody must look at.
 
     Attributes:
@@ -102,10 +101,27 @@ def findings(report: RunReport, verdict: Verdict) -> list[Finding]:
 
     Waived ones are left out; a test whose verdict no metric has is there with its reason.
     """
-    found = []
+    found: list[Finding] = []
     for result in of_verdict(report, verdict):
-        judgements = [one for one in result.judgements if one.verdict == verdict and not one.waiver]
-        found += [Finding(result, one) for one in judgements] or [Finding(result, None)]
+        of_it = [Finding(result, one) for one in open_metrics(result, verdict)]
+        found += of_it or [Finding(result, None)]
+    return _sorted(found, verdict)
+
+
+def metrics(report: RunReport, verdict: Verdict) -> list[Finding]:
+    """The judgements with that verdict of all tests, in the order of `findings`."""
+    found = [
+        Finding(one, judged) for one in report.results for judged in open_metrics(one, verdict)
+    ]
+    return _sorted(found, verdict)
+
+
+def open_metrics(result: TestResult, verdict: Verdict | None) -> list[Judgement]:
+    """The judgements of a test with that verdict, without waived ones."""
+    return [one for one in result.judgements if one.verdict == verdict and not one.waiver]
+
+
+def _sorted(found: Iterable[Finding], verdict: Verdict) -> list[Finding]:
     order = best_first if verdict == Verdict.IMPROVEMENT else worst_first
     return sorted(found, key=lambda finding: order(finding.judgement))
 

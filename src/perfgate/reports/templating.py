@@ -60,8 +60,7 @@ def _environment(
     """An environment in which `show` makes every text that is not ours, `Markup`, harmless."""
 
     def finalize(value: object) -> object:
-        is_foreign = isinstance(value, str) and not isinstance(value, Markup)
-        return show(str(value)) if is_foreign else value
+        return value if isinstance(value, Markup | int | float) else show(str(value))
 
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),

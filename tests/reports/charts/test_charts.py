@@ -13,9 +13,9 @@ from run_reports import result as made_result
 
 from benchmarks.report_page import made_report
 from perfgate.core.verdict import Verdict
-from perfgate.reports.charts import Chart, charts_of, drawing
+from perfgate.reports.charts import Chart, chart, charts_of
 from perfgate.reports.charts.changes_chart import changes_chart
-from perfgate.reports.charts.drawing import svg_of
+from perfgate.reports.charts.chart import svg_of
 from perfgate.reports.charts.pareto_chart import frontier
 from perfgate.reports.formats.base import ReportContext
 
@@ -149,17 +149,17 @@ def test_hostile_names_stay_text() -> None:
     found = charts_of(replace(report, results=results), ReportContext(histories))
     drawn = [*found.first, *found.of_scenario(report.results[0].scenario)[:3]]
     assert len(drawn) == 4
-    for chart in drawn:
-        svg = svg_of(chart.spec)
+    for one in drawn:
+        svg = svg_of(one.spec)
         assert svg is not None
         assert "<script" not in svg
         assert "\u202e" not in svg
         assert len(svg) < 100_000
-        assert re.fullmatch(r"[a-z]+-[0-9a-f]{12}", chart.id)
+        assert re.fullmatch(r"[a-z]+-[0-9a-f]{12}", one.id)
 
 
 def test_without_the_extra_there_are_tables_and_the_fix(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "_vl_convert", lambda: None)
+    monkeypatch.setattr(chart, "_vl_convert", lambda: None)
     report, context = made_report(10)
     found = charts_of(report, context)
     assert "pip install 'perfgate[report]'" in found.missing

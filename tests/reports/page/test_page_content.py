@@ -13,7 +13,7 @@ from perfgate.core.verdict import Verdict
 from perfgate.reports.charts import Chart, ChartSet, ChartTable
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.page import page_of
-from perfgate.reports.page.scenario_section import LOG_LINES
+from perfgate.reports.page.sections import LOG_LINES
 from perfgate.reports.run_report import Failure, RunReport
 
 NO_CHARTS = ChartSet((), "no charts: vl-convert is not installed")

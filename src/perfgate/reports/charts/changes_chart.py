@@ -1,21 +1,18 @@
 """Changes chart: how far what regressed, or is undecided, lies from its baseline and its band."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.reports.charts.chart import Chart, ChartTable, Spec, chart_id
-from perfgate.reports.charts.style import BAD, QUIET, STORED, layered
-from perfgate.reports.charts.texts import short
-from perfgate.reports.figures import bad_sign, band, interval, signed
+from perfgate.reports.charts.chart import Chart, ChartTable, chart_id, rounded, short, spec
+from perfgate.reports.figures import band, in_bands, interval, signed
 from perfgate.reports.run_report import RunReport
 
 MOST = 12  # rows: the worst
 _SHOWN = (Verdict.REGRESSION, Verdict.INCONCLUSIVE)
-_MARKS = {"regression": "triangle-down", "waived": "cross", "undecided": "diamond"}
-_COLOURS = {"regression": BAD, "waived": QUIET, "undecided": STORED}
+_STATES = ("regression", "waived", "undecided")
 
 
 @dataclass(frozen=True)
@@ -50,114 +47,21 @@ def changes_chart(report: RunReport) -> Chart | None:
     title = "Changes that regressed or are undecided, in percent of their band"
     if len(rows) > len(shown):
         title += f": the worst {len(shown)} of {len(rows)}"
-    return Chart(chart_id("changes"), title, _spec(title, shown), _table(shown))
+    values = [_datum(place, one) for place, one in enumerate(shown, start=1)]
+    states = [state for state in _STATES if any(one.state == state for one in shown)]
+    drawn = spec("changes", title, values, states=states)
+    return Chart(chart_id("changes"), title, drawn, _table(shown))
 
 
-def _rows(report: RunReport) -> Iterable[_Row]:
+def _rows(report: RunReport) -> Iterator[_Row]:
     for result in report.results:
         for one in result.judgements:
-            numbers = _in_bands(one)
-            if one.verdict in _SHOWN and numbers is not None:
-                yield _Row(result.name, one, *numbers)
-
-
-def _in_bands(one: Judgement) -> tuple[float, float, float] | None:
-    """Change and bounds in percent of the band, positive is better; None: it has none of them."""
-    sign = -bad_sign(one.metric)
-    if one.change is None or one.interval is None or not one.band or not sign:
-        return None
-    change, *ends = (sign * 100 * value / one.band for value in (one.change, *one.interval))
-    if not all(map(math.isfinite, (change, *ends))):
-        return None
-    return change, min(ends), max(ends)
-
-
-def _spec(title: str, rows: Sequence[_Row]) -> Spec:
-    states = [state for state in _MARKS if any(one.state == state for one in rows)]
-    by_state = {"field": "state", "type": "nominal", "title": None}
-    colour = {**by_state, "scale": {"domain": states, "range": [_COLOURS[one] for one in states]}}
-    shape = {**by_state, "scale": {"domain": states, "range": [_MARKS[one] for one in states]}}
-    x = {
-        "type": "quantitative",
-        "scale": {"zero": True, "nice": True},
-        "axis": {
-            "title": "worse ← change in percent of the band → better",
-            "format": "+d",
-            # Labels at the ends stay in the middle of their ticks, clear of those beside them.
-            "labelFlush": False,
-            "labelOverlap": "greedy",
-            "labelSeparation": 6,
-        },
-    }
-    y = {"field": "place", "type": "ordinal", "title": None, "axis": None}
-    layers: list[Spec] = [
-        *_lines(x),
-        {
-            # Above its row, and not beside it: a phone has no room there.
-            "mark": {
-                "type": "text",
-                "align": "left",
-                "dy": -14,
-                "limit": {"expr": "width"},
-                "aria": False,
-            },
-            "encoding": {"y": y, "x": {"value": 0}, "text": {"field": "label"}},
-        },
-        {
-            "mark": {"type": "rule", "strokeWidth": 3, "aria": False},
-            "encoding": {
-                "y": y,
-                "x": {**x, "field": "low"},
-                "x2": {"field": "high"},
-                "color": colour,
-            },
-        },
-        {
-            "mark": {"type": "point", "size": 110, "filled": True, "opacity": 1},
-            "encoding": {
-                "y": y,
-                "x": {**x, "field": "change"},
-                "color": colour,
-                "shape": shape,
-                "description": {"field": "told"},
-                "tooltip": {"field": "told"},
-            },
-        },
-    ]
-    values = [_datum(place, one) for place, one in enumerate(rows, start=1)]
-    return layered(title, layers, data={"values": values}, height=42 * len(rows))
-
-
-def _lines(x: Spec) -> list[Spec]:
-    """Where the baseline is, and where a loss is as large as the band."""
-    drawn: list[Spec] = []
-    lines = ((0, "baseline", [1, 0], "left"), (-100, "band", [6, 4], "right"))
-    for value, label, dash, side in lines:
-        at: Spec = {"values": [{"value": value, "label": label}]}
-        drawn += [
-            {
-                "data": at,
-                "mark": {"type": "rule", "color": QUIET, "strokeDash": dash, "aria": False},
-                "encoding": {"x": {**x, "field": "value"}},
-            },
-            {
-                "data": at,
-                # Away from each other: of a large loss both lines are close.
-                "mark": {
-                    "type": "text",
-                    "align": side,
-                    "baseline": "bottom",
-                    "dy": -4,
-                    "aria": False,
-                },
-                "encoding": {
-                    "x": {**x, "field": "value"},
-                    "y": {"value": 0},
-                    "text": {"field": "label"},
-                },
-            },
-        ]
-    return drawn
+            if one.verdict in _SHOWN and one.interval is not None and one.band:
+                lost = [in_bands(one, value) for value in (one.change, *one.interval)]
+                percent = [rounded(-100 * value) for value in lost if value is not None]
+                if len(percent) == len(lost) and all(map(math.isfinite, percent)):
+                    change, *ends = percent
+                    yield _Row(result.name, one, change, min(ends), max(ends))
 
 
 def _datum(place: int, row: _Row) -> dict[str, Any]:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.reports.charts.changes_chart import changes_chart
-from perfgate.reports.charts.chart import Chart
-from perfgate.reports.charts.drawing import svg_of, why_none
+from perfgate.reports.charts.chart import Chart, svg_of, why_none
 from perfgate.reports.charts.history_chart import history_chart
 from perfgate.reports.charts.pareto_chart import pareto_chart
 from perfgate.reports.formats.base import ReportContext

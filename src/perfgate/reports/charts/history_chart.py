@@ -5,41 +5,26 @@ of data, and all texts that can be made of those are made where the chart is dra
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.verdict import Judgement
-from perfgate.reports.charts.chart import Chart, ChartTable, Spec, chart_id
-from perfgate.reports.charts.style import NEW, QUIET, STORED, layered
-from perfgate.reports.charts.texts import rounded, short, shown
+from perfgate.reports.charts.chart import (
+    Chart,
+    ChartTable,
+    chart_id,
+    one_line,
+    rounded,
+    short,
+    spec,
+)
 from perfgate.reports.figures import bad_sign, known, number
 from perfgate.reports.history import HistoryPoint, MetricHistory
 
-_SHAPES = {
-    "baseline": "diamond",
-    "anchor": "triangle-up",
-    "run": "circle",
-    "this run": "square",
-}
-_COLOURS = {"baseline": STORED, "anchor": STORED, "run": QUIET, "this run": NEW}
 _SYNTHETIC = ", synthetic"
 _HASH = re.compile(r"[0-9a-f]{16,64}")
-
-# Of each point, in Vega's expressions: what stands above it, and what a screen reader tells of it.
-_TEXTS = (
-    {
-        "calculate": "datum.note ? split(datum.note, ':')[0] : "
-        "datum.kind == 'run' ? '' : replace(datum.kind, ', synthetic', '')",
-        "as": "label",
-    },
-    {
-        "calculate": "datum.version + ', ' + datum.day + ', ' + datum.kind "
-        "+ (datum.note ? ', ' + datum.note : '') + ': ' + format(datum.value, ',.4~r')",
-        "as": "told",
-    },
-)
 
 
 def history_chart(history: MetricHistory, judgement: Judgement | None, most: int) -> Chart | None:
@@ -54,12 +39,19 @@ def history_chart(history: MetricHistory, judgement: Judgement | None, most: int
         return None
     title = f"{history.name}: {history.metric} over commits"
     some = _newest(history, most)
-    return Chart(
-        chart_id("history", history.name, history.metric),
-        shown(title),
-        _spec(short(title, 120), some, judgement),
-        _table(some),
+    metric = known(history.metric)
+    better = "" if metric is None else f", {metric.direction} is better"
+    drawn = spec(
+        "history",
+        short(title, 120),
+        _data(some.points),
+        axis=f"{short(history.metric)} [{history.unit}]{better}",
+        order=short(some.order, 120),
+        kinds=list(dict.fromkeys(map(_kind, some.points))),
+        level=_level(judgement),
     )
+    place = chart_id("history", history.name, history.metric)
+    return Chart(place, one_line(title), drawn, _table(some))
 
 
 def _newest(history: MetricHistory, most: int) -> MetricHistory:
@@ -71,113 +63,17 @@ def _newest(history: MetricHistory, most: int) -> MetricHistory:
     return replace(history, points=points, order=order)
 
 
-def _spec(title: str, history: MetricHistory, judgement: Judgement | None) -> Spec:
-    x = {
-        "field": "commit",
-        "type": "ordinal",
-        "sort": None,
-        "scale": {"type": "point", "padding": 0.5},
-        "axis": {"title": short(history.order, 120), "labelAngle": -40, "labelOverlap": True},
-    }
-    metric = known(history.metric)
-    better = "" if metric is None else f", {metric.direction} is better"
-    y = {
-        "type": "quantitative",
-        "scale": {"zero": False, "nice": True},
-        "title": f"{short(history.metric)} [{history.unit}]{better}",
-    }
-    kinds = list(dict.fromkeys(_kind(one) for one in history.points))
-    plain = [one.removesuffix(_SYNTHETIC) for one in kinds]
-    by_kind = {"field": "kind", "type": "nominal", "title": None}
-    shape = {**by_kind, "scale": {"domain": kinds, "range": [_SHAPES[one] for one in plain]}}
-    colour = {**by_kind, "scale": {"domain": kinds, "range": [_COLOURS[one] for one in plain]}}
-    at = {"x": x, "y": {**y, "field": "value"}}
-    hollow = {"test": "indexof(datum.kind, 'synthetic') >= 0", "value": 0}
-    values = _data(history.points)
-    layers: list[Spec] = [
-        *_levels(y, judgement),
-        {
-            "mark": {
-                "type": "line",
-                "interpolate": "linear",
-                "color": QUIET,
-                "strokeWidth": 1.5,
-                "aria": False,
-            },
-            # In the order of the data: Vega-Lite would sort by commit.
-            "encoding": {**at, "order": {"value": None}, "detail": {"field": "segment"}},
-        },
-        *_ticks(values, {"x": x, "y": {**y, "field": "starts"}, "color": colour}),
-        {
-            "mark": {"type": "point", "size": 90, "filled": True, "strokeWidth": 2, "opacity": 1},
-            "encoding": {
-                **at,
-                "shape": shape,
-                "color": colour,
-                "stroke": colour,
-                "fillOpacity": {"condition": hollow, "value": 1},
-                "description": {"field": "told"},
-                "tooltip": {"field": "told"},
-            },
-        },
-        {
-            "mark": {"type": "text", "dy": -12, "aria": False},
-            "encoding": {**at, "text": {"field": "label"}},
-        },
-    ]
-    return layered(title, layers, data={"values": values}, transform=list(_TEXTS), height=220)
-
-
-def _ticks(values: Sequence[Mapping[str, Any]], encoding: Spec) -> list[Spec]:
-    """The single starts of points that have several; nothing where none has."""
-    if not any("starts" in one for one in values):
-        return []
-    return [
-        {
-            # Vega's flatten fails on a row that lacks the field.
-            "transform": [{"filter": "isArray(datum.starts)"}, {"flatten": ["starts"]}],
-            "mark": {"type": "tick", "thickness": 2, "width": 10, "opacity": 0.6, "aria": False},
-            "encoding": encoding,
-        }
-    ]
-
-
-def _levels(y: Spec, judgement: Judgement | None) -> list[Spec]:
-    """The baseline as a rule, and from it the band as an area on its bad side."""
+def _level(judgement: Judgement | None) -> dict[str, Any] | None:
+    """The baseline, and the value at which a loss counts where that is known."""
     if judgement is None or judgement.baseline is None:
-        return []
-    baseline = judgement.baseline
-    value = {**y, "field": "value"}
-    level: dict[str, Any] = {"value": rounded(baseline), "label": f"baseline {number(baseline)}"}
-    drawn: list[Spec] = [
-        {
-            "mark": {"type": "rule", "color": STORED, "strokeDash": [6, 4], "aria": False},
-            "encoding": {"y": value},
-        },
-        {
-            "mark": {"type": "text", "align": "left", "baseline": "bottom", "dx": 4, "dy": -3},
-            "encoding": {"x": {"value": 0}, "y": value, "text": {"field": "label"}},
-        },
-    ]
-    if judgement.band is not None and bad_sign(judgement.metric):
-        level["edge"] = rounded(_band_edge(judgement.metric, baseline, judgement.band))
-        area: Spec = {
-            "mark": {"type": "rect", "color": QUIET, "opacity": 0.22, "aria": False},
-            "encoding": {
-                "x": {"value": 0},
-                "x2": {"value": "width"},
-                "y": value,
-                "y2": {"field": "edge"},
-            },
-        }
-        drawn.insert(0, area)
-    return [{"data": {"values": [level]}, "layer": drawn}]
-
-
-def _band_edge(metric: str, baseline: float, band: float) -> float:
-    """The value at which a loss counts."""
-    moved = bad_sign(metric) * band
-    return baseline + moved if is_accuracy(metric) else baseline * (1 + moved)
+        return None
+    baseline, sign = judgement.baseline, bad_sign(judgement.metric)
+    level = {"value": rounded(baseline), "label": f"baseline {number(baseline)}"}
+    if judgement.band is not None and sign:
+        moved = sign * judgement.band
+        is_share = not is_accuracy(judgement.metric)
+        level["edge"] = rounded(baseline * (1 + moved) if is_share else baseline + moved)
+    return level
 
 
 def _kind(point: HistoryPoint) -> str:

@@ -1,14 +1,12 @@
 """Pareto chart: throughput of a GPU against speed for a user over a sweep, baseline and new."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
-from perfgate.reports.charts.chart import Chart, ChartTable, Spec, chart_id
-from perfgate.reports.charts.style import NEW, STORED, layered
-from perfgate.reports.charts.texts import short, shown
+from perfgate.reports.charts.chart import Chart, ChartTable, chart_id, one_line, short, spec
 from perfgate.reports.figures import number
 from perfgate.reports.run_report import TestResult
 
@@ -57,12 +55,16 @@ def pareto_chart(scenario: str, results: Sequence[TestResult]) -> Chart | None:
             continue
         points = (*_series("baseline", results, per_user, per_gpu, _before), *new)
         title = f"{scenario}: throughput against speed for a user"
-        return Chart(
-            chart_id("pareto", scenario),
-            shown(title),
-            _spec(short(title, 120), points, per_user, per_gpu),
-            _table(points, per_user, per_gpu),
+        drawn = spec(
+            "pareto",
+            short(title, 120),
+            [_datum(one) for one in points],
+            series=list(dict.fromkeys(one.series for one in points)),
+            per_user=_UNITS[per_user],
+            per_gpu=_UNITS[per_gpu],
         )
+        table = _table(points, per_user, per_gpu)
+        return Chart(chart_id("pareto", scenario), one_line(title), drawn, table)
     return None
 
 
@@ -99,59 +101,6 @@ def _before(result: TestResult, metric: str) -> float | None:
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
-
-
-def _spec(title: str, points: Sequence[_Point], per_user: str, per_gpu: str) -> Spec:
-    rows = [_datum(one) for one in points]
-    series = list(dict.fromkeys(one.series for one in points))
-    colour = _by_series(series, {"baseline": STORED, "new": NEW})
-    x = {
-        "field": "user",
-        "type": "quantitative",
-        "scale": {"zero": False, "nice": True, "padding": 14},
-        "title": f"{_UNITS[per_user]} (more is better)",
-    }
-    y = {**x, "field": "gpu", "title": f"{_UNITS[per_gpu]} (more is better)"}
-    shape = _by_series(series, {"baseline": "diamond", "new": "square"})
-    dash = _by_series(series, {"baseline": [6, 4], "new": [1, 0]})
-    on_it: Any = {"test": "datum.best", "value": 1}
-    layers: list[Spec] = [
-        {
-            "transform": [{"filter": "datum.best"}],
-            "mark": {"type": "line", "interpolate": "linear", "strokeWidth": 2, "aria": False},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "order": {"field": "user"},
-                "color": colour,
-                "strokeDash": dash,
-            },
-        },
-        {
-            "mark": {"type": "point", "size": 90, "filled": True, "strokeWidth": 2, "opacity": 1},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": colour,
-                "stroke": colour,
-                "shape": shape,
-                "fillOpacity": {"condition": on_it, "value": 0},
-                "description": {"field": "told"},
-                "tooltip": {"field": "told"},
-            },
-        },
-        {
-            "mark": {"type": "text", "align": "left", "dx": 8, "dy": -6, "aria": False},
-            "encoding": {"x": x, "y": y, "text": {"field": "label"}},
-        },
-    ]
-    return layered(title, layers, data={"values": rows}, height=300)
-
-
-def _by_series(series: Sequence[Series], values: Mapping[Series, Any]) -> dict[str, Any]:
-    """An encoding of whose a point is; all of them share one legend."""
-    scale = {"domain": list(series), "range": [values[one] for one in series]}
-    return {"field": "series", "type": "nominal", "title": None, "scale": scale}
 
 
 def _datum(point: _Point) -> dict[str, Any]:

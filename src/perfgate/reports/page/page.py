@@ -5,25 +5,30 @@ script, the charts' bundle and the charts' static SVG.
 import base64
 import gzip
 import hashlib
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
+import jinja2
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from perfgate.core.redaction import visible
 from perfgate.core.verdict import MEANINGS
 from perfgate.reports import overview
 from perfgate.reports.charts import Chart, ChartSet
-from perfgate.reports.page.first_screen import first_screen
-from perfgate.reports.page.results_table import result_rows
-from perfgate.reports.page.scenario_section import machine_rows, scenario_sections
-from perfgate.reports.page.signs import SIGNS, result_sign
+from perfgate.reports.figures import loss
+from perfgate.reports.outcome_text import MARKS
+from perfgate.reports.page import sections
+from perfgate.reports.page.signs import SIGNS, sign, status_sign
 from perfgate.reports.run_report import RunReport
+from perfgate.reports.shown import shown
 from perfgate.reports.templating import environment
 
 _HERE = Path(__file__).parent
+PLAIN = 200_000  # characters of specs that are put into the page as they are; more are packed
+TABLE_TEXT = 180_000  # characters in the tables of all charts of a page, without markup
+_FEWEST_ROWS = 8  # of one table, however many there are
+_ROWS = 3_000  # metrics of a page that have a row each, before those not compared share a line
 
 
 def page_of(report: RunReport, charts: ChartSet, bundle: Callable[[], str | None]) -> str:
@@ -34,39 +39,52 @@ def page_of(report: RunReport, charts: ChartSet, bundle: Callable[[], str | None
         charts: its charts.
         bundle: gives the scripts that draw them, in seconds; None: there are only their tables.
     """
-    drawn = [*charts.first, *(one for id_ in _scenarios(report) for one in charts.of_scenario(id_))]
+    scenarios = dict.fromkeys(one.scenario for one in report.results)
+    drawn = [*charts.first, *(one for id_ in scenarios for one in charts.of_scenario(id_))]
     script = _own("page.js")
     drawing = bundle() if drawn else None
-    scripts = [script, *([drawing] if drawing else [])]
     specs = specs_text(drawn) if drawing else ""
-    template = environment(_HERE / "templates").get_template("page.html")
-    return template.render(
-        report=report,
-        first=first_screen(report),
-        results=result_rows(report.results),
-        sections=scenario_sections(report),
-        charts=charts,
-        chart_rows=rows_of_each(drawn),
-        specs=Markup(specs) if len(specs) <= PLAIN else None,  # noqa: S704
-        packed_specs=packed(specs) if len(specs) > PLAIN else None,
-        bundle=packed(drawing) if drawing else None,
-        machine_rows=machine_rows,
-        style=Markup(_own("page.css")),  # noqa: S704
-        script=Markup(script),  # noqa: S704
-        allowed=" ".join(f"'sha256-{_sha256(one)}'" for one in scripts),
-        static=_static,
-        overview=overview,
-        sign_of=result_sign,
-        legend=[(SIGNS[one], MEANINGS[one]) for one in MEANINGS],
+    anchors = {one.test: f"t{place}" for place, one in enumerate(report.results)}
+    return (
+        _templates()
+        .get_template("page.html")
+        .render(
+            report=report,
+            overview=overview,
+            sections=sections,
+            ended=status_sign(report.status),
+            anchor_of=lambda result: anchors[result.test],
+            places=[*scenarios],
+            log_room=sections.log_room(report),
+            is_long=sum(len(one.measured) for one in report.results) > _ROWS,
+            charts=charts,
+            chart_rows=rows_of_each(drawn),
+            specs=Markup(specs) if len(specs) <= PLAIN else None,  # noqa: S704
+            packed_specs=packed(specs) if len(specs) > PLAIN else None,
+            bundle=packed(drawing) if drawing else None,
+            style=Markup(_own("page.css")),  # noqa: S704
+            script=Markup(script),  # noqa: S704
+            allowed=[_sha256(one) for one in (script, drawing) if one],
+        )
     )
 
 
-def _scenarios(report: RunReport) -> Sequence[str]:
-    return list(dict.fromkeys(one.scenario for one in report.results))
-
-
-def _static(chart: Chart) -> Markup | None:
-    return None if chart.svg is None else Markup(chart.svg)  # noqa: S704
+@cache
+def _templates() -> jinja2.Environment:
+    made = environment(_HERE / "templates")
+    made.filters |= {
+        "sign": sign,
+        "against": lambda one: sections.AGAINST[getattr(one, "against", "baseline")],
+        "gauge": sections.gauge,
+        "counts": sections.counts,
+        "groups": sections.groups,
+        "leading": sections.leading,
+        "worst_first": lambda results: sorted(results, key=lambda one: sign(one).rank),
+        "loss": lambda one: "" if loss(one) is None else f"{loss(one):.6f}",
+        "drawing": lambda chart: None if chart.svg is None else Markup(chart.svg),  # noqa: S704
+    }
+    made.globals |= {"MARKS": MARKS, "legend": [(SIGNS[one], MEANINGS[one]) for one in MEANINGS]}
+    return made
 
 
 def _sha256(script: str) -> str:
@@ -79,18 +97,10 @@ def _own(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
 
 
-PLAIN = 200_000  # characters of specs that are put into the page as they are; more are packed
-TABLE_TEXT = 180_000  # characters in the tables of all charts of a page, without markup
-_FEWEST_ROWS = 8  # of one table, however many there are
-
-
 def specs_text(charts: Sequence[Chart]) -> str:
     """The specs, id → spec, as JSON that can stand in an HTML script element."""
-    specs = {chart.id: _shown(chart.spec) for chart in charts}
-    text = json.dumps(specs, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for one in "<>&\u2028\u2029":
-        text = text.replace(one, f"\\u{ord(one):04x}")
-    return text
+    specs = shown({chart.id: dict(chart.spec) for chart in charts})
+    return htmlsafe_json_dumps(specs, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def packed(text: str) -> str:
@@ -106,14 +116,3 @@ def rows_of_each(charts: Sequence[Chart]) -> int:
     if text <= TABLE_TEXT:
         return most
     return max(_FEWEST_ROWS, TABLE_TEXT * len(rows) // text // len(charts))
-
-
-def _shown(value: object) -> object:
-    """The same plain value; no text in it has a character that is not seen."""
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, Mapping):
-        return {name: _shown(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_shown(one) for one in value]
-    return value

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from perfgate.core.measured import Change
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.reports.run_report import TestResult
 from perfgate.runs.exit_status import ExitStatus
@@ -61,11 +62,10 @@ def status_sign(status: int | None) -> Sign:
     return _STATUS.get(status, Sign("■", "Ended abnormally", "broken", 0))
 
 
-def result_sign(result: TestResult) -> Sign:
-    """That of a test."""
-    return SIGNS[result.verdict if result.verdict is not None else result.why_not or "lack"]
-
-
-def judgement_sign(judgement: Judgement) -> Sign:
-    """That of a metric."""
-    return SIGNS["waived" if judgement.waiver else judgement.verdict]
+def sign(one: TestResult | Judgement | Change) -> Sign:
+    """That of a test, of a metric, or of a change that is only reported."""
+    if isinstance(one, Change):
+        return REPORTED
+    if isinstance(one, Judgement):
+        return SIGNS["waived" if one.waiver else one.verdict]
+    return SIGNS[one.verdict if one.verdict is not None else one.why_not or "lack"]

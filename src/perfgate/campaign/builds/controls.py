@@ -1,0 +1,235 @@
+"""Controls: the builds behind a scenario's baseline and anchor, as far as they can be started here.
+
+Each is looked for when a loss is first suspected, and never before: most sessions need none. Starts
+nothing itself.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from perfgate.baselines import SELF, Baseline, Entry
+from perfgate.campaign.builds.other_build import OtherBuild, other_build, same_build
+from perfgate.campaign.session import Session
+from perfgate.core.errors import CannotDo, InputError, PerfgateError, RunError
+from perfgate.core.measured import MeasuredControl
+from perfgate.core.measurement import Measurement
+from perfgate.core.rule import ControlPolicy
+from perfgate.core.verdict import Against, Judgement
+from perfgate.engines.build_source import BuildSource
+from perfgate.judging.assembly.judgement import ControlStarts
+from perfgate.judging.assembly.measured import measured_build
+from perfgate.judging.assembly.references import References
+from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import Scenario
+
+
+def build_behind(
+    scenario: Scenario, session: Session, against: Against, baseline: Baseline
+) -> OtherBuild:
+    """The build that a baseline was measured with, found here and asked what it is.
+
+    It is started as the person says, if that is this build, else as the baseline recorded. Where it
+    is the build under test itself, or has other settings than the baseline's, its note says so.
+
+    Args:
+        scenario: what is started with it.
+        session: says whether a person named a build.
+        against: the baseline, or the anchor.
+        baseline: tells the build, and how it was started.
+
+    Raises:
+        CannotDo: it cannot be started here, with the reason in one line.
+    """
+    named = session.control
+    if named is None or (against == "anchor" and baseline.source is not None):
+        found = _recorded(scenario, session, against, baseline)
+    else:
+        found = _found(scenario, session, named, baseline, "the build named by --control")
+    return replace(found, note=_note(scenario, session, found))
+
+
+def _recorded(
+    scenario: Scenario, session: Session, against: Against, baseline: Baseline
+) -> OtherBuild:
+    source = baseline.source
+    if session.synthetic:
+        source = source or BuildSource()  # stand-ins play it
+    if source is None and baseline.accepted_by == SELF:
+        source = BuildSource()  # this machine's own programs, with nothing injected
+    if source is None:
+        raise CannotDo(f"the {against} does not say how its build was started")
+    return _found(scenario, session, source, baseline, f"the build that the {against} recorded")
+
+
+def _found(
+    scenario: Scenario, session: Session, source: BuildSource, baseline: Baseline, what: str
+) -> OtherBuild:
+    try:
+        return other_build(scenario, session, source, expected=baseline.engine)
+    except PerfgateError as error:
+        raise CannotDo(f"{what} cannot be started: {in_one_line(error)}") from error
+
+
+def _note(scenario: Scenario, session: Session, found: OtherBuild) -> str:
+    if found.injections:
+        return f"settings of the control were changed: {', '.join(map(str, found.injections))}"
+    try:
+        tested = other_build(scenario, session, BuildSource())
+    except PerfgateError:
+        return ""  # the build under test will say so itself
+    tested = replace(tested, injections=session.injections)
+    same = same_build(found, tested)
+    return f"the control is the build under test: {same}" if same else ""
+
+
+def in_one_line(error: PerfgateError) -> str:
+    """What an error says, without what is to be done about it."""
+    if isinstance(error, InputError):
+        found = f", found {error.found}" if error.found is not None else ""
+        wanted = f", expected {error.expected}" if error.expected else ""
+        return " ".join(f"{error.problem}{found}{wanted}".split())
+    if isinstance(error, RunError):
+        return " ".join([error.message, *error.evidence[-1:]])
+    return " ".join(str(error).split())
+
+
+# Failed starts of a control, the first of which is made again.
+_MOST_FAILURES = 2
+CONTROLLED: tuple[Against, ...] = ("baseline", "anchor")
+
+# The build that stands behind a baseline; raises a `PerfgateError` where it cannot be started.
+FindBuild = Callable[[Against, Baseline], OtherBuild]
+
+
+def startable(
+    references: References, probes: Sequence[Probe], find: FindBuild, against: Against
+) -> OtherBuild:
+    """The build behind what the probes are compared with, fit to be compared with the new one.
+
+    Args:
+        references: what the probes are compared with.
+        probes: those of the scenario that are selected.
+        find: gives the build.
+        against: the baseline or the anchor.
+
+    Raises:
+        PerfgateError: there is none, or it cannot be started or be compared with.
+    """
+    known = {probe: references.baseline(probe, against) for probe in probes}
+    # Speeds alone have controls, and may have another store than answers.
+    ordered = sorted(known, key=lambda probe: not probe.is_load)
+    baseline = next((known[probe] for probe in ordered if known[probe] is not None), None)
+    if baseline is None:
+        raise CannotDo(f"there is no {against} whose build could be started")
+    other = find(against, baseline)
+    for probe in probes:
+        if known[probe] is None or not probe.is_load:
+            continue
+        facts = Entry(references.fingerprint(probe, other.tools), ())
+        different = facts.differences(references.fingerprint(probe))
+        if different:
+            raise CannotDo(f"its numbers cannot be compared: {'; '.join(different)}")
+    return other
+
+
+@dataclass
+class ControlBuilds:
+    """The baseline's build and the anchor's, as far as they are known.
+
+    Attributes:
+        policy: whether controls are made, and needed.
+        find: gives the build that stands behind the baseline or the anchor, ready to be started;
+            raises a `PerfgateError` where it cannot be started here.
+    """
+
+    policy: ControlPolicy
+    find: Callable[[Against], OtherBuild]
+    _found: dict[Against, OtherBuild] = field(default_factory=dict)
+    _why_not: dict[Against, str] = field(default_factory=dict)
+    _failures: dict[Against, list[str]] = field(default_factory=dict)
+
+    def look_up(self, suspected: Collection[Against]) -> bool:
+        """Find the builds that a loss is suspected against, each once.
+
+        Returns:
+            whether one of them turned out not to be startable.
+        """
+        missing = False
+        for against in CONTROLLED:
+            known = against in self._found or against in self._why_not
+            if against not in suspected or known or self.policy == "none":
+                continue
+            try:
+                self._found[against] = self.find(against)
+            except PerfgateError as error:
+                self._why_not[against] = str(error).splitlines()[0]
+                missing = True
+        return missing
+
+    def build(self, against: Against) -> OtherBuild:
+        """A build that was found."""
+        return self._found[against]
+
+    def can_start(self, against: Against) -> bool:
+        """Whether nothing speaks against a start of this build, as far as is known."""
+        return self.policy != "none" and against not in self._why_not
+
+    def failed(self, against: Against, told: str) -> None:
+        """Take note of a start of this build that failed; after the second there is no other."""
+        failures = self._failures.setdefault(against, [])
+        failures.append(told)
+        if len(failures) >= _MOST_FAILURES:
+            self._why_not[against] = f"it failed twice: {'; '.join(failures)}"
+
+    def why_no_more(self, wanted: Collection[Against]) -> Iterator[str]:
+        """Why controls that are wanted are not made."""
+        for against in CONTROLLED:
+            if against in wanted and (told := self._why_not.get(against)):
+                yield f"no further control of the {against}'s build: {told}"
+
+    @property
+    def why_not(self) -> Mapping[Against, str]:
+        """Which build cannot be started, and why."""
+        if self.policy == "none":
+            return dict.fromkeys(CONTROLLED, "gate.control is none")
+        return self._why_not
+
+    def starts(self, measured: Mapping[Against, Mapping[int, Measurement]]) -> ControlStarts:
+        """The controls of one probe, as its judgement takes them.
+
+        What was measured counts even if that build cannot be started any more.
+
+        Args:
+            measured: which build → number of the start → what it gave.
+        """
+        known = {
+            against: measured.get(against, {})
+            for against in CONTROLLED
+            if measured.get(against) or self.can_start(against)
+        }
+        return ControlStarts(self.policy, known, self.why_not)
+
+    def behind(
+        self,
+        judgements: Sequence[Judgement],
+        measured: Mapping[Against, Mapping[int, Measurement]],
+    ) -> tuple[MeasuredControl, ...]:
+        """The builds that judgements rest on, or for which they have no control.
+
+        Args:
+            judgements: of one probe, or of a curve.
+            measured: as in `starts`.
+        """
+        found = []
+        for against in CONTROLLED:
+            asked = [one for one in judgements if one.against == against]
+            starts = tuple(measured.get(against, {}).values())
+            used = max((one.controls_used for one in asked), default=0)
+            why_not = self.why_not.get(against, "")
+            if used and against in self._found:
+                other = self._found[against]
+                build = measured_build(other.tools.build, starts)
+                found.append(MeasuredControl(against, build, used, why_not, other.note))
+            elif any(one.mark == "NO_CONTROL" for one in asked):
+                found.append(MeasuredControl(against, None, 0, why_not))
+        return tuple(found)

@@ -1,0 +1,373 @@
+"""Other build: another build of a scenario's engine, started beside the build under test.
+
+It has programs, image or settings of its own; scenario, clients, evaluators, machine and leases are
+the session's. Nothing global is changed for it, so that one start never sees the other's build.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from perfgate.campaign.builds.words import parse_source
+from perfgate.campaign.injection import Injection, inject
+from perfgate.campaign.injection import parse as parse_injection
+from perfgate.campaign.session import Session
+from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
+from perfgate.core.installation import Installation
+from perfgate.core.locations import Locations
+from perfgate.core.measurement import Measurement
+from perfgate.core.redaction import MASK, mask_arguments
+from perfgate.engines.base import Engine, EngineBuild, engine
+from perfgate.engines.build_source import BuildSource
+from perfgate.judging.assembly.measured import measured_build
+from perfgate.judging.assembly.outcome import Outcome
+from perfgate.launchers.base import Launcher
+from perfgate.plan.calls import commands_to_verify
+from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
+from perfgate.scenarios.scenario import Scenario
+
+
+def tools_under_test(scenario: Scenario, session: Session) -> Toolchain:
+    """The scenario's programs with the build under test, as the session says of it.
+
+    Raises:
+        InputError: no image is known; stand-ins are not in a container; a name is unknown.
+    """
+    said = session.override.of(scenario.engine.name)
+    if session.synthetic and said.version is None:  # a rehearsal plays the document's release
+        said = replace(said, version=scenario.source.engine_version)
+    return tools_with(scenario, session, session.launcher, said)
+
+
+def tools_with(
+    scenario: Scenario,
+    session: Session,
+    launcher: Launcher,
+    said: BuildOverride,
+    build: Installation | None = None,
+) -> Toolchain:
+    """The scenario's programs as `launcher` reaches them.
+
+    Args:
+        scenario: the scenario.
+        session: whether stand-ins play the programs.
+        launcher: says where they are.
+        said: what a person says of the build.
+        build: where the engine's are of a build that is not this environment's; None: as the
+            environment says.
+
+    Raises:
+        InputError: as `tools_under_test`.
+    """
+    where = launcher.locations(Locations.of_environment(), scenario, said.version)
+    if session.synthetic and where.inside is not None:
+        raise InputError(
+            "a rehearsal's stand-ins are not in a container",
+            field="--rehearse",
+            found=f"the launcher {launcher.name} with a container",
+            expected="a launcher without one",
+            hint="name a site file without the container in PERFGATE_SITE, or rehearse with "
+            "--launcher local",
+        )
+    return toolchain_for(scenario, replace(where, build=build), said)
+
+
+__all__ = ["OtherBuild", "other_build", "parse_source", "require_startable", "same_build"]
+
+
+@dataclass(frozen=True)
+class OtherBuild:
+    """A build that this session can start.
+
+    Attributes:
+        source: how it is started.
+        tools: the scenario's programs with this build, asked for its version.
+        launcher: what starts it: the session's, with this build's image where it has one.
+        injections: settings changed in it on purpose.
+        note: what a person should know of it, in one sentence; empty: nothing.
+    """
+
+    source: BuildSource
+    tools: Toolchain
+    launcher: Launcher
+    injections: tuple[Injection, ...] = ()
+    note: str = ""
+
+
+def other_build(
+    scenario: Scenario,
+    session: Session,
+    source: BuildSource,
+    *,
+    expected: EngineBuild | None = None,
+) -> OtherBuild:
+    """The build that `source` describes, found here and asked what it is; nothing is started.
+
+    A rehearsal's stand-ins play every build: of image, prefix and programs only the settings are
+    used then.
+
+    Args:
+        scenario: what is started with it.
+        session: the session that starts it.
+        source: how it is started; an empty one is the build under test itself.
+        expected: the build that it must be; None: whatever it is.
+
+    Raises:
+        InputError: the image cannot be had or the launcher has no containers; the prefix or a
+            program is not there or not executable; a setting is none; it is another build than
+            `expected`; or it lacks an option that the scenario needs.
+        MissingProgram: the build lacks a program of the scenario.
+        RunError: Docker or Slurm does not answer.
+    """
+    _refuse_masked(source)
+    injections = tuple(parse_injection(text) for text in source.settings)
+    started = inject(scenario, injections)
+    if session.synthetic or not source.names_programs:
+        launcher = session.launcher
+        tools = tools_under_test(scenario, session)
+        if session.synthetic and expected is not None:
+            tools = replace(tools, override=BuildOverride(expected.version, expected.commit))
+    else:
+        launcher = _launcher(session.launcher, source)
+        where = _installation(source)
+        tools = tools_with(scenario, session, launcher, BuildOverride(), where)
+        if tools.locations.inside is None:
+            _require_programs(source, tools.engine)
+    found = OtherBuild(source, _identified(tools, source, expected), launcher, injections)
+    if expected is not None and source.names_programs and not session.synthetic:
+        _refuse_replaced(found, scenario, session, expected)
+    _require_able(started, found.tools)
+    return found
+
+
+def require_startable(
+    scenarios: Iterable[Scenario],
+    launcher: Launcher,
+    source: BuildSource,
+    *,
+    synthetic: bool,
+    field: str = "--control",
+) -> None:
+    """See, before anything else is done, what can be seen of a build without asking it.
+
+    No container is started for it and no image pulled.
+
+    Args:
+        scenarios: what may be started with it.
+        launcher: the session's.
+        source: the build, as a person names it.
+        synthetic: whether stand-ins play it.
+        field: the option that named it.
+
+    Raises:
+        InputError: as `other_build`, of launcher, prefix, programs and settings.
+    """
+    try:
+        _require_startable([*scenarios], launcher, source, synthetic=synthetic)
+    except MissingProgram as error:
+        raise InputError(error.problem, field=field, hint=error.hint) from error
+    except InputError as error:
+        raise InputError(
+            error.problem,
+            field=field,
+            found=error.found,
+            expected=error.expected,
+            hint=error.hint,
+        ) from error
+
+
+def _require_startable(
+    scenarios: Sequence[Scenario], launcher: Launcher, source: BuildSource, *, synthetic: bool
+) -> None:
+    injections = tuple(parse_injection(text) for text in source.settings)
+    for scenario in scenarios:
+        inject(scenario, injections)
+    if synthetic or not source.names_programs:
+        return
+    if _launcher(launcher, source).runtime == "none":
+        for name in sorted({scenario.engine.name for scenario in scenarios}):
+            _require_programs(source, engine[name]())
+
+
+def same_build(one: OtherBuild, two: OtherBuild) -> str:
+    """In what two builds are the same, so that comparing them shows the machine alone.
+
+    Returns:
+        ``the same program and settings``, or, less, ``both are tensorrt-llm 1.2.0, commit 0a1b2c3``
+        where only what they tell is the same; empty: they are known to differ.
+    """
+    if one.tools.build != two.tools.build or set(one.injections) != set(two.injections):
+        return ""
+    if _calls(one) == _calls(two):
+        return "the same program and settings"
+    return f"both are {_in_words(one.tools.build)}, which may still be two builds"
+
+
+def _calls(build: OtherBuild) -> object:
+    """What tells apart two builds of one version: where their programs are."""
+    locations, programs = build.tools.locations, build.tools.engine.programs
+    try:
+        return locations.inside, [locations.find(one) for one in programs[:1]]
+    except (MissingProgram, InputError):
+        return locations.inside, None
+
+
+def _launcher(launcher: Launcher, source: BuildSource) -> Launcher:
+    return launcher.with_image(source.image_to_start) if source.image else launcher
+
+
+def _installation(source: BuildSource) -> Installation:
+    return Installation(source.prefix, tuple(sorted(source.programs.items())))
+
+
+def _identified(tools: Toolchain, source: BuildSource, expected: EngineBuild | None) -> Toolchain:
+    """The tools, asked for their build, which must be the expected one.
+
+    A build that tells no commit is taken at its version: that of a baseline may have been named by
+    a person.
+    """
+    try:
+        found = tools.build
+    except RunError as error:
+        if error.failure != "config_error":
+            raise
+        raise InputError(
+            f"the other build's image is not available: {error.message}",
+            found=" | ".join([source.in_words, *error.evidence]),
+            expected="an image that is here or can be pulled",
+            hint=error.hint,
+        ) from error
+    if expected is None:
+        return tools
+    told = found.commit if found.commit != found.version else ""
+    if found.version != expected.version or not _same_commit(told, expected):
+        raise InputError(
+            "the other build is not the one that is expected",
+            found=f"{source.in_words} is {_in_words(found)}",
+            expected=_in_words(expected),
+            hint="it was replaced since, or another is meant: name the build by --control",
+        )
+    return replace(tools, override=BuildOverride(found.version, expected.commit))
+
+
+def _refuse_replaced(
+    found: OtherBuild, scenario: Scenario, session: Session, expected: EngineBuild
+) -> None:
+    """Raises where another commit was installed in the place of the expected one.
+
+    Only the build under test has its commit from a person; in the place of an old build of the same
+    version it would be taken for that one.
+    """
+    try:
+        tested = OtherBuild(BuildSource(), tools_under_test(scenario, session), session.launcher)
+        build, calls = tested.tools.build, _calls(tested)
+    except PerfgateError:
+        return  # it is not here; whoever starts it is told
+    if calls == _calls(found) and not _same_commit(build.commit, expected):
+        raise InputError(
+            "the other build is not there any more: the build under test is in its place",
+            found=f"{found.source.in_words} is {_in_words(build)}",
+            expected=_in_words(expected),
+            hint="keep each build in a folder or image of its own",
+        )
+
+
+def _same_commit(told: str, expected: EngineBuild) -> bool:
+    """Whether a commit, as far as it is told, is the expected one; either may be shortened."""
+    known = expected.commit
+    if not told or known == expected.version:
+        return True
+    return told.startswith(known) or known.startswith(told)
+
+
+def _in_words(build: EngineBuild) -> str:
+    commit = f", commit {build.commit}" if build.commit != build.version else ""
+    return f"{build.name} {build.version}{commit}"
+
+
+def _require_able(scenario: Scenario, tools: Toolchain) -> None:
+    """As for the build under test, before any GPU time: it can do the scenario as it is started."""
+    tools = replace(tools, scenario=scenario)
+    tools.require()
+    commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
+    tools.engine.verify(tools.build, commands, tools.locations)
+
+
+def _require_programs(source: BuildSource, engine: Engine) -> None:
+    """Raises where the prefix is none, or the program that tells the build is not in it."""
+    folder = Path(source.prefix)
+    if source.prefix and not (folder / "bin").is_dir():
+        raise InputError(
+            "the other build's prefix is no installation",
+            found=f"{folder} has no folder bin" if folder.is_dir() else f"no folder {folder}",
+            expected="a folder with bin/, e.g. a virtual environment",
+            hint="name the folder that its bin/ lies in",
+        )
+    for program in engine.programs[:1]:
+        _installation(source).find(program)
+
+
+def _refuse_masked(source: BuildSource) -> None:
+    words = [source.image, *source.programs.values(), *source.settings]
+    if masked := [word for word in words if MASK in word]:
+        raise InputError(
+            "how this build was started is not known in full: a secret in it was not recorded",
+            found="; ".join(masked),
+            expected="a call without secrets",
+            hint="name the build with --control",
+        )
+
+
+@dataclass(frozen=True)
+class AbBuilds:
+    """Both builds of an A/B, found.
+
+    Attributes:
+        a: the build that is compared with.
+        b: the build under test.
+    """
+
+    a: OtherBuild
+    b: OtherBuild
+
+    def describe(
+        self, outcome: Outcome, measurements: Mapping[str, Sequence[Measurement]]
+    ) -> Outcome:
+        """The outcome of a probe, with what both builds are.
+
+        Args:
+            outcome: of B against A.
+            measurements: A, B → what it gave.
+        """
+        same = same_build(self.a, self.b)
+        notes = outcome.notes
+        if same and outcome.error is None:
+            notes = (*notes, f"A and B are one build ({same}): an A/A run")
+        return replace(
+            outcome,
+            compared_with=self._in_words(measurements),
+            injected=tuple(str(one) for one in self.b.injections),
+            notes=notes,
+        )
+
+    def _in_words(self, measurements: Mapping[str, Sequence[Measurement]]) -> str:
+        """Both with what they tell of themselves; `measurements` of each tell of its image."""
+        told = []
+        for side, one in (("A", self.a), ("B", self.b)):
+            (named,) = mask_arguments([one.source.in_words])
+            build = measured_build(one.tools.build, measurements.get(side, ()))
+            told.append(f"{side} = {named} ({build.in_words})")
+        return "; ".join(told)
+
+
+def ab_builds(scenario: Scenario, session: Session) -> AbBuilds:
+    """The builds that the session compares; errors as of `other_build`.
+
+    Raises:
+        ValueError: the session compares none.
+    """
+    if session.ab is None:
+        raise ValueError("the session compares no two builds")
+    return AbBuilds(
+        other_build(scenario, session, session.ab.a), other_build(scenario, session, session.ab.b)
+    )

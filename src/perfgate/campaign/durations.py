@@ -1,0 +1,162 @@
+"""Durations: how long a scenario is taken to last, before it begins.
+
+For the budget of this machine: as `perfgate plan` says, else as like ones took in this run, else no
+less than its limit for a start. For shards, which must be the same on every machine: by the stored
+baselines of the gate repository, else by the scenario's limits.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from perfgate.baselines import suite_store
+from perfgate.baselines.baseline import Baseline
+from perfgate.baselines.choice import in_order
+from perfgate.campaign.budget import Estimate
+from perfgate.campaign.session import Session
+from perfgate.core.errors import PerfgateError
+from perfgate.core.rule import Rule
+from perfgate.plan.toolchain import Toolchain
+from perfgate.runs.record import GroupRecord
+from perfgate.scenarios.probe import Probe, all_probes
+from perfgate.scenarios.scenario import Scenario
+
+if TYPE_CHECKING:
+    from perfgate.judging.forecast.scenarios import Cost
+
+
+def estimate(
+    tools: Toolchain,
+    probes: Sequence[Probe],
+    session: Session,
+    groups: Sequence[GroupRecord],
+    scenarios: Mapping[str, Scenario],
+) -> Estimate:
+    """How long the group of a scenario is expected to take.
+
+    Args:
+        tools: the scenario's programs, with the build under test.
+        probes: what is selected of it.
+        session: what the campaigns share.
+        groups: the records of the run's finished groups.
+        scenarios: id → scenario, of all that are selected.
+    """
+    cost, timed = _cost(tools, probes, session), any(not one.is_smoke for one in probes)
+    if cost and timed and not cost.hours_at_most and not session.synthetic:
+        return Estimate(3600 * cost.hours)
+    starts = cost.starts if cost else 1.0
+    offline = sum(tools.is_offline(probe) for probe in probes)
+    starts *= offline + (offline < len(probes))
+    like = [
+        group
+        for group in groups
+        if group.starts.made and _alike(scenarios.get(group.scenario), tools.scenario)
+    ]
+    if like:
+        spent = sum(group.seconds.spent for group in like)
+        return Estimate(starts * spent / sum(group.starts.made for group in like))
+    return Estimate(tools.scenario.limits.start_s, known=False)
+
+
+def _cost(tools: Toolchain, probes: Sequence[Probe], session: Session) -> "Cost | None":
+    """What `perfgate plan` expects these probes to take; None: it cannot, which the campaign says.
+
+    A first answer leaves no run in a baseline; it takes seconds, and is left out.
+    """
+    # Its numpy and scipy take as long to load as all the rest.
+    from perfgate.judging.forecast.scenarios import forecast_scenario
+
+    timed = [one for one in probes if not one.is_smoke]
+    try:
+        found = forecast_scenario(tools.scenario, timed, tools.build, session.machine, session.repo)
+    except PerfgateError:
+        return None
+    return found.cost["unchanged"]
+
+
+def _alike(one: Scenario | None, other: Scenario) -> bool:
+    """Whether starts of both take about as long: the same engine, model and hardware."""
+    return one is not None and (one.engine.name, one.model, one.hardware) == (
+        other.engine.name,
+        other.model,
+        other.hardware,
+    )
+
+
+# Fresh starts that a scenario of an unchanged build takes with all its probes: 1.5 to 2.2
+# (simulated; statistics, section 3).
+_USUAL_STARTS = 2.0
+_STARTS_AGAINST_DOCUMENT = 3.0  # at most; without baseline and document it is one
+_MOST_CONTROLS = 6.0  # three of the baseline's build, three of the anchor's
+
+
+@dataclass(frozen=True)
+class ScenarioSeconds:
+    """How long a scenario lasts.
+
+    Attributes:
+        usual: seconds for an unchanged build, or by the limits.
+        known: whether a baseline's runs say so; else `usual` is by the limits, a bound.
+        longest: seconds of all starts that its tests can ask for, and of one that hangs until the
+            harness's own limits end it.
+    """
+
+    usual: float
+    known: bool
+    longest: float
+
+
+def seconds_of(scenario: Scenario, baselines: Sequence[Baseline]) -> ScenarioSeconds:
+    """How long all of a scenario lasts, whatever is selected of it.
+
+    Args:
+        scenario: with the limits of its file.
+        baselines: all that are stored of it.
+    """
+    limits = scenario.limits
+    usual = [one for one in baselines if one.retired is None]
+    newest_first = [*reversed(in_order(usual))] if usual else []
+    measured = [one for one in all_probes(scenario) if not one.is_smoke]
+    told = [_told(probe, newest_first) for probe in measured]
+    known = [one for one in told if one is not None]
+    hanging = limits.start_s + limits.total_s * max(1, len(all_probes(scenario)))
+    one_start = math.fsum(known) + limits.total_s * (len(told) - len(known))
+    if not known:
+        one_start += limits.start_s  # else its share of the start is in each measurement
+    gate = scenario.gate
+    if gate.reference == "self":
+        starts = most = float(gate.max_starts + gate.reference_starts)
+    elif not known:
+        starts, most = 1.0, _STARTS_AGAINST_DOCUMENT
+    else:
+        most_new = min(gate.max_starts, Rule().max_runs)
+        starts, most = min(_USUAL_STARTS, most_new), most_new + _MOST_CONTROLS
+    return ScenarioSeconds(
+        max(one_start, 1.0) * starts,
+        bool(told) and len(known) == len(told),
+        max(one_start, 1.0) * most + hanging,
+    )
+
+
+def stored_seconds(scenarios: Iterable[Scenario]) -> dict[str, ScenarioSeconds]:
+    """Scenario → how long it lasts, by the baselines of the gate repository.
+
+    Raises:
+        InputError: a stored baseline is unusable.
+    """
+    store = suite_store()
+    return {
+        one.id: seconds_of(one, store.of_scenario(one.hardware.label, one.id)) for one in scenarios
+    }
+
+
+def _told(probe: Probe, newest_first: Sequence[Baseline]) -> float | None:
+    """What the newest baseline that has a probe says of the seconds of its measurements."""
+    for baseline in newest_first:
+        entry = baseline.entries.get(probe.label)
+        found = [] if entry is None else [one.seconds for one in entry.runs if one.seconds]
+        if found:
+            return fmean(found)
+    return None

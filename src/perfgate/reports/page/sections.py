@@ -1,0 +1,227 @@
+"""Sections: what the page says of each scenario and test that no field of the report says alone.
+
+Numbers are shown as they are everywhere, by the filters of `templating`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from perfgate.core.measured import Change
+from perfgate.core.verdict import Against, Judgement, Verdict
+from perfgate.reports import overview
+from perfgate.reports.figures import bad_sign, unit_of, worst_first
+from perfgate.reports.outcome_text import resumed
+from perfgate.reports.page.signs import Sign, sign
+from perfgate.reports.run_report import RunReport, ScenarioFacts, TestResult
+from perfgate.runs.record import DocumentedMetric
+
+LOG_LINES = 200  # of one failure
+LOG_CHARACTERS = 200_000  # of all failures of a page
+_SHORTEST_LOG = 1_000  # characters of one failure, however many there are
+AGAINST: Mapping[Against, str] = {
+    "baseline": "",
+    "anchor": "since the anchor",
+    "documented": "against the document",
+    "claim": "of the claim",
+    "ab": "B against A",
+}
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class ScenarioSection:
+    """One scenario.
+
+    Attributes:
+        scenario: its facts.
+        tests: its tests, in order.
+        common: name and text of what all its measured tests have in common.
+        own: test → name and text of what else is known of it.
+    """
+
+    scenario: ScenarioFacts
+    tests: tuple[TestResult, ...]
+    common: tuple[Pair, ...]
+    own: Mapping[str, tuple[Pair, ...]]
+
+
+def scenario_sections(report: RunReport) -> list[ScenarioSection]:
+    """The sections of all scenarios, those with the worst verdict first."""
+    known = {one.id: one for one in report.scenarios}
+    of_it: dict[str, list[TestResult]] = {}
+    for result in report.results:
+        of_it.setdefault(result.scenario, []).append(result)
+    sections = [
+        _section(known.get(name, ScenarioFacts(name)), tests, len(report.runs) > 1)
+        for name, tests in of_it.items()
+    ]
+    return sorted(sections, key=lambda section: min(sign(one).rank for one in section.tests))
+
+
+def _section(
+    scenario: ScenarioFacts, tests: Sequence[TestResult], several_runs: bool
+) -> ScenarioSection:
+    facts = {one.test: tuple(_facts(one, several_runs)) for one in tests}
+    measured = [facts[one.test] for one in tests if one.verdict is not None]
+    first = dict.fromkeys(measured[0]) if len(measured) > 1 else {}
+    common = tuple(pair for pair in first if all(pair in other for other in measured))
+    own = {
+        test: tuple(pair for pair in pairs if pair not in common) for test, pairs in facts.items()
+    }
+    return ScenarioSection(scenario, tuple(tests), common, own)
+
+
+def _facts(result: TestResult, several_runs: bool) -> Iterator[Pair]:
+    """What is known of a test beside its numbers."""
+    told = [
+        ("build", [] if result.build is None else [result.build.in_words]),
+        ("compared with", [result.compared_with]),
+        ("control", [one.in_words for one in result.controls]),
+        ("extra options", [result.extra_options]),
+        ("setting", result.settings),
+        ("injected", result.injected),
+        ("documented in", list(dict.fromkeys(one.source for one in result.documented))),
+        ("disturbance", result.disturbances),
+        ("fresh starts", [str(result.starts or "")]),
+        ("run", [result.run if several_runs else ""]),
+        ("resumed", [resumed(result.resumed_from) if result.resumed_from else ""]),
+    ]
+    for name, texts in told:
+        yield from ((name, text) for text in texts if text)
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """One metric of a test against one reference.
+
+    Attributes:
+        metric: its name.
+        unit: of the values.
+        value: the measured one; None: there is none.
+        starts: fresh starts behind it.
+        compared: its numbers and verdict; None: it was neither judged nor compared.
+        documented: what the document says; None: nothing.
+    """
+
+    metric: str
+    unit: str
+    value: float | None
+    starts: int
+    compared: Judgement | Change | None
+    documented: DocumentedMetric | None
+
+
+def metric_rows(result: TestResult) -> Iterator[MetricRow]:
+    """The rows of a test: judged metrics first, each reference in a row of its own."""
+    measured = {one.metric: one for one in result.measured}
+    documented = {one.metric: one for one in result.documented}
+    observed = {one.metric: one for one in result.observed}
+    judged = {one.metric for one in result.judgements}
+    others = dict.fromkeys([*measured, *observed, *documented])
+    compared: list[tuple[str, Judgement | Change | None]] = [
+        *((one.metric, one) for one in result.judgements),
+        *((metric, observed.get(metric)) for metric in others if metric not in judged),
+    ]
+    for metric, one in compared:
+        values, told = measured.get(metric), documented.get(metric)
+        if values is not None:
+            yield MetricRow(metric, values.unit, values.value, values.n, one, told)
+        elif one is not None:
+            yield MetricRow(metric, unit_of(metric), one.measured, one.runs_used, one, told)
+        else:
+            yield MetricRow(metric, unit_of(metric), None, 0, None, told)
+
+
+def leading(result: TestResult) -> Judgement | None:
+    """The judgement that speaks for a test: the worst verdict, and of those the largest loss in
+    bands; None: nothing was judged.
+    """
+    order = sorted(result.judgements, key=lambda one: (sign(one).rank, worst_first(one)))
+    return order[0] if order else None
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """An interval against a band on one line, in percent of its width; worse is to the left.
+
+    Attributes:
+        zero, band, low, high, middle: places.
+    """
+
+    zero: float
+    band: float
+    low: float
+    high: float
+    middle: float
+
+
+def gauge(one: Judgement | Change) -> Gauge | None:
+    """The picture of a judgement; None: it has no interval or no band."""
+    sign_ = -bad_sign(one.metric)
+    band = one.band if isinstance(one, Judgement) else None
+    if not sign_ or one.change is None or one.interval is None or not band:
+        return None
+    low, high = sorted(sign_ * bound for bound in one.interval)
+    middle = sign_ * one.change
+    reach = 1.15 * max(2 * band, min(abs(low), 6 * band), abs(middle))
+    reach = min(reach, 12 * band)
+    places = (50 * (1 + at / reach) for at in (0.0, -band, low, high, middle))
+    return Gauge(*(round(min(100.0, max(0.0, place)), 1) for place in places))
+
+
+def counts(results: Iterable[TestResult]) -> list[tuple[Sign, int]]:
+    """How many tests have each sign, the worst first."""
+    found = Counter(sign(one) for one in results)
+    return sorted(found.items(), key=lambda pair: pair[0].rank)
+
+
+def groups(results: Iterable[TestResult]) -> list[overview.Group[TestResult]]:
+    """Tests without numbers to compare, by sign and reason, the worst sign first."""
+    found = overview.grouped((sign(one).word, overview.why(one), one) for one in results)
+    return sorted(found, key=lambda group: sign(group.tests[0]).rank)
+
+
+def unjudged(report: RunReport) -> list[TestResult]:
+    """The measured tests that no metric decided."""
+    open_ = overview.of_verdict(
+        report, Verdict.NOT_COMPARABLE, Verdict.NO_BASELINE, Verdict.INCONCLUSIVE
+    )
+    return [
+        one
+        for one in open_
+        if one.verdict != Verdict.INCONCLUSIVE or not overview.open_metrics(one, one.verdict)
+    ]
+
+
+def log_room(report: RunReport) -> int:
+    """Characters of the log of each failure."""
+    failures = sum(one.failure is not None for one in report.results)
+    return max(_SHORTEST_LOG, LOG_CHARACTERS // max(1, failures))
+
+
+def last_lines(evidence: Sequence[str], room: int) -> list[str]:
+    """The last lines that fit."""
+    kept: list[str] = []
+    for line in reversed(evidence):
+        room -= len(line) + 1
+        if len(kept) == LOG_LINES or (room < 0 and kept):
+            break
+        kept.append(line[-max(_SHORTEST_LOG, room) :] if room < 0 else line)
+    return kept[::-1]
+
+
+def machine_rows(machine: Mapping[str, object]) -> Iterator[Pair]:
+    """The facts of a machine, as `run.json` has them."""
+    for name, value in machine.items():
+        if isinstance(value, list | tuple):
+            yield name, "; ".join(map(_in_words, value)) or "none"
+        elif value not in (None, ""):
+            yield name, _in_words(value)
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_in_words(one)}" for name, one in value.items())
+    return str(value)
