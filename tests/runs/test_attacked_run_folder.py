@@ -179,7 +179,7 @@ class TestOwners:
     ) -> None:
         for one in (ended, *ended.iterdir()):
             os.chown(one, NOBODY, NOBODY)
-        monkeypatch.setattr("perfgate.runs.folder_owner._owner_of_new_files", lambda _: NOBODY)
+        monkeypatch.setattr("perfgate.runs.run_folder._owner_of_new_files", lambda _: NOBODY)
         RunFolder.reopen(ended).close()
         (ended / "run.lock").chmod(0o666)
         assert "others may write to it" in refused(ended)

@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 
 from perfgate.core.errors import InputError
 from perfgate.core.redaction import one_line, visible
-from perfgate.runs.folder_owner import require_own_folder
 from perfgate.runs.record import EndedRecord, R, Record, records_of
-from perfgate.runs.run_folder import RunFolder
+from perfgate.runs.run_folder import RunFolder, require_own_folder
 
 T = TypeVar("T")
 MOST_RUNS = 200  # that are read: the newest, by name

@@ -26,11 +26,11 @@ class Progress:
     """Writes the events of one scenario.
 
     Args:
-        file: the run's; None: nothing is written.
+        file: the run's.
         who: id of the scenario; empty: the session itself.
     """
 
-    def __init__(self, file: Path | None, who: str) -> None:
+    def __init__(self, file: Path, who: str) -> None:
         self._file = file
         self._who = who
 
@@ -78,10 +78,9 @@ class Progress:
             self._write("over")
 
     def _write(self, event: str, **values: object) -> None:
-        if self._file is not None:
-            # One clock for all processes of a machine, which no change of the day's time moves.
-            head = {"who": self._who, "clock": time.monotonic(), "event": event}
-            append_line(self._file, head | values)
+        # One clock for all processes of a machine, which no change of the day's time moves.
+        head = {"who": self._who, "clock": time.monotonic(), "event": event}
+        append_line(self._file, head | values)
 
 
 @dataclass

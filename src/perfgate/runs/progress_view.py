@@ -124,9 +124,8 @@ def has_room(stream: TextIO) -> bool:
 
     A CI system may give its jobs a terminal and keep what they print.
     """
-    if stream.closed or not stream.isatty():
-        return False
-    if os.environ.get("CI", "").lower() not in ("", "0", "false"):
+    is_ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
+    if stream.closed or not stream.isatty() or is_ci:
         return False
     return os.environ.get("TERM", "dumb") not in ("", "dumb") and _size(stream).lines >= _LOWEST
 

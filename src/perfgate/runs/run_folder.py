@@ -2,6 +2,9 @@
 
 ``run.json`` holds the facts of the session, ``records.jsonl`` one line per finished measurement and
 per verdict, ``<scenario>/start-N-<role>/`` the commands, logs and raw results of each fresh start.
+
+perfgate often runs as root. What it writes into a folder of others, or goes on with there, would be
+theirs to choose: a run folder is one that nobody else can have changed, or will.
 """
 
 import datetime
@@ -9,7 +12,9 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -30,6 +35,7 @@ from perfgate.core.durable_files import (
 )
 from perfgate.core.errors import InputError
 from perfgate.core.git_query import git_answer
+from perfgate.core.ownership import doubt, user_name
 from perfgate.core.plain import to_plain
 from perfgate.core.recorded_environment import recorded
 from perfgate.core.redaction import mask_arguments
@@ -38,9 +44,9 @@ from perfgate.core.untrusted_files import (
     make_new_folder,
     opened_folder,
     opened_regular,
+    refuse_special,
 )
 from perfgate.machine.hardware import Machine
-from perfgate.runs.folder_owner import require_own_files, require_own_folder
 from perfgate.runs.record import (
     SCHEMA_VERSION,
     R,
@@ -176,7 +182,8 @@ class RunFolder:
                     expected="one worker for all tests of a scenario",
                     hint="leave out --dist: perfgate distributes the tests itself",
                 )
-            aside = _free_name(folder)
+            names = (folder.with_name(f"{scenario}.broken-{number}") for number in count(1))
+            aside = next(path for path in names if not os.path.lexists(path))
             self.record(SetAsideRecord(scenario=scenario, folder=aside.name))
             with write_errors_named(aside):
                 folder.rename(aside)
@@ -267,11 +274,9 @@ class RunFolder:
         """
         return datetime.datetime.fromisoformat(self.facts()["started"]).date()
 
-    def write_summary(self, text: str) -> Path:
+    def write_summary(self, text: str) -> None:
         """Write ``summary.md``."""
-        path = self.path / _SUMMARY
-        write_text(path, text)
-        return path
+        write_text(self.path / _SUMMARY, text)
 
 
 def _lock_file(path: Path) -> int:
@@ -295,10 +300,77 @@ def _locked(handle: int) -> bool:
     return False
 
 
-def _free_name(folder: Path) -> Path:
-    """``<folder>.broken-1``, or the first number that is free."""
-    names = (folder.with_name(f"{folder.name}.broken-{number}") for number in count(1))
-    return next(path for path in names if not os.path.lexists(path))
+def require_own_folder(folder: Path, option: str) -> None:
+    """Check that a folder belongs to this user, and that no other may write to it.
+
+    Args:
+        folder: it is there.
+        option: the option that named it.
+
+    Raises:
+        InputError: it is another user's, or others may write to it.
+        OSError: it cannot be looked at, or is no folder.
+    """
+    status = folder.stat(follow_symlinks=False)
+    if not stat.S_ISDIR(status.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    found = doubt(folder)
+    if found and status.st_uid != os.geteuid() and status.st_uid == _owner_of_new_files(folder):
+        found = _writable(status)
+    if found:
+        raise InputError(
+            "others could have put there what a run writes to, or goes on with",
+            field=option,
+            found=f"{folder}: {found}",
+            expected=f"a folder of {user_name(os.geteuid())}, writable by nobody else",
+            hint="run perfgate as its owner, or name another folder; if you trust what is in it: "
+            f"chmod go-w {folder}, or a copy of your own (cp -r FOLDER COPY)",
+        )
+
+
+def require_own_files(folder: Path, names: Sequence[str]) -> None:
+    """Check perfgate's own files in a run folder, those that are there: regular, nobody else's.
+
+    Args:
+        folder: the run folder.
+        names: of the files.
+
+    Raises:
+        InputError: one is a link or a special file, another user's, or others may write to it.
+    """
+    owner = folder.stat().st_uid
+    for path in (folder / name for name in names if os.path.lexists(folder / name)):
+        refuse_special(path)
+        status = path.lstat()
+        mapped = status.st_uid == owner != os.geteuid()
+        if found := _writable(status) if mapped else doubt(path):
+            raise InputError(
+                "others could have changed it",
+                file=path,
+                field="--resume",
+                found=found,
+                expected=f"a file of {user_name(owner)}, writable by nobody else",
+                hint="find out who did that; then measure anew in a new run folder",
+            )
+
+
+def _writable(status: os.stat_result) -> str | None:
+    """That others than its owner may write to something; None: they may not."""
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write to it (mode {stat.S_IMODE(status.st_mode):04o})"
+    return None
+
+
+def _owner_of_new_files(folder: Path) -> int | None:
+    """Whose files are that this process makes there; None: it cannot make any.
+
+    A network file system can map root to another user, whose folders are then its own.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            return os.fstat(probe.fileno()).st_uid
+    except OSError:
+        return None
 
 
 def session_facts(machine: Machine, arguments: Sequence[str], root: Path) -> dict[str, object]:
