@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from perfgate.campaign.selection import Selected, measured_scenarios, selected_with, suite_tests
 from perfgate.cli.main import parser
@@ -22,10 +22,37 @@ from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
 from perfgate.plan.registered import registered
 from perfgate.release import release_status
 from perfgate.runs.exit_status import ExitStatus, meaning
-from perfgate.runs.folder_contents import FILES, RECORD_KINDS
+from perfgate.runs.record import AnyRecord
 from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.probe import Probe
 from perfgate.suite import options
+
+FILES: dict[str, str] = {
+    "run.json": "machine, versions, git state, arguments, listed variables; secrets masked",
+    "records.jsonl": "the records, a line each as they finish; every report is made of them",
+    "progress.jsonl": "what runs, waits and is made again, as events",
+    "summary.md": "the run for people",
+    "report.html": "the run as one page, with --html",
+    "rehearsal/": "what the stand-ins of a rehearsal read",
+    "run.lock": "held by the session that writes here",
+    "workers.lock": "held by its workers; a run is resumed when they have ended",
+    "<scenario>/": "the fresh starts of a scenario, one folder each",
+    "references/": "copies of the baselines and waivers that the verdicts rest on",
+    "candidates/": "copies of the candidates that the run recorded, with earlier sessions",
+    "<scenario>.broken-<n>/": "what a killed session left of a group that was begun again",
+    "<scenario>/start-<n>-<role>/": "a fresh start: the server's files, and one folder a probe",
+    "server_cpu.json": "CPU seconds that the server used while a load client ran",
+    "….sh": "the exact call of a program, to be run again by hand",
+    "….out, ….err": "what the program printed",
+    "….evidence.txt": "what was seen of a program that was ended for silence or for its time",
+}
+"""Path in the folder → what is there."""
+RECORD_KINDS: dict[str, str] = {
+    str(kind.__struct_config__.tag): " ".join(str(kind.__doc__).partition("\n\n")[0].split())
+    for kind in get_args(AnyRecord)
+}
+"""Kind of a line of ``records.jsonl`` → what it says: the first sentence of its struct."""
+
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -214,7 +241,7 @@ def pytest_options() -> str:
     """The options that the suite adds to pytest, and its settings."""
     own = argparse.ArgumentParser(prog="pytest", add_help=False)
     for name, how_it_is_read in options.OPTIONS.items():
-        own.add_argument(name, help=options._HELP[name], **how_it_is_read)
+        own.add_argument(name, **how_it_is_read)
     settings = [(f"`{name}`", prose(text)) for name, text in options._INI.items()]
     return "\n\n".join(
         (

@@ -23,8 +23,7 @@ from perfgate.core.measured import Change, MeasuredBuild, MeasuredControl
 from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
-from perfgate.runs.effective_records import effective
-from perfgate.runs.record import GroupRecord, Record, VerdictRecord, records_of
+from perfgate.runs.record import GroupRecord, Record, VerdictRecord, effective, records_of
 from perfgate.scenarios.probe import load_probes
 
 FACTS: dict[str, Any] = {

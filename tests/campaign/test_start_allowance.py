@@ -4,7 +4,7 @@ import pytest
 
 from perfgate.campaign.budget import Budget, StartAllowance
 from perfgate.campaign.schedule import StartRole
-from perfgate.runs.start_counts import Account
+from perfgate.campaign.start_counts import Account
 
 
 def allowance(budget_s: float | None = None, budget: Budget | None = None) -> StartAllowance:

@@ -10,6 +10,7 @@ SCRIPTS = Path(__file__).parents[2] / "ci/github/actions/perfgate"
 KEY = "made up at run time"
 PROGRAM = """#!/bin/sh
 echo "$*" >>CALLS
+[ "$2" = ready ] || [ "$1" = ci ] || printf "%s" "$PLANTED"
 case "$1 $2" in
   "release check") exit STATUS ;;
   "ci decision") [ "$5" != 0 ] || { echo "pass: fine"; exit 0; }; echo "block: n"; exit "$5" ;;
@@ -128,6 +129,25 @@ def test_a_refusal_fails_who_asked_and_no_night(
     assert output.read_text() == ""
     assert f"--by={by} --scenario=one --scenario=two --patch" in calls
     assert ("::warning::no proposal" in said) == (night == "true")
+
+
+@pytest.mark.parametrize("script", ["collect.sh", "propose.sh", "release_pack.sh"])
+def test_what_perfgate_prints_of_runs_is_no_command(job, tmp_path: Path, script: str) -> None:
+    ended = {"MATRIX": "{}", "MATRIX_RESULT": "success", "ROWS_RESULT": "success", "MODE": "gate"}
+    more = {"REPORT": "out", "PROPOSAL": "proposal", "GITHUB_OUTPUT": str(tmp_path / "output")}
+    run = {"NIGHT": "false", "RUN_ID": "77", "ACTOR": "ada", "REASON": "", "SCENARIOS": "one"}
+    more |= {"REHEARSE": "false", "REFUSED": "2", "PLANTED": "::error::planted"}
+    _, said, _ = job(script, **ended, **run, **more)
+    heeded, token = [], ""
+    for line in said.splitlines():
+        if line.startswith("::stop-commands::"):
+            token = line.rpartition("::")[2]
+        elif token and line == f"::{token}::":
+            token = ""
+        elif not token:
+            heeded.append(line)
+    assert "::error::planted" in said
+    assert not any("planted" in line for line in heeded)
 
 
 def test_what_meets_the_policy_is_packed(job) -> None:

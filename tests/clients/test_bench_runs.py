@@ -19,7 +19,7 @@ from perfgate.clients.vllm_bench import VllmBench
 from perfgate.core.errors import RunError
 from perfgate.core.failures import classify_logs
 from perfgate.core.measurement import Measurement
-from perfgate.runs.result_formats import parse, parse_file
+from perfgate.evaluators.result_formats import parse, parse_file
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 DATA = Path(__file__).parents[1] / "data"

@@ -67,7 +67,7 @@ def test_a_run_that_ended_has_the_status_that_it_ended_with(
     results = {f"a-c{number}": one or "lack" for number, one in enumerate(verdicts)}
     failed = [f"a-c{number}" for number in failing]
     bugs = [f"a-c{number}" for number in buggy]
-    end = conclude(
+    end, _ = conclude(
         records_of(results),
         failed,
         bugs,

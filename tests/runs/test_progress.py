@@ -1,14 +1,16 @@
-"""The events that whoever measures writes, for who looks on."""
+"""The events of a run: written by whoever measures, and what they say to who looks on."""
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tables import each
 
 from perfgate.core.durable_files import read_lines
 from perfgate.core.errors import RunError
 from perfgate.runs import progress
-from perfgate.runs.progress import Progress
+from perfgate.runs.progress import Progress, ProgressState, span
 
 
 def full(*_: object) -> None:
@@ -18,63 +20,224 @@ def full(*_: object) -> None:
 def test_a_full_disk_takes_the_place_of_nothing_that_happened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = Progress(tmp_path / "progress.jsonl", "a")
+    events = Progress(tmp_path / "progress.jsonl", "a")
 
     def interrupted() -> None:
-        with told.step("c1", "start 1"):
+        with events.step("c1", "start 1"):
             monkeypatch.setattr(progress, "append_line", full)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    told.over()
-    with pytest.raises(RunError, match="disk_full"), told.step("c1", "start 1"):
+    events.over()
+    with pytest.raises(RunError, match="disk_full"), events.step("c1", "start 1"):
         pass
 
 
-def test_a_step_has_a_beginning_and_an_end_even_if_it_fails(tmp_path: Path) -> None:
-    file = tmp_path / "progress.jsonl"
-    events = Progress(file, "a")
-    before = time.monotonic()
-    events.plan(["start"])
-    with pytest.raises(ValueError, match="broken"), events.step("start", "start 1"):
-        raise ValueError("broken")
-    found = read_lines(file)
-    assert [(line["who"], line["event"]) for line in found] == [
-        ("a", "plan"),
-        ("a", "begin"),
-        ("a", "end"),
-    ]
-    assert found[1]["detail"] == "start 1"
-    assert before <= found[1]["clock"] <= found[2]["clock"] <= time.monotonic()
-
-
-def test_all_else_is_one_event_each(tmp_path: Path) -> None:
-    file = tmp_path / "progress.jsonl"
+def test_the_events_as_programs_read_them(tmp_path: Path) -> None:
+    file, before = tmp_path / "progress.jsonl", time.monotonic()
     Progress(file, "").selection({"a": 60.0, "b": None}, ["b"])
     events = Progress(file, "a")
+    events.plan(["start"])
     events.again(2, "again, as start 1 was disturbed: x")
     events.note("waiting for a GPU")
+    with pytest.raises(ValueError, match="broken"), events.step("start", "start 1"):
+        raise ValueError("broken")
     events.over()
-    found = [{**line, "clock": 0} for line in read_lines(file)]
-    assert found == [
-        {"who": "", "clock": 0, "event": "selection", "seconds": {"a": 60.0, "b": None},
-         "over": ["b"]},
-        {"who": "a", "clock": 0, "event": "again",
-         "text": "start 2: again, as start 1 was disturbed: x"},
-        {"who": "a", "clock": 0, "event": "note", "text": "waiting for a GPU"},
-        {"who": "a", "clock": 0, "event": "over"},
-    ]  # fmt: skip
+    lines = read_lines(file)
+    clocks = [before, *(line.pop("clock") for line in lines), time.monotonic()]
+    assert clocks == sorted(clocks)
+    assert lines == [
+        {"who": "", "event": "selection", "seconds": {"a": 60.0, "b": None}, "over": ["b"]},
+        {"who": "a", "event": "plan", "steps": ["start"]},
+        {"who": "a", "event": "again", "text": "start 2: again, as start 1 was disturbed: x"},
+        {"who": "a", "event": "note", "text": "waiting for a GPU"},
+        {"who": "a", "event": "begin", "kind": "start", "detail": "start 1"},
+        {"who": "a", "event": "end", "kind": "start"},
+        {"who": "a", "event": "over"},
+    ]
 
 
-def test_without_a_file_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    events = Progress(None, "a")
-    events.plan(["start"])
-    with events.step("start", "start 1"):
-        events.note("waits for a GPU")
-    events.over()
-    assert list(tmp_path.iterdir()) == []
-    assert capfd.readouterr() == ("", "")
+def read(line: str) -> dict[str, Any]:
+    """An event as a row writes it: `plan start c1`, `begin start 10`, `note 10 waiting`.
+
+    `b:` before it says whose it is, else it is of `a`.
+    """
+    who, _, told = line.rpartition(":") if line[1:2] == ":" else ("a", "", line)
+    event, *words = told.split()
+    plain: dict[str, Any] = {"who": who, "clock": 0.0, "event": event}
+    if event == "plan":
+        return {**plain, "steps": words}
+    if event == "selection":
+        seconds = dict(word.split("=") for word in words if "=" in word)
+        known = {name: float(text) if text else None for name, text in seconds.items()}
+        kept = [word for word in words if "=" not in word]
+        return {**plain, "who": "", "seconds": known, "over": kept}
+    if event in ("begin", "end"):
+        kind, clock = words
+        return {**plain, "clock": float(clock), "kind": kind, "detail": f"the {kind}"}
+    if event == "over":
+        return {**plain, "clock": float(words[0])}
+    if event == "note":
+        return {**plain, "clock": float(words[0]), "text": " ".join(words[1:])}
+    return {**plain, "text": " ".join(words)}
+
+
+def fed(lines: str) -> ProgressState:
+    """The state after the events of a text, with `;` between them."""
+    state = ProgressState()
+    for line in filter(None, lines.split(";")):
+        state.feed(read(line.strip()))
+    return state
+
+
+@each(
+    ("events", "clock", "lines"),
+    [
+        ("", 0, []),
+        (
+            "plan start c1 c4; begin start 10; end start 14; begin c1 14",
+            75,
+            ["a: step 2 of 3: the c1, for 1 min 1 s, time left not yet known"],
+        ),
+        (
+            # A step that takes too long takes nothing from those after it.
+            "plan start c1; begin start 0; end start 4; begin c1 4; end c1 14;"
+            "plan start c1; begin start 14",
+            114,
+            ["a: step 3 of 4: the start, for 1 min 40 s, about 10 s left"],
+        ),
+        (
+            # The mean of what was seen.
+            "plan c1 c1 c1; begin c1 0; end c1 10; begin c1 10; end c1 30; begin c1 30",
+            31,
+            ["a: step 3 of 3: the c1, for 1 s, about 14 s left"],
+        ),
+        (
+            # What one campaign learns serves the other.
+            "b:plan c1; b:begin c1 0; b:end c1 60; plan c1; begin c1 60",
+            60,
+            ["a: step 1 of 1: the c1, for 0 s, about 1 min 0 s left"],
+        ),
+        (
+            # Two at once, and a clock that was set back.
+            "plan c1; begin c1 0; b:plan c1; b:begin c1 9",
+            2,
+            [
+                "a: step 1 of 1: the c1, for 2 s, time left not yet known",
+                "b: step 1 of 1: the c1, for 0 s, time left not yet known",
+            ],
+        ),
+        ("plan start; note 10 waiting for 8 GPUs", 75, ["a: waiting for 8 GPUs, for 1 min 5 s"]),
+        (
+            # It waits no longer.
+            "plan start; note 10 waiting; begin start 20",
+            21,
+            ["a: step 1 of 1: the start, for 1 s, time left not yet known"],
+        ),
+        (
+            "plan start; begin start 20; note 80 job 7 waits",
+            81,
+            ["a: step 1 of 1: the start, for 1 min 1 s, time left not yet known; job 7 waits"],
+        ),
+        ("begin start 0; over 5", 6, []),
+    ],
+)
+def test_what_is_at_work(events: str, clock: float, lines: list[str]) -> None:
+    assert [line for line, _ in fed(events).at_work(clock)] == lines
+
+
+def test_why_a_start_is_made_stays_while_it_runs() -> None:
+    why = "start 2: again, as start 1 was disturbed: other processes used 30 % of 2 cores"
+    events = f"plan start c1; again {why}; begin start 0"
+    for more, shown in (("", why), ("; end start 3; begin c1 3", why), ("; plan start", "")):
+        events += more
+        assert fed(events).at_work(6)[0][1] == shown
+
+
+def test_a_hostile_name_of_a_program_is_text_on_one_line() -> None:
+    hostile = {"who": "a", "clock": 0.0, "text": "by \x1b[2J\r\n\u202e[red]evil"}
+    harmless = "by \\x1b[2J \\u202e[red]evil"
+    state = ProgressState()
+    assert state.feed({**hostile, "event": "again"}) == f"a: {harmless}"
+    assert state.feed({**hostile, "event": "note"}) == f"a: {harmless}"
+    assert state.at_work(0) == [(f"a: {harmless}, for 0 s", harmless)]
+
+
+def test_each_step_each_wait_and_each_reason_is_one_line() -> None:
+    state = ProgressState()
+    for event, line in (
+        ("selection c a= b= c=", "[1/3] 1 of 3 scenarios done, 2 to come; time left not yet known"),
+        ("plan c1 c4", ""),
+        ("note 0 waiting for 1 GPU", "[1/3] a: waiting for 1 GPU"),
+        ("begin c1 0", "[1/3] a: step 1 of 2: the c1, time left not yet known"),
+        ("end c1 4", ""),
+        ("end c1 4", ""),
+        ("again start 2: as start 1 was disturbed", "[1/3] a: start 2: as start 1 was disturbed"),
+        ("over 64", "[2/3] a: done in 1 min 4 s"),
+        ("e:over 64", "[2/3] e: not measured"),
+    ):
+        assert state.feed(read(event)) == line
+    without_a_selection = fed("begin start 0")
+    assert (without_a_selection.count(), without_a_selection.total(1)) == ("", "")
+
+
+@each(
+    ("events", "clock", "text"),
+    [
+        ("selection a=3600 b=7200", 0, "2 to come; about 3 h 0 min left"),
+        (
+            "selection a=3600 b=",
+            0,
+            "2 to come; about 1 h 0 min left, and 1 scenario not yet known",
+        ),
+        # Its baseline's seconds, less what it has run for.
+        (
+            "selection a=3600; plan start; begin start 0",
+            600,
+            "1 running; about 50 min 0 s left",
+        ),
+        # Steps that are all known are nearer to the truth than a baseline.
+        (
+            "selection a=3600; plan start start; begin start 0; end start 60; begin start 60",
+            70,
+            "1 running; about 50 s left",
+        ),
+        # Two run at once, so that what is to come takes half as long.
+        (
+            "selection a=1000 b=1000 c=1000 d=1000; begin start 0; b:begin start 0",
+            0,
+            "2 running, 2 to come; about 33 min 20 s left",
+        ),
+        # But never less than the longest of them.
+        (
+            "selection a=10 b=10 c=1000; begin x 0; b:begin y 0",
+            0,
+            "2 running, 1 to come; about 16 min 40 s left",
+        ),
+        # As long as those done, where nothing else is known.
+        (
+            "selection a= b= c=; begin start 0; over 100",
+            100,
+            "2 to come; about 3 min 20 s left",
+        ),
+        (
+            "selection a= b= c=; note 0 waiting for a GPU; b:begin start 0; b:end start 1",
+            5,
+            "1 waiting, 1 between starts, 1 to come; time left not yet known",
+        ),
+        ("selection a b a=5 b=", 10, "2 of 2 scenarios done"),
+    ],
+)
+def test_the_whole_selection(events: str, clock: float, text: str) -> None:
+    whole = fed(events).total(clock)
+    assert whole.partition(" scenarios done, ")[2] == text or whole == text
+
+
+@each(
+    ("seconds", "text"),
+    [(0.4, "0 s"), (59, "59 s"), (60, "1 min 0 s"), (3599, "59 min 59 s"), (3600, "1 h 0 min")]
+    + [(3599.6, "1 h 0 min"), (8000, "2 h 13 min")],
+)
+def test_spans(seconds: float, text: str) -> None:
+    assert span(seconds) == text

@@ -2,7 +2,6 @@
 
 import fcntl
 import io
-import json
 import os
 import re
 import struct
@@ -20,7 +19,7 @@ from screen import Screen
 from perfgate.core.errors import InputError
 from perfgate.runs import progress_view
 from perfgate.runs.progress import Progress
-from perfgate.runs.progress_view import ProgressView
+from perfgate.runs.progress_view import ProgressView, StatusArea, has_room
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -99,15 +98,6 @@ class TestLog:
         assert "\x1b" not in told
         assert "\r" not in told
 
-    def test_a_terminal_of_a_ci_job_gets_such_lines_too(
-        self, file: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setenv("CI", "true")
-        with terminal() as (stream, written):
-            with viewed(file, stream), Progress(file, "a").step("start", "start 1"):
-                wait_for(lambda: "start 1" in written())
-            assert not re.search(r"[\x1b\r]", written())
-
     def test_it_breaks_a_long_silence_and_no_short_one(
         self, file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -138,25 +128,6 @@ class TestLog:
             wait_for(lambda: "now" in stream.getvalue())
         assert "long ago" not in stream.getvalue()
 
-    def test_at_its_end_it_shows_what_is_left(
-        self, file: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(progress_view, "_LOOK_EVERY_S", 1000.0)
-        stream = io.StringIO()
-        with viewed(file, stream), Progress(file, "a").step("start", "start 1"):
-            pass
-        assert "start 1" in stream.getvalue()
-
-    def test_a_line_that_is_still_being_written_waits(self, file: Path) -> None:
-        stream = io.StringIO()
-        event = {"who": "a", "clock": 0.0, "event": "note", "text": "the whole of it"}
-        line = json.dumps(event).encode() + b"\n"
-        file.write_bytes(line[:30])
-        with viewed(file, stream):
-            time.sleep(0.05)
-            file.write_bytes(line)
-            wait_for(lambda: "the whole of it" in stream.getvalue())
-
 
 class TestTerminal:
     def test_each_scenario_at_work_why_and_the_whole_below_what_pytest_prints(
@@ -178,9 +149,9 @@ class TestTerminal:
                 stream.flush()
                 lines = shown(written())
                 assert lines[0] == "perf_tests/test_x.py ..F"
-                assert lines[20].startswith("b: waiting for 8 GPUs: leased by ada, for ")
-                assert lines[21].startswith("a: step 1 of 2: start 2 (new), for ")
-                assert lines[22] == "  start 2: again, as start 1 was disturbed: a neighbour"
+                assert lines[20].startswith("a: step 1 of 2: start 2 (new), for ")
+                assert lines[21] == "  start 2: again, as start 1 was disturbed: a neighbour"
+                assert lines[22].startswith("b: waiting for 8 GPUs: leased by ada, for ")
                 assert lines[23].startswith(
                     "perfgate: 0 of 3 scenarios done, 1 running, 1 waiting, 1 to come; about "
                 )
@@ -223,3 +194,94 @@ def test_a_damaged_file_ends_the_view_and_not_the_run(tmp_path: Path) -> None:
         ProgressView(file, io.StringIO(), from_now=True)
     with viewed(file, io.StringIO()):
         pass
+
+
+class Screened(io.StringIO):
+    """A terminal of 24 lines of 40 characters, and what is on its screen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.screen = Screen(24, 40)
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.screen.feed(text)
+        return len(text)
+
+
+@pytest.fixture
+def screened(monkeypatch: pytest.MonkeyPatch) -> Screened:
+    for name, value in {"TERM": "xterm", "CI": "", "COLUMNS": "40", "LINES": "24"}.items():
+        monkeypatch.setenv(name, value)
+    return Screened()
+
+
+class TestStatusArea:
+    @pytest.mark.parametrize("printed", [0, 19, 21, 22, 23, 24, 60])
+    def test_what_others_print_is_whole_and_above(self, screened: Screened, printed: int) -> None:
+        screen, area = screened.screen, StatusArea(screened)
+        tests = [f"test {number} ." for number in range(printed + 30)]
+        screen.feed("".join(f"{line}\n" for line in tests[:printed]) + "at work")
+        area.show(["one", "two"])
+        screen.feed(" ...\n" + "".join(f"{line}\n" for line in tests[printed:]))
+        area.show(["one again", "two again"])
+        screen.feed("end")
+        tests.insert(printed, "at work ...")
+        assert screen.text().splitlines() == [*tests, "end", "one again", "two again"]
+        area.close()
+        assert screen.text().splitlines() == [*tests, "end"]
+        assert screen.region == (0, 23)
+        screen.feed("...\n")
+        assert "end..." in screen.text()
+
+    def test_it_grows_keeps_its_size_and_follows_the_terminal(
+        self, screened: Screened, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        screen, area = screened.screen, StatusArea(screened)
+        tests = [f"test {number}" for number in range(50)]
+        screen.feed("".join(f"{line}\n" for line in tests[:23]))
+        area.show(["a"])
+        area.show(["b", "c", "d"])
+        assert screen.lines[-3:] == ["b", "c", "d"]
+        area.show(["e"])
+        screen.feed("".join(f"{line}\n" for line in tests[23:]))
+        assert screen.lines[-3:] == ["", "", "e"]
+        assert [one for one in screen.text().splitlines() if "test" in one] == tests
+        monkeypatch.setenv("LINES", "20")
+        area.show(["f"])
+        assert (screen.lines[19], screen.lines[23], screen.region) == ("f", "", (0, 16))
+
+    def test_of_many_lines_the_first_and_the_last_are_shown(self, screened: Screened) -> None:
+        StatusArea(screened).show([f"line {number}" for number in range(30)])
+        assert screened.screen.lines[-8:] == [*(f"line {n}" for n in range(7)), "line 29"]
+
+    @pytest.mark.parametrize("text", ["x" * 200, "宽" * 100])
+    def test_a_long_line_is_cut_and_does_not_wrap(self, screened: Screened, text: str) -> None:
+        StatusArea(screened).show([text])
+        assert 0 < len(screened.screen.lines[-1]) <= 39
+
+    @pytest.mark.parametrize(
+        ("name", "value", "room"),
+        [
+            *(("CI", "", True), ("CI", "false", True), ("CI", "0", True), ("CI", "true", False)),
+            *(("TERM", "dumb", False), ("TERM", "", False)),
+            *(("LINES", "7", False), ("LINES", "8", True)),
+        ],
+    )
+    def test_where_there_is_room(
+        self,
+        screened: Screened,
+        monkeypatch: pytest.MonkeyPatch,
+        name: str,
+        value: str,
+        room: bool,
+    ) -> None:
+        monkeypatch.setenv(name, value)
+        assert has_room(screened) == room
+        assert not has_room(io.StringIO())
+
+    def test_the_size_is_that_of_the_terminal_itself(self) -> None:
+        with terminal(height=12, width=34) as (stream, _):
+            assert progress_view._size(stream) == os.terminal_size((34, 12))

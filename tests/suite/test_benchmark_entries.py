@@ -8,7 +8,7 @@ from typing import Any
 from building import outcome
 
 from perfgate.runs.record import VerdictRecord
-from perfgate.suite.benchmark_entries import entries
+from perfgate.suite.result_files import entries
 
 TEST = "perf_tests/test_serving.py::test_serving[small-serve-c4]"
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from tables import each
 
-from perfgate.suite.junit import pytest_sessionfinish, with_verdicts
+from perfgate.suite.result_files import rewrite_junit, with_verdicts
 
 OTHER = '<testcase name="other"><failure message="no test of ours">x</failure></testcase>'
 
@@ -70,5 +70,5 @@ def test_a_file_that_cannot_be_read_back_ends_no_session(tmp_path: Path, name: s
         invocation_params=SimpleNamespace(dir=tmp_path),
         get_terminal_writer=lambda: SimpleNamespace(line=lambda text, **_: lines.append(text)),
     )
-    pytest_sessionfinish(SimpleNamespace(config=config))  # type: ignore[arg-type]
+    rewrite_junit(config)  # type: ignore[arg-type]
     assert ["is left as pytest wrote it" in line for line in lines] == [True] * (name[0] != "/")

@@ -74,13 +74,6 @@ def test_a_session_of_b200_measures_no_template(workers: tuple[str, ...]) -> Non
     assert TEMPLATE not in output.replace(LEFT_OUT, "")
 
 
-def test_a_session_that_names_the_test_gets_it() -> None:
-    name = f"{FILE}::test_offline_throughput[{TEMPLATE}-c3072]"
-    _, output = run(name, "--collect-only")
-    assert name in output
-    assert "left out" not in output
-
-
 def test_a_session_of_nothing_but_templates_measured_nothing() -> None:
     status, output = run(FILE, "-m", "b200 and not nightly and not weekly")
     assert status == 12

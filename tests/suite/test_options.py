@@ -11,8 +11,6 @@ from checkouts import ROOT
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited, untraced
 from tables import each
 
-from perfgate.suite.options import joined
-
 LOCAL = ("-m", "local", "--collect-only", "-q")
 
 
@@ -83,12 +81,6 @@ def test_stand_ins_are_loaded_by_a_rehearsal_alone(tmp_path: Path) -> None:
     assert not any(name.startswith("perfgate.rehearsal") for name in loaded)
 
 
-def test_a_folder_of_an_option_is_not_taken_for_the_place_of_the_tests() -> None:
-    words = ["-m", "b200", "--run-dir", "/runs/1", "--scenarios=mine", "-n", "2", "--resume", "/r"]
-    told = ["-m", "b200", "--run-dir=/runs/1", "--scenarios=mine", "-n", "2", "--resume=/r"]
-    assert joined(words) == told
-
-
 TAKEN = ("--record", "--shard", "--gate", "--budget", "--control", "--html", "--resume")
 THEIRS = f"""
 def pytest_addoption(parser):
@@ -120,14 +112,6 @@ def test_a_project_keeps_its_own_options(
     status, output = forked.session((*words, *long), tmp_path, environment)
     assert status == 0, output
     assert "1 passed" in output
-
-
-def test_help_lists_both_names_and_only_the_long_one_of_a_taken_name(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text(THEIRS)
-    _, output = forked.session((*BENCHMARK, "--help"), tmp_path, ONLY_NEEDED_PLUGINS)
-    assert "short for --perfgate-rehearse-fault" in output
-    assert "--perfgate-record" in output
-    assert "short for --perfgate-record" not in output
 
 
 def test_a_conftest_is_read_where_the_tests_are_and_not_where_a_value_points(

@@ -11,8 +11,8 @@ from planted import CommandLines, leaks, variables, write_reports
 from rehearsing import Rehearsed, rehearse
 from sizes import sized
 
+from ci.maintenance.reference_tables import FILES, RECORD_KINDS
 from perfgate.cli.main import main
-from perfgate.runs.folder_contents import FILES, RECORD_KINDS
 
 NAME = "b200-r1-fp4-fp16kv-max-throughput"
 
@@ -48,7 +48,7 @@ def test_the_folder_of_a_run_holds_what_its_table_says(well: Well) -> None:
     folder = well.done.folder
     there = {f"{one.name}/" if one.is_dir() else one.name for one in folder.iterdir()}
     assert there - FILES.keys() == {f"{NAME}/"}, (
-        "perfgate/runs/folder_contents.py names each file; then `make reference`"
+        "ci/maintenance/reference_tables.py names each file; then `make reference`"
     )
     lines = (folder / "records.jsonl").read_text().splitlines()
     assert {json.loads(line)["record"] for line in lines} <= RECORD_KINDS.keys()

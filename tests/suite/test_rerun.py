@@ -11,7 +11,7 @@ import pytest
 from checkouts import ACCURACY, PLUGINS, Suite
 from tables import each
 
-from perfgate.suite.rerun import shaping_options
+from perfgate.suite.session_options import shaping_options
 
 TEST = "test_accuracy.py::test_accuracy[standin-serve-sums]"
 SHAPED = (

@@ -10,7 +10,7 @@ from tables import each
 from xdist.remote import Producer
 
 from perfgate.scenarios.scenario import Claim, Source
-from perfgate.suite.xdist import groups, scheduler_by_scenario
+from perfgate.suite.workers import groups, scheduler_by_scenario
 
 ONE = building.SCENARIO
 TWO = replace(ONE, id="other-serve")

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from perfgate.campaign.schedule import MOST_CONTROLS, StartRole, controlled_by
+from perfgate.campaign.start_counts import Account
 from perfgate.core.errors import InputError
-from perfgate.runs.start_counts import Account
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 _SPAN = re.compile(r"(?:\d+(?:\.\d+)?[hms])+|\d+(?:\.\d+)?")

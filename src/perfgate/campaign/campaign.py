@@ -27,6 +27,7 @@ from perfgate.campaign.schedule import (
     taking_turns,
 )
 from perfgate.campaign.session import Session
+from perfgate.campaign.start_counts import Account
 from perfgate.campaign.starter import Starter
 from perfgate.core.errors import PerfgateError
 from perfgate.core.verdict import Against
@@ -38,7 +39,6 @@ from perfgate.judging.rules.paired import AB_RULE, OWN_NOISE_RULE
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.launchers.start_commands import command_facts
 from perfgate.plan.toolchain import Toolchain
-from perfgate.runs.start_counts import Account
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 

@@ -16,6 +16,7 @@ from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.resume import KeptResults
 from perfgate.campaign.selection import Selected, measured_scenarios, probes_of
 from perfgate.campaign.session import Session
+from perfgate.campaign.start_counts import together
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.judging.assembly.claims import ClaimProbe
@@ -26,7 +27,6 @@ from perfgate.plan.toolchain import Toolchain, needs_server
 from perfgate.runs.progress import Progress
 from perfgate.runs.record import GroupRecord, MovedDefaultsRecord, UnaskedRecord
 from perfgate.runs.run_folder import PROGRESS
-from perfgate.runs.start_counts import together
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 

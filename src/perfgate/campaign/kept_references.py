@@ -19,7 +19,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.json_text import LARGEST_OWN
 from perfgate.core.untrusted_files import make_new_folders, read_regular
-from perfgate.runs.folder_contents import REFERENCES
+from perfgate.runs.run_folder import REFERENCES
 
 _NAME = re.compile(r"[1-9]\d*/(\w[\w.+-]*/)*\w[\w.+-]*", re.ASCII)
 

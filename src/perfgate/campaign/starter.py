@@ -20,6 +20,7 @@ from perfgate.campaign.preflight_check import PlaceCheck
 from perfgate.campaign.probe_state import ProbeState
 from perfgate.campaign.schedule import StartRequest, StartRole, controlled_by, keeps_its_place
 from perfgate.campaign.session import Session
+from perfgate.campaign.start_counts import Account, Start
 from perfgate.campaign.start_guard import leased, measure_guarded, watch_start
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
@@ -32,7 +33,6 @@ from perfgate.machine.leases import Lease
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.progress import Progress
 from perfgate.runs.run_folder import PROGRESS, now
-from perfgate.runs.start_counts import Account, Start
 from perfgate.scenarios.probe import Probe
 
 # Failures after which nothing else is measured on the same start.

@@ -29,7 +29,7 @@ from perfgate.core.redaction import redact, visible
 from perfgate.judging.acceptance.promotion import Promotion, Proposal, promote, propose
 from perfgate.reports.proposal_text import body, message, subject
 from perfgate.runs.ended_run import read_run
-from perfgate.runs.folder_contents import CANDIDATES
+from perfgate.runs.run_folder import CANDIDATES
 from perfgate.scenarios.scenario import Scenario
 
 _OF_FILES = {"--accept-regression": None, "--dry-run": False, "--rehearsal": False}

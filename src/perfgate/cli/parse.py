@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 
 from perfgate.cli.output import print_json
-from perfgate.runs.result_formats import parse_file
+from perfgate.evaluators.result_formats import parse_file
 
 
 def add_options(command: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.paths import require_own
-from perfgate.core.redaction import visible
+from perfgate.core.redaction import one_line
 from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.gathered_history import gathered_histories
@@ -72,7 +72,7 @@ def _report(arguments: argparse.Namespace) -> int:
     beside = arguments.format is not None and arguments.output is None
     stream = sys.stderr if beside else sys.stdout
     for line in _lines(found):
-        print(visible(line), file=stream)
+        print(one_line(line), file=stream)
     if arguments.to is not None:
         for path in write_formats(arguments.to, sorted(report_format), found.report, context):
             print(f"wrote {path}", file=stream)

@@ -45,8 +45,8 @@ _NAMED = re.compile(
 )
 # ``--api-key V``, also in the list ``['--api-key', 'V']``.
 _OPTION_AND = re.compile(r"""(?<![\w-])(?P<name>--[A-Za-z][\w-]*)(?:["'],)?[ \t]{1,8}(?!--)""")
-# ``('Authorization', 'V')``, as programs print headers.
-_PAIR = re.compile(r"""\(b?["'](?P<name>[\w-]+)["'],[ \t]{0,8}b?(?=["'])""")
+# ``('Authorization', 'V')``, ``["x-api-key", "V"]``, as programs print headers.
+_PAIR = re.compile(r"""[(\[][bu]?["'](?P<name>[\w-]+)["']\s{0,8},\s{0,8}[bu]?(?=["'])""")
 _VALUE = re.compile(
     r"""(?P<quote>\\?["'])?(?(quote)(?:(?!(?P=quote)).)*
         |(?:(?:bearer|basic|token|digest|negotiate)[ \t]+)?[^\s,;"'&})\]]*)""",
@@ -100,6 +100,11 @@ def visible(text: str) -> str:
     Line ends and tabs stay.
     """
     return text.translate(_ESCAPES)
+
+
+def one_line(text: str) -> str:
+    """The text on one line, nothing hidden: line ends and tabs are one blank."""
+    return visible(" ".join(text.split()))
 
 
 @contextmanager

@@ -56,12 +56,14 @@ def is_secret(name: str) -> bool:
         return False
     if any(word in _ALWAYS or _INSIDE.search(word) for word in words):
         return True
+    if not words[-1].isdigit() and words[-1].endswith("pw"):  # DBPW
+        return True
     before, last = set(words[:-1]), words[-1]
     return (
         _is_token(words)
         or (last == "key" and bool(before - _OTHER_KEY) and not before & _OTHER_KEY)
         or any(one in _KEY_OF and two in ("key", "keys") for one, two in pairwise(words))
-        or (last in ("pass", "pwd", "pw", "auth") and bool(before) and not before & _NO_PASS)
+        or (last in ("pass", "pwd", "auth") and bool(before) and not before & _NO_PASS)
     )
 
 

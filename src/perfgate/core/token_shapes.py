@@ -33,6 +33,7 @@ _TOKENS = (
     r"hv[bsr]\.[\w-]{20,}",  # HashiCorp Vault
     r"SG\.[\w-]{16,}\.[\w-]{16,}",  # SendGrid
     r"webhook\.office\.com/webhookb2/[\w@/.-]+",  # Teams
+    r"outlook\.office(?:365)?\.com/webhook/[\w@/.-]+",
 )
 
 SHAPES: tuple[re.Pattern[str], ...] = (
@@ -44,7 +45,7 @@ SHAPES: tuple[re.Pattern[str], ...] = (
         re.DOTALL,
     ),
     re.compile(
-        rf"(?:^{_BASE64_LINE}[ \t]*\n){{1,120}}(?:^[A-Za-z0-9+/=]{{1,15}}[ \t]*\n)?"
+        rf"(?:^{_BASE64_LINE}[ \t]*\n){{1,120}}+(?:^[A-Za-z0-9+/=]{{1,15}}[ \t]*\n)?+"
         r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,20}-----",
         re.MULTILINE,
     ),

@@ -37,7 +37,7 @@ from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.rendered_files import rendered_files
 from perfgate.release.run_evidence import time_of
 from perfgate.runs.ended_run import EndedRun
-from perfgate.runs.folder_contents import REFERENCES
+from perfgate.runs.run_folder import REFERENCES
 from perfgate.scenarios.documented import FOLDER, documented_file
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.yaml_limits import LARGEST_FILE

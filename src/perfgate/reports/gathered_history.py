@@ -21,7 +21,7 @@ from perfgate.reports.histories import (
 )
 from perfgate.reports.history import MetricHistory
 from perfgate.reports.run_report import RunReport
-from perfgate.runs.earlier_runs import earlier_runs
+from perfgate.runs.ended_run import earlier_runs
 
 
 def gathered_histories(

@@ -6,21 +6,29 @@ nothing happens: systems end jobs that are silent for long (ten minutes at the l
 """
 
 import atexit
+import os
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
+from rich.cells import set_cell_size
+
 from perfgate.core.durable_files import read_lines
 from perfgate.core.errors import InputError
-from perfgate.runs.progress_state import ProgressState, heartbeat
-from perfgate.runs.status_area import StatusArea, has_room
+from perfgate.runs.progress import ProgressState
 
 _LOOK_EVERY_S = 1.0
 _SILENT_FOR_S = 240.0
 _HINT = "delete the file: it is only shown, never read for a verdict"
+_SHARE = 3  # of a terminal's height, at most a third
+_LOWEST = 8  # lines of a terminal that has room for the area
+_SAVE, _RESTORE = "\x1b7", "\x1b8"  # where the cursor is
+_DOWN = "\x1bD"  # scrolls at the lowest line, and keeps the column
 
 
 class ProgressView:
@@ -73,39 +81,32 @@ class ProgressView:
     def _show(self) -> None:
         try:
             events = read_lines(self._file, _HINT)
-        except InputError:
-            self._end.set()  # the run goes on without a view
-            return
-        fresh, self._seen = events[self._seen :], len(events)
-        news = []
-        for event in fresh:
-            line = self._state.feed(event)
-            if line:
-                news.append(f"{self._state.count()}{line}")
-        try:
+            fresh, self._seen = events[self._seen :], len(events)
+            news = [line for event in fresh if (line := self._state.feed(event))]
             if self._area is None:
                 self._print(news)
             else:
                 self._draw(self._area)
-        except (OSError, ValueError):
-            self._end.set()  # the terminal is gone; the run goes on without a view
+        except (InputError, OSError, ValueError):
+            self._end.set()  # file or terminal is gone; the run goes on without a view
 
-    def _draw(self, area: StatusArea) -> None:
+    def _draw(self, area: "StatusArea") -> None:
         clock = time.monotonic()
         lines: list[str] = []
-        for line, why in self._state.reasons(clock):
+        for line, why in self._state.at_work(clock):
             lines += [line, f"  {why}"] if why else [line]
-        total = self._state.total(clock)
-        lines += [f"perfgate: {total}"] if total else []
+        if total := self._state.total(clock):
+            lines.append(f"perfgate: {total}")
         if lines:
             area.show(lines)
 
-    def _print(self, news: Sequence[str]) -> None:
+    def _print(self, lines: Sequence[str]) -> None:
         now = time.monotonic()
-        lines = list(news)
         if not lines and now - self._shown_at > _SILENT_FOR_S:
-            at_work = self._state.lines(now)
-            lines = [f"{self._state.count()}{heartbeat(at_work)}"] if at_work else []
+            at_work = [line for line, _ in self._state.at_work(now)]
+            more = f" (and {len(at_work) - 2} more)" if len(at_work) > 2 else ""
+            if at_work:
+                lines = [f"{self._state.count()}{' | '.join(at_work[:2])}{more}"]
         if not lines:
             return
         # Behind dots and names a line of its own begins, unless it has begun since they came.
@@ -116,3 +117,77 @@ class ProgressView:
         self._stream.write(start + "".join(f"perfgate {day} {line}\n" for line in lines))
         self._stream.flush()
         self._shown_at = now
+
+
+def has_room(stream: TextIO) -> bool:
+    """Whether the stream is a terminal that can have a status area, and a person looks at it.
+
+    A CI system may give its jobs a terminal and keep what they print.
+    """
+    is_ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
+    if stream.closed or not stream.isatty() or is_ci:
+        return False
+    return os.environ.get("TERM", "dumb") not in ("", "dumb") and _size(stream).lines >= _LOWEST
+
+
+class StatusArea:
+    """The lowest lines of a terminal, kept for what a run does now; grows with what it shows.
+
+    What everything else prints scrolls above it: the lines are outside of the terminal's scrolling
+    region (DECSTBM of the VT100), so that neither disturbs the other, whoever writes. A terminal is
+    given all of a change in one write. (`rich.live` would overwrite what pytest leaves on a line.)
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._rows = 0
+        self._size = os.terminal_size((0, 0))
+
+    def show(self, lines: Sequence[str]) -> None:
+        """Show the lines, the last of them lowest; those that have no room are left out.
+
+        Raises:
+            OSError, ValueError: the terminal is gone.
+        """
+        size = _size(self._stream)
+        most = max(1, size.lines // _SHARE)
+        shown = [*lines[: most - 1], lines[-1]] if len(lines) > most else list(lines)
+        text = ""
+        if size != self._size or len(shown) > self._rows:
+            text = self._cleared()
+            self._size, self._rows = size, max(len(shown), min(self._rows, most))
+            region = f"\x1b[1;{size.lines - self._rows}r"
+            # The cursor keeps its column; setting a region moves it, so it is saved.
+            text += f"{_DOWN * self._rows}\x1b[{self._rows}A{_SAVE}{region}{_RESTORE}"
+        shown = [*[""] * (self._rows - len(shown)), *shown]
+        self._write(text + self._drawn(shown))
+
+    def close(self) -> None:
+        """Give the lines back; what was shown is gone."""
+        text, self._rows = self._cleared(), 0
+        if text:
+            with suppress(OSError, ValueError):
+                self._write(text)
+
+    def _cleared(self) -> str:
+        """What gives the lines back, empty."""
+        return self._drawn([""] * self._rows, "\x1b[r") if self._rows else ""
+
+    def _drawn(self, lines: Sequence[str], first: str = "") -> str:
+        top, width = self._size.lines - self._rows, self._size.columns - 1
+        text = f"{_SAVE}{first}"
+        for row, line in enumerate(lines, start=top + 1):
+            text += f"\x1b[{row};1H\x1b[2K{set_cell_size(line, width).rstrip()}"
+        return text + _RESTORE
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
+def _size(stream: TextIO) -> os.terminal_size:
+    with suppress(OSError, ValueError, AttributeError):
+        found = os.get_terminal_size(stream.fileno())
+        if found.columns and found.lines:
+            return found
+    return shutil.get_terminal_size()

@@ -407,11 +407,55 @@ AnyRecord = (
     | EndedRecord
 )
 R = TypeVar("R", bound=Record)
+_OF_TESTS = (VerdictRecord, SkippedRecord)
+_OF_THE_SELECTION = (SelectedRecord, ScenarioRecord, ShardRecord, ResumedRecord)
+_OF_THE_END = (  # written again when the session that resumed it ends
+    *(WaiverFaultRecord, CandidateRecord, NotRecordedRecord, NoiseKeptRecord, EndedRecord),
+)
+_NEVER_SET_ASIDE = (GroupRecord, SetAsideRecord, *_OF_THE_SELECTION, *_OF_TESTS)
 
 
 def records_of(kind: type[R], records: Iterable[Record]) -> list[R]:
     """The records of one kind, in order."""
     return [record for record in records if isinstance(record, kind)]
+
+
+def effective(records: Iterable[Record]) -> list[Record]:
+    """The records that no later one supersedes, in order; the file itself is only appended to.
+
+    Two kinds supersede: ``resumed`` all records of the groups that it repeats, and of tests that it
+    does not keep; ``set_aside`` the measurements of a scenario that a replaced worker left. A
+    verdict that was kept says so: ``resumed_from`` is when it was recorded.
+    """
+    kept: list[Record] = []
+    for record in records:
+        if isinstance(record, ResumedRecord):
+            kept = [_marked(earlier) for earlier in kept if _is_kept(earlier, record)]
+        elif isinstance(record, SetAsideRecord):
+            kept = [
+                earlier
+                for earlier in kept
+                if isinstance(earlier, _NEVER_SET_ASIDE)
+                or getattr(earlier, "scenario", None) != record.scenario
+            ]
+        kept.append(record)
+    return kept
+
+
+def _is_kept(record: Record, resumed: ResumedRecord) -> bool:
+    if isinstance(record, _OF_THE_SELECTION):
+        return True
+    if isinstance(record, _OF_TESTS):
+        return record.test in resumed.keeps
+    if isinstance(record, _OF_THE_END):
+        return False
+    return getattr(record, "scenario", None) not in resumed.repeats
+
+
+def _marked(record: Record) -> Record:
+    if isinstance(record, VerdictRecord):
+        return msgspec.structs.replace(record, resumed_from=record.at)
+    return record
 
 
 def as_line(record: Record, at: str) -> dict[str, Any]:

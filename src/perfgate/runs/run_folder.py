@@ -2,6 +2,9 @@
 
 ``run.json`` holds the facts of the session, ``records.jsonl`` one line per finished measurement and
 per verdict, ``<scenario>/start-N-<role>/`` the commands, logs and raw results of each fresh start.
+
+perfgate often runs as root. What it writes into a folder of others, or goes on with there, would be
+theirs to choose: a run folder is one that nobody else can have changed, or will.
 """
 
 import datetime
@@ -9,11 +12,14 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 import sys
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,6 +35,7 @@ from perfgate.core.durable_files import (
 )
 from perfgate.core.errors import InputError
 from perfgate.core.git_query import git_answer
+from perfgate.core.ownership import doubt, user_name
 from perfgate.core.plain import to_plain
 from perfgate.core.recorded_environment import recorded
 from perfgate.core.redaction import mask_arguments
@@ -37,19 +44,22 @@ from perfgate.core.untrusted_files import (
     make_new_folder,
     opened_folder,
     opened_regular,
+    refuse_special,
 )
 from perfgate.machine.hardware import Machine
-from perfgate.runs.effective_records import effective
-from perfgate.runs.folder_owner import require_own_files, require_own_folder
 from perfgate.runs.record import (
     SCHEMA_VERSION,
     R,
     Record,
     SetAsideRecord,
     as_line,
+    effective,
     read_records,
     records_of,
 )
+
+REFERENCES = "references"
+CANDIDATES = "candidates"
 
 _FACTS, _RECORDS, _SUMMARY = "run.json", "records.jsonl", "summary.md"
 _LOCK, _WORKERS_LOCK = "run.lock", "workers.lock"
@@ -76,9 +86,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         # A person may name a link; below the folder itself none is followed.
         self.path = Path(os.path.realpath(path))
-        self._lock: int | None = None
-        self._joined: int | None = None
-        self._groups: list[int] = []
+        self._held: list[int] = []  # descriptors with a lock of this process
 
     @property
     def id(self) -> str:
@@ -96,7 +104,7 @@ class RunFolder:
                 no locks, or this user may not (``unwritable``).
         """
         folder = cls(path)
-        try:
+        with folder._released_on_error():
             folder._hold("--run-dir")
             if os.path.lexists(folder.path / _FACTS):
                 raise InputError(
@@ -108,9 +116,6 @@ class RunFolder:
                 )
             plain = {"schema_version": SCHEMA_VERSION, "id": folder.id, **facts}
             write_json(folder.path / _FACTS, plain)
-        except BaseException:
-            folder.close()
-            raise
         return folder
 
     @classmethod
@@ -127,20 +132,24 @@ class RunFolder:
         folder.facts()
         require_own_folder(folder.path, "--resume")
         require_own_files(folder.path, _OWN_FILES)
-        try:
+        with folder._released_on_error():
             folder._hold("--resume")
             folder._wait_for_workers()
-        except BaseException:
-            folder.close()
-            raise
         return folder
+
+    @contextmanager
+    def _released_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
 
     def _wait_for_workers(self) -> None:
         """Wait until no worker of a killed session writes any more."""
         deadline = time.monotonic() + _WORKERS_END_S
-        workers = _lock_file(self.path / _WORKERS_LOCK)
-        try:
-            while not _locked(workers, fcntl.LOCK_EX):
+        with _closed(_lock_file(self.path / _WORKERS_LOCK)) as workers:
+            while not _locked(workers):
                 if time.monotonic() > deadline:
                     raise InputError(
                         "workers of the previous session are still writing to this folder",
@@ -149,13 +158,11 @@ class RunFolder:
                         hint="end them, or wait until they have ended",
                     )
                 time.sleep(0.2)
-        finally:
-            os.close(workers)
 
     def join(self) -> None:
         """Tell whoever would resume the run that this worker is writing to it, until `close`."""
-        self._joined = _lock_file(self.path / _WORKERS_LOCK)
-        fcntl.flock(self._joined, fcntl.LOCK_SH)
+        self._held.append(_lock_file(self.path / _WORKERS_LOCK))
+        fcntl.flock(self._held[-1], fcntl.LOCK_SH)
 
     def begin_group(self, scenario: str) -> None:
         """Make the folder of a scenario's starts, for this process alone until `close`.
@@ -167,32 +174,24 @@ class RunFolder:
             RunError: it cannot be made (class ``disk_full`` or ``unwritable``).
         """
         folder = self.path / scenario
-        with suppress(FileNotFoundError):
-            self._set_aside(scenario, opened_folder(folder))
-        with write_errors_named(folder):
-            make_new_folder(folder)
-            sync_folder(self.path)
-            held = opened_folder(folder)
-            self._groups.append(held)
-            fcntl.flock(held, fcntl.LOCK_EX)
-
-    def _set_aside(self, scenario: str, left: int) -> None:
-        """Move the folder of a scenario's starts, open as `left`, out of the way."""
-        folder = self.path / scenario
-        try:
-            if not _locked(left, fcntl.LOCK_EX):
+        with suppress(FileNotFoundError), _closed(opened_folder(folder)) as left:
+            if not _locked(left):
                 raise InputError(
                     f"another worker of this session measures {scenario}",
                     field="--dist",
                     expected="one worker for all tests of a scenario",
                     hint="leave out --dist: perfgate distributes the tests itself",
                 )
-            aside = _free_name(folder)
+            names = (folder.with_name(f"{scenario}.broken-{number}") for number in count(1))
+            aside = next(path for path in names if not os.path.lexists(path))
             self.record(SetAsideRecord(scenario=scenario, folder=aside.name))
             with write_errors_named(aside):
                 folder.rename(aside)
-        finally:
-            os.close(left)
+        with write_errors_named(folder):
+            make_new_folder(folder)
+            sync_folder(self.path)
+            self._held.append(opened_folder(folder))
+            fcntl.flock(self._held[-1], fcntl.LOCK_EX)
 
     def _hold(self, option: str) -> None:
         """Make the folder, and lock it until `close`."""
@@ -203,8 +202,8 @@ class RunFolder:
                     make_new_folder(self.path)
                 sync_folder(self.path.parent)
             require_own_folder(self.path, option)
-            self._lock = _lock_file(self.path / _LOCK)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._held.append(_lock_file(self.path / _LOCK))
+            fcntl.flock(self._held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
                 "another run is writing to this folder",
@@ -231,11 +230,8 @@ class RunFolder:
 
     def close(self) -> None:
         """Let go of the folder."""
-        held = [one for one in (self._lock, self._joined) if one is not None]
-        for handle in (*self._groups, *held):
-            os.close(handle)
-        self._lock = self._joined = None
-        self._groups = []
+        while self._held:
+            os.close(self._held.pop())
 
     def record(self, record: Record) -> None:
         """Append one record; it is on disk when this returns."""
@@ -278,32 +274,103 @@ class RunFolder:
         """
         return datetime.datetime.fromisoformat(self.facts()["started"]).date()
 
-    def write_summary(self, text: str) -> Path:
+    def write_summary(self, text: str) -> None:
         """Write ``summary.md``."""
-        path = self.path / _SUMMARY
-        write_text(path, text)
-        return path
+        write_text(self.path / _SUMMARY, text)
 
 
 def _lock_file(path: Path) -> int:
     return opened_regular(path, os.O_RDWR | os.O_CREAT)
 
 
-def _locked(handle: int, how: int) -> bool:
-    """Whether the lock could be had at once."""
+@contextmanager
+def _closed(handle: int) -> Iterator[int]:
+    """A descriptor that is closed at the end of the block."""
     try:
-        fcntl.flock(handle, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+        yield handle
+    finally:
+        os.close(handle)
 
 
-def _free_name(folder: Path) -> Path:
-    """``<folder>.broken-1``, or the first number that is free."""
-    number = 1
-    while os.path.lexists(aside := folder.with_name(f"{folder.name}.broken-{number}")):
-        number += 1
-    return aside
+def _locked(handle: int) -> bool:
+    """Whether the lock could be had at once."""
+    with suppress(BlockingIOError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def require_own_folder(folder: Path, option: str) -> None:
+    """Check that a folder belongs to this user, and that no other may write to it.
+
+    Args:
+        folder: it is there.
+        option: the option that named it.
+
+    Raises:
+        InputError: it is another user's, or others may write to it.
+        OSError: it cannot be looked at, or is no folder.
+    """
+    status = folder.stat(follow_symlinks=False)
+    if not stat.S_ISDIR(status.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    found = doubt(folder)
+    if found and status.st_uid != os.geteuid() and status.st_uid == _owner_of_new_files(folder):
+        found = _writable(status)
+    if found:
+        raise InputError(
+            "others could have put there what a run writes to, or goes on with",
+            field=option,
+            found=f"{folder}: {found}",
+            expected=f"a folder of {user_name(os.geteuid())}, writable by nobody else",
+            hint="run perfgate as its owner, or name another folder; if you trust what is in it: "
+            f"chmod go-w {folder}, or a copy of your own (cp -r FOLDER COPY)",
+        )
+
+
+def require_own_files(folder: Path, names: Sequence[str]) -> None:
+    """Check perfgate's own files in a run folder, those that are there: regular, nobody else's.
+
+    Args:
+        folder: the run folder.
+        names: of the files.
+
+    Raises:
+        InputError: one is a link or a special file, another user's, or others may write to it.
+    """
+    owner = folder.stat().st_uid
+    for path in (folder / name for name in names if os.path.lexists(folder / name)):
+        refuse_special(path)
+        status = path.lstat()
+        mapped = status.st_uid == owner != os.geteuid()
+        if found := _writable(status) if mapped else doubt(path):
+            raise InputError(
+                "others could have changed it",
+                file=path,
+                field="--resume",
+                found=found,
+                expected=f"a file of {user_name(owner)}, writable by nobody else",
+                hint="find out who did that; then measure anew in a new run folder",
+            )
+
+
+def _writable(status: os.stat_result) -> str | None:
+    """That others than its owner may write to something; None: they may not."""
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write to it (mode {stat.S_IMODE(status.st_mode):04o})"
+    return None
+
+
+def _owner_of_new_files(folder: Path) -> int | None:
+    """Whose files are that this process makes there; None: it cannot make any.
+
+    A network file system can map root to another user, whose folders are then its own.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            return os.fstat(probe.fileno()).st_uid
+    except OSError:
+        return None
 
 
 def session_facts(machine: Machine, arguments: Sequence[str], root: Path) -> dict[str, object]:

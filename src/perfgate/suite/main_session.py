@@ -168,7 +168,9 @@ class MainSession(SuiteSession):
         finally:
             self._sum_up(session, exitstatus)
         if lost is not None:
-            self._lose_report(session, cannot_write(lost.filename, lost, _ANOTHER_PLACE))
+            why = cannot_write(lost.filename, lost, _ANOTHER_PLACE)
+            self._lose(f"a report of pytest or a plugin is lost: {why}")
+            session.exitstatus = session.exitstatus if self.status is None else self.status
 
     def _sum_up(self, session: pytest.Session, exitstatus: int) -> None:
         """Say how the run ended, by its verdicts."""
@@ -193,19 +195,16 @@ class MainSession(SuiteSession):
             self._record_end(self.run)
             self._write_reports(self.run)
         except (PerfgateError, OSError) as error:  # the disk is full, a record was damaged
+            if counts and self.status is None:
+                self.status = ExitStatus.ERROR
             if exitstatus != pytest.ExitCode.USAGE_ERROR:  # then the error that ended it says all
-                self._unwritten.append(f"the run could not be summed up: {error}")
-            if counts:
-                known = ExitStatus.ERROR if self.status is None else self.status
-                self.status = worst([known, ExitStatus.UNWRITABLE])
-                with suppress(PerfgateError, OSError):
-                    self._record_end(self.run, unwritten=True)
+                self._lose(f"the run could not be summed up: {error}")
         if counts:
             session.exitstatus = self.status or exitstatus
 
     def _end(self, run: RunFolder) -> None:
         """Conclude the run, write down which waivers do not hold, and record candidates."""
-        end = conclude(
+        self._ended, faults = conclude(
             run.records(),
             self._failed,
             self._with_bug,
@@ -216,16 +215,9 @@ class MainSession(SuiteSession):
             record=self.option("--record"),
             rehearsed=self.options.rehearses,
         )
-        self.status = end.status
-        for fault in end.faults:
+        self.status = ExitStatus(self._ended.status)
+        for fault in faults:
             run.record(WaiverFaultRecord(kind=fault.kind, message=fault.message))
-        self._ended = EndedRecord(
-            status=end.status.value,
-            gate=self.option("--gate"),
-            recording=self.option("--record"),
-            failed=end.failed,
-            bugs=tuple(sorted(self._with_bug)),
-        )
         if self.option("--record"):
             record_candidates_of(
                 run,
@@ -243,19 +235,14 @@ class MainSession(SuiteSession):
     def _write_reports(self, run: RunFolder) -> None:
         """Write the summary, and the page if requested, into the run folder."""
         write_summary(run, self.status)
-        if not self._wants_page:
-            return
-        if failure := write_page(run, self.config.rootpath / "runs"):
-            self._unwritten.append(failure)
-            if self.status is not None:
-                self.status = worst([self.status, ExitStatus.UNWRITABLE])
-                self._record_end(run, unwritten=True)
+        if self._wants_page and (failure := write_page(run, self.config.rootpath / "runs")):
+            self._lose(failure)
 
-    def _lose_report(self, session: pytest.Session, error: PerfgateError) -> None:
-        """Take in that pytest or a plugin could not write a report of the session."""
-        self._unwritten.append(f"a report of pytest or a plugin is lost: {error}")
+    def _lose(self, text: str) -> None:
+        """Take in that something could not be written, which outweighs only good news."""
+        self._unwritten.append(text)
         if self.status is not None:
-            session.exitstatus = self.status = worst([self.status, ExitStatus.UNWRITABLE])
+            self.status = worst([self.status, ExitStatus.UNWRITABLE])
             if self.run is not None:
                 with suppress(PerfgateError, OSError):  # the disk is full
                     self._record_end(self.run, unwritten=True)

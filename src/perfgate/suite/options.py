@@ -35,7 +35,7 @@ _SHORT: pytest.StashKey[frozenset[str]] = pytest.StashKey()
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = _group(parser)
     for name, settings in OPTIONS.items():
-        group.addoption(long_name(name), help=_HELP[name], **settings)
+        group.addoption(long_name(name), **settings)
     for name, help_line in _INI.items():
         parser.addini(name, help_line, type="args", default=[])
 
@@ -71,8 +71,8 @@ def pytest_load_initial_conftests(
         early_config.stash[_SHORT] = frozenset(free)
         for name in OPTIONS:
             if name in free:
-                short = {**OPTIONS[name], "dest": _dest(name)}
-                _group(parser).addoption(name, help=f"short for {long_name(name)}", **short)
+                more = {"dest": _dest(name), "help": f"short for {long_name(name)}"}
+                _group(parser).addoption(name, **(dict(OPTIONS[name]) | more))
         args[:] = _split(args, free)
 
 
@@ -184,66 +184,47 @@ def shard_of(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{error.problem}: {text!r}; {error.expected}") from error
 
 
-_HELP = {
-    "--gate": "for a release: a selected scenario without a verdict fails the run",
-    "--record": "record candidates for baselines at the end: a test without a baseline is fine; "
-    "with --gate: record what has none, judge the rest",
-    "--run-dir": "the run folder (default: runs/<time>-<pid>)",
-    "--resume": "continue a run that was killed or interrupted: its folder, or its name under "
-    "runs/; scenarios that were finished are not measured again",
-    "--budget": "the time that the session may take (4h, 90m, 2h30m, 3600s): a scenario that "
-    "would not finish in the time left is skipped",
-    "--scenarios": "folder of scenario files; packaged: those that perfgate brings along; may be "
-    "given again (default: docs/reference/settings.md)",
-    "--baselines": "folder of the accepted baselines (default: docs/reference/settings.md)",
-    "--launcher": "how programs are started",
-    "--self-reference": "scenarios that measure their own reference: measure it now (fresh), use "
-    "the machine's stored one (stored), or measure only where none is comparable (auto)",
-    "--control": "the build that is started beside the one under test when that looks slower: an "
-    "image, the folder of an installation, PERFGATE_PROGRAM_<NAME>=CALL, KEY=VALUE, several with "
-    "commas between (docs/how-to/two_builds.md); auto: the one that the baseline was measured "
-    "with; none, required: as gate.control",
-    "--inject": "change a setting of the build under test, to see the gate catch it",
-    "--ab": "compare two builds in this session, without a baseline: A=BUILD B=BUILD, each an "
-    "image, an installation's folder, settings as --inject takes them, or this",
-    "--engine-version": "release of the engine, whose spelling is used; of vLLM or SGLang as "
-    "vllm=RELEASE (default: ask the program)",
-    "--engine-commit": "commit of the engine, which names its baseline (default: ask the program)",
-    "--engine-repo": "a clone of the engine's repository: without a baseline of the commit under "
-    "test, that of its nearest ancestor is compared with",
-    "--waivers": "file of the known regressions that may pass (default: waivers.yaml)",
-    "--shape": "input and output length of the scenarios marked explore; may be repeated",
-    "--shard": "run part K of N of the selected tests: each scenario whole on one of them, divided "
-    "by measured hours, the same on every machine (docs/how-to/shards.md)",
-    "--html": "write report.html, the page of the run, into its folder (docs/reference/reports.md)",
-    "--rehearse": "run stand-ins for the engine's programs: checks everything but the engine, in "
-    "minutes",
-    "--rehearse-fault": "the stand-ins fail in this way: oom, hang, partial, slow:8%%, "
-    "accuracy:2pp, scale:SCENARIO:METRIC=0.5, …",
-}
+def _settings(name: str, value: str, help_line: str) -> Mapping[str, Any]:
+    """How pytest reads an option: a flag where it has no value, a path where its value is one."""
+    if not value:
+        return dict(action="store_true", help=help_line)
+    of_kind = dict(type=Path) if value in ("FOLDER", "FILE", "RUN") else {}
+    return {"metavar": value, "help": help_line, **of_kind, **_MORE.get(name, {})}
 
 
-# Short name of an option → how pytest reads it.
-OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "--gate": dict(action="store_true"),
-    "--record": dict(action="store_true"),
-    "--run-dir": dict(type=Path, metavar="FOLDER"),
-    "--resume": dict(type=Path, metavar="RUN"),
-    "--budget": dict(metavar="TIME"),
-    "--scenarios": dict(action="append", metavar="FOLDER"),
-    "--baselines": dict(type=Path, metavar="FOLDER"),
-    "--launcher": dict(default="local", metavar="LAUNCHER"),
-    "--self-reference": dict(choices=["auto", "fresh", "stored"], default="auto"),
-    "--control": dict(default="auto", metavar="auto|none|required|BUILD"),
-    "--inject": dict(action="append", default=[], metavar="KEY=VALUE"),
+_MORE: Mapping[str, Mapping[str, Any]] = {
+    "--scenarios": dict(type=str, action="append"),
+    "--launcher": dict(default="local"),
+    "--self-reference": dict(choices=["auto", "fresh", "stored"], default="auto", metavar=None),
+    "--control": dict(default="auto"),
+    "--inject": dict(action="append", default=[]),
     "--ab": dict(nargs=2, metavar=("A=BUILD", "B=BUILD")),
-    "--engine-version": dict(metavar="RELEASE"),
-    "--engine-commit": dict(metavar="COMMIT"),
-    "--engine-repo": dict(type=Path, metavar="FOLDER"),
-    "--waivers": dict(type=Path, metavar="FILE"),
-    "--shape": dict(action="append", default=[], metavar="ISL/OSL"),
-    "--shard": dict(type=shard_of, metavar="K/N"),
-    "--html": dict(action="store_true"),
-    "--rehearse": dict(action="store_true"),
-    "--rehearse-fault": dict(metavar="FAULT"),
+    "--shape": dict(action="append", default=[]),
+    "--shard": dict(type=shard_of),
 }
+# Short name, value, help.
+_TABLE = (
+    ("--gate", "", "fail if a selected scenario gets no verdict: for a release"),
+    ("--record", "", "record candidates for baselines; with --gate: of what has none"),
+    ("--run-dir", "FOLDER", "run folder (default: runs/<time>-<pid>)"),
+    ("--resume", "RUN", "continue an interrupted run: its folder, or its name in runs/"),
+    ("--budget", "TIME", "skip scenarios that would not end in this time: 4h, 90m, 2h30m"),
+    ("--scenarios", "FOLDER", "scenario files (docs/reference/settings.md); may be repeated"),
+    ("--baselines", "FOLDER", "accepted baselines (docs/reference/settings.md)"),
+    ("--launcher", "LAUNCHER", "how programs are started"),
+    ("--self-reference", "WHEN", "own reference: measured now, stored, or as needed (auto)"),
+    ("--control", "auto|none|required|BUILD", "build to start beside (docs/how-to/two_builds.md)"),
+    ("--inject", "KEY=VALUE", "change a setting of the build under test, to see it caught"),
+    ("--ab", "BUILD", "compare two builds: an image, a folder, settings as --inject, or this"),
+    ("--engine-version", "RELEASE", "the engine's release; vllm=RELEASE (default: ask it)"),
+    ("--engine-commit", "COMMIT", "the engine's commit, for its baseline (default: ask it)"),
+    ("--engine-repo", "FOLDER", "engine's clone: compare with the nearest commit with a baseline"),
+    ("--waivers", "FILE", "known regressions that may pass (default: waivers.yaml)"),
+    ("--shape", "ISL/OSL", "lengths of scenarios marked explore; may be repeated"),
+    ("--shard", "K/N", "run part K of N, divided by hours (docs/how-to/shards.md)"),
+    ("--html", "", "write report.html, the page of the run, into its folder"),
+    ("--rehearse", "", "run mocks of the engine's programs: checks all but the engine"),
+    ("--rehearse-fault", "FAULT", "let mocks fail: oom, hang, partial, slow:8%%, accuracy:2pp"),
+)
+# Short name → how pytest reads it.
+OPTIONS = {name: _settings(name, value, help_line) for name, value, help_line in _TABLE}

@@ -3,24 +3,31 @@
 `perfgate.campaign` measures; this room only translates between pytest and the rest.
 """
 
-from collections.abc import Generator
+import os
+from collections.abc import Generator, Iterable
+from pathlib import Path
 
 import pytest
 
-from perfgate.suite.folders import settle_folders
+from perfgate.core.paths import (
+    BASELINES,
+    INI_BASELINES,
+    INI_SCENARIOS,
+    PACKAGED,
+    SCENARIOS,
+    setting_of,
+)
 from perfgate.suite.main_session import MainSession
 from perfgate.suite.options import option_of
 from perfgate.suite.selection import OptIn, UnknownMarkers
 from perfgate.suite.session import SESSION, SuiteSession
 from perfgate.suite.session_guard import guarded, usage_errors
 from perfgate.suite.session_options import SessionOptions
-from perfgate.suite.worker_session import WorkerSession
-from perfgate.suite.xdist import XdistHooks
+from perfgate.suite.workers import WorkerSession, XdistHooks
 
 pytest_plugins = (
     "perfgate.suite.fixtures",
-    "perfgate.suite.benchmark_entries",
-    "perfgate.suite.junit",
+    "perfgate.suite.result_files",
     "perfgate.suite.terminal",
 )
 
@@ -63,3 +70,36 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
     if hasattr(config, "workerinput"):
         return (yield)
     return (yield from guarded(lambda: config.stash[SESSION].status))
+
+
+def settle_folders(config: pytest.Config) -> None:
+    """Have options, else settings of pytest, name the folders of scenarios and baselines.
+
+    They are put into the variables that `core.paths` reads: programs that the session starts, and
+    workers, take the same ones. What the environment names is weaker than an option and stronger
+    than a setting. The variables are put back when the session ends.
+    """
+    option = option_of(config)
+    _settle(config, SCENARIOS, option("--scenarios"), INI_SCENARIOS)
+    baselines = option("--baselines")
+    _settle(config, BASELINES, None if baselines is None else [str(baselines)], INI_BASELINES)
+
+
+def _settle(config: pytest.Config, variable: str, given: list[str] | None, setting: str) -> None:
+    if given:
+        names = _absolute(given, config.invocation_params.dir)
+    elif os.environ.get(variable) or config.inipath is None:
+        return
+    else:
+        root = config.inipath.parent
+        found = config.getini(setting)
+        if not found or found == setting_of(root, setting):
+            return  # nothing to add to what pyproject.toml says
+        names = _absolute(found, root)
+    patch = pytest.MonkeyPatch()
+    patch.setenv(variable, os.pathsep.join(names))
+    config.add_cleanup(patch.undo)
+
+
+def _absolute(names: Iterable[str], start: Path) -> list[str]:
+    return [name if name == PACKAGED else str(start / name) for name in names]

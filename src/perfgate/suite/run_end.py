@@ -3,7 +3,6 @@
 import shlex
 import traceback
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -23,9 +22,9 @@ from perfgate.reports.run_report import RunReport, report_of
 from perfgate.reports.summary import summary
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.exit_status import ExitStatus, exit_status, worst
-from perfgate.runs.folder_contents import CANDIDATES
 from perfgate.runs.record import (
     CandidateRecord,
+    EndedRecord,
     NoiseKeptRecord,
     NotRecordedRecord,
     Record,
@@ -33,28 +32,13 @@ from perfgate.runs.record import (
     VerdictRecord,
     records_of,
 )
-from perfgate.runs.run_folder import RunFolder
+from perfgate.runs.run_folder import CANDIDATES, RunFolder
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import Scenario
 from perfgate.suite.options import joined, short_name
 
 _FAILING = frozenset({Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.ERROR})
 _OF_ONE_RUN = ("--run-dir=", "--resume=")
-
-
-@dataclass(frozen=True)
-class RunConclusion:
-    """How a run ended.
-
-    Attributes:
-        status: its exit status.
-        faults: waivers that do not hold.
-        failed: tests that failed though no verdict of theirs did it, sorted.
-    """
-
-    status: ExitStatus
-    faults: tuple[WaiverFault, ...] = ()
-    failed: tuple[str, ...] = ()
 
 
 def conclude(
@@ -68,8 +52,8 @@ def conclude(
     gate: bool,
     record: bool = False,
     rehearsed: bool,
-) -> RunConclusion:
-    """Sum a run up.
+) -> tuple[EndedRecord, tuple[WaiverFault, ...]]:
+    """Sum a run up: its exit status and what that is made of, and the waivers that do not hold.
 
     Args:
         records: all of the run's records.
@@ -101,7 +85,14 @@ def conclude(
     )
     if with_bug:
         status = worst([status, ExitStatus.INTERNAL_ERROR])
-    return RunConclusion(status, found, without)
+    end = EndedRecord(
+        status=status.value,
+        gate=gate,
+        recording=record,
+        failed=without,
+        bugs=tuple(sorted(with_bug)),
+    )
+    return end, found
 
 
 def record_candidates_of(

@@ -17,10 +17,9 @@ from perfgate.runs.record import DocumentedMetric, SkippedRecord
 from perfgate.runs.run_folder import RunFolder
 from perfgate.suite.options import option_of
 from perfgate.suite.rehearsal_seam import RehearsalSeam
-from perfgate.suite.rerun import rerun_line
 from perfgate.suite.selection import PARAMETERS, has_nothing, parameters_of, selected_by
 from perfgate.suite.session_guard import end_on_sigterm, is_ours, usage_errors
-from perfgate.suite.session_options import SessionOptions
+from perfgate.suite.session_options import SessionOptions, rerun_line
 from perfgate.suite.sharding import Sharding
 
 SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()

@@ -5,7 +5,6 @@ run below pytest's own summary.
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pytest
 
@@ -16,28 +15,14 @@ from perfgate.suite.selection import selected_by
 from perfgate.suite.session import SESSION
 from perfgate.suite.session_guard import usage_errors
 
-
-@dataclass(frozen=True)
-class _Status:
-    """How pytest shows a verdict.
-
-    Attributes:
-        outcome: pytest's own outcome of such a test.
-        letter: shown while the tests run.
-        category: the word for it in the last line of a session.
-    """
-
-    outcome: str
-    letter: str
-    category: str
-
-
-_STATUS: Mapping[object, _Status] = {
-    Verdict.REGRESSION: _Status("failed", "R", "regression"),
-    Verdict.INCONCLUSIVE: _Status("failed", "I", "inconclusive"),
-    Verdict.ERROR: _Status("failed", "E", "error"),
-    Verdict.NO_BASELINE: _Status("skipped", "b", "no baseline"),
-    Verdict.NOT_COMPARABLE: _Status("skipped", "c", "not comparable"),
+# How pytest shows a verdict: its own outcome of such a test, the letter while the tests run, and
+# the word in the last line of a session.
+_SHOWN: Mapping[object, tuple[str, str, str]] = {
+    Verdict.REGRESSION: ("failed", "R", "regression"),
+    Verdict.INCONCLUSIVE: ("failed", "I", "inconclusive"),
+    Verdict.ERROR: ("failed", "E", "error"),
+    Verdict.NO_BASELINE: ("skipped", "b", "no baseline"),
+    Verdict.NOT_COMPARABLE: ("skipped", "c", "not comparable"),
 }
 
 
@@ -79,10 +64,10 @@ def pytest_report_teststatus(
     report: pytest.CollectReport | pytest.TestReport,
 ) -> tuple[str, str, str] | None:
     """Category, letter and word of a verdict that is no pass; None: as pytest shows it."""
-    status = _status_of(report)
-    if status is None:
+    if (shown := _shown(report)) is None:
         return None
-    return status.category, status.letter, status.category.upper()
+    _, letter, category = shown
+    return category, letter, category.upper()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -95,22 +80,21 @@ def pytest_terminal_summary(
     """
     stats = terminalreporter.stats
     counted: dict[str, list[object]] = {}
-    for status in _STATUS.values():
-        reports = stats.get(status.category, [])
-        own = [report for report in reports if _status_of(report) == status]
-        if own:
-            for category in (status.category, status.outcome):
+    for shown in _SHOWN.values():
+        outcome, _, category = shown
+        reports = stats.get(category, [])
+        if own := [report for report in reports if _shown(report) == shown]:
+            for name in (category, outcome):
                 # An empty list of failures counts nothing, and keeps the last line red.
-                counted.setdefault(category, stats.get(category, []))
-            stats[status.category] = [report for report in reports if report not in own]
-            stats[status.outcome] = [*stats.get(status.outcome, []), *own]
+                counted.setdefault(name, stats.get(name, []))
+            stats[category] = [report for report in reports if report not in own]
+            stats[outcome] = [*stats.get(outcome, []), *own]
     yield
     stats.update(counted)
 
 
-def _status_of(report: object) -> _Status | None:
+def _shown(report: object) -> tuple[str, str, str] | None:
     if not isinstance(report, pytest.TestReport) or report.when != "call":
         return None
-    verdict = dict(report.user_properties).get("verdict")
-    status = _STATUS.get(verdict)
-    return status if status and status.outcome == report.outcome else None
+    shown = _SHOWN.get(dict(report.user_properties).get("verdict"))
+    return shown if shown and shown[0] == report.outcome else None

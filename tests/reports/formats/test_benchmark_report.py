@@ -11,7 +11,7 @@ from run_reports import of_size
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.benchmark import BenchmarkFormat
 from perfgate.reports.run_report import report_of
-from perfgate.suite.benchmark_entries import entries
+from perfgate.suite.result_files import entries
 
 TEST = "perf_tests/test_serving.py::test_serving[small-serve-c4]"
 FACTS = {

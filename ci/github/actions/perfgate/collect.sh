@@ -10,6 +10,15 @@ refuse() {  # SENTENCE : nothing is claimed, in the summary and as an annotation
   echo "::error::nothing is claimed of the build: $1"
   exit 1
 }
+# What a run folder holds is no command to the runner, whatever it looks like.
+unheeded() {  # COMMAND… : runs it with GitHub's commands stopped; its status
+  local token ended=0
+  token=$(python3 -c 'import secrets; print(secrets.token_hex(16))')
+  echo "::stop-commands::$token"
+  "$@" || ended=$?
+  printf '\n::%s::\n' "$token"
+  return $ended
+}
 [ "$MATRIX_RESULT" = success ] || refuse "the job that makes the matrix ended as: $MATRIX_RESULT"
 case $ROWS_RESULT in
   success | failure) ;;
@@ -23,12 +32,9 @@ folders=("$RUNS"/*/)
 gate=(--gate)
 case $REHEARSE/$MODE in true/gate | */record) gate=() ;; esac
 status=0
-perfgate report "${folders[@]}" --matrix "$REPORT/matrix.json" --to "$REPORT" "${gate[@]}" \
+unheeded perfgate report "${folders[@]}" --matrix "$REPORT/matrix.json" --to "$REPORT" "${gate[@]}" \
   2>"$REPORT/errors.txt" || status=$?
-token=$(python3 -c 'import secrets; print(secrets.token_hex(16))')
-echo "::stop-commands::$token"
-cat "$REPORT/errors.txt"
-echo "::$token::"
+unheeded cat "$REPORT/errors.txt"
 if [ ! -s "$REPORT/report.md" ]; then
   # Every line indented: whatever it holds, Markdown shows it as it is.
   { echo; head -c 2000 "$REPORT/errors.txt" | sed 's/^/    /'; echo; } >>"$GITHUB_STEP_SUMMARY"

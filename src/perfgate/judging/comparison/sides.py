@@ -2,7 +2,7 @@
 
 A side holds, per probe, one measurement for each fresh start of the engine. It is a run, a
 baseline, or results of other tools, of which each file is one fresh start; what a file says is the
-business of `perfgate.runs.result_formats`.
+business of `perfgate.evaluators.result_formats`.
 
 The facts of two sides must agree before they are compared. perfgate's own measurements carry a
 fingerprint. Results of other tools report some of their load: what both sides report must agree;
@@ -26,8 +26,8 @@ from perfgate.core.input_files import read_input
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.verdict import Verdict
+from perfgate.evaluators.result_formats import parse_file
 from perfgate.runs.record import MeasurementRecord, Record, VerdictRecord, records_of
-from perfgate.runs.result_formats import parse_file
 from perfgate.runs.run_folder import RunFolder
 
 Kind = Literal["run", "baseline", "files"]

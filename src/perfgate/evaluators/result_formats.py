@@ -1,6 +1,7 @@
 """Result formats: what a file of unknown origin is, and what it says. Pure.
 
-Every program that a scenario can call has one entry here, in the order in which they are tried.
+Every program that a scenario can call has an entry here, clients too, in the order in which they
+are tried.
 """
 
 import os
@@ -9,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Generic, TypeVar
 
 from perfgate.clients import (
     aiperf_file,
@@ -32,6 +33,7 @@ from perfgate.evaluators import lm_eval_tables, trtllm_eval_results, trtllm_gpqa
 
 Lines = tuple[Line, ...]
 Fields = Mapping[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -74,54 +76,47 @@ class _NoReport(RunError):
 
 
 @dataclass(frozen=True)
-class _Format:
-    """One program's reports: how they are known, and how they are read; text, JSON or both."""
+class _Format(Generic[T]):
+    """How a program's reports of one kind are known, and how they are read."""
 
-    known_text: Callable[[Lines], bool] | None = None
-    read_text: Callable[[Lines], Measurement] | None = None
-    known_json: Callable[[Fields], bool] | None = None
-    read_json: Callable[[Fields], Measurement] | None = None
+    is_known: Callable[[T], bool]
+    read: Callable[[T], Measurement]
 
 
-def _serving(client: str) -> _Format:
-    return _Format(
-        serving_text.is_report,
-        lambda lines: serving_text.parse(lines).measurement(client),
-        serving_report.is_report,
-        lambda fields: serving_report.parse(fields).measurement(client),
-    )
+def _text(client: str, is_known: Callable[[Lines], bool]) -> _Format[Lines]:
+    return _Format(is_known, lambda lines: serving_text.parse(lines).measurement(client))
 
 
-_FORMATS: dict[str, _Format] = {
+def _json(client: str, is_known: Callable[[Fields], bool]) -> _Format[Fields]:
+    return _Format(is_known, lambda fields: serving_report.parse(fields).measurement(client))
+
+
+# sglang-bench before those of which it is a relative: what they lack tells them apart.
+# Those of vLLM look the same without a look at who wrote them (`_read`).
+_OF_VLLM = ("benchmark_serving", "vllm-bench", "vllm-benchmark-serving")
+_TEXTS: dict[str, _Format[Lines]] = {
     "trtllm-bench": _Format(
-        trtllm_bench_text.is_report,
-        lambda lines: trtllm_bench_text.parse(lines).measurement(),
-        trtllm_bench_json.is_report,
-        lambda fields: trtllm_bench_json.parse(fields).measurement(),
+        trtllm_bench_text.is_report, lambda lines: trtllm_bench_text.parse(lines).measurement()
     ),
-    # Before those of which it is a relative: what they lack tells them apart.
-    "sglang-bench": replace(
-        _serving("sglang-bench"),
-        known_text=serving_text.is_of_sglang,
-        known_json=serving_report.is_of_sglang,
-    ),
-    "benchmark_serving": _serving("benchmark_serving"),
-    "vllm-bench": _serving("vllm-bench"),
-    "vllm-benchmark-serving": _serving("vllm-benchmark-serving"),
-    # Its printed table is an ornament of the terminal; the export is the result.
-    "aiperf": _Format(known_json=aiperf_file.is_report, read_json=aiperf_file.parse),
+    "sglang-bench": _text("sglang-bench", serving_text.is_of_sglang),
+    **{name: _text(name, serving_text.is_report) for name in _OF_VLLM},
     # Before lm_eval, whose table it prints in percent.
     "trtllm-eval": _Format(trtllm_eval_results.is_report, trtllm_eval_results.parse),
-    "lm_eval": _Format(
-        lm_eval_tables.is_table,
-        lm_eval_tables.parse,
-        lm_eval_tables.is_results,
-        lm_eval_tables.parse_results,
-    ),
+    "lm_eval": _Format(lm_eval_tables.is_table, lm_eval_tables.parse),
     "trtllm-gpqa": _Format(trtllm_gpqa.is_report, trtllm_gpqa.parse),
     "trtllm-quickstart": _Format(trtllm_quickstart.is_report, trtllm_quickstart.parse),
 }
-CLIENTS = tuple(_FORMATS)
+_DOCUMENTS: dict[str, _Format[Fields]] = {
+    "trtllm-bench": _Format(
+        trtllm_bench_json.is_report, lambda fields: trtllm_bench_json.parse(fields).measurement()
+    ),
+    "sglang-bench": _json("sglang-bench", serving_report.is_of_sglang),
+    **{name: _json(name, serving_report.is_report) for name in _OF_VLLM},
+    # Its printed table is an ornament of the terminal; the export is the result.
+    "aiperf": _Format(aiperf_file.is_report, aiperf_file.parse),
+    "lm_eval": _Format(lm_eval_tables.is_results, lm_eval_tables.parse_results),
+}
+CLIENTS = tuple({**_TEXTS, **_DOCUMENTS})
 _WORDS = (
     *trtllm_bench_text.WORDS,
     *serving_text.WORDS,
@@ -166,70 +161,61 @@ def parse_log(file: BinaryIO, client: str | None = None) -> Parsed:
     Raises:
         InputError: no such program, or none whose files can be read alone.
     """
-    if client is not None and client not in _FORMATS:
+    if client is not None and client not in CLIENTS:
         raise InputError(
             "not a program whose results can be read alone",
             field="--client",
             found=client,
-            expected="one of " + ", ".join(_FORMATS),
+            expected="one of " + ", ".join(CLIENTS),
         )
     lines: Lines = ()
     try:
         lines = report_lines(file, _WORDS)
-        name, measured = _measured(file, lines, client)
+        return Parsed(_measured(file, lines, client))
     except RunError as error:
         return _failed(error, file, lines)
-    return Parsed(replace(measured, facts={"client": name, **measured.facts}))
 
 
-def _measured(file: BinaryIO, lines: Lines, client: str | None) -> tuple[str, Measurement]:
-    name = client or _client_of_text(lines)
-    if name is not None:
-        one = _FORMATS[name]
-        if one.known_text and one.read_text and one.known_text(lines):
-            return name, one.read_text(lines)
+def _measured(file: BinaryIO, lines: Lines, client: str | None) -> Measurement:
+    found = _read(_TEXTS, lines, client, serving_text.is_of_vllm)
+    if found is not None:
+        return found
+    program = client or "a known program"
     file.seek(0)
     if file.read(_OPENING).removeprefix(BOM_UTF8).lstrip().startswith(b"{"):
         size = file.seek(0, os.SEEK_END)  # as much would be allocated as is asked for
         file.seek(0)
         content = file.read(min(size, json_text.LARGEST_DOCUMENT) + 1)
         require_one_run(content, "the file")
-        return _from_json(decoded(content, "the file", last_line(lines)), client)
+        fields = decoded(content, "the file", last_line(lines))
+        found = _read(_DOCUMENTS, fields, client, serving_report.is_of_vllm)
+        if found is not None:
+            return found
+        shown = ", ".join(list(fields)[:8]) or "nothing"
+        raise RunError("no_metrics", f"no report of {program}: an object with {shown}")
     if trtllm_bench_text.is_piece(lines) or serving_text.is_piece(lines):
         raise RunError(
             "truncated_output",
             "the report is truncated: its beginning is missing",
             evidence=last_line(lines),
         )
-    program = client or "a known program"
     raise _NoReport("no_metrics", f"no report of {program}", evidence=last_line(lines))
 
 
-def _client_of_text(lines: Lines) -> str | None:
-    for name, one in _FORMATS.items():
-        if one.known_text is not None and one.known_text(lines):
-            of_vllm = name == "benchmark_serving" and serving_text.is_of_vllm(lines)
-            return "vllm-bench" if of_vllm else name
+def _read(
+    formats: Mapping[str, _Format[T]],
+    content: T,
+    client: str | None,
+    is_of_vllm: Callable[[T], bool],
+) -> Measurement | None:
+    """What a report of the named program, or of the first that knows it, says; None: it is none."""
+    for name, one in formats.items():
+        if client in (None, name) and one.is_known(content):
+            if client is None and name == "benchmark_serving" and is_of_vllm(content):
+                name = "vllm-bench"
+            measured = formats[name].read(content)
+            return replace(measured, facts={"client": name, **measured.facts})
     return None
-
-
-def _client_of_json(fields: Fields) -> str | None:
-    for name, one in _FORMATS.items():
-        if one.known_json is not None and one.known_json(fields):
-            of_vllm = name == "benchmark_serving" and serving_report.is_of_vllm(fields)
-            return "vllm-bench" if of_vllm else name
-    return None
-
-
-def _from_json(fields: Fields, client: str | None) -> tuple[str, Measurement]:
-    name = client or _client_of_json(fields) or ""
-    one = _FORMATS.get(name)
-    if one and one.known_json and one.read_json and one.known_json(fields):
-        return name, one.read_json(fields)
-    shown = ", ".join(list(fields)[:8]) or "nothing"
-    raise RunError(
-        "no_metrics", f"no report of {client or 'a known program'}: an object with {shown}"
-    )
 
 
 def _failed(error: RunError, file: BinaryIO, lines: Lines) -> Parsed:
@@ -262,14 +248,9 @@ def _placed(error: RunError, lines: Lines) -> tuple[int, str]:
     the whole file, so that the field alone is shown.
     """
     for wanted in error.evidence[:1]:
-        key = wanted.partition(":")[0]
-        for line in lines:
-            if line.evidence == wanted:
-                return line.number, wanted
-        for sought in (wanted, key):
-            for line in lines:
-                if sought.startswith('"') and sought in line.raw:
-                    return line.number, wanted
-        return 1, wanted
+        exact = [line.number for line in lines if line.evidence == wanted]
+        for sought in (wanted, wanted.partition(":")[0]) if wanted.startswith('"') else ():
+            exact += [line.number for line in lines if sought in line.raw]
+        return (exact or [1])[0], wanted
     telling = [line for line in lines if line.evidence]
     return (telling[-1].number, telling[-1].evidence) if telling else (1, "")

@@ -1,21 +1,54 @@
-"""Workers of pytest-xdist: probes that share servers, or a claim's measurements, go to one worker.
+"""Workers of pytest-xdist: their part of a session, and which tests go to which of them.
+
+Probes that share servers, or a claim's measurements, go to one worker.
 
 Not done with xdist's own `--dist loadgroup`: it marks groups by renaming tests, which pytest 9.2
 no longer lets it do (pytest-xdist 3.8).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from perfgate.campaign.selection import Selected
+from perfgate.core.errors import PerfgateError
+from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.suite.selection import named_in, of_scenarios
-from perfgate.suite.session import DESELECTED
+from perfgate.suite.session import DESELECTED, SuiteSession
 from perfgate.suite.session_guard import end_on_sigterm, usage_errors
 
 if TYPE_CHECKING:
     from perfgate.suite.main_session import MainSession
+
+
+class WorkerSession(SuiteSession):
+    """A worker measures and records; the main process admits, sums up and shows."""
+
+    def open_run(self) -> RunFolder:
+        """The run folder that the main process made."""
+        if self.run is None:
+            given = self.config.workerinput  # type: ignore[attr-defined]
+            self.run = RunFolder(Path(given["perfgate_run"]))
+            self.run.join()
+            self.rehearsal.join(given["perfgate_stage"])
+        return self.run
+
+    def admit(self, selected: Mapping[str, Selected]) -> None:
+        """Take part in what the main process admits, or reports the error of."""
+        try:
+            campaigns = self.options.campaigns(self.open_run())
+            campaigns.select(selected)
+            self._campaigns = campaigns
+        except PerfgateError as error:
+            self._unusable = error
+
+    @pytest.hookimpl(tryfirst=True)  # before pytest-xdist sends it
+    def pytest_sessionfinish(self) -> None:
+        """Report whether tests of the suite were there, and none was selected."""
+        self.config.workeroutput[DESELECTED] = self.deselected  # type: ignore[attr-defined]
 
 
 def groups(scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()) -> dict[str, str]:

@@ -1,10 +1,7 @@
 """Accounts: fresh starts counted as they were made, and as they would be without sharing."""
 
-from building import group_record
-
-from perfgate.core.plain import from_plain, to_plain
-from perfgate.runs.record import GroupRecord, GroupSeconds, GroupStarts
-from perfgate.runs.start_counts import Account, total
+from perfgate.campaign.start_counts import Account
+from perfgate.runs.record import GroupSeconds, GroupStarts
 
 
 def test_a_start_that_serves_three_probes_saves_two() -> None:
@@ -60,15 +57,3 @@ def test_what_a_start_takes_on_average() -> None:
     for seconds in (10.0, 20.0):
         account.begin("new", serves=True).spent_s = seconds
     assert account.mean_s() == 15.0
-
-
-def test_the_groups_of_a_run_add_up() -> None:
-    fields = {
-        "starts": {"planned": 5, "made": 7, "without_sharing": 16, "again": 1},
-        "seconds": {"spent": 1000.0, "starting": 300.0, "saved": 700.0},
-    }
-    one = from_plain(GroupRecord, to_plain(group_record(**fields)))
-    found = total([one, one])
-    assert (found.planned, found.made, found.without_sharing, found.again) == (10, 14, 32, 2)
-    assert (found.saved, found.spent_s, found.saved_s) == (18, 2000.0, 1400.0)
-    assert total([]).saved == 0

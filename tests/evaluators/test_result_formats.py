@@ -13,7 +13,7 @@ from perfgate.clients.aiperf_results import RESULT
 from perfgate.core.errors import InputError
 from perfgate.core.failures import FAILURES
 from perfgate.core.measurement import Json
-from perfgate.runs.result_formats import CLIENTS, parse
+from perfgate.evaluators.result_formats import CLIENTS, parse
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 DATA = Path(__file__).parents[1] / "data"

@@ -6,11 +6,11 @@ starts of this session that became ready.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from perfgate.runs.record import GroupRecord, GroupSeconds, GroupStarts
+from perfgate.runs.record import GroupSeconds, GroupStarts
 
 
 @dataclass
@@ -129,37 +129,4 @@ def together(accounts: Iterable[Account]) -> Account:
         sum(one.planned for one in found),
         any(one.synthetic for one in found),
         [start for one in found for start in one.starts],
-    )
-
-
-@dataclass(frozen=True)
-class Total:
-    """The accounts of several groups together: starts, and seconds."""
-
-    planned: int
-    made: int
-    without_sharing: int
-    again: int
-    controls: int
-    spent_s: float
-    saved_s: float
-
-    @property
-    def saved(self) -> int:
-        """Starts that sharing saved."""
-        return self.without_sharing - self.made
-
-
-def total(groups: Sequence[GroupRecord]) -> Total:
-    """The sum of the groups' records."""
-    starts = [group.starts for group in groups]
-    seconds = [group.seconds for group in groups]
-    return Total(
-        sum(one.planned for one in starts),
-        sum(one.made for one in starts),
-        sum(one.without_sharing for one in starts),
-        sum(one.again for one in starts),
-        sum(one.controls for one in starts),
-        sum(one.spent for one in seconds),
-        sum(one.saved for one in seconds),
     )

@@ -1,0 +1,153 @@
+"""Result files of pytest: what ``--junitxml`` and ``--benchmark-json`` say of the suite's tests.
+
+JUnit: pytest knows a failed test only as ``<failure>``. A reader of the file must tell a regression
+from a test that has no number, and from one that is undecided: each has an element, or a type, of
+its own. The file is rewritten and pytest's own plugin left alone, whose inside changes with its
+release.
+
+Benchmarks: an entry for each measured metric, its values one per fresh start. pytest-benchmark
+times calls; how long a test took is no result here. So its fixture times nothing, and the main
+process adds what the records of the run hold, which workers of pytest-xdist write too.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from perfgate.core.durable_files import write_text
+from perfgate.core.errors import PerfgateError
+from perfgate.core.measured import MeasuredMetric
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.reports.benchmark_entry import benchmark_entry, full_name
+from perfgate.reports.junit_elements import COUNTS, ELEMENTS, kind, message
+from perfgate.runs.record import VerdictRecord
+from perfgate.suite.session import SESSION
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    """Add entries before pytest-benchmark saves its own; mend JUnit's file once it is written."""
+    if hasattr(session.config, "workerinput"):
+        return (yield)
+    benchmarks = session.config.pluginmanager.getplugin("pytest-benchmark")
+    run = session.config.stash[SESSION].run
+    if benchmarks is not None and run is not None:
+        found: list[object] = []
+        with suppress(PerfgateError, OSError):  # the end of the session tells of it
+            found += entries(run.records_of(VerdictRecord))
+        benchmarks.benchmarks += found or [NoEntry()]
+    yield
+    rewrite_junit(session.config)
+
+
+def rewrite_junit(config: pytest.Config) -> None:
+    """Give the suite's tests the elements of their verdicts, where pytest wrote such a file."""
+    path = getattr(config.option, "xmlpath", None)
+    if path is None:
+        return
+    named = Path(os.path.expandvars(path)).expanduser()  # as pytest reads it
+    file = config.invocation_params.dir / named
+    if not file.is_file():  # a device or pipe, which nobody can read back
+        return
+    try:
+        text = file.read_text(encoding="utf-8")
+        if (changed := with_verdicts(text)) != text:
+            write_text(file, changed)
+    except (OSError, PerfgateError, ElementTree.ParseError) as error:
+        # Raised here, it would end pytest in status 1, which means a regression.
+        config.get_terminal_writer().line(
+            f"perfgate: {file} is left as pytest wrote it, every failed test a <failure>: {error}",
+            red=True,
+        )
+
+
+def with_verdicts(text: str) -> str:
+    """The report with the elements of the verdicts; other tests stay as they are.
+
+    Args:
+        text: JUnit XML as pytest writes it.
+    """
+    root = ElementTree.fromstring(text)  # noqa: S314 (pytest wrote it in this session)
+    changed = False
+    for suite in root.iter("testsuite"):
+        for test in suite.iter("testcase"):
+            changed |= _as_verdict(suite, test)
+    if not changed:
+        return text
+    return '<?xml version="1.0" encoding="utf-8"?>' + ElementTree.tostring(root, encoding="unicode")
+
+
+def _as_verdict(suite: ElementTree.Element, test: ElementTree.Element) -> bool:
+    """Whether the test has a verdict, and an element that is now that of it."""
+    known = {one.get("name"): one.get("value", "") for one in test.iter("property")}
+    if not {"verdict", "scenario", "probe", "summary"} <= known.keys():
+        return False
+    if known["verdict"] not in ELEMENTS:
+        return False
+    verdict = Verdict(known["verdict"])
+    for element in test:
+        if element.tag in COUNTS:
+            _count(suite, element.tag, -1)
+            element.tag = ELEMENTS[verdict]
+            _count(suite, element.tag, +1)
+            element.set("type", kind(verdict))
+            element.set("message", message(verdict, known["summary"]))
+            return True
+    return False
+
+
+def _count(suite: ElementTree.Element, element: str, more: int) -> None:
+    name = COUNTS[element]
+    suite.set(name, str(int(suite.get(name, "0")) + more))
+
+
+def entries(verdicts: Sequence[VerdictRecord]) -> list["MetricEntry"]:
+    """One entry per test and measured metric.
+
+    Args:
+        verdicts: the records of a run's verdicts.
+    """
+    found = []
+    for line in verdicts:
+        judged = {one.metric: one for one in reversed(line.judgements)}
+        found += [MetricEntry(line, one, judged.get(one.metric)) for one in line.measured]
+    return found
+
+
+class NoEntry:
+    """In place of entries where nothing was measured: a file without any is written.
+
+    Without it pytest-benchmark warns, which can end the session, and leaves an empty file. What has
+    an error it leaves out. All entries are false: the table and the comparison of pytest-benchmark
+    are about seconds, of which less is better, and leave out what is false.
+    """
+
+    has_error = True
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class MetricEntry(NoEntry):
+    """One metric of one test, as pytest-benchmark takes an entry."""
+
+    has_error = False
+
+    def __init__(
+        self, line: VerdictRecord, measured: MeasuredMetric, judgement: Judgement | None
+    ) -> None:
+        self._values = (line, measured, judgement)
+        self.fullname = full_name(line, measured)
+
+    def as_dict(self, include_data: bool = True, **_others: object) -> dict[str, Any]:
+        """The entry as plain values, in the format of pytest-benchmark.
+
+        Args:
+            include_data: whether the values of the single fresh starts are among them.
+        """
+        return benchmark_entry(*self._values, include_data=include_data)
