@@ -1,7 +1,6 @@
 """The whole life of a baseline, rehearsed: recorded, promoted, compared with; and apart."""
 
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -37,14 +36,14 @@ def promoted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-BOTH = {"new": 3, "baseline_control": 2}
+BOTH = {"new", "baseline_control"}
 FAILED = "control: none (it failed twice: fresh start 3: cuda_error"
 CASES = [
     # Fault, control → verdict, status, starts, marks, what is told everywhere.
-    ("", "auto", "PASS", 13, {"new": 1}, "", "a rehearsal of tensorrt-llm"),
+    ("", "auto", "PASS", 13, {"new"}, "", "a rehearsal of tensorrt-llm"),
     ("slow:4%", "auto", "REGRESSION", 1, BOTH, "", ", 2 starts"),
     ("slow_host:4%", "auto", "PASS", 13, BOTH, "HOST_SHIFT", "machine, not build"),
-    ("slow_no_control:8%", "required", "INCONCLUSIVE", 10, {"new": 3}, "NO_CONTROL", FAILED),
+    ("slow_no_control:8%", "required", "INCONCLUSIVE", 10, {"new"}, "NO_CONTROL", FAILED),
 ]
 
 
@@ -60,7 +59,7 @@ def test_a_rehearsal_beside_its_baseline(
     control: str,
     verdict: str,
     status: int,
-    starts: dict[str, int],
+    starts: set[str],
     mark: str,
     told: str,
 ) -> None:
@@ -71,8 +70,9 @@ def test_a_rehearsal_beside_its_baseline(
     done = rehearse(tmp_path, "-k", OFFLINE, *options)
     assert (done.status, {*done.verdicts.values()}) == (status, {verdict}), done.output
     roles = [line["role"] for line in done.records("measurement")]
-    assert Counter(roles) == starts
-    if starts == BOTH:
+    assert {*roles} == starts
+    assert fault or roles == ["new"]
+    if verdict == "REGRESSION":
         assert roles == ["new", "new", "baseline_control", "baseline_control", "new"]
         assert '.controls" value="2"' in report.read_text()
         assert "control: tensorrt-llm" in done.output
