@@ -5,7 +5,7 @@ from building import applied, judgement, outcome, with_inert_setting
 from perfgate.core.errors import RunError
 from perfgate.core.measured import MeasuredBuild, MeasuredControl
 from perfgate.core.verdict import Verdict
-from perfgate.reports.properties import properties
+from perfgate.reports.formats.junit import properties
 
 
 def test_every_number_of_a_regression_is_there() -> None:

@@ -20,8 +20,8 @@ from perfgate.core.measured import Change
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.reports.run_report import report_of
-from perfgate.reports.summary import summary as summary_of
-from perfgate.reports.terminal import terminal_lines
+from perfgate.reports.run_text import summary as summary_of
+from perfgate.reports.run_text import terminal_lines
 from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import Record, VerdictRecord
 

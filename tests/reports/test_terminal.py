@@ -12,7 +12,7 @@ from run_reports import report as report_with
 from perfgate.core.measured import MeasuredBuild, MeasuredMetric
 from perfgate.core.verdict import Verdict
 from perfgate.reports.run_report import RunReport, report_of
-from perfgate.reports.terminal import terminal_lines
+from perfgate.reports.run_text import terminal_lines
 from perfgate.runs.exit_status import ExitStatus
 
 

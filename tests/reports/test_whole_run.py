@@ -22,8 +22,7 @@ from perfgate.reports.formats.json import JsonFormat
 from perfgate.reports.formats.markdown import MarkdownFormat
 from perfgate.reports.overview import marked, probably_worse, resolution, waived
 from perfgate.reports.run_report import WITHOUT_CONTROLS, RunReport, report_of
-from perfgate.reports.summary import summary
-from perfgate.reports.terminal import terminal_lines
+from perfgate.reports.run_text import summary, terminal_lines
 from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.probe import load_probes

@@ -20,7 +20,7 @@ from perfgate.release.required_tests import (
     required_tests,
 )
 from perfgate.release.run_evidence import CLOCKS_DIFFER, RunEvidence, evidence_of
-from perfgate.reports.merge_shards import require_complete
+from perfgate.reports.merge_checks import require_complete
 from perfgate.runs.ended_run import EndedRun
 
 

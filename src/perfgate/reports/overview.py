@@ -5,7 +5,7 @@ Every text about a whole run is made of these: terminal, `summary.md`, Markdown,
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from perfgate.core.measured import Change, MeasuredMetric
@@ -190,31 +190,15 @@ def gaps(result: TestResult) -> list[DocumentedMetric]:
     return [one for one in result.documented if one.metric not in judged and one.change is not None]
 
 
-@dataclass(frozen=True)
-class Starts:
-    """Fresh starts of a run, and seconds.
+_SUMMED = ("planned", "made", "again", "controls", "without_sharing")
 
-    Attributes:
-        planned, made, again, controls, without_sharing: starts.
-        spent_s, saved_s: seconds of the clock.
-        synthetic: whether stand-ins had any.
+
+def starts(report: RunReport) -> Mapping[str, float]:
+    """Fresh starts and seconds (`spent_s`, `saved_s`) of all groups; `synthetic`: of how many
+    groups stand-ins had them.
     """
-
-    planned: int
-    made: int
-    again: int
-    controls: int
-    without_sharing: int
-    spent_s: float
-    saved_s: float
-    synthetic: bool
-
-
-def starts(report: RunReport) -> Starts:
-    """The sum over all groups."""
-    names = [field.name for field in fields(Starts)]
-    total = {name: sum(getattr(one, name) for one in report.efforts) for name in names}
-    return Starts(**{**total, "synthetic": bool(total["synthetic"])})
+    names = (*_SUMMED, "spent_s", "saved_s", "synthetic")
+    return {name: sum(getattr(one, name) for one in report.efforts) for name in names}
 
 
 def marked(report: RunReport) -> dict[Mark, list[TestResult]]:

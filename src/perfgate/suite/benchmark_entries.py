@@ -13,7 +13,7 @@ import pytest
 from perfgate.core.errors import PerfgateError
 from perfgate.core.measured import MeasuredMetric
 from perfgate.core.verdict import Judgement
-from perfgate.reports.benchmark_entry import benchmark_entry, full_name
+from perfgate.reports.formats.benchmark import benchmark_entry, full_name
 from perfgate.runs.record import VerdictRecord
 from perfgate.suite.session import SESSION
 

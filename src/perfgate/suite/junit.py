@@ -15,7 +15,7 @@ import pytest
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import PerfgateError
 from perfgate.core.verdict import Verdict
-from perfgate.reports.junit_elements import COUNTS, ELEMENTS, kind, message
+from perfgate.reports.formats.junit import COUNTS, ELEMENTS, kind, message
 
 
 @pytest.hookimpl(trylast=True)

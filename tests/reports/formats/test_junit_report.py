@@ -7,9 +7,7 @@ from tables import each
 
 from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext
-from perfgate.reports.formats.junit import MOST_LINES, JunitFormat
-from perfgate.reports.junit_elements import ELEMENTS
-from perfgate.reports.properties import properties
+from perfgate.reports.formats.junit import ELEMENTS, MOST_LINES, JunitFormat, properties
 from perfgate.reports.run_report import RunReport, TestResult
 
 

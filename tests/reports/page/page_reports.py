@@ -6,7 +6,7 @@ from building import applied
 
 from perfgate.core.measured import Change, MeasuredBuild, MeasuredMetric
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.reports.history import HistoryPoint, MetricHistory
+from perfgate.reports.histories import HistoryPoint, MetricHistory
 from perfgate.reports.run_report import (
     SCHEMA_VERSION,
     DocumentedMetric,
