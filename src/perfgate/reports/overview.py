@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from perfgate.core.measured import Change, MeasuredMetric
-from perfgate.core.verdict import Judgement, Mark, Verdict
+from perfgate.core.metrics import is_accuracy
+from perfgate.core.verdict import Judgement, Mark, Verdict, counted
 from perfgate.judging.rules.diagnostics import false_discoveries
 from perfgate.reports.figures import band, best_first, worst_first
 from perfgate.reports.run_report import RunReport, TestResult
@@ -208,6 +209,21 @@ def marked(report: RunReport) -> dict[Mark, list[TestResult]]:
         for mark in dict.fromkeys(one.mark for one in result.judgements if one.mark):
             found.setdefault(mark, []).append(result)
     return found
+
+
+def machine_evidence(report: RunReport) -> str:
+    """What excludes the machine as the cause of lost performance; empty: none is lost."""
+    found = [one for _, one in metrics(report, Verdict.REGRESSION) if one is not None]
+    lost = [one for one in found if one.against in ("baseline", "anchor")]
+    lost = [one for one in lost if not is_accuracy(one.metric)]
+    if not lost:
+        return ""
+    beside = sum(bool(one.controls_used) or one.is_interleaved for one in lost)
+    told = (
+        f"{beside} of {counted(len(lost), 'regressed performance metric')} also lost against the "
+        "baseline's build in this session"
+    )
+    return told if beside == len(lost) else f"{told}; for the others the machine is not excluded"
 
 
 def probably_worse(report: RunReport) -> list[tuple[TestResult, Change]]:

@@ -141,8 +141,9 @@ def _ours(make: Callable[..., str]) -> Callable[..., Markup]:
 
 def _breakable(name: str) -> Markup:
     """A name of a metric in HTML, which may go on in the next line between its words."""
-    words = re.split("(?<=[_:])", visible(name))
-    return Markup("<wbr/>").join(words)
+    name, space, unit = visible(name).partition(" ")
+    words = Markup("<wbr/>").join(re.split("(?<=[_:])", name))
+    return Markup('<span class="metric">{}</span>{}{}').format(words, space, unit)
 
 
 def _label(word: str, synthetic: bool) -> str:

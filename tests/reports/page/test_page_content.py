@@ -108,7 +108,7 @@ def test_every_test_is_a_row_with_its_verdict_the_worst_first() -> None:
 
 def test_the_name_of_a_metric_may_be_broken_between_its_words() -> None:
     text = page_of(report(), NO_CHARTS, lambda: None)
-    assert "<td>output_<wbr/>throughput [tokens/s]<td" in text
+    assert '<td><span class="metric">output_<wbr/>throughput</span> [tokens/s]<td' in text
 
 
 def test_every_link_leads_to_a_place_of_the_page() -> None:

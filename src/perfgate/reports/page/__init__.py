@@ -25,6 +25,7 @@ from perfgate.reports.page import sections
 from perfgate.reports.page.sections import SIGNS, sign, status_sign
 from perfgate.reports.run_report import RunReport
 from perfgate.reports.templating import environment
+from perfgate.runs.exit_status import Event, decision
 
 _HERE = Path(__file__).parent
 PLAIN = 200_000  # characters of specs that are put into the page as they are; more are packed
@@ -55,6 +56,7 @@ def page_of(report: RunReport, charts: ChartSet, bundle: Callable[[], str | None
             overview=overview,
             sections=sections,
             ended=status_sign(report.status),
+            next_step=decision(Event.PULL_REQUEST, report.status).sentence if report.status else "",
             anchor_of=lambda result: anchors[result.test],
             places=[*scenarios],
             log_room=sections.log_room(report),
