@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from perfgate.launchers.local.orphans import alive
+from perfgate.launchers.local.job import alive
 
 PROGRAMS = Path(__file__).parent / "launchers" / "programs"
 IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:1.0.0"

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import psutil
 
-from perfgate.launchers.local.orphans import MARK, alive, marked
+from perfgate.launchers.local.job import MARK, alive, marked
 
 PROGRAMS = Path(__file__).parent / "launchers" / "programs"
 PATIENCE_S = 40.0  # how long to wait for what must happen; a crowded machine is slow
@@ -19,7 +19,9 @@ T = TypeVar("T")
 
 def program(name: str, *arguments: object) -> tuple[str, ...]:
     """The argv of one of the misbehaving programs."""
-    return (sys.executable, str(PROGRAMS / f"{name}.py"), *map(str, arguments))
+    file = PROGRAMS / f"{name}.py"
+    call = (str(file),) if file.exists() else (str(PROGRAMS / "hider.py"), name)
+    return (sys.executable, *call, *map(str, arguments))
 
 
 def eventually(look: Callable[[], T]) -> T:

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from perfgate.campaign.selection import Selected, measured_scenarios
-from perfgate.campaign.suite_tests import selected_with, suite_tests
+from perfgate.campaign.selection import Selected, measured_scenarios, selected_with, suite_tests
 from perfgate.cli.main import parser
 from perfgate.core.environment_variables import VARIABLES, Setter
 from perfgate.core.errors import FAILURES

@@ -1,15 +1,16 @@
-"""A suite in a git repository, and an engine that it measures: all of it real but the speed."""
+"""A suite in a git repository, an engine that it measures, and their runs: real but the speed."""
 
+import os
+import subprocess
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_clone import Clone
-from plain_records import record
+from building import outcome
+from plain_records import fields_of, record
 from plain_values import judge_performance
-from test_recording import measure
 
 from perfgate.baselines import Baseline, ChosenBaseline, Entry, read, suite_store
 from perfgate.baselines.engine_repo import EngineRepo
@@ -18,9 +19,8 @@ from perfgate.core.verdict import Judgement, Verdict, worst
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.acceptance.promotion import Promotion, promote
 from perfgate.judging.rules.scale import anchor_band
-from perfgate.runs.run_folder import RunFolder
+from perfgate.runs.run_folder import RunFolder, now
 
-ROOT = Path(__file__).parents[2]
 SCENARIO = "h200-demo-serve"
 HARDWARE = "8xH200"
 METRIC = "output_throughput"
@@ -29,6 +29,82 @@ FACTS = {"content": "5d41402abc4b2a76", "cpu": "Grace", "gpus": "H200", "driver"
 # What fresh starts of one build differ by: the family's prior is 0.5 %.
 _SPREAD = (1.0, 1.004, 0.996, 1.002, 0.998)
 _DAYS = count(1)
+_WHO = {
+    f"GIT_{role}_{what}": text
+    for role in ("AUTHOR", "COMMITTER")
+    for what, text in (("NAME", "Tests"), ("EMAIL", "tests@localhost"))
+}
+
+
+class Clone:
+    """A repository to make commits, branches and tags in."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(parents=True)
+        self.git("init", "--quiet", "--initial-branch", "main")
+
+    def git(self, *words: str) -> str:
+        """Run git here; what it prints."""
+        # Whatever runs these tests may itself be a git hook, or sign its commits.
+        kept = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
+        done = subprocess.run(
+            ["git", "-C", str(self.path), "-c", "commit.gpgsign=false", *words],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**kept, **_WHO, "GIT_CONFIG_GLOBAL": os.devnull},
+        )
+        return done.stdout.strip()
+
+    def commit(self, message: str = "more") -> str:
+        """An empty commit on the current branch; its hash."""
+        self.git("commit", "--quiet", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Clone:
+    return Clone(tmp_path / "engine")
+
+
+def begun(folder: Path, **facts: object) -> RunFolder:
+    return RunFolder.create(folder, {"started": now(), "synthetic": False, **facts})
+
+
+def measure(run: RunFolder, probe: str = "c4", value: float = 100.0, **changes: Any) -> None:
+    """Write down what a campaign does for one measurement."""
+    line = {
+        "scenario": "small-serve",
+        "hardware": "cpu",
+        "probe": probe,
+        "role": "new",
+        "machine_bound": False,
+        "start": 1,
+        "started": now(),
+        "engine": {"name": "llama.cpp", "version": "1.3.0", "commit": "abc123"},
+        "fingerprint": {"cpu": "Grace"},
+        "metrics": {METRIC: value},
+        "facts": {},
+        "answers": {},
+        "folder": "",
+        "injected": [],
+        "synthetic": False,
+    }
+    run.record(record("measurement", {**line, **changes}))
+
+
+def judge(
+    run: RunFolder,
+    probe: str = "c4",
+    verdict: Verdict = Verdict.NO_BASELINE,
+    judgements: tuple[Judgement, ...] = (),
+    **changes: Any,
+) -> None:
+    """Write down the verdict of a probe."""
+    told = {"probe": probe, "name": f"small-serve-{probe}", **changes}
+    plain = {**fields_of(outcome(verdict=verdict, judgements=judgements)), **told}
+    run.record(record("verdict", {"test": plain["name"], **plain}))
 
 
 @dataclass
@@ -68,8 +144,7 @@ class Life:
 
     def build(self, version: str, message: str = "") -> EngineBuild:
         """A new commit of the engine, on its current branch."""
-        commit = self.engine.commit(message or version)
-        return EngineBuild("tensorrt-llm", version, commit)
+        return EngineBuild("tensorrt-llm", version, self.engine.commit(message or version))
 
     def measure(self, build: EngineBuild, speed: float, starts: int = 2) -> Measured:
         """A run of the suite on that build, judged against the nearest baseline and the anchor."""
@@ -87,38 +162,24 @@ class Life:
         return Measured(folder, nearest, tuple(judgements))
 
     def _write(self, build: EngineBuild, values: list[float], judgements: list[Judgement]) -> Path:
-        day = next(_DAYS)
-        facts = {"started": f"2026-11-{day % 30 + 1:02d}", "synthetic": False}
-        run = RunFolder.create(self.runs / f"run-{day}", facts)
-        for number, value in enumerate(values, start=1):
+        number = next(_DAYS)
+        day = f"2026-11-{number % 30 + 1:02d}"
+        run = begun(self.runs / f"run-{number}", started=day)
+        for start, value in enumerate(values, start=1):
             measure(
                 run,
                 "c8",
-                start=number,
-                started=f"2026-11-{day % 30 + 1:02d}T{number:02d}:00:00+00:00",
+                value,
+                start=start,
+                started=f"{day}T{start:02d}:00:00+00:00",
                 scenario=SCENARIO,
                 hardware=HARDWARE,
                 engine=asdict(build),
                 fingerprint=FACTS,
-                metrics={METRIC: value},
-                disturbed=[],
             )
         verdict = worst(one.verdict for one in judgements) if judgements else Verdict.NO_BASELINE
-        run.record(
-            record(
-                "verdict",
-                {
-                    "test": f"test_serving[{SCENARIO}-c8]",
-                    "name": f"{SCENARIO}-c8",
-                    "scenario": SCENARIO,
-                    "probe": "c8",
-                    "verdict": verdict.value,
-                    "judgements": [
-                        {**asdict(one), "verdict": one.verdict.value} for one in judgements
-                    ],
-                },
-            )
-        )
+        named = {"name": f"{SCENARIO}-c8", "scenario": SCENARIO}
+        judge(run, "c8", verdict, tuple(judgements), **named)
         run.close()
         return run.path
 

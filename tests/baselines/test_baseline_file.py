@@ -1,7 +1,7 @@
-import base64
+"""The file of a baseline: read back as saved, and refused once anything in it was changed."""
+
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from perfgate.baselines import (
     read,
     suite_store,
 )
+from perfgate.baselines.file import head_of, read_head
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.engines.base import EngineBuild
@@ -28,6 +29,7 @@ from perfgate.engines.build_source import BuildSource
 
 SPEED = "output_throughput"
 EXAMPLES = sized(25, 100)
+BUILD = EngineBuild("llama.cpp", "1.3.0", "x")
 NAME = st.from_regex(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,20}", fullmatch=True)
 WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 VALUE = st.floats(0, 1, allow_nan=False)
@@ -77,225 +79,185 @@ def store(suite_root: Path) -> Store:
     return suite_store()
 
 
-def edit(path: Path, change: Callable[[dict[str, Any]], object]) -> Path:
-    plain = json.loads(path.read_text())
-    change(plain)
+def edit(path: Path, place: str, value: object) -> Path:
+    """Set what stands at keys with dots between; `...` takes it out."""
+    plain: Any = json.loads(path.read_text())
+    *keys, last = [int(key) if key.isdigit() else key for key in place.split(".")]
+    inner = plain
+    for key in keys:
+        inner = inner[key]
+    if value is ...:
+        del inner[last]
+    else:
+        inner[last] = value
     path.write_text(json.dumps(plain))
     return path
 
 
-def at(place: str, value: object) -> Callable[[dict[str, Any]], object]:
-    """Sets what stands at keys with dots between; `...` takes it out."""
-    *keys, last = [int(key) if key.isdigit() else key for key in place.split(".")]
+@pytest.mark.nightly
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=EXAMPLES)
+@given(value=BASELINE)
+def test_reads_back_what_was_saved(
+    value: Baseline, suite_root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = Store(tmp_path_factory.mktemp("store")).save(value)
+    assert read(path) == value
+    assert read(path).file == path
+    assert read_head(path) == head_of(read(path))
 
-    def change(plain: Any) -> None:
-        for key in keys:
-            plain = plain[key]
-        if value is ...:
-            del plain[last]
-        else:
-            plain[last] = value
 
-    return change
+def test_lies_where_its_content_says_one_value_a_line(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = of_commit("abc123", hardware="8xH200", scenario="deepseek-r1-serve")
+    path = store.save(value)
+    assert path == store.folder / "8xH200" / "deepseek-r1-serve" / "abc123.json"
+    lines = [line.strip() for line in path.read_text().splitlines()]
+    assert '"output_throughput": 100.0' in lines
+    assert lines.index('"accepted": {') < lines.index('"engine": {')
+    path.write_text(json.dumps(json.loads(path.read_text())))  # layout alone is no change
+    monkeypatch.chdir(path.parent)
+    assert read(Path("abc123.json")) == read(Path("../deepseek-r1-serve/abc123.json")) == value
+
+
+def test_the_hash_is_that_of_everything_else(store: Store) -> None:
+    plain = json.loads(store.save(baseline()).read_text())
+    said, entries = plain.pop("hash"), plain.pop("entries")
+
+    def digest(value: object) -> str:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    assert said == digest(plain)
+    assert plain["probes"] == {label: digest(entry) for label, entry in entries.items()}
 
 
 @pytest.mark.nightly
-class TestOneFile:
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=EXAMPLES)
-    @given(value=BASELINE)
-    def test_reads_back_what_was_saved(
-        self, value: Baseline, suite_root: Path, tmp_path_factory: pytest.TempPathFactory
-    ) -> None:
-        path = Store(tmp_path_factory.mktemp("store")).save(value)
-        assert read(path) == value
-        assert read(path).file == path
-
-    def test_answers_are_truth_values_again(self, store: Store) -> None:
-        value = baseline(entries={"sums": with_answers({"q1": True, "q2": False})})
-        path = store.save(value)
-        (told,) = json.loads(path.read_text())["entries"]["sums"]["runs"][0]["answers"].values()
-        assert (told["task"], told["count"]) == ("sums", 2)
-        assert base64.b64decode(told["right"]) == bytes([0b10000000])
-        answers = read(path).entries["sums"].runs[0].answers[SUMS]
-        assert (answers["q1"], answers["q2"]) == (True, False)
-        assert all(isinstance(answer, bool) for answer in answers.values())
-
-    def test_lies_where_hardware_scenario_and_commit_say(self, store: Store) -> None:
-        value = of_commit("abc123", hardware="8xH200", scenario="deepseek-r1-serve")
-        assert store.save(value) == store.folder / "8xH200" / "deepseek-r1-serve" / "abc123.json"
-
-    def test_has_one_value_a_line_in_a_fixed_order(self, store: Store) -> None:
-        lines = [line.strip() for line in store.save(baseline()).read_text().splitlines()]
-        assert '"output_throughput": 100.0' in lines
-        assert lines.index('"accepted": {') < lines.index('"engine": {')
-
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=EXAMPLES)
-    @given(data=st.data())
-    def test_cut_anywhere_it_is_refused_with_its_name(
-        self, data: st.DataObject, store: Store
-    ) -> None:
-        path = store.save(baseline(entries={"sums": with_answers({"q×": True, "q2": False})}))
-        whole = path.read_bytes()
-        path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 2))])
-        try:
-            with pytest.raises(InputError, match="restore the file from git") as caught:
-                read(path)
-            assert caught.value.file == path
-        finally:
-            path.unlink()
-
-    @each(("version", "writer"), [(1, "older"), (2, "older"), (4, "newer"), (99, "newer")])
-    def test_one_of_another_perfgate_is_refused(
-        self, store: Store, version: int, writer: str
-    ) -> None:
-        path = edit(store.save(baseline(), merge=False), at("schema_version", version))
-        for reads in (lambda: read(path), lambda: store.heads("cpu", "small-serve")):
-            with pytest.raises(InputError, match=f"baseline written by an? {writer}") as caught:
-                reads()
-            assert caught.value.found == version
-            assert str(caught.value.expected).startswith("3, ")
-            assert (caught.value.hint == "update perfgate") == (writer == "newer")
-
-    @each("content", [[], 7, {}, {"schema_version": 0}, {"schema_version": "3"}])
-    def test_something_else_is_refused(self, store: Store, content: object) -> None:
-        path = store.save(baseline(), merge=False)
-        path.write_text(json.dumps(content))
-        with pytest.raises(InputError, match="baseline of an unknown schema version"):
-            read(path)
-
-    @each(
-        ("place", "value", "field"),
-        [
-            ("entries", ..., "entries"),
-            ("entries", {}, "entries"),
-            ("entries.c1.runs", [], "entries.c1.runs"),
-            ("entries.c1.runs.1.metrics.x", "fast", "entries.c1.runs[1].metrics.x"),
-            ("entries.c1.runs.0.metrics.speed", 3.0, "entries.c1.runs[0].metrics.speed"),
-            (f"entries.c1.runs.0.metrics.{SUMS}", 66.7, f"entries.c1.runs[0].metrics.{SUMS}"),
-            (f"entries.c1.runs.0.metrics.{SPEED}", -1.0, f"entries.c1.runs[0].metrics.{SPEED}"),
-            ("accepted.by", "", "accepted.by"),
-            ("accepted.at", "yesterday", "accepted.at"),
-            ("accepted.at", "2026-11-05T12:00:00+02:00", "accepted.at"),
-            ("accepted.change", ..., "accepted.change"),
-            ("accepted.change", "better", "accepted.change"),
-            ("engine.colour", "red", "engine.colour"),
-            ("schema_version", True, "schema_version"),
-            ("hash", ..., "hash"),
-            ("verdicts", ..., "verdicts"),
-            ("verdicts.c1", "ERROR", "verdicts.c1"),
-            ("retired", {"by": "Ada"}, "retired.at"),
-        ],
-    )
-    def test_edited_amiss_it_is_refused_with_the_field(
-        self, store: Store, place: str, value: object, field: str
-    ) -> None:
-        path = edit(store.save(baseline(), merge=False), at(place, value))
-        with pytest.raises(InputError) as caught:
-            read(path)
-        assert (caught.value.file, caught.value.field) == (path, field)
-
-    @each("word", ["NaN", "-Infinity", "1e999"])
-    def test_a_value_that_is_not_finite_is_refused_with_its_field(
-        self, store: Store, word: str
-    ) -> None:
-        path = store.save(baseline(), merge=False)
-        path.write_text(path.read_text().replace("101.0", word))
-        with pytest.raises(InputError, match="not a finite number") as caught:
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=EXAMPLES)
+@given(data=st.data())
+def test_cut_anywhere_it_is_refused_with_its_name(data: st.DataObject, store: Store) -> None:
+    path = store.save(baseline(entries={"sums": with_answers({"q×": True, "q2": False})}))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 2))])
+    try:
+        with pytest.raises(InputError, match="restore the file from git") as caught:
             read(path)
         assert caught.value.file == path
-        assert caught.value.field == "entries.c1.runs[1].metrics.output_throughput"
-        assert word in str(caught.value.found)
-
-    @each(
-        ("place", "field"),
-        [
-            ("8xH200/small-serve/abc123", "hardware"),
-            ("cpu/other/abc123", "scenario"),
-            ("cpu/small-serve/f", "engine.commit"),
-        ],
-    )
-    def test_misplaced_it_is_refused(self, store: Store, place: str, field: str) -> None:
-        moved = store.folder / f"{place}.json"
-        moved.parent.mkdir(parents=True, exist_ok=True)
-        store.save(baseline()).rename(moved)
-        with pytest.raises(InputError, match="is not in the folder of its content") as caught:
-            read(moved)
-        assert (caught.value.found, caught.value.expected) == (place, "cpu/small-serve/abc123")
-        assert (caught.value.file, caught.value.field) == (moved, field)
-
-    def test_a_relative_path_will_do(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        path = store.save(baseline())
-        monkeypatch.chdir(path.parent)
-        assert read(Path("abc123.json")) == baseline()
-        assert read(Path("../small-serve/abc123.json")) == baseline()
-
-    def test_a_missing_file_is_told(self, store: Store) -> None:
-        with pytest.raises(InputError, match=r"none\.json: no such baseline"):
-            read(store.folder / "none.json")
+    finally:
+        path.unlink()
 
 
-class TestEditedByHand:
-    @each(
-        ("place", "value", "field"),
-        [
-            (f"entries.c1.runs.0.metrics.{SPEED}", 100.1, "entries.c1"),
-            ("entries.c1.runs.1", ..., "entries.c1"),
-            ("entries.c1.fingerprint.cpu", "Xeon", "entries.c1"),
-            ("probes.c1", "0" * 64, "hash"),
-            ("accepted.by", "Grace", "hash"),
-            ("accepted.change", "none", "hash"),
-            ("engine.version", "1.2.1", "hash"),
-            ("retired", {"by": "x", "at": "2026-11-05T12:00:00Z", "reason": "y"}, "hash"),
-            ("hash", "0" * 64, "hash"),
-        ],
-    )
-    def test_any_change_is_noticed_and_git_mends_it(
-        self, store: Store, place: str, value: object, field: str
-    ) -> None:
-        path = edit(store.save(baseline(change="first"), merge=False), at(place, value))
-        with pytest.raises(InputError, match="the baseline was edited by hand") as caught:
-            read(path)
-        assert (caught.value.file, caught.value.field) == (path, field)
+FIRST = "entries.c1.runs.0.metrics"
+RETIRED = {"by": "x", "at": "2026-11-05T12:00:00Z", "reason": "y"}
+BY_HAND = "the baseline was edited by hand"
+
+
+@each(
+    "place, value, field, problem",
+    [
+        *(("schema_version", n, "schema_version", "written by an older") for n in (1, 2)),
+        *(("schema_version", n, "schema_version", "written by a newer") for n in (4, 99)),
+        *(
+            ("schema_version", n, "schema_version", "unknown schema ver")
+            for n in (0, "3", ..., True)
+        ),
+        ("entries", ..., "entries", ""),
+        ("entries", {}, "entries", ""),
+        ("entries.c1.runs", [], "entries.c1.runs", ""),
+        ("entries.c1.runs.1.metrics.x", "fast", "entries.c1.runs[1].metrics.x", ""),
+        (f"{FIRST}.speed", 3.0, "entries.c1.runs[0].metrics.speed", ""),
+        (f"{FIRST}.{SUMS}", 66.7, f"entries.c1.runs[0].metrics.{SUMS}", ""),
+        (f"{FIRST}.{SPEED}", -1.0, f"entries.c1.runs[0].metrics.{SPEED}", ""),
+        *(
+            (f"{FIRST}.{SPEED}", value, f"entries.c1.runs[0].metrics.{SPEED}", "not a finite")
+            for value in (float("nan"), float("-inf"))
+        ),
+        ("accepted.by", "", "accepted.by", ""),
+        ("accepted.at", "yesterday", "accepted.at", ""),
+        ("accepted.at", "2026-11-05T12:00:00+02:00", "accepted.at", ""),
+        ("accepted.change", ..., "accepted.change", ""),
+        ("accepted.change", "better", "accepted.change", ""),
+        ("engine.colour", "red", "engine.colour", ""),
+        ("hash", ..., "hash", ""),
+        ("verdicts", ..., "verdicts", ""),
+        ("verdicts.c1", "ERROR", "verdicts.c1", ""),
+        ("retired", {"by": "Ada"}, "retired.at", ""),
+        (f"{FIRST}.{SPEED}", 100.1, "entries.c1", BY_HAND),
+        ("entries.c1.runs.1", ..., "entries.c1", BY_HAND),
+        ("entries.c1.fingerprint.cpu", "Xeon", "entries.c1", BY_HAND),
+        ("probes.c1", "0" * 64, "hash", BY_HAND),
+        ("accepted.by", "Grace", "hash", BY_HAND),
+        ("accepted.change", "none", "hash", BY_HAND),
+        ("engine.version", "9.9", "hash", BY_HAND),
+        ("retired", RETIRED, "hash", BY_HAND),
+        ("hash", "0" * 64, "hash", BY_HAND),
+    ],
+)
+def test_edited_it_is_refused_with_the_field(
+    place: str, value: object, field: str, problem: str, suite_root: Path, tmp_path: Path
+) -> None:
+    """Nor is anything chosen beside an edited head: a changed version or date decides which."""
+    store = Store(tmp_path)
+    path = edit(store.save(baseline(change="first")), place, value)
+    store.save(baseline(engine=EngineBuild("llama.cpp", "1.2.5", "nearer")))
+    with pytest.raises(InputError, match=problem or None) as caught:
+        read(path)
+    assert (caught.value.file, caught.value.field) == (path, field)
+    if problem == BY_HAND:
         assert caught.value.hint == f"git checkout -- {path}"
         assert "`perfgate baseline record` and `promote`" in str(caught.value.expected)
+    if "written by" in problem:
+        assert str(caught.value.expected).startswith("3, ")
+        assert (caught.value.hint == "update perfgate") == ("newer" in problem)
+    if not place.startswith("entries"):
+        with pytest.raises(InputError) as caught:
+            store.choose("cpu", "small-serve", BUILD)
+        assert caught.value.file == path
 
-    def test_an_entry_that_was_added_is_noticed(self, store: Store) -> None:
-        def add(plain: dict[str, Any]) -> None:
-            plain["entries"]["c4"] = plain["entries"]["c1"]
 
-        path = edit(store.save(baseline()), add)
-        with pytest.raises(InputError, match=r"entries\.c4: the baseline was edited by hand"):
-            read(path)
-
-    def test_layout_alone_is_no_change(self, store: Store) -> None:
-        path = edit(store.save(baseline()), lambda plain: None)
-        assert len(path.read_text().splitlines()) == 1
-        assert read(path) == baseline()
-
-    def test_the_hash_is_that_of_everything_else(self, store: Store) -> None:
-        plain = json.loads(store.save(baseline()).read_text())
-        said, entries = plain.pop("hash"), plain.pop("entries")
-
-        def digest(value: object) -> str:
-            text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-            return hashlib.sha256(text.encode()).hexdigest()
-
-        assert said == digest(plain)
-        assert plain["probes"] == {label: digest(entry) for label, entry in entries.items()}
+@each("content", [b"", b"{", b"[]", b"7", b"{}", b"\xff"])
+def test_something_else_is_refused(content: bytes, suite_root: Path, tmp_path: Path) -> None:
+    path = Store(tmp_path).save(baseline())
+    path.write_bytes(content)
+    for reads in (read, read_head):
+        with pytest.raises(InputError) as caught:
+            reads(path)
+        assert caught.value.file == path
 
 
 @each("first", ['"accepted": {"by": "Grace"}', '"hash": "", "entries": {}'])
-def test_a_field_twice_is_refused_though_the_hash_is_right(store: Store, first: str) -> None:
+def test_a_field_twice_is_refused_though_the_hash_is_right(
+    first: str, suite_root: Path, tmp_path: Path
+) -> None:
     """Readers of a diff see the one, a parser takes the other."""
-    path = store.save(baseline(), merge=False)
+    path = Store(tmp_path).save(baseline())
     path.write_text(path.read_text().replace("{", "{" + first + ",", 1))
     with pytest.raises(InputError, match="a field twice") as caught:
         read(path)
     assert caught.value.file == path
 
 
+@each(
+    "place, field",
+    [
+        ("8xH200/small-serve/abc123", "hardware"),
+        ("cpu/other/abc123", "scenario"),
+        ("cpu/small-serve/f", "engine.commit"),
+    ],
+)
+def test_misplaced_it_is_refused(place: str, field: str, suite_root: Path, tmp_path: Path) -> None:
+    moved = tmp_path / f"{place}.json"
+    moved.parent.mkdir(parents=True, exist_ok=True)
+    Store(tmp_path).save(baseline()).rename(moved)
+    with pytest.raises(InputError, match="is not in the folder of its content") as caught:
+        read(moved)
+    assert (caught.value.found, caught.value.expected) == (place, "cpu/small-serve/abc123")
+    assert (caught.value.file, caught.value.field) == (moved, field)
+    with pytest.raises(InputError, match=r"none\.json: no such baseline"):
+        read(tmp_path / "none.json")
+
+
 def test_the_committed_baselines_are_sound() -> None:
-    store = Store(Path(__file__).parents[2] / "baselines")
-    found = [read(path) for path in store.list()]
+    found = [read(path) for path in Store(Path(__file__).parents[2] / "baselines").list()]
     assert found
     assert all(one.change == "first" for one in found if one.scenario == "local-smollm2-serve")

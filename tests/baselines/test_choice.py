@@ -1,12 +1,13 @@
-"""Which baseline is chosen, why, and what else is on its level."""
+"""Which baseline is chosen, why, what else is on its level, and what its anchor is."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from building import baseline, entry
-from engine_clone import Clone
+from life import METRIC, Clone, clone
 from tables import each
 
 from perfgate.baselines import (
@@ -17,34 +18,47 @@ from perfgate.baselines import (
     ChosenBaseline,
     Entry,
     Retired,
+    Store,
+    candidate_store,
+    suite_store,
 )
 from perfgate.baselines.baseline import Window
 from perfgate.baselines.choice import choose, newest_release
+from perfgate.baselines.decisions import pin_anchor, retire
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import head_of
 from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
 
-RETIRED = Retired("Ada", "2026-11-06T08:00:00Z", "wrong clocks")
+__all__ = ["clone"]  # the fixture
+MARKS = {
+    "first": {"change": "first"},
+    "loss": {"change": "regression", "regression": "safer"},
+    "self": {"accepted_by": SELF},
+    "retired": {"retired": Retired("Ada", "2026-11-06T08:00:00Z", "wrong clocks")},
+}
 
 
-def of(commit: str, version: str = "1.2.0", day: int = 1, **changes: object) -> Baseline:
-    """A baseline of a commit and version, accepted on a day of November."""
+def of(text: str, day: int = 1, **changes: object) -> Baseline:
+    """A baseline of ``COMMIT VERSION MARK…``, accepted on a day of November."""
+    commit, version, *marks = text.split()
+    made = {key: value for mark in marks for key, value in MARKS[mark].items()}
     return baseline(
         engine=EngineBuild("llama.cpp", version, commit),
         accepted_at=f"2026-11-{day:02d}T08:00:00Z",
-        **{"entries": {"c1": entry(float(day))}, **changes},
+        **{"entries": {"c1": entry(float(day))}, **made, **changes},
     )
 
 
-def build(commit: str = "x", version: str = "1.3.0") -> EngineBuild:
+def build(text: str = "x 1.3.0") -> EngineBuild:
+    commit, version = text.split()
     return EngineBuild("llama.cpp", version, commit)
 
 
 def chosen(
-    found: list[Baseline], of: EngineBuild, repo: EngineRepo | None = None
+    found: Sequence[Baseline], of: EngineBuild, repo: EngineRepo | None = None
 ) -> ChosenBaseline:
-    made = choose(found, of, repo)
+    made = choose(list(found), of, repo)
     assert made is not None
     stored = {Path(one.engine.commit): one for one in made.window}
     heads = tuple(head_of(replace(one, file=file)) for file, one in stored.items())
@@ -56,183 +70,224 @@ def commits(window: Sequence[Baseline]) -> list[str]:
     return [one.engine.commit for one in window]
 
 
-class TestWithoutClone:
-    def test_the_same_commit_whatever_is_newer(self) -> None:
-        found = [of("a", "1.2.0", 1), of("b", "1.2.1", 2)]
-        one = chosen(found, build("a", "1.2.0"))
-        assert (one.baseline, one.why) == (found[0], "same engine commit")
+OLDER = "newest older version, no baseline of this commit"
+NEWER = "newer than the build under test: nothing older exists"
+SAME, BY_DATE = "same engine commit", "newest by date, as not every version can be read"
 
-    def test_the_same_commit_abbreviated(self) -> None:
-        found = [of("abcdef0"), of("b", day=2)]
-        assert chosen(found, build("abcdef0" + "1" * 33)).baseline == found[0]
 
-    def test_else_the_newest_older_version_though_accepted_earlier(self) -> None:
-        found = [of("a", "1.1.0", 9), of("b", "1.2.0", 2), of("c", "1.10.0", 3)]
-        one = chosen(found, build(version="1.9.0"))
-        assert one.baseline == found[1]
-        assert one.why == "newest older version, no baseline of this commit"
+@each(
+    "stored, under_test, commit, why",
+    [
+        (["a 1.2.0", "b 1.2.1"], "a 1.2.0", "a", SAME),
+        (["abcdef0 1.2.0", "b 1.2.0"], f"abcdef0{'1' * 33} 1.3.0", "abcdef0", SAME),
+        (["b 1.2.0", "c 1.10.0", "a 1.1.0"], "x 1.9.0", "b", OLDER),
+        # Versions are ordered as versions.
+        (["a 1.2.0rc3", "b 1.2.0"], "x 1.2.0rc4", "a", OLDER),
+        (["a 1.2.0rc9", "b 1.2.0rc10"], "x 1.2.0rc11", "b", OLDER),
+        (["a 1.2.0.dev1", "b 1.2.0"], "x 1.2.0.post1", "b", OLDER),
+        (["a 2026.9.11", "b 2026.10.2"], "x 2026.10.3", "b", OLDER),
+        (["c 1.2.0", "b 1.2.0", "a 1.2.0"], "x 1.2.0", "a", "newest of the same version, no base"),
+        (["a 1.9.0", "b main-7-gabc"], "x 2.0.0", "b", BY_DATE),
+        (["a 1.9.0", "b 1.1.0"], "x nightly", "b", BY_DATE),
+        (["a 1.5.0", "b 1.4.0", "c 1.4.0"], "x 1.3.0", "c", NEWER),
+        (["a 1.5.0", "b 1.4.0", "d 1.1.0"], "x 1.3.0", "d", OLDER),
+        (["a 1.2.0", "b 1.2.0 retired"], "b 1.2.0", "a", "newest of the same version"),
+    ],
+)
+def test_which_is_chosen_without_a_clone(
+    stored: list[str], under_test: str, commit: str, why: str
+) -> None:
+    found = [of(text, day) for day, text in enumerate(stored, 1)]
+    one = chosen(found[::-1], build(under_test))
+    assert (one.baseline.engine.commit, one.is_newer) == (commit, why == NEWER)
+    assert one.why.startswith(why)
+
+
+@each("stored", [[], ["b 1.2.0 retired"]])
+def test_none_is_chosen_of_none(stored: list[str]) -> None:
+    assert choose([of(text) for text in stored], build("b 1.2.0"), None) is None
+
+
+@each(
+    "stored, under_test, window",
+    [
+        (["a 1.0 first", "b 1.1", "c 1.2 loss", "d 1.3", "e 1.4"], "x 1.4", "edc"),
+        (["a 1.0 first", "b 1.1", "c 1.2 loss", "d 1.3", "e 1.4"], "b 1.1", "ba"),
+        (["a 1.0 first", "b 1.1", "c 1.2 loss", "d 1.3", "e 1.4"], "c 1.2", "c"),
+        # A retired one is passed over, but not its level.
+        (["a 1.0", "b 1.1 retired", "c 1.2"], "x 1.3", "ca"),
+        (["a 1.0", "b 1.1 retired loss", "c 1.2"], "x 1.3", "c"),
+        # What a machine measured of itself stands alone.
+        (["a 1.0 self", "b 1.1 self"], "x 1.3", "b"),
+    ],
+)
+def test_its_window_reaches_back_to_the_start_of_the_level(
+    stored: list[str], under_test: str, window: str
+) -> None:
+    assert "".join(commits(chosen(list(map(of, stored)), build(under_test)).window)) == window
+
+
+def test_the_window_gives_the_newest_thirty_starts() -> None:
+    runs = tuple(
+        BaselineRun("r", f"2026-11-01T08:00:{number:02d}Z", {METRIC: number + 1.0})
+        for number in range(20)
+    )
+    found = [of(f"{n} 1.{n}", entries={"c1": Entry({"cpu": "G"}, runs)}) for n in range(3)]
+    merged = chosen(found, build("x 2.0")).entry("c1")
+    assert merged is not None
+    assert merged.runs == (runs + runs)[:30]
+    assert MOST_RUNS == 30
+
+
+def test_what_was_measured_under_other_facts_is_left_out_probe_by_probe() -> None:
+    found = [
+        of("a 1.0", entries={"c1": entry(1.0), "c4": entry(4.0), "c8": entry(8.0)}),
+        of("b 1.1", entries={"c1": entry(2.0, cpu="Xeon"), "c4": entry(5.0)}),
+        of("c 1.2", entries={"c1": entry(3.0), "c4": entry(6.0)}),
+    ]
+    one = chosen(found, build())
+    expected = {"c1": [3.0, 1.0], "c4": [6.0, 5.0, 4.0], "c8": [8.0]}  # c8: only the oldest has it
+    entries = {label: one.entry(label) for label in expected}
+    assert {label: made.values(METRIC) for label, made in entries.items() if made} == expected
+    assert one.entry("c16") is None
+
+
+def test_with_a_clone_the_nearest_ancestor_whatever_is_newer(clone: Clone) -> None:
+    root = clone.commit()
+    clone.git("checkout", "--quiet", "-b", "release")
+    release = clone.commit("release")
+    clone.git("checkout", "--quiet", "main")
+    second, head = clone.commit("second"), clone.commit("head")
+    repo, under_test = EngineRepo(clone.path), build(f"{head} 1.3.0")
+    found = [of(f"{root} 1.1.0"), of(f"{release} 1.2.0", 2)]
+    one = chosen(found, under_test, repo)
+    assert (one.baseline, one.why) == (found[0], "nearest ancestor, 2 commits before")
+    assert chosen(found, under_test).baseline == found[1]
+    assert chosen([of(f"{root[:9]} 1.1.0")], under_test, repo).why == one.why
+    assert chosen([of("elsewhere 1.2.0")], under_test, repo).why == f"{OLDER} or an ancestor"
+    # The window holds ancestors alone.
+    found += [of(f"{second} 1.2.0"), of(f"{'f' * 40} 1.2.0")]
+    assert commits(chosen(found, under_test, repo).window) == [second, root]
+    found.append(of(f"{head} 1.2.0", 9))
+    assert commits(chosen(found, under_test, repo).window) == [head, second, root]
+    lacking = build(f"{'f' * 40} 1.3.0")
+    with pytest.raises(InputError, match="does not have this commit"):
+        choose(found[:1], lacking, repo)
+    # That very commit's baseline needs no clone.
+    assert chosen([of(f"{'f' * 40} 1.2.0")], lacking, repo).why == SAME
+
+
+def test_the_last_release_is_final_not_newer_than_the_build_and_never_retired() -> None:
+    texts = "a 1.1.0,b 1.2.0,c 1.3.0rc1,d 1.2.1.dev3,e 1.2.1+cu13,f 1.4.0,g nightly,h 1.2.5 retired"
+    found = [of(text) for text in texts.split(",")]
+    for under_test, commit in (("x 1.3.0rc2", "b"), ("x nightly", "f")):
+        release = newest_release(found, build(under_test))
+        assert release is not None
+        assert release.engine.commit == commit
+    assert newest_release(found[7:], build()) is None
+
+
+class TestAnchor:
+    @pytest.fixture
+    def store(self, suite_root: Path) -> Store:
+        return suite_store()
+
+    def anchored(self, store: Store) -> tuple[str, str]:
+        found = store.anchor("cpu", "small-serve", build())
+        assert found is not None
+        assert list(found.window) == [found.baseline]
+        return found.baseline.engine.commit, found.why
+
+    def test_is_the_last_release_unless_a_person_pinned_another(self, store: Store) -> None:
+        file = store.save(of("a 1.3.0rc1"))
+        assert store.anchor("cpu", "small-serve", build()) is None
+        for text in ("b 1.1.0", "c 1.2.0", "d 1.4.0"):
+            store.save(of(text))
+        assert self.anchored(store) == ("c", "newest final release")
+        path = pin_anchor(file, by=" Ada ", reason="the loss of 1.3 is accepted")
+        assert path == store.folder / "cpu" / "small-serve" / "anchor.json"
+        assert path not in store.list()
+        commit, why = self.anchored(store)
+        assert commit == "a"
+        assert why.startswith("pinned by Ada on ")
+        assert why.endswith(": the loss of 1.3 is accepted")
+
+    @pytest.mark.parametrize(
+        ("version", "why"), [("1.2.0", "was retired"), ("1.4.0", "is newer than the build")]
+    )
+    def test_a_pinned_one_retired_on_another_branch_or_newer_than_the_build_does_not_count(
+        self, store: Store, version: str, why: str
+    ) -> None:
+        store.save(of("a 1.1.0"))
+        file = store.save(of(f"b {version}"))
+        path = pin_anchor(file, by="Ada", reason="x")
+        if why == "was retired":
+            store.save(of(f"b {version} retired"), merge=False)
+        told = f"newest final release; the pinned one, b, {why}"
+        assert self.anchored(store) == ("a", told)
+        file.unlink()
+        with pytest.raises(InputError, match="a commit that has no baseline") as caught:
+            self.anchored(store)
+        assert (caught.value.file, caught.value.found) == (path, "b")
 
     @each(
-        ("known", "under_test", "older"),
+        "change, field",
         [
-            (("1.2.0rc3", "1.2.0"), "1.2.0rc4", "1.2.0rc3"),
-            (("1.2.0rc9", "1.2.0rc10"), "1.2.0rc11", "1.2.0rc10"),
-            (("1.2.0.dev1", "1.2.0"), "1.2.0.post1", "1.2.0"),
-            (("2026.9.11", "2026.10.2"), "2026.10.3", "2026.10.2"),
+            ({"commit": "c1.1.0"}, "hash"),
+            ({"hardware": "8xH200"}, "hardware"),
+            ({"schema_version": 2}, "schema_version"),
+            ({"by": ""}, "by"),
+            ({"colour": "red"}, "colour"),
+            (None, None),
         ],
     )
-    def test_versions_are_ordered_as_versions(
-        self, known: tuple[str, str], under_test: str, older: str
+    def test_its_file_edited_or_half_written_is_refused(
+        self, store: Store, change: dict[str, object] | None, field: str | None
     ) -> None:
-        found = [of("a", known[0]), of("b", known[1])]
-        assert chosen(found, build(version=under_test)).baseline.engine.version == older
+        path = pin_anchor(store.save(of("a 1.2.0")), by="Ada", reason="x")
+        whole = path.read_text()
+        path.write_text(json.dumps({**json.loads(whole), **change}) if change else whole[:50])
+        with pytest.raises(InputError) as caught:
+            store.anchor("cpu", "small-serve", build())
+        assert (caught.value.file, caught.value.field) == (path, field)
+        path.unlink()
 
-    def test_two_commits_of_one_version_go_by_date(self) -> None:
-        found = [of("b", day=3), of("a", day=4), of("c", day=2)]
-        one = chosen(found, build(version="1.2.0"))
-        assert one.baseline == found[1]
-        assert one.why == "newest of the same version, no baseline of this commit"
+    @each(
+        "text, by, reason, problem",
+        [
+            ("a 1.2.0", " ", "x", "--by: "),
+            ("a 1.2.0", "x", "", "--reason: "),
+            ("a 1.2.0 retired", "Ada", "x", "the baseline is retired\n  found: Ada on 2026-11-06"),
+            ("candidate 1.2.0", "Ada", "x", "a candidate is not yet a baseline"),
+        ],
+    )
+    def test_decisions_need_a_person_a_reason_and_a_baseline(
+        self, store: Store, text: str, by: str, reason: str, problem: str
+    ) -> None:
+        if text.startswith("candidate"):
+            file = candidate_store().save(of(text, accepted_by="nobody yet"))
+        else:
+            file = store.save(of(text))
+        for decide in (pin_anchor, retire):
+            with pytest.raises(InputError) as caught:
+                decide(file, by=by, reason=reason)
+            assert problem in str(caught.value)
 
-    def test_a_version_that_is_none_leaves_the_date(self) -> None:
-        found = [of("a", "1.9.0", 1), of("b", "main-7-gabc", 2)]
-        one = chosen(found, build(version="2.0.0"))
-        assert one.baseline == found[1]
-        assert one.why.startswith("newest by date, as not every version can be read")
-        one = chosen([of("a", "1.9.0", 3), of("b", "1.1.0", 5)], build(version="nightly"))
-        assert one.baseline.engine.commit == "b"
+    def test_cannot_be_retired_until_another_is_pinned(self, store: Store) -> None:
+        other, file = store.save(of("a 1.1.0")), store.save(of("b 1.2.0"))
+        store.save(of("c 1.3.0rc1"))
+        before = file.read_bytes()
+        with pytest.raises(InputError, match="the anchor cannot be retired") as caught:
+            retire(file, by="Grace", reason="x")
+        assert caught.value.found == "1.2.0 is the newest final release"
+        assert file.read_bytes() == before
+        pin_anchor(other, by="Ada", reason="1.2.0 was measured with wrong clocks")
+        with pytest.raises(InputError, match="the anchor cannot be retired") as caught:
+            retire(other, by="Grace", reason="x")
+        assert "1.2.0 was measured with wrong clocks" in str(caught.value.found)
+        retire(file, by="Grace", reason="wrong clocks")
+        assert self.anchored(store)[0] == "a"
 
-    def test_a_newer_one_only_where_nothing_older_exists_and_says_so(self) -> None:
-        found = [of("a", "1.5.0", 1), of("b", "1.4.0", 2), of("c", "1.4.0", 3)]
-        one = chosen(found, build(version="1.3.0"))
-        assert one.baseline == found[2]
-        assert one.why.startswith("newer than the build under test: nothing older exists")
-        assert one.is_newer
-        one = chosen([*found, of("d", "1.1.0")], build(version="1.3.0"))
-        assert (one.baseline.engine.commit, one.is_newer) == ("d", False)
-
-    def test_a_retired_one_never(self) -> None:
-        found = [of("a", day=1), of("b", day=2, retired=RETIRED)]
-        assert chosen(found, build("b", "1.2.0")).baseline == found[0]
-        assert choose([found[1]], build("b", "1.2.0")) is None
-        assert choose([], build()) is None
-
-
-class TestWithClone:
-    @pytest.fixture
-    def clone(self, tmp_path: Path) -> Clone:
-        return Clone(tmp_path / "engine")
-
-    def test_the_nearest_ancestor_whatever_is_newer(self, clone: Clone) -> None:
-        root = clone.commit()
-        clone.git("checkout", "--quiet", "-b", "release")
-        release = clone.commit("release")
-        clone.git("checkout", "--quiet", "main")
-        clone.commit("between")
-        head = clone.commit("head")
-        found = [of(root, "1.1.0", 1), of(release, "1.2.0", 2)]
-        repo = EngineRepo(clone.path)
-        one = chosen(found, build(head), repo)
-        assert (one.baseline, one.why) == (found[0], "nearest ancestor, 2 commits before")
-        assert chosen(found, build(head)).baseline == found[1]
-        one = chosen([of(root[:9])], build(head), repo)
-        assert one.why == "nearest ancestor, 2 commits before"
-
-    def test_no_ancestor_leaves_the_version(self, clone: Clone) -> None:
-        head = clone.commit()
-        one = chosen([of("elsewhere")], build(head), EngineRepo(clone.path))
-        assert one.why == "newest older version, no baseline of this commit or an ancestor"
-
-    def test_a_commit_that_the_clone_lacks_is_told(self, clone: Clone) -> None:
-        first = clone.commit()
-        lacking, repo = build("f" * 40), EngineRepo(clone.path)
-        with pytest.raises(InputError, match="does not have this commit"):
-            choose([of(first)], lacking, repo)
-        # that very commit's baseline needs no clone
-        assert chosen([of("f" * 40)], lacking, repo).why == "same engine commit"
-
-    def test_the_window_holds_ancestors_alone(self, clone: Clone) -> None:
-        root = clone.commit()
-        clone.git("checkout", "--quiet", "-b", "side")
-        side = clone.commit("side")
-        clone.git("checkout", "--quiet", "main")
-        second, head = clone.commit("second"), clone.commit("head")
-        found = [of(root, day=1), of(side, day=2), of(second, day=1), of("f" * 40, day=1)]
-        repo = EngineRepo(clone.path)
-        assert commits(chosen(found, build(head), repo).window) == [second, root]
-        with_head = chosen([*found, of(head, day=9)], build(head), repo)
-        assert commits(with_head.window) == [head, second, root]
-
-
-class TestWindow:
-    def test_reaches_back_to_the_start_of_the_level(self) -> None:
-        found = [
-            of("a", "1.0", change="first"),
-            of("b", "1.1"),
-            of("c", "1.2", change="regression", regression="safer"),
-            of("d", "1.3"),
-            of("e", "1.4"),
-        ]
-        assert commits(chosen(found, build(version="1.4")).window) == ["e", "d", "c"]
-        assert commits(chosen(found, build("b", "1.1")).window) == ["b", "a"]
-        assert commits(chosen(found, build("c", "1.2")).window) == ["c"]
-
-    def test_passes_over_a_retired_one_but_not_over_its_level(self) -> None:
-        found = [of("a", "1.0"), of("b", "1.1", retired=RETIRED), of("c", "1.2")]
-        assert commits(chosen(found, build()).window) == ["c", "a"]
-        found[1] = of("b", "1.1", retired=RETIRED, change="regression", regression="x")
-        assert commits(chosen(found, build()).window) == ["c"]
-
-    def test_what_a_machine_measured_of_itself_stands_alone(self) -> None:
-        found = [of("a", "1.0", accepted_by=SELF), of("b", "1.1", accepted_by=SELF)]
-        assert commits(chosen(found, build()).window) == ["b"]
-
-    def test_takes_the_newest_thirty(self) -> None:
-        runs = tuple(
-            BaselineRun("r", f"2026-11-01T08:00:{number:02d}Z", {"output_throughput": number + 1.0})
-            for number in range(20)
-        )
-        facts = {"cpu": "Grace"}
-        found = [of(name, f"1.{name}", entries={"c1": Entry(facts, runs)}) for name in "012"]
-        merged = chosen(found, build(version="2.0")).entry("c1")
-        assert merged is not None
-        assert len(merged.runs) == MOST_RUNS == 30
-        assert merged.runs == (runs + runs)[:30]
-
-    def test_leaves_out_what_was_measured_under_other_facts(self) -> None:
-        found = [
-            of("a", "1.0", entries={"c1": entry(1.0), "c4": entry(4.0)}),
-            of("b", "1.1", entries={"c1": entry(2.0, cpu="Xeon"), "c4": entry(5.0)}),
-            of("c", "1.2", entries={"c1": entry(3.0), "c4": entry(6.0)}),
-        ]
-        one = chosen(found, build())
-        merged, other = one.entry("c1"), one.entry("c4")
-        assert merged is not None
-        assert other is not None
-        assert merged.values("output_throughput") == [3.0, 1.0]
-        assert other.values("output_throughput") == [6.0, 5.0, 4.0]
-
-    def test_a_probe_that_only_an_older_one_has_is_found_there(self) -> None:
-        found = [
-            of("a", "1.0", entries={"c1": entry(1.0), "c4": entry(4.0)}),
-            of("b", "1.1", entries={"c1": entry(2.0)}),
-        ]
-        one = chosen(found, build())
-        assert one.entry("c4") == entry(4.0)
-        assert one.entry("c8") is None
-
-
-class TestLastRelease:
-    def test_is_final_and_not_newer_than_the_build(self) -> None:
-        versions = ("1.1.0", "1.2.0", "1.3.0rc1", "1.2.1.dev3", "1.2.1+cu13", "1.4.0", "nightly")
-        found = [of(letter, version) for letter, version in zip("abcdefg", versions, strict=True)]
-        release = newest_release(found, build(version="1.3.0rc2"))
-        assert release is not None
-        assert release.engine.commit == "b"
-        newest = newest_release(found, build(version="nightly"))
-        assert newest is not None
-        assert newest.engine.commit == "f"
-
-    def test_is_never_retired(self) -> None:
-        found = [of("a", "1.1.0"), of("b", "1.2.0", retired=RETIRED)]
-        assert newest_release(found, build()) == found[0]
-        assert newest_release(found[1:], build()) is None
+    def test_the_only_one_may_go(self, store: Store) -> None:
+        retire(store.save(of("a 1.2.0")), by="Grace", reason="x")
+        assert store.choose("cpu", "small-serve", build()) is None

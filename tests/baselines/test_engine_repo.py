@@ -1,21 +1,16 @@
 """Ancestors are asked of real git repositories."""
 
-import os
-import stat
 from pathlib import Path
 
 import pytest
-from engine_clone import Clone
+from life import Clone, clone
 from tables import each
 
 from perfgate.baselines.engine_repo import EngineRepo, same_hash
 from perfgate.core import git_query
 from perfgate.core.errors import InputError
 
-
-@pytest.fixture
-def clone(tmp_path: Path) -> Clone:
-    return Clone(tmp_path / "engine")
+__all__ = ["clone"]  # the fixture
 
 
 def test_the_nearest_has_the_fewest_commits_between(clone: Clone) -> None:
@@ -38,23 +33,22 @@ def test_commits_of_both_sides_of_a_merge_count(clone: Clone) -> None:
     clone.git("merge", "--quiet", "--no-ff", "-m", "merge", "side")
     merge = clone.git("rev-parse", "HEAD")
     # From the side's end: the merge and the one of main. From main: the merge and three.
-    assert EngineRepo(clone.path).ancestors([root, side[2], main], merge) == {
-        root: 5,
-        side[2]: 2,
-        main: 4,
-    }
+    found = EngineRepo(clone.path).ancestors([root, side[2], main], merge)
+    assert found == {root: 5, side[2]: 2, main: 4}
 
 
-def test_abbreviated_hashes_and_tags_name_commits(clone: Clone) -> None:
+def test_abbreviated_hashes_and_tags_name_commits(
+    clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = clone.commit()
     clone.git("tag", "-a", "v1.2.0", "-m", "release")
     last = clone.commit()
+    # A repository named by the environment is not asked.
+    monkeypatch.setenv("GIT_DIR", str(Clone(tmp_path / "other").path / ".git"))
     repo = EngineRepo(clone.path)
     assert repo.nearest([first[:9]], last[:7]) == (first[:9], 1)
     assert repo.nearest(["1.2.0"], last) == ("1.2.0", 1)
-    assert repo.knows("v1.2.0")
-    assert not repo.knows("main")
-    assert not repo.knows("--all")
+    assert [repo.knows(name) for name in ("v1.2.0", "main", "--all")] == [True, False, False]
 
 
 def test_a_build_that_the_clone_lacks_is_told(clone: Clone) -> None:
@@ -67,69 +61,45 @@ def test_a_build_that_the_clone_lacks_is_told(clone: Clone) -> None:
         assert caught.value.hint == "git fetch in that clone"
 
 
-class TestShallow:
-    @pytest.fixture
-    def shallow(self, clone: Clone, tmp_path: Path) -> tuple[list[str], EngineRepo]:
-        commits = [clone.commit(str(number)) for number in range(4)]
-        clone.git("clone", "--quiet", "--depth", "2", f"file://{clone.path}", str(tmp_path / "sh"))
-        return commits, EngineRepo(tmp_path / "sh")
-
-    def test_what_it_shows_is_used(self, shallow: tuple[list[str], EngineRepo]) -> None:
-        commits, repo = shallow
-        assert repo.is_shallow
-        assert repo.nearest(commits[:3], commits[3]) == (commits[2], 1)
-
-    def test_that_it_cannot_tell_is_told(self, shallow: tuple[list[str], EngineRepo]) -> None:
-        commits, repo = shallow
+def test_a_shallow_clone_tells_what_it_shows_and_what_it_cannot(
+    clone: Clone, tmp_path: Path
+) -> None:
+    commits = [clone.commit(str(number)) for number in range(4)]
+    clone.git("clone", "--quiet", "--depth", "2", f"file://{clone.path}", str(tmp_path / "sh"))
+    repo = EngineRepo(tmp_path / "sh")
+    assert repo.is_shallow
+    assert repo.nearest(commits[:3], commits[3]) == (commits[2], 1)
+    for known, build in ((commits[:2], commits[3]), ([commits[3]], commits[2])):
         with pytest.raises(InputError, match="the history before this commit") as caught:
-            repo.nearest(commits[:2], commits[3])
+            repo.nearest(known, build)
         assert caught.value.hint == "git fetch --unshallow in that clone"
-        with pytest.raises(InputError, match="the history before this commit"):
-            repo.nearest([commits[3]], commits[2])
-        with pytest.raises(InputError) as caught:
-            repo.nearest(commits, commits[0])
-        assert caught.value.hint == "git fetch --unshallow"
+    with pytest.raises(InputError) as caught:
+        repo.nearest(commits, commits[0])
+    assert caught.value.hint == "git fetch --unshallow"
 
 
-@pytest.mark.parametrize("make", [True, False])
-def test_no_clone(tmp_path: Path, make: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_clone_no_git_and_one_that_hangs(
+    clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    folder = tmp_path / "plain"
-    if make:
-        folder.mkdir()
-    with pytest.raises(InputError, match="not a git clone") as caught:
-        EngineRepo(folder)
-    assert caught.value.field == "--engine-repo"
-
-
-def test_no_git(clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "plain").mkdir()
+    for name in ("plain", "missing"):
+        with pytest.raises(InputError, match="not a git clone") as caught:
+            EngineRepo(tmp_path / name)
+        assert caught.value.field == "--engine-repo"
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match="git cannot be started") as caught:
         EngineRepo(clone.path)
     assert caught.value.found == "No such file or directory"
-
-
-def test_git_that_hangs(clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = tmp_path / "bin" / "git"
-    slow.parent.mkdir()
-    slow.write_text("#!/bin/sh\nexec sleep 60\n")
-    slow.chmod(slow.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
+    (tmp_path / "git").write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    (tmp_path / "git").chmod(0o755)
     monkeypatch.setattr(git_query, "WITHIN_S", 0.2)
     with pytest.raises(InputError, match="no answer within 0"):
         EngineRepo(clone.path)
 
 
-def test_a_repository_named_by_the_environment_is_not_asked(
-    clone: Clone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    head = clone.commit()
-    monkeypatch.setenv("GIT_DIR", str(Clone(tmp_path / "other").path / ".git"))
-    assert EngineRepo(clone.path).knows(head)
-
-
 @each(
-    ("one", "other", "same"),
+    "one, other, same",
     [
         ("abc123", "abc123", True),
         ("1.2.0", "1.2.0", True),

@@ -42,31 +42,29 @@ def test_show_prints_it(capsys: Capture) -> None:
 
 
 @each(
-    "words",
+    "words, folder",
     [
-        "baseline promote FILE --by Ada --reason why",
-        "baseline promote FILE --by Ada --reason why --rehearsal",
-        "baseline retire FILE --by Ada --reason why",
-        "baseline anchor FILE --by Ada --reason why",
-        "baseline diff FILE FILE",
-        "compare FILE FILE",
+        ("baseline promote FILE --by Ada --reason why", None),
+        ("baseline promote FILE --by Ada --reason why --rehearsal", None),
+        ("baseline retire FILE --by Ada --reason why", None),
+        ("baseline anchor FILE --by Ada --reason why", None),
+        ("baseline diff FILE FILE", None),
+        ("compare FILE FILE", None),
+        ("baseline list", SAMPLES),
+        (f"baseline history {SCENARIO}", SAMPLES),
+        (f"plan {SCENARIO}", SAMPLES),
     ],
 )
-def test_a_command_that_names_it_is_refused(words: str, capsys: Capture) -> None:
+def test_a_command_that_names_it_or_its_folder_is_refused(
+    words: str, folder: Path | None, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = SAMPLE.read_bytes()
+    if folder is not None:
+        monkeypatch.setenv("PERFGATE_BASELINES", str(folder))
     assert main(words.replace("FILE", str(SAMPLE)).split()) == 2
     assert "a sample of the format is no baseline" in capsys.readouterr().err
     assert SAMPLE.read_bytes() == before
     assert rehearsal_store().list() == []
-
-
-@each("words", ["baseline list", f"baseline history {SCENARIO}", f"plan {SCENARIO}"])
-def test_its_folder_is_no_folder_of_baselines(
-    words: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PERFGATE_BASELINES", str(SAMPLES))
-    assert main(words.split()) == 2
-    assert "a sample of the format is no baseline" in capsys.readouterr().err
 
 
 def test_a_session_that_names_its_folder_is_refused() -> None:
@@ -87,9 +85,6 @@ def test_neither_a_run_nor_a_rehearsal_of_its_very_build_chooses_it(capsys: Capt
     probes = [one for one in planned["probes"] if one["metrics"]]
     assert probes
     assert {one["judged"] for one in probes} == {False}
-
-
-def test_no_hardware_has_its_name() -> None:
     with pytest.raises(InputError, match="cannot be a hardware's label"):
         suite_store().path("sample", SCENARIO, "1.0.0")
 

@@ -28,31 +28,17 @@ def candidate(label: str, value: float) -> Path:
     return Store(candidate_store().folder / label).save(one)
 
 
-class Beside:
-    """Something done in another thread while something else is in the middle of a change."""
-
-    def __init__(self, act) -> None:
-        self.thread = threading.Thread(target=act)
-        self.began = False
-
-    def let_it_try(self) -> None:
-        """Once: begin, and give it the time that it takes where nothing holds it up."""
-        if not self.began:
-            self.began = True
-            self.thread.start()
-            self.thread.join(1.0)
-
-
 @pytest.fixture
 def halfway(monkeypatch: pytest.MonkeyPatch):
     """Has an act tried by another thread when the first has read and not yet written."""
 
-    def halfway(act) -> Beside:
-        beside = Beside(act)
-        found_like = promotion._require_like_machines
+    def halfway(act) -> threading.Thread:
+        beside, found_like = threading.Thread(target=act), promotion._require_like_machines
 
         def pausing(*arguments) -> None:
-            beside.let_it_try()
+            if beside.ident is None:  # once, and with the time that it takes where nothing waits
+                beside.start()
+                beside.join(1.0)
             found_like(*arguments)
 
         monkeypatch.setattr(promotion, "_require_like_machines", pausing)
@@ -61,23 +47,19 @@ def halfway(monkeypatch: pytest.MonkeyPatch):
     return halfway
 
 
-@pytest.mark.usefixtures("suite_root")
-class TestTwoAtOnce:
-    def test_two_promotions_of_one_commit(self, halfway) -> None:
-        first, second = candidate("c1", 50.0), candidate("c4", 110.0)
-        beside = halfway(lambda: promote(second, by="Grace", reason="c4"))
-        done = promote(first, by="Ada", reason="c1")
-        beside.thread.join()
-        assert set(read(done.file).entries) == {"c1", "c4"}
-
-    def test_a_promotion_and_a_retirement(self, halfway) -> None:
-        """The retirement is of what is there when its turn comes, and keeps what was added."""
-        path = promote(candidate("c1", 50.0), by="Ada", reason="c1").file
+@pytest.mark.parametrize("retires", [False, True])
+def test_two_changes_at_once_lose_nothing(halfway, retires: bool, suite_root: Path) -> None:
+    """A retirement is of what is there when its turn comes, and keeps what was added."""
+    first, second, third = (candidate(label, 50.0) for label in ("c1", "c4", "c8"))
+    path = promote(third, by="Ada", reason="c8").file
+    if retires:
         beside = halfway(lambda: retire(path, by="Grace", reason="wrong clocks"))
-        promote(candidate("c4", 110.0), by="Ada", reason="c4")
-        beside.thread.join()
-        assert set(read(path).entries) == {"c1", "c4"}
-        assert read(path).retired is not None
+    else:
+        beside = halfway(lambda: promote(second, by="Grace", reason="c4"))
+    promote(first, by="Ada", reason="c1")
+    beside.join()
+    assert set(read(path).entries) == {"c1", "c8"} | (set() if retires else {"c4"})
+    assert (read(path).retired is not None) is retires
 
 
 def test_one_process_at_a_time(suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

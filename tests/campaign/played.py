@@ -9,7 +9,7 @@ from typing import Any, cast
 import building
 import pytest
 
-from perfgate.campaign import campaign
+from perfgate.campaign import starter
 from perfgate.campaign.fresh_start import StartSetup
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
@@ -65,9 +65,9 @@ class Played:
 
     def take_part(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Every start of a campaign is played from now on."""
-        monkeypatch.setattr(campaign, "fresh_start", self._fresh_start)
-        monkeypatch.setattr(campaign, "measure_guarded", self._measure)
-        monkeypatch.setattr(campaign, "watch_start", lambda *_: nullcontext())
+        monkeypatch.setattr(starter, "fresh_start", self._fresh_start)
+        monkeypatch.setattr(starter, "measure_guarded", self._measure)
+        monkeypatch.setattr(starter, "watch_start", lambda *_: nullcontext())
 
     @contextmanager
     def _fresh_start(

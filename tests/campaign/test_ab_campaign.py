@@ -12,10 +12,10 @@ import pytest
 from plain_records import recorded
 from played import NEW, OLD, Played, Script, scenario_of, tools_of
 
-from perfgate.campaign.ab import AbBuilds, AbCampaign
 from perfgate.campaign.budget import Budget
+from perfgate.campaign.builds.other_build import AbBuilds, OtherBuild
+from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.injection import parse
-from perfgate.campaign.other_build import OtherBuild
 from perfgate.campaign.session import Session
 from perfgate.core.errors import RunError
 from perfgate.core.verdict import Verdict
@@ -63,7 +63,7 @@ def ab(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Ab:
             OtherBuild(b, tools, launcher, tuple(map(parse, b.settings))),
         )
         probes = load_probes(scenario)
-        campaign = AbCampaign(scenario, probes, builds, session)
+        campaign = Campaign(scenario, probes, tools, session, ab=builds)
         return [campaign.outcome(probe) for probe in probes], played
 
     return made

@@ -2,7 +2,7 @@
 
 import pytest
 
-from perfgate.campaign.ab_sources import parse_ab
+from perfgate.campaign.builds.words import parse_ab
 from perfgate.core.errors import InputError
 from perfgate.engines.build_source import BuildSource
 

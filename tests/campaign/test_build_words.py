@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tables import each
 
-from perfgate.campaign.build_words import parse_source
+from perfgate.campaign.builds.words import parse_source
 from perfgate.core.errors import InputError
 from perfgate.engines.build_source import BuildSource
 

@@ -18,8 +18,8 @@ from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, Entry
 from perfgate.baselines.decisions import pin_anchor
 from perfgate.campaign.budget import Budget
+from perfgate.campaign.builds.other_build import OtherBuild
 from perfgate.campaign.campaign import Campaign
-from perfgate.campaign.other_build import OtherBuild
 from perfgate.campaign.resume import kept_of
 from perfgate.campaign.session import Session
 from perfgate.core.durable_files import read_lines

@@ -12,7 +12,7 @@ import pytest
 from power_cut import Disk
 from tables import each
 
-from perfgate.campaign.dataset_cache import made_once
+from perfgate.campaign.fresh_start import made_once
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.core.kept_files import CHECKSUMS, kept_folder

@@ -7,7 +7,7 @@ from pathlib import Path
 import building
 import pytest
 
-from perfgate.campaign.derived_metrics import of_load, of_offline, write_server_cpu
+from perfgate.campaign.fresh_start import of_load, of_offline, write_server_cpu
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.scenarios.scenario import Hardware, LoadPoint

@@ -8,8 +8,8 @@ from pathlib import Path
 import building
 from tables import each
 
-from perfgate.campaign.disturbance_guard import guarded, measure_guarded, watch_over
 from perfgate.campaign.fresh_start import FreshStart, StartSetup
+from perfgate.campaign.start_guard import guarded, measure_guarded, watch_over
 from perfgate.core.measurement import Measurement
 from perfgate.launchers.base import Job, Launcher
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement

@@ -8,7 +8,7 @@ from building import SCENARIO, baseline, machine
 
 from perfgate.baselines import BaselineRun, Entry, suite_store
 from perfgate.campaign.budget import Estimate
-from perfgate.campaign.duration import estimate
+from perfgate.campaign.durations import estimate
 from perfgate.campaign.session import Session
 from perfgate.core.locations import Locations
 from perfgate.judging.rules.performance import Rule

@@ -8,8 +8,8 @@ from pathlib import Path
 import building
 import pytest
 
-from perfgate.campaign.gpu_lease import leased
 from perfgate.campaign.session import Session
+from perfgate.campaign.start_guard import leased
 from perfgate.core.errors import RunError
 from perfgate.judging.rules.performance import Rule
 from perfgate.launchers.local.launcher import LocalLauncher

@@ -1,6 +1,6 @@
 """Groups: which tests a scenario's measurements are for, and when the last of them has ended."""
 
-from perfgate.campaign.groups import Groups
+from perfgate.campaign.campaigns import Groups
 from perfgate.campaign.resume import KeptResults
 
 NEEDS = {"a-c1": {"a"}, "a-c2": {"a"}, "b-c1": {"b"}, "claim": {"a", "b"}}

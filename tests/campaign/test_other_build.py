@@ -15,12 +15,17 @@ import psutil
 import pytest
 from tables import each
 
-from perfgate.campaign.build_behind import build_behind
-from perfgate.campaign.build_tools import tools_under_test
+from perfgate.campaign.builds.controls import build_behind
+from perfgate.campaign.builds.other_build import (
+    OtherBuild,
+    other_build,
+    parse_source,
+    same_build,
+    tools_under_test,
+)
+from perfgate.campaign.builds.started import source_of
 from perfgate.campaign.fresh_start import StartSetup, fresh_start
 from perfgate.campaign.injection import parse as parse_injection
-from perfgate.campaign.other_build import OtherBuild, other_build, parse_source, same_build
-from perfgate.campaign.recorded_source import source_of
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, InputError, MissingProgram
 from perfgate.core.programs import AIPERF, LLAMA_CPP_PYTHON

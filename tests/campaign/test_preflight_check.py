@@ -11,10 +11,10 @@ import pytest
 from plain_records import recorded
 
 from perfgate.campaign import preflight_check as preflighting
+from perfgate.campaign.builds.started import StartedBuild
 from perfgate.campaign.preflight_check import PlaceCheck, look_at
 from perfgate.campaign.schedule import StartRole
 from perfgate.campaign.session import Session
-from perfgate.campaign.started_build import StartedBuild
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
 from perfgate.core.programs import TENSORRT_LLM_PYTHON

@@ -6,7 +6,7 @@ import building
 import pytest
 
 from perfgate.baselines import Baseline, Entry, Retired
-from perfgate.campaign.scenario_hours import seconds_of, stored_seconds
+from perfgate.campaign.durations import seconds_of, stored_seconds
 from perfgate.core.paths import BASELINES
 
 GPU = replace(building.SCENARIO, hardware=replace(building.SCENARIO.hardware, gpu="B200", gpus=8))

@@ -17,9 +17,9 @@ from small_server import small_server
 from tables import each
 
 from perfgate.campaign.fresh_start import StartSetup, fresh_start
-from perfgate.campaign.server_answers import not_ready
 from perfgate.campaign.serving import (
     answers,
+    not_ready,
     require_alive,
     require_serving,
     run_to_end,

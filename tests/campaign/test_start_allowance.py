@@ -2,9 +2,8 @@
 
 import pytest
 
-from perfgate.campaign.budget import Budget
+from perfgate.campaign.budget import Budget, StartAllowance
 from perfgate.campaign.schedule import StartRole
-from perfgate.campaign.start_allowance import StartAllowance
 from perfgate.runs.start_counts import Account
 
 

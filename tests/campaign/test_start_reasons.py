@@ -5,7 +5,7 @@ from dataclasses import replace
 from building import SCENARIO, SUMS, judgement
 
 from perfgate.campaign.probe_state import ProbeState
-from perfgate.campaign.start_reasons import why_another
+from perfgate.campaign.starter import why_another
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.probe import Probe, load_probes

@@ -119,7 +119,7 @@ class TestOptions:
             (["--new", "100", "--questions", "7"], "does not come from questions"),
             (["--new", "0.1"], "hardly all in tokens/s"),
             (["--new", "96", "--controls", "96,0"], "control value 2 of output_throughput"),
-            (["--new", "96", "--sessions", "99"], "more sessions than baseline values"),
+            (["--new", "96", "--sessions", "99"], "--sessions: more sessions than baseline values"),
             ([], "--new: it is missing"),
         ],
     )

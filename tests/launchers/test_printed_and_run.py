@@ -13,7 +13,7 @@ from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
 from perfgate.engines.base import EngineBuild
-from perfgate.launchers.docker.argv import ContainerIdentity, ContainerSettings, run_words
+from perfgate.launchers.docker.argv import ContainerSettings, run_words
 from perfgate.launchers.docker.image import image_of
 from perfgate.launchers.mpirun.argv import by_mpirun, started_by
 from perfgate.launchers.site import DockerSite, MpirunSite, SlurmContainer, SlurmSite
@@ -86,8 +86,7 @@ def test_docker(scenario: Scenario) -> None:
             continue
         looked_at += 1
         command = replace(named[step.role, step.probe], cwd=cwd)
-        identity = ContainerIdentity("perfgate-1", ("--label", "a=b"))
-        run = run_words(settings, command, identity, {})
+        run = run_words(settings, command, "perfgate-1", {}, labels=("--label", "a=b"))
         theirs = read(step.command.argv[1:], box.image)
         ours = read(run, box.image)
         mark = ("-e", "PERFGATE_LAUNCH")

@@ -15,7 +15,7 @@ from perfgate.core.paths import repository
 from perfgate.core.programs import MPIRUN
 from perfgate.launchers.base import Exit, Job, PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.launchers.rank_check import answers_of, check_ranks, judge_ranks
+from perfgate.launchers.rank_check import check_ranks, judge_ranks
 from perfgate.plan.ranks import Ranks
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
@@ -58,7 +58,7 @@ def judge(tmp_path: Path) -> Callable[..., Any]:
     def judge(
         lines: Sequence[str], ended: Exit = ENDED, ranks: Ranks = TWO, stderr: str = ""
     ) -> Any:
-        return judge_ranks(ranks, answers_of(lines), ended, Log(tmp_path, stderr))
+        return judge_ranks(ranks, lines, ended, Log(tmp_path, stderr))
 
     return judge
 

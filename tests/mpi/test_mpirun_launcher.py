@@ -45,8 +45,8 @@ from perfgate.engines import gguf_model
 from perfgate.engines.base import Endpoint
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.launchers.base import Job, Placement
+from perfgate.launchers.mpirun.hosts import HostQuery
 from perfgate.launchers.mpirun.launcher import MpirunLauncher, open_mpi_version
-from perfgate.launchers.mpirun.ssh import HostQuery
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("hosts")]
 

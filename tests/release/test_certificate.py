@@ -21,163 +21,164 @@ from perfgate.release.pack_manifest import PackedFile
 RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
-def title(check: ReleaseCheck) -> str:
-    return certificate_markdown(check).splitlines()[0]
+def passing() -> ReleaseCheck:
+    return check(*(checked(place) for place in range(3)))
 
 
-def passing(number: int = 3) -> ReleaseCheck:
-    return check(*(checked(place) for place in range(number)))
+def test_the_result_is_first_in_words_with_a_shape_and_stamped() -> None:
+    by_stand_in = replace(checked(0).result, synthetic=True)  # type: ignore[type-var]
+    lost = checked(0, Finding.SYNTHETIC, result=None, effect="warn")
+    for made, title, stamps in (
+        (passing(), "# ● PASSED: tensorrt-llm 1.3.0", []),
+        (usual(), "# ◆ WARNED: ", []),
+        (with_every_finding(), "# ▼ FAILED: ", ["SYNTHETIC", "FAILED"]),
+        (check(replace(checked(0), result=by_stand_in)), "# ● PASSED", ["SYNTHETIC"]),
+        (check(checked(1), lost), "# ◆ WARNED", ["SYNTHETIC"]),
+    ):
+        text, page = certificate_markdown(made), certificate_page(made)
+        assert text.startswith(title)
+        assert content(made)["stamps"] == stamps
+        assert all(f"**{' · '.join(stamps)}**" in text for one in stamps)
+        assert re.findall('<span data-word="([^"]*)">', page) == stamps
+        assert ("<title>SYNTHETIC " in page) == ("SYNTHETIC" in stamps)
 
 
-class TestResult:
-    def test_first_in_words_with_a_shape(self) -> None:
-        assert title(passing()).startswith("# ● PASSED: tensorrt-llm 1.3.0")
-        assert title(usual()).startswith("# ◆ WARNED: ")
-        assert title(with_every_finding()).startswith("# ▼ FAILED: ")
+@each(
+    "empty",
+    [
+        check(result="PASSED"),
+        check(replace(checked(0), metrics=0), result="PASSED"),
+        check(checked(0, Finding.MISSING, effect="pass"), result="PASSED"),
+    ],
+    ids=["no test", "no metric", "missing"],
+)
+def test_nothing_checked_never_looks_like_a_pass(empty: ReleaseCheck) -> None:
+    text, page = certificate_markdown(empty), texts(certificate_page(empty))
+    assert text.startswith("# ▼ FAILED")
+    for words in ("Nothing was checked", "No error rate can be told", "0 metrics checked"):
+        assert words in text
+        assert words in page
+    assert "Fit for release" not in text + page
+    assert "PASSED" not in page
 
-    @pytest.mark.parametrize(
-        "empty",
-        [
-            check(result="PASSED"),
-            check(replace(checked(0), metrics=0), result="PASSED"),
-            check(checked(0, Finding.MISSING, effect="pass"), result="PASSED"),
-        ],
-    )
-    def test_nothing_checked_never_looks_like_a_pass(self, empty: ReleaseCheck) -> None:
-        text = certificate_markdown(empty)
-        assert text.startswith("# ▼ FAILED")
-        assert "Nothing was checked" in text
-        assert "Fit for release" not in text
-        assert "No error rate can be told" in text
-        assert "0 metrics checked" in text
 
-    @pytest.mark.parametrize("finding", [Finding.REGRESSION, Finding.WAIVED])
-    def test_is_never_better_than_its_tests(self, finding: Finding) -> None:
+def test_the_result_is_never_better_than_its_tests_and_the_whole() -> None:
+    for finding, word in ((Finding.REGRESSION, "FAILED"), (Finding.WAIVED, "WARNED")):
         claimed = check(checked(0), checked(1, finding), result="PASSED")
-        expected = "FAILED" if finding == Finding.REGRESSION else "WARNED"
-        assert content(claimed)["sign"].word == expected
-
-    def test_what_fails_or_warns_of_the_whole(self) -> None:
-        made = check(checked(0))
-        faulty = replace(made, faults=("too many false alarms",), result="PASSED")
-        text = certificate_markdown(faulty)
-        assert text.startswith("# ▼ FAILED")
-        assert "its tests are well, the whole is not" in text
-        assert "## Why it failed\n\n- too many false alarms\n" in text
-        warned = certificate_markdown(replace(made, warnings=("old clock",), notes=("two runs",)))
-        assert warned.startswith("# ◆ WARNED")
-        assert "with 1 warning." in warned
-        assert "## Warnings\n\n- old clock\n" in warned
-        assert "\n- two runs\n" in warned
-
-    def test_stamps(self) -> None:
-        assert content(passing())["stamps"] == []
-        assert content(with_every_finding())["stamps"] == ["SYNTHETIC", "FAILED"]
-        one = checked(0)
-        assert one.result is not None
-        by_stand_in = replace(one, result=replace(one.result, synthetic=True))
-        assert content(check(by_stand_in))["stamps"] == ["SYNTHETIC"]
-        assert "**SYNTHETIC**" in certificate_markdown(check(by_stand_in))
-        lost = checked(0, Finding.SYNTHETIC, result=None, effect="warn")
-        assert content(check(checked(1), lost))["stamps"] == ["SYNTHETIC"]
+        assert content(claimed)["sign"].word == word
+    made = check(checked(0))
+    text = certificate_markdown(replace(made, faults=("too many",), result="PASSED"))
+    assert text.startswith("# ▼ FAILED")
+    assert "its tests are well, the whole is not" in text
+    assert "## Why it failed\n\n- too many\n" in text
+    warned = certificate_markdown(replace(made, warnings=("old clock",), notes=("two runs",)))
+    assert warned.startswith("# ◆ WARNED")
+    for words in ("with 1 warning.", "## Warnings\n\n- old clock\n", "\n- two runs\n"):
+        assert words in warned
 
 
-class TestContent:
-    def test_of_a_usual_release(self) -> None:
-        text = certificate_markdown(usual(), packed())
-        for words in (
-            "60 required tests in 12 scenarios: 1 waived, 59 passed",
-            "120 metrics checked",
-            "tensorrt-llm 1.3.0, commit 0a1b2c3d4e5f, sha256:&#8203;5f5f",
-            "8xB200",
-            "ab" * 32,
-            "selected by b200 and serving",
-            "at least 2 starts",
-            "documented values reached, 1 floor reached",
-            "runs at most 7 days old",
-            "| `output_throughput` of c4 | -5.1 % | -6.1 … -4.1 % | -2.0 % | 2 | 0 |",
-            "waived by Ada up to a loss of 6.0 %, until 2026-12-01: the new sampler",
-            "`b200-extra-c1`",
-            "`ttft_p99_ms`",
-            "in at most 0.7 % of cases",
-            "node7, 8 × NVIDIA B200",
-            "started 2026-11-23 01",
-            f"rule {VERSION}",
-            "checked 2026-11-23 18:00 UTC",
-            "perfgate release verify ",
-            "May sign: Ada",
-            "| name | date | signature |",
-        ):
-            assert words in text, words
-
-    def test_every_finding_is_shown_with_why(self) -> None:
-        made = with_every_finding()
-        text = certificate_markdown(made)
-        rendered = RENDERER.render(text).replace("\u200b", "")
-        for one in made.tests:
-            assert f"1 {one.finding}" in rendered, one.finding
-            if one.why:
-                assert one.why in rendered, one.finding
-
-    def test_the_worst_metric_of_the_worst_test(self) -> None:
-        one = checked(1)
-        assert one.result is not None
-        slow = judged(Verdict.PASS, 0.019, metric="tpot_mean_ms", runs_used=4, controls_used=3)
-        worse = replace(one, result=replace(one.result, judgements=(*one.result.judgements, slow)))
-        (line,) = content(check(checked(0), worse, checked(2)))["rows"]
-        assert line.metric is not None
-        assert (line.metric.metric, line.subject, line.tests) == ("tpot_mean_ms", "c2", "3 of 3")
-        assert [*line.numbers.values()] == ["+1.9 %", "+0.9 … +2.9 %", "+2.0 %", "4", "3"]
+def test_of_a_usual_release() -> None:
+    text = certificate_markdown(usual(), packed())
+    for words in (
+        "60 required tests in 12 scenarios: 1 waived, 59 passed",
+        "120 metrics checked",
+        "tensorrt-llm 1.3.0, commit 0a1b2c3d4e5f, sha256:&#8203;5f5f",
+        "8xB200",
+        "ab" * 32,
+        "selected by b200 and serving",
+        "at least 2 starts",
+        "documented values reached, 1 floor reached",
+        "runs at most 7 days old",
+        "| `output_throughput` of c4 | -5.1 % | -6.1 … -4.1 % | -2.0 % | 2 | 0 |",
+        "waived by Ada up to a loss of 6.0 %, until 2026-12-01: the new sampler",
+        "`b200-extra-c1`",
+        "`ttft_p99_ms`",
+        "in at most 0.7 % of cases",
+        "node7, 8 × NVIDIA B200",
+        "started 2026-11-23 01",
+        f"rule {VERSION}",
+        "checked 2026-11-23 18:00 UTC",
+        "perfgate release verify ",
+        "May sign: Ada",
+        "| name | date | signature |",
+    ):
+        assert words in text, words
 
 
-class TestMoreThanAPage:
-    def test_the_worst_come_first_and_the_rest_is_counted(self) -> None:
-        tests = [checked(place, each=1) for place in range(60)]
-        tests[50] = checked(50, Finding.REGRESSION, each=1)
-        tests[40] = checked(40, Finding.WAIVED, each=1)
-        tests[30] = checked(30, Finding.MISSING, each=1)
-        made = check(*tests)
-        lines = content(made)["rows"]
-        assert [one.worst.scenario[-3:] for one in lines[:4]] == ["050", "030", "040", "000"]
-        text = certificate_markdown(made)
-        assert text.count("| ● passed |") == certificate.MOST_SCENARIOS - 3
-        assert "and 46 more scenarios: 46 passed" in text
-
-    def test_reasons_are_said_once(self) -> None:
-        made = check(*(checked(place, Finding.MISSING, each=1) for place in range(40)))
-        text = certificate_markdown(made)
-        assert "- missing: in none of the runs (`b200-scenario-000-c1`" in text
-        assert "and 36 more)" in text
+def test_every_finding_is_shown_with_why() -> None:
+    made = with_every_finding()
+    text = certificate_markdown(made)
+    rendered = RENDERER.render(text).replace("\u200b", "")
+    for one in made.tests:
+        assert f"1 {one.finding}" in rendered, one.finding
+        if one.why:
+            assert one.why in rendered, one.finding
 
 
-class TestHashes:
-    def test_is_what_sha256sum_gives(self) -> None:
-        """``sha256sum a b | sha256sum``."""
-        lines = "11" * 32 + "  a\n" + "22" * 32 + "  b\n"
-        expected = hashlib.sha256(lines.encode()).hexdigest()
-        files = [PackedFile("b", "22" * 32, 1, "raw"), PackedFile("a", "11" * 32, 9, "raw")]
-        assert certificate.root_of(files) == expected
-        assert expected in certificate_markdown(passing(), files)
+def test_the_worst_metric_of_the_worst_test() -> None:
+    one = checked(1)
+    assert one.result is not None
+    slow = judged(Verdict.PASS, 0.019, metric="tpot_mean_ms", runs_used=4, controls_used=3)
+    worse = replace(one, result=replace(one.result, judgements=(*one.result.judgements, slow)))
+    (line,) = content(check(checked(0), worse, checked(2)))["rows"]
+    assert line.metric is not None
+    assert (line.metric.metric, line.subject, line.tests) == ("tpot_mean_ms", "c2", "3 of 3")
+    assert [*line.numbers.values()] == ["+1.9 %", "+0.9 … +2.9 %", "+2.0 %", "4", "3"]
 
-    def test_without_a_pack_it_says_so(self) -> None:
-        assert "Not packed: no file is named by its hash" in certificate_markdown(passing())
+
+def test_the_worst_come_first_and_the_rest_is_counted() -> None:
+    tests = [checked(place, each=1) for place in range(60)]
+    tests[50] = checked(50, Finding.REGRESSION, each=1)
+    tests[40] = checked(40, Finding.WAIVED, each=1)
+    tests[30] = checked(30, Finding.MISSING, each=1)
+    made = check(*tests)
+    lines = content(made)["rows"]
+    assert [one.worst.scenario[-3:] for one in lines[:4]] == ["050", "030", "040", "000"]
+    text = certificate_markdown(made)
+    assert text.count("| ● passed |") == certificate.MOST_SCENARIOS - 3
+    assert "and 46 more scenarios: 46 passed" in text
+
+
+def test_reasons_are_said_once() -> None:
+    made = check(*(checked(place, Finding.MISSING, each=1) for place in range(40)))
+    text = certificate_markdown(made)
+    assert "- missing: in none of the runs (`b200-scenario-000-c1`" in text
+    assert "and 36 more)" in text
+
+
+def test_is_what_sha256sum_gives() -> None:
+    """``sha256sum a b | sha256sum``."""
+    lines = "11" * 32 + "  a\n" + "22" * 32 + "  b\n"
+    expected = hashlib.sha256(lines.encode()).hexdigest()
+    files = [PackedFile("b", "22" * 32, 1, "raw"), PackedFile("a", "11" * 32, 9, "raw")]
+    assert certificate.root_of(files) == expected
+    assert expected in certificate_markdown(passing(), files)
+
+
+def test_without_a_pack_it_says_so() -> None:
+    assert "Not packed: no file is named by its hash" in certificate_markdown(passing())
 
 
 @each("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_texts_stay_texts(text: str) -> None:
     """No element but those of the certificate, no hidden character, no line without an end."""
-    made = certificate_markdown(hostile([text] * len(Finding)), packed())
-    tokens = RENDERER.parse(made)
+    made, usual = hostile([text] * len(Finding)), with_every_finding()
+    told, plain = (certificate_markdown(one, packed()) for one in (made, usual))
+    tokens = RENDERER.parse(told)
     kinds = {one.type for one in tokens}
     assert not kinds & {"html_block", "fence", "code_block", "blockquote_open", "hr"}
     inline = {part.type for one in tokens for part in one.children or ()}
     assert inline <= {"text", "code_inline", "strong_open", "strong_close", "softbreak"}
     headings = [one for one in tokens if one.type == "heading_open"]
-    plain = certificate_markdown(with_every_finding(), packed())
     assert len(headings) <= len(re.findall("^#", plain, re.MULTILINE))
     assert sum(one.type == "table_open" for one in tokens) == 3
-    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x1b]", made)
-    assert max(map(len, made.splitlines())) < 4000
+    assert max(map(len, told.splitlines())) < 4000
+    page, own = (certificate_page(one, packed()) for one in (made, usual))
+    elements, allowed = ({*re.findall(r"<([a-z][a-z0-9]*)", one)} for one in (page, own))
+    assert elements <= allowed | {"li", "ul"}
+    assert not re.search(r"<[^>]*\son[a-z]+=", page)
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x1b\ud800-\udfff]", told + page)
+    assert len(page) < 60_000
 
 
 def test_a_secret_of_this_process_is_no_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,37 +220,9 @@ def test_the_page_says_what_the_markdown_says() -> None:
         assert f"{start} {row.metric.metric}" in told
 
 
-def test_a_page_where_nothing_was_checked_is_stamped() -> None:
-    page = certificate_page(check(result="PASSED"))
-    assert '<p class="stamp" aria-hidden="true"><span data-word="FAILED"></span></p>' in page
-    assert "<title>FAILED: " in page
-    assert "PASSED" not in texts(page)
-
-
-def test_synthetic_is_stamped_and_in_the_title() -> None:
-    page = certificate_page(check(checked(0), checked(1, Finding.SYNTHETIC)))
-    assert all(f'<span data-word="{one}"></span>' in page for one in ("SYNTHETIC", "FAILED"))
-    assert "<title>SYNTHETIC FAILED: " in page
-    assert 'class="stamp"' not in certificate_page(usual())
-
-
 def test_one_file_without_a_script() -> None:
     page = certificate_page(usual(), packed())
     assert "<script" not in page
     assert not re.search(r"\ssrc=|@import|url\(", page)
     assert set(re.findall(r'href="([^"]*)"', page)) == {"data:,"}
     assert "default-src 'none'" in page
-
-
-@each("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_hostile_texts_are_texts_of_the_page(text: str) -> None:
-    page = certificate_page(hostile([text] * len(Finding)), packed())
-    own = certificate_page(with_every_finding(), packed())
-
-    def elements(of: str) -> set[str]:
-        return set(re.findall(r"<([a-z][a-z0-9]*)", of))
-
-    assert elements(page) <= elements(own) | {"li", "ul"}
-    assert not re.search(r"<[^>]*\son[a-z]+=", page)
-    assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x08\x1b\ud800-\udfff]", page)
-    assert len(page) < 60_000

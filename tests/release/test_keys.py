@@ -49,51 +49,50 @@ def test_made_keys_are_read_again_and_none_is_overwritten(tmp_path: Path) -> Non
     assert not path_beside.exists()
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604])
-def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
-    path = tmp_path / "release.key"
-    keys.make_keys(path)
-    path.chmod(mode)
-    told = refused(path)
-    assert f"mode {mode:04o}" in told
-    assert f"chmod 600 {path}" in told
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    keys.make_keys(tmp_path / "release.key")
+    return tmp_path / "release.key"
 
 
-def test_a_link_another_users_key_and_a_large_file_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_key_that_is_not_its_users_alone_is_refused(
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "release.key"
-    keys.make_keys(path)
-    link = tmp_path / "link"
+    link = path.with_name("link")
     link.symlink_to(path)
     assert "a symbolic link" in refused(link)
-    assert "too large" in refused(write(tmp_path / "large", b"x" * (keys.LARGEST_KEY + 1)))
+    for mode in (0o640, 0o604):
+        path.chmod(mode)
+        told = refused(path)
+        assert f"mode {mode:04o}" in told
+        assert f"chmod 600 {path}" in told
+    path.chmod(0o600)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert "another user's file" in refused(path)
 
 
-def test_each_kind_of_key_only_where_it_belongs(tmp_path: Path) -> None:
-    path = tmp_path / "release.key"
-    keys.make_keys(path)
+def test_each_kind_of_key_only_where_it_belongs(path: Path) -> None:
     public = keys.public_path(path)
     public.chmod(0o600)
     assert "a private key is needed here" in refused(public)
     with pytest.raises(ReleaseRefused, match="holds a private one") as told:
         keys.read_public_key(path)
     assert told.value.status == ReleaseStatus.KEY
-    body = path.read_text().splitlines()[1]
-    assert body not in str(told.value)
+    assert path.read_text().splitlines()[1] not in str(told.value)
 
 
-def test_keys_of_another_kind_encrypted_and_damaged_are_refused(tmp_path: Path) -> None:
+def test_keys_of_another_kind_encrypted_large_and_damaged_are_refused(path: Path) -> None:
     form = (Encoding.PEM, PrivateFormat.PKCS8)
-    curve = generate_private_key(SECP256R1()).private_bytes(*form, NoEncryption())
-    assert "a key of another kind" in refused(write(tmp_path / "curve", curve))
-    secret = Ed25519PrivateKey.generate().private_bytes(*form, BestAvailableEncryption(b"x"))
-    assert "is encrypted" in refused(write(tmp_path / "secret", secret))
-    keys.make_keys(tmp_path / "whole")
-    cut = (tmp_path / "whole").read_bytes()[:60]
-    assert "not a key that can be read" in refused(write(tmp_path / "cut", cut))
+    whole, passphrase = path.read_bytes(), BestAvailableEncryption(b"x")
+    for told, content in {
+        "a key of another kind": generate_private_key(SECP256R1()).private_bytes(
+            *form, NoEncryption()
+        ),
+        "without a passphrase": Ed25519PrivateKey.generate().private_bytes(*form, passphrase),
+        "not a key that can be read": whole[:60],
+        "no PEM of a private key": b"x" * keys.LARGEST_KEY + whole,
+    }.items():
+        assert told in refused(write(path, content))
 
 
 PRIME = 2**255 - 19

@@ -14,30 +14,21 @@ TOKEN = "hf_" + "QwErTy12" * 4 + "Ab"
 BEGIN = "-----BEGIN PRIVATE KEY-----"  # pragma: allowlist secret
 KEY = f"{BEGIN}\n{'Kx9w' * 15}Q=\n-----END PRIVATE KEY-----"
 SECRETS = [
-    pytest.param(f"ready, {TOKEN}.", id="token"),
-    pytest.param("get https://me:pass-word@hub.example/x", id="url"),  # pragma: allowlist secret
-    pytest.param("Authorization: Bearer abc123def456", id="bearer"),
-    pytest.param(f'{{"api_key": "{TOKEN}"}}', id="json"),
-    pytest.param(KEY, id="key"),
+    f"ready, {TOKEN}.",
+    "get https://me:pass-word@hub.example/x",  # pragma: allowlist secret
+    "Authorization: Bearer abc123def456",
+    f'{{"api_key": "{TOKEN}"}}',
+    KEY,
 ]
-
-
 LINE = b"2026-11-23 step: 17 tokens/s, eos_token_id=2\n"
 
 
-@each("secret", SECRETS)
-@each("before", [0, 7])
-def test_a_secret_is_found_in_its_line(secret: str, before: int) -> None:
-    content = LINE * before + secret.encode() + b"\n" + LINE * 3
-    assert suspects([content]).secret == before + 1
-    assert suspects([LINE * (before + 3)]) == Suspects()
-
-
-def test_a_secret_in_a_later_part_is_found_in_its_line() -> None:
-    before = 2**20 // len(LINE) + 100
-    content = LINE * before + f"{TOKEN}\n".encode()
-    blocks = [content[at : at + 70_001] for at in range(0, len(content), 70_001)]
-    assert suspects(blocks).secret == before + 1
+@each("secret", SECRETS, ids=range(len(SECRETS)))
+def test_a_secret_is_found_in_its_line(secret: str) -> None:
+    for before in (0, 7):
+        content = LINE * before + secret.encode() + b"\n" + LINE * 3
+        assert suspects([content]).secret == before + 1
+    assert suspects([LINE * 10]) == Suspects()
 
 
 def test_the_end_of_a_key_is_known_in_the_next_part() -> None:
@@ -50,11 +41,17 @@ def test_the_end_of_a_key_is_known_in_the_next_part() -> None:
 @given(st.integers(1, 200), st.integers(0, 300))
 def test_blocks_of_any_size_say_the_same(size: int, before: int) -> None:
     content = b"a b\n" * before + f"x {TOKEN}\n".encode() + b"c\n" * 5
-    blocks = [content[at : at + size] for at in range(0, len(content), size)]
-    assert suspects(blocks).secret == before + 1
+    assert suspects(in_blocks(content, size)).secret == before + 1
 
 
-def test_a_line_without_an_end_is_looked_at() -> None:
+def in_blocks(content: bytes, size: int) -> list[bytes]:
+    return [content[at : at + size] for at in range(0, len(content), size)]
+
+
+def test_a_secret_in_a_later_part_or_a_line_without_an_end_is_found() -> None:
+    before = 2**20 // len(LINE) + 100
+    content = LINE * before + f"{TOKEN}\n".encode()
+    assert suspects(in_blocks(content, 70_001)).secret == before + 1
     assert suspects([b"x" * 1_100_000, f" {TOKEN}".encode()]).secret == 1
 
 

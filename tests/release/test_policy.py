@@ -33,7 +33,7 @@ from perfgate.release.policy import (
 from perfgate.release.release_status import ReleaseStatus
 from perfgate.release.required_tests import SuiteTests, broken_suite_rules, required_tests
 from perfgate.scenarios.claims import claims_of
-from perfgate.scenarios.scenario import Claim, EngineChoice
+from perfgate.scenarios.scenario import Claim, EngineChoice, Scenario
 from perfgate.scenarios.scenario import Floor as ScenarioFloor
 
 ROOT = Path(__file__).parents[2]
@@ -67,13 +67,6 @@ def group(**changes: Any) -> dict[str, Any]:
     """`required` with one group."""
     fields = {name: one for name, one in {**GROUP, **changes}.items() if one is not None}
     return {"required": [fields]}
-
-
-def refusal(file: Path) -> PolicyRefused:
-    with pytest.raises(PolicyRefused) as caught:
-        loaded(file, SUITE)
-    assert caught.value.status == ReleaseStatus.POLICY
-    return caught.value
 
 
 def test_the_published_schema_is_the_one_that_is_used() -> None:
@@ -120,7 +113,6 @@ def test_what_is_left_out_is_the_strict_choice(tmp_path: Path) -> None:
 
 def test_every_field(tmp_path: Path) -> None:
     image = f"sha256:{'ab' * 32}"
-    aside = {"run": "one", "test": "small-c1", "reason": "r", "by": "Ada", "link": "https://b/1"}
     full = {
         "name": "all",
         "select": "local",
@@ -141,7 +133,7 @@ def test_every_field(tmp_path: Path) -> None:
             max_age_days=2,
             false_alarms=0.05,
             signers=[{"name": "Ada", "key": KEY}],
-            set_aside=[aside],
+            set_aside=[ASIDE],
         ),
         SUITE,
     )
@@ -159,10 +151,29 @@ def test_every_field(tmp_path: Path) -> None:
     assert policy.effect_of("WAIVED") == "pass"
     assert policy.effect_of("NO_BASELINE") == "fail"
     assert policy.signers == (Signer("Ada", KEY),)
-    assert policy.set_aside == (SetAside(**aside),)
+    assert policy.set_aside == (SetAside(**ASIDE),)
 
 
 FLOOR = {"test": "small-c1", "metric": "output_throughput", "limit": 5}
+
+
+ASIDE = {"run": "one", "test": "small-c1", "reason": "r", "by": "Ada", "link": "https://b/1"}
+
+
+def with_floors(*changes: dict[str, Any]) -> dict[str, Any]:
+    return group(floors=[{**FLOOR, **one} for one in changes])
+
+
+def subject(**digest: str) -> dict[str, Any]:
+    return {"subjects": [{"name": "a", "digest": digest}]}
+
+
+def build(**fields: Any) -> dict[str, Any]:
+    return {"build": {"engine": "llama.cpp", **fields}}
+
+
+def key(text: str) -> dict[str, Any]:
+    return {"signers": [{"name": "Ada", "key": text}]}
 
 
 @each(
@@ -180,26 +191,16 @@ FLOOR = {"test": "small-c1", "metric": "output_throughput", "limit": 5}
         # Contradictions.
         (group(hardware="8xB200"), "required[0].hardware", "small-c1 on cpu"),
         (group(starts=6), "required[0].starts", "at most 5, the gate.max_starts of small"),
-        (group(floors=[{**FLOOR, "metric": "outputs"}]), "floors[0].metric", "unknown metric"),
-        (group(floors=[{**FLOOR, "test": "small-c9"}]), "floors[0].test", "not selected"),
-        (
-            group(floors=[{**FLOOR, "test": "small-sums"}]),
-            "floors[0].metric",
-            "does not give",
-        ),
-        (group(floors=[FLOOR, {**FLOOR, "limit": 6}]), "floors[1].limit", "two limits"),
+        (with_floors({"metric": "outputs"}), "floors[0].metric", "unknown metric"),
+        (with_floors({"test": "small-c9"}), "floors[0].test", "not selected"),
+        (with_floors({"test": "small-sums"}), "floors[0].metric", "does not give"),
+        (with_floors({}, {"limit": 6}), "floors[1].limit", "two limits"),
         ({"required": [GROUP, GROUP]}, "required[1].name", "two groups of one name"),
-        (
-            {
-                "build": {"engine": "llama.cpp", "commit": "ffffffffffff"},
-                "subjects": [{"name": "a", "digest": {"gitCommit": COMMIT}}],
-            },
-            "subjects[0].digest.gitCommit",
-            "not the commit of the build",
-        ),
+        (build(commit="f" * 12) | subject(gitCommit=COMMIT), "digest.gitCommit", "not the commit"),
         ({"build": {"engine": "vllm"}}, "required[0]", "another engine"),
         (group(documented=True), "required[0].documented", "no test of the group"),
         ({"required_sha256": "ab" * 32}, "required_sha256", "other tests, or other scenarios"),
+        ({"set_aside": [ASIDE, ASIDE]}, "set_aside[1]", "set aside twice"),
         # What may never pass, and what is no value.
         ({"effects": {"INCONCLUSIVE": "pass"}}, "effects.INCONCLUSIVE", "can never pass"),
         ({"effects": {"REGRESSION": "warn"}}, "effects.REGRESSION", "unknown field"),
@@ -209,29 +210,12 @@ FLOOR = {"test": "small-c1", "metric": "output_throughput", "limit": 5}
         ({"schema_version": 2}, "schema_version", "Version of this format: 1."),
         ({"release": None}, "release", "missing"),
         ({"release": "a\nb"}, "release", "control character"),
-        ({"build": {"engine": "llama.cpp", "version": 1.3}}, "build.version", "quote it"),
-        ({"build": {"engine": "llama.cpp", "commit": "0123"}}, "build.commit", "12 to 40"),
-        ({"build": {"engine": "llama.cpp", "image": "latest"}}, "build.image", "sha256:"),
-        (
-            {"subjects": [{"name": "a", "digest": {"sha256": "ab"}}]},
-            "subjects[0].digest.sha256",
-            "64 hexadecimal digits",
-        ),
-        # Keys of 31 bytes, and of none.
-        (
-            {"signers": [{"name": "Ada", "key": base64.b64encode(bytes(31)).decode()}]},
-            "signers[0].key",
-            "31 bytes",
-        ),
-        ({"signers": [{"name": "Ada", "key": "A"}]}, "signers[0].key", "no base64"),
-        (
-            {
-                "set_aside": 2
-                * [{"run": "a", "test": "b", "reason": "c", "by": "d", "link": "https://e"}]
-            },
-            "set_aside[1]",
-            "set aside twice",
-        ),
+        (build(version=1.3), "build.version", "quote it"),
+        (build(commit="0123"), "build.commit", "12 to 40"),
+        (build(image="latest"), "build.image", "sha256:"),
+        (subject(sha256="ab"), "subjects[0].digest.sha256", "64 hexadecimal digits"),
+        (key(base64.b64encode(bytes(31)).decode()), "signers[0].key", "31 bytes"),
+        (key("A"), "signers[0].key", "no base64"),
     ],
 )
 def test_what_cannot_be_used(
@@ -250,70 +234,61 @@ def test_what_cannot_be_used(
 
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
-    error = refusal(written(tmp_path, max_age_days=0, false_alarms=2))
-    assert [one.field for one in error.errors] == ["max_age_days", "false_alarms"]
-    assert str(error).count("release.yaml:") == 2
+    with pytest.raises(PolicyRefused) as caught:
+        loaded(written(tmp_path, max_age_days=0, false_alarms=2), SUITE)
+    assert [one.field for one in caught.value.errors] == ["max_age_days", "false_alarms"]
+    assert str(caught.value).count("release.yaml:") == 2
 
 
-def test_no_file_and_no_policy(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no such file") as caught:
-        loaded(tmp_path / "release.yaml")
-    assert not isinstance(caught.value, PolicyRefused)
-    empty = tmp_path / "empty.yaml"
-    empty.write_text("")
-    assert "empty file" in str(refusal(empty))
-    broken = tmp_path / "broken.yaml"
-    broken.write_text("a: [")
-    assert "broken YAML" in str(refusal(broken))
-    listed = tmp_path / "list.yaml"
-    listed.write_text("[]")
-    assert "wrong type" in str(refusal(listed))
+@each(
+    ("text", "told"),
+    [(None, "no such file"), ("", "empty file"), ("a: [", "broken YAML"), ("[]", "wrong type")],
+)
+def test_no_file_and_no_policy(tmp_path: Path, text: str | None, told: str) -> None:
+    file = tmp_path / "release.yaml"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(InputError, match=told) as caught:
+        loaded(file, SUITE)
+    assert isinstance(caught.value, PolicyRefused) == (text is not None)
+
+
+BEATS = Claim(
+    "beats", "faster", SCENARIO.source, "output_throughput", "small", "better", 1, "other"
+)
+
+
+def of_two(small: Scenario, other: Scenario) -> SuiteTests:
+    """Two scenarios, their floors, and a claim that the first is faster."""
+    scenarios = [small, other]
+    claims = claim_probes(claims_of(scenarios, [BEATS]), scenarios)
+    return replace(SUITE, scenarios=scenarios, claims=claims, markers={*SUITE.markers, "opt_in"})
+
+
+def required(folder: Path, suite: SuiteTests, **fields: Any) -> list[str]:
+    policy = loaded(written(folder, **group(**fields)), suite)
+    return [one.subject.id for one in required_tests(policy, suite)]
 
 
 def test_a_scenario_stands_for_all_that_is_about_it_alone(tmp_path: Path) -> None:
-    floor = ScenarioFloor("output_throughput", 5.0, 1)
     points = replace(SCENARIO.workload, concurrency=(1, 2, 4, 8))  # type: ignore[type-var]
-    small = replace(SCENARIO, floors=(floor,), workload=points)
-    other = replace(SCENARIO, id="other")
-    between = Claim(
-        "small-beats-other",
-        "faster",
-        SCENARIO.source,
-        "output_throughput",
-        "small",
-        "better",
-        1,
-        "other",
-    )
-    scenarios = [small, other]
-    claims = claim_probes(claims_of(scenarios, [between]), scenarios)
-    suite = replace(SUITE, scenarios=scenarios, claims=claims)
-    policy = loaded(written(tmp_path, **group(select=None, tests=["small"])), suite)
-    assert [one.subject.id for one in required_tests(policy, suite)] == [
-        *(f"small-{one}" for one in ("c1", "c2", "c4", "c8", "sums", "sweep")),
-        "small-output-throughput-floor",
-    ]
-    named = loaded(written(tmp_path, **group(select=None, tests=["small-beats-other"])), suite)
-    assert [one.subject.id for one in required_tests(named, suite)] == ["small-beats-other"]
+    floors = (ScenarioFloor("output_throughput", 5.0, 1),)
+    suite = of_two(replace(SCENARIO, floors=floors, workload=points), replace(SCENARIO, id="other"))
+    points_and_tasks = [f"small-{one}" for one in ("c1", "c2", "c4", "c8", "sums", "sweep")]
+    found = required(tmp_path, suite, select=None, tests=["small"])
+    assert found == [*points_and_tasks, "small-output-throughput-floor"]
+    assert required(tmp_path, suite, select=None, tests=["beats"]) == ["beats"]
 
 
 def test_templates_are_required_by_name_alone(tmp_path: Path) -> None:
-    template = replace(SCENARIO, id="template", markers=("opt_in",))
-    suite = replace(SUITE, scenarios=[SCENARIO, template], markers={*SUITE.markers, "opt_in"})
-    policy = loaded(written(tmp_path), suite)
-    assert {one.subject.scenario.id for one in required_tests(policy, suite)} == {"small"}
-    policy = loaded(written(tmp_path, **group(select="opt_in")), suite)
-    assert {one.subject.scenario.id for one in required_tests(policy, suite)} == {"template"}
+    suite = of_two(SCENARIO, replace(SCENARIO, id="other", markers=("opt_in",)))
+    for name, select in (("small", "local"), ("other", "opt_in")):
+        found = {*required(tmp_path, suite, select=select)} - {"beats"}
+        assert found == {f"{name}-{one}" for one in ("c1", "c4", "sums")}
 
 
 def test_a_claim_may_compare_with_another_engine(tmp_path: Path) -> None:
-    rival = replace(SCENARIO, id="rival", engine=EngineChoice("vllm"))
-    claim = Claim(
-        "beats", "faster", SCENARIO.source, "output_throughput", "small", "better", 1, "rival"
-    )
-    scenarios = [SCENARIO, rival]
-    claims = claim_probes([claim], scenarios)
-    suite = replace(SUITE, scenarios=scenarios, claims=claims)
-    assert loaded(written(tmp_path, **group(select=None, tests=["beats"])), suite)
-    with pytest.raises(PolicyRefused, match=r"rival-c1 \(vllm\)"):
-        loaded(written(tmp_path), suite)
+    suite = of_two(SCENARIO, replace(SCENARIO, id="other", engine=EngineChoice("vllm")))
+    assert required(tmp_path, suite, select=None, tests=["beats"]) == ["beats"]
+    with pytest.raises(PolicyRefused, match=r"other-c1 \(vllm\)"):
+        required(tmp_path, suite)

@@ -5,40 +5,34 @@ from datetime import date, timedelta
 from typing import Any
 
 import building
+import made_checks
 import made_runs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 from plain_records import record
-from releases import (
-    AT,
-    C1,
-    C4,
-    POLICY,
-    SCENARIO,
-    SUITE,
-    SUMS,
-    changed,
-    checked,
-    of_test,
-    policy,
-    run,
-)
+from releases import AT, C1, C4, SCENARIO, SUITE, SUMS, changed, checked, of_test, policy, run
 from tables import each
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.measured import MeasuredBuild
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Verdict
-from perfgate.release.check_result import Finding
+from perfgate.release.certificate import check_lines
+from perfgate.release.check_result import Finding, check_rows
 from perfgate.release.policy import Floor, PolicyRefused, ReleasedBuild, Required, SetAside
 from perfgate.release.release_check import check, status_of
-from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+from perfgate.release.release_status import ReleaseRefused
+from perfgate.release.release_status import ReleaseStatus as Status
+from perfgate.runs.ended_run import EndedRun
 from perfgate.scenarios.probe import load_probes
 
 BUILD = MeasuredBuild("llama.cpp", "1.3.0", "def456")
 WAIVER = "waived by Ada up to a loss of 15.0 %, until 2026-12-01: known (https://bugs.example/1)"
+LATE = AT + timedelta(days=7)
+LOST = {C1: Verdict.REGRESSION}
+WAIVES = policy(effects={"WAIVED": "pass"})
 
 
 def waived(ends: str = "2026-12-01") -> dict[str, Any]:
@@ -47,209 +41,131 @@ def waived(ends: str = "2026-12-01") -> dict[str, Any]:
     return {"verdict": "PASS", "judgements": to_plain((judged,))}
 
 
-def test_a_release_whose_tests_all_passed() -> None:
-    found = checked(run())
-    assert [one.finding for one in found.tests] == [Finding.PASSED] * 3
-    assert (found.result, found.metrics_checked, status_of(found)) == ("PASSED", 3, 0)
-    assert found.machines == {"one": "node7, Grace"}
-    assert all(one.run == "one" and not one.why for one in found.tests)
+def measured(**fingerprint: str) -> EndedRun:
+    """A run whose measurement of c1 has these facts."""
+    made = run()
+    fact = record("measurement", scenario="small", probe="c1", fingerprint=fingerprint)
+    return replace(made, records=[fact, *made.records])
 
 
-@each(
-    ("result", "finding", "why"),
-    [
-        (Verdict.REGRESSION, Finding.REGRESSION, "output_throughput: 12.3 % lower"),
-        (Verdict.INCONCLUSIVE, Finding.INCONCLUSIVE, "output_throughput: "),
-        (Verdict.NO_BASELINE, Finding.NO_BASELINE, "the verdict is NO_BASELINE"),
-        (Verdict.NOT_COMPARABLE, Finding.NOT_COMPARABLE, "output_throughput: "),
-        (Verdict.ERROR, Finding.ERROR, "oom: out of memory"),
-        ("budget", Finding.NOT_RUN, "budget: no GPU"),
-        (None, Finding.NOT_RUN, "unfinished: the session ended first"),
-    ],
-)
-def test_every_verdict_that_does_not_pass(result: Any, finding: Finding, why: str) -> None:
-    found = checked(run(results={C1: result}))
+def of_documented(value: float) -> EndedRun:
+    told = {"metric": "output_throughput", "value": value, "unit": "tokens/s", "source": "a.md"}
+    return changed(run(), C1, documented=[told])
+
+
+def part(**fields: Any) -> Any:
+    return policy(Required("all", select="local", **fields))
+
+
+def of_build(*names: str, **fields: Any) -> Any:
+    return policy(build=ReleasedBuild("llama.cpp", *names, **fields))
+
+
+def floor(metric: str, limit: float) -> Any:
+    return part(floors=(Floor(C1, metric, limit),))
+
+
+def judged(result: Any) -> EndedRun:
+    return run(results={C1: result})
+
+
+LOW, OLD, OTHER = Finding.BELOW_FLOOR, Finding.STALE, Finding.WRONG_BUILD
+PINNED = MeasuredBuild("llama.cpp", "1.3.0", "0123456789ab", "e:1", "example/e@sha256:77")
+# A run and a policy: what is found of c1, the start of why, and the status.
+FOUND: list[tuple[EndedRun, Any, Finding, str, int]] = [
+    (run(), policy(), Finding.PASSED, "", 0),
+    (judged(Verdict.REGRESSION), policy(), Finding.REGRESSION, "output_throughput: 12.3 %", 1),
+    (judged(Verdict.INCONCLUSIVE), policy(), Finding.INCONCLUSIVE, "output_throughput: ", 21),
+    (judged(Verdict.NO_BASELINE), policy(), Finding.NO_BASELINE, "the verdict is NO_", 21),
+    (judged(Verdict.NOT_COMPARABLE), policy(), Finding.NOT_COMPARABLE, "output_throughput", 21),
+    (judged(Verdict.ERROR), policy(), Finding.ERROR, "oom: out of memory", 21),
+    (judged("budget"), policy(), Finding.NOT_RUN, "budget: no GPU", 21),
+    (judged(None), policy(), Finding.NOT_RUN, "unfinished: the session ended first", 21),
+    (judged(Verdict.INCONCLUSIVE), policy(effects={"INCONCLUSIVE": "warn"}), Finding.INCONCLUSIVE)
+    + ("output_throughput: ", 20),
+    # Waivers; one that ended lets nothing through.
+    (changed(run(), C1, **waived()), policy(), Finding.WAIVED, f"output_throughput: {WAIVER}", 1),
+    (changed(run(), C1, **waived()), policy(effects={"WAIVED": "warn"}), Finding.WAIVED, "", 20),
+    (changed(run(), C1, **waived("2026-11-23")), WAIVES, Finding.WAIVED, "", 0),
+    (changed(run(), C1, **waived("2026-11-22")), WAIVES, Finding.REGRESSION)
+    + ("output_throughput: 12.3 % lower, which is more", 1),
+    # Runs that are no evidence, or did not come to their end; a loss that was shown is one.
+    (run(changes={"synthetic": True}), policy(), Finding.SYNTHETIC, "stand-ins made", 21),
+    (run(changes={"injected": ["a=0.1"]}), policy(), Finding.INJECTED, "run one changed", 21),
+    (run(changes={"ab": {"a": "one", "b": "two"}}), policy(), Finding.MISSING, "run one comp", 21),
+    (run(end=None), policy(), Finding.ERROR, "run one did not end", 21),
+    (run(end=15), policy(), Finding.ERROR, "run one ended in a bug of perfgate", 21),
+    (run(end=None, results=LOST), policy(), Finding.REGRESSION, "", 1),
+    # Another build.
+    (run(), of_build("1.4.0"), OTHER, "run one: version 1.3.0, not 1.4.0", 23),
+    (run(), of_build(commit="0123456789ab"), OTHER, "run one: commit def456, not 01", 23),
+    (run(), of_build(image="sha256:00"), OTHER, "run one: image not known, not sha256:00", 23),
+    (run(build=PINNED), of_build(commit="0123456789ab" + "c" * 28, image="sha256:77"))
+    + (Finding.PASSED, "", 0),
+    # Another workload.
+    (measured(content="0123456789abcdef"), policy(), Finding.MISSING, "run one measured small", 21),
+    (measured(content=load_probes(SCENARIO)[0].content_hash()), policy(), Finding.PASSED, "", 0),
+    # Numbers that must be reached.
+    (run(), part(starts=3), Finding.FEW_STARTS, "2 fresh starts, at least 3 are required", 21),
+    (run(), part(starts=2), Finding.PASSED, "", 0),
+    (run(), floor("output_throughput", 1000.0), Finding.PASSED, "", 0),
+    (run(), floor("output_throughput", 1100.0), LOW, "output_throughput is 1082.7 tokens/s; at", 1),
+    (run(), floor("ttft_mean_ms", 400.0), Finding.PASSED, "", 0),
+    (run(), floor("ttft_mean_ms", 299.0), LOW, "ttft_mean_ms is 300 ms; at most 299", 1),
+    (run(), floor("tpot_mean_ms", 10.0), LOW, "tpot_mean_ms was not measured", 1),
+    (of_documented(1000.0), part(documented=True), Finding.PASSED, "", 0),
+    (of_documented(1100.0), part(documented=True), Finding.BELOW_DOCUMENTED, "output_thr", 1),
+    (of_documented(1100.0), policy(), Finding.PASSED, "", 0),
+]
+
+
+@each(("made", "given", "finding", "why", "status"), FOUND, ids=[f"{one[2:]}" for one in FOUND])
+def test_what_is_found_of_a_test(
+    made: EndedRun, given: Any, finding: Finding, why: str, status: int
+) -> None:
+    found = checked(made, given=given)
     one = of_test(found)
-    assert (one.finding, one.effect, found.result) == (finding, "fail", "FAILED")
+    assert (one.finding, status_of(found, strict=True)) == (finding, status), one.why
     assert one.why.startswith(why), one.why
-    lost = finding == Finding.REGRESSION
-    assert status_of(found) == (ReleaseStatus.FAILED if lost else ReleaseStatus.INCOMPLETE)
-
-
-def test_what_a_policy_lets_through_warns() -> None:
-    lenient = policy(effects={"INCONCLUSIVE": "warn"})
-    found = checked(run(results={C1: Verdict.INCONCLUSIVE}), given=lenient)
-    assert (of_test(found).effect, found.result) == ("warn", "WARNED")
-    assert status_of(found) == ReleaseStatus.PASSED
-    assert status_of(found, strict=True) == ReleaseStatus.WARNED
-
-
-@pytest.mark.parametrize(
-    ("effect", "status"),
-    [("pass", ReleaseStatus.PASSED), ("warn", ReleaseStatus.WARNED), ("", ReleaseStatus.FAILED)],
-)
-def test_a_waived_regression_counts_as_the_policy_says(effect: Any, status: int) -> None:
-    given = policy(effects={"WAIVED": effect}) if effect else POLICY
-    found = checked(changed(run(), C1, **waived()), given=given)
-    one = of_test(found)
-    assert (one.finding, one.effect) == (Finding.WAIVED, effect or "fail")
-    assert one.waivers == (f"output_throughput: {WAIVER}",)
-    assert status_of(found, strict=True) == status
-
-
-def test_a_waiver_that_ended_lets_nothing_through() -> None:
-    given = policy(effects={"WAIVED": "pass"})
-    found = checked(changed(run(), C1, **waived("2026-11-22")), given=given)
-    assert of_test(found).finding == Finding.REGRESSION
-    assert "the waiver of Ada ended on 2026-11-22" in of_test(found).why
-    assert (
-        of_test(checked(changed(run(), C1, **waived("2026-11-23")), given=given)).effect == "pass"
+    assert (found.result, one.effect) == {0: ("PASSED", "pass"), 20: ("WARNED", "warn")}.get(
+        status, ("FAILED", "fail")
     )
+    assert status_of(found) == (0 if status == 20 else status)
 
 
-def test_stale() -> None:
-    late = AT + timedelta(days=7)
-    found = checked(run(), at=late)
-    assert of_test(found).finding == Finding.STALE
+def test_age_is_that_of_the_check_and_a_regression_has_none() -> None:
+    found = checked(run(), at=LATE)
+    assert of_test(found).finding == OLD
     assert "7.2 days old, at most 7 are allowed" in of_test(found).why
-    assert (found.metrics_checked, status_of(found)) == (0, ReleaseStatus.INCOMPLETE)
-    assert checked(run(), at=late, given=policy(max_age_days=8.0)).result == "PASSED"
-    part = Required("all of it", select="local", max_age_days=8.0)
-    assert checked(run(), at=late, given=policy(part)).result == "PASSED"
+    assert (found.metrics_checked, status_of(found)) == (0, Status.INCOMPLETE)
+    for longer in (policy(max_age_days=8.0), part(max_age_days=8.0)):
+        assert checked(run(), at=LATE, given=longer).result == "PASSED"
+    assert of_test(checked(judged(Verdict.REGRESSION), at=LATE)).finding == Finding.REGRESSION
 
 
-def test_a_regression_does_not_grow_stale() -> None:
-    found = checked(run(results={C1: Verdict.REGRESSION}), at=AT + timedelta(days=30))
-    assert of_test(found).finding == Finding.REGRESSION
-
-
-@pytest.mark.parametrize(
-    ("changes", "finding"),
-    [
-        ({"synthetic": True}, Finding.SYNTHETIC),
-        ({"injected": ["kv_cache_fraction=0.1"]}, Finding.INJECTED),
-        ({"ab": {"a": "one", "b": "two"}}, Finding.MISSING),
-    ],
-)
-def test_runs_that_are_no_evidence(changes: dict[str, Any], finding: Finding) -> None:
-    found = checked(run(changes=changes))
-    assert {one.finding for one in found.tests} == {finding}
-    assert found.notes[0].startswith("run one ")
-    assert (found.metrics_checked, status_of(found)) == (0, ReleaseStatus.INCOMPLETE)
-
-
-@pytest.mark.parametrize(
-    ("end", "why"), [(None, "did not end"), (15, "ended in a bug of perfgate")]
-)
-def test_a_run_that_did_not_come_to_its_end(end: Any, why: str) -> None:
-    found = checked(run(end=end))
-    assert {one.finding for one in found.tests} == {Finding.ERROR}
-    assert why in of_test(found).why
-    assert why in found.notes[0]
-    lost = checked(run(end=end, results={C1: Verdict.REGRESSION}))
-    assert of_test(lost).finding == Finding.REGRESSION, "a loss that was shown is one"
-
-
-def test_a_run_of_uncommitted_files_is_told() -> None:
-    found = checked(run(changes={"git": {"commit": "c0ffee", "dirty": True}}))
-    assert found.notes == ("run one was made with uncommitted changes of the gate repository",)
-    assert found.result == "PASSED"
-
-
-def test_a_run_that_only_recorded() -> None:
+def test_what_is_peculiar_of_a_run_is_told() -> None:
+    found = checked(run())
+    assert (found.metrics_checked, found.machines, found.notes) == (3, {"one": "node7, Grace"}, ())
+    changes = {"synthetic": True, "git": {"commit": "c0ffee", "dirty": True}}
+    assert checked(run(changes=changes)).notes == (
+        "run one is a rehearsal: stand-ins made its numbers",
+        "run one was made with uncommitted changes of the gate repository",
+    )
     only = run(recording=True, results=dict.fromkeys((C1, C4, SUMS), Verdict.NO_BASELINE))
-    found = checked(only)
-    assert {one.finding for one in found.tests} == {Finding.NO_BASELINE}
-    assert "run one only recorded (--record)" in found.notes
-
-
-@pytest.mark.parametrize(
-    ("wanted", "why"),
-    [
-        (ReleasedBuild("llama.cpp", "1.4.0"), "version 1.3.0, not 1.4.0"),
-        (ReleasedBuild("llama.cpp", commit="0123456789ab"), "commit def456, not 0123456789ab"),
-        (ReleasedBuild("llama.cpp", image="sha256:00"), "image not known, not sha256:00"),
-    ],
-)
-def test_another_build(wanted: ReleasedBuild, why: str) -> None:
-    found = checked(run(), given=policy(build=wanted))
-    assert {one.finding for one in found.tests} == {Finding.WRONG_BUILD}
-    assert why in of_test(found).why
-    assert status_of(found) == ReleaseStatus.MIXED
-
-
-def test_an_abbreviated_commit_and_a_digest_with_its_repository() -> None:
-    build = MeasuredBuild("llama.cpp", "1.3.0", "0123456789ab", "e:1", "example/e@sha256:77")
-    wanted = ReleasedBuild("llama.cpp", commit="0123456789ab" + "c" * 28, image="sha256:77")
-    assert checked(run(build=build), given=policy(build=wanted)).result == "PASSED"
+    assert "run one only recorded (--record)" in checked(only).notes
+    faulty = checked(run(faults=["waivers.yaml:3: the waiver is no longer needed"], end=14))
+    assert faulty.result == "WARNED"
+    assert faulty.warnings == ("run one: waivers.yaml:3: the waiver is no longer needed",)
 
 
 def test_other_hardware() -> None:
     scenario = replace(SCENARIO, hardware=replace(SCENARIO.hardware, gpu="B200", gpus=8))
-    gpus = {"gpus": "NVIDIA H200, NVIDIA H200"}
-    measured = record("measurement", scenario="small", probe="c1", fingerprint=gpus)
-    made = run()
-    made = replace(made, records=[measured, *made.records])
     given = policy(Required("all", tests=("small",), hardware="8xB200"))
+    made = measured(gpus="NVIDIA H200, NVIDIA H200")
     found = check(given, [made], replace(SUITE, scenarios=[scenario]), AT)
     assert of_test(found).finding == Finding.WRONG_HARDWARE
     assert "NVIDIA H200, NVIDIA H200, not 8xB200" in of_test(found).why
     assert of_test(found, C4).finding == Finding.PASSED
-
-
-def test_a_scenario_that_was_changed_since() -> None:
-    old, same = (
-        replace(
-            run(),
-            records=[
-                record(
-                    "measurement", scenario="small", probe="c1", fingerprint={"content": content}
-                ),
-                *run().records,
-            ],
-        )
-        for content in ("0123456789abcdef", load_probes(SCENARIO)[0].content_hash())
-    )
-    assert of_test(checked(old)).finding == Finding.MISSING
-    assert checked(same).result == "PASSED"
-
-
-def test_few_starts() -> None:
-    found = checked(run(), given=policy(Required("all", select="local", starts=3)))
-    assert [one.finding for one in found.tests] == [Finding.FEW_STARTS] * 2 + [Finding.PASSED]
-    assert of_test(found).why == "2 fresh starts, at least 3 are required"
-    enough = checked(run(), given=policy(Required("all", select="local", starts=2)))
-    assert enough.result == "PASSED"
-
-
-@pytest.mark.parametrize(
-    ("metric", "limit", "finding"),
-    [
-        ("output_throughput", 1000.0, Finding.PASSED),
-        ("output_throughput", 1100.0, Finding.BELOW_FLOOR),
-        ("ttft_mean_ms", 400.0, Finding.PASSED),
-        ("ttft_mean_ms", 299.0, Finding.BELOW_FLOOR),
-        ("tpot_mean_ms", 10.0, Finding.BELOW_FLOOR),
-    ],
-)
-def test_floors(metric: str, limit: float, finding: Finding) -> None:
-    given = policy(Required("all", select="local", floors=(Floor(C1, metric, limit),)))
-    found = checked(run(), given=given)
-    assert of_test(found).finding == finding
-    assert (status_of(found) == ReleaseStatus.FAILED) == (finding != Finding.PASSED)
-
-
-@pytest.mark.parametrize(
-    ("value", "finding"), [(1000.0, Finding.PASSED), (1100.0, Finding.BELOW_DOCUMENTED)]
-)
-def test_documented_values(value: float, finding: Finding) -> None:
-    told = [
-        {"metric": "output_throughput", "value": value, "unit": "tokens/s", "source": "guide.md"}
-    ]
-    made = changed(run(), C1, documented=told)
-    asked = policy(Required("all", select="local", documented=True))
-    assert of_test(checked(made, given=asked)).finding == finding
-    assert of_test(checked(made)).finding == Finding.PASSED, "the policy does not ask for it"
 
 
 def test_a_verdict_without_numbers_checked_nothing() -> None:
@@ -260,7 +176,7 @@ def test_a_verdict_without_numbers_checked_nothing() -> None:
     found = checked(made)
     assert {one.finding for one in found.tests} == {Finding.NOTHING_CHECKED}
     assert found.faults == ("no metric was checked, so nothing is claimed",)
-    assert (found.result, status_of(found)) == ("FAILED", ReleaseStatus.INCOMPLETE)
+    assert (found.result, status_of(found)) == ("FAILED", Status.INCOMPLETE)
 
 
 def test_a_policy_can_name_what_it_requires() -> None:
@@ -271,61 +187,45 @@ def test_a_policy_can_name_what_it_requires() -> None:
     for scenario in (wider, replace(SCENARIO, title="another")):
         with pytest.raises(PolicyRefused, match="other tests, or other scenarios") as caught:
             check(named, [run()], replace(SUITE, scenarios=[scenario]), AT)
-        assert caught.value.status == ReleaseStatus.POLICY
+        assert caught.value.status == Status.POLICY
         assert found.required_sha256 in str(caught.value)
 
 
-@each(
-    ("changes", "told"),
-    [
-        ({"build": MeasuredBuild("llama.cpp", "1.3.1", "abc123")}, "run two: llama.cpp 1.3.1"),
-        ({"changes": {"versions": {"perfgate": "0.2.0"}}}, "run two: perfgate 0.2.0"),
-    ],
-)
-def test_runs_of_two_builds_or_two_releases_of_perfgate_are_refused(
-    changes: dict[str, Any], told: str
+def at_end(made: EndedRun, at: str) -> EndedRun:
+    return replace(made, records=[*made.records[:-1], structs.replace(made.records[-1], at=at)])
+
+
+SECOND = {"build": BUILD, "name": "two", "started": "09:00"}
+REFUSED: list[tuple[list[EndedRun], type[Exception], int | None, str]] = [
+    (
+        [run(build=BUILD), run(**{**SECOND, "build": MeasuredBuild("llama.cpp", "1.3.1", "a")})],
+        ReleaseRefused,
+        Status.MIXED,
+        "run one: llama.cpp 1.3.0.*run two: llama.cpp 1.3.1",
+    ),
+    (
+        [run(build=BUILD), run(**SECOND, changes={"versions": {"perfgate": "0.2.0"}})],
+        ReleaseRefused,
+        Status.MIXED,
+        "run one: perfgate 0.1.0; run two: perfgate 0.2.0",
+    ),
+    ([run(started="12:02")], ReleaseRefused, Status.CLOCK, "still to come"),
+    ([at_end(run(), "2027-01-01T00:00+00:00")], ReleaseRefused, Status.CLOCK, "still to come"),
+    ([at_end(run(), "noon")], InputError, None, "/records.jsonl: ended.at: not a time"),
+    ([at_end(run(), "2026-11-23T09:00:00")], InputError, None, "/records.jsonl: ended.at: not"),
+    ([run(changes={"started": "noon"})], InputError, None, "/run.json: started: not a time"),
+    ([run(), run()], InputError, None, "a run is named twice"),
+    ([run(shard=made_runs.SHARDS[0])], SeveralInputErrors, None, "shard 2/2 is missing"),
+]
+
+
+@each(("runs", "kind", "status", "told"), REFUSED)
+def test_runs_that_are_no_evidence_of_one_release_are_refused(
+    runs: list[EndedRun], kind: type[Exception], status: int | None, told: str
 ) -> None:
-    with pytest.raises(ReleaseRefused, match=told) as caught:
-        checked(run(build=BUILD), run("two", "09:00", **{"build": BUILD, **changes}))
-    assert caught.value.status == ReleaseStatus.MIXED
-    assert "run one: " in str(caught.value)
-
-
-@each(
-    ("started", "ended"),
-    [("12:02", None), ("23:59", None), ("08:00", "2027-01-01T00:00+00:00")],
-)
-def test_a_run_of_a_time_to_come_is_refused(started: str, ended: str | None) -> None:
-    made = run(started=started)
-    if ended:
-        made = replace(made, records=[*made.records[:-1], record("ended", at=ended)])
-    with pytest.raises(ReleaseRefused, match="still to come") as caught:
-        checked(made)
-    assert caught.value.status == ReleaseStatus.CLOCK
-
-
-@each(
-    ("at", "started", "place"),
-    [
-        ("noon", "2026-11-23T08:00:00+00:00", "records.jsonl: ended.at: not a time"),
-        ("2026-11-23T09:00:00", "2026-11-23T08:00:00+00:00", "records.jsonl: ended.at: not a time"),
-        ("2026-11-23T09:00:00+00:00", "noon", "run.json: started: not a time"),
-    ],
-)
-def test_what_is_no_time_is_refused_by_its_file_and_field(
-    at: str, started: str, place: str
-) -> None:
-    made = run(changes={"started": started})
-    made = replace(made, records=[*made.records[:-1], structs.replace(made.records[-1], at=at)])
-    with pytest.raises(InputError, match=f"/{place}"):
-        checked(made)
-
-
-def test_a_run_named_twice_and_a_missing_shard_are_refused() -> None:
-    with pytest.raises(InputError, match="a run is named twice"):
-        checked(run(), run())
-    with pytest.raises(SeveralInputErrors, match="shard 2/2 is missing"):
-        checked(run(shard=made_runs.SHARDS[0]))
+    with pytest.raises(kind, match=told) as caught:
+        checked(*runs)
+    assert getattr(caught.value, "status", None) == status
 
 
 @each(
@@ -348,39 +248,27 @@ def test_which_of_two_runs_counts(earlier: Any, later: Any, finding: Finding, of
 
 
 def test_running_again_does_not_clear_a_regression_but_a_person_can() -> None:
-    runs = run(results={C1: Verdict.REGRESSION}), run("two", "09:00")
-    one = of_test(checked(*runs))
-    assert one.why.endswith("running again does not clear it (run two: PASS)")
+    runs = run(results=LOST), run("two", "09:00")
+    assert of_test(checked(*runs)).why.endswith("does not clear it (run two: PASS)")
     aside = SetAside("one", C1, "a fan had failed", "Ada", "https://bugs.example/2")
     found = checked(*runs, given=policy(set_aside=(aside,)))
     one = of_test(found)
     assert (one.finding, one.effect, one.run) == (Finding.PASSED, "warn", "two")
     told = "REGRESSION of run one set aside by Ada: a fan had failed (https://bugs.example/2)"
     assert (one.why, found.result) == (told, "WARNED")
-    alone = checked(runs[0], given=policy(set_aside=(aside,)))
-    assert of_test(alone).finding == Finding.MISSING
-
-
-def test_nothing_but_a_regression_can_be_set_aside() -> None:
-    aside = SetAside("two", C1, "too slow for us", "Ada", "https://bugs.example/2")
-    runs = run(), run("two", "09:00", results={C1: Verdict.INCONCLUSIVE})
-    found = checked(*runs, given=policy(set_aside=(aside,)))
+    alone = of_test(checked(runs[0], given=policy(set_aside=(aside,))))
+    assert (alone.finding, alone.why) == (Finding.MISSING, f"no other run holds it; {told}")
+    other = replace(aside, run="two")  # nothing but a regression can be set aside
+    pair = run(), run("two", "09:00", results={C1: Verdict.INCONCLUSIVE})
+    found = checked(*pair, given=policy(set_aside=(other,)))
     assert of_test(found).finding == Finding.INCONCLUSIVE
 
 
-def test_a_waiver_of_a_later_run_clears_a_regression() -> None:
-    later = changed(run("two", "09:00"), C1, **waived())
-    found = checked(run(results={C1: Verdict.REGRESSION}), later)
-    assert (of_test(found).finding, of_test(found).run) == (Finding.WAIVED, "two")
-    ended = changed(run("two", "09:00"), C1, **waived("2026-11-22"))
-    found = checked(run(results={C1: Verdict.REGRESSION}), ended)
-    assert (of_test(found).finding, of_test(found).run) == (Finding.REGRESSION, "one")
-
-
-def test_a_fault_of_a_waiver_warns() -> None:
-    found = checked(run(faults=["waivers.yaml:3: the waiver is no longer needed"], end=14))
-    assert found.result == "WARNED"
-    assert found.warnings == ("run one: waivers.yaml:3: the waiver is no longer needed",)
+@each(("ends", "finding", "of"), [("12-01", "waived", "two"), ("11-22", "regression", "one")])
+def test_a_waiver_of_a_later_run_clears_a_regression(ends: str, finding: str, of: str) -> None:
+    later = changed(run("two", "09:00"), C1, **waived(f"2026-{ends}"))
+    one = of_test(checked(run(results=LOST), later))
+    assert (one.finding, one.run) == (finding, of)
 
 
 def test_false_alarms_that_are_likelier_than_allowed_fail_with_both_numbers() -> None:
@@ -392,7 +280,7 @@ def test_false_alarms_that_are_likelier_than_allowed_fail_with_both_numbers() ->
     (fault,) = strict.faults
     assert f"{rate:.3g}" in fault
     assert f"{rate / 2:g}" in fault
-    assert (strict.result, status_of(strict)) == ("FAILED", ReleaseStatus.INCOMPLETE)
+    assert (strict.result, status_of(strict)) == ("FAILED", Status.INCOMPLETE)
     assert {one.effect for one in strict.tests} == {"pass"}
 
 
@@ -411,14 +299,29 @@ def test_whatever_the_runs_hold(results: list[dict[str, Any]], order: list[int])
     found = checked(*runs)
     lost = {test for one in results for test, verdict in one.items() if verdict == "REGRESSION"}
     assert {one.test for one in found.tests if one.finding == Finding.REGRESSION} == lost
-    assert (status_of(found) == ReleaseStatus.FAILED) == bool(lost)
-    good = {Verdict.PASS, Verdict.IMPROVEMENT}
-    newest = {
-        test: [one[test] for one in results if one[test] not in (None, "budget", Verdict.ERROR)][
-            -1:
-        ]
-        for test in (C1, C4, SUMS)
-    }
-    passed = not lost and all(one and one[0] in good for one in newest.values())
+    assert (status_of(found) == Status.FAILED) == bool(lost)
+    unjudged, good = (None, "budget", Verdict.ERROR), {Verdict.PASS, Verdict.IMPROVEMENT}
+    judged = (
+        [one[test] for one in results if one[test] not in unjudged] for test in (C1, C4, SUMS)
+    )
+    passed = not lost and all(one and one[-1] in good for one in judged)
     assert (found.result == "PASSED") == passed
     assert checked(*(runs[n] for n in order if n < len(runs))) == found
+
+
+def test_500_tests_are_as_many_rows_as_did_not_pass_and_two() -> None:
+    bad = ("regression", "error", "missing", "inconclusive", "waived")
+    kinds = [Finding(one) for one in ("missing", "waived", "error", "regression", "inconclusive")]
+    kinds += [Finding.PASSED] * 5
+    parts = ("week", "night")
+    tests = [
+        made_checks.checked(n, kinds[n % 10], requirement=parts[n // 10 % 2]) for n in range(500)
+    ]
+    found = replace(made_checks.check(*tests), faults=("too likely",), notes=("a rehearsal",))
+    rows = check_rows(found)
+    seen = [row[3] for row in rows]
+    assert sorted(seen[:250]) == sorted(50 * [*bad])
+    assert [*dict.fromkeys(seen)] == [*bad, "passed"]
+    assert [row[:2] for row in rows[-2:]] == [("week", "125 tests"), ("night", "125 tests")]
+    lines = check_lines(found)
+    assert {"fails: too likely", "note: a rehearsal", "result: FAILED"} <= set(lines)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import releases
@@ -37,40 +38,24 @@ def ran(script: str, folder: Path, **variables: str) -> subprocess.CompletedProc
     """The script, with a program for pytest that shows what it is given."""
     (folder / "pytest").write_text(SHOWS)
     (folder / "pytest").chmod(0o755)
-    (folder / "it.sh").write_text(script)
-    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    variables["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return called("bash", "-s", script=script, cwd=folder, env=variables)
+
+
+def called(*words: str, script: str, **more: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["bash", "it.sh"],
-        cwd=folder,
-        env={"PATH": path, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
+        words, input=script, capture_output=True, text=True, check=False, timeout=60, **more
     )
 
 
 def found_by_shellcheck(script: str) -> str:
-    done = subprocess.run(
-        [Path(sys.executable).with_name("shellcheck"), "-"],
-        input=script,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    return done.stdout
+    return called(str(Path(sys.executable).with_name("shellcheck")), "-", script=script).stdout
 
 
 def test_it_runs_what_was_recorded(tmp_path: Path) -> None:
     script = made(
         "A_NAME='x y' PERFGATE_X=1 pytest 'perf_tests/test_a.py::test[small-c1]' --control=auto",
-        {
-            "NCCL_DEBUG": "INFO",
-            "HF_HOME": HOSTILE,
-            "SLURM_JOB_ID": "17",
-            "PERFGATE_X": "2",
-        },
+        {"NCCL_DEBUG": "INFO", "HF_HOME": HOSTILE, "SLURM_JOB_ID": "17", "PERFGATE_X": "2"},
     )
     assert ran(script, tmp_path).stdout.splitlines() == [
         "perf_tests/test_a.py::test[small-c1]",
@@ -102,7 +87,4 @@ def test_what_was_masked_is_asked_for(tmp_path: Path) -> None:
 def test_what_is_no_command_line_of_the_suite_is_refused(rerun: str) -> None:
     with pytest.raises(InputError, match="small-c1 in run one"):
         made(rerun)
-
-
-def test_a_test_without_a_command_line_has_no_script() -> None:
     assert not reproduce_scripts([checked(""), replace(checked("x"), result=None)], {})

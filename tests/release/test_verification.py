@@ -16,7 +16,7 @@ from releases import AT, C1, changed, checked, policy, run
 from test_release_check import waived
 
 from perfgate.core.errors import InputError
-from perfgate.release import replay
+from perfgate.release import verification
 from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.pack_archive import open_pack
 from perfgate.release.policy import Policy
@@ -76,17 +76,17 @@ def test_what_a_killed_process_unpacked_goes_at_the_next_call(
     links.symlink_to(others)
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
-        with replay._unpacked(pack) as folder:
+        with verification._unpacked(pack) as folder:
             os.write(writing, os.fsencode(folder))
             time.sleep(600)
     left = Path(os.fsdecode(os.read(reading, 4096)))
     os.utime(left, (0, 0))
-    with replay._unpacked(pack) as folder:
+    with verification._unpacked(pack) as folder:
         assert left.exists()  # its process lives
         assert (folder / "policy/release.yaml").is_file()
     assert not folder.exists()
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    with replay._unpacked(pack):
+    with verification._unpacked(pack):
         assert not left.exists()
     assert others.exists()

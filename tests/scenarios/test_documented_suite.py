@@ -7,8 +7,7 @@ from pathlib import Path
 from documented_set import LAB, documented_suite
 from tables import each
 
-from perfgate.campaign.selection import measured_scenarios
-from perfgate.campaign.suite_tests import selected_with, suite_tests
+from perfgate.campaign.selection import measured_scenarios, selected_with, suite_tests
 from perfgate.core.metrics import is_accuracy
 from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
 from perfgate.judging.assembly.sweeps import sweep_probes

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -19,19 +18,23 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.failures import FAILURES
 from perfgate.launchers.base import Exit, PlacementRequest
-from perfgate.launchers.nodes.remote_job import RemoteJob
 from perfgate.launchers.site import SlurmSite
-from perfgate.launchers.slurm.calls import job_facts
-from perfgate.launchers.slurm.facts import JobFacts, cause_of, of_sacct, of_scontrol
+from perfgate.launchers.slurm.calls import (
+    JobFacts,
+    cause_of,
+    job_facts,
+    of_sacct,
+    of_scontrol,
+    status_of_task,
+)
 from perfgate.launchers.slurm.launcher import SlurmLauncher
-from perfgate.launchers.slurm.script import JobRequest, JobSteps, render_job, request_for
+from perfgate.launchers.slurm.script import JobSteps, render_job
 from perfgate.scenarios.scenario import Hardware, Scenario
 
 RUNNING = (
     "JobId=7 JobName=perfgate-x JobState=RUNNING Reason=None Restarts=0 ExitCode=0:0 "
     "ReqNodeList=n9 ExcNodeList=n8 NodeList=n[1-2] BatchHost=n1 NumNodes=2"
 )
-REQUEST = JobRequest("perfgate-x", Path("/runs/5%j"), 2, 4, "GB200", 3000)
 TWO = Hardware("none", 0, 2)
 
 
@@ -78,37 +81,27 @@ def test_the_time_has_a_margin_and_a_most_and_gpus_are_asked_for_where_some_are_
     scenario: Scenario,
 ) -> None:
     site = SlurmSite(time_margin_s=100)
-    asked = request_for(scenario, site, Path("/runs"), 600)
-    assert asked.seconds == 700
-    assert "--gres" not in render_job(asked, site).script_text
+    text = render_job(scenario, site, Path("/runs"), 600).script_text
+    assert "--time=12\n" in text
+    assert "--gres" not in text
     most = replace(site, most_time_s=300)
-    assert request_for(scenario, most, Path("/runs"), 600).seconds == 300
+    assert "--time=5\n" in render_job(scenario, most, Path("/runs"), 600).script_text
+    two = replace(scenario, hardware=Hardware("GB200", 8, 2))
+    assert "--gres=gpu:4\n" in render_job(two, site, Path("/runs"), 600).script_text
 
 
-def test_a_second_line_is_refused_and_a_percent_sign_is_no_pattern() -> None:
-    rendered = render_job(replace(REQUEST, exclude=("n3",)), SlurmSite())
+def test_a_second_line_is_refused_and_a_percent_sign_is_no_pattern(scenario: Scenario) -> None:
+    rendered = render_job(scenario, SlurmSite(), Path("/runs/5%j"), 3000, {"n3"})
     assert {"--output=/runs/5%%j/allocation.job.out", "--exclude=n3"} < set(rendered.argv)
+    two_lines = SlurmSite(options=("--comment=a\n#SBATCH --mail-user=b",))
     with pytest.raises(InputError):
-        render_job(REQUEST, SlurmSite(options=("--comment=a\n#SBATCH --mail-user=b",)))
+        render_job(scenario, two_lines, Path("/runs"), 3000)
 
 
 def test_steps_leave_the_jobs_own_options_behind() -> None:
     names = ("SLURM_NTASKS", "SLURM_CONF", "SLURM_JOB_ID", "SLURM_TASKS_PER_NODE", "HOME")
     argv = JobSteps("7", SlurmSite(), names).srun(["n1"], "server", Path("/runs"))
     assert argv[:6] == ("env", "-u", "SLURM_NTASKS", "-u", "SLURM_TASKS_PER_NODE", "srun")
-
-
-class _Ended:
-    """An srun call that has ended; also the nodes, which nobody may ask."""
-
-    name, mark = "server", "m"
-
-    def __init__(self, status: int | None, log: Path) -> None:
-        self.status = status
-        self.folder, self.stdout, self.stderr = log.parent, log, log
-
-    def poll(self) -> Exit:
-        return Exit(self.status, "exited", 1.0)
 
 
 @each(
@@ -129,10 +122,7 @@ def test_a_status_is_that_of_the_task_that_ended_first(
     log = tmp_path / "server.err"
     later = "srun: error: n3: task 0: Terminated\n"
     log.write_text(f"rank 1: n4: task 1: Killed\nsrun: error: {said}\n{later}" if said else "")
-    told: Any = _Ended(status, log)
-    ended = RemoteJob(told, told).poll()
-    assert ended is not None
-    assert ended.status == meant
+    assert status_of_task(Exit(status, "exited", 1.0), log) == meant
 
 
 # With the real Slurm. ----------------------------------------------------------------------

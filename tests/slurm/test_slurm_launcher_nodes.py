@@ -1,22 +1,22 @@
 """Starts that share an allocation: each node for one of them at a time."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from building import SCENARIO
 from clusters import Cluster, eventually
 from starts import allocation, nodes_of, on_nodes
 
 from perfgate.core.errors import RunError
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.site import SlurmSite
-from perfgate.launchers.slurm.launcher import SlurmLauncher
-from perfgate.launchers.slurm.nodes import NodeRequest, free_nodes
+from perfgate.launchers.slurm.launcher import SlurmLauncher, free_nodes
 from perfgate.machine.leases import kept_open
 from perfgate.scenarios.scenario import Hardware
 
@@ -32,26 +32,29 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return locks
 
 
-def asked(
-    count: int, limit_s: float = 30.0, tell: Callable[[str], None] = lambda _: None, run: str = "a"
-) -> NodeRequest:
-    return NodeRequest("7", NODES, (), count, run, limit_s, tell)
+@contextmanager
+def taken(count: int, limit_s: float = 30.0, **changes: Any) -> Iterator[tuple[str, ...]]:
+    """So many nodes of an allocation for one start."""
+    needs = replace(SCENARIO, hardware=Hardware("none", 0, count))
+    request = replace(PlacementRequest(needs, Path("a"), 60.0, lambda _: None), **changes)
+    with free_nodes("7", NODES, request, limit_s) as nodes:
+        yield nodes
 
 
-def taken(what: NodeRequest) -> tuple[str, ...]:
-    with free_nodes(what) as nodes:
+def taken_for_a_moment(*needs: Any, **changes: Any) -> tuple[str, ...]:
+    with taken(*needs, **changes) as nodes:
         return nodes
 
 
 def test_each_start_has_nodes_of_its_own_and_who_waits_is_told_who_has_them() -> None:
     told: list[str] = []
     with ThreadPoolExecutor(1) as other:
-        with free_nodes(asked(1, run="the first run")) as ours:
+        with taken(1, folder=Path("the first run")) as ours:
             assert ours == ("n1",)
-            assert other.submit(taken, asked(2)).result(60) == ("n2", "n3")
+            assert other.submit(taken_for_a_moment, 2).result(60) == ("n2", "n3")
             with pytest.raises(RunError) as caught:
-                other.submit(taken, asked(3, limit_s=0.2)).result(60)
-            waiting = other.submit(taken, asked(3, tell=told.append))
+                other.submit(taken_for_a_moment, 3, limit_s=0.2).result(60)
+            waiting = other.submit(taken_for_a_moment, 3, tell=told.append)
             eventually(lambda: told)
         assert waiting.result(60) == ("n1", "n2", "n3")
     assert "waiting for 3 nodes of job 7: n1 held by run the first run (pid " in told[0]
@@ -59,27 +62,22 @@ def test_each_start_has_nodes_of_its_own_and_who_waits_is_told_who_has_them() ->
     assert "n1 held by run the first run (pid " in str(caught.value)
 
 
-def test_nodes_that_failed_are_not_taken() -> None:
-    with free_nodes(replace(asked(2), avoid={"n1"})) as ours:
-        assert ours == ("n2", "n3")
-
-
 def test_no_file_of_a_job_that_is_over_stays(folder: Path) -> None:
-    with free_nodes(asked(3)):
+    with taken(3):
         assert len(list(folder.glob("slurm-7-*"))) == 3
     assert list(folder.glob("slurm-*")) == []
 
 
 def test_what_still_runs_keeps_its_node(folder: Path) -> None:
-    with free_nodes(asked(1)) as ours, kept_open() as descriptors:
+    with taken(1) as ours, kept_open() as descriptors:
         kept = [os.dup(one) for one in descriptors]
     try:
-        with free_nodes(asked(1)) as next_one:
+        with taken(1) as next_one:
             assert next_one != ours
     finally:
         for one in kept:
             os.close(one)
-    with free_nodes(asked(1)) as again:
+    with taken(1) as again:
         assert again == ours
 
 
@@ -125,5 +123,5 @@ def test_a_control_is_on_the_node_of_the_start_that_it_tells_of(
             monkeypatch.setenv("SLURM_JOB_ID", job)
         for number, by in enumerate((launcher, control, launcher)):
             assert place(start_request, str(number), by, nodes=("n3",)) == ["n3"]
-        launcher._bad.add("n3")
+        launcher._session.bad.add("n3")
         assert place(start_request, "other", control, nodes=("n3",)) != ["n3"]

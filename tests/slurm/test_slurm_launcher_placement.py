@@ -197,7 +197,7 @@ class TestEnds:
             slurm.wait_for(job_of(placement))
             job.keep_evidence("to see")
         evidence = (start_request.folder / "job.evidence.txt").read_text()
-        assert "no more from the nodes: " in evidence
+        assert "nothing is known: " in evidence
 
 
 class TestInside:

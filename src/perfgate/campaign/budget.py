@@ -7,9 +7,13 @@ a session can hand it to its workers. Workers on other machines could not use it
 
 import re
 import time
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from perfgate.campaign.schedule import MOST_CONTROLS, StartRole, controlled_by
 from perfgate.core.errors import InputError
+from perfgate.runs.start_counts import Account
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 _SPAN = re.compile(r"(?:\d+(?:\.\d+)?[hms])+|\d+(?:\.\d+)?")
@@ -114,3 +118,87 @@ class Budget:
         return (
             f"no more starts: --budget {self.text} is nearly used up ({span(left)} are left{needs})"
         )
+
+
+# Fresh starts of one role made again because something disturbed them, at most.
+_MOST_REPEATS = 2
+# Fresh starts made again, elsewhere if possible, because the machine failed and not the build.
+_MOST_LOST = 1
+
+
+class StartAllowance:
+    """The starts of one campaign.
+
+    Args:
+        budget_s: seconds after which no further start is made; None: they do not count.
+        budget: the session's time; None: as long as it needs.
+        account: what the starts of the campaign took so far.
+    """
+
+    def __init__(self, budget_s: float | None, budget: Budget | None, account: Account) -> None:
+        self._budget_s = budget_s
+        self._budget = budget
+        self._account = account
+        self._made: Counter[StartRole] = Counter()
+        self._disturbed: Counter[StartRole] = Counter()
+        self._lost = 0
+        self._spent_s = 0.0
+
+    def begin(self, role: StartRole) -> int:
+        """Count another start; its number, from 1."""
+        self._made[role] += 1
+        return self._made.total()
+
+    def ended(self, role: StartRole, seconds: float, *, disturbed: bool) -> None:
+        """Count what a start took. The machine's own reference is not part of the budget."""
+        self._disturbed[role] += disturbed
+        if role != "reference":
+            self._spent_s += seconds
+
+    def lose(self) -> bool:
+        """Whether a start that the machine lost may be made again; each is asked about once."""
+        self._lost += 1
+        return self._lost <= _MOST_LOST
+
+    def repeats(self, role: StartRole) -> bool:
+        """Whether the last start of a role, which was disturbed, is to be made again."""
+        return self._disturbed[role] <= _MOST_REPEATS
+
+    def allows(self, role: StartRole, most: int | None) -> bool:
+        """Whether another start is allowed.
+
+        Args:
+            role: what it is of.
+            most: starts of that role, at most; a control has a limit of its own; None: no limit.
+        """
+        if self.out_of_time or self.beyond_budget():
+            return False
+        if controlled_by(role) is not None:
+            most = MOST_CONTROLS
+        if most is None:
+            return True
+        made_up_for = min(self._disturbed[role], _MOST_REPEATS)
+        return self._made[role] - made_up_for < most
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether the scenario's own time is used up."""
+        return self._budget_s is not None and self._spent_s >= self._budget_s
+
+    def beyond_budget(self) -> str | None:
+        """Why the session's time allows no further start; None: it does."""
+        return None if self._budget is None else self._budget.no_more(self._account.mean_s())
+
+    def why_no_more(self, *, undecided: bool, is_open: bool) -> Iterator[str]:
+        """What kept the campaign from deciding a probe, beside the numbers.
+
+        Args:
+            undecided: whether its numbers ask for another start.
+            is_open: whether another start would serve it.
+        """
+        if undecided and self.out_of_time:
+            yield (
+                f"no more starts: {self._spent_s:.0f} s used of gate.budget_s {self._budget_s:g}"
+            )
+        if is_open and (told := self.beyond_budget()):
+            yield told

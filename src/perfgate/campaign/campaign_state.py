@@ -5,11 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from perfgate.baselines import as_run
-from perfgate.campaign.control_builds import ControlBuilds
+from perfgate.campaign.builds.controls import ControlBuilds
 from perfgate.campaign.kept_references import keep_references, keep_waivers
 from perfgate.campaign.probe_state import (
     ProbeState,
-    StartAttempt,
     not_reported,
     smoke_input,
     told_of_client,
@@ -22,9 +21,11 @@ from perfgate.core.measured import MeasuredControl
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import FEWEST_REFERENCES, Rule
 from perfgate.core.verdict import Against, Verdict
+from perfgate.judging.assembly.ab import ab_input
 from perfgate.judging.assembly.judge_input import (
     JudgeInput,
     Provenance,
+    Side,
     broken_answers,
     judge,
     not_worth_measuring,
@@ -41,19 +42,27 @@ from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, curve_measurements
 from perfgate.judging.rules.probe import ProbeJudgement
+from perfgate.runs.record import MeasurementRecord
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario
+
+_FOR_A_CLAIM = ProbeJudgement(Verdict.INCONCLUSIVE, reason="measured for a claim")
 
 
 class CampaignState:
     """What is known of each probe of one scenario.
 
+    Args:
+        scenario: the scenario.
+        probes: what is measured of it.
+        references: what the probes are compared with.
+        session: what the campaigns share.
+        controls: the other builds that can be started.
+        tested: the role of the starts whose measurements are judged.
+
     Attributes:
-        role: of the starts whose measurements are judged.
         states: probe → how far it is, in the order in which probes are measured.
     """
-
-    role: StartRole = "new"
 
     def __init__(
         self,
@@ -62,24 +71,26 @@ class CampaignState:
         references: References,
         session: Session,
         controls: ControlBuilds,
+        tested: StartRole = "new",
     ) -> None:
-        self.states = {probe: ProbeState() for probe in sorted(probes, key=order)}
+        self.states = {probe: ProbeState(tested) for probe in sorted(probes, key=order)}
+        self.controls = controls
+        self._tested = tested
         self._scenario = scenario
         self._references = references
         self._session = session
-        self._controls = controls
         self._folder = session.run.path / scenario.id
         self._reference_saved = False
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether stand-ins make the numbers."""
+        return self._session.synthetic or self._scenario.is_synthetic
 
     @property
     def any_measured(self) -> bool:
         """Whether anything of the build under test was measured."""
         return any(state.measured for state in self.states.values())
-
-    @property
-    def controls_wanted(self) -> frozenset[Against]:
-        """The builds of which a probe wants a control before its next start."""
-        return frozenset().union(*(state.controls_wanted for state in self.states.values()))
 
     @property
     def suspected(self) -> frozenset[Against]:
@@ -101,24 +112,25 @@ class CampaignState:
             takes_turns(self._scenario) and self._references.are_due(probe) for probe in self.states
         )
 
-    def waiting_for(self, role: StartRole) -> list[Probe]:
-        """The probes that a start of this role would serve: of a control, those that want one."""
+    def serves(self, role: StartRole) -> tuple[Probe, ...]:
+        """The probes that a start of this role would serve."""
+        return tuple(one for one, state in self.states.items() if self._is_served(role, one, state))
+
+    def _is_served(self, role: StartRole, probe: Probe, state: ProbeState) -> bool:
+        if role == "reference":
+            due = state.error is None and not state.is_dropped
+            return due and self._references.are_due(probe)
+        if role == "claim":
+            return state.error is None
         against = controlled_by(role)
         if against is not None:
-            return [
-                probe for probe, state in self.states.items() if against in state.controls_wanted
-            ]
-        if role == "new":
-            return [
-                probe
-                for probe, state in self.states.items()
-                if state.open and not state.controls_wanted
-            ]
-        return [
-            probe
-            for probe, state in self.states.items()
-            if state.error is None and not state.is_dropped and self._references.are_due(probe)
-        ]
+            return against in state.controls_wanted
+        return state.open and not state.controls_wanted
+
+    def lacks(self, probe: Probe, role: StartRole, number: int) -> bool:
+        """Whether a start was to measure a probe, gave nothing of it, and may be made again."""
+        state = self.states[probe]
+        return state.error is None and number not in state.starts.get(role, {})
 
     def fail(self, probes: Sequence[Probe], error: PerfgateError, folder: Path) -> None:
         """Give `probes` the error, unless they already have one."""
@@ -127,35 +139,20 @@ class CampaignState:
             state.error = state.error or as_run_error(error)
             state.folder = folder
 
-    def take(
-        self,
-        probe: Probe,
-        measured: Measurement,
-        attempt: StartAttempt,
-        started: str,
-        seconds: float,
-    ) -> None:
-        """Keep what a start gave; a disturbed measurement is only told.
-
-        Args:
-            probe: what was measured.
-            measured: what it gave.
-            attempt: the start.
-            started: when the measurement began, ISO 8601.
-            seconds: how long it took, its share of the start included.
-        """
-        state, number, against = self.states[probe], attempt.number, attempt.controls
-        if attempt.role == "new":
-            state.folder = attempt.folder / probe.label
-        if measured.disturbed:
-            state.disturbed.append(f"fresh start {number}: {', '.join(measured.disturbed)}")
-        elif against is not None:
-            state.controls.setdefault(against, {})[number] = measured
-        elif attempt.role == "new":
-            state.measured[number] = measured
-        else:
-            run = as_run(measured, self._session.run.id, started, seconds, number)
-            state.own_reference.append(run)
+    def take(self, probe: Probe, role: StartRole, record: MeasurementRecord) -> None:
+        """Keep what a start gave, by its record; a disturbed measurement is only told."""
+        state, number = self.states[probe], record.start
+        if role in (self._tested, "a"):
+            state.folder = Path(record.folder)
+        if record.disturbed:
+            state.disturbed.append(f"fresh start {number}: {', '.join(record.disturbed)}")
+            return
+        state.starts.setdefault(role, {})[number] = record.measurement
+        if role == "reference":
+            run = self._session.run.id
+            state.own_reference.append(
+                as_run(record.measurement, run, record.started, record.seconds, number)
+            )
 
     def judge(self) -> None:
         """Judge what has been measured; a reference of this session is kept first."""
@@ -197,7 +194,7 @@ class CampaignState:
             judge_input = replace(judge_input, broken=broken)
             judged = judge(judge_input)
         if state.judged is not None and state.disturbed:
-            notes = (*notes, why_not_used(state.disturbed))
+            notes = (*notes, why_not_used(state))
         if state.judged is not None and state.unused_controls:
             notes = (*notes, f"control not used: {'; '.join(state.unused_controls)}")
         notes = (*notes, *not_reported(state.measurements), *told_of_client(state.measurements))
@@ -214,17 +211,22 @@ class CampaignState:
             error=state.error,
             folder=state.folder or self._folder,
             injected=tuple(str(injection) for injection in self._session.injections),
-            synthetic=self._session.synthetic or probe.scenario.is_synthetic,
+            synthetic=self.is_synthetic,
             notes=judged.notes,
             observed=judged.observed,
             changed=judged.changed,
             measured=measured_metrics(
                 state.measurements, judged.judgements, probe.gating_metrics()
             ),
-            controls=self._controls.behind(judged.judgements, state.controls),
+            controls=self.controls.behind(judged.judgements, state.controls),
             judge_input=None if state.error else judge_input,
             provenance=None if state.error else self.provenance(probe),
         )
+
+    def sides(self, probe: Probe) -> dict[str, list[Measurement]]:
+        """What each build of an A/B gave."""
+        starts = self.states[probe].starts
+        return {"A": [*starts.get("a", {}).values()], "B": [*starts.get("b", {}).values()]}
 
     def provenance(self, probe: Probe) -> Provenance:
         """Where the values come from that the verdict of a probe rests on.
@@ -236,9 +238,15 @@ class CampaignState:
             RunError: a copy cannot be written (class ``disk_full`` or ``unwritable``).
         """
         state, found = self.states[probe], self.states[probe].comparison
+        if self._tested == "b":
+            sides = tuple(
+                Side(probe.scenario.id, probe.label, role, tuple(state.starts.get(role, ())))
+                for role in ("a", "b")
+            )
+            return Provenance(sides=sides, noise=self._references.noise_of(probe))
         controls = self._control_starts(probe)
         sources = Provenance(
-            role=self.role,
+            role=self._tested,
             starts=tuple(state.measured),
             own_starts=tuple(one.start for one in state.own_reference if one.start is not None),
             waivers=self._kept_waivers(),
@@ -260,7 +268,7 @@ class CampaignState:
         """The same of a curve, point by point."""
         return Provenance(
             waivers=self._kept_waivers(),
-            controls=self._controls.starts({}).sources(),
+            controls=self.controls.starts({}).sources(),
             points={probe.label: self.provenance(probe) for probe in sweep.probes},
         )
 
@@ -273,7 +281,7 @@ class CampaignState:
         self, sweep: SweepProbe, judged: ProbeJudgement
     ) -> tuple[MeasuredControl, ...]:
         """The other builds that the verdict of a curve rests on, or that it lacks."""
-        return self._controls.behind(judged.judgements, self.states[sweep.probes[0]].controls)
+        return self.controls.behind(judged.judgements, self.states[sweep.probes[0]].controls)
 
     def curve_input(self, sweep: SweepProbe) -> JudgeInput | None:
         """All that the verdict of a whole sweep rests on so far; None: its load is not measured."""
@@ -293,7 +301,7 @@ class CampaignState:
 
     def _points(self, sweep: SweepProbe) -> list[ProbeEvidence]:
         return [
-            self._evidence(probe, self._controls.starts(self.states[probe].controls))
+            self._evidence(probe, self.controls.starts(self.states[probe].controls))
             for probe in sweep.probes
         ]
 
@@ -313,27 +321,36 @@ class CampaignState:
         state = self.states[probe]
         if state.error is not None or not state.measured:
             return
-        if probe.is_smoke:
-            state.judge_input = smoke_input(probe, {"": state.measurements})
-            state.judged = judge(state.judge_input)
+        if self._tested == "claim":
+            state.judged = _FOR_A_CLAIM  # which judges both sides
+            return
+        if self._tested == "b" and not state.starts.get("a"):
             return
         try:
-            state.comparison = self._references.comparison(probe, state.own_reference)
-            if self._reference_is_too_disturbed(probe, state):
-                state.judge_input, state.judged = None, _undecided(state)
-                return
-            controls = self._control_starts(probe) or ControlStarts()
-            given = probe_input(self._evidence(probe, controls), self.rule)
-            state.judge_input = self._with_waivers(given)
-            state.judged = judge(state.judge_input)
+            state.judge_input = self._input(probe, state)
+            given = state.judge_input
+            state.judged = _undecided(state) if given is None else judge(given)
         except PerfgateError as error:
             self.fail([probe], error, self._folder)
+
+    def _input(self, probe: Probe, state: ProbeState) -> JudgeInput | None:
+        """All that the verdict of a probe rests on; None: too much was disturbed."""
+        is_ab, sides = self._tested == "b", self.sides(probe)
+        if probe.is_smoke:
+            return smoke_input(probe, sides if is_ab else {"": state.measurements})
+        if is_ab:
+            return ab_input(probe, sides["A"], sides["B"], self._references.noise_of(probe))
+        state.comparison = self._references.comparison(probe, state.own_reference)
+        if self._reference_is_too_disturbed(probe, state):
+            return None
+        controls = self._control_starts(probe) or ControlStarts()
+        return self._with_waivers(probe_input(self._evidence(probe, controls), self.rule))
 
     def _control_starts(self, probe: Probe) -> ControlStarts | None:
         """The controls of a probe; None where references of this session stand beside it."""
         if self._references.are_due(probe):
             return None
-        return self._controls.starts(self.states[probe].controls)
+        return self.controls.starts(self.states[probe].controls)
 
     def _reference_is_too_disturbed(self, probe: Probe, state: ProbeState) -> bool:
         due = self._references.are_due(probe) and bool(state.disturbed)
@@ -345,4 +362,4 @@ class CampaignState:
 
 def _undecided(state: ProbeState) -> ProbeJudgement:
     """What disturbances leave of a probe whose numbers they made useless."""
-    return ProbeJudgement(Verdict.INCONCLUSIVE, reason=why_not_used(state.disturbed))
+    return ProbeJudgement(Verdict.INCONCLUSIVE, reason=why_not_used(state))

@@ -6,14 +6,14 @@ The plugin tells it what pytest found; nothing here knows pytest.
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
-from perfgate.campaign.ab import AbCampaign, ab_builds
 from perfgate.campaign.budget import Estimate
-from perfgate.campaign.build_tools import tools_under_test
+from perfgate.campaign.builds.other_build import ab_builds, tools_under_test
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.claim_sides import ClaimSides
-from perfgate.campaign.groups import Groups
+from perfgate.campaign.durations import estimate, stored_seconds
 from perfgate.campaign.injection import Injection, inject
 from perfgate.campaign.injection import parse as parse_injection
+from perfgate.campaign.resume import KeptResults
 from perfgate.campaign.selection import Selected, measured_scenarios, probes_of
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
@@ -30,6 +30,54 @@ from perfgate.runs.run_folder import PROGRESS
 from perfgate.runs.start_counts import together
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
+
+
+class Groups:
+    """The groups of one process.
+
+    Args:
+        needs: test → ids of the scenarios that must be measured for it.
+        kept: what a resumed run keeps: those tests have ended before, those groups are finished.
+    """
+
+    def __init__(
+        self, needs: Mapping[str, Collection[str]], kept: KeptResults | None = None
+    ) -> None:
+        kept = kept or KeptResults()
+        self._waiting: dict[str, set[str]] = {}
+        self._counted: dict[str, set[str]] = {}
+        for test, scenarios in needs.items():
+            for scenario in set(scenarios) - kept.groups.keys():
+                waiting = self._waiting.setdefault(scenario, set())
+                counted = self._counted.setdefault(scenario, set())
+                (counted if test in kept.verdicts else waiting).add(test)
+
+    def ended(self, test: str, *, measured: bool) -> list[str]:
+        """Take note that a test has its outcome; the scenarios whose last test it was.
+
+        Args:
+            test: its id.
+            measured: whether it has a verdict; a skipped one ends, but is not counted.
+        """
+        finished = []
+        for scenario, waiting in self._waiting.items():
+            if test not in waiting:
+                continue
+            waiting.remove(test)
+            if measured:
+                self._counted[scenario].add(test)
+            if not waiting and self._counted[scenario]:
+                finished.append(scenario)
+        return finished
+
+    @property
+    def open(self) -> frozenset[str]:
+        """The scenarios that a test still waits for."""
+        return frozenset(scenario for scenario, waiting in self._waiting.items() if waiting)
+
+    def counted(self, scenario: str) -> list[str]:
+        """The tests with a verdict that rests on the group, sorted."""
+        return sorted(self._counted[scenario])
 
 
 class Campaigns:
@@ -144,9 +192,6 @@ class Campaigns:
         return one.id in self._refused
 
     def _estimate(self, scenario: Scenario) -> Estimate:
-        # Its numpy and scipy take as long to load as all the rest.
-        from perfgate.campaign.duration import estimate
-
         scenarios = {name: probes[0].scenario for name, probes in self._probes.items()}
         return estimate(
             self._tools(scenario),
@@ -224,8 +269,6 @@ class Campaigns:
 
     def tell_selection(self) -> None:
         """Tell who looks on what is to be measured, and how long stored baselines took for it."""
-        from perfgate.campaign.scenario_hours import stored_seconds
-
         known = {}
         if not self.session.synthetic:
             with suppress(PerfgateError):  # whoever needs the baseline will say it
@@ -301,9 +344,7 @@ class Campaigns:
         builds = None if self.session.ab is None else ab_builds(scenario, self.session)
         tools = self.toolchain(scenario) if builds is None else builds.b.tools
         probes = [probe for probe in probes if tools.missing_for(probe) is None]
-        if builds is not None:
-            return AbCampaign(scenario, probes, builds, self.session)
-        return Campaign(scenario, probes, tools, self.session)
+        return Campaign(scenario, probes, tools, self.session, ab=builds)
 
     def build_of(self, scenario: Scenario) -> EngineBuild:
         """The engine build that would be measured now.

@@ -4,23 +4,32 @@ A server is started where a probe needs one; an offline program has the engine i
 that each of its measurements is a start of its own.
 """
 
+import hashlib
+import json
+import math
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from perfgate.campaign.dataset_cache import made_once
-from perfgate.campaign.derived_metrics import of_load, of_offline, write_server_cpu
-from perfgate.campaign.server_answers import settings_facts, told_settings
-from perfgate.campaign.serving import answers, require_serving, run_to_end, wait_until_ready
+from perfgate.campaign.serving import (
+    answers,
+    require_serving,
+    run_to_end,
+    settings_facts,
+    told_settings,
+    wait_until_ready,
+)
 from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.client_facts import client_facts
 from perfgate.clients.first_answers import compared_with_texts
 from perfgate.clients.smoke_test import ANSWER_WITHIN_S, ask
 from perfgate.core import raw_log
 from perfgate.core.command import Command
-from perfgate.core.durable_files import write_errors_named
+from perfgate.core.durable_files import read_json, write_errors_named, write_json
 from perfgate.core.errors import RunError
+from perfgate.core.kept_files import ANOTHER_STORE, kept_folder
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.steps import Step
 from perfgate.core.untrusted_files import make_new_folders
@@ -166,10 +175,10 @@ class FreshStart:
     def _start_client(
         self, command: Command, folder: Path, name: str, probe: Probe, *, of_engine: bool
     ) -> Job:
-        if of_engine:
-            command = self.of_build(command)
-        marked = self.marked(command, probe.label)
-        return self.placement.start_client(marked, folder, name, of_engine=of_engine)
+        if not of_engine:
+            return self.placement.start_client(self.marked(command, probe.label), folder, name)
+        marked = self.marked(self.of_build(command), probe.label)
+        return self.placement.start_engine_client(marked, folder, name)
 
     def of_build(self, command: Command) -> Command:
         """A command of the engine, whose programs find those of their own build."""
@@ -328,3 +337,107 @@ def _explained_by(placement: Placement) -> Iterator[None]:
         if cause is error:
             raise
         raise cause from error
+
+
+def made_once(step: Step, folder: Path, store: Path, make: Callable[[], None]) -> bool:
+    """Put the file that `step` produces into `folder`, from `store` if it is there whole.
+
+    Args:
+        step: a step that `produces` a file.
+        folder: where the file is wanted, and where `make` makes it.
+        store: where such files are kept, by their call, with size and hash.
+        make: runs the step in `folder`.
+
+    Returns:
+        Whether it had to be made.
+    """
+    name = step.produces
+    if name is None:
+        raise ValueError(f"a {step.role} step that produces nothing")
+
+    def fill(draft: Path) -> None:
+        make()
+        # Not renamed: the store may be on another disk than the run folder.
+        with write_errors_named(store, ANOTHER_STORE):
+            shutil.move(folder / name, draft / name)
+
+    kept = store / _digest(step)
+    made = kept_folder(kept, fill)
+    with write_errors_named(folder):
+        (folder / name).unlink(missing_ok=True)
+        # A copy: the run folder is evidence by itself, and `perfgate release pack` refuses links.
+        shutil.copyfile(kept / name, folder / name)
+    return made
+
+
+def _digest(step: Step) -> str:
+    command = step.command
+    call = [command.argv, sorted(command.env.items()), sorted(command.files.items()), step.produces]
+    return hashlib.sha256(json.dumps(call).encode()).hexdigest()[:24]
+
+
+_SERVER_CPU = "server_cpu.json"
+_SCHEMA_VERSION = 1
+
+
+def write_server_cpu(folder: Path, seconds: float) -> None:
+    """Keep the CPU seconds that a server used while a load client ran.
+
+    Args:
+        folder: of the probe.
+        seconds: NaN where they are not known.
+
+    Raises:
+        RunError: it cannot be written (class ``disk_full`` or ``unwritable``).
+    """
+    known = seconds if math.isfinite(seconds) else None
+    write_json(folder / _SERVER_CPU, {"schema_version": _SCHEMA_VERSION, "seconds": known})
+
+
+def of_load(
+    measured: Measurement, scenario: Scenario, point: LoadPoint, folder: Path
+) -> Mapping[str, float]:
+    """What is added to what a load client reported.
+
+    Args:
+        measured: that.
+        scenario: as it was started.
+        point: of its sweep.
+        folder: of the probe, with what `write_server_cpu` wrote.
+
+    Raises:
+        InputError: that file is missing or damaged.
+    """
+    plain = read_json(folder / _SERVER_CPU, what="reading of the server", is_named=False)
+    seconds = plain.get("seconds") if isinstance(plain, dict) else None
+    used = float(seconds) if isinstance(seconds, int | float) else math.nan
+    return {**_per_gpu(measured, scenario), **_cpu_cost(measured, point, used)}
+
+
+def of_offline(measured: Measurement, scenario: Scenario) -> Mapping[str, float]:
+    """The metrics of an offline program, with what is added to its own."""
+    return {**_per_gpu(measured, scenario), **measured.metrics}
+
+
+def _per_gpu(measured: Measurement, scenario: Scenario) -> Mapping[str, float]:
+    """Output tokens/s and GPU, where there are GPUs."""
+    throughput = measured.metrics.get("output_throughput")
+    if throughput is None or not scenario.hardware.gpus:
+        return {}
+    return {"output_throughput_per_gpu": throughput / scenario.hardware.gpus}
+
+
+def _cpu_cost(measured: Measurement, point: LoadPoint, cpu_s: float) -> Mapping[str, float]:
+    """CPU seconds per 1,000 output tokens, warm-up requests counted in both.
+
+    Less disturbed by a busy neighbour than wall-clock time: waiting for a core costs nothing. Only
+    known where the client tells the true output length.
+    """
+    if not cpu_s > 0:  # NaN, where it is not known, is not above it either
+        return {}
+    osl = measured.facts.get("osl")
+    completed = measured.facts.get("requests_completed")
+    if not isinstance(osl, int | float) or not isinstance(completed, int | float):
+        return {}
+    tokens = osl * (completed + point.warmup_requests)
+    return {"server_cpu_s_per_1k_tokens": 1000.0 * cpu_s / tokens}

@@ -11,10 +11,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from perfgate.campaign.scenario_hours import stored_seconds
-from perfgate.campaign.selection import Selected, probes_of
+from perfgate.campaign.durations import stored_seconds
+from perfgate.campaign.selection import Selected, probes_of, selected_with, suite_tests
 from perfgate.campaign.shards import divided, groups_of
-from perfgate.campaign.suite_tests import selected_with, suite_tests
 from perfgate.core.errors import InputError
 from perfgate.core.json_text import JsonError, parse_object
 from perfgate.core.plain import from_plain

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from perfgate.campaign.builds.started import StartedBuild
 from perfgate.campaign.schedule import StartRole
 from perfgate.campaign.session import Session
-from perfgate.campaign.started_build import StartedBuild
 from perfgate.core.errors import RunError
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.judging.assembly.references import References

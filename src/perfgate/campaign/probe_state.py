@@ -1,14 +1,11 @@
-"""Probe state: how far one probe of a campaign is, and what the campaign makes of what it met."""
+"""Probe state: how far one probe of a campaign is, and what the campaign tells of it."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from perfgate.baselines import BaselineRun
-from perfgate.campaign.fresh_start import FreshStart
-from perfgate.campaign.schedule import StartRole, controlled_by
-from perfgate.campaign.started_build import StartedBuild
+from perfgate.campaign.schedule import CONTROL_ROLES, StartRole
 from perfgate.clients.client_facts import NOTED
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
@@ -17,58 +14,7 @@ from perfgate.core.verdict import Against, Verdict
 from perfgate.judging.assembly.judge_input import JudgeInput
 from perfgate.judging.assembly.judgement import Reference
 from perfgate.judging.rules.probe import ProbeJudgement
-from perfgate.machine.conditions.watch import Watch
 from perfgate.scenarios.probe import Probe
-
-_ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
-
-
-@dataclass
-class StartAttempt:
-    """One fresh start of a campaign while it is made.
-
-    Attributes:
-        build: what it starts.
-        number: which start of the campaign it is, from 1.
-        folder: where its files go.
-        probes: what is to be measured on it.
-        began: when it had what it needs of the machine, on the monotonic clock.
-        disturbed: whether anything measured on it was disturbed, or the machine failed.
-    """
-
-    build: StartedBuild
-    number: int
-    folder: Path
-    probes: Sequence[Probe]
-    began: float = field(default_factory=time.monotonic)
-    disturbed: bool = False
-
-    @property
-    def role(self) -> StartRole:
-        """Which build it is of."""
-        return self.build.role
-
-    @property
-    def controls(self) -> Against | None:
-        """Whose build it is a control of; None: it is no control."""
-        return controlled_by(self.role)
-
-
-@dataclass(frozen=True)
-class ReadyStart:
-    """A fresh start that is ready to be measured.
-
-    Attributes:
-        start: the start.
-        watch: what watches the machine since before it; None: nothing does.
-        seconds: until it was ready.
-        share_s: the same, divided among the probes that it serves.
-    """
-
-    start: FreshStart
-    watch: Watch | None
-    seconds: float
-    share_s: float
 
 
 @dataclass
@@ -76,9 +22,9 @@ class ProbeState:
     """How far one probe is.
 
     Attributes:
-        measured: number of the fresh start → what it gave, nothing disturbed.
-        own_reference: what the reference's starts gave, nothing disturbed.
-        controls: which other build → number of the start → what that build gave in this session.
+        tested: the role whose measurements are judged.
+        starts: role → number of the fresh start → what it gave, nothing disturbed.
+        own_reference: what the reference's starts gave, as a baseline has it.
         unused_controls: which control starts are not used, and why, each in words.
         disturbed: what disturbed a start so that its numbers are not used, each in words.
         judge_input: all that its verdict rests on, but for answers found to be broken since; None:
@@ -86,9 +32,9 @@ class ProbeState:
         is_dropped: it is not measured, as other answers of the build were found to be broken.
     """
 
-    measured: dict[int, Measurement] = field(default_factory=dict)
+    tested: StartRole = "new"
+    starts: dict[StartRole, dict[int, Measurement]] = field(default_factory=dict)
     own_reference: list[BaselineRun] = field(default_factory=list)
-    controls: dict[Against, dict[int, Measurement]] = field(default_factory=dict)
     unused_controls: list[str] = field(default_factory=list)
     disturbed: list[str] = field(default_factory=list)
     judge_input: JudgeInput | None = None
@@ -99,8 +45,19 @@ class ProbeState:
     is_dropped: bool = False
 
     @property
+    def measured(self) -> Mapping[int, Measurement]:
+        """What is judged, by the number of its start."""
+        return self.starts.get(self.tested, {})
+
+    @property
     def measurements(self) -> list[Measurement]:
         return list(self.measured.values())
+
+    @property
+    def controls(self) -> Mapping[Against, Mapping[int, Measurement]]:
+        """Which other build → number of the start → what that build gave in this session."""
+        found = {against: self.starts.get(role) for against, role in CONTROL_ROLES.items()}
+        return {against: given for against, given in found.items() if given}
 
     @property
     def open(self) -> bool:
@@ -128,31 +85,12 @@ def suspected(judged: ProbeJudgement) -> frozenset[Against]:
     return frozenset(one.against for one in open_ones) if judged.needs_more_runs else frozenset()
 
 
-def why_not_used(disturbed: Sequence[str]) -> str:
+def why_not_used(state: ProbeState) -> str:
     """Why starts were not used."""
-    return f"disturbed, so not used: {'; '.join(disturbed)}"
+    return f"disturbed, so not used: {'; '.join(state.disturbed)}"
 
 
-def ends_the_start(probe: Probe, error: RunError) -> bool:
-    """Whether it would be a waste to measure anything else on the same start.
-
-    An engine that gave no first answer, or that hangs, keeps the next probe waiting until its time
-    limit too; and who cancels a job does not want the next one.
-    """
-    return probe.is_smoke or error.failure in _ENDING
-
-
-def not_measured(probe: Probe, error: RunError) -> RunError:
-    """What becomes of the other probes of a start that `error` made useless."""
-    return RunError(
-        error.failure,
-        f"not measured, as {probe.label} failed before it: {error.message}",
-        evidence=error.evidence,
-        hint=error.hint,
-    )
-
-
-def answered(measured: Measurement) -> str:
+def _answered(measured: Measurement) -> str:
     """What a smoke test saw."""
     facts = measured.facts
     said = f"it answered: {facts.get('first_answer') or facts.get('answers', 'every prompt')}"
@@ -171,7 +109,7 @@ def smoke_input(probe: Probe, sides: Mapping[str, Sequence[Measurement]]) -> Jud
         sides: name of each build, empty where there is one → what it gave.
     """
     reason = "; ".join(
-        f"{name}: {answered(given[-1])}" if name else answered(given[-1])
+        f"{name}: {_answered(given[-1])}" if name else _answered(given[-1])
         for name, given in sides.items()
     )
     return JudgeInput.of(probe.scenario, probe.label, Rule(), verdict=Verdict.PASS, reason=reason)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver
-from perfgate.campaign.ab_sources import AbSources
 from perfgate.campaign.budget import Budget
+from perfgate.campaign.builds.words import AbSources
 from perfgate.campaign.injection import Injection
 from perfgate.campaign.resume import KeptResults
 from perfgate.core.paths import machine_store

@@ -6,8 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from perfgate.campaign.selection import Selected, measured_scenarios, probes_of
-from perfgate.campaign.suite_tests import selected_with, suite_tests
+from perfgate.campaign.selection import (
+    Selected,
+    measured_scenarios,
+    probes_of,
+    selected_with,
+    suite_tests,
+)
 from perfgate.cli.output import print_json, print_template
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.locations import Locations

@@ -78,11 +78,10 @@ def _judge_options(given: Mapping[str, str]) -> Judgement:
         if text := given.get(name):
             fields[name] = [] if text == "none" else [part.strip() for part in text.split(",")]
     try:
-        test = read_fields(fields, are_texts=True)
+        return judge_numbers(read_fields(fields, are_texts=True))
     except InputError as error:
-        error.field = _option(str(error.field))
+        error.field = error.field and _option(error.field)
         raise
-    return judge_numbers(test)
 
 
 def _option(name: str) -> str:

@@ -13,8 +13,8 @@ from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
 from perfgate.judging.assembly.documented import documented_metrics
-from perfgate.release.certificate import certificate_markdown
-from perfgate.release.check_result import COLUMNS, check_lines, check_rows
+from perfgate.release.certificate import certificate_markdown, check_lines
+from perfgate.release.check_result import COLUMNS, check_rows
 from perfgate.release.policy import Policy, load_policy
 from perfgate.release.release_check import check, status_of
 from perfgate.release.required_tests import SuiteTests, broken_suite_rules

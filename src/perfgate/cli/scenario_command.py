@@ -26,7 +26,6 @@ from perfgate.launchers.slurm.script import (
     calls_srun,
     gres_of,
     render_job,
-    request_for,
 )
 from perfgate.plan import calls as plan
 from perfgate.plan.container import container_of
@@ -173,7 +172,7 @@ def _print_jobs(arguments: argparse.Namespace) -> int:
         build = build_of(scenario, arguments.engine_version)
         limits = scenario.limits
         seconds = limits.start_s + len(all_probes(scenario)) * limits.total_s
-        rendered = render_job(request_for(scenario, site, _FOLDER, seconds), site)
+        rendered = render_job(scenario, site, _FOLDER, seconds)
         print_script("\n".join(_slurm_lines(scenario, build, site, rendered)) + "\n")
     return 0
 

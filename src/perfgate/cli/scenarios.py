@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from perfgate.campaign.suite_tests import markers_of_selected
+from perfgate.campaign.selection import markers_of_selected
 from perfgate.cli import scenario_command
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.cli.scenario_choice import add_folder, add_import, add_selection, load, selected

@@ -152,6 +152,10 @@ class RunError(PerfgateError):
         self.hint = visible(mask(hint, by_name=False)) if hint else FAILURES[failure].next_step
         super().__init__(str(self))
 
+    def saying(self, message: str) -> "RunError":
+        """The same failure, with its evidence and next step, in other words."""
+        return RunError(self.failure, message, evidence=self.evidence, hint=self.hint)
+
     def __str__(self) -> str:
         parts = [f"{self.failure}: {self.message}"]
         parts += [f"  | {line}" for line in self.evidence]

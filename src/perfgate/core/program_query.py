@@ -116,10 +116,11 @@ def ask_here(
         return Answer(None, why=str(error), cause=cause, refusal=refusal)
     try:
         stdout, stderr = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
+    except subprocess.TimeoutExpired as late:
         _end(process)
         why = f"no answer from {argv[0]} within {seconds:g} s"
-        return Answer(None, why=why, cause=NoStatus.TOO_LONG)
+        said = late.output.decode(errors="replace") if late.output else ""
+        return Answer(None, said, why=why, cause=NoStatus.TOO_LONG)
     except BaseException:
         _end(process)
         raise

@@ -38,7 +38,8 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        return f"http://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host  # of IPv6
+        return f"http://{host}:{self.port}"
 
 
 @dataclass(frozen=True)

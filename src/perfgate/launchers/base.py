@@ -1,6 +1,5 @@
 """Launcher: how a command reaches the machine that runs it, and how it ends for certain."""
 
-import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ from perfgate.core.registry import Registry
 from perfgate.machine.conditions.watch import NodesWatch
 from perfgate.plan.container import Runtime
 from perfgate.plan.wrapping import wrapped
-from perfgate.scenarios.scenario import Launch, Scenario
+from perfgate.scenarios.scenario import Scenario
 
 Reason = Literal["exited", "stopped", "silence", "total", "lost"]
 
@@ -244,14 +243,6 @@ class Placement(ABC):
         """
         return wrapped(command, scenario, locations)
 
-    def has_nodes_for(self, launch: Launch) -> bool:
-        """Whether ranks that are launched now run on the nodes that the engine will have.
-
-        Outside of an allocation Slurm chooses nodes anew for every srun and sbatch, and lets each
-        wait for them; a job of sbatch has nodes of its own wherever it is submitted.
-        """
-        return launch.by == "mpirun" or (launch.by == "srun" and "SLURM_JOB_ID" in os.environ)
-
     @abstractmethod
     def start(self, command: Command, folder: Path, name: str) -> Job:
         """Start a program of the engine there; its files, script and logs go into `folder`.
@@ -264,15 +255,12 @@ class Placement(ABC):
         """
 
     @abstractmethod
-    def start_client(
-        self, command: Command, folder: Path, name: str, *, of_engine: bool = False
-    ) -> Job:
-        """Start a program that puts load on the server, or prepares that; as `start` does.
+    def start_client(self, command: Command, folder: Path, name: str) -> Job:
+        """Start a program that puts load on the server, or prepares that; as `start` does."""
 
-        Args:
-            command, folder, name: as in `start`.
-            of_engine: whether the program comes with the engine, so that it is where that is.
-        """
+    def start_engine_client(self, command: Command, folder: Path, name: str) -> Job:
+        """As `start_client`, of a program that comes with the engine: it is where that is."""
+        return self.start_client(command, folder, name)
 
     @abstractmethod
     def free_port(self) -> int:

@@ -1,112 +1,71 @@
 """Hang dump: what the processes of a program were doing when it hung, or took too long.
 
-State, place in the kernel and command line of each, by psutil and /proc; then the Python stacks,
-where `py-spy` is installed. Environments are not read, and all that is written is redacted.
+State, place in the kernel and command line of each; then the Python stacks, where `py-spy` is
+installed. `look.py` reads them, beside perfgate: /proc can block for ever on a process that is
+stuck in the kernel. Environments are not written, and all that is written is redacted.
 """
 
+import json
 import os
-import shutil
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-import psutil
+from typing import Any
 
 from perfgate.core import raw_log
+from perfgate.core.program_query import Answer, ask_here
 from perfgate.core.redaction import mask_arguments, redact
 from perfgate.core.untrusted_files import opened_regular
 
-STATES_S = 5.0
-STACKS_S = 10.0  # all stack dumps together; a hung program must not make perfgate hang
+LOOK = Path(__file__).with_name("look.py")
+STACKS_S = 10.0  # all stack dumps together
+LIMIT_S = 20.0  # states and stacks; a hung program must not make perfgate hang
 
-Ask = Callable[[tuple[str, ...], float], str]
+
+def look_argv(*words: str) -> tuple[str, ...]:
+    """The call of `look.py`, which a node must see under the same path as this machine."""
+    return (sys.executable, "-I", "-S", str(LOOK), *words)
 
 
-def write_evidence(file: Path, why: str, processes: Sequence[psutil.Process], ask: Ask) -> None:
-    """Append what the processes are doing to `file`; the states are there before the stacks.
+def evidence_argv(mark: str, pids: Iterable[int] = ()) -> tuple[str, ...]:
+    """The call that prints what the processes, else those of the launch `mark`, are doing."""
+    return look_argv("evidence", mark, f"{STACKS_S:g}", *map(str, pids))
+
+
+def evidence_here(mark: str, pids: Iterable[int]) -> Answer:
+    """What processes of this machine are doing, as far as it could be read in time."""
+    return ask_here(evidence_argv(mark, pids), LIMIT_S)
+
+
+def write_evidence(file: Path, why: str, answer: Answer) -> None:
+    """Append what the processes are doing to `file`.
 
     Args:
         file: the evidence file; earlier evidence in it is kept.
-        why: one line that says why somebody will want to know.
-        processes: the program and its descendants, parents first; none where they have ended.
-        ask: calls a program for at most some seconds and gives its output.
+        why: one line that says why somebody will want to know, or where.
+        answer: of the call of `evidence_argv`.
     """
-    _append(file, [why, "processes:", *_indented(_states_in_time(processes))])
-    _append(file, ["stacks:", *_indented(_stacks(processes, ask))])
-
-
-def _states_in_time(processes: Sequence[psutil.Process]) -> list[str]:
-    """The lines of `_states` that come within `STATES_S`.
-
-    A thread reads them: /proc can block for ever on a process that is stuck in the kernel, and a
-    thread can be left behind.
-    """
-    lines: list[str] = []
-    thread = threading.Thread(target=lambda: lines.extend(_states(processes)), daemon=True)
-    try:
-        thread.start()
-    except RuntimeError as error:  # the machine has no thread left for us
-        return [f"not read: {error}"]
-    thread.join(STATES_S)
-    return [*lines, f"no more: {STATES_S:.0f} s are over"] if thread.is_alive() else lines
-
-
-def _states(processes: Sequence[psutil.Process]) -> Iterator[str]:
-    if not processes:
-        yield "none is left"
-    for process in processes:
-        try:
-            with process.oneshot():
-                command = " ".join(mask_arguments(process.cmdline())).replace("\n", "\\n")
-                yield (
-                    f"pid {process.pid} {process.name()} {process.status()}, "
-                    f"waits in {_wait_channel(process.pid)}: {command}"
-                )
-        except psutil.Error as error:
-            yield f"pid {process.pid}: {error}"
-
-
-def _wait_channel(pid: int) -> str:
-    """The kernel function that the process waits in; ``-``: none, or it may not be read."""
-    try:
-        channel = Path(f"/proc/{pid}/wchan").read_text().strip()
-    except OSError:
-        return "-"
-    return channel if channel not in ("", "0") else "-"
-
-
-def _stacks(processes: Sequence[psutil.Process], ask: Ask) -> Iterator[str]:
-    beside = Path(sys.executable).parent / "py-spy"
-    py_spy = str(beside) if beside.is_file() else shutil.which("py-spy")
-    if py_spy is None:
-        yield f"no py-spy beside {sys.executable} or on PATH"
-        return
-    deadline = time.monotonic() + STACKS_S
-    for process in filter(_is_python, processes):
-        left = deadline - time.monotonic()
-        if left <= 0:
-            yield f"no stacks of pid {process.pid}: {STACKS_S:.0f} s are over"
-            continue
-        yield f"pid {process.pid}, by py-spy dump:"
-        dump = ask((py_spy, "dump", "--pid", str(process.pid)), left)
-        # It begins with the command line, which may hold a secret.
-        yield from dump[max(0, dump.find("\nPython v")) :].strip().splitlines()
-
-
-def _is_python(process: psutil.Process) -> bool:
-    try:
-        return Path(process.exe()).name.startswith("python")
-    except psutil.Error:
-        return False
-
-
-def _indented(lines: Iterable[str]) -> Iterator[str]:
-    return (f"  {line}" for line in lines)
-
-
-def _append(file: Path, lines: Iterable[str]) -> None:
+    said = [*_parsed(answer.stdout)]
+    states = [_state(process) for process in said if isinstance(process, dict)]
+    states += [] if answer.is_good else [f"no more: {answer.trouble}"]
+    stacks = [line for line in said if isinstance(line, str)]
     handle = opened_regular(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, raw_log.PRIVATE)
     with os.fdopen(handle, "a", encoding="utf-8") as text:
-        text.writelines(f"{redact(line)}\n" for line in lines)
+        text.write(redact(f"{why}\n") + "processes:\n")
+        text.writelines(f"  {redact(line)}\n" for line in states or ["none is left"])
+        text.write("stacks:\n")
+        text.writelines(f"  {redact(line)}\n" for line in stacks)
+
+
+def _parsed(text: str) -> Iterator[Any]:
+    for line in text.splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:  # the last one, cut off
+            continue
+
+
+def _state(process: dict[str, Any]) -> str:
+    command = " ".join(mask_arguments(process["argv"])).replace("\n", "\\n")
+    name, state, waits = process["name"], process["state"], process["waits"]
+    return f"pid {process['pid']} {name} {state}, waits in {waits}: {command}"

@@ -5,10 +5,12 @@ options, but that each runs `nodes.rank_hello` in the engine's own Python.
 """
 
 import json
+import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,24 +36,15 @@ _APART = (
     "the nodes do not reach each other as MPI wants to: look for a firewall between them, and name "
     "the network (mpirun -mca btl_tcp_if_include, or OMPI_MCA_btl_tcp_if_include under srun)"
 )
+_ELSEWHERE = (
+    "look at what the site adds to mpirun or srun (site.yaml: options, step_options), "
+    "and whether the hosts have names of their own"
+)
 _ALONE = (
     "the ranks' MPI does not know its launcher: compare `srun --mpi=list` with the PMIx of the "
     "container's Open MPI, and start with the --mpi=pmix that both have; with mpirun, let it be of "
     "the same Open MPI as the engine's mpi4py"
 )
-
-
-@dataclass
-class RankAnswers:
-    """What the ranks have said.
-
-    Attributes:
-        ranks: who they are, in the order in which they said so.
-        reached: rank → how many ranks it has reached.
-    """
-
-    ranks: list[Mapping[str, Any]] = field(default_factory=list)
-    reached: dict[int, int] = field(default_factory=dict)
 
 
 def check_ranks(
@@ -82,7 +75,10 @@ def check_ranks(
     if launch is None:
         return None
     ranks = ranks_of(scenario)
-    if not placement.has_nodes_for(launch):
+    # Outside of an allocation Slurm chooses nodes anew for every srun and sbatch, and lets each
+    # wait for them; a job of sbatch has nodes of its own wherever it is submitted.
+    is_here = launch.by == "mpirun" or (launch.by == "srun" and "SLURM_JOB_ID" in os.environ)
+    if not placement.nodes and not is_here:
         return Check(NAME, "unknown", f"{launch.by} finds the nodes only when the engine starts")
     python = (sys.executable,) if interpreter is None else locations.find(interpreter)
     hello = Path(rank_hello.__file__).read_text(encoding="utf-8")
@@ -94,69 +90,48 @@ def check_ranks(
     with placement.start(launched, folder, NAME) as job:
         ended = job.wait(total_s=limit_s)
     try:
-        return judge_ranks(ranks, answers_of(raw_log.lines(job.stdout)), ended, job)
+        return judge_ranks(ranks, raw_log.lines(job.stdout), ended, job)
     except RunError as error:
         raise placement.explained(error) from error
 
 
-def answers_of(lines: Iterable[str]) -> RankAnswers:
-    """What the ranks said, among whatever else the launcher printed."""
-    found = RankAnswers()
-    for line in lines:
-        said = _said(line)
-        if said is None:
-            continue
-        if "reached" in said:
-            found.reached[said["rank"]] = said["reached"]
-        else:
-            found.ranks.append(said)
-    return found
-
-
-def judge_ranks(ranks: Ranks, answers: RankAnswers, ended: Exit, job: Job) -> Check:
-    """What the answers amount to.
+def judge_ranks(ranks: Ranks, lines: Iterable[str], ended: Exit, job: Job) -> Check:
+    """What the ranks said amounts to, among whatever else the launcher printed.
 
     Raises:
         RunError: see `check_ranks`.
     """
-    there = sorted(one["rank"] for one in answers.ranks)
-    told = f"{len(set(there))} of {ranks.total} ranks answered"
+    said = [*filter(None, map(_said, lines))]
+    who = [one for one in said if "reached" not in one]
+    reached = {one["rank"]: one["reached"] for one in said if "reached" in one}
+    numbers, total = sorted(one["rank"] for one in who), ranks.total
+    told = f"{len(set(numbers))} of {total} ranks answered"
+    apart = f"all {total} ranks started and did not reach each other"
+    by = sorted({one["by"] for one in who})
     if ended.reason == "total":
-        if len(set(there)) == ranks.total:
-            why = f"all {ranks.total} ranks started and did not reach each other"
-            raise RunError(
-                "mpi", f"{why} in {ended.duration_s:.0f} s", evidence=job.tail(5), hint=_APART
-            )
-        raise _of_logs(job, f"{told} in {ended.duration_s:.0f} s{_missing(ranks, there)}")
-    if ranks.total > 1 and there and all(one["size"] == 1 for one in answers.ranks):
-        why = f"each of {len(there)} ranks takes itself for the only one of 1, not of {ranks.total}"
+        limit = f" in {ended.duration_s:.0f} s"
+        if len(set(numbers)) == total:
+            raise RunError("mpi", apart + limit, evidence=job.tail(5), hint=_APART)
+        raise _of_logs(job, f"{told}{limit}{_missing(total, numbers)}")
+    if total > 1 and who and all(one["size"] == 1 for one in who):
+        why = f"each of {len(numbers)} ranks takes itself for the only one of 1, not of {total}"
         raise RunError("pmi_mismatch", why, evidence=job.tail(5), hint=_ALONE)
     if ended.status != 0:
         raise _of_logs(job, f"the ranks ended with status {ended.status}: {told}")
-    if there != list(range(ranks.total)) or {one["size"] for one in answers.ranks} != {ranks.total}:
-        raise _of_logs(job, f"{told}{_missing(ranks, there)}")
-    by = {one["by"] for one in answers.ranks}
-    if by != {""} and set(answers.reached.values()) != {ranks.total}:
-        raise _of_logs(job, f"all {ranks.total} ranks started and did not reach each other")
-    return _placed(ranks, answers.ranks, sorted(by))
-
-
-def _placed(ranks: Ranks, answers: Sequence[Mapping[str, Any]], by: Sequence[str]) -> Check:
-    """The answer of ranks that are all there: are they where they should be?"""
-    nodes = Counter(tuple(one["node"]) for one in answers)
+    if numbers != list(range(total)) or {one["size"] for one in who} != {total}:
+        raise _of_logs(job, f"{told}{_missing(total, numbers)}")
+    if by != [""] and set(reached.values()) != {total}:
+        raise _of_logs(job, apart)
+    nodes = Counter(tuple(one["node"]) for one in who)
     where = ", ".join(f"{name} {count}" for (name, _), count in sorted(nodes.items()))
     expected = f"{ranks.per_node} ranks on each of {ranks.nodes} nodes"
     if sorted(nodes.values()) != [ranks.per_node] * ranks.nodes:
-        raise RunError(
-            "mpi",
-            f"the ranks are on other nodes than they should be: {where}; expected {expected}",
-            hint="look at what the site adds to mpirun or srun (site.yaml: options, step_options), "
-            "and whether the hosts have names of their own",
-        )
-    found = f"{ranks.total} of {ranks.total} ranks: {where}"
+        why = f"the ranks are on other nodes than they should be: {where}; expected {expected}"
+        raise RunError("mpi", why, hint=_ELSEWHERE)
+    found = f"{total} of {total} ranks: {where}"
     if by == [""]:
-        told = f"{found}; by the launcher's variables: no mpi4py, so MPI itself was not tried"
-        return Check(NAME, "warning", told, expected, _NO_MPI)
+        found += "; by the launcher's variables: no mpi4py, so MPI itself was not tried"
+        return Check(NAME, "warning", found, expected, _NO_MPI)
     return Check(NAME, "ok", f"{found}; reached each other by {'; '.join(by)}", expected)
 
 
@@ -168,20 +143,18 @@ def _of_logs(job: Job, message: str) -> RunError:
     return RunError(failure, message, evidence=evidence or job.tail(5), hint=hint)
 
 
-def _missing(ranks: Ranks, there: Sequence[int]) -> str:
+def _missing(total: int, numbers: Sequence[int]) -> str:
     """Which ranks did not answer, a few of them."""
-    absent = [str(one) for one in range(ranks.total) if one not in there]
+    absent = [str(one) for one in range(total) if one not in numbers]
     more = f" and {len(absent) - 8} more" if len(absent) > 8 else ""
     return f"; missing: rank {', '.join(absent[:8])}{more}" if absent else ""
 
 
 def _said(line: str) -> dict[str, Any] | None:
     """What one rank says in a line, whatever the launcher put before it."""
-    begin = line.find(_MARK)
-    if begin < 0:
-        return None
-    try:
-        said = json.loads(line[begin:])["perfgate_rank"]
-    except ValueError:
-        return None
-    return said if isinstance(said, dict) and isinstance(said.get("rank"), int) else None
+    _, mark, said = line.partition(_MARK)
+    with suppress(ValueError):
+        rank = json.loads(mark + said)["perfgate_rank"] if mark else None
+        if isinstance(rank, dict) and isinstance(rank.get("rank"), int):
+            return rank
+    return None

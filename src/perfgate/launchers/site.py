@@ -43,7 +43,7 @@ class SlurmSite:
         step_options: further options of srun.
         container: the container of engine programs; None: none.
         clients: "beside": load clients run on the server's node; "login": where perfgate runs.
-        listen: where the server listens: see `launchers.nodes.listening`.
+        listen: where the server listens: see `launchers.nodes.placement`.
         time_margin_s: added to what the scenario's limits allow.
         most_time_s: never ask for more than this; None: no such limit.
         pending_limit_s: longest time that a job may wait for its nodes.
@@ -113,7 +113,7 @@ class MpirunSite:
         pass_on: environment variables that are handed on from here, by name.
         options: further options of mpirun, each with its value after a blank.
         clients: "beside": load clients run on the server's node; "here": where perfgate runs.
-        listen: where the server listens: see `launchers.nodes.listening`.
+        listen: where the server listens: see `launchers.nodes.placement`.
         pending_limit_s: longest time that a start may wait for hosts that others measure on.
     """
 

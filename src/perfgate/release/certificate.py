@@ -134,6 +134,14 @@ def certificate_page(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> s
     return _templates().get_template("certificate.html").render(content(check, files))
 
 
+def check_lines(check: ReleaseCheck) -> list[str]:
+    """What stands below the table: what was read, what was really checked, and the result."""
+    tests, findings = counted(len(check.tests), "test"), _by_finding(check)
+    template = _templates().get_template("check.txt")
+    words = {"check": check, "policy": check.policy, "tests": tests, "findings": findings}
+    return template.render(words).splitlines()
+
+
 @cache
 def _templates() -> jinja2.Environment:
     found = environment(_TEMPLATES)
@@ -210,13 +218,17 @@ def stamps(check: ReleaseCheck) -> list[str]:
 
 def counts(check: ReleaseCheck) -> str:
     """How much was required, found and checked."""
-    by_finding = Counter(test.finding for test in sorted(check.tests, key=severity))
-    found = ", ".join(f"{number} {word}" for word, number in by_finding.items()) or "none"
     scenarios = len({(one.scenario, one.hardware) for one in check.tests})
     return (
         f"{counted(len(check.tests), 'required test')} in {counted(scenarios, 'scenario')}: "
-        f"{found}. {counted(check.metrics_checked, 'metric')} checked against numbers."
+        f"{_by_finding(check) or 'none'}. {counted(check.metrics_checked, 'metric')} checked "
+        "against numbers."
     )
+
+
+def _by_finding(check: ReleaseCheck) -> str:
+    found = Counter(test.finding for test in sorted(check.tests, key=severity))
+    return ", ".join(f"{number} {word}" for word, number in found.items())
 
 
 def _asked(check: ReleaseCheck) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """Check result: what a policy requires beside what the runs hold of it, also as a table. Pure."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -156,38 +155,6 @@ def severity(test: CheckedTest) -> tuple[int, int]:
     among = _FINDINGS_FROM_WORST
     place = among.index(test.finding) if test.finding in among else len(among)
     return -EFFECTS.index(test.effect), place
-
-
-def check_lines(found: ReleaseCheck) -> list[str]:
-    """What stands below the table: what was read, what was really checked, and the result."""
-    policy = found.policy
-    counts = Counter(one.finding.value for one in sorted(found.tests, key=severity))
-    tests = ", ".join(f"{number} {name}" for name, number in counts.items())
-    age = f"runs of at most {policy.max_age_days:g} days"
-    rates = found.error_rates
-    return [
-        f"release: {policy.release} ({policy.build.in_words})",
-        f"checked: {found.at:%Y-%m-%d %H:%M} UTC, {age}",
-        f"runs: {', '.join(_runs(found))}",
-        *(f"note: {line}" for line in found.notes),
-        *(f"warning: {line}" for line in found.warnings),
-        f"required: {counted(len(found.tests), 'test')} ({tests}); "
-        f"{len(found.not_required)} more in the runs are not required",
-        f"metrics: {found.metrics_checked} checked from numbers",
-        f"error rates: {rates.sentence if rates else 'not known: no metric was checked'}",
-        *(f"fails: {line}" for line in found.faults),
-        f"required_sha256: {found.required_sha256}"
-        + ("" if policy.required_sha256 else " (not in the policy, which so takes any tests)"),
-        f"result: {found.result}",
-    ]
-
-
-def _runs(found: ReleaseCheck) -> list[str]:
-    return [
-        f"{one.id} ({found.machines.get(one.id, '')}, "
-        f"{'did not end' if one.status is None else f'exit status {one.status}'})"
-        for one in found.runs
-    ]
 
 
 def _row(one: CheckedTest) -> tuple[str, ...]:

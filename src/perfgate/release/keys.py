@@ -8,9 +8,10 @@ import base64
 import hashlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -25,20 +26,18 @@ from cryptography.hazmat.primitives.serialization import (
 
 from perfgate.core.durable_files import make_folder, sync_folder, write_errors_named
 from perfgate.core.errors import InputError
-from perfgate.core.input_files import open_input
+from perfgate.core.input_files import read_input
 from perfgate.core.ownership import user_name
-from perfgate.core.untrusted_files import UntrustedFile, open_regular
+from perfgate.core.untrusted_files import FileTooLarge, UntrustedFile, open_regular
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
 LARGEST_KEY = 16 * 2**10  # bytes: a PEM file of Ed25519 has some 120
 KEY_BYTES = 32  # of an Ed25519 public key (RFC 8032)
 _PRIVATE = b"PRIVATE KEY-----"  # pragma: allowlist secret
-_ENCRYPTED = (b"-----BEGIN ENCRYPTED", b"Proc-Type: 4,ENCRYPTED")
 _PRIME = 2**255 - 19  # of the field of Ed25519: RFC 8032, section 5.1
 _Y_OF_ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
 # The eight points whose order divides 8 have these coordinates y; each has one or two signs of x.
 _SMALL_ORDER = frozenset({0, 1, _PRIME - 1, _Y_OF_ORDER_8, _PRIME - _Y_OF_ORDER_8})
-Key = TypeVar("Key", Ed25519PrivateKey, Ed25519PublicKey)
 _NEW_KEY = "perfgate release keygen --output KEY makes one"
 
 
@@ -50,15 +49,25 @@ def make_keys(path: Path) -> Ed25519PublicKey:
         RunError: one cannot be written (class ``disk_full`` or ``unwritable``).
     """
     key = Ed25519PrivateKey.generate()
-    beside = public_path(path)
-    for one in (path, beside):
-        if os.path.lexists(one):
-            raise _is_there(one)
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    files = {path: (private, 0o600), public_path(path): (pem(key.public_key()), 0o644)}
+    for file in files:
+        if os.path.lexists(file):
+            raise InputError(
+                "there is a file already, and no key is ever overwritten",
+                file=file,
+                field="--output",
+                expected="a name that is free, with .pub behind it too",
+            )
     with write_errors_named(path):
         make_folder(path.parent)
-    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    _write_new(path, private, 0o600)
-    _write_new(beside, pem(key.public_key()), 0o644)
+        for file, (content, mode) in files.items():
+            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            with os.fdopen(handle, "wb") as new:
+                new.write(content)
+                new.flush()
+                os.fsync(new.fileno())
+        sync_folder(path.parent)
     return key.public_key()
 
 
@@ -75,23 +84,21 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
             read it, or it holds no private key of Ed25519 that can be read without a passphrase.
         InputError: no such file, or it cannot be read.
     """
-    content = _content(path, "a private key", _open_private)
+    with _read_errors_named(path, "a private key"), open_regular(path) as file:
+        _require_own(path, os.fstat(file.fileno()))
+        content = file.read(LARGEST_KEY)
     if _PRIVATE not in content:
-        given = "a public key" if b"PUBLIC KEY-----" in content else "no PEM of a private key"
         raise _unusable(
             "a private key is needed here",
             file=path,
-            found=given,
+            found="a public key" if b"PUBLIC KEY-----" in content else "no PEM of a private key",
             expected="the private key's file, which has no .pub at its end",
         )
-    if any(mark in content for mark in _ENCRYPTED):
-        raise _unusable(
-            "the private key is encrypted",
-            file=path,
-            expected="one without a passphrase, that its owner alone may read",
-            hint="openssl pkey -in KEY -out PLAIN, with umask 077",
-        )
-    return _loaded(path, lambda: load_pem_private_key(content, None), Ed25519PrivateKey)  # type: ignore[type-abstract]
+    hint = "openssl pkey -in KEY -out PLAIN, with umask 077, of one with a passphrase"
+    key = _loaded(path, lambda: load_pem_private_key(content, None), hint)
+    if isinstance(key, Ed25519PrivateKey):
+        return key
+    raise _of_another_kind(path, key)
 
 
 def read_public_key(path: Path) -> Ed25519PublicKey:
@@ -102,7 +109,8 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
             small order.
         InputError: no such file, or it cannot be read.
     """
-    content = _content(path, "a public key", open_input)
+    with _read_errors_named(path, "a public key"):
+        content = read_input(path, LARGEST_KEY, "key")
     if _PRIVATE in content:
         raise _unusable(
             "a public key is needed here, and this file holds a private one",
@@ -110,8 +118,10 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
             expected="the file of the public key, which ends in .pub",
             hint="nobody but its owner should ever have this file: if others had it, make new keys",
         )
-    key = _loaded(path, lambda: load_pem_public_key(content), Ed25519PublicKey)  # type: ignore[type-abstract]
-    return _of_large_order(key, file=path)
+    key = _loaded(path, lambda: load_pem_public_key(content), _NEW_KEY)
+    if isinstance(key, Ed25519PublicKey):
+        return _of_large_order(key, file=path)
+    raise _of_another_kind(path, key)
 
 
 def public_key_of(text: str) -> Ed25519PublicKey:
@@ -185,48 +195,21 @@ def _of_large_order(key: Ed25519PublicKey, **told: Any) -> Ed25519PublicKey:
     return key
 
 
-def _content(path: Path, expected: str, opened: Callable[[Path], IO[bytes]]) -> bytes:
+@contextmanager
+def _read_errors_named(path: Path, expected: str) -> Iterator[None]:
     try:
-        with opened(path) as file:
-            content = file.read(LARGEST_KEY + 1)
-    except UntrustedFile as error:
-        raise _unusable(
-            "a private key is no link and no special file", file=path, found=error.found
-        ) from error
+        yield
+    except (UntrustedFile, FileTooLarge) as error:
+        raise ReleaseRefused(ReleaseStatus.KEY, **error.arguments) from error
     except FileNotFoundError:
         raise InputError("no such file", file=path, expected=expected, hint=_NEW_KEY) from None
     except OSError as error:
         raise InputError("cannot be read", file=path, found=error.strerror) from error
-    if len(content) > LARGEST_KEY:
-        raise _unusable(
-            "the file is too large for a key",
-            file=path,
-            expected=f"at most {LARGEST_KEY} bytes (docs/reference/limits.md)",
-        )
-    return content
 
 
-def _loaded(path: Path, load: Callable[[], object], kind: type[Key]) -> Key:
-    try:
-        key = load()
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise _unusable(
-            "not a key that can be read", file=path, expected="PEM of an Ed25519 key"
-        ) from error
-    if isinstance(key, kind):
-        return key
-    found = type(key).__name__.strip("_")
-    raise _unusable(
-        "a key of another kind", file=path, found=found, expected="an Ed25519 key", hint=_NEW_KEY
-    )
-
-
-def _open_private(path: Path) -> IO[bytes]:
-    """The file of a private key, which is its user's alone."""
-    file = open_regular(path)
-    status = os.fstat(file.fileno())
+def _require_own(path: Path, status: os.stat_result) -> None:
+    """Check that the file of a private key is its user's alone."""
     if status.st_uid != os.geteuid():
-        file.close()
         raise _unusable(
             "the private key is another user's file",
             file=path,
@@ -234,7 +217,6 @@ def _open_private(path: Path) -> IO[bytes]:
             expected="a file of the user who signs",
         )
     if (mode := stat.S_IMODE(status.st_mode)) & 0o077:
-        file.close()
         raise _unusable(
             "others may read or write the private key",
             file=path,
@@ -242,29 +224,26 @@ def _open_private(path: Path) -> IO[bytes]:
             expected="mode 0600",
             hint=f"chmod 600 {path}; if others had it, make new keys",
         )
-    return file
 
 
-def _write_new(path: Path, content: bytes, mode: int) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with write_errors_named(path):
-        try:
-            handle = os.open(path, flags, mode)
-        except FileExistsError:
-            raise _is_there(path) from None
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        sync_folder(path.parent)
+def _loaded(path: Path, load: Callable[[], object], hint: str) -> object:
+    try:
+        return load()
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise _unusable(
+            "not a key that can be read",
+            file=path,
+            found=error,
+            expected="PEM of an Ed25519 key without a passphrase",
+            hint=hint,
+        ) from error
 
 
-def _is_there(path: Path) -> InputError:
-    return InputError(
-        "there is a file already, and no key is ever overwritten",
-        file=path,
-        field="--output",
-        expected="a name that is free, with .pub behind it too",
+def _of_another_kind(path: Path, key: object) -> ReleaseRefused:
+    found = type(key).__name__.strip("_")
+    expected = "an Ed25519 key"
+    return _unusable(
+        "a key of another kind", file=path, found=found, expected=expected, hint=_NEW_KEY
     )
 
 

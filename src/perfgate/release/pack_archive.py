@@ -9,7 +9,7 @@ import io
 import os
 import shutil
 import tarfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -97,8 +97,7 @@ class Ingredient:
             UntrustedFile, OSError: as `opened`.
         """
         with self.opened() as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
-            return PackedFile(self.path, digest, file.seek(0, os.SEEK_END), self.role)
+            return PackedFile(self.path, _sha256(file), file.seek(0, os.SEEK_END), self.role)
 
 
 @dataclass(frozen=True)
@@ -173,9 +172,9 @@ def write_pack(output: Path, manifest: Manifest, ingredients: Iterable[Ingredien
     text = manifest_text(manifest).encode()
     read_manifest(text, output)  # what nobody could read is not written
     sizes = {one.path: one.size for one in manifest.files}
-    files = [(one.path, sizes[one.path], one.opened) for one in ingredients]
+    files: _Files = {one.path: (sizes[one.path], one.opened) for one in ingredients}
     try:
-        return _write(output, [_in_memory(MANIFEST, text), *files]).manifest_sha256
+        return _write(output, {**files, MANIFEST: _in_memory(text)}).manifest_sha256
     except ReleaseRefused as error:
         raise InputError(
             "a file changed while it was packed",
@@ -194,13 +193,9 @@ def with_attestation(pack: Pack, attestation: bytes, output: Path) -> None:
         RunError: it cannot be written (class ``disk_full``, ``unwritable``); what was there stays.
     """
     with _archive(pack.path) as (archive, members):
-        files: list[_File] = [
-            (one.name, one.size, partial(_content, archive, one))
-            for one in members.values()
-            if one.name not in (MANIFEST, ATTESTATION)
-        ]
-        files.append(_in_memory(MANIFEST, manifest_text(pack.manifest).encode()))
-        _write(output, [*files, _in_memory(ATTESTATION, attestation)])
+        files = {name: (one.size, partial(_content, archive, one)) for name, one in members.items()}
+        manifest = _in_memory(manifest_text(pack.manifest).encode())
+        _write(output, {**files, MANIFEST: manifest, ATTESTATION: _in_memory(attestation)})
 
 
 def open_pack(path: Path) -> Pack:
@@ -225,16 +220,13 @@ def open_pack(path: Path) -> Pack:
             raise broken_pack(path, "a file is missing", found=f"no {MANIFEST}")
         manifest = read_manifest(contents[MANIFEST], path)
         listed = {one.path: one for one in manifest.files}
-        for name in members:
-            if name not in listed and name not in contents:
-                raise broken_pack(
-                    path, "a file is extra: the manifest does not list it", found=name
-                )
+        if extra := [name for name in members if name not in listed and name not in contents]:
+            problem = "a file is extra: the manifest does not list it"
+            raise broken_pack(path, problem, found=extra[0])
         for name, one in listed.items():
             if name not in members:
                 raise broken_pack(path, "a file is missing", found=name)
-            file = _content(archive, members[name])
-            digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+            digest = _sha256(_content(archive, members[name]))
             if (digest, members[name].size) != (one.sha256, one.size):
                 raise broken_pack(
                     path,
@@ -245,6 +237,10 @@ def open_pack(path: Path) -> Pack:
                 )
     digest = hashlib.sha256(contents[MANIFEST]).hexdigest()
     return Pack(path, manifest, digest, contents.get(ATTESTATION))
+
+
+def _sha256(file: IO[bytes]) -> str:
+    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def _members(archive: tarfile.TarFile, file: IO[bytes], pack: Path) -> dict[str, tarfile.TarInfo]:
@@ -315,26 +311,15 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     return found
 
 
-_File = tuple[str, int, Callable[[], AbstractContextManager[IO[bytes]]]]
-"""Path, bytes, and what opens the content."""
+_Files = Mapping[str, tuple[int, Callable[[], AbstractContextManager[IO[bytes]]]]]
+"""Path → bytes, and what opens the content."""
 
 
-def _in_memory(path: str, content: bytes) -> _File:
-    return path, len(content), lambda: io.BytesIO(content)
+def _in_memory(content: bytes) -> tuple[int, Callable[[], IO[bytes]]]:
+    return len(content), lambda: io.BytesIO(content)
 
 
-def _add(archive: tarfile.TarFile, head: tarfile.TarInfo, content: IO[bytes], pack: Path) -> None:
-    try:
-        archive.addfile(head, content)
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise broken_pack(pack, "a file became smaller", field=head.name) from error
-    if content.read(1):
-        raise broken_pack(pack, "a file became larger", field=head.name)
-
-
-def _write(output: Path, files: Iterable[_File]) -> Pack:
+def _write(output: Path, files: _Files) -> Pack:
     """Write an archive, sorted by path, and read it; a reader sees the old file or the new.
 
     Raises:
@@ -346,12 +331,15 @@ def _write(output: Path, files: Iterable[_File]) -> Pack:
             with tarfile.open(
                 fileobj=file, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8"
             ) as archive:
-                for path, size, opened in sorted(files, key=lambda one: one[0]):
+                for path, (size, opened) in sorted(files.items()):
                     head = tarfile.TarInfo(path)  # of owner 0 and time 0
                     head.size = size
                     head.mode = 0o755 if path.endswith(".sh") else 0o644
                     with opened() as content:
-                        _add(archive, head, content, output)
+                        if content.seek(0, os.SEEK_END) != size:
+                            raise broken_pack(output, "a file has another size", field=path)
+                        content.seek(0)
+                        archive.addfile(head, content)
             file.flush()
             os.fsync(file.fileno())
         return open_pack(draft)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from importlib.metadata import version
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.input_files import read_input
@@ -31,7 +32,7 @@ from perfgate.release.pack_manifest import (
     colliding_names,
 )
 from perfgate.release.pack_secrets import suspects
-from perfgate.release.recomputation import changed_scenarios, probes_by_label
+from perfgate.release.recomputation import changed_scenarios
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.rendered_files import rendered_files
 from perfgate.release.run_evidence import time_of
@@ -51,13 +52,14 @@ LEFT_OUT_FILES = (
     *("*.lock", ".*.lock"),
     "summary.md",  # the report has it, made from the records
 )
+_ROLES: dict[str, Role] = {"run.json": "run", "records.jsonl": "records", "progress.jsonl": "log"}
+_SUFFIXES: dict[str, Role] = {".sh": "script", ".err": "log", ".log": "log"}
 _RAW_OUTPUT = ("server", "ranks")  # what these print is a log, not a result
 _MOST_TOLD = 20
 _BLOCK = 1 << 20  # bytes that are searched for secrets together
 
 
-@dataclass(frozen=True)
-class RunFiles:
+class RunFiles(NamedTuple):
     """The files of one run's folder.
 
     Attributes:
@@ -140,12 +142,12 @@ def contents(
     """
     runs = sorted(runs, key=lambda run: (str(run.facts["started"]), run.id))
     by_id = {scenario.id: scenario for scenario in scenarios}
-    _require_same_scenarios(runs, by_id.values())
+    _require_same_scenarios(runs, [*by_id.values()])
     of_runs = [run_files(run) for run in runs]
     required = {test.scenario for test in check.tests} & by_id.keys()
     sources = [
         Ingredient(POLICY, "policy", policy),
-        *scenario_files(places, [by_id[name] for name in sorted(required)]),
+        *_scenario_files(places, [by_id[name] for name in sorted(required)]),
         *(file for files in of_runs for file in files.packed),
     ]
     if waivers is not None:
@@ -153,7 +155,13 @@ def contents(
     named = _require_no_secrets(sources)
     listed = [source.listed() for source in sources]
     rendered = rendered_files(check, runs, listed)
-    _require_distinct([*sources, *rendered])
+    if pair := colliding_names(file.path for file in (*sources, *rendered)):
+        raise InputError(
+            "two files would be one on some systems",
+            found=" and ".join(map(repr, pair)),
+            expected="names that differ in more than case and the form of Unicode",
+            hint="rename one of them, or keep one elsewhere",
+        )
     _require_no_secrets(rendered)
     listed += [file.listed() for file in rendered]
     manifest = Manifest(
@@ -166,17 +174,6 @@ def contents(
     )
     left_out = tuple(file for files in of_runs for file in files.left_out)
     return Contents(manifest, (*sources, *rendered), left_out, named)
-
-
-def _require_distinct(found: Iterable[Ingredient]) -> None:
-    """Refuse files that are one on some systems."""
-    if pair := colliding_names(file.path for file in found):
-        raise InputError(
-            "two files would be one on some systems",
-            found=" and ".join(map(repr, pair)),
-            expected="names that differ in more than case and the form of Unicode",
-            hint="rename one of them, or keep one elsewhere",
-        )
 
 
 def _require_no_secrets(found: Sequence[Ingredient]) -> tuple[str, ...]:
@@ -216,13 +213,16 @@ def run_files(run: EndedRun) -> RunFiles:
     """
     packed, left_out = [], []
     for path in _files(run.folder):
-        inside = path.relative_to(run.folder).as_posix()
-        name = f"{RUNS}/{run.id}/{inside}"
+        inside = path.relative_to(run.folder)
+        name = f"{RUNS}/{run.id}/{inside.as_posix()}"
         status = path.stat(follow_symlinks=False)
-        if is_left_out(inside):
+        if not {*inside.parts[:-1]}.isdisjoint(LEFT_OUT_FOLDERS) or any(
+            fnmatchcase(path.name, pattern) for pattern in LEFT_OUT_FILES
+        ):
             left_out.append((name, status.st_size))
-            continue
-        if not stat.S_ISREG(status.st_mode):
+        elif stat.S_ISREG(status.st_mode):
+            packed.append(Ingredient(name, _role_of(inside), path))
+        else:
             raise InputError(
                 "not a regular file, so it cannot be packed",
                 file=path,
@@ -230,40 +230,18 @@ def run_files(run: EndedRun) -> RunFiles:
                 expected="regular files and folders, as a run leaves them",
                 hint="remove it, or keep it elsewhere, and pack again",
             )
-        packed.append(Ingredient(name, role_of(inside), path))
     return RunFiles(tuple(packed), tuple(left_out))
 
 
-def is_left_out(inside: str) -> bool:
-    """Whether a file of a run's folder is none that evidence rests on.
-
-    Args:
-        inside: its path in that folder.
-    """
-    *folders, name = PurePosixPath(inside).parts
-    return any(one in LEFT_OUT_FOLDERS for one in folders) or any(
-        fnmatchcase(name, pattern) for pattern in LEFT_OUT_FILES
-    )
-
-
-def role_of(inside: str) -> Role:
-    """What a file of a run's folder is there for.
-
-    Args:
-        inside: its path in that folder.
-    """
-    path = PurePosixPath(inside)
-    if inside == "run.json":
-        return "run"
-    if inside == "records.jsonl":
-        return "records"
-    if path.parts[0] == REFERENCES:
-        return "noise" if "noise" in path.name else "baseline"
-    if path.suffix == ".sh":
-        return "script"
-    if path.suffix in (".err", ".log") or inside == "progress.jsonl":
-        return "log"
-    return "log" if path.suffix == ".out" and path.stem.startswith(_RAW_OUTPUT) else "raw"
+def _role_of(inside: PurePath) -> Role:
+    """What a file of a run's folder is there for, by its path in that folder."""
+    if role := _ROLES.get(str(inside)):
+        return role
+    if inside.parts[0] == REFERENCES:
+        return "noise" if "noise" in inside.name else "baseline"
+    if inside.suffix == ".out":
+        return "log" if inside.stem.startswith(_RAW_OUTPUT) else "raw"
+    return _SUFFIXES.get(inside.suffix, "raw")
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -281,33 +259,29 @@ def _files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def scenario_files(places: Sequence[Path], scenarios: Iterable[Scenario]) -> list[Ingredient]:
+def _scenario_files(places: Sequence[Path], scenarios: Iterable[Scenario]) -> Iterator[Ingredient]:
     """The files that scenarios and claims were read from, whole, and the documented values.
 
     Those of the first place lie in ``scenarios/1``, and so on, as the suite names its folders.
-
-    Args:
-        places: files and folders that the suite was read from.
-        scenarios: those whose documented values count.
-
-    Raises:
-        InputError: a file cannot be read, or has a name that no pack has.
     """
-    found = [_ingredient(path, file, LARGEST_FILE) for path, file in _yaml_files(places)]
-    for one in {one.id: one for one in scenarios}.values():
-        file = documented_file(one)
-        if file.is_file():
-            found.append(_ingredient(f"{FOLDER}/{one.id}.json", file, LARGEST_OWN))
-    return found
+    files = [(path, file, LARGEST_FILE) for path, file in _yaml_files(places)]
+    for one in scenarios:
+        if (documented := documented_file(one)).is_file():
+            files.append((f"{FOLDER}/{one.id}.json", documented, LARGEST_OWN))
+    for path, file, limit in files:
+        try:
+            content = read_input(file, limit, "scenario file")
+        except OSError as error:
+            raise InputError("cannot be read", file=file, found=error.strerror) from error
+        yield Ingredient(f"{SCENARIOS}/{path}", "scenarios", content)
 
 
-def _require_same_scenarios(runs: Iterable[EndedRun], scenarios: Iterable[Scenario]) -> None:
+def _require_same_scenarios(runs: Iterable[EndedRun], scenarios: Sequence[Scenario]) -> None:
     """Check that all scenarios are as the runs measured them, as whoever signs the pack will."""
-    probes = probes_by_label(scenarios)
     changed = dict.fromkeys(
         f"{one.scenario}, {one.probe}: {one.now or 'gone'}, {one.measured} in run {run.id}"
         for run in runs
-        for one in changed_scenarios(run, probes)
+        for one in changed_scenarios(run, scenarios)
     )
     if changed:
         raise ReleaseRefused(
@@ -332,11 +306,3 @@ def _yaml_files(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
                 seen.add(file.resolve())
                 inside = file.relative_to(place).as_posix() if place.is_dir() else file.name
                 yield f"{number}/{inside}", file
-
-
-def _ingredient(inside: str, file: Path, limit: int) -> Ingredient:
-    try:
-        content = read_input(file, limit, "scenario file")
-    except OSError as error:
-        raise InputError("cannot be read", file=file, found=error.strerror) from error
-    return Ingredient(f"{SCENARIOS}/{inside}", "scenarios", content)

@@ -129,7 +129,18 @@ def read_manifest(content: bytes, pack: Path) -> Manifest:
         raise broken_pack(
             pack, f"{MANIFEST} {error.problem}", found=error.found, expected=error.expected
         ) from error
-    _require_version(plain, pack)
+    fields = plain if isinstance(plain, dict) else {}
+    given, writer = fields.get("schema_version"), str(fields.get("perfgate"))[:60]
+    if type(given) is int and given != SCHEMA_VERSION:
+        raise ReleaseRefused(
+            ReleaseStatus.OTHER_VERSION,
+            "a pack of a form that this perfgate does not know",
+            file=pack,
+            field=f"{MANIFEST}: schema_version",
+            found=f"{given}, written by perfgate {writer}",
+            expected=str(SCHEMA_VERSION),
+            hint=f"read it with perfgate {writer}",
+        )
     try:
         manifest = msgspec.convert(plain, Manifest)
         _ = manifest.ended_at
@@ -190,21 +201,6 @@ def colliding_names(paths: Iterable[str]) -> tuple[str, str] | None:
     return None
 
 
-def _require_version(plain: Any, pack: Path) -> None:
-    version = plain.get("schema_version") if isinstance(plain, dict) else None
-    if type(version) is int and version != SCHEMA_VERSION:
-        writer = str(plain.get("perfgate"))[:60]
-        raise ReleaseRefused(
-            ReleaseStatus.OTHER_VERSION,
-            "a pack of a form that this perfgate does not know",
-            file=pack,
-            field=f"{MANIFEST}: schema_version",
-            found=f"{version}, written by perfgate {writer}",
-            expected=str(SCHEMA_VERSION),
-            hint=f"read it with perfgate {writer}",
-        )
-
-
 def _require_files(manifest: Manifest, pack: Path) -> None:
     """Check the paths that it lists: allowed, sorted, each once, no two one file anywhere."""
     paths = [one.path for one in manifest.files]
@@ -212,21 +208,21 @@ def _require_files(manifest: Manifest, pack: Path) -> None:
         raise broken_pack(
             pack, f"{MANIFEST} lists too many files", found=len(paths), expected=f"{MOST_FILES}"
         )
-    for path in paths:
-        if path in (MANIFEST, ATTESTATION):
-            raise broken_pack(pack, f"{MANIFEST} lists a file that it cannot list", found=path)
-        if problem := problem_of_name(path):
-            raise broken_pack(pack, f"{MANIFEST} lists {problem}", found=path)
-    if paths != sorted(set(paths)):
-        raise broken_pack(pack, f"{MANIFEST} lists files unsorted, or one twice")
-    if POLICY not in paths:
-        raise broken_pack(pack, f"{MANIFEST} lists no {POLICY}")
-    folders = {run: f"{RUNS}/{run}/run.json" for run in manifest.runs}
-    if absent := [run for run, facts in folders.items() if facts not in paths]:
-        raise broken_pack(pack, f"{MANIFEST} lists a run without its run.json", found=absent[0])
+    listed = set(paths)
+    problems: list[tuple[str, str | None]] = [
+        ("a file that it cannot list", one) for one in listed & {MANIFEST, ATTESTATION}
+    ]
+    problems += [(problem, one) for one in paths if (problem := problem_of_name(one))]
+    if paths != sorted(listed):
+        problems.append(("files unsorted, or one twice", None))
+    if POLICY not in listed:
+        problems.append((f"no {POLICY}", None))
+    problems += [
+        ("a run without its run.json", run)
+        for run in manifest.runs
+        if f"{RUNS}/{run}/run.json" not in listed
+    ]
     if pair := colliding_names(paths):
-        raise broken_pack(
-            pack,
-            f"{MANIFEST} lists two names that are one on some systems",
-            found=" and ".join(map(repr, pair)),
-        )
+        problems.append(("two names that are one on some systems", " and ".join(map(repr, pair))))
+    for problem, found in problems:
+        raise broken_pack(pack, f"{MANIFEST} lists {problem}", found=found)

@@ -225,26 +225,16 @@ def load_policy(path: Path, rules: Callable[[Policy], Iterable[Problem]] = lambd
     errors += _problems(document, errors)
     if errors:
         raise PolicyRefused(errors)
-    policy = policy_of(document.value, hashlib.sha256(read_input(path, LARGEST_FILE)).hexdigest())
-    if found := [document.error(problem) for problem in rules(policy)]:
-        raise PolicyRefused(found)
-    return policy
-
-
-def policy_of(plain: Any, sha256: str) -> Policy:
-    """The policy of a file's value, with what follows from it.
-
-    Args:
-        plain: what the schema takes.
-        sha256: of the file's bytes.
-    """
-    given = {name: one for name, one in plain.items() if name != "schema_version"}
-    policy = from_plain(Policy, {**given, "sha256": sha256})
-    return replace(
+    digest = hashlib.sha256(read_input(path, LARGEST_FILE)).hexdigest()
+    policy = from_plain(Policy, {**document.value, "sha256": digest})  # type: ignore[dict-item]
+    policy = replace(
         policy,
         effects={**STRICT_EFFECTS, **policy.effects},
         subjects=(*policy.subjects, *_own_subjects(policy)),
     )
+    if found := [document.error(problem) for problem in rules(policy)]:
+        raise PolicyRefused(found)
+    return policy
 
 
 def _own_subjects(policy: Policy) -> list[Subject]:

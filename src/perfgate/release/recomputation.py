@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from perfgate.baselines import Entry, as_run
 from perfgate.baselines.file import read
 from perfgate.baselines.waivers import Waiver, load_waivers
-from perfgate.campaign.derived_metrics import of_load, of_offline
+from perfgate.campaign.fresh_start import of_load, of_offline
 from perfgate.campaign.kept_references import kept_entry, kept_file
 from perfgate.campaign.probe_state import smoke_input
 from perfgate.clients.base import Client, Offline
@@ -104,7 +104,7 @@ def recompute_run(run: EndedRun, suite: SuiteTests) -> tuple[Recomputed, ...]:
     return _Recomputation(run, suite).all()
 
 
-def probes_by_label(scenarios: Iterable[Scenario]) -> dict[tuple[str, str], Probe]:
+def _by_label(scenarios: Iterable[Scenario]) -> dict[tuple[str, str], Probe]:
     """Scenario and label → probe."""
     return {(one.id, probe.label): probe for one in scenarios for probe in all_probes(one)}
 
@@ -124,15 +124,14 @@ class ChangedScenario(NamedTuple):
     measured: str
 
 
-def changed_scenarios(
-    run: EndedRun, probes: Mapping[tuple[str, str], Probe]
-) -> Iterator[ChangedScenario]:
+def changed_scenarios(run: EndedRun, scenarios: Iterable[Scenario]) -> Iterator[ChangedScenario]:
     """The probes of a run that are not as it measured them.
 
     Args:
         run: its records have the hashes.
-        probes: scenario and label → probe, as the files have it now.
+        scenarios: all, as the files have them now.
     """
+    probes = _by_label(scenarios)
     contents = {  # of a group that did not end, its measurements have them
         (one.scenario, one.probe): one.fingerprint.get("content", "")
         for one in run.records_of(MeasurementRecord)
@@ -273,7 +272,13 @@ class _RawRun:
         if isinstance(found, str):
             self.differences.append(f"{place}: the raw files cannot be read: {found}")
             return recorded
-        self.differences += _changed_values(place, recorded, found)
+        self.differences += _differences(place, dict(recorded.metrics), dict(found.metrics))
+        for metric in sorted({*recorded.answers, *found.answers}):
+            before, after = recorded.answers.get(metric, {}), found.answers.get(metric, {})
+            if other := sum(before.get(one) != after.get(one) for one in {*before, *after}):
+                self.differences.append(
+                    f"{place}: {metric}: {other} answers are other ones in the raw files"
+                )
         return Measurement(found.metrics, recorded.facts, found.answers)
 
 
@@ -281,7 +286,7 @@ class _Recomputation:
     def __init__(self, ended: EndedRun, suite: SuiteTests) -> None:
         self._run = ended
         self._raw = _RawRun(ended)
-        self._probes = probes_by_label(suite.scenarios)
+        self._suite, self._probes = suite, _by_label(suite.scenarios)
         curves = (curve for scenario in suite.scenarios for curve in sweep_probes(scenario))
         self._curves = {curve.id: curve for curve in curves}
         self._claims = {claim.id: claim for claim in suite.claims}
@@ -289,7 +294,7 @@ class _Recomputation:
 
     def all(self) -> tuple[Recomputed, ...]:
         """Every verdict of the run."""
-        if change := next(changed_scenarios(self._run, self._probes), None):
+        if change := next(changed_scenarios(self._run, self._suite.scenarios), None):
             raise ReleaseRefused(
                 ReleaseStatus.NOT_REPRODUCED,
                 "a scenario is another one than the run measured"
@@ -456,18 +461,6 @@ def _parsed(folder: Path, probe: Probe) -> Measurement:
     if isinstance(program, Evaluator) and isinstance(what, AccuracyTask):
         return program.parse(what, folder)
     raise TypeError(f"{program} does not measure {probe}")
-
-
-def _changed_values(place: str, recorded: Measurement, found: Measurement) -> Iterator[str]:
-    for metric in sorted({*recorded.metrics, *found.metrics}):
-        old, new = recorded.metrics.get(metric), found.metrics.get(metric)
-        if old != new:
-            yield f"{place}: {metric}: {_shown(old)} in the records, {_shown(new)} in the raw files"
-    for metric in sorted({*recorded.answers, *found.answers}):
-        before, after = recorded.answers.get(metric, {}), found.answers.get(metric, {})
-        if before != after:
-            other = sum(before.get(one) != after.get(one) for one in {*before, *after})
-            yield f"{place}: {metric}: {other} answers are other ones in the raw files"
 
 
 def _shown(value: object) -> str:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-from perfgate.campaign.selection import Selected
-from perfgate.campaign.suite_tests import selected_with, suite_tests
+from perfgate.campaign.selection import Selected, selected_with, suite_tests
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.plain import to_plain

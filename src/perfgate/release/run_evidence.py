@@ -106,28 +106,24 @@ class RunEvidence:
             if one.id == subject.scenario.id and one.hardware not in ("", hardware):
                 return one.hardware
         wanted = subject.scenario.hardware.gpu
-        for line in self._measured(subject):
-            names = _fact(line, "gpus")
-            if (
-                wanted != "none"
-                and names
-                and not all(is_model(name, wanted) for name in names.split(", "))
-            ):
+        for names in self._facts(subject, "gpus") if wanted != "none" else ():
+            if names and not all(is_model(name, wanted) for name in names.split(", ")):
                 return names
         return ""
 
     def has_other_content(self, subject: Selected) -> bool:
         """Whether what it measured was written otherwise than the scenario is now."""
-        hashes = {(one.scenario.id, one.label): one.content_hash() for one in probes_of(subject)}
         return any(
-            _fact(line, "content") not in ("", hashes[line.scenario, line.probe])
-            for line in self._measured(subject)
+            measured not in ("", probe.content_hash())
+            for probe in probes_of(subject)
+            for measured in self._facts(probe, "content")
         )
 
-    def _measured(self, subject: Selected) -> Iterator[MeasurementRecord]:
-        """Its measurements of the build under test that the test rests on."""
+    def _facts(self, subject: Selected, name: str) -> Iterator[str]:
+        """A fact of each measurement of the build under test that the test rests on; or empty."""
         for one in probes_of(subject):
-            yield from self._measurements.get((one.scenario.id, one.label), ())
+            for line in self._measurements.get((one.scenario.id, one.label), ()):
+                yield line.fingerprint.get(name, "")
 
     @cached_property
     def _measurements(self) -> Mapping[tuple[str, str], Sequence[MeasurementRecord]]:
@@ -137,11 +133,6 @@ class RunEvidence:
             if line.role in ("new", "claim"):
                 found.setdefault((line.scenario, line.probe), []).append(line)
         return found
-
-
-def _fact(measurement: MeasurementRecord, name: str) -> str:
-    """A fact of the fingerprint of a measurement; empty: it has none."""
-    return measurement.fingerprint.get(name, "")
 
 
 def evidence_of(run: EndedRun) -> RunEvidence:

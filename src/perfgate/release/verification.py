@@ -1,27 +1,39 @@
 """Verification: whether a pack is what its signer states, of the release asked for, today.
 
-Whoever signs judges the pack again likewise: nothing is stated that the pack does not show.
+Whoever verifies or signs judges the pack again from its own files: verdicts, check, and what is
+rendered of them. Nothing is stated, or holds, that these do not show.
 """
 
-from collections.abc import Iterator, Mapping
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from perfgate.core.errors import InputError
-from perfgate.core.verdict import counted
+from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.rule import VERSION
+from perfgate.core.untrusted_files import opened_folder
+from perfgate.core.verdict import Verdict, counted
+from perfgate.plan.registered import registered
 from perfgate.release.attestation import Attested, canonical, envelope, read_attestation, statement
-from perfgate.release.check_result import ReleaseCheck
+from perfgate.release.check_result import Finding, ReleaseCheck
 from perfgate.release.keys import as_policy_has_it, key_id, public_key_of
 from perfgate.release.pack_archive import Pack
-from perfgate.release.pack_manifest import POLICY
-from perfgate.release.policy import EFFECTS, Policy
+from perfgate.release.pack_manifest import POLICY, RUNS, SCENARIOS, WAIVERS
+from perfgate.release.policy import EFFECTS, Policy, load_policy
+from perfgate.release.recomputation import Recomputed, recompute_run
+from perfgate.release.release_check import check
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.release.rendered_files import ROLES
-from perfgate.release.replay import Replayed, replay
+from perfgate.release.rendered_files import ROLES, rendered_files
 from perfgate.release.required_tests import (
     SuiteTests,
     broken_suite_rules,
@@ -29,9 +41,13 @@ from perfgate.release.required_tests import (
     required_tests,
 )
 from perfgate.release.run_evidence import CLOCKS_DIFFER
+from perfgate.runs.ended_run import EndedRun, read_run
+from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.problem import dotted
 
-_TOLD = 5
+_TOLD = 10  # differences in one message
+_FOLDER = "perfgate-release-"
+_ABANDONED_S = 60.0  # a folder is locked at once after it was made; younger ones are left alone
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,37 @@ class Asked:
         """The keys that may have signed: those given, and those of the given policy."""
         named = self.policy.signers if self.policy else ()
         return (*self.keys, *(public_key_of(one.key) for one in named))
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a pack's own files give.
+
+    Attributes:
+        check: the packed policy held against the packed runs, at the time of the manifest.
+        verdicts: every verdict of the runs, computed anew from their raw files.
+        not_compared: paths of reports, certificates and scripts that another perfgate rendered;
+            empty: this one did, and each was rendered again and is the same.
+    """
+
+    check: ReleaseCheck
+    verdicts: tuple[Recomputed, ...]
+    not_compared: tuple[str, ...]
+    _suite: SuiteTests
+    _runs: tuple[EndedRun, ...]
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """Ids of the required tests, each once, in the policy's order."""
+        return tuple(dict.fromkeys(one.test for one in self.check.tests))
+
+    def checked_at(self, at: datetime) -> ReleaseCheck:
+        """The check as of another time.
+
+        Raises:
+            ReleaseRefused: status CLOCK: a run is of a later time.
+        """
+        return check(self.check.policy, self._runs, self._suite, at)
 
 
 @dataclass(frozen=True)
@@ -152,6 +199,163 @@ def sign(
     return again, envelope(statement(pack, again.check, now), [key])
 
 
+def replay(pack: Pack) -> Replayed:
+    """Judge a pack again. Nothing of it is believed but raw files, policy and scenarios.
+
+    Raises:
+        ReleaseRefused: OTHER_VERSION: it was judged by another rule. NOT_REPRODUCED: a verdict is
+            not what the raw files give, or it cannot be told. POLICY, MIXED, CLOCK: as of `check`.
+        InputError, SeveralInputErrors: the packed scenarios name an engine, client or evaluator
+            that is not registered here.
+        RunError: there is no room to unpack it.
+    """
+    _require_rule(pack)
+    with _unpacked(pack) as folder:
+        places = [one for one in (folder / SCENARIOS).glob("*") if one.name.isdecimal()]
+        # in the order that the suite names them
+        loaded = load_suite(sorted(places, key=lambda one: int(one.name)), registered())
+        policy = load_policy(folder / POLICY)
+        with _as_not_reproduced(pack):
+            suite = SuiteTests.of(loaded)
+            runs = tuple(read_run(folder / RUNS / name) for name in pack.manifest.runs)
+            verdicts = tuple(verdict for run in runs for verdict in recompute_run(run, suite))
+            found = check(policy, runs, suite, pack.manifest.ended_at)
+    _require_recomputed(pack, runs, verdicts, found)
+    with _as_not_reproduced(pack):
+        not_compared = _require_rendered(pack, found, runs)
+    return Replayed(found, verdicts, not_compared, suite, runs)
+
+
+def _require_rule(pack: Pack) -> None:
+    if pack.manifest.rule != VERSION:
+        raise ReleaseRefused(
+            ReleaseStatus.OTHER_VERSION,
+            "the pack was judged by another version of the gate's rule",
+            file=pack.path,
+            field="manifest.json: rule",
+            found=f"rule {pack.manifest.rule}, by perfgate {pack.manifest.perfgate}",
+            expected=f"rule {VERSION}",
+            hint=f"use perfgate {pack.manifest.perfgate}, which packed it",
+        )
+
+
+@contextmanager
+def _unpacked(pack: Pack) -> Iterator[Path]:
+    """The files of a pack in a folder that goes at the end; of a killed process, at the next call.
+
+    Raises:
+        ReleaseRefused, RunError: as of `Pack.extract`.
+    """
+    _remove_abandoned(Path(gettempdir()))
+    with TemporaryDirectory(prefix=_FOLDER) as made:
+        lock = opened_folder(Path(made))
+        try:
+            with suppress(OSError):  # no locks there: nobody removes it but this process
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            pack.extract(Path(made))
+            yield Path(made)
+        finally:
+            os.close(lock)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Delete what killed processes of this user left unpacked."""
+    for path in folder.glob(f"{_FOLDER}*"):
+        with suppress(OSError, InputError):
+            handle = opened_folder(path)
+            try:
+                status = os.fstat(handle)
+                if status.st_uid == os.geteuid() and time.time() - status.st_mtime > _ABANDONED_S:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(path)
+            finally:
+                os.close(handle)
+
+
+@contextmanager
+def _as_not_reproduced(pack: Pack) -> Iterator[None]:
+    """What is wrong with a packed run is a fault of the pack, not of who verifies it."""
+    try:
+        yield
+    except ReleaseRefused:
+        raise
+    except (InputError, SeveralInputErrors) as error:
+        problem, expected = (
+            "a run of the pack cannot be judged again",
+            "runs as perfgate wrote them",
+        )
+        raise _not_reproduced(pack, problem, [str(error)], expected=expected) from error
+
+
+def _require_recomputed(
+    pack: Pack, runs: Sequence[EndedRun], verdicts: Sequence[Recomputed], found: ReleaseCheck
+) -> None:
+    """Check that verdicts are as recorded, and no test passes on the word of a record alone."""
+    ids, listed = [one.id for one in runs], pack.manifest.runs
+    if tuple(ids) != listed:
+        problem = "the folders of runs are not named by their ids"
+        raise _not_reproduced(pack, problem, ids, expected=", ".join(listed))
+    if different := [f"run {one.run}: {line}" for one in verdicts for line in one.differences]:
+        raise _not_reproduced(
+            pack,
+            "the raw files do not give what the records say",
+            different,
+            expected="the recorded verdicts and numbers",
+            hint="trust none of this pack; ask who made it for the run's folder",
+        )
+    good = (Verdict.PASS, Verdict.IMPROVEMENT)
+    anew = {(one.run, one.test): one.verdict for one in verdicts}
+    for test in found.tests:
+        verdict = anew.get((test.run, test.test))
+        if test.finding == Finding.PASSED and verdict not in good:
+            raise _not_reproduced(
+                pack,
+                "a test passes that the raw files do not let pass",
+                [verdict or "no verdict"],
+                field=test.test,
+                expected="PASS or IMPROVEMENT, computed from the raw files",
+            )
+
+
+def _require_rendered(pack: Pack, found: ReleaseCheck, runs: Sequence[EndedRun]) -> tuple[str, ...]:
+    """Check that reports, certificates and scripts are what check and runs give, and all is known.
+
+    Returns:
+        What cannot be compared, as another perfgate rendered it.
+    """
+    listed = pack.manifest.files
+    rendered = {one.path: one for one in listed if one.role in ROLES}
+    sources = [one for one in listed if one.role not in ROLES]
+    hint = "trust none of this pack; pack the runs again"
+    folders = (f"{SCENARIOS}/", *(f"{RUNS}/{run}/" for run in pack.manifest.runs))
+    paths = [one.path for one in sources if one.path not in (POLICY, WAIVERS)]
+    if strange := [one for one in paths if not one.startswith(folders)]:
+        raise _not_reproduced(
+            pack, "the pack holds what perfgate does not put there", strange, hint=hint
+        )
+    if pack.manifest.perfgate != version("perfgate"):
+        return tuple(rendered)
+    expected = {one.path: one.listed() for one in rendered_files(found, runs, sources)}
+    either = sorted(expected.keys() | rendered.keys())
+    if other := [one for one in either if expected.get(one) != rendered.get(one)]:
+        raise _not_reproduced(
+            pack,
+            "a report, certificate or script is not what the pack's own runs give",
+            other,
+            expected="the files that perfgate release pack writes of these runs",
+            hint=hint,
+        )
+    return ()
+
+
+def _not_reproduced(pack: Pack, problem: str, found: Sequence[str], **told: Any) -> ReleaseRefused:
+    more = len(found) - _TOLD
+    shown = "; ".join([*found[:_TOLD], *([f"{more} more"] if more > 0 else [])])
+    return ReleaseRefused(
+        ReleaseStatus.NOT_REPRODUCED, problem, file=pack.path, found=shown, **told
+    )
+
+
 def _require_signer(policy: Policy, key: Ed25519PublicKey, file: Path) -> None:
     """Check that a policy lets this key sign; one that names nobody lets any.
 
@@ -171,27 +375,21 @@ def _require_signer(policy: Policy, key: Ed25519PublicKey, file: Path) -> None:
 
 def _require_asked(pack: Pack, asked: Asked, attested: Attested) -> None:
     """Check that it is the release that was asked for: policy, commit, subjects."""
+    stated = attested.subjects
     packed = next(one.sha256 for one in pack.manifest.files if one.path == POLICY)
     if asked.policy is not None and packed != asked.policy.sha256:
-        raise _other(
-            pack, "--policy", "the release was held against another policy",
-            f"SHA-256 {packed}", f"SHA-256 {asked.policy.sha256}",
-        )  # fmt: skip
-    commits = [digest["gitCommit"] for _, digest in attested.subjects if "gitCommit" in digest]
+        problem = "the release was held against another policy"
+        expected = f"SHA-256 {asked.policy.sha256}"
+        raise _other(pack, "--policy", problem, f"SHA-256 {packed}", expected)
+    commits = [digest["gitCommit"] for _, digest in stated if "gitCommit" in digest]
     if asked.commit and not any(one.startswith(asked.commit) for one in commits):
-        raise _other(
-            pack, "--commit", "the pack is of another build",
-            ", ".join(commits) or "no commit", asked.commit,
-        )  # fmt: skip
+        found = ", ".join(commits) or "no commit"
+        raise _other(pack, "--commit", "the pack is of another build", found, asked.commit)
     for name, digits in (asked.subjects or {}).items():
-        if not any(
-            one == name and there.get("sha256") == digits for one, there in attested.subjects
-        ):
-            raise _other(
-                pack, "--subject", "the pack does not speak of this artifact",
-                "; ".join(_in_words(*one) for one in attested.subjects),
-                f"{name}=sha256:{digits}",
-            )  # fmt: skip
+        if not any(one == name and digest.get("sha256") == digits for one, digest in stated):
+            problem = "the pack does not speak of this artifact"
+            found = "; ".join(_in_words(*one) for one in stated)
+            raise _other(pack, "--subject", problem, found, f"{name}=sha256:{digits}")
 
 
 def _require_suite(pack: Pack, asked: Asked, again: Replayed) -> None:
@@ -199,16 +397,17 @@ def _require_suite(pack: Pack, asked: Asked, again: Replayed) -> None:
     if asked.suite is None:
         return
     policy, packed = again.check.policy, f"SHA-256 {again.check.required_sha256}"
-    if problem := next(broken_suite_rules(policy, asked.suite), None):
-        given = f"{dotted(problem.path)}: {problem.problem}"
+    if broken := next(broken_suite_rules(policy, asked.suite), None):
+        given = f"{dotted(broken.path)}: {broken.problem}"
     else:
         given = f"SHA-256 {required_sha256(required_tests(policy, asked.suite), asked.suite)}"
     if given != packed:
-        raise _other(
-            pack, "--scenarios", "the pack's scenarios are not the given ones: it requires other "
-            "tests, or the same with other bands or workloads",
-            f"{counted(len(again.tests), 'test')}, {packed}", given,
-        )  # fmt: skip
+        problem = (
+            "the pack's scenarios are not the given ones: it requires other tests, or the same "
+            "with other bands or workloads"
+        )
+        found = f"{counted(len(again.tests), 'test')}, {packed}"
+        raise _other(pack, "--scenarios", problem, found, given)
 
 
 def _in_words(name: str, digest: Mapping[str, str]) -> str:
@@ -230,25 +429,20 @@ def _require_clock(pack: Pack, asked: Asked, attested: Attested) -> None:
 
 def _require_as_stated(pack: Pack, attested: Attested, check: ReleaseCheck) -> None:
     """Check that the statement is the one that the pack's own files give."""
-    expected = statement(pack, check, attested.signed_at)
-    given = attested.statement
-    if canonical(given["subject"]) != canonical(expected["subject"]):
-        raise _other(
-            pack, "subject", "the statement speaks of another artifact than the runs measured",
-            canonical(given["subject"]), canonical(expected["subject"]),
-        )  # fmt: skip
+    given, right = attested.statement, statement(pack, check, attested.signed_at)
     stated = {**given, **given["predicate"], "predicate": ""}
-    right = {**expected, **expected["predicate"], "predicate": ""}
-    for field in sorted(stated.keys() | right.keys(), key=lambda one: (one != "result", one)):
-        if canonical(stated.get(field)) != canonical(right.get(field)):
-            raise ReleaseRefused(
-                ReleaseStatus.NOT_REPRODUCED,
-                "the statement says what the pack's own files do not give",
-                file=pack.path,
-                field=field,
-                found=canonical(stated.get(field))[:300],
-                expected=canonical(right.get(field))[:300],
-            )
+    expected = {**right, **right["predicate"], "predicate": ""}
+    # Of several, the first: what it speaks of, then the result.
+    fields = sorted(stated | expected, key=lambda one: (one != "subject", one != "result", one))
+    for field in fields:
+        found, wanted = (canonical(one.get(field)) for one in (stated, expected))
+        if found == wanted:
+            continue
+        if field == "subject":
+            problem = "the statement speaks of another artifact than the runs measured"
+            raise _other(pack, field, problem, found, wanted)
+        problem = "the statement says what the pack's own files do not give"
+        raise _not_reproduced(pack, problem, [found[:300]], field=field, expected=wanted[:300])
 
 
 def _require_in_force(pack: Pack, asked: Asked, again: Replayed) -> None:
@@ -267,7 +461,7 @@ def _require_in_force(pack: Pack, asked: Asked, again: Replayed) -> None:
             ReleaseStatus.EXPIRED,
             "the evidence is older than the policy allows, or a waiver has ended",
             file=pack.path,
-            found="; ".join(ended[:_TOLD] or later.faults),
+            found="; ".join(ended[:5] or later.faults),
             expected=f"evidence in force at {at.isoformat(timespec='seconds')}",
             hint="measure again; or to verify a release of the past, give its time: --at TIME",
         )
@@ -276,47 +470,33 @@ def _require_in_force(pack: Pack, asked: Asked, again: Replayed) -> None:
 def _rows(
     pack: Pack, asked: Asked, attested: Attested, again: Replayed
 ) -> Iterator[tuple[str, str]]:
-    verdicts = again.verdicts
-    anew = [one for one in verdicts if one.verdict is not None]
+    verdicts, check = again.verdicts, again.check
+    anew = sum(one.verdict is not None for one in verdicts)
     yield "files", f"{len(pack.manifest.files)} are as the manifest lists them, none is extra"
     yield "manifest", f"SHA-256 {pack.manifest_sha256}, the signed one"
-    yield "signature", f"by {_signer(attested.signer, asked, again.check.policy)}"
-    for name, digest in attested.subjects:
-        yield "subject", _in_words(name, digest)
-    yield (
-        "policy",
-        f"SHA-256 {again.check.policy.sha256}" + (", the given one" if asked.policy else ""),
-    )
-    yield "required", _required(asked, again)
+    yield "signature", f"by {_signer(attested.signer, asked, check.policy)}"
+    yield from (("subject", _in_words(*one)) for one in attested.subjects)
+    yield "policy", f"SHA-256 {check.policy.sha256}" + (", the given one" if asked.policy else "")
+    required = f"{counted(len(again.tests), 'test')}, SHA-256 {check.required_sha256}"
+    if asked.suite is not None:
+        required += ", as the given scenarios have it"
+    elif check.policy.required_sha256:
+        required += ", as the policy has it"
+    yield "required", required
     yield from (("required test", name) for name in again.tests)
-    yield (
-        "verdicts",
-        f"{len(anew)} of {len(verdicts)} computed anew from raw files, all as recorded",
-    )
+    yield "verdicts", f"{anew} of {len(verdicts)} computed anew from raw files, all as recorded"
     yield "metrics", f"{sum(one.metrics for one in verdicts)} judged anew"
     rendered = sum(one.role in ROLES for one in pack.manifest.files)
     if not again.not_compared:
         yield "rendered", f"{rendered} reports, certificates and scripts again, all as packed"
     yield "rule", f"version {pack.manifest.rule}"
-    yield "in force", _in_force(asked, again)
-    yield "result", f"{again.check.result}, as stated on {attested.signed_at:%Y-%m-%d %H:%M:%SZ}"
-
-
-def _required(asked: Asked, again: Replayed) -> str:
-    told = f"{counted(len(again.tests), 'test')}, SHA-256 {again.check.required_sha256}"
-    if asked.suite is not None:
-        told += ", as the given scenarios have it"
-    elif again.check.policy.required_sha256:
-        told += ", as the policy has it"
-    return told
-
-
-def _in_force(asked: Asked, again: Replayed) -> str:
-    if again.check.result == "FAILED":
-        return "not asked of a release that failed"
-    if asked.at is not None:
-        return f"at {asked.at.isoformat(timespec='seconds')}, as --at states; not of today"
-    return f"today, {asked.now:%Y-%m-%d}"
+    in_force = f"today, {asked.now:%Y-%m-%d}"
+    if check.result == "FAILED":
+        in_force = "not asked of a release that failed"
+    elif asked.at is not None:
+        in_force = f"at {asked.at.isoformat(timespec='seconds')}, as --at states; not of today"
+    yield "in force", in_force
+    yield "result", f"{check.result}, as stated on {attested.signed_at:%Y-%m-%d %H:%M:%SZ}"
 
 
 def _signer(key: Ed25519PublicKey, asked: Asked, policy: Policy) -> str:
@@ -348,11 +528,5 @@ def _notes(pack: Pack, asked: Asked, again: Replayed) -> Iterator[str]:
 
 
 def _other(pack: Pack, field: str, problem: str, found: str, expected: str) -> ReleaseRefused:
-    return ReleaseRefused(
-        ReleaseStatus.OTHER_RELEASE,
-        problem,
-        file=pack.path,
-        field=field,
-        found=found,
-        expected=expected,
-    )
+    told = {"file": pack.path, "field": field, "found": found, "expected": expected}
+    return ReleaseRefused(ReleaseStatus.OTHER_RELEASE, problem, **told)

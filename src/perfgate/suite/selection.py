@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pytest
 
-from perfgate.campaign.selection import Selected
-from perfgate.campaign.suite_tests import markers_of_selected
+from perfgate.campaign.selection import Selected, markers_of_selected
 from perfgate.clients.base import Offline, client
 from perfgate.core.errors import PerfgateError
 from perfgate.core.suggestion import did_you_mean

@@ -21,20 +21,21 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.learnt_noise import NO_HISTORY
-from perfgate.judging.comparison.comparability import Fact, differences, reported_facts
 from perfgate.judging.comparison.comparison import (
     Comparison,
     ComparisonOptions,
     ProbeComparison,
     compare,
 )
-from perfgate.judging.comparison.sides import read_side
+from perfgate.judging.comparison.sides import Fact, differences, read_side, reported_facts
 from perfgate.judging.rules.noise import OWN_DOF, OWN_SIGMA
 from perfgate.runs.record import as_line
 
 DATA = Path(__file__).parents[2] / "data"
 SPEED = "output_throughput"
 VALUES = {SPEED: 100.0, "tpot_mean_ms": 10.0, "ttft_p99_ms": 50.0}
+Make = Callable[[Path], Path]
+LM_EVAL = next((DATA / "lm_eval").rglob("results*.json"))
 TWO = [measurement({SPEED: 100.0}, probe=probe) for probe in ("c1", "c4")]
 
 
@@ -77,30 +78,6 @@ class TestRuns:
         assert side.probes[0].values(SPEED) == [100.0]
         assert side.warnings == warnings
 
-    @each(
-        "across, verdict, reason, differ",
-        [
-            ((), "NOT_COMPARABLE", "driver: A 570.1, B 580.2; gpus: A unknown, B H200", ()),
-            (("driver",), "NOT_COMPARABLE", "gpus: A unknown, B H200", ("driver",)),
-            (("driver", "gpus"), "PASS", "", ("driver", "gpus")),
-        ],
-    )
-    def test_facts_that_differ_are_named(
-        self, across, verdict, reason, differ, tmp_path: Path
-    ) -> None:
-        a = throughputs(tmp_path / "a", 100.0)
-        other = {**FINGERPRINT, "driver": "580.2", "gpus": "H200"}
-        b = throughputs(tmp_path / "b", 100.0, fingerprint=other)
-        probe = only(compared(a, b, across=frozenset(across)))
-        assert (probe.verdict, probe.reason) == (verdict, reason)
-        assert [text.split(":")[0] for text in probe.across] == list(differ)
-
-    @each("lines", [TWO[:1], []])
-    def test_a_probe_that_failed_is_an_error_even_with_numbers(self, lines, tmp_path: Path) -> None:
-        b = run(tmp_path / "b", lines, failed=["c1"])
-        probe = only(compared(throughputs(tmp_path / "a", 100.0), b))
-        assert (probe.verdict, probe.reason) == (Verdict.ERROR, "B failed: oom: out of memory")
-
     def test_probes_of_one_side_only_are_named(self, tmp_path: Path) -> None:
         a, b = run(tmp_path / "a", TWO), run(tmp_path / "b", TWO[:1])
         result = compared(a, b)
@@ -130,16 +107,6 @@ class TestRuns:
         assert result.warnings == ("B: injected: server.delay=5",)
         assert not compared(a, throughputs(tmp_path / "c", 100.0)).synthetic
 
-    def test_with_few_starts_of_a_machine_bound_one_only_large_changes_are_decided(
-        self, tmp_path: Path
-    ) -> None:
-        a = throughputs(tmp_path / "a", 100.0, machine_bound=True)
-        probe = only(compared(a, throughputs(tmp_path / "b", 94.0, 94.0, machine_bound=True)))
-        assert probe.verdict == Verdict.INCONCLUSIVE
-        assert probe.warnings[0].startswith("A has 1 fresh start on a machine that is its own")
-        slow = throughputs(tmp_path / "c", 30.0, 30.0, 30.0, machine_bound=True)
-        assert only(compared(a, slow)).verdict == Verdict.REGRESSION
-
 
 def copied(a: Path) -> Path:
     return Path(shutil.copytree(a, a.with_name("copy")))
@@ -159,6 +126,77 @@ def test_a_run_on_both_sides_is_refused(make, other, tmp_path: Path) -> None:
     a = make(tmp_path / "a")
     with pytest.raises(InputError, match="both sides hold the same run"):
         compared(a, other(a))
+
+
+def speeds(*values: float, **changes: Any) -> Make:
+    return lambda at: throughputs(at, *values, **changes)
+
+
+def starts(*metrics: Mapping[str, float], failed: Sequence[str] = (), **changes: Any) -> Make:
+    lines = [measurement(one, start, **changes) for start, one in enumerate(metrics, 1)]
+    return lambda at: run(at, lines, failed=failed)
+
+
+def other_questions(at: Path) -> Path:
+    fields = json.loads(LM_EVAL.read_text())
+    fields["n-samples"]["perfgate_arithmetic"]["effective"] = 7
+    at.with_suffix(".json").write_text(json.dumps(fields))
+    return at.with_suffix(".json")
+
+
+def data(name: str) -> Make:
+    return lambda _: DATA / name
+
+
+def tool(at: Path) -> Path:
+    return aiperf(at, 1.0)
+
+
+NC, PASS = Verdict.NOT_COMPARABLE, Verdict.PASS
+OTHER = {**FINGERPRINT, "driver": "580.2", "gpus": "H200"}
+OWN = {"machine_bound": True}
+TTFT, SLOW_TPOT = {"ttft_p99_ms": 50.0}, {SPEED: 100.0, "tpot_mean_ms": 10.0}
+FP8, FP16 = (data(f"trtllm_bench/b200_{kv}_max_throughput.txt") for kv in ("fp8kv", "fp16kv"))
+
+
+@each(
+    "a, b, verdict, told",
+    [
+        (speeds(100.0), starts(VALUES, failed=["c1"]), "ERROR", "B failed: oom: out of memory"),
+        (speeds(100.0), starts(failed=["c1"]), "ERROR", "B failed: oom: out of memory"),
+        (starts(VALUES), starts(SLOW_TPOT, {SPEED: 100.0}), PASS, "tpot_mean_ms is missing from"),
+        # A reported one of value 0 spoils no verdict.
+        (starts(VALUES), starts({**VALUES, "ttft_p99_ms": 0.0}), PASS, "ttft_p99_ms is not comp"),
+        (starts(TTFT), starts(TTFT), NC, "no band"),
+        (speeds(100.0), speeds(*[97.9] * 7), None, "B has 7 fresh starts"),
+        # Of a machine that is its own reference few starts decide large changes alone.
+        (speeds(100.0, **OWN), speeds(94.0, 94.0, **OWN), "INCONCLUSIVE", "A has 1 fresh start on"),
+        (speeds(100.0, **OWN), speeds(30.0, 30.0, 30.0, **OWN), "REGRESSION", ""),
+        # Other loads, told or only to be seen by the numbers, and those of which nothing is known.
+        (tool, data("aiperf/not_streamed.json"), NC, "requests: A 12, B 4; streaming: A True, B F"),
+        (FP8, FP16, NC, "requests: A 114690.0, B 49152.0"),
+        (lambda _: LM_EVAL, other_questions, NC, "questions:perfgate_arithmetic: A 8, B 7"),
+        (starts({SPEED: 74.8}, facts={"client": "aiperf"}), tool, None, "measured the same load"),
+    ],
+)
+def test_what_is_compared_and_what_is_told_of_it(
+    a: Make, b: Make, verdict: str | None, told: str, tmp_path: Path
+) -> None:
+    probe = only(compared(a(tmp_path / "a"), b(tmp_path / "b")))
+    assert verdict in (None, probe.verdict)
+    assert told in "\n".join([probe.reason, *probe.warnings])
+
+
+def test_facts_that_differ_are_named_whether_meant_or_not(tmp_path: Path) -> None:
+    a, b = throughputs(tmp_path / "a", 100.0), throughputs(tmp_path / "b", 100.0, fingerprint=OTHER)
+    driver, gpus = "driver: A 570.1, B 580.2", "gpus: A unknown, B H200"
+    for across, verdict, reason, meant in (
+        ((), NC, f"{driver}; {gpus}", ()),
+        (("driver",), NC, gpus, (driver,)),
+        (("driver", "gpus"), PASS, "", (driver, gpus)),
+    ):
+        probe = only(compared(a, b, across=frozenset(across)))
+        assert (probe.verdict, probe.reason, probe.across) == (verdict, reason, meant)
 
 
 class TestBaselines:
@@ -237,29 +275,6 @@ class TestMetrics:
         assert alone in both
         assert alone == like_gate("tpot_mean_ms", [10.0], [10.32, 10.32])
 
-    def test_missing_in_some_starts_are_not_compared(self, tmp_path: Path) -> None:
-        lines = [measurement({SPEED: 100.0, "tpot_mean_ms": 10.0}), measurement({SPEED: 100.0}, 2)]
-        probe = only(compared(self.side(tmp_path / "a"), run(tmp_path / "b", lines)))
-        assert [judgement.metric for judgement in probe.judgements] == [SPEED]
-        assert "tpot_mean_ms is missing from some runs of B and is not compared" in probe.warnings
-
-    def test_a_reported_one_of_value_0_spoils_no_verdict(self, tmp_path: Path) -> None:
-        b = self.side(tmp_path / "b", ttft_p99_ms=0.0)
-        probe = only(compared(self.side(tmp_path / "a"), b))
-        assert (probe.verdict, probe.reported) == (Verdict.PASS, ())
-        assert any("ttft_p99_ms is not compared: " in text for text in probe.warnings)
-
-    def test_none_that_is_judged_is_no_pass(self, tmp_path: Path) -> None:
-        lines = [measurement({"ttft_p99_ms": 50.0})]
-        probe = only(compared(run(tmp_path / "a", lines), run(tmp_path / "b", lines)))
-        assert probe.verdict == Verdict.NOT_COMPARABLE
-        assert "no band" in probe.reason
-
-    def test_more_starts_than_the_rule_uses_are_named(self, tmp_path: Path) -> None:
-        a, b = throughputs(tmp_path / "a", 100.0), throughputs(tmp_path / "b", *[97.9] * 7)
-        (warning,) = only(compared(a, b)).warnings
-        assert "B has 7 fresh starts" in warning
-
 
 class TestAccuracy:
     def side(
@@ -317,15 +332,6 @@ class TestAccuracy:
         assert "a loss is likely but not confirmed" in judged.reason
         assert "; 13" in judged.reason  # GSM8K has 1,319 questions
 
-    def test_of_other_questions_is_not_comparable(self, tmp_path: Path) -> None:
-        file = next((DATA / "lm_eval").rglob("results*.json"))
-        fields = json.loads(file.read_text())
-        fields["n-samples"]["perfgate_arithmetic"]["effective"] = 7
-        (tmp_path / "results_b.json").write_text(json.dumps(fields))
-        probe = only(compared(file, tmp_path / "results_b.json"))
-        assert probe.verdict == Verdict.NOT_COMPARABLE
-        assert probe.reason == "questions:perfgate_arithmetic: A 8, B 7"
-
 
 class TestResultsOfOtherTools:
     def test_each_file_is_a_fresh_start(self, tmp_path: Path) -> None:
@@ -338,26 +344,6 @@ class TestResultsOfOtherTools:
         assert by_name["output_throughput"].change == pytest.approx(-0.057, abs=0.003)
         assert only(compared(a, aiperf(tmp_path / "c", 1.0005, 0.9995))).verdict == Verdict.PASS
 
-    def test_another_load_is_not_comparable(self, tmp_path: Path) -> None:
-        a = aiperf(tmp_path / "a", 1.0)
-        probe = only(compared(a, DATA / "aiperf" / "not_streamed.json"))
-        assert probe.verdict == Verdict.NOT_COMPARABLE
-        assert probe.reason == (
-            "osl: A 32.0, B 8.0; requests: A 12, B 4; streaming: A True, B False"
-        )
-
-    def test_a_load_that_only_its_numbers_tell_counts_too(self) -> None:
-        folder = DATA / "trtllm_bench"
-        probe = only(
-            compared(
-                folder / "b200_fp8kv_max_throughput.txt", folder / "b200_fp16kv_max_throughput.txt"
-            )
-        )
-        assert (probe.verdict, probe.reason) == (
-            Verdict.NOT_COMPARABLE,
-            "requests: A 114690.0, B 49152.0",
-        )
-
     def test_against_one_probe_of_a_run(self, tmp_path: Path) -> None:
         lines = [{**line, "metrics": {SPEED: 74.8}} for line in TWO]
         a, b = run(tmp_path / "a", lines), aiperf(tmp_path / "b", 1.0)
@@ -365,11 +351,6 @@ class TestResultsOfOtherTools:
             compared(a, b)
         probe = only(compared(a, b, probes=("c4",)))
         assert (probe.name, probe.verdict) == ("small-serve-c4", Verdict.PASS)
-
-    def test_that_tell_nothing_of_their_load_are_warned_of(self, tmp_path: Path) -> None:
-        lines = [measurement({"output_throughput": 74.8}, facts={"client": "aiperf"})]
-        probe = only(compared(run(tmp_path / "a", lines), aiperf(tmp_path / "b", 1.0)))
-        assert any("shows that they measured the same load" in one for one in probe.warnings)
 
     @each(
         "content, problem",

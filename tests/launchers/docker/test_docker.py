@@ -18,13 +18,14 @@ from witnesses import eventually
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.installation import Installation
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_BENCH, TRTLLM_SERVE
 from perfgate.launchers.base import Placement, PlacementRequest
-from perfgate.launchers.docker import container_query
+from perfgate.launchers.docker import image
+from perfgate.launchers.docker.calls import OWNER, START, ContainerOwner
 from perfgate.launchers.docker.job import DockerJob
 from perfgate.launchers.docker.launcher import DockerLauncher
-from perfgate.launchers.docker.ownership import OWNER, START, ContainerOwner
 from perfgate.launchers.site import DockerSite
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
 
@@ -51,7 +52,7 @@ STUBBORN = (
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[DockerHost]:
     """A machine with Docker: its daemon is played, and its program where it is not installed."""
-    container_query._have.cache_clear()
+    image._have.cache_clear()
     monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))
     for name in ("CUDA_VISIBLE_DEVICES", "TRT_LLM_VERSION", "TRT_LLM_GIT_COMMIT"):
         monkeypatch.delenv(name, raising=False)
@@ -177,7 +178,7 @@ class TestNetwork:
         port = placement.free_port()
         server = placement.start(python(LISTENS, port), run.folder, "server")
         eventually(lambda: server.listens(port))
-        client = placement.start_client(python("pass"), run.folder, "client", of_engine=True)
+        client = placement.start_engine_client(python("pass"), run.folder, "client")
         assert client.wait(total_s=60).status == 0
         first, second = [one["HostConfig"] for one in host.runs]
         published = [{"HostIp": "127.0.0.1", "HostPort": str(port)}]
@@ -413,7 +414,7 @@ class TestInside:
     def test_one_that_never_answers_is_ended(
         self, host: DockerHost, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(container_query, "STARTED_S", 0.0)
+        monkeypatch.setattr(image, "STARTED_S", 0.0)
         answer = self.inside().ask((sys.executable, "-c", STUBBORN), 1.0, of_engine=True)
         assert answer.why.startswith("no answer from")
         assert host.containers == []
@@ -422,6 +423,43 @@ class TestInside:
         host.trouble("unknown-gpus")
         with pytest.raises(RunError, match="could not select device driver"):
             self.inside(ONE_GPU).ask(("true",), 60, of_engine=True)
+
+
+class TestTwoImages:
+    """Of one scenario in one session: neither is ever taken for the other."""
+
+    OTHER = "nvcr.io/nvidia/tensorrt-llm/release@sha256:" + "cd" * 32
+
+    def started(self, by: DockerLauncher, folder: Path) -> tuple[Any, str]:
+        """The image on record of a start, and what trtllm-bench says in its container."""
+        with by.placed(PlacementRequest(CPU, folder, 60, lambda _: None)) as placement:
+            with placement.start(Command(("trtllm-bench",)), folder, "server") as job:
+                assert job.wait(total_s=60).status == 0
+            found: Any = placement.facts["docker"]
+            return found["image"], job.stdout.read_text().splitlines()[-1]
+
+    def answered(self, by: DockerLauncher) -> str:
+        where = by.locations(Locations(), CPU, None)
+        argv = (*where.find(TRTLLM_BENCH), "--version")
+        return where.ask(argv, 60, of_engine=True).stdout.strip()
+
+    def test_questions_and_starts_in_turn_reach_their_own(
+        self, host: DockerHost, tmp_path: Path
+    ) -> None:
+        host.image(trtllm_bench="echo 2.0.0")
+        host.image(self.OTHER, trtllm_bench="echo 1.0.0")
+        tested = DockerLauncher(SITE)
+        control = tested.with_image(self.OTHER)
+        assert (self.answered(tested), self.answered(control)) == ("2.0.0", "1.0.0")
+        assert self.started(tested, tmp_path / "tested") == (IMAGE, "2.0.0")
+        assert self.started(control, tmp_path / "control") == (self.OTHER, "1.0.0")
+        assert self.answered(tested) == "2.0.0"
+
+    def test_a_folder_in_one_is_where_its_programs_are_called(self) -> None:
+        launched = DockerLauncher(SITE).with_image(self.OTHER)
+        where = replace(launched.locations(Locations(), CPU, None), build=Installation("/opt/old"))
+        assert where.find(TRTLLM_BENCH) == ("/opt/old/bin/trtllm-bench",)
+        assert where.engine_environment == {}
 
 
 def _argv(process: psutil.Process) -> list[str]:

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from building import SCENARIO
@@ -15,7 +16,6 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError
 from perfgate.launchers.docker.argv import (
     HOME,
-    ContainerIdentity,
     ContainerSettings,
     gpus_word,
     handed_to_docker,
@@ -28,22 +28,25 @@ from perfgate.launchers.site import DockerSite
 IMAGE = "registry/engine:1"
 ROOT = DockerSite(user=None, cache=None, pass_on=())
 RUN = Path("/runs/one")
-HERE = ContainerIdentity("perfgate-server-1", ("--label", "perfgate.start=s"))
+NAME, LABELS = "perfgate-server-1", ("--label", "perfgate.start=s")
 SERVE = Command(("trtllm-serve", "model"), {"A": "1"}, cwd=RUN)
 
 
 def words(
     site: DockerSite = ROOT,
     command: Command = SERVE,
-    identity: ContainerIdentity = HERE,
     *,
+    name: str = NAME,
+    network: str = "host",
+    port: int | None = None,
     has_gpus: bool = False,
     folders: tuple[Path, ...] = (),
     environ: dict[str, str] | None = None,
     greeted: bool = True,
 ) -> list[str]:
     box = ContainerSettings(IMAGE, site, has_gpus, folders)
-    return [*run_words(box, command, identity, environ or {}, greeted=greeted)]
+    place: Any = {"labels": LABELS, "network": network, "port": port}
+    return [*run_words(box, command, name, environ or {}, greeted=greeted, **place)]
 
 
 def values(found: list[str], option: str) -> list[str]:
@@ -158,7 +161,7 @@ def test_dockers_own_program_reads_it_as_it_is_meant(tmp_path: Path) -> None:
         {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2", "HF_TOKEN": "hf_1", "A": "x=y z"},
         cwd=RUN,
     )
-    argv = words(site, command, ContainerIdentity("n", HERE.labels, "bridge", 8123), has_gpus=True)
+    argv = words(site, command, name="n", network="bridge", port=8123, has_gpus=True)
     with docker_host(real=True) as host:
         host.image(IMAGE)
         host.trouble("unknown-gpus")

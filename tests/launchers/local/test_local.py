@@ -17,10 +17,9 @@ from witnesses import eventually, living, program, signed
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.untrusted_files import UntrustedFile
-from perfgate.launchers.local import launch_files
-from perfgate.launchers.local.job import LocalJob
+from perfgate.launchers.local import launcher as local
+from perfgate.launchers.local.job import MARK, LocalJob, marked
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.launchers.local.orphans import MARK, marked
 
 
 @pytest.fixture
@@ -64,34 +63,33 @@ def test_output_and_errors_go_to_their_files_which_begin_anew_with_each_job(star
     job = start(*python("import sys; print('one'); print('two', file=sys.stderr)"))
     job.wait()
     assert (job.stdout.read_text(), job.stderr.read_text()) == ("one\n", "two\n")
-    assert job.stdout.name == "job.out"
-    assert job.tail() == ("one", "two")
+    assert (job.stdout.name, job.tail()) == ("job.out", ("one", "two"))
 
 
-def test_the_environment_is_the_callers_with_the_commands(start: Start, monkeypatch):
+ENVIRONMENT = "*(os.environ[name] for name in ('FROM_CALLER', 'REPLACED', 'TERM'))"
+LARGE = {f"LARGE_{number}": "x" * 100_000 for number in range(5)}  # more than a pipe holds
+
+
+@pytest.mark.parametrize(
+    ("argv", "env", "output"),
+    [
+        (python(f"import os; print({ENVIRONMENT})"), {"REPLACED": "c"}, "a c dumb\n"),
+        (python("import os; print(os.environb[b'UNDECODABLE'])"), {}, "b'\\xff'\n"),
+        (python("import os; print(sum(map(len, os.environ.values())) > 5e5)"), LARGE, "True\n"),
+        (python("import sys; print(sys.stdin.read() == '')"), {}, "True\n"),
+        (python("import os; print(os.getsid(0) == os.getpgrp() == os.getpid())"), {}, "True\n"),
+        (("echo", "$HOME", "*", "a  b; echo c"), {}, "$HOME * a  b; echo c\n"),
+    ],
+    ids=["environment", "undecodable", "large environment", "no input", "own session", "no shell"],
+)
+def test_what_a_program_gets(start: Start, monkeypatch, argv, env, output):
     monkeypatch.setenv("FROM_CALLER", "a")
     monkeypatch.setenv("REPLACED", "b")
     monkeypatch.setenv("UNDECODABLE", os.fsdecode(b"\xff"))
     monkeypatch.delenv("TERM", raising=False)
-    show = "import os; print(*(os.environ[n] for n in ('FROM_CALLER', 'REPLACED', 'TERM')))\n"
-    show += "print(os.environb[b'UNDECODABLE'])"
-    job = start(*python(show), env={"REPLACED": "c"})
+    job = start(*argv, env=env)
     job.wait()
-    assert job.stdout.read_text() == "a c dumb\nb'\\xff'\n"
-
-
-def test_an_environment_larger_than_a_pipe_arrives_whole(start: Start):
-    env = {f"LARGE_{number}": "x" * 100_000 for number in range(5)}
-    job = start(*python("import os; print(sum(map(len, os.environ.values())) > 500_000)"), env=env)
-    job.wait()
-    assert job.stdout.read_text() == "True\n"
-
-
-def test_the_program_reads_nothing_and_leads_a_session_and_group_of_its_own(start: Start):
-    show = "print(sys.stdin.read() == '', os.getsid(0) == os.getpgrp() == os.getpid())"
-    job = start(*python(f"import os, sys; {show}"))
-    job.wait()
-    assert job.stdout.read_text() == "True True\n"
+    assert job.stdout.read_text() == output
 
 
 @pytest.mark.parametrize("ignored", [(), (signal.SIGINT, signal.SIGQUIT)], ids=["heard", "ignored"])
@@ -108,12 +106,6 @@ def test_the_program_hears_all_signals_whatever_perfgate_ignores(
     masks = dict(line.split(":\t") for line in job.stdout.read_text().splitlines() if "Sig" in line)
     # Signals 1 to 31: those above are the C library's own, or inherited from who runs the tests.
     assert {int(masks[name], 16) & 0x7FFFFFFF for name in ("SigBlk", "SigIgn")} == {0}
-
-
-def test_argv_is_no_shell_line(start: Start):
-    job = start("echo", "$HOME", "*", "a  b; echo c")
-    job.wait()
-    assert job.stdout.read_text() == "$HOME * a  b; echo c\n"
 
 
 def test_files_are_written_into_the_working_folder(start: Start, tmp_path: Path):
@@ -214,7 +206,7 @@ def test_a_full_disk_is_a_run_error(start: Start, tmp_path: Path, monkeypatch, n
     def created(*_: object) -> int:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(launch_files, "created_regular", created)
+    monkeypatch.setattr(local, "created_regular", created)
     with pytest.raises(RunError) as error:
         start("true")
     assert error.value.failure == "disk_full"
@@ -294,36 +286,33 @@ def test_stop_asks_the_children_of_a_program_that_does_not_listen_before_it_kill
     assert gone(job)
 
 
-def test_stop_wakes_a_stopped_program(start: Start, roll: Path):
-    job = start(*program("obedient", roll))
-    eventually(lambda: signed(roll)).suspend()
-    assert job.stop(grace_s=600).status == 0
-
-
-def test_stop_kills_a_program_that_does_not_listen(start: Start, roll: Path):
-    job = start(*program("deaf", roll))
-    eventually(lambda: len(living(roll)) == 2)
-    ended = job.stop(grace_s=0.3)
-    assert (ended.status, ended.reason) == (-signal.SIGKILL, "stopped")
-    assert "heard SIGTERM" in job.stdout.read_text()
-    assert not living(roll)
-    assert gone(job)
-
-
 @pytest.mark.parametrize(
     ("name", "roles"),
     [
+        ("deaf", ["child", "program"]),
         ("daemon", ["daemon", "program"]),
         ("retitled", ["program", "worker"]),
         ("scrubbed", ["grandchild", "program"]),
     ],
 )
-def test_stop_ends_descendants_that_hide(start: Start, roll: Path, name: str, roles: list[str]):
-    job = start(*program(name, roll, *(["--stay"] if name == "daemon" else [])))
+def test_stop_ends_what_does_not_listen_or_hides(
+    start: Start, roll: Path, name: str, roles: list[str]
+):
+    job = start(*program(name, roll))
     eventually(lambda: living(roll) == roles)
-    assert job.stop(grace_s=0.5).reason == "stopped"
+    ended = job.stop(grace_s=0.5)
+    assert ended.reason == "stopped"
+    if name == "deaf":
+        assert ended.status == -signal.SIGKILL
+        assert "heard SIGTERM" in job.stdout.read_text()
     assert living(roll) == []
     assert gone(job)
+
+
+def test_stop_wakes_a_stopped_program(start: Start, roll: Path):
+    job = start(*program("obedient", roll))
+    eventually(lambda: signed(roll)).suspend()
+    assert job.stop(grace_s=600).status == 0
 
 
 def test_stop_ends_a_program_that_forks_itself_anew_whenever_it_is_told_to_end(
@@ -338,7 +327,7 @@ def test_stop_ends_a_program_that_forks_itself_anew_whenever_it_is_told_to_end(
 
 
 def test_what_a_program_leaves_behind_is_ended_and_named(start: Start, roll: Path):
-    job = start(*program("daemon", roll))
+    job = start(*program("daemon", roll, "--leave"))
     ended = job.wait()
     assert (ended.status, ended.reason) == (0, "exited")
     assert ended.leftovers == (Path(sys.executable).name[:15],)
@@ -346,11 +335,13 @@ def test_what_a_program_leaves_behind_is_ended_and_named(start: Start, roll: Pat
     assert living(roll) == []
 
 
-def test_a_helper_that_ends_soon_after_the_program_is_no_leftover(start: Start):
-    assert start("sh", "-c", "sleep 0.3 & exit 0").wait().leftovers == ()
-
-
-def test_a_child_that_ends_a_little_after_the_stopped_program_is_no_leftover(start: Start):
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_child_that_ends_a_little_after_the_program_is_no_leftover(
+    start: Start, is_stopped: bool
+):
+    if not is_stopped:
+        assert start("sh", "-c", "sleep 0.3 & exit 0").wait().leftovers == ()
+        return
     child = '(trap "sleep 0.3; exit" TERM; touch ready; sleep 600) & wait'
     job = start("sh", "-c", f'trap "exit 0" TERM; {child}')
     eventually((job.folder / "ready").exists)
@@ -383,15 +374,6 @@ def test_total_time_ends_a_program_that_writes(start: Start):
     assert job.wait(silence_s=600, total_s=1.0).reason == "total"
     assert "it ran 1 s" in job.evidence.read_text()
     assert gone(job)
-
-
-def test_an_exception_in_the_with_block_ends_the_program(start: Start, roll: Path, monkeypatch):
-    job = start(*program("deaf", roll))
-    eventually(lambda: len(living(roll)) == 2)
-    monkeypatch.setattr(job, "stop", lambda: LocalJob.stop(job, 0.1))
-    with pytest.raises(ZeroDivisionError), job:
-        raise ZeroDivisionError
-    assert living(roll) == []
 
 
 def test_ctrl_c_during_stop_still_ends_everything(start: Start, roll: Path, monkeypatch):
@@ -445,16 +427,6 @@ def test_a_job_started_by_a_thread_outlives_the_thread(start: Start, roll: Path)
     thread.join()
     eventually(lambda: signed(roll))
     assert jobs[0].wait(total_s=0.5).reason == "total"  # and not lost or stopped before
-
-
-def test_a_dropped_job_is_ended(tmp_path: Path, roll: Path):
-    job = LocalLauncher(0.2).start(Command(program("obedient", roll)), tmp_path, "job")
-    eventually(lambda: signed(roll))
-    with pytest.warns(ResourceWarning):
-        job._control = None
-    eventually(lambda: living(roll) == [])
-    job._control = open(os.devnull, "wb", buffering=0)  # noqa: PTH123, SIM115 - for the clean-up
-    assert job.stop().reason == "stopped"
 
 
 def test_the_programs_mark_holds_that_of_the_launch_around_it(start: Start, monkeypatch):

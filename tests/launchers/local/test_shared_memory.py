@@ -45,7 +45,7 @@ def share(tmp_path: Path, roll: Path, name: str) -> Iterator[Callable[[str], Loc
     with ExitStack() as jobs:
 
         def share(how: str) -> LocalJob:
-            command = Command(program("sharing", roll, how, name))
+            command = Command(program("sharing", how, roll, name))
             job = LocalLauncher(0.5).start(command, tmp_path / "run", "job")
             jobs.callback(job.stop, 0.3)
             eventually(lambda: signed(roll))
@@ -96,7 +96,7 @@ def test_so_it_is_with_python_s_when_its_tracker_is_killed_too(share, name, roll
 
 def test_so_it_is_when_perfgate_is_killed(roll, name, tmp_path):
     mark = uuid.uuid4().hex
-    jobs = {"job": program("sharing", roll, "mapped", name)}
+    jobs = {"job": program("sharing", "mapped", roll, name)}
     task = {"folder": str(tmp_path), "roll": str(roll), "jobs": jobs, "then": "", "grace_s": 0.1}
     with running(program("driver", json.dumps(task)), mark, dict(os.environ)) as driver:
         eventually(lambda: signed(roll))

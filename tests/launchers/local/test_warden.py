@@ -18,7 +18,7 @@ from witnesses import eventually, everybody, living, program, roll_in, running, 
 
 from perfgate.core.command import Command
 from perfgate.launchers.local import job as local_job
-from perfgate.launchers.local import orphans
+from perfgate.launchers.local.job import marked
 from perfgate.launchers.local.launcher import LocalLauncher
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 HIDERS = {
     "obedient": ["program"],
     "deaf": ["child", "program"],
-    "daemon": ["daemon"],
+    "daemon": ["daemon", "program"],
     "retitled": ["program", "worker"],
     "scrubbed": ["grandchild", "program"],
 }
@@ -210,7 +210,7 @@ def test_the_job_kills_what_it_has_seen_or_marked_when_both_wardens_are_killed(
         ended = job.wait()
         assert (ended.status, ended.reason) == (None, "lost")
     assert living(roll) == []
-    assert orphans.marked(job.mark) == []
+    assert marked(job.mark) == []
 
 
 def test_a_warden_that_does_not_answer_is_killed_by_stop(roll: Path, tmp_path: Path, monkeypatch):

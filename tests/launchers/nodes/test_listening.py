@@ -1,51 +1,71 @@
 """Where a server listens: on this machine for this machine alone, elsewhere with a word of it."""
 
+import socket
+
 import pytest
+from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.launchers.nodes import listening
-from perfgate.launchers.nodes.listening import ServerAddress
+from perfgate.core.program_query import ask_here
+from perfgate.engines.base import Endpoint
+from perfgate.launchers.nodes import placement
+from perfgate.launchers.nodes.placement import NodesSession
+from perfgate.launchers.nodes.remote_job import Nodes
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 
 
 @pytest.fixture(autouse=True)
 def _addresses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "own_addresses", lambda: {HERE, "127.0.0.1"})
+    monkeypatch.setattr(placement, "own_addresses", lambda: {HERE, "127.0.0.1"})
 
 
-def on(server: ServerAddress, address: str) -> tuple[str, list[str]]:
+def on(word: str | None, address: str, field: str = "slurm.listen") -> tuple[str, list[str]]:
     told: list[str] = []
-    return server.on("n1", address, told.append), told
+    return NodesSession(field).listens_at(word, "n1", address, told.append), told
 
 
-@pytest.mark.parametrize("word", [None, "loopback"])
-def test_on_this_machine_nobody_else_reaches_it(word: str | None) -> None:
-    assert on(ServerAddress("slurm.listen", word), HERE) == ("127.0.0.1", [])
-
-
-def test_the_site_may_want_the_nodes_address_even_so() -> None:
-    assert on(ServerAddress("slurm.listen", "node"), HERE) == (HERE, [])
+@each(
+    "word, address, listens",
+    [
+        (None, HERE, "127.0.0.1"),  # nobody else reaches it
+        ("loopback", HERE, "127.0.0.1"),
+        ("node", HERE, HERE),
+        ("node", THERE, THERE),
+        (None, "127.64.1.1", "127.64.1.1"),  # a virtual node
+    ],
+)
+def test_what_needs_no_word(word: str | None, address: str, listens: str) -> None:
+    assert on(word, address) == (listens, [])
 
 
 def test_on_another_machine_a_session_is_told_once() -> None:
-    server = ServerAddress("slurm.listen", None)
-    address, told = on(server, THERE)
-    assert address == THERE
+    session, told = NodesSession("slurm.listen"), list[str]()
+    for _ in range(2):
+        assert session.listens_at(None, "n1", THERE, told.append) == THERE
     (line,) = told
     assert "listens at 10.0.0.2 of n1 and asks for no key" in line
     assert "slurm.listen: node in site.yaml" in line
-    assert on(server, THERE) == (THERE, [])
-
-
-def test_a_site_that_knows_is_not_told() -> None:
-    assert on(ServerAddress("mpirun.listen", "node"), THERE) == (THERE, [])
 
 
 def test_another_machines_loopback_device_is_refused() -> None:
     with pytest.raises(InputError, match=r"mpirun\.listen"):
-        on(ServerAddress("mpirun.listen", "loopback"), THERE)
+        on("loopback", THERE, "mpirun.listen")
 
 
-def test_a_virtual_node_behind_the_loopback_device_needs_no_word() -> None:
-    assert on(ServerAddress("slurm.listen", None), "127.64.1.1") == ("127.64.1.1", [])
+def test_a_node_that_has_an_ipv6_address_alone_is_reached_under_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = [(socket.AF_INET6, 1, 6, "", ("fd00::7", 0, 0, 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    assert placement.address_of("n1") == "fd00::7"
+    both = [*found, (socket.AF_INET, 1, 6, "", ("10.0.0.7", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
+    assert placement.address_of("n1") == "10.0.0.7"
+    assert Endpoint("fd00::7", 80, "m").url == "http://[fd00::7]:80"
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def test_a_port_of_an_ipv6_address_is_found() -> None:
+    nodes = Nodes(("here",), lambda _, argv, seconds: ask_here(argv, seconds).text)
+    assert int(nodes.look("port", "::1", __file__)) > 0

@@ -11,8 +11,8 @@ from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.launchers.nodes import watchers as node_watching
-from perfgate.launchers.nodes.watchers import watching
+from perfgate.launchers.nodes import watch as node_watching
+from perfgate.launchers.nodes.watch import watching
 from perfgate.machine.conditions.conditions import not_watched
 from perfgate.scenarios.scenario import Hardware
 

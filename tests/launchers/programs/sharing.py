@@ -1,19 +1,19 @@
 """Makes a file in /dev/shm, or a segment of System V, leaves it to whoever comes, and waits.
 
-Arguments: the roll's folder, how it is shared, its name.
+Arguments: how it is shared, the roll's folder, its name.
 """
 
 import ctypes
 import mmap
 import os
 import signal
-import sys
 from multiprocessing import shared_memory
 from pathlib import Path
 
-from roll import folder, sign
+from hider import kind as how
+from hider import rest, roll, sign
 
-how, name = sys.argv[2:4]
+(name,) = rest
 path = Path("/dev/shm", name)
 
 
@@ -32,7 +32,7 @@ elif how == "child":
         share()
         sign("child")
         signal.pause()
-    while not (folder() / "child").exists():
+    while not (Path(roll) / "child").exists():
         pass
 elif how == "written":
     kept = path.open("w")
@@ -43,6 +43,6 @@ elif how == "named":
     path.touch()
 elif how == "segment":
     number = ctypes.CDLL(None).shmget(0, 4096, 0o1600)  # IPC_PRIVATE, IPC_CREAT and user's rights
-    (folder() / ".segment").write_text(str(number))
+    (Path(roll) / ".segment").write_text(str(number))
 sign("program")
 signal.pause()

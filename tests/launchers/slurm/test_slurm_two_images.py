@@ -55,8 +55,8 @@ def test_a_site_without_a_container_can_start_another_build_in_one() -> None:
 def test_a_node_that_failed_for_one_is_asked_for_by_neither() -> None:
     tested = SlurmLauncher(SITE)
     control = tested.with_image(OLD)
-    tested._bad.add("n3")
-    assert control._bad == {"n3"}
+    tested._session.bad.add("n3")
+    assert control._session.bad == {"n3"}
 
 
 @pytest.mark.parametrize("name", ["local", "mpirun"])

@@ -5,6 +5,7 @@ from made_gpus import gpu
 from tables import each
 
 from perfgate.machine.preflight import gpu_rules
+from perfgate.machine.preflight.check import Case
 from perfgate.machine.preflight.facts import Rows
 from perfgate.machine.preflight.gpu_rules import GPU_RULES, judge_gpus
 from perfgate.machine.preflight.need import Need
@@ -78,7 +79,7 @@ TABLE = [
 
 @each(("question", "told", "outcome", "text"), TABLE)
 def test_what_a_gpu_amounts_to(question: str, told: dict, outcome: str, text: str) -> None:
-    finding = getattr(gpu_rules, question)(gpu(**told), TWO)
+    finding = getattr(gpu_rules, question)(Case(gpu(**told), TWO))
     assert finding.outcome == outcome
     assert finding.text.endswith(text)
 
@@ -102,7 +103,7 @@ def test_every_question_has_rows_for_well_not_well_and_unknown() -> None:
 )
 def test_weights_must_fit(weights, free: int, outcome: str, text: str) -> None:
     need = Need(gpus=8, gpu="H200", weights_bytes=weights, gpus_in_all=8)
-    finding = gpu_rules.memory(gpu(free_bytes=free), need)
+    finding = gpu_rules.memory(Case(gpu(free_bytes=free), need))
     assert (finding.outcome, finding.text) == (outcome, text)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tables import each
 
-from perfgate.machine.preflight.check import Check
+from perfgate.machine.preflight.check import Case, Check
 from perfgate.machine.preflight.facts import Disk, HostFacts, Ports
 from perfgate.machine.preflight.host_rules import HOST_RULES, judge_host
 from perfgate.machine.preflight.need import Need
@@ -34,7 +34,7 @@ EIGHT = Need(gpus=8, gpu="B200", gpus_in_all=8, weights_bytes=395 * GIB, connect
 
 def answer(question: str, host: HostFacts, need: Need) -> Check:
     (rule,) = (rule for rule in HOST_RULES if rule.judge.__name__ == question)
-    finding = rule.judge(host, need)
+    finding = rule.judge(Case(host, need))
     assert finding is not None
     return rule.check(finding)
 

@@ -6,7 +6,7 @@ Here only what is stored of the noise of A's hardware is read.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from perfgate.baselines.baseline import common_facts
@@ -18,8 +18,15 @@ from perfgate.core.rule import FEWEST_REFERENCES, Rule
 from perfgate.core.verdict import Judgement, Verdict, counted
 from perfgate.judging.assembly.judge_input import JudgeInput, judge
 from perfgate.judging.assembly.learnt_noise import noises_on
-from perfgate.judging.comparison.comparability import PROGRAM, Fact, differences, fingerprint_facts
-from perfgate.judging.comparison.sides import Measured, Side
+from perfgate.judging.comparison.sides import (
+    PROGRAM,
+    Fact,
+    Kind,
+    Measured,
+    Side,
+    differences,
+    fingerprint_facts,
+)
 from perfgate.judging.rules import noise as noises
 from perfgate.judging.rules.diagnostics import false_discoveries
 from perfgate.judging.rules.probe import (
@@ -100,15 +107,11 @@ class Comparison:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader should know of the sides."""
-        sides = (("A", self.a), ("B", self.b))
-        return (
-            *(f"{name}: {text}" for name, side in sides for text in side.warnings),
-            *(
-                f"{name}: injected: {', '.join(side.injected)}"
-                for name, side in sides
-                if side.injected
-            ),
-        )
+        found = []
+        for name, side in (("A", self.a), ("B", self.b)):
+            found += [f"{name}: {text}" for text in side.warnings]
+            found += [f"{name}: injected: {', '.join(side.injected)}"] if side.injected else []
+        return tuple(found)
 
 
 Pair = tuple[Measured, Measured]  # a probe of A, and that of B which it is compared with
@@ -121,9 +124,8 @@ def compare(a: Side, b: Side, options: ComparisonOptions) -> Comparison:
         InputError: a run is on both sides, a name that is asked for is not there, or values that
             cannot be judged.
     """
-    a, b = _chosen(a, options.probes), _chosen(b, options.probes)
-    _require_two(a, b)
-    of_a, of_b = _named(a, b, options.across)
+    of_a, of_b = _named(a, b.kind, options), _named(b, a.kind, options)
+    _require_two(a, b, of_a.values(), of_b.values())
     pairs = {name: (probe, of_b[name]) for name, probe in of_a.items() if name in of_b}
     _require_known(options, pairs.values())
     return Comparison(
@@ -135,59 +137,35 @@ def compare(a: Side, b: Side, options: ComparisonOptions) -> Comparison:
     )
 
 
-def _chosen(side: Side, names: Sequence[str]) -> Side:
-    """The side with the named probes only; results of other tools have but one, and no name."""
-    if not names or side.kind == "files":
-        return side
-    for name in names:
-        if not any(name in (probe.name, probe.label) for probe in side.probes):
-            raise InputError(
-                f"no such probe in {side.path}",
-                field="--probe",
-                found=name,
-                expected="one of " + ", ".join(probe.name for probe in side.probes),
-            )
-    kept = [probe for probe in side.probes if {probe.name, probe.label} & set(names)]
-    return replace(side, probes=tuple(kept))
+def _named(side: Side, other: Kind, options: ComparisonOptions) -> dict[str, Measured]:
+    """The chosen probes, by the names that they are matched by.
 
-
-def _require_two(a: Side, b: Side) -> None:
-    """Refuse a run that is on both sides: it would pass whatever the build is like."""
-    of_a, of_b = ({run for probe in side.probes for run in probe.identities} for side in (a, b))
-    shared = sorted(of_a & of_b)
-    if shared or a.path.resolve() == b.path.resolve():
-        raise InputError(
-            "both sides hold the same run, which proves nothing",
-            file=b.path,
-            found=shared[0] if shared else str(a.path),
-            expected="two builds, each measured on its own",
-            hint="name the run of the other build",
-        )
-
-
-def _named(
-    a: Side, b: Side, across: Collection[str]
-) -> tuple[dict[str, Measured], dict[str, Measured]]:
-    """The probes of A and of B by the names under which they are compared."""
-    if "files" not in (a.kind, b.kind):
-        return _by_name(a, across), _by_name(b, across)
-    for side in (a, b):
-        if len(side.probes) != 1:
+    Results of other tools have but one, without a name; so has what they are compared with.
+    """
+    probes, chosen = side.probes, set(options.probes)
+    if chosen and side.kind != "files":
+        for name in options.probes:
+            if not any(name in (probe.name, probe.label) for probe in probes):
+                raise InputError(
+                    f"no such probe in {side.path}",
+                    field="--probe",
+                    found=name,
+                    expected="one of " + ", ".join(probe.name for probe in probes),
+                )
+        probes = tuple(probe for probe in probes if {probe.name, probe.label} & chosen)
+    if "files" in (side.kind, other):
+        if len(probes) != 1:
             raise InputError(
                 "results of another tool can be compared with one probe only",
                 file=side.path,
                 field="--probe",
-                found=", ".join(probe.name for probe in side.probes),
+                found=", ".join(probe.name for probe in probes),
                 expected="the name of one of them",
             )
-    name = (b if a.kind == "files" else a).probes[0].name
-    return {name: a.probes[0]}, {name: b.probes[0]}
-
-
-def _by_name(side: Side, across: Collection[str]) -> dict[str, Measured]:
-    if SCENARIO not in across:
-        return {probe.name: probe for probe in side.probes}
-    scenarios = sorted({probe.scenario for probe in side.probes})
+        return {"": probes[0]}
+    if SCENARIO not in options.across:
+        return {probe.name: probe for probe in probes}
+    scenarios = sorted({probe.scenario for probe in probes})
     if len(scenarios) > 1:
         raise InputError(
             "probes of several scenarios cannot be matched by their labels",
@@ -197,7 +175,21 @@ def _by_name(side: Side, across: Collection[str]) -> dict[str, Measured]:
             expected=f"one scenario on each side, as {SCENARIO} is meant to differ",
             hint="choose the probes of one scenario with --probe",
         )
-    return {probe.label: probe for probe in side.probes}
+    return {probe.label: probe for probe in probes}
+
+
+def _require_two(a: Side, b: Side, of_a: Iterable[Measured], of_b: Iterable[Measured]) -> None:
+    """Refuse a run that is on both sides: it would pass whatever the build is like."""
+    runs = ({run for probe in probes for run in probe.identities} for probes in (of_a, of_b))
+    shared = sorted(set.intersection(*runs))
+    if shared or a.path.resolve() == b.path.resolve():
+        raise InputError(
+            "both sides hold the same run, which proves nothing",
+            file=b.path,
+            found=shared[0] if shared else str(a.path),
+            expected="two builds, each measured on its own",
+            hint="name the run of the other build",
+        )
 
 
 def _shared(a: Measured, b: Measured) -> list[str]:
@@ -250,36 +242,31 @@ def _compared(name: str, a: Measured, b: Measured, options: ComparisonOptions) -
     Raises:
         InputError: values that cannot be judged, or a score of an unknown number of questions.
     """
+    name = name or (a if a.scenario else b).name
     result = ProbeComparison(name, starts=(len(a.runs), len(b.runs)))
-    failures = [
-        f"{side} failed: {probe.failure}" for side, probe in (("A", a), ("B", b)) if probe.failure
-    ]
-    if failures:
+    sides = (("A", a), ("B", b))
+    if failures := [f"{side} failed: {one.failure}" for side, one in sides if one.failure]:
         return replace(result, verdict=Verdict.ERROR, reason="; ".join(failures))
     matter, meant = differences(*_facts(a, b), options.across)
     result = replace(result, reason="; ".join(matter), across=tuple(meant))
     if matter:
         return result
     bands = {metric: _band(metric, options) for metric in _shared(a, b)}
-    noise, rule = _noise(a, b), Rule()
-    tests: list[JudgedTest] = [
-        _accuracy_test(metric, band, a, b)
-        for metric, band in bands.items()
-        if is_accuracy(metric) and band is not None
-    ]
-    speeds = [
-        PerformanceTest(metric, band, a.values(metric), b.values(metric), noise[metric], a.sessions)
-        for metric, band in bands.items()
-        if not is_accuracy(metric)
-    ]
+    noise, rule, tests = _noise(a, b), Rule(), list[JudgedTest]()
+    speeds = list[PerformanceTest]()
+    for metric, band in bands.items():
+        if not is_accuracy(metric):
+            values = a.values(metric), b.values(metric)
+            speeds.append(PerformanceTest(metric, band, *values, noise[metric], a.sessions))
+        elif band is not None:
+            tests.append(_accuracy_test(metric, band, a, b))
     reported, notes = observed_changes((test for test in speeds if test.band is None), rule)
     called_out = false_discoveries([change.p_value for change in reported]) if reported else ()
+    warned = [one.metric for one, out in zip(reported, called_out, strict=True) if out]
     result = replace(
         result,
         reported=reported,
-        warned=tuple(
-            change.metric for change, out in zip(reported, called_out, strict=True) if out
-        ),
+        warned=tuple(warned),
         only_in_a=tuple(metric for metric in a.metrics() if metric not in bands),
         only_in_b=tuple(metric for metric in b.metrics() if metric not in bands),
         warnings=(*_warnings(a, b, rule), *notes),

@@ -3,11 +3,15 @@
 A side holds, per probe, one measurement for each fresh start of the engine. It is a run, a
 baseline, or results of other tools, of which each file is one fresh start; what a file says is the
 business of `perfgate.runs.result_formats`.
+
+The facts of two sides must agree before they are compared. perfgate's own measurements carry a
+fingerprint. Results of other tools report some of their load: what both sides report must agree;
+what only one reports cannot be checked.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -19,14 +23,9 @@ from perfgate.clients.aiperf_results import RESULT as AIPERF_RESULT
 from perfgate.core import json_text
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
-from perfgate.core.measurement import Measurement
+from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.verdict import Verdict
-from perfgate.judging.comparison.comparability import (
-    Fact,
-    reported_facts,
-    require_one_load,
-)
 from perfgate.runs.record import MeasurementRecord, Record, VerdictRecord, records_of
 from perfgate.runs.result_formats import parse_file
 from perfgate.runs.run_folder import RunFolder
@@ -36,6 +35,52 @@ Kind = Literal["run", "baseline", "files"]
 # of the GB200 recipe ("Results/Log files"), which has the .err of each job beside its .out.
 _OWN_NAMES = (AIPERF_RESULT, "results_*.json", "*_streaming-on_*.out", "*_streaming-off_*.out")
 _MOST_FILES = 100
+# Token counts of one load differ from run to run where answers may end by themselves or prompts are
+# drawn at random; the gate's facts allow 0.5 %. The mean of requests in flight is measured, not
+# asked.
+_LENGTH_TOLERANCE = 0.005
+_MEASURED_TOLERANCE = 0.10
+# Name in programs' results → the fact, and how far two values may differ; the last name counts.
+_REPORTED = {
+    "isl": ("isl", _LENGTH_TOLERANCE),
+    "osl": ("osl", _LENGTH_TOLERANCE),
+    "requests_completed": ("requests", 0.0),
+    "max_concurrency": ("concurrency", 0.0),
+    "concurrency_peak": ("concurrency_peak", _MEASURED_TOLERANCE),
+    "concurrency_mean": ("concurrency_mean", _MEASURED_TOLERANCE),
+    "concurrency": ("concurrency", 0.0),
+    "request_rate": ("request_rate", 0.0),
+    "streaming": ("streaming", 0.0),
+    "model": ("model", 0.0),
+    "gpu": ("gpu", 0.0),
+    "gpus": ("gpus", 0.0),
+    "fewshot": ("fewshot", 0.0),
+}
+# Programs that come with the engine have its version, which is what is under test.
+_OF_THE_ENGINE = frozenset(
+    ["trtllm-bench", "benchmark_serving", "trtllm-eval", "trtllm-gpqa", "trtllm-quickstart"]
+)
+PROGRAM = "program"
+_PER_TASK = "questions:"
+# Rates and durations that parsers hold against each other to one percent.
+_ARITHMETIC_TOLERANCE = 0.02
+_REQUESTED, _SEEN = "concurrency", ("concurrency_peak", "concurrency_mean")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A value of one fact, and how far, relatively, another may be from it."""
+
+    value: Json
+    tolerance: float = 0.0
+
+    def differs(self, other: "Fact") -> bool:
+        """Whether the other is another load, machine or program."""
+        one, two = self.value, other.value
+        if isinstance(one, int | float) and isinstance(two, int | float):
+            tolerance = max(self.tolerance, other.tolerance)
+            return abs(one - two) > tolerance * max(abs(one), abs(two))
+        return one != two
 
 
 @dataclass(frozen=True)
@@ -278,15 +323,15 @@ def _results(path: Path, files: Sequence[Path]) -> Side:
     """
     runs = [_parsed(file, alone=len(files) == 1) for file in files]
     programs = [str(run.facts.get("client") or run.facts.get("evaluator")) for run in runs]
-    for file, program in zip(files, programs, strict=True):
-        if program != programs[0]:
-            raise InputError(
-                "results of two programs are mixed",
-                file=path,
-                found=f"{files[0].name} of {programs[0]}, {file.name} of {program}",
-                expected="results of one program on each side",
-                hint="put each program's results into a folder of its own",
-            )
+    odd = next((number for number, one in enumerate(programs) if one != programs[0]), 0)
+    if odd:
+        raise InputError(
+            "results of two programs are mixed",
+            file=path,
+            found=f"{files[0].name} of {programs[0]}, {files[odd].name} of {programs[odd]}",
+            expected="results of one program on each side",
+            hint="put each program's results into a folder of its own",
+        )
     for (one, first), (other, second) in combinations(zip(files, runs, strict=True), 2):
         if _is_same_run(first, second):
             raise InputError(
@@ -327,3 +372,94 @@ def _is_same_run(one: Measurement, other: Measurement) -> bool:
         math.isclose(one.metrics[name], other.metrics[name], rel_tol=1e-5, abs_tol=0.0051)
         for name in shared
     )
+
+
+def reported_facts(run: Measurement) -> dict[str, Fact]:
+    """What a measurement tells of its program and load, by one name for each fact."""
+    facts = _by_arithmetic(run.metrics)
+    for name, (fact, tolerance) in _REPORTED.items():
+        if run.facts.get(name) is not None:
+            facts[fact] = Fact(run.facts[name], tolerance)
+    if _REQUESTED in facts:  # what was seen may move with the build
+        for name in _SEEN:
+            facts.pop(name, None)
+    # How many questions each task asked; a run of the suite has one task, and says it once.
+    tasks = {name.split(":")[1] for name in run.metrics if is_accuracy(name)}
+    questions = {f"{_PER_TASK}{task}": run.facts.get("questions") for task in tasks}
+    questions |= {name: value for name, value in run.facts.items() if name.startswith(_PER_TASK)}
+    facts |= {name: Fact(value) for name, value in questions.items() if value is not None}
+    return facts | _program(run.facts)
+
+
+def _by_arithmetic(metrics: Mapping[str, float]) -> dict[str, Fact]:
+    """Requests and mean lengths that follow from the metrics, for reports that do not tell them."""
+    requests, output = metrics.get("request_throughput"), metrics.get("output_throughput")
+    duration, every = metrics.get("duration_s"), metrics.get("total_token_throughput")
+    values = {}
+    if requests and duration:
+        values["requests"] = requests * duration
+    if requests and output:
+        values["osl"] = output / requests
+    if requests and output and every:
+        values["isl"] = (every - output) / requests
+    return {
+        name: Fact(float(f"{value:.5g}"), _ARITHMETIC_TOLERANCE) for name, value in values.items()
+    }
+
+
+def _program(facts: Mapping[str, Json]) -> dict[str, Fact]:
+    kind = "evaluator" if isinstance(facts.get("evaluator"), str) else "client"
+    name, version = facts.get(kind), facts.get(f"{kind}_version")
+    if not isinstance(name, str):
+        return {}
+    is_known = name not in _OF_THE_ENGINE and version not in (None, "None")
+    return {PROGRAM: Fact(name)} | ({f"{PROGRAM}_version": Fact(version)} if is_known else {})
+
+
+def require_one_load(path: Path, runs: Sequence[Measurement], names: Sequence[str]) -> None:
+    """Refuse the runs of one side that tell of different loads.
+
+    Args:
+        path: the side, for messages.
+        runs: those of the side.
+        names: how each run is called in messages.
+
+    Raises:
+        InputError: two runs differ.
+    """
+    facts, *others = map(reported_facts, runs)
+    for name, of_other in zip(names[1:], others, strict=True):
+        for fact in sorted(facts.keys() & of_other.keys()):
+            if facts[fact].differs(of_other[fact]):
+                raise InputError(
+                    "the runs of one side are not of one load",
+                    file=path,
+                    field=fact,
+                    found=f"{of_other[fact].value} in {name}",
+                    expected=f"{facts[fact].value} as in {names[0]}",
+                    hint="compare one load at a time",
+                )
+
+
+def differences(
+    a: Mapping[str, Fact], b: Mapping[str, Fact], across: Collection[str]
+) -> tuple[list[str], list[str]]:
+    """The facts in which two sides differ, in words: those that matter, and those meant to.
+
+    Args:
+        a: facts of the reference.
+        b: facts of the new side.
+        across: names of the facts that are meant to differ.
+    """
+    differing = {
+        name: f"{name}: A {a[name].value}, B {b[name].value}"
+        for name in sorted(a.keys() & b.keys())
+        if a[name].differs(b[name])
+    }
+    matter = [words for name, words in differing.items() if name not in across]
+    return matter, [words for name, words in differing.items() if name in across]
+
+
+def fingerprint_facts(fingerprint: Mapping[str, str], names: Collection[str]) -> dict[str, Fact]:
+    """A fingerprint as facts; a name it lacks is `unknown`, which differs from any value."""
+    return {name: Fact(fingerprint.get(name, "unknown")) for name in names}

@@ -7,21 +7,28 @@ Pure. Noise, bands and error rates are those of the verdict, and the rules are s
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace as changed
 
 from perfgate.baselines import MOST_RUNS, Entry
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import Metric, is_accuracy, lookup
-from perfgate.core.rule import ControlPolicy, Rule
+from perfgate.core.metrics import is_accuracy, lookup
+from perfgate.core.rule import Rule
 from perfgate.core.verdict import counted
 from perfgate.judging.assembly.bands import BandSource, noise_of, resolve_band, sigma_of
 from perfgate.judging.assembly.judgement import Reference, measures_itself
 from perfgate.judging.forecast import simulation
-from perfgate.judging.forecast.simulation import BaselineDesign, Control, Design, Odds, outcomes
+from perfgate.judging.forecast.simulation import (
+    BaselineDesign,
+    Control,
+    Design,
+    Odds,
+    RuleDesign,
+    outcomes,
+)
+from perfgate.judging.rules import odds as drawn
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import changed_share
 from perfgate.judging.rules.documented import documented_margin
@@ -51,8 +58,8 @@ Against = Literal["baseline", "itself", "documented", "nothing"]
 NoiseFrom = Literal["history", "pooled", "prior", "measured", "answers", "document", "unknown"]
 
 
-class MetricForecast(Struct, frozen=True):
-    """What one gating metric of one probe could show; names as in JSON.
+class MetricForecast(Struct):
+    """What one gating metric of one probe could show, filled in here; names as in JSON.
 
     Attributes:
         metric: canonical name.
@@ -91,11 +98,9 @@ class MetricForecast(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-# With the test that shows it; None: there is none, or one start settles it.
-Shown = tuple[MetricForecast, Design | None]
-
-
-def forecast_metric(probe: Probe, metric: str, reference: Reference, most: int) -> Shown:
+def forecast_metric(
+    probe: Probe, metric: str, reference: Reference, most: int
+) -> tuple[MetricForecast, Design | None]:
     """What a gating metric of `probe` could show.
 
     Args:
@@ -103,29 +108,27 @@ def forecast_metric(probe: Probe, metric: str, reference: Reference, most: int) 
         metric: canonical name.
         reference: what it would be compared with.
         most: fresh starts of the build under test, at most.
+
+    Returns:
+        with the test that shows it; None: there is none, or one start settles it.
     """
-    entry, value = reference.entry, None
+    entry, value = reference.entry, reference.documented.get(metric)
     against: Against = "nothing"
-    if entry is not None and entry.values(metric):
-        against = "baseline"
-    elif entry is None and measures_itself(probe):
+    if entry is not None:
+        against = "baseline" if entry.values(metric) else "nothing"
+    elif measures_itself(probe):
         against = "itself"
-    elif entry is None and metric in reference.documented:
-        against, value = "documented", reference.documented[metric]
-    band = resolve_band(metric, probe.scenario, value)
+    elif value is not None:
+        against = "documented"
+    band = resolve_band(metric, probe.scenario, value if against == "documented" else None)
     found = MetricForecast(metric, against, band=band.loss, band_source=band.source)
     design: Design | None = None
     try:
-        if value is not None:
-            found, design = _of_document(found, probe, value, most)
-        elif against == "itself":
-            found, design = _of_turns(found, probe, reference, most)
-        elif entry is not None and against == "baseline" and is_accuracy(metric):
-            found, design = _of_answers(found, probe, entry)
-        elif entry is not None and against == "baseline":
-            found, design = _of_baseline(found, probe, entry, reference, most)
+        design = _design(found, probe, reference, most)
+        if design is not None:
+            _simulate(found, design, measures_noise=probe.scenario.gate.noise == "measured")
     except InputError as error:
-        found = changed(found, problem=error)
+        found.problem = error
     if found.problem is not None:
         found.problem.problem = f"{probe.label}: {found.problem.problem}"
         found.problem.file = probe.scenario.file
@@ -133,29 +136,120 @@ def forecast_metric(probe: Probe, metric: str, reference: Reference, most: int) 
     return found, design
 
 
-def _control(policy: ControlPolicy, reference: Reference) -> Control:
-    """Which rule that is: with controls, without, or without where one is required."""
-    if reference.source is not None and policy != "none":
-        return "controlled"
-    return "unproved" if policy == "required" else "alone"
+def _design(found: MetricForecast, probe: Probe, reference: Reference, most: int) -> Design | None:
+    """The test, once what it is compared with is filled in."""
+    if found.against == "documented":
+        return _of_document(found, probe, reference.documented[found.metric], most)
+    if found.against == "itself":
+        return _of_turns(found, probe, reference, most)
+    if found.against == "nothing" or reference.entry is None:
+        return None
+    if is_accuracy(found.metric):
+        return _of_answers(found, reference.entry)
+    return _of_baseline(found, probe, reference.entry, reference, most)
 
 
-def _simulated(
-    found: MetricForecast, design: Design, margin: float, **changes: Any
-) -> MetricForecast:
-    """With the band, the smallest loss that is found, and the odds; `margin` is the test's."""
-    smallest = simulation.smallest_found(design)
-    return changed(
-        found,
-        band=_loss(found.metric, margin),
-        smallest=None if smallest is None else _loss(found.metric, smallest * margin),
-        odds=_odds(design),
-        **changes,
+def _of_baseline(
+    found: MetricForecast, probe: Probe, entry: Entry, reference: Reference, most: int
+) -> BaselineDesign:
+    """A speed against a stored baseline."""
+    known, values, gate = lookup(found.metric), entry.values(found.metric), probe.scenario.gate
+    margin, sessions = _declared(found), max(1, entry.sessions(found.metric))
+    noise = noise_of(found.metric, probe.scenario, reference.noise)
+    prior, dof = noise.sigma or known.family.sigma, noise.dof or Rule().prior_dof
+    base = np.array([scale.badness(known, values, "baseline")])
+    level = levels(base, prior, sessions=sessions, between=noise.between, prior_dof=dof)
+    found.control = "unproved" if gate.control == "required" else "alone"
+    if reference.source is not None and gate.control != "none":
+        found.control = "controlled"
+    found.noise_from = "pooled" if len(values) > 1 else "prior"
+    # A baseline that is quiet by luck promises nothing.
+    found.sigma = max(prior, float(level.sigma[0]))
+    if gate.noise == "measured":
+        found.control, found.noise_from, found.sigma = "alone", "measured", float(level.sigma[0])
+        forced = float(level.smallest_detectable(most, Rule().alpha)[0])
+        if forced > margin:
+            wider = f"band widened from {scale.band(known, margin):.1%}"
+            found.notes, margin = (f"{wider}, which this noise does not resolve",), forced
+    if noise.differences:
+        found.noise_from = "history"
+    word = "history" if noise.differences else "prior"
+    spread = f" and spread of {len(values)} runs" if len(values) > 1 else ""
+    found.noise = f"{word} {prior:.2%} with {dof:g} degrees of freedom{spread}"
+    found.baseline_runs, found.baseline_sessions = len(values), sessions
+    # Which of the correlated metrics of a probe stands for this one.
+    column = 0 if known.direction == "higher" else 1
+    column = 2 if known.family.name.startswith("ttft") else column
+    return BaselineDesign(
+        len(values), sessions, margin / found.sigma, found.control, most, noise.between, dof, column
     )
 
 
-def _odds(design: Design) -> tuple[Odds, ...]:
-    return tuple(outcomes(design, loss).odds(loss) for loss in LOSSES)
+def _of_turns(found: MetricForecast, probe: Probe, reference: Reference, most: int) -> RuleDesign:
+    """A speed against references that this machine is still to make in between."""
+    known, starts = lookup(found.metric), probe.scenario.gate.reference_starts
+    declared, widest = _declared(found), scale.margin(known, WIDEST_BAND)
+    noise = noise_of(found.metric, probe.scenario, reference.noise)
+    found.sigma = noise.sigma or OWN_SIGMA
+    found.noise_from = "history" if noise.differences else "prior"
+    until = f"until the {counted(starts, 'reference start')} show more"
+    found.noise = f"{found.noise_from} {found.sigma:.2%}, {until}"
+    found.baseline_runs, found.baseline_sessions = starts, 1
+    design = simulation.in_turns(declared, widest, found.sigma, starts, most)
+    if design.margin > declared:
+        wide = f"band of {scale.band(known, design.margin):.1%} by the noise in the middle run"
+        found.notes = (f"{wide}, {scale.band(known, declared):.1%} declared",)
+    return design
+
+
+def _of_document(
+    found: MetricForecast, probe: Probe, value: DocumentedValue, most: int
+) -> Design | None:
+    """A metric against its documented value; of a score the document may give the error."""
+    found.baseline_runs, found.baseline_sessions, found.noise_from = 1, 1, "document"
+    band = found.band or 0.0
+    if not is_accuracy(found.metric):
+        margin = documented_margin(lookup(found.metric), band)
+        found.sigma, found.noise_from = sigma_of(found.metric, probe.scenario), "prior"
+        found.noise = f"prior {found.sigma:.2%}, stipulated"
+        assumed = f"{simulation.BETWEEN_MACHINES:.0%} between the document's machine and this one"
+        found.notes = (f"{assumed} assumed",)
+        return simulation.against_document(margin, found.sigma, most)
+    score = documented_score(value.value, value.stderr)
+    if score.questions is None:
+        found.notes = ("a documented score without an error, taken as exact",)
+        return None
+    # As many questions are asked now as the documented standard error stands for.
+    margin = max(band, least_margin(score, score.questions))
+    if margin > band:
+        raised = f"margin raised from {100 * band:.1f} points"
+        found.notes = (f"{raised}, which its error does not resolve",)
+    questions = max(1, round(score.questions))
+    return RuleDesign(margin, drawn.documented_score, (score, questions, margin))
+
+
+def _of_answers(found: MetricForecast, entry: Entry) -> RuleDesign | None:
+    """An accuracy against a baseline's answers, question by question."""
+    evaluations = entry.answers(found.metric)
+    found.baseline_runs = len(evaluations) or len(entry.values(found.metric))
+    found.baseline_sessions = entry.sessions(found.metric)
+    if not evaluations:
+        found.notes = ("the baseline has no answers, so only the scores can be compared",)
+        return None
+    seen, questions = changed_share(evaluations), len(evaluations[0])
+    share = simulation.CHANGED_ANSWERS if seen is None else min(seen, _MOST_CHANGED)
+    said = "if" if seen is None else "as the baseline's evaluations show,"
+    found.noise_from = "answers"
+    varying = f"{questions} questions, {said} {share:.1%} of the"
+    found.notes = (f"{varying} answers differ from run to run",)
+    settings = questions, share, len(evaluations), found.band or 0.0
+    return RuleDesign(settings[-1], drawn.paired_answers, settings)
+
+
+def _declared(found: MetricForecast) -> float:
+    """The declared band of a speed on the log scale."""
+    known = lookup(found.metric)
+    return scale.margin(known, declared_band(known, found.band))
 
 
 def _loss(metric: str, margin: float) -> float:
@@ -163,157 +257,43 @@ def _loss(metric: str, margin: float) -> float:
     return margin if is_accuracy(metric) else scale.band(lookup(metric), margin)
 
 
-def _of_baseline(
-    found: MetricForecast,
-    probe: Probe,
-    entry: Entry,
-    reference: Reference,
-    most: int,
-) -> Shown:
-    """A speed against a stored baseline."""
-    known, values = lookup(found.metric), entry.values(found.metric)
-    sessions = max(1, entry.sessions(found.metric))
-    noise = noise_of(found.metric, probe.scenario, reference.noise)
-    prior, dof = noise.sigma or known.family.sigma, noise.dof or Rule().prior_dof
-    margin = scale.margin(known, declared_band(known, found.band))
-    base = np.array([scale.badness(known, values, "baseline")])
-    level = levels(base, prior, sessions=sessions, between=noise.between, prior_dof=dof)
-    control = _control(probe.scenario.gate.control, reference)
-    sigma, declared = float(level.sigma[0]), margin
-    own = probe.scenario.gate.noise == "measured"
-    if own:
-        forced = float(level.smallest_detectable(most, Rule().alpha)[0])
-        control, margin = "alone", max(declared, forced)
-    else:  # a baseline that is quiet by luck promises nothing
-        sigma = max(prior, sigma)
-    wider = f"band widened from {scale.band(known, declared):.1%}"
-    n_base, column = len(values), _column_of(known)
-    spread = f" and spread of {n_base} runs" if n_base > 1 else ""
-    word: NoiseFrom = "history" if noise.differences else "prior"
-    shown: NoiseFrom = "measured" if own else "pooled" if spread else "prior"
-    design = BaselineDesign(
-        n_base, sessions, margin / sigma, control, most, noise.between, dof, column
-    )
-    found = _simulated(
-        found,
-        design,
-        margin,
-        baseline_runs=n_base,
-        baseline_sessions=sessions,
-        sigma=sigma,
-        noise_from="history" if noise.differences else shown,
-        noise=f"{word} {prior:.2%} with {dof:g} degrees of freedom{spread}",
-        control=control,
-        notes=(f"{wider}, which this noise does not resolve",) if margin > declared else (),
-    )
-    if own:
-        return found, design
-    problem = _too_weak(found, design, sigma)
-    return changed(found, problem=problem, warnings=_warnings(design)), design
+def _simulate(found: MetricForecast, design: Design, *, measures_noise: bool) -> None:
+    """Fill in the band, the smallest loss that is found, the odds, and what speaks against it."""
+    found.odds = tuple(outcomes(design, loss).odds(loss) for loss in LOSSES)
+    if isinstance(design, BaselineDesign):
+        margin = design.band * (found.sigma or 0.0)
+    elif found.noise_from == "answers":
+        _check_answers(found, design, measures_noise=measures_noise)
+        return
+    else:
+        margin = design.margin
+    smallest = simulation.smallest_found(design)
+    found.band = _loss(found.metric, margin)
+    found.smallest = None if smallest is None else _loss(found.metric, smallest * margin)
+    if isinstance(design, BaselineDesign) and not measures_noise:
+        found.problem, found.warnings = _too_weak(found, design), _warnings(design)
 
 
-def _column_of(metric: Metric) -> int:
-    """Which of the correlated metrics of a probe stands for this one: throughput, time per output
-    token, time to first token."""
-    if metric.family.name.startswith("ttft"):
-        return 2
-    return 0 if metric.direction == "higher" else 1
-
-
-def _of_turns(found: MetricForecast, probe: Probe, reference: Reference, most: int) -> Shown:
-    """A speed against references that this machine is still to make in between."""
-    known, starts = lookup(found.metric), probe.scenario.gate.reference_starts
-    declared = scale.margin(known, declared_band(known, found.band))
-    noise = noise_of(found.metric, probe.scenario, reference.noise)
-    sigma, word = noise.sigma or OWN_SIGMA, "history" if noise.differences else "prior"
-    widest = scale.margin(known, WIDEST_BAND)
-    design = simulation.TurnsDesign(declared, widest, sigma, starts, most)
-    wide = f"band of {scale.band(known, design.margin):.1%} by the noise in the middle run"
-    note = f"{wide}, {scale.band(known, declared):.1%} declared"
-    found = _simulated(
-        found,
-        design,
-        design.margin,
-        baseline_runs=starts,
-        baseline_sessions=1,
-        sigma=sigma,
-        noise_from=word,
-        noise=f"{word} {sigma:.2%}, until the {counted(starts, 'reference start')} show more",
-        notes=(note,) if design.margin > declared else (),
-    )
-    return found, design
-
-
-def _of_document(found: MetricForecast, probe: Probe, value: DocumentedValue, most: int) -> Shown:
-    """A metric against its documented value; of a score the document may give the error."""
-    found = changed(found, baseline_runs=1, baseline_sessions=1, noise_from="document")
-    band = found.band or 0.0
-    if not is_accuracy(found.metric):
-        margin = documented_margin(lookup(found.metric), band)
-        sigma = sigma_of(found.metric, probe.scenario)
-        assumed = f"{simulation.BETWEEN_MACHINES:.0%} between the document's machine and this one"
-        found = changed(
-            found,
-            sigma=sigma,
-            noise_from="prior",
-            noise=f"prior {sigma:.2%}, stipulated",
-            notes=(f"{assumed} assumed",),
-        )
-        speed = simulation.DocumentDesign(margin, sigma, most)
-        return _simulated(found, speed, margin), speed
-    score = documented_score(value.value, value.stderr)
-    if score.questions is None:
-        note = "a documented score without an error, taken as exact"
-        return changed(found, notes=(note,)), None
-    # As many questions are asked now as the documented standard error stands for.
-    margin = max(band, least_margin(score, score.questions))
-    note = f"margin raised from {100 * band:.1f} points, which its error does not resolve"
-    design = simulation.ScoreDesign(score, margin)
-    return _simulated(found, design, margin, notes=(note,) if margin > band else ()), design
-
-
-def _of_answers(found: MetricForecast, probe: Probe, entry: Entry) -> Shown:
-    """An accuracy against a baseline's answers, question by question."""
-    evaluations, sessions = entry.answers(found.metric), entry.sessions(found.metric)
-    runs = len(evaluations) or len(entry.values(found.metric))
-    found = changed(found, baseline_runs=runs, baseline_sessions=sessions)
-    if not evaluations:
-        note = "the baseline has no answers, so only the scores can be compared"
-        return changed(found, notes=(note,)), None
-    seen, questions = changed_share(evaluations), len(evaluations[0])
-    share = simulation.CHANGED_ANSWERS if seen is None else min(seen, _MOST_CHANGED)
-    said = "if" if seen is None else "as the baseline's evaluations show,"
-    design = simulation.AnswersDesign(questions, found.band or 0.0, runs, share)
-    least, note = design.smallest_margin, f"{questions} questions, {said} {share:.1%} of the"
-    found = changed(
-        found,
-        noise_from="answers",
-        smallest=least,
-        odds=_odds(design),
-        notes=(f"{note} answers differ from run to run",),
-    )
-    if least is None or design.margin < least:
-        if probe.scenario.gate.noise == "measured":
-            # A scenario that measures itself may have answers that never vary: nobody knows yet.
-            found = changed(found, warnings=("a drop of the margin would be found too seldom",))
-        else:
-            found = changed(found, problem=_margin_too_small(found, design))
-    return found, design
-
-
-def _margin_too_small(found: MetricForecast, design: simulation.AnswersDesign) -> InputError:
-    """The error of a margin that the rule cannot hold, with each change that would do by itself."""
-    ways, least = list[str](), found.smallest
+def _check_answers(found: MetricForecast, design: RuleDesign, *, measures_noise: bool) -> None:
+    """Fill in the smallest margin that the rule can hold; too small a one is a problem."""
+    questions, share, evaluations, margin = design.settings
+    least = drawn.smallest_margin(questions, share, evaluations)
+    found.smallest, ways = least, list[str]()
+    if least is not None and margin >= least:
+        return
+    if measures_noise:  # its answers may never vary: nobody knows yet
+        found.warnings = ("a drop of the margin would be found too seldom",)
+        return
     if least is not None:
         ways.append(f"widen the margin to {100 * least:g} points or more")
-    more = replace(design, base_runs=max(_EVALUATIONS, design.base_runs)).smallest_margin
-    if more is not None and more <= design.margin:
+    more = drawn.smallest_margin(questions, share, max(_EVALUATIONS, evaluations))
+    if more is not None and more <= margin:
         ways.append(f"accept a baseline of {_EVALUATIONS} evaluations")
-    return InputError(
+    found.problem = InputError(
         f"the margin of {found.metric} is too small for its questions",
-        found=f"{100 * design.margin:g} points, of which {outcomes(design, 1.0).regression:.0%} of "
-        f"drops would be found, with {design.questions} questions and "
-        f"{counted(design.base_runs, 'evaluation')} of the baseline",
+        found=f"{100 * margin:g} points, of which {outcomes(design, 1.0).regression:.0%} of "
+        f"drops would be found, with {questions} questions and "
+        f"{counted(evaluations, 'evaluation')} of the baseline",
         expected=f"at least {LEAST_MARGIN_FOUND:.0%}",
         hint=", or ".join(ways) or "ask more questions, or take the metric out of gate.metrics",
     )
@@ -336,12 +316,12 @@ def _warnings(design: BaselineDesign) -> tuple[str, ...]:
     return tuple(text for text, holds in warnings.items() if holds)
 
 
-def _too_weak(found: MetricForecast, design: BaselineDesign, sigma: float) -> InputError | None:
+def _too_weak(found: MetricForecast, design: BaselineDesign) -> InputError | None:
     """The error of a test that finds too little; None: it does not."""
     share = outcomes(design, _REFUSED_AT).regression
     if share >= _LEAST_FOUND:
         return None
-    beyond = _loss(found.metric, _REFUSED_AT * design.band * sigma)
+    beyond = _loss(found.metric, _REFUSED_AT * design.band * (found.sigma or 0.0))
     return InputError(
         f"the gate of {found.metric} would find too little",
         found=f"{share:.0%} of losses of {beyond:.1%} ({_REFUSED_AT:g} bands), with a band of "
@@ -349,11 +329,11 @@ def _too_weak(found: MetricForecast, design: BaselineDesign, sigma: float) -> In
         f"{counted(design.n_base, 'baseline start')} of {counted(design.sessions, 'session')} "
         f"and at most {counted(design.most, 'start')} of the build",
         expected=f"at least {_LEAST_FOUND:.0%}",
-        hint=_remedies(found, design, sigma),
+        hint=_remedies(found, design),
     )
 
 
-def _remedies(found: MetricForecast, design: BaselineDesign, sigma: float) -> str:
+def _remedies(found: MetricForecast, design: BaselineDesign) -> str:
     """Each change that would do by itself."""
     if design.control == "unproved":
         return (
@@ -368,7 +348,7 @@ def _remedies(found: MetricForecast, design: BaselineDesign, sigma: float) -> st
     ways = []
     steps = range(1, int((_WIDEST - design.band) / _WIDER) + 1)
     if wider := first(replace(design, band=design.band + _WIDER * step) for step in steps):
-        least = _loss(found.metric, wider.band * sigma)
+        least = _loss(found.metric, wider.band * (found.sigma or 0.0))
         ways.append(f"widen the band to {math.ceil(least * 1000) / 1000:.1%} or more")
     more = [count for count in (3, 5, 10, MOST_RUNS) if count > design.sessions]
     if larger := first(

@@ -25,17 +25,9 @@ CORRELATION = np.where(_OF_FIRST_TOKEN[:, np.newaxis] == _OF_FIRST_TOKEN, 0.8, 0
 np.fill_diagonal(CORRELATION, 1.0)
 
 
-@dataclass(frozen=True)
-class Events:
-    """How often something makes a start, or a whole session, slower or faster than usual."""
-
-    slow: float = 0.0
-    fast: float = 0.0
-
-    @property
-    def happen(self) -> bool:
-        """Whether there are any."""
-        return self.slow > 0 or self.fast > 0
+# How often something makes a start, or a whole session, slower and faster than usual.
+Events = tuple[float, float]
+_NONE, _OF_STARTS, _OF_SESSIONS = (0.0, 0.0), (0.025, 0.010), (0.020, 0.010)
 
 
 @dataclass(frozen=True)
@@ -52,8 +44,8 @@ class NoiseScenario:
 
     core: float
     between: float
-    of_starts: Events = Events()
-    of_sessions: Events = Events()
+    of_starts: Events = _NONE
+    of_sessions: Events = _NONE
     event_size: float | None = None
 
 
@@ -61,12 +53,12 @@ SCENARIOS = {
     "gauss": NoiseScenario(1.0, 0.0),
     "session": NoiseScenario(1.0, 0.3),
     "session50": NoiseScenario(1.0, 0.5),
-    "real": NoiseScenario(0.75, 0.3, Events(0.025, 0.010), Events(0.020, 0.010)),
-    "real-start": NoiseScenario(0.75, 0.3, of_starts=Events(0.045, 0.020)),
-    "real-sess": NoiseScenario(0.75, 0.3, of_sessions=Events(0.045, 0.020)),
-    "heavy": NoiseScenario(1.0, 0.3, Events(0.025, 0.010), Events(0.020, 0.010)),
-    "heavy50": NoiseScenario(1.0, 0.5, Events(0.025, 0.010), Events(0.020, 0.010)),
-    "old4x6": NoiseScenario(1.0, 0.0, of_starts=Events(0.04), event_size=6.0),
+    "real": NoiseScenario(0.75, 0.3, _OF_STARTS, _OF_SESSIONS),
+    "real-start": NoiseScenario(0.75, 0.3, of_starts=(0.045, 0.020)),
+    "real-sess": NoiseScenario(0.75, 0.3, of_sessions=(0.045, 0.020)),
+    "heavy": NoiseScenario(1.0, 0.3, _OF_STARTS, _OF_SESSIONS),
+    "heavy50": NoiseScenario(1.0, 0.5, _OF_STARTS, _OF_SESSIONS),
+    "old4x6": NoiseScenario(1.0, 0.0, of_starts=(0.04, 0.0), event_size=6.0),
 }
 
 
@@ -110,7 +102,7 @@ def starts(
     shared = kind.core * kind.between**0.5
     found = np.asarray(own * _normal(rng, trials, metrics, number), np.float32)
     found += _events(rng, kind.of_starts, kind.event_size, (trials, metrics, number))
-    if kind.between or kind.of_sessions.happen:
+    if kind.between or any(kind.of_sessions):
         of_session = shared * _normal(rng, trials, metrics, len(counts))
         shape = (trials, metrics, len(counts))
         of_session += _events(rng, kind.of_sessions, kind.event_size, shape)
@@ -130,23 +122,16 @@ def _events(
     rng: Generator, events: Events, size: float | None, shape: tuple[int, int, int]
 ) -> Values:
     """The events of each metric, 0 where there is none: times to first token have their own."""
-    trials, metrics, number = shape
+    (slow, fast), (trials, metrics, number) = events, shape
     found = np.zeros(shape, np.float32)
-    if events.happen:
-        for alike in (~_OF_FIRST_TOKEN[:metrics], _OF_FIRST_TOKEN[:metrics]):
-            if alike.any():
-                found[:, alike] = _one_events(rng, events, size, trials, number)[:, np.newaxis]
+    if not any(events):
+        return found
+    for alike in (~_OF_FIRST_TOKEN[:metrics], _OF_FIRST_TOKEN[:metrics]):
+        if alike.any():
+            luck = rng.random((trials, number), dtype=np.float32)
+            sizes = np.full_like(luck, size or EVENT_LEAST)
+            if size is None:
+                sizes += EVENT_MEAN_BEYOND * rng.standard_exponential(luck.shape, np.float32)
+            signs = np.where(luck < slow, 1, np.where(luck > 1 - fast, -1, 0))
+            found[:, alike] = (signs * sizes)[:, np.newaxis]
     return found
-
-
-def _one_events(
-    rng: Generator, events: Events, size: float | None, trials: int, number: int
-) -> Values:
-    luck = rng.random((trials, number), dtype=np.float32)
-    if size is None:
-        beyond = rng.standard_exponential((trials, number), dtype=np.float32)
-        sizes = EVENT_LEAST + EVENT_MEAN_BEYOND * beyond
-    else:
-        sizes = np.full((trials, number), size, np.float32)
-    signs = np.where(luck < events.slow, 1, np.where(luck > 1 - events.fast, -1, 0))
-    return np.asarray(signs * sizes, np.float32)

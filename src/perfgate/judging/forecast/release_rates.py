@@ -88,7 +88,7 @@ SCORE = TestRates(0.006, 0.82, "scores without answers")
 # 400,000 trials: 0.003 %; a loss of the tolerance itself is found in 32 % (statistics §7).
 DOCUMENTED_SPEED = TestRates(0.00003, 0.32, "documented speeds")
 # 10,000 to 20,000 sessions: 0.34 ± 0.06 % at worst; the band itself is found in 52 % where starts
-# vary by 13 %, in 77 % at 3 % (statistics §9, `judging.forecast.simulation.TurnsDesign`).
+# vary by 13 %, in 77 % at 3 % (statistics §9, `judging.forecast.simulation.in_turns`).
 IN_TURNS = TestRates(0.0034, 0.52, "starts in turns")
 
 

@@ -7,14 +7,13 @@ starts are far off ("heavy", statistics §1).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from perfgate.core.rule import ControlRule, Rule
 from perfgate.judging.forecast.noise_scenarios import IN_SESSION, session_counts, starts
@@ -22,8 +21,8 @@ from perfgate.judging.rules import odds as drawn
 from perfgate.judging.rules import sequential as many
 from perfgate.judging.rules.interleaved import rule_for
 from perfgate.judging.rules.noise import BETWEEN
-from perfgate.judging.rules.paired import Effect, PairedRule, paired_test
-from perfgate.judging.rules.scores import Score
+from perfgate.judging.rules.paired import Effect, Look, PairedRule, paired_test
+from perfgate.judging.rules.sequential import Floats
 
 TRIALS = 20_000
 FOUND = 0.95
@@ -51,7 +50,6 @@ _STEP = 0.02
 # controlled: the baseline's build is started beside the new one; alone: it is not; unproved: it is
 # not, and `gate.control: required` lets no loss count without it.
 Control = Literal["controlled", "alone", "unproved"]
-Floats = NDArray[np.floating[Any]]
 
 
 class Odds(Struct, frozen=True):
@@ -91,6 +89,18 @@ class Outcomes:
     host_shift: float = 0.0
     new: tuple[float, ...] = (1.0,)
     controls: tuple[float, ...] = (1.0,)
+
+    @classmethod
+    def of(cls, trials: many.Verdicts) -> "Outcomes":
+        """How a test ends that was tried so often."""
+        number, (new, controls) = len(trials.codes), trials.looks[-1]
+        return cls(
+            trials.share(many.REGRESSION),
+            trials.share(many.PASS, many.HOST_SHIFT),
+            trials.share(many.HOST_SHIFT),
+            tuple(np.bincount(trials.new - 1, minlength=new) / number),
+            tuple(np.bincount(trials.controls, minlength=controls + 1) / number),
+        )
 
     @property
     def most(self) -> int:
@@ -139,12 +149,9 @@ class BaselineDesign:
     prior_dof: float = 10
     column: int = 0
 
-    def simulated(self, loss: float) -> Outcomes:
-        """How it ends at a true loss of so many bands."""
-        return _counted(self.trials(loss, 0))
-
-    def trials(self, loss: float, column: int) -> many.Verdicts:
-        """What becomes of each trial, as that metric of a probe; like designs share them."""
+    def trials(self, loss: float, column: int = 0) -> many.Verdicts:
+        """What becomes of each trial at a true loss of so many bands, as that metric of a probe;
+        like designs share them."""
         sigmas = max(_STEP, math.floor(self.band / _STEP + 1e-9) * _STEP)
         return _trials(replace(self, band=round(sigmas, 6), column=column), loss)
 
@@ -167,111 +174,83 @@ class BaselineDesign:
 
 
 @dataclass(frozen=True)
-class TurnsDesign:
-    """A speed against references that take turns with the new build (statistics §9).
+class RuleDesign:
+    """A test of another kind, as a rule with its settings.
 
     Attributes:
+        margin: the loss that counts, on the rule's scale.
+        rule: what becomes of each trial: of the settings, and a true loss on that scale.
+        settings: its arguments before the loss.
+        is_speed: whether it is of a speed; else of an accuracy.
+    """
+
+    margin: float
+    rule: Callable[..., many.Verdicts]
+    settings: tuple[Any, ...]
+    is_speed: bool = False
+
+    def trials(self, loss: float) -> many.Verdicts:
+        """What becomes of each trial at a true loss of so many margins."""
+        return self.rule(*self.settings, loss * self.margin)
+
+
+def in_turns(
+    declared: float, widest: float, sigma: float, references: int, most: int
+) -> RuleDesign:
+    """A speed against references that take turns with the new build (statistics §9).
+
+    Its margin is the band of the middle run: as declared, or as the noise forces.
+
+    Args:
         declared: the declared band on the log scale; the noise may force a wider one.
         widest: the band from which on the machine is too noisy, on that scale.
         sigma: noise of one start on that scale.
         references: their fresh starts.
         most: fresh starts of the build under test, at most.
     """
-
-    declared: float
-    widest: float
-    sigma: float
-    references: int
-    most: int
-
-    @property
-    def margin(self) -> float:
-        """The band of the middle run, on the log scale: as declared, or as the noise forces."""
-        return _turns(self, 0.0)[1]
-
-    def simulated(self, loss: float) -> Outcomes:
-        """How it ends at a true loss of so many of the middle run's bands."""
-        return _turns(self, loss * self.margin)[0]
+    settings = (declared, widest, sigma, references, most)
+    return RuleDesign(float(np.median(_turns(*settings, 0.0).upper)), _in_turns, settings, True)
 
 
-@dataclass(frozen=True)
-class DocumentDesign:
+def _in_turns(*settings: Any) -> many.Verdicts:
+    found, most = _turns(*settings), settings[4]
+    codes = np.select([found.fails, found.holds], [many.REGRESSION, many.PASS])
+    return many.Verdicts(codes, found.starts - 1, many.without_controls(most))
+
+
+@lru_cache(maxsize=256)
+def _turns(
+    declared: float, widest: float, sigma: float, references: int, most: int, lost: float
+) -> Look:
+    """The look that decides each trial; `lost` on the log scale."""
+    draw = np.random.default_rng([_TURNS_SEED, references, most])
+    noise = sigma * _starts(draw, _NOISE, _TURNS_TRIALS, references + most)
+    before, new = noise[:, :references], noise[:, references:] + lost
+    return paired_test(before, new, Effect.below_band(declared, widest), rule_for(most))
+
+
+def against_document(margin: float, sigma: float, most: int) -> RuleDesign:
     """A speed against a documented value.
 
-    Attributes:
+    Args:
         margin: the tolerance on the log scale.
         sigma: noise of one start on that scale.
         most: fresh starts, at most; more than the rule knows count as so many.
     """
-
-    margin: float
-    sigma: float
-    most: int
-
-    def simulated(self, loss: float) -> Outcomes:
-        """How it ends at a true loss of so many tolerances."""
-        loss *= self.margin
-        return _counted(
-            drawn.documented_speed(
-                self.margin, self.sigma, loss, machines=BETWEEN_MACHINES, most=self.most
-            )
-        )
+    return RuleDesign(margin, _against_document, (most, margin, sigma), True)
 
 
-@dataclass(frozen=True)
-class ScoreDesign:
-    """An accuracy against a documented score.
-
-    Attributes:
-        reference: the score; as many questions are asked now as its error stands for.
-        margin: the drop that counts, absolute.
-    """
-
-    reference: Score
-    margin: float
-
-    def simulated(self, loss: float) -> Outcomes:
-        """How it ends at a true drop of so many margins."""
-        questions, drop = max(1, round(self.reference.questions or 1)), loss * self.margin
-        return _counted(drawn.documented_score(self.reference, questions, self.margin, drop))
+def _against_document(most: int, *speed: float) -> many.Verdicts:
+    return drawn.documented_speed(*speed, machines=BETWEEN_MACHINES, most=most)
 
 
-@dataclass(frozen=True)
-class AnswersDesign:
-    """An accuracy whose answers are compared question by question.
-
-    Attributes:
-        questions: how many are asked.
-        margin: the drop that counts, absolute.
-        base_runs: evaluations of the baseline.
-        changed: share of the answers that differ between two evaluations of one build.
-    """
-
-    questions: int
-    margin: float
-    base_runs: int = 1
-    changed: float = CHANGED_ANSWERS
-
-    @property
-    def smallest_margin(self) -> float | None:
-        """The smallest margin that the rule can hold, absolute; None: none can."""
-        return drawn.smallest_margin(self.questions, self.changed, self.base_runs)
-
-    def simulated(self, loss: float) -> Outcomes:
-        """How it ends at a true drop of so many margins."""
-        drop = loss * self.margin
-        return _counted(
-            drawn.paired_answers(self.questions, self.changed, self.base_runs, self.margin, drop)
-        )
-
-
-Design = BaselineDesign | TurnsDesign | DocumentDesign | ScoreDesign | AnswersDesign
+Design = BaselineDesign | RuleDesign
 
 
 @lru_cache(maxsize=1024)
 def outcomes(design: Design, loss: float) -> Outcomes:
     """How a test ends at a true loss of so many bands."""
-    return design.simulated(loss)
+    return Outcomes.of(design.trials(loss))
 
 
 @lru_cache(maxsize=256)
@@ -311,9 +290,8 @@ def of_probe(designs: Sequence[Design], *, slower: bool) -> Outcomes:
             trials = design.trials(loss, design.column)
             alike.setdefault(trials.looks, []).append(trials)
         else:
-            is_speed = isinstance(design, TurnsDesign | DocumentDesign)
-            others.append(outcomes(design, loss if is_speed else 0.0))
-    return slowest([*(_counted(many.together(trials)) for trials in alike.values()), *others])
+            others.append(outcomes(design, loss if design.is_speed else 0.0))
+    return slowest([*(Outcomes.of(many.together(trials)) for trials in alike.values()), *others])
 
 
 def slowest(ends: Sequence[Outcomes]) -> Outcomes:
@@ -339,22 +317,6 @@ def _mean(shares: Sequence[float]) -> float:
     return sum(share * number for number, share in enumerate(shares))
 
 
-def _counted(trials: many.Verdicts) -> Outcomes:
-    most_new, most_controls = trials.looks[-1]
-    return Outcomes(
-        trials.share(many.REGRESSION),
-        trials.share(many.PASS, many.HOST_SHIFT),
-        trials.share(many.HOST_SHIFT),
-        _shares(trials.new, most_new)[1:],
-        _shares(trials.controls, most_controls),
-    )
-
-
-def _shares(counts: NDArray[np.integer[Any]], most: int) -> tuple[float, ...]:
-    """Of 0, 1, … `most`."""
-    return tuple(map(float, np.bincount(counts, minlength=most + 1) / len(counts)))
-
-
 @lru_cache(maxsize=512)
 def _trials(design: BaselineDesign, loss: float) -> many.Verdicts:
     sessions, between = design.sessions, round(design.between, 2)
@@ -377,18 +339,9 @@ def _draws(n_base: int, sessions: int) -> tuple[Floats, Floats]:
     return base, starts(rng, _NOISE, TRIALS, 3, [IN_SESSION])
 
 
-@lru_cache(maxsize=256)
-def _turns(design: TurnsDesign, lost: float) -> tuple[Outcomes, float]:
-    """How it ends, and the band of the middle run; `lost` and the band on the log scale."""
-    draw = np.random.default_rng([_TURNS_SEED, design.references, design.most])
-    counts = [design.references + design.most]
-    noise = design.sigma * starts(draw, _NOISE, _TURNS_TRIALS, 1, counts)[:, 0].astype(np.float64)
-    references, new = noise[:, : design.references], noise[:, design.references :] + lost
-    effect, rule = Effect.below_band(design.declared, design.widest), rule_for(design.most)
-    found = paired_test(references, new, effect, rule)
-    used = _shares(found.starts, design.most)[1:]
-    shares = float(found.fails.mean()), float(found.holds.mean())
-    return Outcomes(*shares, new=used), float(np.median(found.upper))
+def _starts(draw: np.random.Generator, noise: str, trials: int, count: int) -> Floats:
+    """So many starts of one session, of one metric, in sigma; shape (trials, count)."""
+    return starts(draw, noise, trials, 1, [count])[:, 0].astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -423,13 +376,14 @@ def expected_ab(rule: PairedRule, margin: float) -> tuple[AbEffort, ...]:
         rule: the constants; starts are drawn with its prior noise.
         margin: the band on the log scale.
     """
-    random, count = np.random.default_rng(_AB_SEED), 2 * rule.most
-    noise = rule.sigma * starts(random, "heavy", _AB_TRIALS, 1, [count])[:, 0].astype(float)
+    draw, count = np.random.default_rng(_AB_SEED), 2 * rule.most
+    noise = rule.sigma * _starts(draw, "heavy", _AB_TRIALS, count)
     is_b = np.resize([False, True, True, False], count)
-    losses = margin * np.asarray(EFFECTS)[:, None, None]
-    found = paired_test(noise[:, ~is_b], noise[:, is_b] + losses, Effect.below_band(margin), rule)
-    columns = (found.fails.mean(axis=-1), found.holds.mean(axis=-1), found.starts.mean(axis=-1))
-    return tuple(
-        AbEffort(bands, float(worse), float(no_worse), 2 * float(pairs))
-        for bands, worse, no_worse, pairs in zip(EFFECTS, *columns, strict=True)
-    )
+
+    def effort(bands: float) -> AbEffort:
+        a, b = noise[:, ~is_b], noise[:, is_b] + bands * margin
+        found = paired_test(a, b, Effect.below_band(margin), rule)
+        shares = float(found.fails.mean()), float(found.holds.mean())
+        return AbEffort(bands, *shares, 2 * float(found.starts.mean()))
+
+    return tuple(map(effort, EFFECTS))

@@ -2,13 +2,13 @@
 
 import getpass
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.launchers.local.orphans import MARK
+from perfgate.launchers.local.job import MARK
 from perfgate.launchers.site import DockerSite
 from perfgate.machine.nvml import VISIBLE
 from perfgate.plan.container import DockerRun, with_mounts
@@ -37,29 +37,15 @@ class ContainerSettings:
     folders: tuple[Path, ...] = ()
 
 
-@dataclass(frozen=True)
-class ContainerIdentity:
-    """How one container is tied to its surroundings.
-
-    Attributes:
-        name: the container's.
-        labels: options that mark it.
-        network: as ``--network`` takes it.
-        port: published on this machine's loopback device; None: none is.
-    """
-
-    name: str
-    labels: tuple[str, ...] = ()
-    network: str = HOST_NETWORK
-    port: int | None = None
-
-
 def run_words(
     box: ContainerSettings,
     command: Command,
-    identity: ContainerIdentity,
+    name: str,
     environ: Mapping[str, str],
     *,
+    labels: Sequence[str] = (),
+    network: str = HOST_NETWORK,
+    port: int | None = None,
     greeted: bool = True,
 ) -> tuple[str, ...]:
     """The words of `docker run` that run `command`, without Docker's program itself.
@@ -70,30 +56,40 @@ def run_words(
     Args:
         box: what all containers have in common.
         command: named as in the container; with its working folder, if it needs one.
-        identity: what this one has for itself.
+        name: the container's.
         environ: the environment here.
+        labels: options that mark it.
+        network: as ``--network`` takes it.
+        port: published on this machine's loopback device; None: none is.
         greeted: whether the image's entry point runs first: it sets up libraries, and greets on
             standard output.
 
     Raises:
         InputError: a folder that cannot be mounted.
     """
-    site, port = box.site, identity.port
+    site = box.site
     visible = command.env.get(VISIBLE) or environ.get(VISIBLE)
-    ours = ["--init", "--pull", "never", *identity.labels]
+    ours = ["--init", "--pull", "never", *labels]
+    given: dict[str, str | None] = {}
     if not _is_root(site):
         ours += ["--tmpfs", f"{HOME}:rw,exec,nosuid,mode=1777"]
+        given = {"HOME": HOME, "USER": _me(), "LOGNAME": _me()}
+    if not box.has_gpus:
+        # The images say "all", which counts where the NVIDIA runtime is Docker's default.
+        given["NVIDIA_VISIBLE_DEVICES"] = "void"
+    handed = handed_to_docker(command)
+    named = [*handed, *(one for one in site.pass_on if one in environ and one not in given), MARK]
     run = DockerRun(
         box.image,
-        identity.name,
+        name,
         gpus=gpus_word(visible, site) if box.has_gpus else None,
         ipc=site.ipc,
-        network=identity.network,
+        network=network,
         user=f"{os.getuid()}:{os.getgid()}" if site.user == ME else site.user,
         workdir=None if command.cwd is None else str(command.cwd),
         ports=() if port is None else (f"{LOOPBACK}:{port}:{port}",),
         mounts=_mounts(box, command.cwd),
-        variables=_variables(box, handed_to_docker(command), environ),
+        variables={**given, **dict.fromkeys(named)},
         options=(*ours, *site.options),
     )
     return run.words(command, greeted=greeted)
@@ -133,18 +129,11 @@ def _is_root(site: DockerSite) -> bool:
 def _mounts(box: ContainerSettings, cwd: Path | None) -> list[str]:
     site, ours = box.site, []
     if site.cache is not None:
-        cache = Path(site.cache).expanduser().absolute()
         home = ROOT_HOME if _is_root(site) else HOME
-        ours.append(f"{_mountable(cache)}:{home}/.cache")
-    folders = _outermost([*box.folders, *([cwd] if cwd is not None else [])])
-    return with_mounts(site.mounts, [*ours, *(f"{_mountable(one)}:{one}" for one in folders)])
-
-
-def _outermost(folders: Collection[Path]) -> Iterator[Path]:
-    """Each folder once, and none that lies in another."""
-    for folder in dict.fromkeys(folders):
-        if not any(other in folder.parents for other in folders):
-            yield folder
+        ours.append(f"{_mountable(Path(site.cache).expanduser().absolute())}:{home}/.cache")
+    folders = {*box.folders, *([cwd] if cwd is not None else [])}
+    outermost = [one for one in (*box.folders, cwd) if one and not folders & {*one.parents}]
+    return with_mounts(site.mounts, [*ours, *(f"{_mountable(one)}:{one}" for one in outermost)])
 
 
 def _mountable(folder: Path) -> Path:
@@ -156,20 +145,6 @@ def _mountable(folder: Path) -> Path:
             hint="choose another folder, e.g. with --run-dir",
         )
     return folder
-
-
-def _variables(
-    box: ContainerSettings, handed: Mapping[str, str], environ: Mapping[str, str]
-) -> dict[str, str | None]:
-    """Name → value; None: Docker takes it from its own environment."""
-    given: dict[str, str | None] = {}
-    if not _is_root(box.site):
-        given = {"HOME": HOME, "USER": _me(), "LOGNAME": _me()}
-    if not box.has_gpus:
-        # The images say "all", which counts where the NVIDIA runtime is Docker's default.
-        given["NVIDIA_VISIBLE_DEVICES"] = "void"
-    named = (*handed, *(name for name in box.site.pass_on if name in environ), MARK)
-    return {**given, **{name: None for name in named if name in handed or name not in given}}
 
 
 def _me() -> str:

@@ -1,16 +1,31 @@
-"""Ask Docker's own program: short calls, each with a time limit, and what its errors mean."""
+"""Ask Docker's own program: short calls, each with a time limit, and what its errors mean.
 
+Labels tell perfgate's containers, and those whose perfgate process has ended.
+"""
+
+import json
+import os
 import re
+import socket
+import uuid
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
+from perfgate.core import json_text
 from perfgate.core.errors import RunError
+from perfgate.core.process_identity import began, lives, pid_namespace
 from perfgate.core.program_query import Answer, NoStatus, ask_here
 from perfgate.core.programs import DOCKER
 
+HOST = "perfgate.host"
+START = "perfgate.start"
+OWNER = "perfgate.owner"
 CALL_S = 30.0
 REMOVE_S = 60.0  # a program that holds much GPU memory takes its time to go
 _DAEMON = "docker: "  # what docker run puts before an error of its own, and of no program
-_NOT_STARTED = (125, 126, 127)  # of docker run; a program may end with them, too
+DAEMON_FAILED = 125  # also where it went away, and may have left the program running
+_NOT_STARTED = (DAEMON_FAILED, 126, 127)  # of docker run; a program may end with them, too
 
 # What Docker says → (failure class, next step).
 _MEANINGS = (
@@ -127,3 +142,80 @@ def remove(names: Sequence[str], seconds: float = REMOVE_S) -> None:
     if answer.is_good or (not answer.why and lines and all(map(known.search, lines))):
         return
     raise trouble("docker rm failed", answer)
+
+
+@dataclass(frozen=True)
+class ContainerOwner:
+    """The process that started a container.
+
+    Attributes:
+        pid: its number in its own pid namespace.
+        began: its start in clock ticks, which tells it from a reuse of the number.
+        namespace: that pid namespace.
+        boot: the start of the machine that it ran on.
+    """
+
+    pid: int
+    began: int
+    namespace: str
+    boot: str
+
+    @classmethod
+    def here(cls) -> "ContainerOwner":
+        """This process."""
+        return cls(os.getpid(), began(os.getpid()) or 0, pid_namespace(), _boot())
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is known to have ended; one of another pid namespace cannot be seen."""
+        if self.boot != _boot():
+            return True
+        return self.namespace == pid_namespace() and not lives(self.pid, self.began)
+
+
+def labels(start: str) -> tuple[str, ...]:
+    """Options of `docker run` that mark a container of this process.
+
+    Args:
+        start: what tells the containers of one fresh start from all others.
+    """
+    owner = json.dumps(asdict(ContainerOwner.here()))
+    marks = {HOST: socket.gethostname(), START: start, OWNER: owner}
+    return tuple(word for name, value in marks.items() for word in ("--label", f"{name}={value}"))
+
+
+def new_name(name: str = "asked") -> str:
+    """A name that no other container has."""
+    return f"perfgate-{name}-{uuid.uuid4().hex[:12]}"
+
+
+def of_start(start: str) -> tuple[str, ...]:
+    """Names of the containers of one fresh start, whatever their state."""
+    listed = call(("ps", "--all", "--filter", f"label={START}={start}", "--format", "{{.Names}}"))
+    return tuple(listed.split())
+
+
+def remove_orphans() -> tuple[str, ...]:
+    """Remove the containers of this machine whose perfgate process has ended; their names.
+
+    Raises:
+        RunError, MissingProgram: Docker does not answer.
+    """
+    shape = '{{.Names}}\t{{.Label "' + OWNER + '"}}'
+    here = f"label={HOST}={socket.gethostname()}"
+    listed = call(("ps", "--all", "--filter", here, "--format", shape))
+    rows = (line.partition("\t") for line in listed.splitlines())
+    orphans = tuple(name for name, _, owner in rows if _is_gone(owner))
+    remove(orphans)
+    return orphans
+
+
+def _is_gone(owner: str) -> bool:
+    try:
+        return ContainerOwner(**json_text.parse(owner)).is_gone
+    except (TypeError, ValueError):  # somebody else's label of the same name
+        return False
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -1,25 +1,38 @@
-"""The image that a scenario's engine is in: which one, fetched in time, and what it is exactly."""
+"""The image that a scenario's engine is in: which one, fetched in time, and asked."""
 
+import os
 import re
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from perfgate.core import json_text
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Json
-from perfgate.core.program_query import Answer, ask_here
+from perfgate.core.program_query import Answer, NoStatus, ask_here
 from perfgate.engines.base import EngineBuild, engine
-from perfgate.launchers.base import Job
-from perfgate.launchers.docker.calls import CALL_S, docker, meaning, trouble
-from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.launchers.docker.argv import ContainerSettings, run_words
+from perfgate.launchers.docker.calls import (
+    CALL_S,
+    DAEMON_FAILED,
+    docker,
+    labels,
+    meaning,
+    new_name,
+    not_started,
+    remove,
+    trouble,
+)
+from perfgate.launchers.local.launcher import started
 from perfgate.launchers.site import DockerSite
 from perfgate.plan.container import container_of
 from perfgate.scenarios.scenario import Scenario
 
+ENDED_S = 2.0
+STARTED_S = 60.0  # beyond the program's own time: Docker makes a container first
 TELL_EVERY_S = 30.0
 _LAYER = re.compile(r"^[0-9a-f]{12}: (.*)$", re.MULTILINE)
 _LAYER_IS_HERE = ("Pull complete", "Already exists")
@@ -96,43 +109,69 @@ def _inspected(image: str) -> dict[str, Any] | None:
 
 
 def _pull(image: str, within_s: float, tell: Callable[[str], None]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        command = Command(docker("pull", image))
-        with LocalLauncher().start(command, Path(folder).resolve(), "pull") as job:
-            tell(f"pulling {image}")
-            ended = job.wait(total_s=within_s, watch=_PullProgress(job, image, tell))
-            if ended.reason == "total":
-                raise RunError(
-                    "config_error",
-                    f"the image {image} was not pulled in {within_s:g} s",
-                    evidence=job.tail(3),
-                    hint="pull it by hand, or raise docker.pull_s in site.yaml",
-                )
-            if ended.status != 0:
-                said = Answer(ended.status, stderr="\n".join(job.tail(8)))
-                failure, hint = meaning(said.stderr)
-                raise RunError(
-                    failure,
-                    f"the image {image} could not be pulled",
-                    evidence=job.tail(4),
-                    hint=hint or "pull it by hand: docker pull " + image,
-                )
+    with started(docker("pull", image), "pull") as job:
+        tell(f"pulling {image}")
+        told = time.monotonic()
+
+        def progress() -> None:
+            nonlocal told
+            if time.monotonic() - told >= TELL_EVERY_S:
+                told = time.monotonic()
+                said = _LAYER.findall(job.stdout.read_text(errors="replace"))
+                layers = sum(one.startswith("Pulling fs layer") for one in said)
+                here = sum(one.startswith(_LAYER_IS_HERE) for one in said)
+                tell(f"pulling {image}: {here} of {max(layers, here)} layers are here")
+
+        ended = job.wait(total_s=within_s, watch=progress)
+        said = job.tail(8)
+    if ended.reason == "total":
+        raise RunError(
+            "config_error",
+            f"the image {image} was not pulled in {within_s:g} s",
+            evidence=said[-3:],
+            hint="pull it by hand, or raise docker.pull_s in site.yaml",
+        )
+    if ended.status != 0:
+        failure, hint = meaning("\n".join(said))
+        raise RunError(
+            failure,
+            f"the image {image} could not be pulled",
+            evidence=said[-4:],
+            hint=hint or "pull it by hand: docker pull " + image,
+        )
 
 
-class _PullProgress:
-    """Says now and then how much of an image is here, by what `docker pull` writes."""
+@dataclass(frozen=True)
+class DockerQuery:
+    """The image of a scenario, each question in a container of its own. See `ContainerQuery`."""
 
-    def __init__(self, job: Job, image: str, tell: Callable[[str], None]) -> None:
-        self._job = job
-        self._image = image
-        self._tell = tell
-        self._told = time.monotonic()
+    box: ContainerSettings
 
-    def __call__(self) -> None:
-        if time.monotonic() - self._told < TELL_EVERY_S:
-            return
-        self._told = time.monotonic()
-        said = _LAYER.findall(self._job.stdout.read_text(errors="replace"))
-        layers = sum(one.startswith("Pulling fs layer") for one in said)
-        here = sum(one.startswith(_LAYER_IS_HERE) for one in said)
-        self._tell(f"pulling {self._image}: {here} of {max(layers, here)} layers are here")
+    def ask(self, argv: tuple[str, ...], seconds: float) -> Answer:
+        """As in `ContainerQuery`; the image is pulled first where it is not here."""
+        _have(self.box)
+        name = new_name()
+        words = run_words(
+            self.box, Command(argv), name, os.environ, labels=labels(name), greeted=False
+        )
+        with started(docker(*words), "asked") as job:
+            ended = None
+            try:
+                ended = job.until(seconds + STARTED_S)
+            finally:
+                if ended is None:
+                    job.stop(ENDED_S)
+                    remove([name])
+            if ended is None:
+                why = f"no answer from {argv[0]} within {seconds:g} s"
+                return Answer(None, why=why, cause=NoStatus.TOO_LONG)
+            output, errors = (log.read_text(errors="replace") for log in (job.stdout, job.stderr))
+        answer = Answer(ended.status, output, errors)
+        if ended.status == DAEMON_FAILED and not_started(ended.status, answer.stderr):
+            raise trouble(f"no container of {self.box.image} could be started", answer)
+        return answer
+
+
+@lru_cache(maxsize=16)
+def _have(box: ContainerSettings) -> None:
+    fetched(box.image, box.site, lambda _: None)  # before a start nobody is told of anything

@@ -11,13 +11,9 @@ import psutil
 from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.raw_log import end_of
 from perfgate.launchers.base import Exit, Reason
-from perfgate.launchers.docker.calls import call, not_started, remove
-from perfgate.launchers.local.job import LocalJob, OuterJob
-from perfgate.launchers.local.orphans import MARK, alive
+from perfgate.launchers.docker.calls import DAEMON_FAILED, call, not_started, remove
+from perfgate.launchers.local.job import MARK, LocalJob, OuterJob, alive, signal_of
 
-SIGNAL_BASE = 128  # docker's status for a program that signal N ended is 128 + N
-HIGHEST_SIGNAL = 64
-DAEMON_FAILED = 125  # also where it went away, and may have left the program running
 LOOK_S = 10.0
 
 _TAIL = 64 * 1024  # bytes of a log that are searched for what Docker itself says
@@ -94,15 +90,9 @@ class DockerJob(OuterJob):
         A published port is Docker's for as long as the container runs. Where another user's sockets
         cannot be looked into, a running container is believed: nothing answered at the port before.
         """
-        if self._published == port or not self._can_be_looked_into():
-            return self._runs()
-        return super().listens(port)
-
-    def _can_be_looked_into(self) -> bool:
-        seen = self.processes()
-        return bool(seen) and all(map(_may_see_sockets, seen))
-
-    def _runs(self) -> bool:
+        seen = () if self._published == port else self.processes()
+        if seen and all(map(_may_see_sockets, seen)):
+            return super().listens(port)
         return self._inspected("{{.State.Running}}") == "true"
 
     def _found(self) -> psutil.Process | None:
@@ -143,9 +133,8 @@ class DockerJob(OuterJob):
             return replace(ended, status=None, reason="lost")
         if ended.reason == "lost" or status == DAEMON_FAILED:
             self._remove()
-        if status is not None and SIGNAL_BASE < status <= SIGNAL_BASE + HIGHEST_SIGNAL:
-            return replace(ended, status=SIGNAL_BASE - status)
-        return ended
+        number = signal_of(status)
+        return ended if number is None else replace(ended, status=-number)
 
     def _remove(self) -> None:
         """End the container for certain; where Docker does not answer, the next run does it."""
@@ -156,8 +145,6 @@ class DockerJob(OuterJob):
 def _may_see_sockets(process: psutil.Process) -> bool:
     try:
         process.net_connections(kind="tcp")
-    except psutil.AccessDenied:
-        return False
-    except psutil.NoSuchProcess:
-        return True
+    except psutil.Error as error:
+        return isinstance(error, psutil.NoSuchProcess)
     return True

@@ -10,6 +10,7 @@ TASK is JSON: ``{"guards": "containers", "hosts", "job" or "machine", …}``; wh
 arguments of that function.
 """
 
+import contextlib
 import itertools
 import json
 import os
@@ -23,6 +24,7 @@ from typing import Any
 ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 CALL_S = 60.0  # sbatch and scancel give up by themselves before, if no controller answers
 DOCKER_S = 30.0
+TO_DIE_S = 5.0
 EVERY_S = 0.3
 ASKED_S = 1.0  # the wardens find a new process, and ask it to end, sooner than that
 
@@ -140,12 +142,11 @@ def failed(calls: list[list[str]]) -> list[list[str]]:
     again = []
     for argv, program in begun:
         try:
-            if program.wait(max(0.1, deadline - time.monotonic())) == 0:
-                continue
+            program.wait(max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            program.kill()
-            program.wait()
-        again.append(argv)
+            killed(program)
+        if program.returncode != 0:
+            again.append(argv)
     return again
 
 
@@ -153,15 +154,22 @@ def called(
     argv: list[str], seconds: float, prepare: Callable[[], None], **options: Any
 ) -> "subprocess.CompletedProcess[str]":
     """Run a program to its end. `prepare`, in it, is safe here: there is one thread only."""
-    return subprocess.run(
-        argv,
-        preexec_fn=prepare,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        timeout=seconds,
-        check=False,
-        **options,
+    program = subprocess.Popen(
+        argv, preexec_fn=prepare, stdin=subprocess.DEVNULL, text=True, **options
     )
+    try:
+        stdout, _ = program.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        killed(program)
+        raise
+    return subprocess.CompletedProcess(argv, program.returncode, stdout)
+
+
+def killed(program: "subprocess.Popen[Any]") -> None:
+    """Kill a program; one that hangs in its driver is not waited for."""
+    program.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        program.wait(TO_DIE_S)
 
 
 def ignore_the_signal() -> None:

@@ -21,13 +21,15 @@ import psutil
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import RunError
 from perfgate.launchers.base import POLL_S, Exit, Job, Reason
-from perfgate.launchers.hang_dump import Ask, write_evidence
-from perfgate.launchers.local import orphans
+from perfgate.launchers.hang_dump import evidence_here, write_evidence
 from perfgate.launchers.local.shared_memory import SharedMemory
 
 STARTED_WITHIN_S = 60.0  # the warden starts in 50 ms; a machine under full load is slower
 WARDEN_S = 30.0  # beyond the grace: the warden kills for 20 s before it gives up
 LOST_S = 10.0
+TO_DIE_S = 5.0
+MARK = "PERFGATE_LAUNCH"  # of a launch, in the environment of all that it starts
+SIGNAL_BASE, HIGHEST_SIGNAL = 128, 64  # a shell's status for a signal, as others use it, too
 
 
 class LocalJob(Job):
@@ -44,7 +46,6 @@ class LocalJob(Job):
         warden: subprocess.Popen[bytes],
         pipes: tuple[io.FileIO, io.FileIO],
         mark: str,
-        ask: Ask,
     ) -> None:
         self.name = name
         self.folder = folder
@@ -52,7 +53,6 @@ class LocalJob(Job):
         self.stderr = folder / f"{name}.err"
         self.evidence = folder / f"{name}.evidence.txt"
         self.mark = mark
-        self._ask = ask
         self._warden = warden
         self._wardens = [psutil.Process(warden.pid)]
         self._control, self._status = pipes
@@ -112,7 +112,7 @@ class LocalJob(Job):
         for warden in self._wardens:
             with contextlib.suppress(psutil.NoSuchProcess):
                 found |= dict.fromkeys(warden.children(recursive=True))
-        living = [one for one in found if one not in self._wardens and orphans.alive(one)]
+        living = [one for one in found if one not in self._wardens and alive(one)]
         self._seen.update(living)
         return living
 
@@ -149,9 +149,10 @@ class LocalJob(Job):
         self._control.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._warden.wait(WARDEN_S)
-        orphans.kill([*self._wardens, *orphans.marked(self.mark)])
+        kill([*self._wardens, *marked(self.mark)])
         self.release()
-        self._warden.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # stuck in the kernel
+            self._warden.wait(TO_DIE_S)
 
     def _end(self, why: Reason, grace_s: float) -> Exit:
         self._why = self._why or why
@@ -160,7 +161,7 @@ class LocalJob(Job):
             ended = self.until(grace_s + WARDEN_S)
             if ended is None:  # its warden does not answer: stopped, or stuck
                 self.processes()  # to have seen them
-                orphans.kill(self._wardens)
+                kill(self._wardens)
                 ended = self.until(WARDEN_S)
         except BaseException:
             self._control.close()  # a second Ctrl-C: the warden ends everything without us
@@ -176,7 +177,8 @@ class LocalJob(Job):
         told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {why}"
         # Where the folder is gone or may not be written, nobody will look for evidence in it.
         with contextlib.suppress(OSError), disk_errors_named(self.folder):
-            write_evidence(self.evidence, told, [*self.processes(), *also], self._ask)
+            pids = [process.pid for process in (*self.processes(), *also)]
+            write_evidence(self.evidence, told, evidence_here(self.mark, pids))
 
     def _send(self, message: dict[str, Any]) -> None:
         """Write to the warden; one that has died is noticed by `poll`."""
@@ -227,9 +229,9 @@ class LocalJob(Job):
     def _rescue(self) -> Exit | None:
         """Both wardens were killed: do their work from outside; None until nothing is left."""
         self._lost_at = self._lost_at or time.monotonic()
-        living = [*filter(orphans.alive, self._seen | {*orphans.marked(self.mark)})]
+        living = [*filter(alive, self._seen | {*marked(self.mark)})]
         self._memory.look([one.pid for one in living])
-        orphans.kill(living)
+        kill(living)
         self._killed |= _names(living)
         remains = living or self._warden.poll() is None
         if remains and time.monotonic() < self._lost_at + LOST_S:
@@ -269,6 +271,39 @@ class OuterJob(Job):
 
     def _pause(self, seconds: float) -> None:
         self._outer.until(seconds)
+
+
+def alive(process: psutil.Process) -> bool:
+    """Whether it runs: a zombie has ended, and a reused pid is another process."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """The living processes of the launch `mark`, those of launches inside it included."""
+    found = []
+    for process in psutil.process_iter():
+        # Other people's processes cannot be read, and are not ours.
+        with contextlib.suppress(psutil.Error, OSError):
+            words = process.environ().get(MARK, "").split("/")
+            if mark in words and alive(process):
+                found.append(process)
+    return found
+
+
+def kill(processes: Iterable[psutil.Process]) -> None:
+    """SIGKILL each that still lives; psutil refuses when the pid is another process by now."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            process.kill()
+
+
+def signal_of(status: int | None) -> int | None:
+    """The number of the signal that an exit status of docker, srun or mpirun stands for."""
+    number = (status or 0) - SIGNAL_BASE
+    return number if 0 < number <= HIGHEST_SIGNAL else None
 
 
 def _names(processes: Iterable[psutil.Process]) -> set[str]:

@@ -20,15 +20,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from perfgate.core import raw_log
 from perfgate.core.command import Command
 from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.core.measurement import Json
-from perfgate.core.untrusted_files import opened_regular
+from perfgate.core.redaction import holds_secret
+from perfgate.core.untrusted_files import created_regular, make_new_folders, opened_regular
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
-from perfgate.launchers.local.job import LocalJob
-from perfgate.launchers.local.launch_files import stdout_of, write_files
-from perfgate.launchers.local.orphans import MARK
+from perfgate.launchers.local.job import MARK, LocalJob
 from perfgate.machine.leases import kept_open
 
 WARDEN = Path(__file__).with_name("warden.py")
@@ -57,14 +57,7 @@ class LocalPlacement(Placement):
     def start(self, command: Command, folder: Path, name: str) -> Job:
         return self._start(command, folder, name)
 
-    def start_client(
-        self,
-        command: Command,
-        folder: Path,
-        name: str,
-        *,
-        of_engine: bool = False,  # noqa: ARG002 - everything is here
-    ) -> Job:
+    def start_client(self, command: Command, folder: Path, name: str) -> Job:
         return self._start(command, folder, name)
 
     def free_port(self) -> int:
@@ -115,20 +108,6 @@ class LocalLauncher(Launcher):
             undo.pop_all()
         return job
 
-    def ask(self, argv: tuple[str, ...], seconds: float) -> str:
-        """What a short-lived program printed, or why it printed nothing."""
-        try:
-            with (
-                tempfile.TemporaryDirectory() as folder,
-                self.start(Command(argv), Path(folder).resolve(), "asked") as job,
-            ):
-                if job.until(seconds) is None:
-                    job.stop(1.0)
-                    return f"no answer from {argv[0]} in {seconds:.0f} s"
-                return "\n".join(job.tail(1000))
-        except (PerfgateError, OSError) as error:  # also nowhere to put a temporary file
-            return str(error)
-
     def _start_warden(self, folder: Path, name: str, mark: str, stdout: Path) -> LocalJob:
         """Start the warden with its two pipes; the program is not started yet.
 
@@ -155,10 +134,20 @@ class LocalLauncher(Launcher):
                 pass_fds=(control, status, *locks),
                 start_new_session=True,
             )
-            job = LocalJob(name, folder, warden, (sending, hearing), mark, self.ask)
+            job = LocalJob(name, folder, warden, (sending, hearing), mark)
             job.stdout = stdout
             ours.pop_all()
         return job
+
+
+@contextlib.contextmanager
+def started(argv: tuple[str, ...], name: str) -> Iterator[LocalJob]:
+    """A program whose logs are of use for this block alone."""
+    with (
+        tempfile.TemporaryDirectory(prefix=f"perfgate-{name}-") as folder,
+        LocalLauncher().start(Command(argv), Path(folder).resolve(), name) as job,
+    ):
+        yield job
 
 
 def free_port(host: str) -> int:
@@ -203,3 +192,42 @@ def _start_error(program: str, answer: Mapping[str, Any]) -> PerfgateError:
     if answer["errno"] in NOT_EXECUTABLE:
         return MissingProgram(message)
     return RunError("unknown", message)
+
+
+def stdout_of(command: Command, folder: Path, name: str) -> Path:
+    """Where standard output goes: the job's log, or the file that the command names for it."""
+    if command.stdout is None:
+        return folder / f"{name}.out"
+    return (command.cwd or folder) / command.stdout
+
+
+def write_files(command: Command, folder: Path, name: str, undo: contextlib.ExitStack) -> None:
+    """Write the command's files, its script and empty logs; `undo` takes them away again.
+
+    Logs, and files with a secret in them, are for their owner alone.
+
+    Args:
+        command: with its working folder filled in, where its files go.
+        folder: where script and logs go.
+        name: the job's name.
+        undo: filled with what removes the files.
+    """
+    cwd = command.cwd or folder
+    script = folder / f"{name}.sh"
+    contents = {cwd / file: text for file, text in command.files.items()}
+    contents[script] = command.as_shell()
+    for file, text in contents.items():
+        mode = 0o755 if file == script else raw_log.PRIVATE if holds_secret("", text) else 0o644
+        _create(file, undo, mode, text)
+    for log in (stdout_of(command, folder, name), folder / f"{name}.err"):
+        _create(log, undo, raw_log.PRIVATE)
+    # Of an earlier job of this name; it would be taken for this one's.
+    (folder / f"{name}.evidence.txt").unlink(missing_ok=True)
+
+
+def _create(file: Path, undo: contextlib.ExitStack, mode: int, text: str = "") -> None:
+    if not file.parent.exists():
+        make_new_folders(file.parent)
+    with os.fdopen(created_regular(file, mode), "w", encoding="utf-8") as new:
+        undo.callback(file.unlink, missing_ok=True)
+        new.write(text)

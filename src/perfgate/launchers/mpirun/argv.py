@@ -7,7 +7,7 @@ from pathlib import Path
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
-from perfgate.launchers.local.orphans import MARK
+from perfgate.launchers.local.job import MARK
 from perfgate.launchers.site import MpirunSite
 from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.scenario import Scenario

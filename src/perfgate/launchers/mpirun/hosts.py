@@ -1,4 +1,4 @@
-"""Hosts: choose the hosts of one start, alone on each of them for as long as it lasts.
+"""Hosts: asked by ssh, as Open MPI itself reaches them, and chosen for one start alone.
 
 The locks are files of this machine (`perfgate.machine.leases`), so they part the sessions that run
 here. A lock's note keeps the mark of what was started under it until that is known to be gone: who
@@ -6,17 +6,21 @@ takes the lock next ends what is left, even if nobody else has lived to do so.
 """
 
 import os
+import shlex
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import HOSTS
+from perfgate.core.program_query import NoStatus, ask_here
 from perfgate.core.untrusted_files import created_regular
 from perfgate.launchers.base import PlacementRequest
-from perfgate.launchers.mpirun.ssh import Host, HostQuery, HostUnfit, Unreachable
+from perfgate.launchers.hang_dump import look_argv
+from perfgate.launchers.nodes.placement import address_of, own_addresses
+from perfgate.launchers.nodes.remote_job import LOOK_S
 from perfgate.launchers.site import MpirunSite
 from perfgate.machine.leases.file_locks import (
     FileLock,
@@ -28,6 +32,12 @@ from perfgate.machine.leases.file_locks import (
     wait_until_free,
 )
 
+CONNECT_S = 10
+SSH_FAILED = 255  # of its own (`man ssh`, "EXIT STATUS"); a look never ends so
+AGENT = "OMPI_MCA_plm_rsh_agent"
+# No password can be typed here, and a host that is switched off must not keep anybody waiting.
+_OPTIONS = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}")
+HOST_LIST = "mpirun.hosts"
 _NOT_REACHED = "try `ssh -o BatchMode=yes HOST true` in the same shell; ssh_port and rsh_agent of "
 _NOT_REACHED += "mpirun in site.yaml say how the hosts are reached"
 _BUSY = (
@@ -35,6 +45,99 @@ _BUSY = (
 )
 _SAME_PATH = "the run folder, this checkout and its Python must be at the same path on every host "
 _SAME_PATH += "(docs/how-to/mpirun.md)"
+
+
+class Unreachable(Exception):
+    """A host could not be asked; the text is what ssh said."""
+
+
+class HostUnfit(Exception):
+    """A host was reached, and a program failed there; the text is what it said."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host of mpirun.
+
+    Attributes:
+        name: as mpirun and ssh are told.
+        address: as it is reached from here; None where the name does not resolve.
+        here: whether it is this machine, which neither mpirun nor perfgate needs ssh for.
+    """
+
+    name: str
+    address: str | None = None
+    here: bool = False
+
+
+class HostQuery:
+    """How the hosts of a start are asked.
+
+    Args:
+        site: names the program that reaches them.
+        ssh_port: port of their SSH daemons; None: ssh's own default.
+    """
+
+    def __init__(self, site: MpirunSite, ssh_port: int | None) -> None:
+        agent = site.rsh_agent or os.environ.get(AGENT) or "ssh"
+        # Open MPI takes a list of which the first that exists counts, and splits it at blanks.
+        self.agent = tuple(agent.split(":")[0].split())
+        self.ssh_port = ssh_port
+
+    def host(self, name: str) -> Host:
+        """The host of that name, which may be known to ssh's configuration alone."""
+        answer = ask_here((*self.agent, "-G", name), LOOK_S)
+        lines = (line.split(maxsplit=1) for line in answer.stdout.splitlines())
+        real = next((words[1] for words in lines if words[0] == "hostname" and words[1:]), name)
+        address = address_of(real)
+        names_here = ("localhost", socket.gethostname())
+        is_here = address is not None and (name in names_here or address in own_addresses())
+        return Host(name, address, is_here)
+
+    def argv(self, host: Host, command: Sequence[str]) -> tuple[str, ...]:
+        """What runs `command` on the host.
+
+        ssh hands one text to a shell on the other side: that is its nature, so the words are quoted
+        for one.
+        """
+        if host.here:
+            return tuple(command)
+        port = () if self.ssh_port is None else ("-p", str(self.ssh_port))
+        return (*self.agent, *_OPTIONS, *port, host.name, shlex.join(command))
+
+    def look(self, host: Host, *words: str) -> str:
+        """What the look program prints there.
+
+        Raises:
+            Unreachable: the host is not reached.
+            HostUnfit: the program failed, e.g. since it is not at the same path there.
+        """
+        return self.ask(host, look_argv(*words), LOOK_S).strip()
+
+    def ask(self, host: Host, command: Sequence[str], seconds: float) -> str:
+        """Standard output of a program there.
+
+        Args:
+            host, command: what is run where.
+            seconds: the longest that it may take.
+
+        Raises:
+            Unreachable, HostUnfit: as for `look`.
+            MissingProgram: there is no ssh here.
+        """
+        argv = self.argv(host, command)
+        answer = ask_here(argv, seconds)
+        if answer.cause is NoStatus.MISSING:
+            raise MissingProgram(f"no {argv[0]} to reach {host.name} with")
+        if answer.cause is not None:
+            is_late = answer.cause is NoStatus.TOO_LONG
+            raise Unreachable(f"no answer in {seconds:.0f} s" if is_late else answer.why)
+        said = " ".join((answer.stderr.strip() or answer.stdout.strip()).split())
+        if answer.status == SSH_FAILED and not host.here:
+            raise Unreachable(said or "ssh failed without a message")
+        if not answer.is_good:
+            raise HostUnfit(said or f"exit status {answer.status}")
+        return answer.stdout
 
 
 @dataclass
@@ -50,21 +153,14 @@ class HostLock:
     file: FileLock
     marks: list[str] = field(default_factory=list)
 
-    def note(self, mark: str) -> None:
-        """Write down what the start's processes are known by."""
-        self._write([*_marks(self.file), mark])
+    def write(self, marks: list[str]) -> None:
+        """Write down what the processes are known by that may be there."""
+        self.marks = marks
+        self.file.write(marks=marks)
 
     def forget(self) -> None:
         """Take the last note back: nothing was started under it."""
-        self._write(self.marks[:-1])
-
-    def clear(self) -> None:
-        """Write down that nothing is left there."""
-        self._write([])
-
-    def _write(self, marks: list[str]) -> None:
-        self.marks = marks
-        self.file.write(marks=marks)
+        self.write(self.marks[:-1])
 
 
 @contextmanager
@@ -89,13 +185,20 @@ def chosen_hosts(
             programs; ``gpus_busy``: others measured on them for too long.
     """
     needed = request.scenario.hardware.nodes
-    if len(names) < needed:
-        raise _too_few(names, needed)
-    hosts = _told_apart(tuple(map(reach.host, names)), needed)
-    seen = request.folder.absolute() / "mpirun.hosts"
+    # Each once: one that has two names would be waited for in vain.
+    apart = {_file(host): host for host in reversed([*map(reach.host, names)])}
+    hosts = [*apart.values()][::-1]
+    if len(hosts) < needed:
+        raise InputError(
+            "too few hosts are named",
+            field="mpirun.hosts",
+            found=" ".join(host.name for host in hosts) or "nothing",
+            expected=f"{needed} different hosts, the server's first",
+            hint=f"name them in site.yaml, or set {HOSTS}",
+        )
+    seen = request.folder.absolute() / HOST_LIST
     with os.fdopen(created_regular(seen), "w") as file:
         file.writelines(f"{host.name}\n" for host in hosts)
-    folder = lock_folder(os.environ)
     left_out: dict[Host, str] = {}
     while True:
         tried = [host for host in hosts if host not in left_out]
@@ -103,11 +206,11 @@ def chosen_hosts(
             told = "; ".join(f"{host.name}: {why}" for host, why in left_out.items())
             raise RunError("mpi", f"too few hosts can be reached: {told}", hint=_NOT_REACHED)
         with ExitStack() as unused:
-            locks = _taken(folder, tried, request, site)
+            locks = _taken(tried, request, site)
             files = [lock.file for lock in locks]
             unused.callback(let_go, files)
             for lock in locks:
-                lock.note(mark)
+                lock.write([*_marks(lock.file), mark])
                 unused.callback(lock.forget)
             failed = {lock.host: why for lock in locks if (why := _looked_at(lock, reach, seen))}
             if not failed:
@@ -127,7 +230,7 @@ def clear_host(lock: HostLock, reach: HostQuery) -> int:
         Unreachable, HostUnfit: the host could not be asked.
     """
     ended = int(reach.look(lock.host, "end", *lock.marks))
-    lock.clear()
+    lock.write([])
     return ended
 
 
@@ -147,15 +250,14 @@ def _looked_at(lock: HostLock, reach: HostQuery, seen: os.PathLike[str]) -> str:
 
 
 def _taken(
-    folder: Path, hosts: Sequence[Host], request: PlacementRequest, site: MpirunSite
+    hosts: Sequence[Host], request: PlacementRequest, site: MpirunSite
 ) -> tuple[HostLock, ...]:
     """The locks of the first free hosts, as many as needed, all at once."""
-    needed = request.scenario.hardware.nodes
+    needed, folder = request.scenario.hardware.nodes, lock_folder(os.environ)
     by_file = {folder / _file(host): host for host in hosts}
     labels = {file: host.name for file, host in by_file.items()}
-    run = request.folder.absolute().parent.parent.name
     locks = wait_until_free(
-        partial(take, labels, needed, run),
+        partial(take, labels, needed, request.folder.absolute().parent.parent.name),
         f"{needed} of {len(hosts)} hosts",
         site.pending_limit_s,
         request.tell,
@@ -175,21 +277,3 @@ def _marks(lock: FileLock) -> list[str]:
     marks = note_in(lock.path).get("marks")
     words = marks if isinstance(marks, list) else []
     return [word for word in words if isinstance(word, str) and word.isalnum()]
-
-
-def _told_apart(hosts: tuple[Host, ...], needed: int) -> tuple[Host, ...]:
-    """The hosts, each once: one that has two names would be waited for in vain."""
-    apart = tuple({_file(host): host for host in reversed(hosts)}.values())[::-1]
-    if len(apart) < needed:
-        raise _too_few([host.name for host in apart], needed)
-    return apart
-
-
-def _too_few(names: Sequence[str], needed: int) -> InputError:
-    return InputError(
-        "too few hosts are named",
-        field="mpirun.hosts",
-        found=" ".join(names) or "nothing",
-        expected=f"{needed} different hosts, the server's first",
-        hint=f"name them in site.yaml, or set {HOSTS}",
-    )

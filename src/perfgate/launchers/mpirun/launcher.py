@@ -19,12 +19,11 @@ from perfgate.core.locations import Locations
 from perfgate.core.program_query import ask_here
 from perfgate.core.programs import MPIRUN
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
-from perfgate.launchers.local.launcher import LocalLauncher, start_guard
-from perfgate.launchers.mpirun.hosts import HostLock, chosen_hosts
+from perfgate.launchers.hang_dump import look_argv
+from perfgate.launchers.local.launcher import start_guard
+from perfgate.launchers.mpirun.hosts import HostLock, HostQuery, chosen_hosts
 from perfgate.launchers.mpirun.placement import MpirunPlacement
-from perfgate.launchers.mpirun.ssh import HostQuery
-from perfgate.launchers.nodes.listening import ServerAddress
-from perfgate.launchers.nodes.node_query import look_argv
+from perfgate.launchers.nodes.placement import NodesSession
 from perfgate.launchers.site import MpirunSite, load_site
 
 AFTER_S = 3.0  # mpirun takes a second to end its ranks
@@ -48,36 +47,27 @@ class MpirunLauncher(Launcher):
 
     def __init__(self, site: MpirunSite | None = None) -> None:
         self._site = site
-        self._local = LocalLauncher()
-        self._bad: set[str] = set()  # hosts that were lost in this session
-        self._listening: ServerAddress | None = None
+        self._session = NodesSession("mpirun.listen")
 
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
         site = self._site = self._site or load_site().mpirun
         _refuse_allocation()
         launch = request.scenario.launch
-        port = site.ssh_port or (launch.ssh_port if launch else None)
         version = open_mpi_version(MPIRUN.find())
-        reach = HostQuery(site, port)
-        listening = self._listening = self._listening or ServerAddress("mpirun.listen", site.listen)
+        reach = HostQuery(site, site.ssh_port or (launch.ssh_port if launch else None))
         request.folder.mkdir(parents=True, exist_ok=True)
-        mark = uuid4().hex
-        named = site.hosts or Locations.of_environment().hosts
-        names = self._good(named, request.scenario.hardware.nodes)
-        if request.nodes and set(request.nodes) <= set(names):
-            names = request.nodes
-        with chosen_hosts(names, request, site, reach, mark) as locks:
+        place = uuid4().hex
+        names = self._good(site, request)
+        with chosen_hosts(names, request, site, reach, place) as locks:
             placement = MpirunPlacement(
-                self._local,
+                self._session,
                 locks,
                 reach,
                 site,
                 request,
-                mark=mark,
+                place=place,
                 version=version,
-                listening=listening,
-                failed=self._bad.update,
             )
             guard = self._guard(locks, reach, request.folder)
             try:
@@ -90,21 +80,23 @@ class MpirunLauncher(Launcher):
         pace = {"after_s": AFTER_S, "tries": TRIES, "every_s": EVERY_S}
         return start_guard({"guards": "hosts", "calls": calls, **pace}, folder, "hosts", GUARD_S)
 
-    def _good(self, names: tuple[str, ...], needed: int) -> tuple[str, ...]:
-        """The hosts that were not lost in this session.
+    def _good(self, site: MpirunSite, request: PlacementRequest) -> tuple[str, ...]:
+        """The hosts that the start must have, else those that were not lost in this session.
 
         Raises:
             RunError: class ``node_failed``: without these there are too few.
         """
-        good = tuple(name for name in names if name not in self._bad)
+        names = site.hosts or Locations.of_environment().hosts
+        needed = request.scenario.hardware.nodes
+        good = tuple(name for name in names if name not in self._session.bad)
         if len(good) < needed <= len(names):
-            bad = ", ".join(name for name in names if name in self._bad)
+            bad = ", ".join(name for name in names if name in self._session.bad)
             raise RunError(
                 "node_failed",
                 f"{bad} failed in this session, and there are no others: {' '.join(names)}",
                 hint="name more hosts in site.yaml (mpirun: hosts)",
             )
-        return good
+        return request.nodes if request.nodes and set(request.nodes) <= set(good) else good
 
 
 def _refuse_allocation() -> None:

@@ -1,29 +1,43 @@
-"""The nodes' own preflight: what `node_doctor` finds on each of them, as one answer."""
+"""The nodes' own preflight, as one answer: `ask_doctors`.
 
+``python -P -m perfgate.launchers.nodes.preflight [--contained] [--import MODULE]… FOLDER`` runs on
+each node: it reads the one scenario of FOLDER/scenario.yaml and prints the checks of that machine
+as a line of JSON. Exit status: 0 the checks were made, whatever they show; 2 they could not be.
+"""
+
+import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from perfgate.clients.base import client
 from perfgate.core import json_text
 from perfgate.core.command import Command
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import InputError, PerfgateError, RunError
 from perfgate.core.input_files import read_input
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.script_variables import is_written
 from perfgate.engines.base import engine
 from perfgate.evaluators.base import evaluator
 from perfgate.launchers.base import Job
-from perfgate.launchers.nodes import node_doctor
+from perfgate.machine.hardware import detect
+from perfgate.machine.preflight import PreflightTarget, look
 from perfgate.machine.preflight.reachability import ask, judge_pyxis
+from perfgate.plan.registered import registered
+from perfgate.plan.toolchain import toolchain_for
+from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.smoke_rules import SERVED_SMOKE
 
+PROGRAM = "perfgate.launchers.nodes.preflight"  # this module
+SCENARIO = "scenario.yaml"
 DOCTOR_S = 300.0  # programs are asked for their versions, from a file system that may be slow
 SAME_PATH = "the run folder, this checkout and its Python must be at the same path on every node "
 SAME_PATH += "(docs/how-to/slurm.md, docs/how-to/mpirun.md)"
@@ -52,14 +66,14 @@ def _written(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def doctor_command(scenario: Scenario, folder: Path, *, contained: bool) -> Command:
-    """The call of `node_doctor` on a node; nothing of its working folder is imported.
+    """The call of the program on a node; nothing of its working folder is imported.
 
     Args:
         scenario: what is to be started.
         folder: where `scenario_text` is, and the call's files go.
         contained: whether the engine's programs are in a container, and not on the node itself.
     """
-    argv = [sys.executable, "-P", "-m", node_doctor.__name__]
+    argv = [sys.executable, "-P", "-m", PROGRAM]
     if contained:
         argv.append("--contained")
     for module in _modules(scenario):
@@ -128,3 +142,37 @@ def _modules(scenario: Scenario) -> list[str]:
     classes += [evaluator[task.evaluator] for task in scenario.accuracy]
     modules = {one.__module__ for one in classes}
     return sorted(name for name in modules if name.partition(".")[0] != "perfgate")
+
+
+def main(words: Sequence[str]) -> int:
+    """Check this node; returns the exit status."""
+    parser = argparse.ArgumentParser(prog=PROGRAM)
+    parser.add_argument("--contained", action="store_true")
+    parser.add_argument("--import", dest="modules", action="append", default=[])
+    parser.add_argument("folder", type=Path)
+    arguments = parser.parse_args(words)
+    try:
+        for module in arguments.modules:
+            import_module(module)
+        answer = _checks(arguments.folder, contained=arguments.contained)
+    except (PerfgateError, ImportError) as error:
+        print(f"perfgate: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(answer))
+    return 0
+
+
+def _checks(folder: Path, *, contained: bool) -> dict[str, Json]:
+    (scenario,) = load_suite(folder / SCENARIO, registered()).scenarios
+    machine = detect()
+    target = PreflightTarget(run_folder=folder, on_node=True, contained=contained)
+    report = look(scenario, toolchain_for(scenario, Locations.of_environment()), machine, target)
+    return {
+        "machine": asdict(machine),
+        "checks": [asdict(check) for check in report.checks],
+        "observed": dict(report.observed),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,67 +1,115 @@
 """RemoteJob: a program on other nodes, seen through what runs here: srun, or mpirun."""
 
 import math
-import re
-import signal
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
-from io import TextIOWrapper
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import RunError
-from perfgate.core.untrusted_files import open_regular
+from perfgate.core.program_query import Answer
 from perfgate.launchers.base import Exit, Reason
+from perfgate.launchers.hang_dump import evidence_argv, look_argv, write_evidence
 from perfgate.launchers.local.job import LocalJob, OuterJob
-from perfgate.launchers.nodes.node_query import NodeQuery
 
-SIGNAL_BASE = 128  # srun's status for a task that signal N ended is 128 + N
+LOOK_S = 60.0
 TERM_S = 15.0  # to ask the processes to end; a node that is lost does not answer
 EVIDENCE_S = 90.0  # a little less than all of its parts may take, which none ever does
 
-_ENDED = re.compile(
-    r"srun: error: \S+: tasks? \S+: (?:Exited with exit code (\d+)|(.+?)(?: \(core dumped\))?)$"
-)
+_Told = TypeVar("_Told")
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Asks nodes, all of them at the same time.
+
+    Attributes:
+        names: of the nodes.
+        ask: what a program prints on the node of that name, for at most some seconds; raises
+            RunError where it is not reached, or the program fails.
+    """
+
+    names: tuple[str, ...]
+    ask: Callable[[str, Sequence[str], float], str]
+
+    def look(self, *words: str, seconds: float = LOOK_S) -> str:
+        """What `look.py` answers, a line for each node.
+
+        Raises:
+            RunError: a node could not be asked.
+        """
+        argv = look_argv(*words)
+        return "\n".join(self.each(lambda node: self.ask(node, argv, seconds).strip()))
+
+    def evidence(self, mark: str, file: Path) -> None:
+        """Append to `file` what the launch does on each node, or why that is not known."""
+
+        def ask(node: str) -> Answer:
+            try:
+                return Answer(0, self.ask(node, evidence_argv(mark), EVIDENCE_S))
+            except RunError as error:
+                return Answer(None, why=f"nothing is known: {error}")
+
+        for node, answer in zip(self.names, [*self.each(ask)], strict=True):
+            write_evidence(file, f"on {node}:", answer)
+
+    def each(self, call: Callable[[str], _Told]) -> Iterator[_Told]:
+        """What `call` gives for each node, in their order."""
+        with ThreadPoolExecutor(len(self.names)) as pool:
+            yield from pool.map(call, self.names)
 
 
 class RemoteJob(OuterJob):
-    """A started step.
+    """A started step, or ranks.
 
-    Its processes here are srun's; what the nodes know of its own is asked there.
+    Its processes here are those of what started it; what the nodes know of its own is asked there.
 
     Args:
-        srun: the srun call, under its wardens.
-        nodes: asks the step's nodes.
+        outer: the call of srun or mpirun, under its wardens.
+        nodes: those that it runs on.
+        mark: what its processes are known by there.
+        status_of: exit status of what ended first, by the call's own end and what it said; -N when
+            signal N ended it.
     """
 
-    def __init__(self, srun: LocalJob, nodes: NodeQuery) -> None:
-        super().__init__(srun)
+    def __init__(
+        self,
+        outer: LocalJob,
+        nodes: Nodes,
+        mark: str,
+        status_of: Callable[[Exit, Path], int | None],
+    ) -> None:
+        super().__init__(outer)
         self._nodes = nodes
+        self._mark = mark
+        self._status_of = status_of
         self._why: Reason | None = None
-        self.mark = srun.mark
 
     def poll(self) -> Exit | None:
         ended = self._outer.poll()
-        return None if ended is None else self._of_task(ended)
+        return None if ended is None else self._of_program(ended)
 
     def keep_evidence(self, why: str) -> None:
-        """As in `Job`: srun's own processes here, then those of the launch on the nodes."""
+        """As in `Job`: the processes here, then those of the launch on the nodes."""
         self._outer.keep_evidence(why)
         # Where the folder is gone or may not be written, nobody will look for evidence in it.
         with suppress(OSError), disk_errors_named(self.folder):
-            self._nodes.evidence(self.mark, self._outer.evidence, EVIDENCE_S)
+            self._nodes.evidence(self._mark, self._outer.evidence)
 
     def processes(self) -> Sequence[psutil.Process]:
-        """Those of srun."""
+        """Those of the call here."""
         return self._outer.processes()
 
     def cpu_seconds(self) -> float:
         """As in `Job`, read on the nodes."""
         try:
-            return sum(map(float, self._nodes.look("cpu", self.mark).split()))
+            return sum(map(float, self._nodes.look("cpu", self._mark).split()))
         except (RunError, ValueError):
             return math.nan
 
@@ -69,59 +117,28 @@ class RemoteJob(OuterJob):
         """As in `Job`, looked up on the nodes.
 
         Raises:
-            RunError: class ``slurm_unreachable``: they could not be asked.
+            RunError: they could not be asked.
         """
-        return "yes" in self._nodes.look("listens", self.mark, str(port)).split()
+        return "yes" in self._nodes.look("listens", self._mark, str(port)).split()
 
     def _end(self, why: Reason, grace_s: float) -> Exit:
         """As in `Job`: its processes on the nodes are asked first, as srun would kill them."""
         if (ended := self.poll()) is not None:
             return ended
         self._why = why
+        deadline = time.monotonic() + grace_s
         try:
             if grace_s > 0:
-                self._ask_to_end(grace_s)
+                with suppress(RunError):  # a node that does not answer is not asked
+                    self._nodes.look("term", self._mark, seconds=TERM_S)
+                    self._outer.until(max(0.0, deadline - time.monotonic()))
         except BaseException:
             self._outer.release()  # a second Ctrl-C: the warden ends srun, and srun its tasks
             raise
-        return self._of_task(self._outer.stop(grace_s))
+        return self._of_program(self._outer.stop(grace_s))
 
-    def _ask_to_end(self, grace_s: float) -> None:
-        """Ask the processes to end, and wait for that. A node that does not answer is not asked."""
-        deadline = time.monotonic() + grace_s
-        try:
-            self._nodes.look("term", self.mark, seconds=TERM_S)
-        except RunError:
-            return
-        self._outer.until(max(0.0, deadline - time.monotonic()))
-
-    def _of_task(self, ended: Exit) -> Exit:
-        """The end of srun as that of its task."""
+    def _of_program(self, ended: Exit) -> Exit:
+        """The end of the call here as that of the program."""
         if self._why is not None and ended.reason in ("exited", "stopped"):
             ended = replace(ended, reason=self._why)
-        return replace(ended, status=self._status_of_task(ended))
-
-    def _status_of_task(self, ended: Exit) -> int | None:
-        """The exit status of what srun ran; -N when signal N ended it."""
-        if ended.status is None or not SIGNAL_BASE < ended.status < SIGNAL_BASE + 65:
-            return ended.status
-        status = SIGNAL_BASE - ended.status
-        if ended.reason == "exited" and status == -signal.SIGTERM:  # of ranks that ended with one
-            with TextIOWrapper(open_regular(self.stderr), errors="replace") as said:
-                status = first_end(said) or status
-        return status
-
-
-def first_end(lines: Iterable[str]) -> int | None:
-    """Status of the task that ended first, by what srun said; -N: signal N. None: it said nothing.
-
-    When srun ends the other tasks because of one, its own status is that of the others.
-    """
-    for line in lines:
-        found = _ENDED.match(line)
-        if found and found[1]:
-            return int(found[1])
-        if found:
-            named = (one for one in signal.valid_signals() if signal.strsignal(one) == found[2])
-            return next((-int(one) for one in named), None)
-    return None
+        return replace(ended, status=self._status_of(ended, self.stderr))

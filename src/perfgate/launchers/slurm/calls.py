@@ -1,16 +1,174 @@
-"""Ask Slurm's programs: state of a job, names of nodes. Each call is short and has a limit."""
+"""What Slurm's programs say: of a job, a node, the end of a step.
+
+Each call is short and has a limit.
+"""
 
 import re
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
 
 from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.program_query import NoStatus, ask_here
-from perfgate.launchers.slurm.facts import JobFacts, field_of, of_sacct, of_scontrol
+from perfgate.core.untrusted_files import open_regular
+from perfgate.launchers.base import Exit
+from perfgate.launchers.local.job import signal_of
 
 CALL_S = 30.0
 UNREACHABLE_S = 120.0  # a controller that is restarted is back by then
+_NO_SUCH_JOB = "Invalid job id"
 _BAD_NODE = re.compile(r"DOWN|FAIL|DRAIN|NOT_RESPONDING|INVAL|REBOOT|POWER")
+WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"}
+CHANGING = {"COMPLETING", "STAGE_OUT", "SIGNALING"}
+
+# State of a job that no longer runs → class of failure, and what happened in words.
+_ENDS = {
+    "BOOT_FAIL": ("boot_failed", "a node of it did not come up"),
+    "CANCELLED": ("job_cancelled", "it was cancelled, and not by perfgate"),
+    "DEADLINE": ("job_time_limit", "it reached its deadline"),
+    "NODE_FAIL": ("node_failed", "a node of it failed"),
+    "OUT_OF_MEMORY": ("oom", "it exceeded its memory"),
+    "PREEMPTED": ("preempted", "another job took its nodes"),
+    "REVOKED": ("job_cancelled", "it was moved to another cluster"),
+    "TIMEOUT": ("job_time_limit", "it reached its time limit"),
+}
+
+_ENDED = re.compile(
+    r"srun: error: \S+: tasks? \S+: (?:Exited with exit code (\d+)|(.+?)(?: \(core dumped\))?)$"
+)
+_NOT_STARTED = re.compile(r"srun: error: Task launch for \S+ failed on node (\S+?): ")
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """A job as Slurm describes it.
+
+    Attributes:
+        job: its number.
+        state: PENDING, RUNNING, NODE_FAIL, …; without what sacct adds (``CANCELLED by 1000``).
+        reason: why it waits, or why it ended; empty if nothing is said.
+        exit_code: ``code:signal``; empty if not known.
+        nodes: list of nodes as Slurm writes it, ``n[1-2]``; empty while it waits.
+        restarts: how often it was put back into the queue and started again.
+    """
+
+    job: str
+    state: str
+    reason: str = ""
+    exit_code: str = ""
+    nodes: str = ""
+    restarts: int = 0
+
+    @property
+    def waits(self) -> bool:
+        return self.state in WAITING
+
+    @property
+    def runs(self) -> bool:
+        return self.state in ("RUNNING", "SUSPENDED", "STOPPED", "RESIZING")
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether it is on its way to an end that is not told yet."""
+        return self.state in CHANGING
+
+    @property
+    def in_words(self) -> str:
+        """``job 12 is NODE_FAIL (NodeDown, exit code 0:0, nodes n1)``."""
+        exit_code = self.exit_code and f"exit code {self.exit_code}"
+        nodes = self.nodes and f"nodes {self.nodes}"
+        told = ", ".join(filter(None, (self.reason, exit_code, nodes)))
+        return f"job {self.job} is {self.state}" + (f" ({told})" if told else "")
+
+
+def of_scontrol(job: str, line: str) -> JobFacts:
+    """Read one line of ``scontrol show job JOB -o``."""
+
+    state, reason, exit_code, nodes, restarts = (
+        field_of(line, name) for name in ("JobState", "Reason", "ExitCode", "NodeList", "Restarts")
+    )
+    times = int(restarts) if restarts.isdigit() else 0
+    return JobFacts(job, state, reason, exit_code, nodes, times)
+
+
+def field_of(line: str, name: str) -> str:
+    """A field of what scontrol says in one line; empty where it has none."""
+    # A field's name follows a blank; ReqNodeList and ExcNodeList end in another one's name.
+    found = re.search(rf"(?<!\S){name}=(\S*)", line)
+    value = found[1] if found else ""
+    return "" if value in ("None", "(null)") else value
+
+
+def of_sacct(job: str, text: str) -> JobFacts | None:
+    """Read ``sacct -X -n -P -j JOB -o State,ExitCode,NodeList``; None if it knows no such job."""
+    for line in text.splitlines():
+        words = line.split("|")
+        if len(words) == 3 and words[0]:
+            return JobFacts(job, words[0].split()[0], "", words[1], words[2])
+    return None
+
+
+def cause_of(facts: JobFacts, error: RunError | None = None) -> RunError:
+    """What became of a job that does not run, as the cause of `error`.
+
+    Args:
+        facts: the job as it is.
+        error: what a program in it met; its message and evidence are kept.
+    """
+    if facts.restarts or facts.waits:
+        failure, what = "requeued", "it was put back into the queue"
+    else:
+        otherwise = ("job_ended", "it ended unexpectedly")
+        failure, what = _ENDS.get(facts.state, otherwise)
+    if facts.state == "FAILED" and "aunch" in facts.reason:  # JobLaunchFailure, launch failed …
+        failure, what = "boot_failed", "a node could not start it"
+    met = f"; {error.message}" if error else ""
+    hint = "ask for more memory per node (site.yaml: memory)" if failure == "oom" else None
+    evidence = error.evidence if error else ()
+    return RunError(failure, f"{facts.in_words}: {what}{met}", evidence=evidence, hint=hint)
+
+
+def node_not_reached(lines: Sequence[str]) -> str | None:
+    """The node on which srun could not start anything, by what it said.
+
+    A node that has just been lost is found so before its job is called NODE_FAIL.
+    """
+    for line in lines:
+        found = _NOT_STARTED.search(line)
+        if found:
+            return found[1]
+    return None
+
+
+def status_of_task(ended: Exit, stderr: Path) -> int | None:
+    """The exit status of what srun ran; -N when signal N ended it.
+
+    When srun ends the other tasks because of one, its own status is that of the others.
+
+    Args:
+        ended: srun's own end.
+        stderr: what it said.
+    """
+    number = signal_of(ended.status)
+    if number is None:
+        return ended.status
+    if ended.reason == "exited" and number == signal.SIGTERM:
+        with TextIOWrapper(open_regular(stderr), errors="replace") as said:
+            return _first_end(said) or -number
+    return -number
+
+
+def _first_end(lines: Iterable[str]) -> int | None:
+    """Status of the task that ended first, by what srun said; None: it said nothing."""
+    for found in filter(None, map(_ENDED.match, lines)):
+        if found[1]:
+            return int(found[1])
+        named = (one for one in signal.valid_signals() if signal.strsignal(one) == found[2])
+        return next((-int(one) for one in named), None)
+    return None
 
 
 class _NoAnswer(Exception):
@@ -29,14 +187,10 @@ def call(argv: Sequence[str], seconds: float = CALL_S, *, patient: bool = True) 
         RunError: class ``slurm_unreachable``: it failed.
         MissingProgram: it is not here.
     """
-    deadline = time.monotonic() + (UNREACHABLE_S if patient else 0.0)
-    while True:
-        try:
-            return _call(argv, seconds)
-        except _NoAnswer as error:
-            if not is_unreached(str(error)) or time.monotonic() > deadline:
-                raise RunError("slurm_unreachable", f"{argv[0]} failed: {error}") from error
-        time.sleep(1.0)
+    try:
+        return _patiently(argv, seconds, lambda said: patient and is_unreached(said))
+    except _NoAnswer as error:
+        raise RunError("slurm_unreachable", f"{argv[0]} failed: {error}") from error
 
 
 def is_unreached(said: str) -> bool:
@@ -50,18 +204,15 @@ def job_facts(job: str) -> JobFacts:
     Raises:
         RunError: class ``slurm_unreachable``.
     """
-    deadline = time.monotonic() + UNREACHABLE_S
-    while True:
-        try:
-            return of_scontrol(job, _call(("scontrol", "show", "job", job, "-o")))
-        except _NoAnswer as error:
-            if "Invalid job id" in str(error):
-                return _of_accounting(job)
-            if time.monotonic() > deadline:
-                raise RunError(
-                    "slurm_unreachable", f"no news of job {job} for {UNREACHABLE_S:.0f} s: {error}"
-                ) from error
-        time.sleep(1.0)
+    request = ("scontrol", "show", "job", job, "-o")
+    try:
+        told = _patiently(request, CALL_S, lambda said: _NO_SUCH_JOB not in said)
+    except _NoAnswer as error:
+        if _NO_SUCH_JOB in str(error):
+            return _of_accounting(job)
+        why = f"no news of job {job} for {UNREACHABLE_S:.0f} s: {error}"
+        raise RunError("slurm_unreachable", why) from error
+    return of_scontrol(job, told)
 
 
 def node_names(nodes: str) -> tuple[str, ...]:
@@ -81,6 +232,18 @@ def bad_nodes(nodes: Sequence[str]) -> tuple[str, ...]:
 
 def _of_node(node: str, name: str) -> str:
     return field_of(call(("scontrol", "show", "node", node, "-o")), name)
+
+
+def _patiently(argv: Sequence[str], seconds: float, is_passing: Callable[[str], bool]) -> str:
+    """Standard output of a call that is made again for a while where what it says will pass."""
+    deadline = time.monotonic() + UNREACHABLE_S
+    while True:
+        try:
+            return _call(argv, seconds)
+        except _NoAnswer as error:
+            if not is_passing(str(error)) or time.monotonic() > deadline:
+                raise
+        time.sleep(1.0)
 
 
 def _call(argv: Sequence[str], seconds: float = CALL_S) -> str:

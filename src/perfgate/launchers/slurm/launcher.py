@@ -9,10 +9,10 @@ statuses are those of the local launcher, and nothing outlives perfgate.
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 
 from perfgate.core import raw_log
@@ -21,21 +21,31 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.programs import SBATCH, SRUN
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
-from perfgate.launchers.local.launcher import LocalLauncher, start_guard
-from perfgate.launchers.nodes.listening import ServerAddress
+from perfgate.launchers.local.launcher import start_guard
+from perfgate.launchers.nodes.placement import NodesSession
 from perfgate.launchers.site import SlurmContainer, SlurmSite, load_site
-from perfgate.launchers.slurm.calls import bad_nodes, is_unreached, job_facts, node_names
+from perfgate.launchers.slurm.calls import (
+    JobFacts,
+    cause_of,
+    is_unreached,
+    job_facts,
+    node_names,
+)
 from perfgate.launchers.slurm.container_query import SlurmQuery
-from perfgate.launchers.slurm.facts import JobFacts, cause_of
-from perfgate.launchers.slurm.nodes import NodeRequest, free_nodes
-from perfgate.launchers.slurm.placement import SlurmPlacement, address_of
+from perfgate.launchers.slurm.placement import SlurmPlacement, reached_address
 from perfgate.launchers.slurm.script import (
     BEAT,
     SCRIPT,
     RenderedJob,
     beat_every_s,
     render_job,
-    request_for,
+)
+from perfgate.machine.leases.file_locks import (
+    delete_unused,
+    holding,
+    lock_folder,
+    take,
+    wait_until_free,
 )
 from perfgate.plan.container import Runtime
 from perfgate.scenarios.scenario import Scenario
@@ -61,8 +71,7 @@ class SlurmLauncher(Launcher):
 
     def __init__(self, site: SlurmSite | None = None) -> None:
         self._site = site
-        self._local = LocalLauncher()
-        self._bad: set[str] = set()  # nodes that failed in this session are not asked for again
+        self._session = NodesSession("slurm.listen")
 
     @property
     def site(self) -> SlurmSite:
@@ -70,10 +79,6 @@ class SlurmLauncher(Launcher):
         if self._site is None:
             self._site = load_site().slurm
         return self._site
-
-    @cached_property
-    def _listening(self) -> ServerAddress:
-        return ServerAddress("slurm.listen", self.site.listen)
 
     @property
     def runtime(self) -> Runtime:  # type: ignore[override]
@@ -90,61 +95,46 @@ class SlurmLauncher(Launcher):
         """As in `Launcher`: the site's mounts stay, and so does what is known of bad nodes."""
         container = self.site.container or SlurmContainer(image)
         other = SlurmLauncher(replace(self.site, container=replace(container, image=image)))
-        other._bad = self._bad
+        other._session = self._session
         return other
 
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
         request.folder.mkdir(parents=True, exist_ok=True)
         job = os.environ.get("SLURM_JOB_ID")
-        if job:
-            facts = job_facts(job)
-            if not facts.runs:
-                raise cause_of(facts)
-            with (
-                self._shared(facts, request) as nodes,
-                self._placement(facts, nodes, request, own=False) as placement,
-            ):
+        if not job:
+            with self._held(request) as facts:
+                yield self._placement(facts, _enough(facts, request), request, own=True)
+            return  # what is left in a job of ours ends with it
+        facts = job_facts(job)
+        if not facts.runs:
+            raise cause_of(facts)
+        with self._shared(facts, request) as nodes:
+            placement = self._placement(facts, nodes, request, own=False)
+            try:
                 yield placement
-            return
-        with (
-            self._held(request) as facts,
-            self._placement(facts, _enough(facts, request), request, own=True) as placement,
-        ):
-            yield placement
+            finally:
+                with suppress(RunError):
+                    placement.clear()
 
-    @contextmanager
     def _placement(
-        self,
-        facts: JobFacts,
-        nodes: tuple[str, ...],
-        request: PlacementRequest,
-        *,
-        own: bool,
-    ) -> Iterator[Placement]:
-        placement = SlurmPlacement(
-            self._local,
+        self, facts: JobFacts, nodes: tuple[str, ...], request: PlacementRequest, *, own: bool
+    ) -> SlurmPlacement:
+        return SlurmPlacement(
+            self._session,
             facts.job,
             nodes[: request.scenario.hardware.nodes],
             self.site,
             request,
             own=own,
-            listening=self._listening,
-            failed=self._note_bad,
         )
-        try:
-            yield placement
-        finally:
-            if not own:  # what is left in a job of ours ends with it
-                with suppress(RunError):
-                    placement.clear()
 
     @contextmanager
     def _shared(self, facts: JobFacts, request: PlacementRequest) -> Iterator[tuple[str, ...]]:
         """Nodes of an allocation that other starts may use, too: those that none of them has."""
         nodes = _enough(facts, request)
         needed = request.scenario.hardware.nodes
-        avoid = self._bad & set(nodes)
+        avoid = self._session.bad & set(nodes)
         if len(nodes) - len(avoid) < needed:
             raise RunError(
                 "node_failed",
@@ -154,12 +144,8 @@ class SlurmLauncher(Launcher):
         same = set(self._same_nodes(request))
         if same and same <= set(nodes):
             avoid |= set(nodes) - same
-        run = str(request.folder)
-        addresses = {node: address_of(node) for node in nodes}
-        asked = NodeRequest(
-            facts.job, addresses, avoid, needed, run, self.site.pending_limit_s, request.tell
-        )
-        with free_nodes(asked) as free:
+        addresses = {node: reached_address(node) for node in nodes if node not in avoid}
+        with free_nodes(facts.job, addresses, request, self.site.pending_limit_s) as free:
             yield free
 
     @contextmanager
@@ -168,16 +154,9 @@ class SlurmLauncher(Launcher):
         self._refuse_bad_nodes()
         site = self.site
         folder = request.folder.absolute()
+        same = self._same_nodes(request)
         rendered = render_job(
-            request_for(
-                request.scenario,
-                site,
-                folder,
-                request.seconds,
-                self._bad,
-                self._same_nodes(request),
-            ),
-            site,
+            request.scenario, site, folder, request.seconds, self._session.bad, same
         )
         with _guard(rendered, folder, site) as guard:
             job = _submitted(guard)
@@ -190,8 +169,8 @@ class SlurmLauncher(Launcher):
     def _refuse_bad_nodes(self) -> None:
         """Raise where the site asks for just the nodes that failed: Slurm calls that a bad name."""
         nodelist = self.site.nodelist
-        asked = set(node_names(nodelist)) if self._bad and nodelist else set()
-        if bad := sorted(self._bad & asked):
+        asked = set(node_names(nodelist)) if self._session.bad and nodelist else set()
+        if bad := sorted(self._session.bad & asked):
             raise RunError(
                 "node_failed",
                 f"{', '.join(bad)} failed in this session, and there is no other way: nodelist in "
@@ -201,11 +180,7 @@ class SlurmLauncher(Launcher):
 
     def _same_nodes(self, request: PlacementRequest) -> tuple[str, ...]:
         """The nodes that the start must have; none where one of them failed in this session."""
-        return () if self._bad & set(request.nodes) else request.nodes
-
-    def _note_bad(self, nodes: Sequence[str]) -> None:
-        with suppress(RunError):
-            self._bad.update(bad_nodes(nodes) or nodes)
+        return () if self._session.bad & set(request.nodes) else request.nodes
 
 
 def _enough(facts: JobFacts, request: PlacementRequest) -> tuple[str, ...]:
@@ -293,3 +268,42 @@ def _wait_until_gone(job: str) -> None:
             if not (facts.runs or facts.waits or facts.is_changing):
                 return
             time.sleep(_FIRST_LOOK_S)
+
+
+@contextmanager
+def free_nodes(
+    job: str, addresses: Mapping[str, str], request: PlacementRequest, limit_s: float
+) -> Iterator[tuple[str, ...]]:
+    """Nodes of an allocation for one start alone, in their order; all at once, or none.
+
+    A lock for each node in the folder of this machine's locks, held for as long as anything of the
+    start runs. So it holds between the workers of a session and between sessions that run on the
+    same machine, as the processes of a batch script do; the wardens keep it when perfgate itself is
+    killed.
+
+    Args:
+        job: number of the allocation.
+        addresses: of the nodes that will do, by name.
+        request: the start.
+        limit_s: how long to wait for them.
+
+    Raises:
+        RunError: class ``pending_too_long``: others had them all the time.
+        InputError: the folder of the locks cannot be used.
+    """
+    folder, count = lock_folder(os.environ), request.scenario.hardware.nodes
+    # By address, too: job numbers of two clusters can be the same.
+    nodes = {folder / f"slurm-{job}-{at}.lock": name for name, at in addresses.items()}
+    locks = wait_until_free(
+        partial(take, nodes, count, str(request.folder)),
+        f"{count} nodes of job {job}",
+        limit_s,
+        request.tell,
+        failure="pending_too_long",
+    )
+    try:
+        with holding(locks):
+            yield tuple(nodes[lock.path] for lock in locks)
+    finally:
+        for lock in locks:
+            delete_unused(lock.path)  # a job's number does not come again

@@ -3,7 +3,7 @@
 import math
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,29 +35,6 @@ _OPTIONS_OF_SRUN = re.compile(
 
 
 @dataclass(frozen=True)
-class JobRequest:
-    """A job that holds nodes for one fresh start.
-
-    Attributes:
-        name: of the job.
-        folder: where its script and logs go, seen by every node.
-        nodes, gpus_per_node, gpu: what the scenario needs; 0 and "none" without GPUs.
-        seconds: time limit.
-        exclude: nodes that must not be among them.
-        nodelist: the nodes that they must be; empty: any.
-    """
-
-    name: str
-    folder: Path
-    nodes: int
-    gpus_per_node: int
-    gpu: str
-    seconds: float
-    exclude: tuple[str, ...] = ()
-    nodelist: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class RenderedJob:
     """A job as it would be submitted: sbatch's argv, and the text of the script it names last."""
 
@@ -65,51 +42,46 @@ class RenderedJob:
     script_text: str
 
 
-def request_for(
+def render_job(
     scenario: Scenario,
     site: SlurmSite,
     folder: Path,
     seconds: float,
     exclude: Collection[str] = (),
     nodelist: Sequence[str] = (),
-) -> JobRequest:
-    """The job for a fresh start whose programs may take `seconds`."""
-    hardware = scenario.hardware
-    asked = seconds + site.time_margin_s
-    return JobRequest(
-        f"perfgate-{scenario.id}",
-        folder,
-        hardware.nodes,
-        0 if hardware.gpu == "none" else hardware.gpus // hardware.nodes,
-        hardware.gpu,
-        asked if site.most_time_s is None else min(asked, site.most_time_s),
-        tuple(sorted(exclude)),
-        tuple(nodelist),
-    )
-
-
-def render_job(request: JobRequest, site: SlurmSite) -> RenderedJob:
-    """The job that holds the nodes, as sbatch takes it; nothing is submitted.
+) -> RenderedJob:
+    """The job that holds the nodes of one fresh start, as sbatch takes it; nothing is submitted.
 
     What the site says stands in the script, where SBATCH_* variables of the environment go before
     it (`man sbatch`, "INPUT ENVIRONMENT VARIABLES"); what must be so is on the command line, where
     nothing goes before it.
 
+    Args:
+        scenario: what is started.
+        site: how jobs are asked for.
+        folder: where the job's script and logs go, seen by every node.
+        seconds: the longest that the start's programs may take.
+        exclude: nodes that must not be among them.
+        nodelist: the nodes that they must be; empty: any.
+
     Raises:
         InputError: an option of the site that a job script cannot hold.
     """
-    log = str(request.folder / "allocation.job").replace("%", "%%")
-    argv = ["sbatch", "--parsable", "--no-requeue", f"--job-name={request.name}"]
-    argv += [f"--nodes={request.nodes}", f"--ntasks-per-node={max(1, request.gpus_per_node)}"]
-    argv += [f"--output={log}.out", f"--error={log}.err", f"--chdir={request.folder}"]
-    if request.exclude:
-        argv.append("--exclude=" + ",".join(request.exclude))
-    if request.nodelist:
-        argv.append("--nodelist=" + ",".join(request.nodelist))
-    script = str(request.folder / SCRIPT)
-    lines = ["#!/bin/sh", *(f"#SBATCH {_quoted(one)}" for one in _site_options(request, site))]
-    lines += [_HOLD.format(beat=shlex.quote(str(request.folder / BEAT)), **_pace(site))]
-    return RenderedJob((*argv, script), "\n".join(lines))
+    hardware = scenario.hardware
+    tasks = 1 if hardware.gpu == "none" else hardware.gpus // hardware.nodes
+    log = str(folder / "allocation.job").replace("%", "%%")
+    argv = ["sbatch", "--parsable", "--no-requeue", f"--job-name=perfgate-{scenario.id}"]
+    argv += [f"--nodes={hardware.nodes}", f"--ntasks-per-node={max(1, tasks)}"]
+    argv += [f"--output={log}.out", f"--error={log}.err", f"--chdir={folder}"]
+    if exclude:
+        argv.append("--exclude=" + ",".join(sorted(exclude)))
+    if nodelist:
+        argv.append("--nodelist=" + ",".join(nodelist))
+    options = _site_options(site, gres_of(site, hardware), seconds + site.time_margin_s)
+    lines = ["#!/bin/sh", *(f"#SBATCH {_quoted(one)}" for one in options)]
+    pace = {"signs": SIGNS_OF_LIFE, "every": f"{beat_every_s(site):g}"}
+    lines += [_HOLD.format(beat=shlex.quote(str(folder / BEAT)), **pace)]
+    return RenderedJob((*argv, str(folder / SCRIPT)), "\n".join(lines))
 
 
 def beat_every_s(site: SlurmSite) -> float:
@@ -217,7 +189,8 @@ def gres_of(site: SlurmSite, hardware: Hardware) -> str | None:
     """The GPUs of a node, as ``--gres`` takes them; None where the scenario needs none."""
     if hardware.gpu == "none":
         return None
-    return _gres(site, hardware.gpus // hardware.nodes, hardware.gpu)
+    gpus = str(hardware.gpus // hardware.nodes)
+    return site.gres.replace("{gpus}", gpus).replace("{gpu}", hardware.gpu.lower())
 
 
 def asking_argv(
@@ -239,12 +212,7 @@ def asking_argv(
     if job:
         argv += [f"--jobid={job}", "--overlap"]
     else:
-        most = seconds if site.most_time_s is None else min(seconds, site.most_time_s)
-        argv += [f"--time={math.ceil(most / 60)}", *site.options]
-        for name in ("partition", "account", "qos", "constraint", "reservation"):
-            value = environ.get(f"SBATCH_{name.upper()}") or getattr(site, name)
-            if value is not None:
-                argv.append(f"--{name}={value}")
+        argv += [_time_limit(site, seconds), *site.options, *_named(site, environ)]
     argv += [*step_options(Ranks(1, 1), (), mpi="none"), "--job-name=perfgate-asks"]
     argv += ["--export=ALL", "--input=none", "--chdir=/", *site.step_options]
     return (*argv, *_container(site, mounts))
@@ -278,23 +246,15 @@ def _container(
     return pyxis_options(container.image, mounts, where, environment)
 
 
-def _gres(site: SlurmSite, gpus: int, gpu: str) -> str:
-    return site.gres.replace("{gpus}", str(gpus)).replace("{gpu}", gpu.lower())
-
-
 def _without(environment: Collection[str]) -> list[str]:
     names = sorted(name for name in environment if _OPTIONS_OF_SRUN.fullmatch(name))
     return ["env", *(word for name in names for word in ("-u", name))] if names else []
 
 
-def _site_options(request: JobRequest, site: SlurmSite) -> list[str]:
-    options = [f"--time={math.ceil(request.seconds / 60)}"]
-    for name in ("partition", "account", "qos", "constraint", "reservation", "nodelist"):
-        value = getattr(site, name)
-        if value is not None:
-            options.append(f"--{name}={value}")
-    if request.gpus_per_node:
-        options.append("--gres=" + _gres(site, request.gpus_per_node, request.gpu))
+def _site_options(site: SlurmSite, gres: str | None, seconds: float) -> list[str]:
+    options = [_time_limit(site, seconds), *_named(site, {}, "nodelist")]
+    if gres is not None:
+        options.append(f"--gres={gres}")
     if site.exclusive:
         options.append("--exclusive")
     if site.memory is not None:
@@ -302,6 +262,19 @@ def _site_options(request: JobRequest, site: SlurmSite) -> list[str]:
     if site.segment is not None:
         options.append(f"--segment={site.segment}")
     return [*options, *site.options]
+
+
+def _time_limit(site: SlurmSite, seconds: float) -> str:
+    most = seconds if site.most_time_s is None else min(seconds, site.most_time_s)
+    return f"--time={math.ceil(most / 60)}"
+
+
+def _named(site: SlurmSite, environ: Mapping[str, str], *more: str) -> Iterator[str]:
+    """The site's options that name where jobs go; SBATCH_* variables of `environ` go before."""
+    for name in ("partition", "account", "qos", "constraint", "reservation", *more):
+        value = environ.get(f"SBATCH_{name.upper()}") or getattr(site, name)
+        if value is not None:
+            yield f"--{name}={value}"
 
 
 def _quoted(option: str) -> str:
@@ -313,10 +286,6 @@ def _quoted(option: str) -> str:
     name, equals, value = option.partition("=")
     escaped = (value if equals else name).replace("\\", "\\\\").replace('"', '\\"')
     return f'{name}="{escaped}"' if equals else f'"{escaped}"'
-
-
-def _pace(site: SlurmSite) -> dict[str, str]:
-    return {"signs": str(SIGNS_OF_LIFE), "every": f"{beat_every_s(site):g}"}
 
 
 _HOLD = """\

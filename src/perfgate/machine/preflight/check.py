@@ -52,7 +52,15 @@ class Finding:
     hint: str = ""
 
 
-Judge = Callable[[Facts, Need], Finding | None]
+@dataclass(frozen=True)
+class Case(Generic[Facts]):
+    """What a rule is asked about: facts of this machine, and what is needed of it."""
+
+    facts: Facts
+    need: Need
+
+
+Judge = Callable[[Case[Facts]], Finding | None]
 
 
 @dataclass(frozen=True)
@@ -90,9 +98,9 @@ def rule(
 
     def add(judge: Judge[Facts]) -> Judge[Facts]:
         @wraps(judge)
-        def judge_readable(facts: Facts, need: Need) -> Finding | None:
+        def judge_readable(case: Case[Facts]) -> Finding | None:
             try:
-                return judge(facts, need)
+                return judge(case)
             except NotReadable as error:
                 return Finding("unknown", str(error))
 

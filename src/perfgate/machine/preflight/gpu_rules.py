@@ -7,7 +7,7 @@ Benchmarking"; "NVML" is the NVML API reference.
 from collections.abc import Sequence
 
 from perfgate.machine.conditions.clock_reasons import IDLE, culprits, reasons_in, slows
-from perfgate.machine.preflight.check import WORST_FIRST, Check, Finding, Rule, gib, rule
+from perfgate.machine.preflight.check import WORST_FIRST, Case, Check, Finding, Rule, gib, rule
 from perfgate.machine.preflight.facts import GpuFacts
 from perfgate.machine.preflight.need import Need
 from perfgate.machine.reading import Unreadable, known
@@ -24,7 +24,7 @@ def judge_gpus(gpus: Sequence[GpuFacts], need: Need) -> tuple[Check, ...]:
     """All questions that apply, each asked of all GPUs."""
     checks = []
     for question in GPU_RULES:
-        findings = [(gpu.label, question.judge(gpu, need)) for gpu in gpus]
+        findings = [(gpu.label, question.judge(Case(gpu, need))) for gpu in gpus]
         answers = [(label, finding) for label, finding in findings if finding is not None]
         if answers:
             checks.append(question.check(_summed(answers)))
@@ -49,17 +49,19 @@ def _summed(answers: Sequence[tuple[str, Finding]]) -> Finding:
     "whole GPUs",
     "nvidia-smi -i N -mig 0 as root, or use another machine",
 )
-def split(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001 - all rules are called alike
+def split(case: Case[GpuFacts]) -> Finding:
     """MIG: a part of a GPU is another machine than the whole that a scenario names."""
-    return Finding("failed", "split (MIG)") if known(gpu.is_split) else Finding("ok", "whole")
+    return (
+        Finding("failed", "split (MIG)") if known(case.facts.is_split) else Finding("ok", "whole")
+    )
 
 
 @rule(
     GPU_RULES, "gpu processes", "no other process", "wait until they end, or contact their owners"
 )
-def processes(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
+def processes(case: Case[GpuFacts]) -> Finding:
     """Anybody there before the start disturbs the measurement."""
-    users = known(gpu.processes)
+    users = known(case.facts.processes)
     return Finding("failed", ", ".join(users)) if users else Finding("ok", "none")
 
 
@@ -69,12 +71,12 @@ def processes(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     f"room for the weights, and {FREE:.0%} free",
     "look for a process in another container that holds memory; reset the GPU if there is none",
 )
-def memory(gpu: GpuFacts, need: Need) -> Finding:
+def memory(case: Case[GpuFacts]) -> Finding:
     """At least the GPU's part of the weights; and nobody who holds memory unseen."""
-    free, whole = known(gpu.free_bytes), known(gpu.memory_bytes)
+    free, whole = known(case.facts.free_bytes), known(case.facts.memory_bytes)
     text = f"{gib(free)} of {gib(whole)} free"
-    if need.weights_bytes is not None and need.gpus_in_all:
-        part = need.weights_bytes / need.gpus_in_all
+    if case.need.weights_bytes is not None and case.need.gpus_in_all:
+        part = case.need.weights_bytes / case.need.gpus_in_all
         if free < part:
             return Finding("failed", f"{text}, the weights alone need {gib(part)}")
         text += f", the weights need {gib(part)}"
@@ -88,12 +90,12 @@ def memory(gpu: GpuFacts, need: Need) -> Finding:
     "look for Xid lines in dmesg; after uncorrected errors reset the GPU and test it before it is "
     "used",
 )
-def errors(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
+def errors(case: Case[GpuFacts]) -> Finding:
     """Memory errors since the driver was loaded (NVML: volatile counters)."""
-    if known(gpu.uncorrected):
-        return Finding("failed", f"{gpu.uncorrected} uncorrected")
-    if known(gpu.corrected):
-        return Finding("warning", f"{gpu.corrected} corrected")
+    if known(case.facts.uncorrected):
+        return Finding("failed", f"{case.facts.uncorrected} uncorrected")
+    if known(case.facts.corrected):
+        return Finding("warning", f"{case.facts.corrected} corrected")
     return Finding("ok", "none")
 
 
@@ -103,12 +105,14 @@ def errors(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     "no row of memory waits to be replaced",
     "reset the GPU; where a row could not be replaced, have the GPU replaced",
 )
-def rows(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
+def rows(case: Case[GpuFacts]) -> Finding:
     """Replaced rows; before Ampere, retired pages. A GPU tells one of the two."""
-    if isinstance(gpu.rows, Unreadable) and not isinstance(gpu.retired_pending, Unreadable):
-        waits = gpu.retired_pending
+    if isinstance(case.facts.rows, Unreadable) and not isinstance(
+        case.facts.retired_pending, Unreadable
+    ):
+        waits = case.facts.retired_pending
         return Finding("warning", "pages wait to be retired") if waits else Finding("ok", "none")
-    found = known(gpu.rows)
+    found = known(case.facts.rows)
     if found.failed:
         return Finding("failed", "a row could not be replaced")
     if found.pending:
@@ -122,13 +126,13 @@ def rows(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     "clocks as the driver chooses them",
     "nvidia-smi -rgc and nvidia-smi -rac as root undo what was set",
 )
-def clocks(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
+def clocks(case: Case[GpuFacts]) -> Finding:
     """A lower clock that somebody asked for; an idle GPU clocks down by itself."""
-    now, most = known(gpu.sm_mhz), known(gpu.sm_mhz_most)
-    asked, usual = gpu.asked_mhz, gpu.asked_mhz_default
+    now, most = known(case.facts.sm_mhz), known(case.facts.sm_mhz_most)
+    asked, usual = case.facts.asked_mhz, case.facts.asked_mhz_default
     if isinstance(asked, int) and isinstance(usual, int) and asked < usual:
         return Finding("warning", f"the applications clock is {asked} MHz, by default {usual} MHz")
-    reasons = known(gpu.reasons)
+    reasons = known(case.facts.reasons)
     text = f"{now} of {most} MHz"
     if reasons & _ASKED:
         return Finding("warning", f"{text}, limited by the applications clock")
@@ -145,9 +149,9 @@ def clocks(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     "not slowed down",
     "let it cool; check cooling and power supply (nvidia-smi -q -d PERFORMANCE)",
 )
-def throttling(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
+def throttling(case: Case[GpuFacts]) -> Finding:
     """Heat, power brake, hardware protection; a power cap is a GPU's normal life."""
-    reasons = known(gpu.reasons)
+    reasons = known(case.facts.reasons)
     names = reasons_in(reasons)
     if slows(reasons):
         by = " and ".join(culprits(dict.fromkeys(names, 1.0)))
@@ -156,17 +160,17 @@ def throttling(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
 
 
 @rule(GPU_RULES, "gpu power limit", "at least the default limit", "nvidia-smi -pl WATTS as root")
-def power(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
+def power(case: Case[GpuFacts]) -> Finding:
     """The limit in force against the one that the GPU comes with."""
-    limit, usual = known(gpu.power_w), known(gpu.power_w_default)
+    limit, usual = known(case.facts.power_w), known(case.facts.power_w_default)
     text = f"{limit:.0f} W, by default {usual:.0f} W"
     return Finding("warning" if limit < usual else "ok", text)
 
 
 @rule(GPU_RULES, "gpu persistence", "persistence mode on", "nvidia-smi -pm 1 as root")
-def persistence(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
+def persistence(case: Case[GpuFacts]) -> Finding:
     """Without it the driver lets go of an idle GPU, and its settings with it."""
-    return Finding("ok", "on") if known(gpu.is_persistent) else Finding("warning", "off")
+    return Finding("ok", "on") if known(case.facts.is_persistent) else Finding("warning", "off")
 
 
 @rule(
@@ -175,10 +179,10 @@ def persistence(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     f"more than {CLOSE_C} °C before it slows down",
     "let it cool; check fans and neighbours",
 )
-def temperature(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
+def temperature(case: Case[GpuFacts]) -> Finding:
     """What is left until the GPU slows itself down, before any load of ours."""
-    margin = known(gpu.margin)
-    now = "" if isinstance(gpu.degrees, Unreadable) else f"{gpu.degrees} °C, "
+    margin = known(case.facts.margin)
+    now = "" if isinstance(case.facts.degrees, Unreadable) else f"{case.facts.degrees} °C, "
     text = f"{now}{margin} °C before it slows down"
     if margin <= 0:
         return Finding("failed", text)
@@ -191,11 +195,11 @@ def temperature(gpu: GpuFacts, need: Need) -> Finding:  # noqa: ARG001
     "all links up",
     "compare with nvidia-smi nvlink --status and nvidia-smi topo -m",
 )
-def links(gpu: GpuFacts, need: Need) -> Finding | None:
+def links(case: Case[GpuFacts]) -> Finding | None:
     """A link that is down leaves its traffic to the others. Without any link there is PCIe."""
-    if need.gpus < 2:
+    if case.need.gpus < 2:
         return None
-    ups = known(gpu.links)
+    ups = known(case.facts.links)
     if not ups:
         return Finding("unknown", "NVML reports no NVLink")
     down = [str(number) for number, is_up in enumerate(ups) if not is_up]

@@ -4,24 +4,73 @@ It has programs, image or settings of its own; scenario, clients, evaluators, ma
 the session's. Nothing global is changed for it, so that one start never sees the other's build.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from perfgate.campaign.build_tools import tools_under_test, tools_with
-from perfgate.campaign.build_words import parse_source
+from perfgate.campaign.builds.words import parse_source
 from perfgate.campaign.injection import Injection, inject
 from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.session import Session
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.core.installation import Installation
-from perfgate.core.redaction import MASK
+from perfgate.core.locations import Locations
+from perfgate.core.measurement import Measurement
+from perfgate.core.redaction import MASK, mask_arguments
 from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.engines.build_source import BuildSource
+from perfgate.judging.assembly.measured import measured_build
+from perfgate.judging.assembly.outcome import Outcome
 from perfgate.launchers.base import Launcher
 from perfgate.plan.calls import commands_to_verify
-from perfgate.plan.toolchain import BuildOverride, Toolchain
+from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
 from perfgate.scenarios.scenario import Scenario
+
+
+def tools_under_test(scenario: Scenario, session: Session) -> Toolchain:
+    """The scenario's programs with the build under test, as the session says of it.
+
+    Raises:
+        InputError: no image is known; stand-ins are not in a container; a name is unknown.
+    """
+    said = session.override.of(scenario.engine.name)
+    if session.synthetic and said.version is None:  # a rehearsal plays the document's release
+        said = replace(said, version=scenario.source.engine_version)
+    return tools_with(scenario, session, session.launcher, said)
+
+
+def tools_with(
+    scenario: Scenario,
+    session: Session,
+    launcher: Launcher,
+    said: BuildOverride,
+    build: Installation | None = None,
+) -> Toolchain:
+    """The scenario's programs as `launcher` reaches them.
+
+    Args:
+        scenario: the scenario.
+        session: whether stand-ins play the programs.
+        launcher: says where they are.
+        said: what a person says of the build.
+        build: where the engine's are of a build that is not this environment's; None: as the
+            environment says.
+
+    Raises:
+        InputError: as `tools_under_test`.
+    """
+    where = launcher.locations(Locations.of_environment(), scenario, said.version)
+    if session.synthetic and where.inside is not None:
+        raise InputError(
+            "a rehearsal's stand-ins are not in a container",
+            field="--rehearse",
+            found=f"the launcher {launcher.name} with a container",
+            expected="a launcher without one",
+            hint="name a site file without the container in PERFGATE_SITE, or rehearse with "
+            "--launcher local",
+        )
+    return toolchain_for(scenario, replace(where, build=build), said)
+
 
 __all__ = ["OtherBuild", "other_build", "parse_source", "require_startable", "same_build"]
 
@@ -267,3 +316,58 @@ def _refuse_masked(source: BuildSource) -> None:
             expected="a call without secrets",
             hint="name the build with --control",
         )
+
+
+@dataclass(frozen=True)
+class AbBuilds:
+    """Both builds of an A/B, found.
+
+    Attributes:
+        a: the build that is compared with.
+        b: the build under test.
+    """
+
+    a: OtherBuild
+    b: OtherBuild
+
+    def describe(
+        self, outcome: Outcome, measurements: Mapping[str, Sequence[Measurement]]
+    ) -> Outcome:
+        """The outcome of a probe, with what both builds are.
+
+        Args:
+            outcome: of B against A.
+            measurements: A, B → what it gave.
+        """
+        same = same_build(self.a, self.b)
+        notes = outcome.notes
+        if same and outcome.error is None:
+            notes = (*notes, f"A and B are one build ({same}): an A/A run")
+        return replace(
+            outcome,
+            compared_with=self._in_words(measurements),
+            injected=tuple(str(one) for one in self.b.injections),
+            notes=notes,
+        )
+
+    def _in_words(self, measurements: Mapping[str, Sequence[Measurement]]) -> str:
+        """Both with what they tell of themselves; `measurements` of each tell of its image."""
+        told = []
+        for side, one in (("A", self.a), ("B", self.b)):
+            (named,) = mask_arguments([one.source.in_words])
+            build = measured_build(one.tools.build, measurements.get(side, ()))
+            told.append(f"{side} = {named} ({build.in_words})")
+        return "; ".join(told)
+
+
+def ab_builds(scenario: Scenario, session: Session) -> AbBuilds:
+    """The builds that the session compares; errors as of `other_build`.
+
+    Raises:
+        ValueError: the session compares none.
+    """
+    if session.ab is None:
+        raise ValueError("the session compares no two builds")
+    return AbBuilds(
+        other_build(scenario, session, session.ab.a), other_build(scenario, session, session.ab.b)
+    )

@@ -1,4 +1,4 @@
-"""Build words: how a person names another build of the engine on a command line.
+"""Build words: how a person names another build on a command line, and both of an A/B.
 
 ``PART[,PART]…``, each part one of these; none is guessed:
 
@@ -11,6 +11,8 @@
 """
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.campaign.injection import parse as parse_injection
@@ -21,7 +23,6 @@ from perfgate.core.suggestion import did_you_mean
 from perfgate.engines.build_source import BuildSource
 
 THIS = "this"
-FIELD = "a build"
 _LONGEST = 4000  # characters
 _PATHS = ("/", "./", "../", "~")
 _SQUASHED = (".sqsh", ".squashfs")
@@ -36,7 +37,7 @@ _FORMS = (
 )
 
 
-def parse_source(text: str, *, field: str = FIELD) -> BuildSource:
+def parse_source(text: str, *, field: str = "a build") -> BuildSource:
     """The build that a person names; whether it is here is not looked at.
 
     Args:
@@ -150,3 +151,46 @@ def _refused(
 ) -> InputError:
     problem = "this names no build" + (f": {why}" if why else "")
     return InputError(problem, field=field, found=found, expected=expected, hint=hint)
+
+
+FIELD = "--ab"
+SIDES = ("A", "B")
+
+
+@dataclass(frozen=True)
+class AbSources:
+    """How the two builds of an A/B are started.
+
+    Attributes:
+        a: the build that is compared with.
+        b: the build under test.
+    """
+
+    a: BuildSource
+    b: BuildSource
+
+    @property
+    def in_words(self) -> str:
+        """Both, as the command line has them."""
+        return f"A={self.a.in_words} B={self.b.in_words}"
+
+
+def parse_ab(words: Sequence[str]) -> AbSources:
+    """The builds of ``A=BUILD B=BUILD``, in any order; each as `parse_source` reads it.
+
+    Raises:
+        InputError: not one of each, or a build that cannot be understood.
+    """
+    found: dict[str, BuildSource] = {}
+    for word in words:
+        side, equals, text = word.partition("=")
+        if side not in SIDES or not equals or not text or side in found:
+            raise InputError(
+                "an A/B needs two builds",
+                field=FIELD,
+                found=" ".join(words)[:1000],
+                expected="A=BUILD B=BUILD, each an image, a folder, settings or this",
+                hint="e.g. --ab A=this B=engine.settings.cpu_threads=1",
+            )
+        found[side] = parse_source(text, field=f"{FIELD} {side}")
+    return AbSources(found["A"], found["B"])

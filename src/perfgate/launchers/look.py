@@ -1,23 +1,30 @@
-"""Look at a node from within: a program of its own that is run there, by Slurm or over ssh.
+"""Look at a node from within: a program of its own, run here, by Slurm or over ssh.
 
 Run by path (``python -I -S look.py WHAT WORD…``): standard library only, Linux only, imported
-by nobody. It prints one word:
+by nobody. It prints one word, or several lines:
 
-    port ADDRESS FILE     a free TCP port of that address, if FILE is seen there
-    cpu MARK              CPU seconds of the launch's processes on this node
-    listens MARK PORT     yes or no: does one of them listen there?
-    term MARK             how many processes of the launch were asked to end
-    end MARK…             how many of these launches' processes were left, and are ended
+    port ADDRESS FILE          a free TCP port of that address, if FILE is seen there
+    cpu MARK                   CPU seconds of the launch's processes on this node
+    listens MARK PORT          yes or no: does one of them listen there?
+    term MARK                  how many processes of the launch were asked to end
+    end MARK…                  how many of these launches' processes were left, and are ended
+    evidence MARK SECONDS PID… what these processes, else the launch's, are doing: a line of JSON
+                               for each, then for each line of their Python stacks, for which
+                               py-spy, where it is installed, has so many seconds
 
 A launch's processes carry its mark in the environment variable PERFGATE_LAUNCH. The srun that
 started them may run on this node too; it is not one of them.
 """
 
 import contextlib
+import json
 import os
+import shutil
 import signal
 import socket
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -52,7 +59,7 @@ def port(address: str, file: str) -> str:
     if not Path(file).is_file():
         print(f"{os.uname().nodename} does not see {file}", file=sys.stderr)
         sys.exit(NOT_SEEN)
-    with socket.socket() as probe:
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
         probe.bind((address, 0))
         return str(probe.getsockname()[1])
 
@@ -105,6 +112,63 @@ def end(*marks: str) -> str:
     return str(len(left))
 
 
+def evidence(mark: str, seconds: str, *pids: str) -> str:
+    """What processes are doing: states first, since the stacks may take too long."""
+    folders = [PROC / pid for pid in pids] or sorted(launched({mark}), key=began)
+    for folder in folders:
+        with contextlib.suppress(OSError):  # it has ended
+            print(json.dumps(state(folder)), flush=True)
+    for line in stacks(folders, time.monotonic() + float(seconds)):
+        print(json.dumps(line), flush=True)
+    return ""
+
+
+def began(folder: Path) -> int:
+    """When a process was started, in clock ticks: parents before children."""
+    return int((folder / "stat").read_text().rpartition(")")[2].split()[19])
+
+
+def state(folder: Path) -> dict[str, object]:
+    """A process's state, the kernel function that it waits in, and its arguments."""
+    fields = (folder / "status").read_text(errors="replace").splitlines()
+    facts = dict(line.split(":\t", 1) for line in fields if ":\t" in line)
+    waits = "-"
+    with contextlib.suppress(OSError):  # only its owner may read it
+        waits = (folder / "wchan").read_text().strip().lstrip("0") or "-"
+    words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    return {
+        "pid": folder.name,
+        "name": facts["Name"],
+        "state": facts["State"].partition("(")[2].rstrip(")"),
+        "waits": waits,
+        "argv": words[:-1],
+    }
+
+
+def stacks(folders: list[Path], deadline: float) -> Iterator[str]:
+    """What py-spy says of those that are Python."""
+    beside = Path(sys.executable).parent / "py-spy"
+    py_spy = str(beside) if beside.is_file() else shutil.which("py-spy")
+    if py_spy is None:
+        yield f"no py-spy beside {sys.executable} or on PATH"
+        return
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            if not (folder / "exe").readlink().name.startswith("python"):
+                continue
+            yield f"pid {folder.name}, by py-spy dump:"
+            argv = [py_spy, "dump", "--pid", folder.name]
+            left = max(0.0, deadline - time.monotonic())
+            try:
+                done = subprocess.run(argv, capture_output=True, timeout=left, check=False)
+            except subprocess.TimeoutExpired:
+                yield f"no answer from {py_spy} in {left:.0f} s"
+                continue
+            said = (done.stdout + done.stderr).decode(errors="replace")
+            # It begins with the command line, which may hold a secret.
+            yield from said[max(0, said.find("\nPython v")) :].strip().splitlines()
+
+
 if __name__ == "__main__":
     looks: dict[str, Callable[..., str]] = {
         "port": port,
@@ -112,5 +176,6 @@ if __name__ == "__main__":
         "listens": listens,
         "term": term,
         "end": end,
+        "evidence": evidence,
     }
     print(looks[sys.argv[1]](*sys.argv[2:]))

@@ -1,0 +1,1 @@
+"""Builds: the build under test, and others that are started beside it."""

@@ -1,0 +1,103 @@
+"""ssh and Slurm's programs, asked: what they do not say, and by which error that is told.
+
+Scripts play them; the real ones are asked in tests/mpi and tests/slurm.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tables import each
+
+from perfgate.core.errors import MissingProgram, RunError
+from perfgate.launchers.mpirun.hosts import AGENT, Host, HostQuery, HostUnfit, Unreachable
+from perfgate.launchers.site import MpirunSite
+from perfgate.launchers.slurm import calls as slurm_calls
+
+HERE, THERE = Host("localhost", "127.0.0.1", here=True), Host("n1", "10.0.0.1")
+Play = Callable[..., HostQuery]
+
+
+@pytest.fixture
+def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
+    """Has a script for ssh and for scontrol, and no other program of Slurm."""
+    monkeypatch.delenv(AGENT, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    def play(body: str, mode: int = 0o755) -> HostQuery:
+        script = tmp_path / "scontrol"
+        script.write_text(f"#!/bin/sh\n{body}\n")
+        script.chmod(mode)
+        return HostQuery(MpirunSite(rsh_agent=str(script)), None)
+
+    return play
+
+
+def test_an_answer(play: Play) -> None:
+    reach = play("echo n1; echo n2; echo beware >&2")
+    assert reach.ask(THERE, ("true",), 60) == "n1\nn2\n"
+    assert slurm_calls.node_names("n[1-2]") == ("n1", "n2")
+
+
+def test_a_program_that_is_not_there() -> None:
+    nowhere = HostQuery(MpirunSite(rsh_agent="no-such-agent"), None)
+    with pytest.raises(MissingProgram, match=r"^no no-such-agent to reach n1 with$"):
+        nowhere.ask(THERE, ("true",), 60)
+    with pytest.raises(MissingProgram, match=r"^needs Slurm: no no-such-program on PATH$"):
+        slurm_calls.call(("no-such-program",))
+
+
+@each(
+    "body, error, of_ssh, of_slurm",
+    [
+        ("exec /bin/sleep 60", Unreachable, "no answer in 1 s", "no answer in 1 s"),
+        ("echo no route >&2; exit 255", Unreachable, "no route", "no route"),
+        ("exit 255", Unreachable, "ssh failed without a message", "exit status 255"),
+        ("echo no; echo such  file >&2; exit 2", HostUnfit, "such file", "such file"),
+        ("echo told; exit 1", HostUnfit, "told", "told"),
+        ("exit 2", HostUnfit, "exit status 2", "exit status 2"),
+    ],
+)
+def test_a_failure_is_told_in_its_own_words(
+    play: Play, body: str, error: type[Exception], of_ssh: str, of_slurm: str
+) -> None:
+    with pytest.raises(error) as caught:
+        play(body).ask(THERE, ("true",), 0.6)
+    assert str(caught.value) == of_ssh
+    with pytest.raises(RunError) as failed:
+        slurm_calls.call(("scontrol",), 0.6)
+    assert failed.value.failure == "slurm_unreachable"
+    assert failed.value.message == f"scontrol failed: {of_slurm}"
+
+
+def test_a_program_that_cannot_be_started(play: Play) -> None:
+    with pytest.raises(Unreachable, match="Permission denied"):
+        play("", mode=0o644).ask(THERE, ("true",), 60)
+    with pytest.raises(RunError, match=r"slurm_unreachable: scontrol failed: .*Permission denied"):
+        slurm_calls.call(("scontrol",))
+
+
+def test_this_machine_is_always_reached(play: Play) -> None:
+    with pytest.raises(HostUnfit, match=r"^exit status 255$"):
+        play("exit 255").ask(HERE, (sys.executable, "-c", "raise SystemExit(255)"), 60)
+
+
+@each(
+    "body, mode, address",
+    [
+        ("echo port 22; echo hostname 127.0.0.7", 0o755, "127.0.0.7"),
+        ("echo hostname 127.0.0.7; exit 1", 0o755, "127.0.0.7"),
+        ("echo hostname", 0o755, "127.0.0.9"),
+        ("", 0o644, "127.0.0.9"),
+    ],
+)
+def test_a_host_has_the_address_that_ssh_is_configured_with_else_its_own(
+    play: Play, body: str, mode: int, address: str
+) -> None:
+    assert play(body, mode).host("127.0.0.9").address == address
+
+
+def test_an_unknown_job_without_accounting_is_forgotten(play: Play) -> None:
+    play("echo slurm_load_jobs error: Invalid job id specified >&2; exit 1")
+    assert slurm_calls.job_facts("12").state == "FORGOTTEN"
