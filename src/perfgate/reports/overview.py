@@ -83,10 +83,8 @@ def state(report: RunReport) -> str:
     """How the whole ended, in one word: `REGRESSION`, `PASSED`, `UNFINISHED`."""
     if report.status is None:
         return "UNFINISHED"
-    try:
-        return ExitStatus(report.status).name
-    except ValueError:  # of pytest: interrupted, a usage error
-        return "BROKEN_OFF"
+    known = {status.value: status.name for status in ExitStatus}
+    return known.get(report.status, "BROKEN_OFF")  # of pytest: interrupted, a usage error
 
 
 def counts(report: RunReport) -> dict[str, int]:
@@ -191,14 +189,12 @@ def gaps(result: TestResult) -> list[DocumentedMetric]:
     return [one for one in result.documented if one.metric not in judged and one.change is not None]
 
 
-_SUMMED = ("planned", "made", "again", "controls", "without_sharing")
-
-
 def starts(report: RunReport) -> Mapping[str, float]:
     """Fresh starts and seconds (`spent_s`, `saved_s`) of all groups; `synthetic`: of how many
     groups stand-ins had them.
     """
-    names = (*_SUMMED, "spent_s", "saved_s", "synthetic")
+    starts = ("planned", "made", "again", "controls", "without_sharing")
+    names = (*starts, "spent_s", "saved_s", "synthetic")
     return {name: sum(getattr(one, name) for one in report.efforts) for name in names}
 
 

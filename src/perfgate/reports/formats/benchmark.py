@@ -20,6 +20,8 @@ from perfgate.reports.run_report import RunReport, TestResult
 from perfgate.runs.record import VerdictRecord
 
 Tested = VerdictRecord | TestResult
+_OF_TEST = ("scenario", "probe", "synthetic", "extra_options", "compared_with")
+_JUDGED = ("verdict", "baseline", "change", "interval", "band", "against")
 
 
 def benchmark_entry(
@@ -81,25 +83,12 @@ def _extra_info(
         "value": measured.value,
         "n": measured.n,
         "verdict": result.verdict.value if result.verdict else None,
-        "judgement": None
-        if judged is None
-        else {
-            "verdict": judged.verdict.value,
-            "baseline": judged.baseline,
-            "change": judged.change,
-            "interval": judged.interval,
-            "band": judged.band,
-            "against": judged.against,
-        },
-        "synthetic": result.synthetic,
+        "judgement": judged and {name: getattr(judged, name) for name in _JUDGED},
+        **{name: getattr(result, name) for name in _OF_TEST},
         "resumed_from": result.resumed_from or None,
         "injected": list(result.injected),
-        "scenario": result.scenario,
-        "probe": result.probe,
         "build": to_plain(result.build),
-        "extra_options": result.extra_options,
         "settings": list(result.settings),
-        "compared_with": result.compared_with,
     }
 
 

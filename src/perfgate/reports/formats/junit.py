@@ -78,18 +78,19 @@ def properties_of(result: TestResult, *, all_measured: bool = True) -> list[Prop
         ("probe", result.probe),
         ("summary", summary(result)),
     ]
-    if result.synthetic:
-        found.append(("synthetic", "true"))
-    if result.resumed_from:
-        found.append(("resumed_from", result.resumed_from))
-    found += [("injected", one) for one in result.injected]
-    if result.failure is not None:
-        found.append(("error_class", result.failure.error_class))
+    failure = result.failure
     marks = dict.fromkeys(one.mark for one in result.judgements if one.mark)
-    found += [("mark", f"{mark}: {MARKS[mark]}") for mark in marks]
-    if result.reason:
-        found.append(("reason", result.reason))
-    found += [*_identity(result), *_numbers(result, all_measured=all_measured)]
+    more = [
+        ("synthetic", "true" if result.synthetic else ""),
+        ("resumed_from", result.resumed_from),
+        *(("injected", one) for one in result.injected),
+        ("error_class", "" if failure is None else failure.error_class),
+        *(("mark", f"{mark}: {MARKS[mark]}") for mark in marks),
+        ("reason", result.reason),
+        *_identity(result),
+        *_numbers(result, all_measured=all_measured),
+    ]
+    found += [(name, text) for name, text in more if text]
     return [(name, visible(str(text))) for name, text in found]
 
 
@@ -106,18 +107,14 @@ def _identity(result: TestResult) -> Iterator[Property]:
         yield "engine", build.name
         yield "engine_version", build.version
         yield "engine_commit", build.commit
-        if build.image:
-            yield "image", build.image
-        if build.digest:
-            yield "image_digest", build.digest
+        yield "image", build.image
+        yield "image_digest", build.digest
     for control in result.controls:
         yield "control", control.in_words
-    if result.extra_options:
-        yield "extra_options", result.extra_options
+    yield "extra_options", result.extra_options
     for setting in result.settings:
         yield "setting", setting
-    if result.compared_with:
-        yield "compared_with", result.compared_with
+    yield "compared_with", result.compared_with
 
 
 def _numbers(result: TestResult, *, all_measured: bool) -> Iterator[Property]:
@@ -146,12 +143,9 @@ def _judged(judgement: Judgement) -> Iterator[Property]:
         if text != "-":
             yield f"{name}.{word}", text
     yield f"{name}.verdict", judgement.verdict.value
-    if judgement.mark:
-        yield f"{name}.mark", judgement.mark
-    if judgement.controls_used:
-        yield f"{name}.controls", str(judgement.controls_used)
-    if judgement.waiver:
-        yield f"{name}.waiver", judgement.waiver.text
+    yield f"{name}.mark", judgement.mark
+    yield f"{name}.controls", str(judgement.controls_used or "")
+    yield f"{name}.waiver", judgement.waiver.text if judgement.waiver else ""
 
 
 MOST_LINES = 80  # of the text of one test

@@ -206,23 +206,12 @@ def leading(result: TestResult) -> Judgement | None:
     return order[0] if order else None
 
 
-@dataclass(frozen=True)
-class Gauge:
-    """An interval against a band on one line, in percent of its width; worse is to the left.
+def gauge(one: Judgement | Change) -> Mapping[str, float] | None:
+    """The picture of a judgement; None: it has no interval or no band.
 
-    Attributes:
-        zero, band, low, high, middle: places.
+    The places of `zero`, `band`, `low`, `high` and `middle` (the change) on one line, in percent of
+    its width; worse is to the left.
     """
-
-    zero: float
-    band: float
-    low: float
-    high: float
-    middle: float
-
-
-def gauge(one: Judgement | Change) -> Gauge | None:
-    """The picture of a judgement; None: it has no interval or no band."""
     sign_ = -bad_sign(one.metric)
     band = one.band if isinstance(one, Judgement) else None
     if not sign_ or one.change is None or one.interval is None or not band:
@@ -231,8 +220,9 @@ def gauge(one: Judgement | Change) -> Gauge | None:
     middle = sign_ * one.change
     reach = 1.15 * max(2 * band, min(abs(low), 6 * band), abs(middle))
     reach = min(reach, 12 * band)
-    places = (50 * (1 + at / reach) for at in (0.0, -band, low, high, middle))
-    return Gauge(*(round(min(100.0, max(0.0, place)), 1) for place in places))
+    values = {"zero": 0.0, "band": -band, "low": low, "high": high, "middle": middle}
+    places = {name: 50 * (1 + at / reach) for name, at in values.items()}
+    return {name: round(min(100.0, max(0.0, place)), 1) for name, place in places.items()}
 
 
 def counts(results: Iterable[TestResult]) -> list[tuple[Sign, int]]:
