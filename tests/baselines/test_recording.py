@@ -80,59 +80,42 @@ def test_a_run_becomes_a_candidate(run: RunFolder) -> None:
     assert suite_store().list() == []
 
 
+INJECTED = "c4: its settings were injected, or its numbers are synthetic"
+ONE, PASSED = [{}], [{"verdict": PASS}]
+MIXED = "measured Xeon, baseline Grace; driver: measured 570.1, baseline none"
+ROLES = ("baseline_control", "anchor_control", "reference", "a", "b")
+OF_A_REHEARSAL: tuple[Fields, ...] = (
+    {"arguments": ["pytest", "--rehearse"]},
+    {"arguments": ["pytest", "--rehearse-fault=oom"]},
+    {"rehearse_fault": "oom"},
+    {"synthetic": None},
+    {"synthetic": "no"},
+)
+SCORED = {"probe": "sums", "fingerprint": {"content": "a"}, "metrics": {SUMS: 0.5}}
+
+
 @each(
     "starts, ends, facts, why",
     [
-        ([{}], [{"verdict": UNDECIDED}], {}, "the verdict of c4 is INCONCLUSIVE"),
-        ([{}], [{"verdict": Verdict.ERROR}], {}, "the verdict of c4 is ERROR"),
-        ([{}], [], {}, "c4 has no verdict"),
-        ([{}], [{}, {"probe": "sweep", "verdict": UNDECIDED}], {}, "the verdict of sweep is INC"),
-        *(
-            (
-                [mark],
-                [{"verdict": PASS}],
-                {},
-                "c4: its settings were injected, or its numbers are synthetic",
-            )
-            for mark in ({"injected": ["a=1"]}, {"synthetic": True})
-        ),
-        ([{"disturbed": ["steal 20 %"]}], [{}], {}, "small-serve: c4: disturbed: steal 20 %"),
-        ([{}], [{"verdict": PASS, "judgements": SHIFTED}], {}, "HOST_SHIFT"),
-        *(
-            ([{"role": role}], [], {}, "found: no measurements")
-            for role in ("baseline_control", "anchor_control", "reference", "a", "b")
-        ),
-        ([{}], [{}], {"ab": ["A=old", "B=new"]}, "compared two builds"),
-        ([{}, {"engine": OTHER}], [{}], {}, "llama.cpp 1.3.0 (abc123), llama.cpp 1.3.0 (other)"),
+        (ONE, [{"verdict": UNDECIDED}], {}, "the verdict of c4 is INCONCLUSIVE"),
+        (ONE, [{"verdict": Verdict.ERROR}], {}, "the verdict of c4 is ERROR"),
+        (ONE, [], {}, "c4 has no verdict"),
+        (ONE, [{}, {"probe": "sweep", "verdict": UNDECIDED}], {}, "the verdict of sweep is INC"),
+        ([{"injected": ["a=1"]}], PASSED, {}, INJECTED),
+        ([{"synthetic": True}], PASSED, {}, INJECTED),
+        ([{"disturbed": ["steal 20 %"]}], ONE, {}, "small-serve: c4: disturbed: steal 20 %"),
+        (ONE, [{"verdict": PASS, "judgements": SHIFTED}], {}, "HOST_SHIFT"),
+        *(([{"role": role}], [], {}, "found: no measurements") for role in ROLES),
+        (ONE, ONE, {"ab": ["A=old", "B=new"]}, "compared two builds"),
+        ([{}, {"engine": OTHER}], ONE, {}, "llama.cpp 1.3.0 (abc123), llama.cpp 1.3.0 (other)"),
+        ([{}, {"fingerprint": XEON}], ONE, {}, f"c4, run one\n  found: cpu: {MIXED}"),
         (
-            [{}, {"fingerprint": XEON}],
-            [{}],
-            {},
-            "different machines for starts of one probe: small-serve-c4, run one\n"
-            "  found: cpu: measured Xeon, baseline Grace; driver: measured 570.1, baseline none",
-        ),
-        (
-            [
-                {"probe": "c1"},
-                {"fingerprint": XEON},
-                {"probe": "sums", "fingerprint": {"content": "a"}, "metrics": {SUMS: 0.5}},
-            ],
+            [{"probe": "c1"}, {"fingerprint": XEON}, SCORED],
             [{"probe": "c1"}, {}, {"probe": "sums"}],
             {},
-            "different machines for probes of one scenario: small-serve\n"
-            "  found: cpu: Grace (c1), Xeon (c4)",
+            "probes of one scenario: small-serve\n  found: cpu: Grace (c1), Xeon (c4)",
         ),
-        # A rehearsal that no longer says so.
-        *(
-            ([{}], [{"verdict": PASS}], facts, "does not agree with itself")
-            for facts in (
-                {"arguments": ["pytest", "--rehearse"]},
-                {"arguments": ["pytest", "--rehearse-fault=oom"]},
-                {"rehearse_fault": "oom"},
-                {"synthetic": None},
-                {"synthetic": "no"},
-            )
-        ),
+        *((ONE, PASSED, facts, "does not agree with itself") for facts in OF_A_REHEARSAL),
     ],
 )
 def test_what_never_becomes_a_candidate(
@@ -146,42 +129,27 @@ def test_what_never_becomes_a_candidate(
     assert why in str(refused(filled(tmp_path / "one", starts, ends, **facts)))
 
 
+WAIVED_LOSS = {"verdict": PASS, "judgements": WAIVED}
+CLAIM = {"probe": "fp8-costs", "verdict": UNDECIDED, "name": "fp8-costs"}
+FIRST_ANSWER, SWEEP = {"probe": "smoke", "metrics": {}}, {"probe": "sweep", "verdict": PASS}
+SMOKE, C1 = {"probe": "smoke", "verdict": PASS}, {"probe": "c1", "verdict": PASS}
+NEW = {"c4": "NO_BASELINE"}
+UNUSED = ({"value": 50.0, "role": "reference"}, {"value": 50.0, "disturbed": ["hot"]})
+OWN = "small-serve-c1: compared with the machine itself, so its numbers stay here"
+
+
 @each(
     "starts, ends, verdicts, left_out",
     [
-        *(
-            ([{}], [{"verdict": verdict}], {"c4": verdict}, ())
-            for verdict in (PASS, Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.NOT_COMPARABLE)
-        ),
+        (ONE, PASSED, {"c4": "PASS"}, ()),
+        (ONE, [{"verdict": Verdict.IMPROVEMENT}], {"c4": "IMPROVEMENT"}, ()),
+        (ONE, [{"verdict": Verdict.NOT_COMPARABLE}], {"c4": "NOT_COMPARABLE"}, ()),
         # A waived loss is still a loss, and a claim is no probe.
-        (
-            [{}],
-            [
-                {"verdict": PASS, "judgements": WAIVED},
-                {"probe": "fp8-costs", "verdict": UNDECIDED, "name": "fp8-costs"},
-            ],
-            {"c4": "REGRESSION"},
-            (),
-        ),
+        (ONE, [WAIVED_LOSS, CLAIM], {"c4": "REGRESSION"}, ()),
         # A sweep and a first answer have no numbers of their own.
-        (
-            [{}, {"probe": "smoke", "metrics": {}}],
-            [{}, {"probe": "smoke", "verdict": PASS}, {"probe": "sweep", "verdict": PASS}],
-            {"c4": "NO_BASELINE", "smoke": "PASS", "sweep": "PASS"},
-            (),
-        ),
-        (
-            [{"value": 50.0, "role": "reference"}, {"value": 50.0, "disturbed": ["hot"]}, {}],
-            [{}],
-            {"c4": "NO_BASELINE"},
-            ("small-serve-c4: a start is not used, disturbed: hot",),
-        ),
-        (
-            [{}, {"probe": "c1", "machine_bound": True}],
-            [{}, {"probe": "c1", "verdict": PASS}],
-            {"c4": "NO_BASELINE", "c1": "PASS"},
-            ("small-serve-c1: compared with the machine itself, so its numbers stay here",),
-        ),
+        ([{}, FIRST_ANSWER], [{}, SMOKE, SWEEP], {**NEW, "smoke": "PASS", "sweep": "PASS"}, ()),
+        ([*UNUSED, {}], ONE, NEW, ("small-serve-c4: a start is not used, disturbed: hot",)),
+        ([{}, {"probe": "c1", "machine_bound": True}], [{}, C1], {**NEW, "c1": "PASS"}, (OWN,)),
     ],
 )
 def test_what_becomes_one_and_what_is_left_out_of_it(

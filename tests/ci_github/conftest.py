@@ -3,11 +3,11 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_gh import SCRIPT, Gh
 from github_actions import Service, commit, git
 from github_expressions import Expressions, node
 from github_runner import Runner
@@ -65,41 +65,6 @@ def runner(service: Service, expressions: Expressions, tmp_path: Path) -> Make:
     return make
 
 
-@dataclass(frozen=True)
-class Gh:
-    """A program `gh` that answers from files and notes its calls.
-
-    Attributes:
-        folder: `head`, the repository of the code of each workflow run; `open`, the open pull
-            requests of the branch that it is asked for; `forbidden`, if it opens none.
-    """
-
-    folder: Path
-
-    @property
-    def calls(self) -> list[str]:
-        """The words of each call, blanks between."""
-        noted = self.folder / "calls"
-        return noted.read_text().splitlines() if noted.exists() else []
-
-    def answers(self, name: str, text: str) -> None:
-        """Have it answer with this text from now on."""
-        (self.folder / name).write_text(f"{text}\n")
-
-
-_GH = """\
-#!/bin/sh
-printf '%s\\n' "$*" >>FOLDER/calls
-case "$1 $2" in
-  "api repos/octo/gate/actions/runs/"*) cat FOLDER/head ;;
-  "api repos/octo/gate/pulls?state=open&head=octo:perfgate/baselines-nightly") cat FOLDER/open ;;
-  "pr create") [ ! -s FOLDER/forbidden ] || { cat FOLDER/forbidden >&2; exit 1; } ;;
-  "auth setup-git") ;;
-  *) exit 4 ;;
-esac
-"""
-
-
 @pytest.fixture
 def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gh:
     """The only `gh` of the machine."""
@@ -109,7 +74,7 @@ def gh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gh:
     found.folder.mkdir()
     (found.folder / "open").touch()
     found.answers("head", "octo/gate")
-    (folder / "gh").write_text(_GH.replace("FOLDER", str(found.folder)))
+    (folder / "gh").write_text(SCRIPT.replace("FOLDER", str(found.folder)))
     (folder / "gh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     return found

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Gh
+from fake_gh import Gh
 from forked import session
 from github_actions import Service, commit, git
 from github_runner import Run, Runner

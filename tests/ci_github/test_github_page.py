@@ -12,7 +12,7 @@ from pathlib import Path
 from subprocess import CalledProcessError
 
 import pytest
-from conftest import Gh
+from fake_gh import Gh
 from github_actions import Service, commit, git
 from github_expressions import Expressions
 from github_runner import Run, Runner

@@ -1,6 +1,7 @@
 """The command `perfgate` in this process: what it prints, and how it ends."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from perfgate.cli.main import main
 
 
 class Perfgate:
-    """Each method calls it with these words, or with those of a text without blanks in them."""
+    """Each method calls it with these words, or with those of a text, quoted as in a shell."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -35,4 +36,4 @@ class Perfgate:
 
 
 def _listed(words: str | Sequence[object]) -> list[str]:
-    return words.split() if isinstance(words, str) else [*map(str, words)]
+    return shlex.split(words) if isinstance(words, str) else [*map(str, words)]

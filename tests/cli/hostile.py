@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from perfgate.cli.main import main
 
@@ -35,82 +36,57 @@ curl docker mpirun srun sbatch scancel python trtllm-bench trtllm-serve trtllm-l
 aiperf lm_eval vllm sleep
 """
 
-SERVED: Mapping[str, Any] = {
-    "id": "small-serve",
-    "title": "A small model",
-    "source": {
-        "document": "guide.md",
-        "section": "Serving",
-        "url": "https://example.org/guide",
-        "engine_version": "1.0.0",
-    },
-    "hardware": {"gpu": "H200", "gpus": 8, "nodes": 1},
-    "model": {
-        "name": "nvidia/Small",
-        "precision": "fp8",
-        "folder": "small",
-        "quantization": {"quant_algo": "FP8"},
-    },
-    "engine": {
-        "name": "tensorrt-llm",
-        "settings": {
-            "tp": 8,
-            "backend": "pytorch",
-            "kv_cache_dtype": "fp8",
-            "moe_backend": "CUTLASS",
-            "attention_backend": "TRTLLM",
-        },
-    },
-    "environment": {"TRTLLM_DG_ENABLED": "1", "MY_SWITCH": "1"},
-    "smoke": {"client": "completion", "prompts": ["Where is New York?"], "max_tokens": 8},
-    "workload": {
-        "client": "aiperf",
-        "dataset": "synthetic",
-        "isl": 64,
-        "osl": 32,
-        "concurrency": [1],
-        "requests": 4,
-    },
-    "accuracy": [
-        {
-            "evaluator": "lm_eval",
-            "task": "gsm8k",
-            "fewshot": 5,
-            "extra_body": {"reasoning": "none"},
-        }
-    ],
-    "container": {"image": "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", "name": "tensorrt_llm"},
-    "listen": {"host": "localhost", "port": 8000},
-    "gate": {"metrics": ["output_throughput", "accuracy:gsm8k:exact_match:strict-match"]},
-    "limits": {"start_s": 60, "silence_s": 60, "total_s": 60},
-}
+SERVED: Mapping[str, Any] = yaml.safe_load("""
+id: small-serve
+title: A small model
+source:
+  {document: guide.md, section: Serving, url: "https://example.org/guide", engine_version: 1.0.0}
+hardware: {gpu: H200, gpus: 8, nodes: 1}
+model: {name: nvidia/Small, precision: fp8, folder: small, quantization: {quant_algo: FP8}}
+engine:
+  name: tensorrt-llm
+  settings:
+    tp: 8
+    backend: pytorch
+    kv_cache_dtype: fp8
+    moe_backend: CUTLASS
+    attention_backend: TRTLLM
+environment: {TRTLLM_DG_ENABLED: "1", MY_SWITCH: "1"}
+smoke: {client: completion, prompts: ['Where is New York?'], max_tokens: 8}
+workload:
+  {client: aiperf, dataset: synthetic, isl: 64, osl: 32, concurrency: [1], requests: 4}
+accuracy: [{evaluator: lm_eval, task: gsm8k, fewshot: 5, extra_body: {reasoning: none}}]
+container: {image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", name: tensorrt_llm}
+listen: {host: localhost, port: 8000}
+gate: {metrics: [output_throughput, "accuracy:gsm8k:exact_match:strict-match"]}
+limits: {start_s: 60, silence_s: 60, total_s: 60}
+""")
+
+
+def _on_two_nodes(by: str, *left_out: str) -> dict[str, Any]:
+    made = copy.deepcopy(dict(SERVED))
+    for name in left_out:
+        del made[name]
+    made["hardware"] |= {"gpus": 16, "nodes": 2}
+    made["engine"]["settings"]["tp"] = 16
+    made["launch"] = {"by": by}
+    return made
 
 
 def launched(by: str) -> dict[str, Any]:
     """An offline benchmark on two nodes."""
-    made = copy.deepcopy(dict(SERVED))
-    del made["smoke"], made["accuracy"], made["listen"]
-    made["hardware"] |= {"gpus": 16, "nodes": 2}
-    made["engine"]["settings"]["tp"] = 16
+    made = _on_two_nodes(by, "smoke", "accuracy", "listen")
     made["workload"] |= {"client": "trtllm-bench", "streaming": False}
-    made["launch"] = {
-        "by": by,
-        "output": "bench.log",
-        "time_limit": "01:00:00",
-        "pass_on": {"CUDA_HOME": "/usr/local/cuda"},
-    }
+    pass_on = {"CUDA_HOME": "/usr/local/cuda"}
+    made["launch"] |= {"output": "bench.log", "time_limit": "01:00:00", "pass_on": pass_on}
     made["gate"] = {"metrics": ["output_throughput"]}
     return made
 
 
 def asked(by: str) -> dict[str, Any]:
     """A server on two nodes that is asked for a first answer, which needs few programs here."""
-    made = copy.deepcopy(dict(SERVED))
-    del made["workload"], made["accuracy"]
-    made["hardware"] |= {"gpus": 16, "nodes": 2}
-    made["engine"]["settings"]["tp"] = 16
+    made = _on_two_nodes(by, "workload", "accuracy")
     del made["model"]["quantization"]
-    made["launch"] = {"by": by}
     made["gate"] = {"metrics": []}
     return made
 

@@ -26,6 +26,7 @@ from perfgate.scenarios.probe import all_probes
 
 SCENARIO = "h200-serve"
 HARDWARE = "1xH200"
+NO_CLEAN_COMMIT = "not that of a clean commit"
 STANDINS = Path(__file__).parents[1] / "standins"
 _WHO = {
     f"GIT_{role}_{what}": text
@@ -33,6 +34,7 @@ _WHO = {
     for what, text in (("NAME", "Ada"), ("EMAIL", "ada@example.com"))
 }
 Capture = pytest.CaptureFixture[str]
+NEXT = {"engine": "b" * 40, "version": "1.1.0"}
 Make = Callable[..., Path]
 
 
@@ -141,22 +143,21 @@ def test_a_branch_holds_the_baseline_and_nothing_else_changes(
     (suite / "baselines" / "README.md").write_text("changed\n")
     before = state(suite)
     assert propose(run("one"), "--by", "Ada") == 0, capsys.readouterr().err
-    branch = "new"
-    assert f"branch: {branch}" in capsys.readouterr().out
+    assert "branch: new" in capsys.readouterr().out
     after = state(suite)
     assert after[1:] == before[1:]
     assert set(after[0].splitlines()) - set(before[0].splitlines()) == {
-        f"{git(suite, 'rev-parse', branch)} commit\trefs/heads/{branch}"
+        f"{git(suite, 'rev-parse', 'new')} commit\trefs/heads/new"
     }
-    changed = git(suite, "diff", "--name-status", f"main..{branch}").splitlines()
+    changed = git(suite, "diff", "--name-status", "main..new").splitlines()
     assert f"A\tbaselines/{HARDWARE}/{SCENARIO}/{'a' * 40}.json" in changed
     assert all(one.split("\t")[1].startswith("baselines/") for one in changed)
-    assert git(suite, "log", "-1", "--format=%an <%ae>", branch) == "Ada <ada@example.com>"
+    assert git(suite, "log", "-1", "--format=%an <%ae>", "new") == "Ada <ada@example.com>"
 
 
 def test_the_log_reads_as_a_history_of_accepted_changes(suite: Path, run: Make) -> None:
     first = accepted(suite, run("one"))
-    second = accepted(suite, run("three", 1012.0, engine="b" * 40, version="1.1.0", verdict="PASS"))
+    second = accepted(suite, run("three", 1012.0, **NEXT, verdict="PASS"))
     subjects = git(suite, "log", "--format=%s", "--", "baselines").splitlines()
     assert subjects == [
         f"Baseline {SCENARIO} on {HARDWARE}: llama.cpp 1.1.0 bbbbbbb, same level",
@@ -200,7 +201,7 @@ def test_a_patch_goes_through_git_am_in_another_clone(
 def test_a_pull_request_says_what_the_commit_says(suite: Path, run: Make, tmp_path: Path) -> None:
     accepted(suite, run("one"))
     text = tmp_path / "body.md"
-    slower = run("four", 900.0, engine="b" * 40, version="1.1.0", verdict="REGRESSION")
+    slower = run("four", 900.0, **NEXT, verdict="REGRESSION")
     assert propose(slower, "--reason", "\n```\n@all <b>checked</b>", "--body", text) == 0
     outside, message, end = re.split(r"^````*\n", text.read_text(), flags=re.MULTILINE)
     assert "**This accepts a loss:**" in outside
@@ -209,11 +210,7 @@ def test_a_pull_request_says_what_the_commit_says(suite: Path, run: Make, tmp_pa
     assert "Reason: ``` @all <b>checked</b>\n" in message
     assert message.strip() == git(suite, "log", "-1", "--format=%B", "new")
     assert end == ""
-    stored = git(
-        suite,
-        "show",
-        f"new:baselines/{HARDWARE}/{SCENARIO}/{'b' * 40}.json",
-    )
+    stored = git(suite, "show", f"new:baselines/{HARDWARE}/{SCENARIO}/{'b' * 40}.json")
     assert json.loads(stored)["accepted"]["change"] == "regression"
 
 
@@ -231,23 +228,21 @@ class TestRefused:
 
         return ask
 
-    def test_a_regression_without_a_reason(self, suite: Path, run: Make, refused: Any) -> None:
-        accepted(suite, run("one"))
-        slower = run("four", 900.0, engine="b" * 40, version="1.1.0", verdict="REGRESSION")
-        said = refused(slower)
+    def test_a_loss_without_a_reason(self, suite: Path, run: Make, refused: Any) -> None:
+        """Also one that its run could not see, as it was judged against something else."""
+        first = run("one")
+        accepted(suite, first)
+        assert "the baseline is there already" in refused(first)
+        said = refused(run("four", 900.0, **NEXT, verdict="REGRESSION"))
         assert "its run ended in REGRESSION" in said
         assert "--reason 'why this loss is right'" in said
-
-    def test_a_loss_that_no_run_told_of(self, suite: Path, run: Make, refused: Any) -> None:
-        """The run was judged against something else; against what is there now it lost."""
-        accepted(suite, run("one"))
-        slower = run("four", 900.0, engine="b" * 40, version="1.1.0", verdict="PASS")
-        assert "-10.0 % against the baseline before, band" in refused(slower)
-        assert propose(slower, "--reason", "answers are checked now") == 0
+        unseen = run("fifth", 900.0, **NEXT, verdict="PASS")
+        assert "-10.0 % against the baseline before, band" in refused(unseen)
+        assert propose(unseen, "--reason", "answers are checked now") == 0
 
     def test_a_loss_against_the_anchor_alone(self, suite: Path, run: Make, refused: Any) -> None:
         accepted(suite, run("one"))
-        middle = run("four", 900.0, engine="b" * 40, version="1.1.0", verdict="REGRESSION")
+        middle = run("four", 900.0, **NEXT, verdict="REGRESSION")
         accepted(suite, middle, "--reason", "checked")
         first = suite_store().path(HARDWARE, SCENARIO, "a" * 40)
         pin_anchor(first, by="Ada", reason="the release")
@@ -265,15 +260,12 @@ class TestRefused:
             ({"injected": ["max_batch_size=1"]}, "its settings were injected"),
             ({"disturbed": ["GPU 0 was used by 4711"]}, "GPU 0 was used"),
             ({"ends": False}, "the run did not end"),
-            (
-                {"fingerprint": {"content": "0123456789abcdef"}},
-                "content 0123456789abcdef, now the suite has",
-            ),
+            ({"fingerprint": {"content": "0123"}}, "content 0123, now the suite has"),
             ({"scenario": "other-serve"}, "no such scenario"),
-            ({"engine": "unknown"}, "not that of a clean commit"),
-            ({"engine": "4e55fb9-dirty"}, "not that of a clean commit"),
-            ({"version": "1.0.0.dev3+g4e55fb9.d20261120"}, "not that of a clean commit"),
-            ({"version": ""}, "not that of a clean commit"),
+            ({"engine": "unknown"}, NO_CLEAN_COMMIT),
+            ({"engine": "4e55fb9-dirty"}, NO_CLEAN_COMMIT),
+            ({"version": "1.0.0.dev3+g4e55fb9.d20261120"}, NO_CLEAN_COMMIT),
+            ({"version": ""}, NO_CLEAN_COMMIT),
             ({"verdict": "INCONCLUSIVE"}, "nothing in this run can become a baseline"),
         ],
     )
@@ -281,11 +273,6 @@ class TestRefused:
         self, tmp_path: Path, run: Make, refused: Any, changes: dict[str, Any], said: str
     ) -> None:
         assert said in refused(run(tmp_path.name, **changes))
-
-    def test_what_is_the_baseline_already(self, suite: Path, run: Make, refused: Any) -> None:
-        folder = run("one")
-        accepted(suite, folder)
-        assert "the baseline is there already" in refused(folder)
 
     def test_a_branch_that_cannot_be(self, suite: Path, run: Make, refused: Any) -> None:
         """Of one below another git finds out last; what files it has made by then are no one's."""
@@ -341,9 +328,11 @@ def recorded(suite: Path, folder: Path) -> None:
     assert status == 0, said
 
 
-@pytest.fixture
-def standin(suite: Path, tmp_path: Path) -> Path:
-    """A folder for runs of the stand-in engine's scenario, which is in the suite."""
+@pytest.mark.slow
+def test_the_last_of_three_nights_is_enough_on_another_machine(
+    suite: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """A pipeline's job without GPUs has no store, but the run folder of the last night."""
     text = (STANDINS / "standin.yaml").read_text()
     for was, now in (
         ("reference: self", "reference: stored"),
@@ -353,42 +342,21 @@ def standin(suite: Path, tmp_path: Path) -> Path:
         text = text.replace(was, now)
     (suite / "scenarios" / "standin.yaml").write_text(text)
     commit(suite, "A scenario of the stand-in")
-    runs = tmp_path / "runs"
-    runs.mkdir()
-    return runs
-
-
-@pytest.mark.slow
-def test_what_a_session_recorded_is_proposed(suite: Path, standin: Path, capsys: Capture) -> None:
-    folder = standin / "night"
-    recorded(suite, folder)
-    with registered_standins():
-        assert propose(folder, "--import", "standin", "--branch", "night") == 0, capsys.readouterr()
-    message = git(suite, "log", "-1", "--format=%B", "night", "--", "baselines")
-    assert message.startswith("Baseline standin-serve on cpu: stand-in ")
-    assert "Runs: night" in message
-    noise = "baselines/noise/cpu/history/night.json"  # the session wrote it, too
-    assert git(suite, "show", f"night:{noise}") == (suite / noise).read_text().strip()
-    git(suite, "checkout", "--quiet", "--force", "night")
-    (stored,) = Store(suite / "baselines").list()
-    assert read(stored).entries.keys() == {"c1", "c2", "sums"}
-
-
-@pytest.mark.slow
-def test_the_last_of_three_nights_is_enough_on_another_machine(
-    suite: Path, standin: Path, capsys: Capture
-) -> None:
-    """A pipeline's job without GPUs has no store, but the run folder of the last night."""
-    nights = [standin / f"night-{number}" for number in (1, 2, 3)]
+    (tmp_path / "runs").mkdir()
     ready = []
-    for night in nights:
+    for number in (1, 2, 3):
+        night = tmp_path / "runs" / f"night-{number}"
         recorded(suite, night)
         assert main(["baseline", "ready", str(night)]) == 0
         ready.append(capsys.readouterr().out)
     assert ready == ["", "", "standin-serve\n"]
-    words = (nights[-1], "--scenario", "standin-serve", "--import", "standin", "--branch", "nights")
+    words = (night, "--scenario", "standin-serve", "--import", "standin", "--branch", "nights")
     with registered_standins():
         assert propose(*words) == 0, capsys.readouterr()
+    message = git(suite, "log", "-1", "--format=%B", "nights", "--", "baselines")
+    assert message.startswith("Baseline standin-serve on cpu: stand-in ")
+    noise = "baselines/noise/cpu/history/night-3.json"  # the session wrote it, too
+    assert git(suite, "show", f"nights:{noise}") == (suite / noise).read_text().strip()
     git(suite, "checkout", "--quiet", "--force", "nights")
     (stored,) = Store(suite / "baselines").list()
-    assert read(stored).sessions == 3
+    assert (read(stored).sessions, {*read(stored).entries}) == (3, {"c1", "c2", "sums"})

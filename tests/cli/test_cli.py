@@ -1,40 +1,59 @@
-"""The command `perfgate` as a whole: its helps, what they import, wrong usage, unusable input."""
+"""The command `perfgate` as a whole: helps, completion, wrong usage, unusable input, warnings."""
 
 import argparse
 import json
+import platform
+import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from building import baseline
 from command_line import Perfgate
 from tables import each
 
 from perfgate import __doc__ as purpose
-from perfgate.baselines import suite_store
-from perfgate.cli.command_parser import parsers_of
+from perfgate import __file__ as package
+from perfgate.cli.command_parser import SHELLS, parsers_of
 from perfgate.cli.main import COMMANDS, main, parser
 
 PARSERS = [one for one in parsers_of(parser((), whole=True)) if one.prog != "perfgate"]
+COMPLETE = """
+source "$1"
+shift
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+function=$(complete -p perfgate | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+"$function" perfgate "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+SCENARIO = "b200-r1-fp4-fp16kv-max-throughput"
+RENDERED = ("scenarios command", "scenarios command --launcher slurm", "plan")
 # Made for programs: JSON always, reports in formats of their own, a pipeline.
 OWN_FORMATS = ("parse", "report", "release", "ci matrix", "ci gitlab")
 Capture = pytest.CaptureFixture[str]
 
 
+def ended(words: str | Sequence[str], capsys: Capture, status: int = 0) -> str:
+    """What a call prints that argparse ends; where it is wrong, on standard error alone."""
+    with pytest.raises(SystemExit, match=str(status)):
+        main(words.split() if isinstance(words, str) else [*words])
+    out, err = capsys.readouterr()
+    assert not (err if status == 0 else out)
+    return out or err
+
+
 @each("words", [one.prog.split()[1:] for one in PARSERS])
 def test_every_command_explains_itself(words: list[str], capsys: Capture) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        main([*words, "--help"])
-    out = capsys.readouterr().out
+    out = ended([*words, "--help"], capsys)
     assert out.startswith(f"usage: {' '.join(['perfgate', *words])} ")
     assert "-h, --help" in out
 
 
 def test_help_of_the_whole_names_every_command_and_the_statuses(capsys: Capture) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        main(["--help"])
-    out = capsys.readouterr().out
+    out = ended("--help", capsys)
     assert purpose
     assert " ".join(purpose.split()) in " ".join(out.split())
     assert all(f"\n    {name}" in out for name in COMMANDS)
@@ -65,17 +84,6 @@ def test_shared_options_stand_before_the_verb_or_after_it(words: str, perfgate: 
     assert [one["id"] for one in json.loads(perfgate.printed(words.format(name)))] == [name]
 
 
-@each(
-    "words, error", [("--format", "COMMAND"), ("--format json judge --scenarios x", "--scenarios")]
-)
-def test_a_shared_option_that_a_verb_lacks_is_wrong_usage(
-    words: str, error: str, capsys: Capture
-) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(words.split())
-    assert error in capsys.readouterr().err
-
-
 def modules_of_help(*words: str) -> set[str]:
     """What is imported to print a help."""
     code = (
@@ -98,29 +106,164 @@ def test_help_needs_nothing_heavy_and_of_a_command_that_one_alone() -> None:
         assert [one for one in COMMANDS if f"perfgate.cli.{one}" in found] == [*words]
 
 
+NO_HINT = "usage: perfgate"
+
+
 @each(
-    "words",
+    "words, told",
     [
-        [],
-        ["scenarios"],
-        ["baseline", "retire", "file"],
-        ["baseline", "retire", "file", "--by", "Ada"],
-        ["doctor", "--format", "xml"],
+        ("", NO_HINT),
+        ("scenarios", NO_HINT),
+        ("zzzzzz", NO_HINT),
+        ("-", NO_HINT),
+        ("plan --zzzzzz", NO_HINT),
+        ("baseline show", NO_HINT),
+        ("baseline retire file", NO_HINT),
+        ("baseline retire file --by Ada", NO_HINT),
+        ("doctor --format xml", NO_HINT),
+        ("doctor --import no_such_engines", "PYTHONPATH must name its folder"),
+        ("--format", "COMMAND"),
+        ("--format json judge --scenarios x", "--scenarios"),
+        ("--print-completion powershel", "choose from"),
+        ("scenario list", "; did you mean scenarios?\n"),
+        ("scenarios lst", "; did you mean list?\n"),
+        ("plan --format jsn", "; did you mean json?\n"),
+        ("plan --gaet", "; did you mean --gate?\n"),
+        ("scenarios list --maker=b200", "; did you mean --marker?\n"),
+        ("--versoin plan", "; did you mean --version?\n"),
     ],
 )
-def test_wrong_usage_is_2(words: list[str], capsys: Capture) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(words)
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "usage: perfgate" in captured.err
-
-
-def test_unusable_input_is_2_with_file_and_line_and_no_traceback(
-    suite_root: Path, perfgate: Perfgate
+def test_wrong_usage_is_2_and_what_was_meant_is_asked(
+    words: str, told: str, capsys: Capture
 ) -> None:
-    path = suite_store().save(baseline())
-    path.write_text('{"schema_version": 1,\n oops}')
-    told = perfgate.refused(f"baseline show {path}")
-    assert told.startswith(f"perfgate: {path}:2: baseline is not JSON\n  found: ")
-    assert "Traceback" not in told
+    err = ended(words, capsys, 2)
+    assert told in err
+    assert "usage: perfgate" in err
+    assert told != NO_HINT or "did you mean" not in err
+
+
+COMMAND = "scenarios command --scenarios packaged"
+EXPLORE = "b200-r1-fp4-explore --launcher slurm"
+ONLY_LOCAL = "only --launcher local takes it"
+
+
+@each(
+    "words, told",
+    [
+        ("scenarios list -m servin", "-m: unknown marker\n  found: servin\n"),
+        ("plan -m servin", "-m: unknown marker\n  found: servin\n"),
+        ("scenarios list --gpu h20", "expected: one of none, A100, H20, H100, H200, B200, GB200"),
+        ("scenarios list h200-serv", "did you mean h200-serve?"),
+        ("scenarios show h200-serv", "did you mean h200-serve?"),
+        (f"{COMMAND} b200-r1-fp4-fp16kv-max-troughput", f"did you mean {SCENARIO}?"),
+        (f"{COMMAND} {SCENARIO} --shape 4096/512", "a scenario marked explore"),
+        (f"{COMMAND} b200-r1-fp4-explore --shape 4x5", "<input tokens>/<output tokens>"),
+        (f"{COMMAND} {SCENARIO} --engine-version 0.18.0", "0.18.0"),
+        (f"{COMMAND} h200-v3-fp8-gpqa --engine-version 1.0.0", "TensorRT-LLM 1.0.0 cannot do"),
+        (f"{COMMAND} h200-v3-fp8-2node-slurm --container", "PERFGATE_CONTAINER_IMAGE"),
+        (f"{COMMAND} {EXPLORE} --container", f"--container: {ONLY_LOCAL}"),
+        (f"{COMMAND} {EXPLORE} --here", f"--here: {ONLY_LOCAL}"),
+        (f"{COMMAND} {EXPLORE} --listen n1", f"--listen: {ONLY_LOCAL}"),
+        (f"{COMMAND} {EXPLORE} --format json", f"--format: {ONLY_LOCAL}"),
+        (f"{COMMAND} {SCENARIO} --site x", "--site: only --launcher slurm takes it"),
+        ("plan h200-srve", "did you mean h200-serve?"),
+        ("plan -m b200", "no scenario is selected"),
+        ("plan --gpu GB200", "no scenario is selected"),
+        ("plan --engine-repo /nowhere-at-all", "not a git clone"),
+        ("doctor --reach", "--reach"),
+        ("doctor --run-dir x", "--run-dir"),
+        ("doctor --launcher docker", "name the scenario"),
+        ("doctor --scenario h200-serv", "did you mean h200-serve?"),
+        ("doctor -m 'h200 and smoke'", "no test is selected"),
+        ("doctor -m 'h20 and'", "malformed marker expression"),
+        ("doctor -m h2000", "did you mean h200?"),
+        ("doctor -m h200 --scenario h200-serve", "not together with -m"),
+        ("doctor --scenario h200-serve --shape 4096/512", "a scenario marked explore"),
+        ("ci matrix -m 'h200 and b200'", "-m"),
+        ("ci matrix -m serving --gpu GB200", "-m"),
+        ("ci matrix -m nosuchmarker", "unknown marker"),
+        ("ci matrix -m 'b200 and'", "malformed marker expression"),
+        ("ci matrix --shards 257", "--shards"),
+        ("baseline show {broken}", "{broken}:2: baseline is not JSON\n  found: "),
+    ],
+)
+def test_unusable_input_is_2_with_its_place_and_no_traceback(
+    words: str, told: str, two_scenarios: Path, perfgate: Perfgate
+) -> None:
+    broken = two_scenarios.with_name("broken.json")
+    broken.write_text('{"schema_version": 1,\n oops}')
+    err = perfgate.refused(words.replace("{broken}", str(broken)))
+    assert told.replace("{broken}", str(broken)) in err
+    assert err.startswith("perfgate: ")
+    assert "Traceback" not in err
+
+
+def test_the_version_is_one_line(capsys: Capture) -> None:
+    folder = Path(package).parent
+    assert ended("--version", capsys) == (
+        f"perfgate {version('perfgate')} "
+        f"(Python {platform.python_version()}, installed in {folder})\n"
+    )
+
+
+@each("shell", SHELLS)
+def test_each_shell_gets_a_script_of_all_commands(shell: str, capsys: Capture) -> None:
+    script = ended(f"--print-completion {shell}", capsys)
+    assert all(name in script for name in COMMANDS)
+    assert "engine-repo" in script, "an option of a command that was not chosen"
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@each(
+    "words, offered",
+    [
+        ("sce", "scenarios"),
+        ("scenarios l", "list"),
+        ("scenarios list --mark", "--marker --markers"),
+        ("judge --format j", "json"),
+        ("parse numb", "numbers.json"),
+    ],
+)
+def test_bash_completes(words: str, offered: str, tmp_path: Path, capsys: Capture) -> None:
+    script = tmp_path / "completion.bash"
+    script.write_text(ended("--print-completion bash", capsys))
+    (tmp_path / "numbers.json").touch()
+    done = subprocess.run(
+        ["bash", "--norc", "-c", COMPLETE, "bash", script, "perfgate", *words.split()],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    assert sorted(done.stdout.split()) == offered.split(), done.stderr
+
+
+def test_an_unknown_variable_is_told_once_and_not_among_the_output(
+    two_scenarios: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFGATE_MODLES", "/models")
+    assert main(["scenarios", "list", "--format", "json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)
+    assert err == (
+        "perfgate: warning: PERFGATE_MODLES: perfgate has no such variable; "
+        "did you mean PERFGATE_MODELS?\n"
+    )
+
+
+@each("words", RENDERED)
+def test_a_release_that_no_table_covers_is_told(words: str, capsys: Capture) -> None:
+    assert main([*words.split(), SCENARIO, "--engine-version", "99"]) == 0
+    err = capsys.readouterr().err
+    assert err.startswith("perfgate: warning: no table of releases covers TensorRT-LLM 99: ")
+    assert main([*words.split(), SCENARIO, "--engine-version", "1.3.0"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@each("words", RENDERED)
+def test_what_is_no_release_is_wrong_usage(words: str, capsys: Capture) -> None:
+    assert main([*words.split(), SCENARIO, "--engine-version", "zzz"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "not a version of TensorRT-LLM" in err
+    assert "--engine-commit" in err

@@ -29,39 +29,39 @@ def shell(line: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-class TestOutput:
+UNWRITTEN = b"perfgate: standard output cannot be written: "
+PIPED = "| true; exit ${PIPESTATUS[0]}"
+
+
+class TestStreams:
     @each(
-        "words, status, unbuffered",
-        [(REGRESSION, 1, ""), (REGRESSION, 1, "1"), ("scenarios list --format json", 0, "")],
+        "line, status, told",
+        [
+            # A reader that has seen enough changes no status.
+            (f"{REGRESSION} {PIPED}", 1, b""),
+            (f"scenarios list --format json {PIPED}", 0, b""),
+            # A full or closed target is told, if there is somebody to tell.
+            (f"{PASS} > /dev/full", 16, UNWRITTEN + b"No space left on device\n"),
+            ("--help > /dev/full", 16, UNWRITTEN + b"No space left on device\n"),
+            (f"{REGRESSION} >&-", 16, UNWRITTEN + b"it is closed\n"),
+            (f"{PASS} > /dev/full 2> /dev/full", 16, b""),
+            (f"{PASS} <&- >&- 2>&-", 16, b""),
+            # An error that cannot be told keeps its status.
+            ("parse no-such-file 2> /dev/full", 2, b""),
+            ("judje 2>&-", 2, b""),
+            # Standard input that is closed, or cannot be read.
+            ("judge <&-", 2, b"perfgate: <standard input>: it is closed\n"),
+            ("judge 0> /dev/null", 2, b"perfgate: <standard input>: it cannot be read\n"),
+        ],
     )
-    def test_a_reader_that_has_seen_enough_changes_no_status(
-        self, words: str, status: int, unbuffered: str
+    def test_that_fail_are_told_and_are_no_verdict(
+        self, line: str, status: int, told: bytes
     ) -> None:
-        line = f"perfgate {words} | true; exit ${{PIPESTATUS[0]}}"
-        done = shell(line, PYTHONUNBUFFERED=unbuffered)
-        assert (done.returncode, done.stderr) == (status, b"")
-
-    @each("words", [PASS, "--help"])
-    def test_a_full_target_is_told(self, words: str) -> None:
-        done = shell(f"perfgate {words} > /dev/full")
-        assert done.returncode == 16
-        assert done.stderr == (
-            b"perfgate: standard output cannot be written: No space left on device\n"
-        )
-
-    def test_a_closed_target_is_told(self) -> None:
-        done = shell(f"perfgate {REGRESSION} >&-")
-        assert done.returncode == 16
-        assert done.stderr == b"perfgate: standard output cannot be written: it is closed\n"
-
-    @each("closed", ["> /dev/full 2> /dev/full", "<&- >&- 2>&-"])
-    def test_nobody_to_tell_it_to_leaves_the_status(self, closed: str) -> None:
-        done = shell(f"perfgate {PASS} {closed}")
-        assert (done.returncode, done.stdout, done.stderr) == (16, b"", b"")
-
-    def test_an_error_that_cannot_be_told_keeps_its_status(self) -> None:
-        assert shell("perfgate parse no-such-file 2> /dev/full").returncode == 2
-        assert shell("perfgate judje 2>&-").returncode == 2
+        for unbuffered in ("", "1") if PIPED in line else ("",):
+            done = shell(f"perfgate {line}", PYTHONUNBUFFERED=unbuffered)
+            assert done.returncode == status
+            assert done.stderr.startswith(told)
+            assert bool(done.stderr) is bool(told)
 
     def test_an_encoding_that_lacks_characters_loses_nothing(self) -> None:
         done = shell(f"perfgate {REGRESSION}", PYTHONIOENCODING="ascii:strict")
@@ -84,19 +84,6 @@ class TestOutput:
         assert done.returncode == 1
         assert json.loads(done.stdout)[0]["file"] == os.fsdecode(name)
         assert done.stderr == b""
-
-
-class TestInput:
-    def test_closed_standard_input_is_told(self) -> None:
-        done = shell("perfgate judge <&-")
-        assert done.returncode == 2
-        assert done.stderr.startswith(b"perfgate: <standard input>: it is closed\n")
-
-    def test_standard_input_that_cannot_be_read_is_told(self, tmp_path: Path) -> None:
-        (tmp_path / "file").touch()
-        done = shell(f"perfgate judge 0> {tmp_path}/file")
-        assert done.returncode == 2
-        assert done.stderr.startswith(b"perfgate: <standard input>: it cannot be read\n")
 
 
 class TestBugs:

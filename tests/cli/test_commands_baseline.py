@@ -1,10 +1,11 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from building import baseline, entry, of_commit, outcome, with_answers
 from command_line import Perfgate
-from plain_records import fields_of, record, recorded
+from plain_records import fields_of, record
 from sides_made import measurement
 from tables import each
 
@@ -37,32 +38,33 @@ def stores(suite_root: Path) -> dict[str, Path]:
 
 
 @pytest.fixture
-def run(suite_root: Path) -> Path:
-    """A run with one scenario that passed in full, and one that did not."""
-    folder = RunFolder.create(suite_root / "runs" / "one", {"synthetic": False})
-    ends = (("small-serve", "c1", Verdict.PASS), ("noisy-serve", "c4", Verdict.INCONCLUSIVE))
-    for scenario, probe, verdict in ends:
-        line = measurement(
-            {"output_throughput": 110.0},
-            probe=probe,
-            scenario=scenario,
-            started=now(),
-            fingerprint={"cpu": "Grace"},
-            disturbed=[],
-            seconds=20.5,
-        )
-        folder.record(record("measurement", line))
-        end = fields_of(outcome(verdict=verdict, judgements=()))
-        named = {"test": probe, "name": f"{scenario}-{probe}", "scenario": scenario, "probe": probe}
-        folder.record(record("verdict", {**end, **named}))
-    folder.close()
-    return folder.path
+def make_run(suite_root: Path) -> Callable[..., Path]:
+    """Makes runs of two scenarios, of which the second came to no verdict."""
+
+    def make(name: str, first: Verdict) -> Path:
+        folder = RunFolder.create(suite_root / "runs" / name, {"synthetic": False})
+        ends = (("small-serve", "c1", first), ("noisy-serve", "c4", Verdict.INCONCLUSIVE))
+        for scenario, probe, verdict in ends:
+            told = {"probe": probe, "scenario": scenario, "fingerprint": {"cpu": "Grace"}}
+            told |= {"started": now(), "disturbed": [], "seconds": 20.5}
+            folder.record(record("measurement", measurement({"output_throughput": 110.0}, **told)))
+            named = {"test": probe, "name": f"{scenario}-{probe}"}
+            named |= {"scenario": scenario, "probe": probe}
+            end = fields_of(outcome(verdict=verdict, judgements=()))
+            folder.record(record("verdict", {**end, **named}))
+        folder.close()
+        return folder.path
+
+    return make
 
 
-class TestList:
-    def test_one_line_per_baseline_of_all_stores(
-        self, stores: dict[str, Path], perfgate: Perfgate
-    ) -> None:
+@pytest.fixture
+def run(make_run: Callable[..., Path]) -> Path:
+    return make_run("one", Verdict.PASS)
+
+
+class TestListAndShow:
+    def test_of_all_stores_one_line_each(self, stores: dict[str, Path], perfgate: Perfgate) -> None:
         header, *lines = perfgate.printed("baseline list").splitlines()
         assert header.split("  ")[0] == "store"
         assert [line.split()[0] for line in lines] == ["suite", "candidate", "own"]
@@ -70,12 +72,8 @@ class TestList:
         assert lines[0].endswith("2026-11-05 by Ada")
         assert lines[2].endswith("2026-11-05 by self")
         assert len({line.index("small-serve") for line in lines}) == 1
-
-    def test_as_json(self, stores: dict[str, Path], perfgate: Perfgate) -> None:
         found = perfgate.plain("baseline list")
-        assert {one["store"]: one["file"] for one in found} == {
-            name: str(path) for name, path in stores.items()
-        }
+        assert {one["store"]: Path(one["file"]) for one in found} == stores
         assert set(found[0]) == {
             *("store", "file", "hardware", "scenario", "engine", "version", "commit", "source"),
             *("accepted_by", "accepted_at", "reason", "change", "regression", "retired"),
@@ -83,19 +81,17 @@ class TestList:
         }
         assert (found[0]["accepted_by"], found[0]["change"]) == ("Ada", "first")
         assert found[0]["probes"] == {"c1": 2, "c4": 1}
+        stores["own"].write_text("")
+        told = perfgate.refused("baseline list")
+        assert told.startswith(f"perfgate: {stores['own']}:1: baseline is not JSON")
 
-    def test_of_nothing_says_how_to_get_one(self, suite_root: Path, perfgate: Perfgate) -> None:
+    def test_of_nothing(self, suite_root: Path, perfgate: Perfgate) -> None:
         assert perfgate.printed("baseline list").startswith("no baselines yet; ")
         assert perfgate.plain("baseline list") == []
+        for name in ("none.json", "."):
+            told = perfgate.refused(f"baseline show {suite_root / name}")
+            assert told.startswith(f"perfgate: {suite_root / name}: ")
 
-    def test_a_broken_file_is_an_error(self, stores: dict[str, Path], perfgate: Perfgate) -> None:
-        stores["own"].write_text("")
-        assert perfgate.refused("baseline list").startswith(
-            f"perfgate: {stores['own']}:1: baseline is not JSON"
-        )
-
-
-class TestShow:
     def test_values_with_their_unit_one_per_start(
         self, stores: dict[str, Path], perfgate: Perfgate
     ) -> None:
@@ -108,22 +104,13 @@ class TestShow:
         assert c1[1].split(None, 2) == ["output_throughput", "tokens/s", "100, 101"]
 
     def test_how_the_build_was_started(self, suite_root: Path, perfgate: Perfgate) -> None:
-        source = BuildSource(image="registry.example/trtllm:1.2.0", digest="sha256:0123")
-        path = suite_store().save(baseline(source=source))
+        image = {"image": "registry.example/trtllm:1.2.0", "digest": "sha256:0123"}
+        path = suite_store().save(baseline(source=BuildSource(**image)))
         lines = perfgate.printed(f"baseline show {path}").splitlines()
         assert "source: image registry.example/trtllm:1.2.0, digest sha256:0123" in lines
         told = perfgate.plain(f"baseline show {path}")
-        assert told["source"] == {
-            "image": "registry.example/trtllm:1.2.0",
-            "digest": "sha256:0123",
-        }
+        assert told["source"] == image
         assert told["values"] == {"c1": {"output_throughput": [100.0, 101.0]}}
-
-    @each("name", ["none.json", "."])
-    def test_no_such_file(self, suite_root: Path, name: str, perfgate: Perfgate) -> None:
-        assert perfgate.refused(f"baseline show {suite_root / name}").startswith(
-            f"perfgate: {suite_root / name}: "
-        )
 
 
 class TestRecordAndPromote:
@@ -161,18 +148,10 @@ class TestRecordAndPromote:
         assert advice == "commit these files so that they are used elsewhere too"
 
     def test_of_a_run_that_proves_nothing_the_noise_is_kept(
-        self, run: Path, capsys: Capture
+        self, make_run: Callable[..., Path], capsys: Capture
     ) -> None:
-        facts = json.loads((run / "run.json").read_text())
-        undecided = RunFolder.create(run.parent / "undecided", {**facts, "id": "undecided"})
-        for line in recorded(RunFolder(run)):
-            kind, told = line["record"], {**line}
-            if kind == "verdict":
-                told["verdict"] = "INCONCLUSIVE"
-            del told["record"], told["at"]
-            undecided.record(record(kind, told))
-        undecided.close()
-        assert main(["baseline", "record", str(undecided.path)]) == 2
+        undecided = make_run("undecided", Verdict.INCONCLUSIVE)
+        assert main(["baseline", "record", str(undecided)]) == 2
         told = capsys.readouterr()
         assert "nothing in this run can become a baseline" in told.err
         (line,) = told.out.splitlines()
@@ -200,45 +179,31 @@ class TestRecordAndPromote:
             ("file --by Ada --reason x", "more than one candidate"),
             ("--branch new --dry-run", "--dry-run: has no meaning with"),
             ("--branch new --rehearsal", "--rehearsal: has no meaning with"),
+            ("--by Ada --reason x --engine-repo /nowhere", "not a git clone that git can read"),
         ],
     )
-    def test_options_of_the_other_form_are_refused(
+    def test_what_cannot_be_is_refused(
         self, stores: dict[str, Path], perfgate: Perfgate, words: str, said: str
     ) -> None:
         assert said in perfgate.refused(f"baseline promote {stores['candidate']} {words}")
         assert suite_store().list() == [stores["suite"]]
 
     def test_a_dry_run_writes_nothing(self, stores: dict[str, Path], perfgate: Perfgate) -> None:
-        words = ["baseline", "promote", str(stores["candidate"]), "--by", "Ada", "--reason", "x"]
+        words = f"baseline promote {stores['candidate']} --by Ada --reason x --dry-run"
         file = suite_store().path("cpu", "small-serve", "next")
-        assert perfgate.printed([*words, "--dry-run"]).splitlines()[-1] == f"would write: {file}"
-        assert perfgate.plain([*words, "--dry-run"])["written"] is False
+        assert perfgate.printed(words).splitlines()[-1] == f"would write: {file}"
+        assert perfgate.plain(words)["written"] is False
         assert not file.exists()
 
-    def test_with_a_clone_of_the_engine(
-        self, stores: dict[str, Path], tmp_path: Path, perfgate: Perfgate
-    ) -> None:
-        words = ["baseline", "promote", str(stores["candidate"]), "--by", "Ada", "--reason", "x"]
-        assert "not a git clone that git can read" in perfgate.refused(
-            [*words, "--engine-repo", str(tmp_path / "none")]
-        )
-        assert suite_store().list() == [stores["suite"]]
-
     def test_a_regression_is_refused_until_it_is_accepted(
-        self, stores: dict[str, Path], capsys: Capture
+        self, stores: dict[str, Path], perfgate: Perfgate
     ) -> None:
         worse = of_commit("worse", entries={"c1": entry(80.0)}, verdicts={"c1": "REGRESSION"})
-        path = candidate_store().save(worse)
-        words = ["baseline", "promote", str(path), "--by", "Ada", "--reason", "x"]
-        assert main(words) == 2
-        refused = capsys.readouterr()
-        assert refused.out == ""
-        assert "c1: its run ended in REGRESSION" in refused.err
+        words = f"baseline promote {candidate_store().save(worse)} --by Ada --reason x"
+        assert "c1: its run ended in REGRESSION" in perfgate.refused(words)
         assert suite_store().list() == [stores["suite"]]
-        assert main([*words, "--accept-regression", "safer sampling"]) == 0
-        assert "change: regression (a loss is accepted; a new level starts)" in (
-            capsys.readouterr().out
-        )
+        told = perfgate.printed(f"{words} --accept-regression safer-sampling")
+        assert "change: regression (a loss is accepted; a new level starts)" in told
 
 
 class TestRetireAndAnchor:
@@ -307,19 +272,13 @@ class TestHistory:
             suite_store().save(baseline(engine=build, entries={"c1": entry(value)}))
 
     @pytest.mark.usefixtures("three")
-    def test_as_text(self, perfgate: Perfgate) -> None:
+    def test_of_three_builds(self, perfgate: Perfgate) -> None:
         lines = perfgate.printed("baseline history small-serve").splitlines()
         assert lines[0] == "small-serve on cpu, oldest first"
         assert [line.split()[0] for line in lines[3:6]] == ["1.0.0", "1.1.0rc1", "1.1.0rc2"]
         assert lines[3].endswith("anchor")
-        assert [line.split("  ")[-1].strip() for line in lines[-3:]] == [
-            "is it",
-            "-1.0 %",
-            "-2.0 %",
-        ]
-
-    @pytest.mark.usefixtures("three")
-    def test_as_json(self, perfgate: Perfgate) -> None:
+        changes = [line.split("  ")[-1].strip() for line in lines[-3:]]
+        assert changes == ["is it", "-1.0 %", "-2.0 %"]
         (steps,) = perfgate.plain("baseline history small-serve").values()
         assert [step["version"] for step in steps] == ["1.0.0", "1.1.0rc1", "1.1.0rc2"]
         assert [step["anchor"] for step in steps] == [True, False, False]
@@ -328,6 +287,6 @@ class TestHistory:
         assert value["since_before"] == pytest.approx(98 / 99 - 1)
 
     @pytest.mark.usefixtures("three")
-    @each("words", [["other"], ["small-serve", "--hardware", "8xH200"]])
-    def test_of_nothing(self, words: list[str], perfgate: Perfgate) -> None:
-        assert "expected: one of small-serve" in perfgate.refused(["baseline", "history", *words])
+    @each("words", ["other", "small-serve --hardware 8xH200"])
+    def test_of_nothing(self, words: str, perfgate: Perfgate) -> None:
+        assert "expected: one of small-serve" in perfgate.refused(f"baseline history {words}")

@@ -90,67 +90,48 @@ def test_what_cannot_be_a_folder(tmp_path: Path, perfgate: Perfgate, name: str) 
     assert str(tmp_path / "file") in perfgate.refused(f"init {tmp_path / name}")
 
 
-def test_the_nightly_script_passes_on_what_it_is_given(tmp_path: Path) -> None:
-    main(["init", str(tmp_path / "gate")])
-    pytest_here = tmp_path / "bin" / "pytest"
-    pytest_here.parent.mkdir()
-    pytest_here.write_text('#!/bin/sh\npwd; echo "$PERFGATE_ROOT"; printf "%s\\n" "$@"; exit 10\n')
-    pytest_here.chmod(0o755)
-    done = subprocess.run(
-        [tmp_path / "gate" / "ci" / "nightly.sh", "b200 and throughput", "--launcher", "slurm"],
-        env={"PATH": f"{pytest_here.parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 10
-    where, named, *words = done.stdout.splitlines()
-    assert where == named == str(tmp_path / "gate")
-    assert words[:3] == ["-m", "b200 and throughput", "--gate"]
-    assert words[3] == "--run-dir"
-    assert words[5:] == ["--launcher", "slurm"]
-
-
 @each(
-    "mode, status, words",
+    "script, mode, status, words",
     [
-        ("", 10, ["--gate"]),
-        ("gate", 10, ["--gate"]),
-        ("record", 10, ["--record"]),
-        ("auto", 10, ["--gate", "--record"]),
-        ("atuo", 4, []),
+        ("nightly.sh", "", 10, ["--gate", "--run-dir"]),
+        ("nightly.sbatch", "", 10, ["--gate"]),
+        ("nightly.sbatch", "gate", 10, ["--gate"]),
+        ("nightly.sbatch", "record", 10, ["--record"]),
+        ("nightly.sbatch", "auto", 10, ["--gate", "--record"]),
+        ("nightly.sbatch", "atuo", 4, []),
     ],
 )
-def test_what_the_job_of_slurm_does(
-    mode: str, status: int, words: list[str], tmp_path: Path
+def test_what_a_night_calls(
+    script: str, mode: str, status: int, words: list[str], tmp_path: Path
 ) -> None:
-    main(["init", str(tmp_path / "gate"), "--ci", "slurm"])
-    programs = tmp_path / "bin"
+    gate, programs = tmp_path / "gate", tmp_path / "bin"
+    main(["init", str(gate), "--ci", "slurm"])
     programs.mkdir()
     for name, text in {
-        "pytest": 'printf "<%s>" "$@"; exit 10',
+        "pytest": 'echo "<$PWD=$PERFGATE_ROOT>"; printf "<%s>" "$@"; exit 10',
         **dict.fromkeys(("squeue", "scontrol"), "exit 0"),
         "perfgate": "exit 10",
     }.items():
         (programs / name).write_text(f"#!/bin/sh\n{text}\n")
         (programs / name).chmod(0o755)
+    environment = {"PATH": f"{programs}:{os.environ['PATH']}"}
+    environment |= {"SLURM_JOB_ID": "7", "SLURM_SUBMIT_DIR": str(gate)}
+    environment |= {"NIGHTLY_MODE": mode} if mode else {}
     done = subprocess.run(
-        ["bash", "ci/nightly.sbatch", "b200"],
-        cwd=tmp_path / "gate",
-        env={
-            "PATH": f"{programs}:{os.environ['PATH']}",
-            **{"SLURM_JOB_ID": "7", "SLURM_SUBMIT_DIR": str(tmp_path / "gate")},
-            **({"NIGHTLY_MODE": mode} if mode else {}),
-        },
+        ["bash", gate / "ci" / script, "b200 and throughput", "-x"],
+        cwd=tmp_path,
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
     )
     assert done.returncode == status, done.stderr
-    called = "".join(f"<{word}>" for word in ("-m", "b200", "--launcher", "slurm", *words))
-    assert (called in done.stdout) == bool(words)
+    called = ["-m", "b200 and throughput", *words]
+    if script.endswith("sbatch"):
+        called[2:2] = ["--launcher", "slurm"]
+    begins = f"<{gate}={gate}>\n<{'><'.join(called)}>"
+    assert (begins in done.stdout and "<-x>" in done.stdout) == bool(words), done.stdout
     assert ("expected: gate, record or auto" in done.stderr) == (not words)
 
 

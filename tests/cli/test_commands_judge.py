@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,28 +28,20 @@ def line(**changes: Any) -> str:
     return json.dumps({name: value for name, value in fields.items() if value != "LEFT OUT"})
 
 
-class Stream:
-    """`perfgate judge` with these lines on standard input."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-        self.monkeypatch, self.capsys = monkeypatch, capsys
-        self.err = ""
-
-    def __call__(self, *lines: str | bytes) -> tuple[int, list[dict[str, Any]]]:
-        raw = b"".join(
-            (one if isinstance(one, bytes) else one.encode(errors="surrogatepass")) + b"\n"
-            for one in lines
-        )
-        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
-        status = main(["judge"])
-        captured = self.capsys.readouterr()
-        self.err = captured.err
-        return status, [json.loads(one) for one in captured.out.splitlines()]
+Stream = Callable[..., tuple[int, list[dict[str, Any]]]]
 
 
 @pytest.fixture
 def stream(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> Stream:
-    return Stream(monkeypatch, capsys)
+    """`perfgate judge` with lines on standard input: its status, and what it answers."""
+
+    def judged(*lines: str) -> tuple[int, list[dict[str, Any]]]:
+        raw = "".join(f"{one}\n" for one in lines).encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
+        status = main(["judge"])
+        return status, [json.loads(one) for one in capsys.readouterr().out.splitlines()]
+
+    return judged
 
 
 def options(*words: str) -> list[str]:
@@ -97,27 +90,21 @@ class TestOptions:
         assert stream(line(new=new))[1] != [of_line]
 
     def test_an_accuracy_by_its_questions(self, perfgate: Perfgate) -> None:
-        words = ["judge", "--metric", GSM8K, "--baseline", "0.95", "--new", "0.90"]
-        assert "-5.0 points" in perfgate.printed([*words, "--questions", "1319"], 10)
-        two = ["judge", "--metric", GSM8K, "--baseline", "0.99,0.91", "--new", "0.90"]
-        pooled = perfgate.plain([*two, "--questions", "1319"], 10)
+        words = ["judge", "--metric", GSM8K, "--questions", "1319", "--baseline"]
+        assert "-5.0 points" in perfgate.printed([*words, "0.95", "--new", "0.90"], 10)
+        pooled = perfgate.plain([*words, "0.99,0.91", "--new", "0.90"], 10)
         assert pooled["change"] == pytest.approx(-0.05, abs=1e-3)
-        again = [*words[:-1], "0.90,0.91"]
-        assert "2 evaluations" in perfgate.printed([*again, "--questions", "1319"], 1)
-        assert main([*again, "--questions", "1319", "--max-runs", "1"]) == 10
+        again = [*words, "0.95", "--new", "0.90,0.91"]
+        assert "2 evaluations" in perfgate.printed(again, 1)
+        assert main([*again, "--max-runs", "1"]) == 10
 
     @each(
         "words, problem",
         [
             (["--new", "96,"], "--new: value 2 is not a number"),
-            (["--new", "0,1"], "cannot be judged"),
             (["--new", "100", "--band", "2%"], "--band: it cannot be used"),
-            (["--new", "100", "--band", "2"], "the band of output_throughput cannot be used"),
-            (["--new", "100", "--sigma", "0"], "the prior noise of one run cannot be used"),
             (["--new", "100", "--max-runs", "0"], "--max-runs: it cannot be used"),
             (["--new", "100", "--max-runs", "9" * 5000], "--max-runs: it cannot be used"),
-            (["--new", "100", "--questions", "7"], "does not come from questions"),
-            (["--new", "0.1"], "hardly all in tokens/s"),
             (["--new", "96", "--controls", "96,0"], "control value 2 of output_throughput"),
             (["--new", "96", "--sessions", "99"], "--sessions: more sessions than baseline values"),
             ([], "--new: it is missing"),
@@ -125,8 +112,6 @@ class TestOptions:
     )
     def test_bad_ones_are_refused(self, words: list[str], problem: str, perfgate: Perfgate) -> None:
         assert problem in perfgate.refused(options(*words))
-
-    def test_a_metric_is_named(self, perfgate: Perfgate) -> None:
         assert "--new: the option needs --metric" in perfgate.refused("judge --new 96.1")
 
 
@@ -143,19 +128,15 @@ class TestLines:
     def test_status(self, stream: Stream, lines: list[str], status: int) -> None:
         assert stream(*lines)[0] == status
 
-    def test_new_values_after_the_deciding_one_are_not_used(self, stream: Stream) -> None:
-        _, (found,) = stream(line(new=[100.1, 1e-3, 1e-3]))
-        assert (found["verdict"], found["runs_used"]) == ("PASS", 1)
-
-    def test_say_the_same_as_the_gate(self, stream: Stream) -> None:
+    def test_say_the_same_as_the_gate_with_its_notes(self, stream: Stream) -> None:
         _, (found,) = stream(line(new=[98.7, 98.9]))
         judged = judge_performance("output_throughput", BASE, [98.7, 98.9])
         assert found["interval"] == list(judged.interval or ())
         assert (found["change"], found["band"]) == (judged.change, judged.band)
         assert found["reason"].startswith(judged.reason)
-
-    def test_notes_are_part_of_the_reason(self, stream: Stream) -> None:
-        _, (found,) = stream(line(baseline=100, new=100))
+        _, (found,) = stream(line(baseline=100, new=[100, 1e-3]))
+        # A value after the one that decides is not used.
+        assert (found["verdict"], found["runs_used"]) == ("PASS", 1)
         assert found["reason"].endswith(
             "(the band is below the noise floor: 5 fresh starts resolve 2.9 %)"
         )
@@ -171,26 +152,18 @@ class TestLines:
             ("REGRESSION", "", False),
         ]
 
-    def test_null_leaves_a_field_to_the_rule_and_one_number_is_a_list(self, stream: Stream) -> None:
+    def test_what_need_not_be_there_may_be_null_blank_or_one_number(self, stream: Stream) -> None:
         assert stream(line(band=None, sigma=None)) == stream(line())
         assert stream(line(baseline=100, new=100)) == stream(line(baseline=[100], new=[100]))
-
-    def test_blank_lines_and_a_byte_order_mark_are_skipped(self, stream: Stream) -> None:
         status, found = stream("\ufeff" + line(), "", "   ", line())
         assert (status, len(found)) == (0, 2)
-
-    @each("lines", [[], ["", "  "]])
-    def test_no_line_at_all_is_an_error(self, stream: Stream, lines: list[str]) -> None:
-        assert stream(*lines) == (2, [])
-        assert "nothing to judge: the input has no line" in stream.err
+        for nothing in ([], ["", "  "]):
+            assert stream(*nothing) == (2, [])
 
     @each(
         "bad, problem",
         [
             (line()[:-3], "the line is not JSON"),
-            ("[1]", "not a JSON object"),
-            ("[" * 100_000, "the line is nested too deep"),
-            (b"\xff\xfe", "not UTF-8"),
             (line(metric="speed"), "unknown metric"),
             (line(metric=5), "metric: it cannot be used"),
             (line(new="LEFT OUT"), "new: it is missing"),
@@ -198,10 +171,7 @@ class TestLines:
             (line(sigmas=0.1), "sigmas: unknown field"),
             (line()[:-1] + ', "new": [5]}', "the line has a field twice\n  found: 'new'"),
             (line(new=[float("nan")]), "not a finite number: NaN"),
-            (line().replace("99.7", "1e999"), "not a finite number: 1e999"),
-            (line(new=[10**400]), "a number of too many digits"),
             (line(baseline=[]), "baseline: it cannot be used"),
-            (line(new=["96.1"]), 'value 1 is not a number\n  found: "96.1"'),
             (line(new=[96.1, True]), "value 2 is not a number"),
             (line(max_runs=1.5), "max_runs: it cannot be used"),
             (line(metric="ttft_p99_ms"), "has no band of its own"),
@@ -215,7 +185,7 @@ class TestLines:
         ],
     )
     def test_a_bad_one_tells_where_and_does_not_stop_the_others(
-        self, stream: Stream, bad: str | bytes, problem: str
+        self, stream: Stream, bad: str, problem: str
     ) -> None:
         status, (first, wrong, last) = stream(line(), bad, line())
         assert status == 2

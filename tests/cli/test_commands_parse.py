@@ -14,46 +14,31 @@ GOOD = DATA / "trtllm_bench" / "b200_fp8kv_max_throughput.txt"
 BAD = DATA / "benchmark_serving" / "placeholders.txt"
 
 
-def test_one_file_is_one_object(capsys: Capture) -> None:
-    assert main(["parse", str(GOOD)]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["outcome"] == "success"
+def test_one_file_is_one_object_and_several_are_a_list(perfgate: Perfgate) -> None:
+    found = json.loads(perfgate.printed(f"parse {GOOD}"))
+    assert (found["outcome"], found["facts"]["client"]) == ("success", "trtllm-bench")
     assert found["metrics"]["output_throughput"] == 43146.2042
-    assert found["facts"]["client"] == "trtllm-bench"
-
-
-def test_no_usable_result_is_status_1(capsys: Capture) -> None:
-    assert main(["parse", "--client", "benchmark_serving", str(BAD)]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert (found["outcome"], found["class"]) == ("error", "no_metrics")
-    assert found["evidence"] == [6, "Request throughput (req/s):               [result]"]
-
-
-def test_several_files_are_a_list(capsys: Capture) -> None:
-    assert main(["parse", str(GOOD), str(BAD)]) == 1
-    found = json.loads(capsys.readouterr().out)
-    ends = [(one["file"], one["outcome"]) for one in found]
+    wrong = json.loads(perfgate.printed(f"parse --client benchmark_serving {BAD}", 1))
+    assert (wrong["outcome"], wrong["class"]) == ("error", "no_metrics")
+    assert wrong["evidence"] == [6, "Request throughput (req/s):               [result]"]
+    both = json.loads(perfgate.printed(f"parse {GOOD} {BAD}", 1))
+    ends = [(one["file"], one["outcome"]) for one in both]
     assert ends == [(str(GOOD), "success"), (str(BAD), "error")]
-    assert main(["parse", str(GOOD), str(GOOD)]) == 0
-
-
-@each("name", ["none.txt", "."])
-def test_a_file_that_cannot_be_read(tmp_path: Path, perfgate: Perfgate, name: str) -> None:
-    assert "the file cannot be read" in perfgate.refused(f"parse {GOOD} {tmp_path / name}")
-
-
-def test_an_unknown_client(perfgate: Perfgate) -> None:
-    assert "one of trtllm-bench, " in perfgate.refused(f"parse --client genai-perf {GOOD}")
+    assert perfgate.printed(f"parse {GOOD} {GOOD}")
 
 
 @pytest.mark.timeout(60)
-def test_what_never_ends_is_refused_at_once(tmp_path: Path, perfgate: Perfgate) -> None:
+def test_what_cannot_be_read_is_refused_at_once(tmp_path: Path, perfgate: Perfgate) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to("/dev/zero")
-    for name, kind in (("fifo", "a FIFO"), ("link", "a device")):
-        assert f"{name}: not a regular file\n  found: {kind}" in perfgate.refused(
-            f"parse {tmp_path / name}"
-        )
+    for name, told in (
+        ("none.txt", "the file cannot be read"),
+        (".", "the file cannot be read"),
+        ("fifo", "fifo: not a regular file\n  found: a FIFO"),
+        ("link", "link: not a regular file\n  found: a device"),
+    ):
+        assert told in perfgate.refused(f"parse {GOOD} {tmp_path / name}")
+    assert "one of trtllm-bench, " in perfgate.refused(f"parse --client genai-perf {GOOD}")
 
 
 @pytest.mark.timeout(60)

@@ -14,7 +14,6 @@ import pytest
 import yaml
 from building import MACHINE
 from command_line import Perfgate
-from tables import each
 
 from perfgate.baselines import Baseline, BaselineRun, Entry, own_store, suite_store
 from perfgate.baselines.noise_history import NoiseRun, NoiseSeries, save
@@ -141,23 +140,6 @@ def test_as_json(two_scenarios: Path, perfgate: Perfgate) -> None:
     assert "c1: the gate of output_throughput would find too little" in problems[0]
 
 
-@each(
-    "scenario, metric, band, source",
-    [
-        ("local-smollm2-serve", ACCURACY, 0.085, "scenario"),
-        ("h200-v3-fp8-gpqa", "accuracy:gpqa_diamond:accuracy:none", 0.1, "scenario"),
-        ("h200-v3-fp8-serve", "output_throughput", 0.02, "family"),
-        ("h200-v3-fp8-2node-slurm", "output_throughput", 0.06, "nodes"),
-        ("h200-r1-fp8-max-throughput", "output_throughput", 0.1, "document"),
-    ],
-)
-def test_each_band_with_its_source(scenario, metric, band, source, perfgate: Perfgate) -> None:
-    plan = perfgate.plain(["plan", scenario, "--scenarios", "packaged"])
-    probes = plan["scenarios"][0]["probes"]
-    found = next(one for probe in probes for one in probe["metrics"] if one["metric"] == metric)
-    assert (found["band_source"], found["band"]) == (source, pytest.approx(band))
-
-
 def test_which_build_is_planned(monkeypatch: pytest.MonkeyPatch, perfgate: Perfgate) -> None:
     for version, commit in (("2026.9", "aaa"), ("2026.10", "bbb")):
         suite_store().save(accepted(engine=EngineBuild("llama.cpp", version, commit)))
@@ -176,19 +158,6 @@ def test_which_build_is_planned(monkeypatch: pytest.MonkeyPatch, perfgate: Perfg
 
     monkeypatch.setattr(LlamaCpp, "build", missing)
     assert chosen()[:2] == ("unknown", "of the document, as none is installed here")
-
-
-@each(
-    "words, problem",
-    [
-        ("h200-srve", "did you mean h200-serve?"),
-        ("-m b200", "no scenario is selected"),
-        ("--gpu GB200", "no scenario is selected"),
-        ("--engine-repo /nowhere-at-all", "not a git clone"),
-    ],
-)
-def test_bad_wishes(words: str, problem: str, perfgate: Perfgate) -> None:
-    assert problem in perfgate.refused(f"plan {words}")
 
 
 def test_a_damaged_baseline_is_an_error(perfgate: Perfgate) -> None:

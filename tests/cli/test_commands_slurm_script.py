@@ -5,7 +5,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import Perfgate
 from tables import each
 
 from perfgate.cli.main import main
@@ -32,13 +31,6 @@ def printed(capsys: Capture, *words: str) -> str:
     return capsys.readouterr().out
 
 
-def part(text: str, title: str) -> list[str]:
-    """The lines of one program."""
-    lines = text.splitlines()
-    rest = lines[lines.index(f"# {title}") :]
-    return rest[: rest.index("#") if "#" in rest else None]
-
-
 @each(
     "scenario, words",
     [
@@ -63,37 +55,6 @@ def test_the_text_is_the_recorded_one(
     # sbatch stops reading options at the first line that is no comment.
     comments, *_ = re.split(r"^[^#\n]", text, maxsplit=1, flags=re.MULTILINE)
     assert "#SBATCH" not in text.removeprefix(comments)
-
-
-@each(
-    "words, option, launcher",
-    [
-        (("--launcher", "slurm", "--container"), "--container", "local"),
-        (("--launcher", "slurm", "--here"), "--here", "local"),
-        (("--launcher", "slurm", "--listen", "n1"), "--listen", "local"),
-        (("--launcher", "slurm", "--format", "json"), "--format", "local"),
-        (("--site", str(SITE)), "--site", "slurm"),
-    ],
-)
-def test_an_option_of_another_launcher_is_refused(
-    perfgate: Perfgate, words: tuple[str, ...], option: str, launcher: str
-) -> None:
-    refused = perfgate.refused(["scenarios", "command", "b200-r1-fp4-explore", *words])
-    assert option in refused
-    assert f"only --launcher {launcher} takes it" in refused
-
-
-def test_clients_are_where_the_site_says(capsys: Capture, tmp_path: Path) -> None:
-    site = tmp_path / "site.yaml"
-    site.write_text("schema_version: 1\nslurm: {clients: beside}\n")
-    beside = printed(capsys, "b200-r1-0528-fp4-serve", "--site", str(site))
-    assert "#   srun \\" in part(beside, "server")
-    assert "#   srun \\" in part(beside, "client of c32")
-    assert "http://<NODE1>:8000" in beside
-    site.write_text("schema_version: 1\nslurm: {clients: login}\n")
-    login = printed(capsys, "b200-r1-0528-fp4-serve", "--site", str(site))
-    assert "#   srun \\" in part(login, "server")
-    assert "#   srun \\" not in part(login, "client of c32")
 
 
 def test_no_secret_is_printed(capsys: Capture, tmp_path: Path) -> None:

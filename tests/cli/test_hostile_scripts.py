@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile import BASES, SERVED, Desk, asked, clean_environment, strings, with_text
+from hostile import BASES, SERVED, Desk, Keys, asked, clean_environment, strings, with_text
 from sizes import sized
+from tables import each
 
 # Each is one line: a field that takes it must hold it, and nothing more.
 TEXTS = (
@@ -34,6 +35,10 @@ TEXTS = (
 LINES = ("x\nplanted\n", "x\r\nplanted\r\n", "x\rplanted", "x\u2028planted", "x\x85planted")
 EVERYWHERE = sized(LINES[:1], LINES)
 CONTROLS = ("\x00", "\x07", "\x1b]0;planted\x07", "\x7f", "\x9b31m", "\u202eplanted", "\u2066x")
+
+OBEYED = ("BASH_ENV", "ENV", "PS4", "LD_PRELOAD", "PATH")
+NO_NAMES = ("A\n", "A; planted", "A=1", "$(planted)")
+VARIABLES: tuple[Keys, ...] = (("environment",), ("launch", "pass_on"))
 
 SLURM = ("command", "--launcher", "slurm")
 VERBS = (("command",), ("command", "--container"), SLURM)
@@ -98,16 +103,17 @@ class TestSeveralLines:
                     assert not taken, f"{by}: {place} takes {text!r}"
 
 
-class TestVariables:
-    @pytest.mark.parametrize("name", ["BASH_ENV", "ENV", "PS4", "LD_PRELOAD", "PATH"])
-    def test_that_a_shell_would_obey_are_refused(self, desk: Desk, name: str) -> None:
-        scenario = with_text(BASES["srun"], "$(planted)", ("environment", name))
-        assert desk.printed(scenario, "command") is None
-
-    @pytest.mark.parametrize("name", ["A\n", "A; planted", "A=1", "$(planted)"])
-    def test_have_names_and_nothing_else(self, desk: Desk, name: str) -> None:
-        for place in (("environment", name), ("launch", "pass_on", name)):
-            assert desk.printed(with_text(BASES["srun"], "1", place), "command") is None
+@each(
+    "place, text",
+    [
+        # Variables that a shell would obey.
+        *((("environment", name), "$(planted)") for name in OBEYED),
+        # And names that are none.
+        *(((*place, name), "1") for name in NO_NAMES for place in VARIABLES),
+    ],
+)
+def test_a_variable_has_a_harmless_name(desk: Desk, place: Keys, text: str) -> None:
+    assert desk.printed(with_text(BASES["srun"], text, place), "command") is None
 
 
 class TestSite:

@@ -6,7 +6,7 @@ from tables import each
 
 from perfgate.core.command import Command
 from perfgate.launchers.mpirun.argv import started_by
-from perfgate.launchers.mpirun.placement import of_rank
+from perfgate.launchers.mpirun.launcher import of_rank
 from perfgate.launchers.site import MpirunSite
 
 PROGRAM = ("/usr/bin/mpirun",)

@@ -23,7 +23,7 @@ from perfgate.release.attestation import (
 )
 from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.pack_archive import Pack
-from perfgate.release.policy import Required, Subject
+from perfgate.release.policy import ReleasedBuild, Required, Subject
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
 WHEEL = Subject("engine.whl", {"sha256": "c" * 64})
@@ -56,6 +56,14 @@ def test_subjects_are_the_policys_and_what_the_runs_recorded() -> None:
     ]
     same = Subject("llama.cpp", {"gitCommit": COMMIT})
     assert subjects(of_build(COMMIT, subjects=(same,))) == (same,)
+    both = Subject("llama.cpp", {"gitCommit": COMMIT, "sha256": "c" * 64})
+    assert subjects(of_build(COMMIT, subjects=(both,))) == (both,)
+    # What the policy says of the build, where the runs know less.
+    wanted = ReleasedBuild("llama.cpp", commit="def456" + "0" * 34, image=IMAGE)
+    assert subjects(checked(run(), given=policy(build=wanted))) == (
+        Subject("llama.cpp", {"gitCommit": wanted.commit}),
+        Subject("llama.cpp image", {"sha256": "d" * 64}),
+    )
 
 
 @each("commit", ["1.3.0", "a" * 12, "A" * 40, "a" * 40 + "\n"])
@@ -128,16 +136,16 @@ def test_any_signature_of_a_known_key_counts_whatever_its_keyid() -> None:
     [
         ({"extra": 1}, "unknown field `extra`"),
         ({"payloadType": "text/plain"}, "payloadType"),
-        ({"payload": "e30"}, "padding"),
+        ({"payload": "e30"}, "Invalid base64"),
         ({"payload": "e31="}, "not base64 as it is written"),
         ({"payload": "e3 0="}, "not a signed statement"),
         ({"payload": 1}, "payload"),
         ({"payload": ["e30="]}, "payload"),
         ({"payload": base64.b64encode(b'{"result":"PASSED"}').decode()}, "no signature of"),
         ({"signatures": []}, "length >= 1"),
-        ({"signatures": [{"sig": ""}] * (MOST_SIGNATURES + 1)}, "length <= 16"),
-        ({"signatures": [{"sig": "e30="}]}, "not 64 bytes"),
-        ({"signatures": [{"sig": "e30=", "cert": ""}]}, "unknown field `cert`"),
+        ({"signatures": [{"sig": "A" * 86 + "=="}] * (MOST_SIGNATURES + 1)}, "length <= 16"),
+        ({"signatures": [{"sig": "e30="}]}, "length >= 64"),
+        ({"signatures": [{"sig": "A" * 86 + "==", "cert": ""}]}, "unknown field `cert`"),
         ({"signatures": ["x"]}, "signatures"),
     ],
 )

@@ -90,7 +90,7 @@ def test_keys_of_another_kind_encrypted_large_and_damaged_are_refused(path: Path
         ),
         "without a passphrase": Ed25519PrivateKey.generate().private_bytes(*form, passphrase),
         "not a key that can be read": whole[:60],
-        "no PEM of a private key": b"x" * keys.LARGEST_KEY + whole,
+        "no PEM of a private key": whole + b"x" * keys.LARGEST_KEY,
     }.items():
         assert told in refused(write(path, content))
 

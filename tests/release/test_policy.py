@@ -142,14 +142,8 @@ def test_every_field(tmp_path: Path) -> None:
     assert policy.required == (
         Required("all", "local", ("small-c1",), "cpu", False, floors, 5, 3.0),
     )
-    # The build's own commit and image are among the subjects.
-    assert policy.subjects == (
-        Subject("wheel", {"sha256": "cd" * 32}),
-        Subject("llama.cpp", {"gitCommit": COMMIT}),
-        Subject("llama.cpp image", {"sha256": "ab" * 32}),
-    )
-    assert policy.effect_of("WAIVED") == "pass"
-    assert policy.effect_of("NO_BASELINE") == "fail"
+    assert policy.subjects == (Subject("wheel", {"sha256": "cd" * 32}),)
+    assert (policy.effects["WAIVED"], policy.effects["NO_BASELINE"]) == ("pass", "fail")
     assert policy.signers == (Signer("Ada", KEY),)
     assert policy.set_aside == (SetAside(**ASIDE),)
 

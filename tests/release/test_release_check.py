@@ -133,6 +133,11 @@ def test_what_is_found_of_a_test(
     assert status_of(found) == (0 if status == 20 else status)
 
 
+def test_a_floor_is_of_one_test_alone() -> None:
+    found = checked(run(), given=floor("ttft_mean_ms", 299.0))
+    assert [one.finding for one in found.tests] == [LOW, Finding.PASSED, Finding.PASSED]
+
+
 def test_age_is_that_of_the_check_and_a_regression_has_none() -> None:
     found = checked(run(), at=LATE)
     assert of_test(found).finding == OLD

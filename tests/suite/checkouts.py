@@ -9,7 +9,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import forked
 import psutil
 import pytest
 from registered_standins import registered_standins
-from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited
+from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited, untraced
 
 from perfgate.release.recomputation import Recomputed, recompute_run
 from perfgate.release.required_tests import SuiteTests
@@ -75,23 +76,42 @@ class Suite:
         }
 
     def command(self, *options: str) -> list[str]:
-        run = str(self.folder / "run")
-        return [sys.executable, "-m", "pytest", *PLUGINS, "-q", "--run-dir", run, *options]
+        """The call of a session in the run folder, unless the options name a run to go on with."""
+        is_resumed = any(one.startswith("--resume") for one in options)
+        where = () if is_resumed else ("--run-dir", str(self.folder / "run"))
+        return [sys.executable, "-m", "pytest", *PLUGINS, "-q", *where, *options]
 
     def run(self, *options: str, fault: str = "", **variables: str) -> Finished:
         """A session in a new run folder, to its end."""
         shutil.rmtree(self.folder / "run", ignore_errors=True)
-        variables["PERFGATE_STANDIN_FAULT"] = fault
-        return self._run(self.command(*options), variables)
+        return self.session(*options, PERFGATE_STANDIN_FAULT=fault, **variables)
 
     def again(self, *options: str) -> Finished:
         """A session that goes on with the last one's run, to its end."""
-        words = [sys.executable, "-m", "pytest", *PLUGINS, "-q", "--resume", "run", *options]
-        return self._run(words, {})
+        return self.session(f"--resume={self.folder / 'run'}", *options)
 
-    def _run(self, argv: list[str], variables: Mapping[str, str]) -> Finished:
-        done = forked.run(argv, cwd=self.folder, env={**self.environment, **variables})
+    def session(self, *options: str, **variables: str) -> Finished:
+        """A session in the run folder as it is, to its end."""
+        environment = {**self.environment, **variables}
+        done = forked.run(self.command(*options), cwd=self.folder, env=environment)
         return Finished(*forked.outcome(done), self.folder / "run")
+
+    @contextmanager
+    def begun(self, *options: str, **variables: str) -> Iterator["subprocess.Popen[str]"]:
+        """A session that runs while the block does; killed at its end if it still runs."""
+        session = subprocess.Popen(
+            self.command(*options),
+            cwd=self.folder,
+            env={**untraced(self.environment), **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            yield session
+        finally:
+            session.kill()
+            session.communicate()
 
     def perfgate(
         self, *words: str, folder: Path | None = None

@@ -30,10 +30,15 @@ def rehearse(place: Path, *options: str, traced: bool = False, **variables: str)
     words = [*PLUGINS, "-q", "-p", "no:cacheprovider", "perf_tests", "--rehearse", *options]
     if not any(one.startswith("--resume") for one in options):
         words.append(f"--run-dir={place / 'run'}")
-    environment = inherited("PERFGATE_") | {
+    session = forked.session(words, ROOT, environment(place, **variables), traced=traced)
+    return Rehearsed(*session, place / "run")
+
+
+def environment(place: Path, **variables: str) -> dict[str, str]:
+    """That of a rehearsal with its files in `place`, and these variables."""
+    return inherited("PERFGATE_") | {
         "PERFGATE_HOME": str(place / "home"),
         "PERFGATE_LEASES": os.environ["PERFGATE_LEASES"],
         **ONLY_NEEDED_PLUGINS,
         **variables,
     }
-    return Rehearsed(*forked.session(words, ROOT, environment, traced=traced), place / "run")

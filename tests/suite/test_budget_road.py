@@ -1,7 +1,6 @@
 """A session's budget of time on the road: what is not begun, and who is told."""
 
 import pytest
-from checkouts import SLOWER, SWEEP, Suite
 from resuming import FIRST, SECOND, Road
 
 pytestmark = pytest.mark.slow
@@ -19,14 +18,8 @@ Budget.left_s = left_s
 """
 
 
-def allow_one_start(checkout: Suite) -> None:
-    (checkout.folder / "starts").unlink(missing_ok=True)
-    checkout.add_to_conftest(ONE_START)
-
-
-@pytest.mark.parametrize("workers", [(), ("-n", "1")])
-def test_what_does_not_fit_is_not_begun_and_told(road: Road, workers: tuple[str, ...]) -> None:
-    done = road.begin_here("--budget", "1s", "--gate", "-rs", *workers)
+def test_what_does_not_fit_is_not_begun_and_told(road: Road) -> None:
+    done = road.begin_here("--budget", "1s", "--gate", "-rs", "-n", "1")
     assert (done.status, road.checkout.starts) == (12, 0), done.output
     skipped = road.records("skipped")
     assert [line["why"] for line in skipped] == ["budget", "budget"]
@@ -37,7 +30,7 @@ def test_what_does_not_fit_is_not_begun_and_told(road: Road, workers: tuple[str,
 
 
 def test_what_was_not_begun_is_run_when_the_run_is_resumed(road: Road) -> None:
-    allow_one_start(road.checkout)
+    road.checkout.add_to_conftest(ONE_START)
     first = road.begin_here("--budget", "4h")
     assert first.status == 0, first.output
     assert "nothing was judged" in first.output
@@ -47,12 +40,3 @@ def test_what_was_not_begun_is_run_when_the_run_is_resumed(road: Road) -> None:
     assert done.status == 0, done.output
     road.require_one_record_a_group(FIRST, SECOND)
     assert road.records("skipped") == []
-
-
-def test_the_gate_asks_for_no_more_starts_beyond_it(stored: Suite) -> None:
-    allow_one_start(stored)
-    done = stored.run(*SWEEP, "--engine-commit", "bbb", "--budget", "4h", *SLOWER)
-    assert done.status == 10, done.output
-    assert set(done.verdicts.values()) == {"INCONCLUSIVE"}
-    assert "no more starts: --budget 4h is nearly used up" in done.output
-    assert {line["start"] for line in done.records("measurement")} == {1}

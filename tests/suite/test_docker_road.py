@@ -3,8 +3,6 @@
 The engine's program exists in the image alone, as TensorRT-LLM does on a machine without it.
 """
 
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -17,11 +15,9 @@ from checkouts import (
     STANDINS,
     STORED,
     Suite,
-    wait_until,
     with_plugins,
 )
 from docker_host import IMAGE, DockerHost, docker_host
-from sessions import untraced
 
 pytestmark = pytest.mark.slow
 
@@ -78,21 +74,6 @@ def test_to_a_verdict_of_a_version_that_only_the_image_has(suite: Suite, host: D
     done = suite.run(*OPTIONS)
     assert (done.status != 0, suite.starts) == (True, starts)
     assert "Cannot connect to the Docker daemon" in done.output
-
-
-def test_a_session_that_is_killed_leaves_no_container(suite: Suite, host: DockerHost) -> None:
-    with subprocess.Popen(
-        suite.command(*OPTIONS),
-        cwd=suite.folder,
-        env={**untraced(suite.environment), "PERFGATE_STANDIN_FAULT": "client-hangs"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as session:
-        wait_until(lambda: any(suite.folder.glob("run/standin-serve/start-1-*/c1/client.out")))
-        assert len(host.containers) == 1
-        session.send_signal(signal.SIGKILL)
-        session.wait(PATIENCE_S)
-    nothing_is_left(suite, host)
 
 
 def test_a_tag_that_moved_still_starts_the_baselines_image_by_its_digest(

@@ -7,41 +7,39 @@ import json
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import psutil
 import pytest
-from checkouts import ACCURACY, GIVEN_BAND, POINT, Finished, wait_until
+from checkouts import ACCURACY, GIVEN_BAND, PATIENCE_S, POINT, Finished, wait_until
 from leftovers import NOTHING, Watched, watched, words
 from resuming import copies
 from sizes import sized
 
+from perfgate.core.failures import FAILURES
+
 pytestmark = pytest.mark.slow
+
+
+FAULTS = {
+    "die-at-start": "model_file",
+    "wrong-model": "start_timeout",
+    "never-ready": "start_timeout",
+    "die-on-load": "server_died",
+    "client-fails": "client_failed",
+    "client-hangs": "hang",
+    "failed-requests": "incomplete",
+    "zeros": "incomplete",
+    "cut": "truncated_output",
+    "no-result": "no_metrics",
+}
 
 
 @dataclass
 class Checkout(Watched):
     """A checkout whose sessions are disturbed while they run."""
-
-    @contextmanager
-    def session(self, *options: str, fault: str) -> Iterator["subprocess.Popen[str]"]:
-        """A session that runs while the block does; killed at its end if it still runs."""
-        session = subprocess.Popen(
-            self.command(*options),
-            cwd=self.folder,
-            env={**self.environment, "PERFGATE_STANDIN_FAULT": fault},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        try:
-            yield session
-        finally:
-            session.kill()
-            session.communicate()
 
     def find(self, word: str) -> list[psutil.Process]:
         """The processes of this checkout with a word in their command line."""
@@ -79,31 +77,64 @@ def _under_load(checkout: Checkout, session: "subprocess.Popen[str]", scenario: 
     assert all(there[kind] for kind in ("processes", "leases", "ports", "shared memory"))
 
 
-ALONE, WITH_A_WORKER = (), ("-n", "1")
+def test_a_fault_is_an_error_with_its_class_never_a_number(checkout: Checkout) -> None:
+    copies(checkout, *FAULTS)
+    checkout.edit(("start_s: 20, silence_s: 20", "start_s: 3, silence_s: 3"))
+    done = checkout.run(*POINT, fault="as-the-scenario")
+    assert done.status == 11, done.output
+    verdicts = done.records("verdict")
+    assert {line["verdict"] for line in verdicts} == {"ERROR"}
+    assert {line["scenario"]: line["error"]["error_class"] for line in verdicts} == FAULTS
+    for failure in FAULTS.values():
+        assert FAILURES[failure].next_step in done.output
+    assert checkout.left() == NOTHING
+
+
+def test_a_crash_fails_what_needed_the_server_and_is_told_once(checkout: Checkout) -> None:
+    done = checkout.run("--self-reference", "stored", fault="die-after-load")
+    assert done.status == 11, done.output
+    told = {line["probe"]: line["error"] for line in done.records("verdict")}
+    assert {error["error_class"] for error in told.values()} == {"server_died"}
+    assert "right after a measurement" in told["c1"]["message"]
+    for probe in ("c2", "sums"):  # the sweep has c1's own words
+        assert told[probe]["message"].startswith("not measured, as c1 failed before it")
+    assert len(list(done.folder.rglob("server.sh"))) == 1
+    assert checkout.left() == NOTHING
+
+
+ALONE, WITH_A_WORKER = (), ("-n", "1", "--max-worker-restart", "0")
+INTERRUPTED, KILLED, LOST = 2, -signal.SIGKILL, 11
+ON_EACH_PUSH = [
+    (signal.SIGINT, ALONE, INTERRUPTED),
+    (signal.SIGTERM, WITH_A_WORKER, INTERRUPTED),
+    (signal.SIGKILL, ALONE, KILLED),
+    ("worker", WITH_A_WORKER, LOST),
+]
+AT_NIGHT = [
+    (signal.SIGINT, WITH_A_WORKER, INTERRUPTED),
+    (signal.SIGTERM, ALONE, INTERRUPTED),
+    (signal.SIGKILL, WITH_A_WORKER, KILLED),
+]
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("number", "workers"),
-    sized(
-        [(signal.SIGINT, ALONE), (signal.SIGTERM, WITH_A_WORKER), (signal.SIGKILL, ALONE)],
-        [
-            (number, workers)
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
-            for workers in (ALONE, WITH_A_WORKER)
-        ],
-    ),
+    ("kill", "workers", "status"), sized(ON_EACH_PUSH, ON_EACH_PUSH + AT_NIGHT)
 )
 def test_a_killed_session_leaves_nothing(
-    checkout: Checkout, number: signal.Signals, workers: tuple[str, ...]
+    checkout: Checkout, kill: signal.Signals | str, workers: tuple[str, ...], status: int
 ) -> None:
-    with checkout.session(*POINT, *workers, fault="client-hangs") as session:
+    with checkout.begun(*POINT, *workers, PERFGATE_STANDIN_FAULT="client-hangs") as session:
         _under_load(checkout, session, "standin-serve")
-        session.send_signal(number)
-        status = session.wait(60)
+        if isinstance(kill, signal.Signals):
+            session.send_signal(kill)
+        else:
+            _kill_at_once(psutil.Process(session.pid).children())
+        session.communicate(timeout=PATIENCE_S)
         assert checkout.left() == NOTHING
-    assert status == (-number if number == signal.SIGKILL else 2)
-    assert len(Finished(status, "", checkout.folder / "run").records("selected")) == 1
+    assert session.returncode == status
+    done = Finished(status, "", checkout.folder / "run")
+    assert (len(done.records("selected")), done.records("verdict")) == (1, [])
 
 
 # Who is killed, and how the test that needed it ends; the names are those of scenarios, too.
@@ -119,28 +150,17 @@ VICTIMS = {
 
 def test_whoever_is_killed_the_test_fails_once_and_nothing_is_left(checkout: Checkout) -> None:
     copies(checkout, *VICTIMS)
-    with checkout.session(*POINT, fault="client-hangs") as session:
+    with checkout.begun(*POINT, PERFGATE_STANDIN_FAULT="client-hangs") as session:
         for victim in VICTIMS:
             _under_load(checkout, session, victim)
             _kill_at_once(checkout.family()[victim])
-        output, _ = session.communicate(timeout=100)
+        output, _ = session.communicate(timeout=PATIENCE_S)
         assert checkout.left() == NOTHING
     assert session.returncode == 11, output
     ended = Finished(session.returncode, output, checkout.folder / "run").records("verdict")
     assert [(line["scenario"], line["error"]["error_class"]) for line in ended] == [
         *VICTIMS.items()
     ]
-
-
-def test_a_killed_worker_is_an_error_and_nothing_is_left(checkout: Checkout) -> None:
-    workers = ("-n", "1", "--max-worker-restart", "0")
-    with checkout.session(*POINT, *workers, fault="client-hangs") as session:
-        _under_load(checkout, session, "standin-serve")
-        _kill_at_once(psutil.Process(session.pid).children())
-        output, _ = session.communicate(timeout=100)
-        assert checkout.left() == NOTHING
-    assert session.returncode == 11, output
-    assert Finished(session.returncode, output, checkout.folder / "run").records("verdict") == []
 
 
 def _kill_at_once(victims: Sequence[psutil.Process]) -> None:
@@ -206,18 +226,21 @@ def test_a_clock_that_jumps_changes_no_verdict_and_hides_no_hang(checkout: Check
     assert checkout.left() == NOTHING
 
 
-def test_two_runs_started_at_once_take_turns(checkout: Checkout) -> None:
+def test_two_runs_started_at_once_take_turns_and_both_count(checkout: Checkout) -> None:
     words = (ACCURACY, "--record", "--run-dir")
     with (
-        checkout.session(*words, "one", fault="takes-time") as one,
-        checkout.session(*words, "two", fault="takes-time") as two,
+        checkout.begun(*words, "one", PERFGATE_STANDIN_FAULT="takes-time") as one,
+        checkout.begun(*words, "two", PERFGATE_STANDIN_FAULT="takes-time") as two,
     ):
-        statuses = [session.wait(100) for session in (one, two)]
+        statuses = [session.wait(PATIENCE_S) for session in (one, two)]
         left = checkout.left()
     assert statuses == [0, 0]
     spans = sorted(_measuring(checkout.folder / name) for name in ("one", "two"))
     assert spans[0][1] < spans[1][0]
     assert left == NOTHING
+    candidate = checkout.folder / "home/candidates/cpu/standin-serve/1.0.json"
+    (entry,) = json.loads(candidate.read_text())["entries"].values()
+    assert {run["run"] for run in entry["runs"]} == {"one", "two"}
 
 
 def _measuring(run: Path) -> tuple[float, float]:

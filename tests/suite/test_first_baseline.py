@@ -2,8 +2,6 @@
 
 import json
 import shlex
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -64,34 +62,7 @@ def test_a_baseline_of_one_session_judges_and_says_that_it_is_small(recorded: Su
     done = recorded.run(ACCURACY, "--gate")
     assert (done.status, done.verdicts) == (0, {"sums": "PASS"}), done.output
     assert small in (done.folder / "summary.md").read_text()
-
-
-def test_two_sessions_that_record_at_once_both_count(suite: Suite) -> None:
-    sessions = []
-    for name in ("one", "two"):
-        sessions.append(
-            subprocess.Popen(
-                [*suite.command(ACCURACY, "--record"), f"--run-dir=runs/{name}"],
-                cwd=suite.folder,
-                env=suite.environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-        )
-        # The stand-in's answers are equal, and two measurements of one second would be a copy.
-        time.sleep(1.5)
-    told = [session.communicate(timeout=180)[0] for session in sessions]
-    assert [session.returncode for session in sessions] == [0, 0], told
-    assert {said(one)[:25] for one in told} == {
-        "standin-serve: 1 of 3 ses",
-        "standin-serve: 2 of 3 ses",
-    }
-    (entry,) = json.loads((suite.folder / CANDIDATE).read_text())["entries"].values()
-    assert {run["run"] for run in entry["runs"]} == {"one", "two"}
-
-
-def test_an_unusable_candidate_is_told_and_nothing_is_green(recorded: Suite) -> None:
+    # A candidate that cannot be used is told, and nothing is green.
     candidate = recorded.folder / CANDIDATE
     candidate.write_text(candidate.read_text().replace('"count": ', '"count": 1'))
     done = recorded.run(ACCURACY, "--record")

@@ -8,13 +8,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from checkouts import ACCURACY, PLUGINS, ROOT, Suite
-from sessions import ONLY_NEEDED_PLUGINS, TRACES, inherited
+from rehearsing import environment
+from sessions import untraced
 from sizes import sized
 
 # In it two tests, one fresh start; half a MiB.
@@ -52,28 +52,18 @@ class Ended:
             assert not [line for line in own if inside in line], self.output
 
 
-def rehearse(
-    tmp_path: Path, before: str, *options: str, more: Mapping[str, str] | None = None
-) -> Ended:
+def rehearse(tmp_path: Path, before: str, *options: str, **more: str) -> Ended:
     """One rehearsal with its run in ``run``, after lines of shell that mount something there."""
     if subprocess.run(("unshare", "-m", "true"), check=False, capture_output=True).returncode:
         pytest.skip("needs the right to mount a small file system (unshare -m)")
-    for name in ("run", "leases"):
-        (tmp_path / name).mkdir()
+    (tmp_path / "run").mkdir()
     call = [sys.executable, "-m", "pytest", *PLUGINS, "-q", "--rootdir", str(ROOT)]
     call += ["-c", str(ROOT / "pyproject.toml"), str(ROOT / "perf_tests"), "--rehearse"]
     script = f'{before}\n"$@"; status=$?; cp -r run kept; exit $status'
     done = subprocess.run(
         ("unshare", "-m", "sh", "-c", script, "sh", *call, "--run-dir=run", *SMALL, *options),
         cwd=tmp_path,
-        env={
-            **inherited("PERFGATE_", *TRACES),
-            "PERFGATE_ROOT": str(ROOT),
-            "PERFGATE_HOME": str(tmp_path / "home"),
-            "PERFGATE_LEASES": str(tmp_path / "leases"),
-            **ONLY_NEEDED_PLUGINS,
-            **(more or {}),
-        },
+        env=untraced(environment(tmp_path, PERFGATE_ROOT=str(ROOT), **more)),
         capture_output=True,
         text=True,
         timeout=200,
@@ -140,7 +130,7 @@ def test_a_run_needs_no_other_folder_and_the_umask_says_who_may_read_it(tmp_path
     ]
     folders = {"TMPDIR": "full", "HOME": "home", "PERFGATE_HOME": "stores"}
     more = {name: str(tmp_path / folder) for name, folder in folders.items()}
-    done = rehearse(tmp_path, "\n".join(before), more=more)
+    done = rehearse(tmp_path, "\n".join(before), **more)
     assert done.status == 13, done.output
     files = [path for path in (tmp_path / "run").rglob("*") if not path.is_symlink()]
     assert len(files) > 10
@@ -162,27 +152,19 @@ def test_nowhere_to_put_a_temporary_file(tmp_path: Path) -> None:
     assert "ERROR: No usable temporary directory found in" in done.output
 
 
-FULL = """
+FULL_FROM_THE_VERDICT_ON = """
 from perfgate.core.errors import RunError
 from perfgate.runs.run_folder import RunFolder
 
-whole = RunFolder.{name}
+whole = RunFolder.record
 
-def full(self, *given):
-    if {full}:
-        raise RunError("disk_full", "cannot write {file}: No space left on device")
-    return whole(self, *given)
+def full(self, given, *more):
+    if type(given).__name__ == "VerdictRecord":
+        raise RunError("disk_full", "cannot write records.jsonl: No space left on device")
+    return whole(self, given, *more)
 
-RunFolder.{name} = full
+RunFolder.record = full
 """
-FULL_FROM_THE_VERDICT_ON = FULL.format(
-    name="record", full="type(given[0]).__name__ == 'VerdictRecord'", file="records.jsonl"
-)
-FULL_AT_THE_END = FULL.format(
-    name="write_summary",
-    full="any(type(one).__name__ == 'VerdictRecord' for one in self.records())",
-    file="summary.md",
-)
 
 
 def test_a_verdict_that_cannot_be_recorded_is_told_by_its_test(with_baseline: Suite) -> None:
@@ -192,16 +174,3 @@ def test_a_verdict_that_cannot_be_recorded_is_told_by_its_test(with_baseline: Su
     told.require_told("this is on no record: disk_full: cannot write")
     assert "PASS: standin-serve-sums" in done.output
     assert done.status == 11, done.output
-
-
-@pytest.mark.parametrize(
-    ("options", "status"), [((), 16), (("--inject", "accuracy.temperature=2"), 1)]
-)
-def test_a_summary_that_cannot_be_written_takes_no_verdict_with_it(
-    with_baseline: Suite, options: tuple[str, ...], status: int
-) -> None:
-    with_baseline.add_to_conftest(FULL_AT_THE_END)
-    done = with_baseline.run(ACCURACY, *options)
-    told = Ended(done.status, done.output, done.folder)
-    told.require_told("the run could not be summed up: disk_full: cannot write summary.md")
-    assert done.status == status, done.output

@@ -150,14 +150,6 @@ def test_a_claim_that_does_not_hold_is_a_regression(offline: Suite) -> None:
     assert done.status == 1
 
 
-def test_a_benchmark_that_hangs_is_an_error_of_that_class(offline: Suite) -> None:
-    words = ("perf_tests/test_offline_throughput.py", "-k", "little")
-    done = offline.run(*words, fault="offline-hangs")
-    (line,) = done.records("verdict")
-    assert line["error"]["error_class"] == "hang"
-    assert done.status == 11
-
-
 def test_no_probe_is_measured_after_a_failed_first_answer(offline: Suite) -> None:
     done = offline.run("perf_tests", "-k", "much-smoke or much-c50", fault="offline-oom")
     by_probe = {line["probe"]: line["error"] for line in done.records("verdict")}

@@ -1,11 +1,12 @@
 """The whole life of a baseline, rehearsed: recorded, promoted, compared with; and apart."""
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from checkouts import NAMED, ROOT
-from rehearsing import OFFLINE, Rehearsed, rehearse
+from rehearsing import OFFLINE, rehearse
 
 from perfgate.cli.main import main
 from perfgate.release.recomputation import recompute_run
@@ -36,73 +37,54 @@ def promoted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def judged(home: Path, tmp_path: Path, *options: str) -> Rehearsed:
-    """A rehearsal that is compared with the baseline in `home`."""
-    shutil.copytree(home, tmp_path / "home")
-    return rehearse(tmp_path, "-k", OFFLINE, *options)
+BOTH = {"new": 3, "baseline_control": 2}
+FAILED = "control: none (it failed twice: fresh start 3: cuda_error"
+CASES = [
+    # Fault, control → verdict, status, starts, marks, what is told everywhere.
+    ("", "auto", "PASS", 13, {"new": 1}, "", "a rehearsal of tensorrt-llm"),
+    ("slow:4%", "auto", "REGRESSION", 1, BOTH, "", ", 2 starts"),
+    ("slow_host:4%", "auto", "PASS", 13, BOTH, "HOST_SHIFT", "machine, not build"),
+    ("slow_no_control:8%", "required", "INCONCLUSIVE", 10, {"new": 3}, "NO_CONTROL", FAILED),
+]
 
 
-def roles(done: Rehearsed) -> list[str]:
-    return [line["role"] for line in done.records("measurement")]
-
-
-def assert_computed_anew(done: Rehearsed) -> None:
-    """The raw files give every verdict and number, those of the controls too."""
-    suite = load_suite(ROOT / "scenarios")
-    found = recompute_run(read_run(done.folder), SuiteTests.of(suite))
+@pytest.mark.parametrize(
+    ("fault", "control", "verdict", "status", "starts", "mark", "told"),
+    CASES,
+    ids=["as it was", "a slow build", "a slow host", "a control that cannot start"],
+)
+def test_a_rehearsal_beside_its_baseline(
+    promoted: Path,
+    tmp_path: Path,
+    fault: str,
+    control: str,
+    verdict: str,
+    status: int,
+    starts: dict[str, int],
+    mark: str,
+    told: str,
+) -> None:
+    shutil.copytree(promoted, tmp_path / "home")
+    report = tmp_path / "junit.xml"
+    options = [f"--control={control}", f"--junitxml={report}"]
+    options += [f"--rehearse-fault={fault}"] if fault else []
+    done = rehearse(tmp_path, "-k", OFFLINE, *options)
+    assert (done.status, {*done.verdicts.values()}) == (status, {verdict}), done.output
+    roles = [line["role"] for line in done.records("measurement")]
+    assert Counter(roles) == starts
+    if starts == BOTH:
+        assert roles == ["new", "new", "baseline_control", "baseline_control", "new"]
+        assert '.controls" value="2"' in report.read_text()
+        assert "control: tensorrt-llm" in done.output
+    verdicts = done.records("verdict")
+    assert all(line["synthetic"] for line in verdicts)
+    marks = {one["mark"] for line in verdicts for one in line["judgements"] if one["mark"]}
+    assert marks == {mark} - {""}
+    summary = (done.folder / "summary.md").read_text()
+    assert told in summary
+    assert ("control" in summary) is bool(fault)
+    # The raw files give every verdict and number, those of the controls too.
+    suite = SuiteTests.of(load_suite(ROOT / "scenarios"))
+    found = recompute_run(read_run(done.folder), suite)
     assert {one.test: one.verdict.value for one in found if one.verdict} == done.verdicts
     assert [told for one in found for told in one.differences] == []
-
-
-def marks(done: Rehearsed) -> set[str]:
-    return {
-        one["mark"] for line in done.records("verdict") for one in line["judgements"] if one["mark"]
-    }
-
-
-def test_nothing_slow_takes_one_start_and_no_control(promoted: Path, tmp_path: Path) -> None:
-    done = judged(promoted, tmp_path)
-    assert set(done.verdicts.values()) == {"PASS"}, done.output
-    assert (done.status, roles(done)) == (13, ["new"])
-    assert "compared with: a rehearsal of tensorrt-llm" in done.output
-    assert all(line["synthetic"] for line in done.records("verdict"))
-    assert "control" not in (done.folder / "summary.md").read_text()
-
-
-def test_a_slow_build_beside_controls_that_are_not(promoted: Path, tmp_path: Path) -> None:
-    report = tmp_path / "junit.xml"
-    done = judged(promoted, tmp_path, "--rehearse-fault", "slow:4%", f"--junitxml={report}")
-    assert set(done.verdicts.values()) == {"REGRESSION"}, done.output
-    assert done.status == 1
-    assert roles(done) == ["new", "new", "baseline_control", "baseline_control", "new"]
-    assert marks(done) == set()
-    assert "control: tensorrt-llm" in done.output
-    assert ", 2 starts" in (done.folder / "summary.md").read_text()
-    assert '.controls" value="2"' in report.read_text()
-    engines = {line["role"]: line["engine"] for line in done.records("measurement")}
-    assert engines.keys() == {"new", "baseline_control"}
-    assert_computed_anew(done)
-
-
-def test_a_slow_host_is_no_regression(promoted: Path, tmp_path: Path) -> None:
-    done = judged(promoted, tmp_path, "--rehearse-fault", "slow_host:4%")
-    assert set(done.verdicts.values()) == {"PASS"}, done.output
-    assert done.status == 13
-    assert marks(done) == {"HOST_SHIFT"}
-    assert "machine, not build" in done.output
-    assert "machine, not build" in (done.folder / "summary.md").read_text()
-    assert_computed_anew(done)
-
-
-def test_a_control_that_cannot_start_is_told(promoted: Path, tmp_path: Path) -> None:
-    done = judged(
-        promoted, tmp_path, "--rehearse-fault", "slow_no_control:8%", "--control=required"
-    )
-    assert set(done.verdicts.values()) == {"INCONCLUSIVE"}, done.output
-    assert done.status == 10
-    assert marks(done) == {"NO_CONTROL"}
-    assert set(roles(done)) == {"new"}
-    told = (done.folder / "summary.md").read_text()
-    assert "control: none (it failed twice: fresh start 3: cuda_error" in told
-    assert "NO_CONTROL" in done.output
-    assert_computed_anew(done)

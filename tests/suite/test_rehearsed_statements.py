@@ -8,7 +8,6 @@ from documented_set import documented_suite
 from rehearsing import OFFLINE, Rehearsed, rehearse
 from sizes import sized
 
-from perfgate.cli.main import main
 from perfgate.engines.base import engine
 from perfgate.scenarios.claims import claims_of
 
@@ -158,22 +157,3 @@ def test_a_documented_mean_that_is_missed_is_a_regression(tmp_path: Path) -> Non
     assert worse == {name: [metric] for name, (metric, _) in MISSED.items()}, run.output
     assert set(run.verdicts.values()) == {"REGRESSION"}
     assert run.output.count("not judged, against the document: ") == len(MISSED)
-
-
-def test_the_acceptance_length_of_mtp_gates_against_a_baseline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """ "The MTP accept rate is affected … affecting the performance": a loss of it alone is red."""
-    selected = ("-k", "b200-r1-fp4-min-latency and not floor")
-    assert rehearse(tmp_path, *selected).status == 13
-    monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))
-    assert main(["baseline", "record", "--rehearsal", str(tmp_path / "run")]) == 0
-    (candidate,) = (tmp_path / "home" / "rehearsal" / "candidates").rglob("*.json")
-    accepted = ["--rehearsal", "--by", "a person", "--reason", "a rehearsal", str(candidate)]
-    assert main(["baseline", "promote", *accepted]) == 0
-    (tmp_path / "run").rename(tmp_path / "first")
-    fault = "scale:b200-r1-fp4-min-latency:acceptance_length=0.8"
-    run = rehearse(tmp_path, *selected, "--rehearse-fault", fault)
-    assert run.verdicts == {"b200-r1-fp4-min-latency-c1": "REGRESSION"}, run.output
-    assert run.status == 1
-    assert "acceptance_length: -20.0 %" in run.output

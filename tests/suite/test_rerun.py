@@ -85,10 +85,11 @@ def test_the_printed_line_selects_the_same_test_with_the_same_options(suite: Sui
 
 @pytest.mark.slow
 def test_from_another_folder_the_line_names_the_test_from_there(suite: Suite) -> None:
-    environment = {**suite.environment, "PERFGATE_STANDIN_FAULT": "no-result"}
-    folder = suite.folder / "perf_tests"
-    done = forked.run(suite.command("test_accuracy.py"), cwd=folder, env=environment)
-    assert done.returncode == 11, done.stdout + done.stderr
+    done = forked.run(
+        suite.command("test_accuracy.py"),
+        cwd=suite.folder / "perf_tests",
+        env={**suite.environment, "PERFGATE_STANDIN_FAULT": "no-result"},
+    )
     (line,) = [one for one in done.stdout.splitlines() if one.startswith("rerun: ")]
     words = shlex.split(line)
-    assert words[words.index("pytest") + 1] == TEST
+    assert (done.returncode, words[words.index("pytest") + 1]) == (11, TEST)

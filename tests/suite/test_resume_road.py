@@ -9,7 +9,6 @@ import psutil
 import pytest
 from checkouts import (
     ACCURACY,
-    PLUGINS,
     Suite,
     copied,
     differences,
@@ -19,7 +18,6 @@ from checkouts import (
     wait_until,
 )
 from resuming import BOTH, FIRST, SECOND, Road, copies
-from sessions import untraced
 
 from perfgate.core.verdict import Verdict
 
@@ -32,7 +30,7 @@ def killed_and_resumed(tmp_path_factory: pytest.TempPathFactory) -> Road:
     suite = make_suite(tmp_path_factory.mktemp("killed"))
     copies(suite, FIRST, SECOND)
     road = Road(suite)
-    road.kill_in(road.begin(hangs=SECOND), SECOND)
+    road.kill_in(SECOND, hangs=SECOND)
     road.require_one_record_a_group(FIRST)
     before = suite.starts
     done = road.finish_here()
@@ -98,12 +96,10 @@ def test_a_finished_run_is_found_by_its_name_replayed_and_ends_the_same(
     road.folder = road.folder.rename(runs / "last-night")
     raw = len((road.folder / "records.jsonl").read_text().splitlines())
     starts = road.checkout.starts
-    words = [*PLUGINS, "-q", "--gate", "--resume", "last-night", ACCURACY]
-    environment = untraced(road.checkout.environment)
-    status, output = forked.session(words, road.checkout.folder, environment)
-    assert status == 12, output
-    assert "last-night" in output
-    assert "2 no baseline" in output
+    done = road.checkout.session("--gate", "--resume", "last-night", ACCURACY)
+    assert done.status == 12, done.output
+    assert "last-night" in done.output
+    assert "2 no baseline" in done.output
     assert road.checkout.starts == starts
     lines = (road.folder / "records.jsonl").read_text().splitlines()
     assert [json.loads(line)["record"] for line in lines[raw:]] == ["resumed", "ended"]
@@ -114,10 +110,8 @@ def test_a_failure_is_replayed_with_its_text_and_what_broke_off_twice_is_moved_a
     road: Road,
 ) -> None:
     road.checkout.edit(("silence_s: 20", "silence_s: 3"))
-    road.kill_in(road.begin(hangs=f"{FIRST} {SECOND}"), SECOND)
-    session = road.resume(hangs=SECOND)
-    wait_for(road.folder / f"{SECOND}.broken-1")
-    road.kill_in(session, SECOND)
+    road.kill_in(SECOND, hangs=f"{FIRST} {SECOND}")
+    road.kill_in(SECOND, road.resumed, hangs=SECOND)
     done = road.finish_here()
     assert done.status == 11, done.output
     for told in (f"ERROR: {FIRST}-sums", "hang: ", "next step:"):
@@ -134,17 +128,15 @@ def test_a_failure_is_replayed_with_its_text_and_what_broke_off_twice_is_moved_a
 def test_a_living_session_holds_its_run_and_one_that_was_broken_off_says_how_to_go_on(
     road: Road,
 ) -> None:
-    session = road.begin(hangs=FIRST)
-    try:
+    with road.begun(hangs=FIRST) as session:
         wait_for(road.evaluating(FIRST))
         resumed, begun = road.finish_here(), road.begin_here()
-    finally:
         session.send_signal(signal.SIGINT)
-        broken_off = road.end(session)
+        told, _ = session.communicate(timeout=120)
     for refused in (resumed, begun):
         assert refused.status == 4, refused.output
         assert "another run is writing to this folder" in refused.output
-    assert broken_off.status == 2, broken_off.output
+    assert session.returncode == 2, told
     summary = (road.folder / "summary.md").read_text()
     assert f"{ACCURACY} --resume={road.folder}" in summary
     road.require_one_record_a_group()
@@ -157,16 +149,14 @@ def test_a_living_session_holds_its_run_and_one_that_was_broken_off_says_how_to_
 
 def test_the_group_of_a_killed_worker_is_measured_again(road: Road) -> None:
     (road.checkout.folder / "site.yaml").write_text("schema_version: 1\nshare_cpu: true\n")
-    session = road.begin("-n", "2", "--max-worker-restart", "0", hangs=SECOND)
-    try:
+    with road.begun("-n", "2", "--max-worker-restart", "0", hangs=SECOND) as session:
         wait_until(lambda: len(road.records("group")) == 1)
         wait_for(road.evaluating(SECOND))
         for worker in psutil.Process(session.pid).children():
             worker.kill()
-        first = road.end(session)
-    finally:
-        session.kill()
-    assert first.status == 11, first.output
+        told, _ = session.communicate(timeout=120)
+    assert session.returncode == 11, told
+    assert road.checkout.wait_until_empty() == []
     road.require_one_record_a_group(FIRST)
     before = road.checkout.starts
     done = road.finish_here("-n", "2")

@@ -105,19 +105,3 @@ def test_a_shard_is_gone_on_with_as_the_same_shard_only(divided: Divided, tmp_pa
     assert same.status == 13, same.output
     assert len(same.records("shard")) == 1
     assert main(["report", str(copy), str(second.folder)]) == 13
-
-
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
-def test_an_empty_shard_is_told_and_is_no_success(tmp_path: Path, workers: tuple[str, ...]) -> None:
-    done = rehearse(tmp_path, "-m", "b200 and latency", "--shard", "2/2", *workers)
-    assert done.status == 4, done.output
-    assert "the shard is empty" in done.output
-
-
-def test_a_shard_is_collected_without_being_run(divided: Divided, tmp_path: Path) -> None:
-    row = divided.rows[1]
-    words = ("-m", row["expression"], "--shard", row["shard"], "--collect-only")
-    done = rehearse(tmp_path, *words)
-    assert done.status == 0, done.output
-    names = {line for line in done.output.splitlines() if line.startswith("perf_tests/")}
-    assert names == {one["test"] for one in divided.shards[1].records("verdict")}

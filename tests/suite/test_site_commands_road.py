@@ -2,12 +2,10 @@
 
 import json
 import signal
-import subprocess
 import sys
 
 import pytest
 from checkouts import ACCURACY, Suite, wait_for, wait_until
-from sessions import untraced
 
 pytestmark = pytest.mark.slow
 
@@ -20,21 +18,11 @@ def test_after_runs_when_perfgate_is_killed(suite: Suite, workers: tuple[str, ..
     note = [sys.executable, "-I", "-S", "-c", NOTE, str(notes)]
     calls = {"before": [[*note, "b"]], "after": [[*note, "a"], [*note, "A"]]}
     (suite.folder / "site.yaml").write_text(json.dumps({"schema_version": 1, **calls}))
-    session = subprocess.Popen(
-        suite.command(ACCURACY, *workers),
-        cwd=suite.folder,
-        env={**untraced(suite.environment), "PERFGATE_STANDIN_FAULT": "never-ready"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
+    with suite.begun(ACCURACY, *workers, PERFGATE_STANDIN_FAULT="never-ready") as session:
         wait_for(suite.folder / "starts")
         assert notes.read_text() == "b"
         session.send_signal(signal.SIGKILL)
         session.wait(60)
-    finally:
-        session.kill()
-        session.wait()
     wait_until(lambda: notes.read_text() == "baA")
     assert suite.wait_until_empty() == []
     facts = json.loads((suite.folder / "run" / "run.json").read_text())

@@ -1,9 +1,10 @@
-"""Each verdict that is no pass has a letter and a word of its own; pytest lists it as before."""
+"""What a session prints: its header, and a letter and a word for each verdict that is no pass."""
 
 from pathlib import Path
 
 import forked
 import pytest
+from checkouts import ROOT
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited
 
 CONFTEST = 'pytest_plugins = ["perfgate.suite.plugin"]'
@@ -69,3 +70,16 @@ def test_a_verbose_session_prints_the_words(tmp_path: Path) -> None:
 def test_a_session_of_regressions_alone_ends_in_red(tmp_path: Path) -> None:
     _, output = session(tmp_path, "-k", "REGRESSION", "--color=yes")
     assert output.splitlines()[-1].startswith("\x1b[31m")
+
+
+def test_a_session_of_the_suite_prints_what_it_measures_and_one_of_other_tests_nothing(
+    tmp_path: Path,
+) -> None:
+    environment = {**inherited("PERFGATE_"), **ONLY_NEEDED_PLUGINS}
+    words = (*BENCHMARK, "--collect-only", "-m", "local", "-k", "smollm2-serve")
+    _, output = forked.session(words, ROOT, environment)
+    expected = "perfgate: scenarios: 1; engine: llama.cpp; launcher: local; reference: self"
+    assert f"{expected}\ngate repository: {ROOT}\n" in output
+    _, quiet = forked.session((*words, "-q"), ROOT, environment)
+    _, others = session(tmp_path, "-k", "PASS")
+    assert not [one for one in (quiet, others) if "gate repository" in one or "perfgate:" in one]

@@ -1,46 +1,57 @@
 """Wrong input of a session: told before any test, with the status for wrong usage or as a line."""
 
-from pathlib import Path
-
 import forked
-from checkouts import PLUGINS, ROOT
+import pytest
+from checkouts import PLUGINS, ROOT, Suite
 from sessions import ONLY_NEEDED_PLUGINS, inherited
 from tables import each
 
-ONE = ("-m", "b200", "-k", "b200-r1-fp4-fp16kv-max-throughput", "--rehearse")
 WARNING = "perfgate: warning: PERFGATE_MODLES: perfgate has no such variable"
+WRONG = ("--inject", "engine.settings.cpu_thread=1")
 
 
-def session(*words: str, **variables: str) -> tuple[int, str]:
-    environment = {**inherited(), **ONLY_NEEDED_PLUGINS, **variables}
-    return forked.session([*PLUGINS, *ONE, *words], ROOT, environment)
-
-
+@pytest.mark.slow
 @each(
-    ("options", "site", "told"),
+    ("options", "told"),
     [
-        ((), "slurm: {partiton: x}", "site.yaml:2: slurm.partiton: unknown field"),
-        ((), None, "PERFGATE_SITE: no such file"),
-        (("--waivers", "missing.yaml"), "", "--waivers: no such file"),
-        (("--engine-version", "zzz"), "", "not a version of TensorRT-LLM"),
-        (("--shard", "4/3"), "", "no shard: '4/3'"),
+        (WRONG, "no such setting"),
+        ((*WRONG, "-n", "1"), "no such setting"),
+        (("--inject", "nonsense"), "KEY=VALUE"),
+        (("--launcher", "slrum"), "unknown launcher"),
+        (("--engine-repo", "perf_tests"), "perf_tests: not a git clone"),
+        (("--budget", "tomorrow"), "--budget: not a duration"),
+        (("--record", "--rehearse-fault=oom"), "found: --rehearse-fault beside it"),
+        (("--waivers", "missing.yaml"), "--waivers: no such file"),
+        (("--shard", "4/3"), "no shard: '4/3'"),
+        (("-m", "standin", "--shard", "2/2"), "the shard is empty"),
+        (("-m", "standin", "--shard", "2/2", "-n", "1"), "the shard is empty"),
+        (("PERFGATE_SITE=site",), "PERFGATE_SITE: no such file"),
+        (("PERFGATE_SITE=pyproject.toml",), "pyproject.toml:2: broken YAML"),
+        (("isl: 16", "isl: sixteen"), "standin.yaml:13"),
     ],
 )
 def test_it_is_wrong_usage_before_a_run_begins(
-    tmp_path: Path, options: tuple[str, ...], site: str | None, told: str
+    suite: Suite, options: tuple[str, ...], told: str
 ) -> None:
-    file = tmp_path / "site.yaml"
-    if site is not None:
-        file.write_text(f"schema_version: 1\n{site}\n")
-    status, output = session(*options, f"--run-dir={tmp_path / 'run'}", PERFGATE_SITE=str(file))
-    assert status == 4, output
-    assert told in output
-    assert not (tmp_path / "run").exists()
+    variables = dict(one.split("=") for one in options if one.startswith("PERFGATE_"))
+    if told.startswith("standin.yaml"):
+        suite.edit(options)  # the last row, as it spoils the checkout
+    words = [one for one in options if "PERFGATE_" not in one and "isl" not in one]
+    done = suite.run(*words, **variables)
+    assert done.status == 4, done.output
+    assert done.output.count(told) == 1, done.output
+    assert "INTERNALERROR" not in done.output
+    assert suite.starts == 0
+    assert not (done.folder / "records.jsonl").exists()
 
 
-def test_a_warning_is_a_line_and_never_an_error() -> None:
-    words = ("--collect-only", "-q", "-W", "error", "--engine-version", "99")
-    status, output = session(*words, PERFGATE_MODLES="/models")
+def test_a_warning_is_a_line_and_never_an_error_and_what_is_no_release_is_wrong_usage() -> None:
+    words = ["-m", "b200", "-k", "b200-r1-fp4-fp16kv-max-throughput", "--rehearse"]
+    words += ["--collect-only", "-q", "-W", "error", "--engine-version"]
+    environment = {**inherited(), **ONLY_NEEDED_PLUGINS, "PERFGATE_MODLES": "/models"}
+    status, output = forked.session([*PLUGINS, *words, "99"], ROOT, environment)
     assert status == 0, output
     assert output.count(WARNING) == 1
     assert output.count("no table of releases covers TensorRT-LLM 99") == 1
+    status, output = forked.session([*PLUGINS, *words, "zzz"], ROOT, environment)
+    assert (status, "not a version of TensorRT-LLM" in output) == (4, True), output

@@ -26,7 +26,7 @@ from perfgate.baselines.decisions import pin_anchor, retire
 from perfgate.baselines.noise_history import keep_noise
 from perfgate.baselines.recording import record_candidates
 from perfgate.cli import baseline_diff, baseline_history, baseline_promote
-from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.cli.output import add_format, print_json, print_table, verb_maker
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.core.plain import to_plain
@@ -38,14 +38,13 @@ from perfgate.runs.ended_run import read_run
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's verbs."""
-    verbs = command.add_subparsers(required=True, metavar="VERB")
+    make = verb_maker(command)
 
     def add_verb(
         name: str, execute: Callable[[argparse.Namespace], int], summary: str
     ) -> Callable[..., argparse.Action]:
-        verb = verbs.add_parser(name, help=summary)
+        verb = make(name, summary, execute)
         add_format(verb)
-        verb.set_defaults(execute=execute)
         return verb.add_argument
 
     add_verb("list", _list, "one line per baseline, of all stores")
@@ -61,15 +60,13 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--anew", action="store_true", help="without what was recorded before of the build")
 
     summary = "accept a candidate as baseline, or make a branch or patch of runs for review"
-    baseline_promote.add_options(verbs.add_parser("promote", help=summary))
+    baseline_promote.add_options(make("promote", summary))
 
     add = add_verb("ready", _ready, "scenarios that runs recorded often enough, one per line")
     add("folder", type=Path, nargs="+", metavar="RUN", help="a run folder")
 
-    baseline_diff.add_options(verbs.add_parser("diff", help="what moved between two baselines"))
-    baseline_history.add_options(
-        verbs.add_parser("history", help="all baselines of a scenario, oldest first")
-    )
+    baseline_diff.add_options(make("diff", "what moved between two baselines"))
+    baseline_history.add_options(make("history", "all baselines of a scenario, oldest first"))
 
     add = add_verb("retire", _retire, "no longer compare with a baseline")
     add("file", type=Path, help="the baseline's file, which stays in git")
@@ -116,20 +113,16 @@ def _row(baseline: Baseline) -> tuple[str, ...]:
 
 
 def _brief(baseline: Baseline) -> dict[str, object]:
-    retired = baseline.retired
+    retired, engine = baseline.retired, baseline.engine
+    alike = ("accepted_by", "accepted_at", "reason", "change")
     return {
         "file": str(baseline.file),
         "hardware": baseline.hardware,
         "scenario": baseline.scenario,
-        "engine": baseline.engine.name,
-        "version": baseline.engine.version,
-        "commit": baseline.engine.commit,
+        **{"engine": engine.name, "version": engine.version, "commit": engine.commit},
         "synthetic": baseline.synthetic,
         "source": _source(baseline),
-        "accepted_by": baseline.accepted_by,
-        "accepted_at": baseline.accepted_at,
-        "reason": baseline.reason,
-        "change": baseline.change,
+        **{name: getattr(baseline, name) for name in alike},
         "regression": baseline.regression or None,
         "retired": f"{retired.at[:10]} by {retired.by}: {retired.reason}" if retired else None,
         "verdicts": dict(baseline.verdicts),
@@ -234,21 +227,19 @@ def _ready(arguments: argparse.Namespace) -> int:
 
 
 def _retire(arguments: argparse.Namespace) -> int:
-    path = retire(arguments.file, by=arguments.by, reason=arguments.reason)
-    _print_written(arguments, "retired", path)
-    return 0
+    return _decide(arguments, "retired", retire)
 
 
 def _anchor(arguments: argparse.Namespace) -> int:
-    path = pin_anchor(arguments.file, by=arguments.by, reason=arguments.reason)
-    _print_written(arguments, "anchor", path)
-    return 0
+    return _decide(arguments, "anchor", pin_anchor)
 
 
-def _print_written(arguments: argparse.Namespace, what: str, path: Path) -> None:
+def _decide(arguments: argparse.Namespace, what: str, decision: Callable[..., Path]) -> int:
+    path = decision(arguments.file, by=arguments.by, reason=arguments.reason)
     if arguments.format == "json":
         print_json({what: str(path)})
-    else:
-        print(f"{what}: {path}")
-        if not read(arguments.file).synthetic:
-            print("commit this file so that it is used elsewhere too")
+        return 0
+    print(f"{what}: {path}")
+    if not read(arguments.file).synthetic:
+        print("commit this file so that it is used elsewhere too")
+    return 0

@@ -108,12 +108,8 @@ def _plain_step(step: HistoryEntry) -> dict[str, object]:
     one = step.baseline
     return {
         "file": str(one.file),
-        "version": one.engine.version,
-        "commit": one.engine.commit,
-        "accepted_at": one.accepted_at,
-        "accepted_by": one.accepted_by,
-        "reason": one.reason,
-        "change": one.change,
+        **{"version": one.engine.version, "commit": one.engine.commit},
+        **{name: getattr(one, name) for name in ("accepted_at", "accepted_by", "reason", "change")},
         "regression": one.regression or None,
         "retired": asdict(one.retired) if one.retired else None,
         "anchor": step.is_anchor,

@@ -20,7 +20,7 @@ from perfgate.baselines.noise_history import keep_noise
 from perfgate.baselines.proposable_runs import require_proposable
 from perfgate.baselines.recording import candidates_of
 from perfgate.cli.baseline_diff import plain_promotion, print_promotion
-from perfgate.cli.output import add_format, print_json
+from perfgate.cli.output import add_format, print_json, refuse_given
 from perfgate.cli.scenario_choice import add_import, load
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError
@@ -33,8 +33,8 @@ from perfgate.runs.ended_run import read_run
 from perfgate.runs.folder_contents import CANDIDATES
 from perfgate.scenarios.scenario import Scenario
 
-_OF_FILES = ("accept_regression", "dry_run", "rehearsal")
-_OF_RUNS = ("anew", "body", "scenario")
+_OF_FILES = {"--accept-regression": None, "--dry-run": False, "--rehearsal": False}
+_OF_RUNS: Mapping[str, object] = {"--anew": False, "--body": None, "--scenario": []}
 
 
 def add_options(verb: argparse.ArgumentParser) -> None:
@@ -74,9 +74,7 @@ def add_options(verb: argparse.ArgumentParser) -> None:
 def _promote(arguments: argparse.Namespace) -> int:
     for_review = bool(arguments.branch or arguments.patch)
     form = "with --branch or --patch" if for_review else "without --branch and --patch"
-    for name in _OF_FILES if for_review else _OF_RUNS:
-        if getattr(arguments, name):
-            raise InputError(f"has no meaning {form}", field=f"--{name.replace('_', '-')}")
+    refuse_given(arguments, _OF_FILES if for_review else _OF_RUNS, f"has no meaning {form}")
     repo = EngineRepo(arguments.engine_repo) if arguments.engine_repo else None
     return _for_review(arguments, repo) if for_review else _at_once(arguments, repo)
 

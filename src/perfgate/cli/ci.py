@@ -7,13 +7,19 @@ import argparse
 import json
 import re
 import shlex
-import sys
 from pathlib import Path
 
 from perfgate.campaign.matrix import LARGEST as LARGEST_MATRIX
 from perfgate.campaign.matrix import matrix_of, read_matrix
-from perfgate.cli.output import add_format, described, json_text, print_json, print_template
-from perfgate.cli.scenario_choice import add_folder, load
+from perfgate.cli.output import (
+    add_format,
+    described,
+    json_text,
+    print_json,
+    print_template,
+    verb_maker,
+)
+from perfgate.cli.scenario_choice import add_folder, load, warn
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.plain import to_plain
@@ -68,40 +74,24 @@ exit status: 0 done; 2 wrong usage or unusable input"""
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's verbs."""
-    verbs = command.add_subparsers(required=True, metavar="VERB")
-    as_written = argparse.RawDescriptionHelpFormatter
+    make = verb_maker(command)
 
-    verb = verbs.add_parser(
-        "matrix",
-        help="the jobs that measure a selection, as JSON for CI systems",
-        description=_MATRIX_ABOUT,
-        formatter_class=as_written,
-    )
+    summary = "the jobs that measure a selection, as JSON for CI systems"
+    verb = make("matrix", summary, _matrix, _MATRIX_ABOUT)
     add = described(verb, _MATRIX)
     add("-m", "--marker", action="append", default=[], metavar="EXPRESSION")
     add("--gpu", choices=GPUS)
     add("--shards", type=int, default=1, metavar="N")
     add_folder(verb)
-    verb.set_defaults(execute=_matrix)
 
-    verb = verbs.add_parser(
-        "decision",
-        help="what a pipeline does with a run's exit status: pass, warn or block",
-        description=_DECISION_ABOUT,
-        formatter_class=as_written,
-    )
+    summary = "what a pipeline does with a run's exit status: pass, warn or block"
+    verb = make("decision", summary, _decision, _DECISION_ABOUT)
     add = described(verb, _DECISION)
     add("--event", choices=[str(event) for event in Event], required=True)
     add("status", type=_status, metavar="STATUS")
     add_format(verb)
-    verb.set_defaults(execute=_decision)
 
-    verb = verbs.add_parser(
-        "gitlab",
-        help="the child pipeline of a matrix, for GitLab",
-        description=_GITLAB_ABOUT,
-        formatter_class=as_written,
-    )
+    verb = make("gitlab", "the child pipeline of a matrix, for GitLab", _gitlab, _GITLAB_ABOUT)
     add = described(verb, _GITLAB)
     add("--matrix", type=Path, required=True, metavar="FILE")
     add("--event", choices=[str(event) for event in Event], required=True)
@@ -114,7 +104,6 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--report-image", default="", metavar="NAME")
     add("--options", default="", metavar="WORDS")
     add("--expire-in", default="30 days", metavar="TIME")
-    verb.set_defaults(execute=_gitlab)
 
 
 def _matrix(arguments: argparse.Namespace) -> int:
@@ -123,8 +112,7 @@ def _matrix(arguments: argparse.Namespace) -> int:
     expression = " and ".join(f"({one})" if several else one for one in markers)
     gpus = GPUS if arguments.gpu is None else (arguments.gpu,)
     matrix, warnings = matrix_of(load(arguments.scenarios), expression, gpus, arguments.shards)
-    for warning in warnings:
-        print(f"perfgate: warning: {warning}", file=sys.stderr)
+    warn(warnings)
     print(json_text(to_plain(matrix)))
     return 0
 

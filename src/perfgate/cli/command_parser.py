@@ -70,8 +70,8 @@ def _hint(message: str, parser: argparse.ArgumentParser) -> str | None:
 class PrintVersion(argparse.Action):
     """Prints perfgate's version, Python's, and where perfgate is installed, in one line."""
 
-    def __init__(self, option_strings: Sequence[str], dest: str, **settings: Any) -> None:
-        super().__init__(option_strings, dest, nargs=0, **settings)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(nargs=0, **settings)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from importlib.metadata import version  # takes longer than all of --help
@@ -91,23 +91,11 @@ class PrintCompletion(argparse.Action):
         whole: makes the command line with the options of every command.
     """
 
-    def __init__(
-        self,
-        option_strings: Sequence[str],
-        dest: str,
-        whole: Callable[[], argparse.ArgumentParser],
-        **settings: Any,
-    ) -> None:
-        super().__init__(option_strings, dest, choices=SHELLS, **settings)
+    def __init__(self, *, whole: Callable[[], argparse.ArgumentParser], **settings: Any) -> None:
+        super().__init__(choices=SHELLS, **settings)
         self._whole = whole
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        _namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        _option: str | None = None,
-    ) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, _: Any, shell: Any, *_name: Any) -> None:
         import shtab  # only needed here
 
         whole = self._whole()
@@ -115,5 +103,5 @@ class PrintCompletion(argparse.Action):
             for action in parser_of_command._actions:
                 if action.type is Path or action.dest == "scenarios":
                     action.complete = shtab.FILE  # type: ignore[attr-defined]
-        print(shtab.complete(whole, str(values)))
+        print(shtab.complete(whole, shell))
         parser.exit()

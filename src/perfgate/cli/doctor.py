@@ -10,16 +10,16 @@ cannot run; 2 wrong usage. docs/how-to/preflight.md
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from textwrap import shorten
 
 from perfgate.cli.doctor_selection import check_selection, preflight_of
-from perfgate.cli.output import add_format, described, print_json, print_template
+from perfgate.cli.output import add_format, described, print_json, print_template, refuse_given
 from perfgate.cli.scenario_choice import add_folder, load, shaped
 from perfgate.core.environment_variables import variables_set
-from perfgate.core.errors import InputError, PerfgateError
+from perfgate.core.errors import PerfgateError
 from perfgate.launchers.base import Launcher, launcher
 from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, counted, detect
@@ -82,14 +82,16 @@ def _run(arguments: argparse.Namespace) -> int:
     suite = load(arguments.scenarios)
     scenarios = suite.scenarios
     if arguments.marker is not None:
-        _refuse(arguments, {"--scenario": None, "--shape": None}, "not together with -m")
+        refuse_given(arguments, {"--scenario": None, "--shape": None}, "not together with -m")
         start_with, where = _target(arguments)
         return check_selection(arguments, suite, detect(), start_with, where)
     if arguments.scenario:
         shapes = [arguments.shape] if arguments.shape else []
         (scenario,) = shaped(scenarios, arguments.scenario, shapes)
         return _preflight(arguments, scenario)
-    _refuse_alone(arguments)
+    unused = {"--run-dir": None, "--reach": False, "--shape": None, "--launcher": "local"}
+    hint = "name the scenario with --scenario ID, or tests with -m EXPRESSION"
+    refuse_given(arguments, unused, "belongs to the preflight of chosen scenarios", hint=hint)
     return _overview(arguments, scenarios)
 
 
@@ -118,21 +120,6 @@ def _overview(arguments: argparse.Namespace, scenarios: Sequence[Scenario]) -> i
     shown = {"machine": machine, "gpus": gpus, "rows": rows, "fixes": numbered, "hint": HINT}
     print_template("doctor_machine.txt", {**shown, **surroundings})
     return 0
-
-
-def _refuse_alone(arguments: argparse.Namespace) -> None:
-    unused = {"--run-dir": None, "--reach": False, "--shape": None, "--launcher": "local"}
-    hint = "name the scenario with --scenario ID, or tests with -m EXPRESSION"
-    _refuse(arguments, unused, "belongs to the preflight of chosen scenarios", hint)
-
-
-def _refuse(
-    arguments: argparse.Namespace, unused: Mapping[str, object], problem: str, hint: str = ""
-) -> None:
-    """Refuse each of the options that is not its default."""
-    for option, default in unused.items():
-        if getattr(arguments, option.removeprefix("--").replace("-", "_")) != default:
-            raise InputError(problem, field=option, hint=hint or None)
 
 
 def _target(arguments: argparse.Namespace) -> tuple[Launcher, PreflightTarget]:

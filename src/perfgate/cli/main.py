@@ -10,12 +10,7 @@ import traceback
 from collections.abc import Sequence
 
 from perfgate import __doc__ as purpose
-from perfgate.cli.command_parser import (
-    CommandParser,
-    PrintCompletion,
-    PrintVersion,
-    verb_first,
-)
+from perfgate.cli.command_parser import CommandParser, PrintCompletion, PrintVersion, verb_first
 from perfgate.core.durable_files import cannot_write, is_unwritable
 from perfgate.core.errors import PerfgateError
 from perfgate.core.output_stream import standard_streams

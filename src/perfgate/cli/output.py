@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from perfgate.core.errors import InputError
 from perfgate.reports.tables import markdown_table, text_table
 
 
@@ -21,6 +22,24 @@ def described(
     return add
 
 
+def verb_maker(command: argparse.ArgumentParser) -> Callable[..., argparse.ArgumentParser]:
+    """Makes verbs of a command: name, summary, what runs it (or its module says that), text."""
+    verbs = command.add_subparsers(required=True, metavar="VERB")
+
+    def make(
+        name: str,
+        summary: str,
+        execute: Callable[[argparse.Namespace], int] | None = None,
+        about: str | None = None,
+    ) -> argparse.ArgumentParser:
+        as_written = argparse.RawDescriptionHelpFormatter
+        verb = verbs.add_parser(name, help=summary, description=about, formatter_class=as_written)
+        verb.set_defaults(execute=execute)
+        return verb
+
+    return make
+
+
 def add_format(parser: argparse.ArgumentParser, *, markdown_for: str = "") -> None:
     """The option that every command has; with Markdown, if it is said what that is for."""
     markdown = ["markdown"] if markdown_for else []
@@ -30,6 +49,19 @@ def add_format(parser: argparse.ArgumentParser, *, markdown_for: str = "") -> No
     parser.add_argument(
         "--format", choices=["text", "json", *markdown], default="text", help=f"for {readers}"
     )
+
+
+def refuse_given(
+    arguments: argparse.Namespace, defaults: Mapping[str, object], problem: str, **told: Any
+) -> None:
+    """Refuse each of the options that is not its default.
+
+    Raises:
+        InputError: one was given.
+    """
+    for option, default in defaults.items():
+        if getattr(arguments, option.removeprefix("--").replace("-", "_")) != default:
+            raise InputError(problem, field=option, **told)
 
 
 def print_json(value: object) -> None:

@@ -17,9 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.cli.input_warnings import warn_of_release
 from perfgate.cli.output import add_format, described, print_json, print_table
-from perfgate.cli.scenario_choice import add_selection, load, selected, without_templates
+from perfgate.cli.scenario_choice import add_selection, load, selected, warn, without_templates
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.plain import to_plain
@@ -31,6 +30,7 @@ from perfgate.judging.forecast.simulation import TRIALS, AbEffort, expected_ab
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.ab import ab_rule
 from perfgate.machine.hardware import detect
+from perfgate.plan.release_coverage import uncovered
 from perfgate.plan.toolchain import BuildOverride
 from perfgate.runs.exit_status import ExitStatus
 from perfgate.scenarios.scenario import Claim, Scenario
@@ -81,7 +81,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.ab:
         _plan_ab(scenarios, as_json=as_json)
         return 0
-    warn_of_release(scenarios, arguments.engine_version)
+    warn(uncovered(scenarios, arguments.engine_version))
     override = BuildOverride(arguments.engine_version, arguments.engine_commit)
     repo = None if arguments.engine_repo is None else EngineRepo(arguments.engine_repo)
     plan = forecast(scenarios, claims, detect(), override, repo)

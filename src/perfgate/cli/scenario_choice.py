@@ -1,17 +1,19 @@
 """Scenario choice: which scenarios a command is about, in what shape and for which build."""
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 
-from perfgate.cli.input_warnings import warn_of_release, warn_of_variables
+from perfgate.core.environment_variables import unknown_variables
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.paths import scenario_folders
 from perfgate.core.suggestion import did_you_mean
 from perfgate.engines.base import EngineBuild, engine, said_of
 from perfgate.plan.registered import registered
+from perfgate.plan.release_coverage import uncovered
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.marker_expression import parse
@@ -83,13 +85,19 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     add_folder(parser)
 
 
+def warn(lines: Iterable[str]) -> None:
+    """Write what a person may not have meant to standard error, each in a line."""
+    for line in lines:
+        print(f"perfgate: warning: {line}", file=sys.stderr)
+
+
 def load(folders: Sequence[str] | None) -> LoadedSuite:
     """The scenarios, claims and markers of `folders`, or the suite's; warns of unknown variables.
 
     Raises:
         SeveralInputErrors: all that is wrong in any of the files.
     """
-    warn_of_variables()
+    warn(unknown_variables(os.environ))
     return load_suite(scenario_folders(folders), registered())
 
 
@@ -155,7 +163,7 @@ def build_of(scenario: Scenario, version: str | None) -> EngineBuild:
     name = scenario.engine.name
     if said := said_of(name, version, alone=True):
         version = f"{name}={said}"
-    warn_of_release([scenario], version)
+    warn(uncovered([scenario], version))
     version = said or scenario.source.engine_version
     if version is None:
         return engine[scenario.engine.name]().build(Locations.of_environment())

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from perfgate.cli.output import print_json, print_script
+from perfgate.cli.output import print_json, print_script, refuse_given
 from perfgate.cli.scenario_choice import add_folder, build_of, load, shaped
-from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.redaction import mask, mask_arguments, mask_environment
@@ -92,7 +91,10 @@ def add_options(verb: argparse.ArgumentParser) -> None:
 
 
 def _command(arguments: argparse.Namespace) -> int:
-    _refuse_others(arguments)
+    found = f"--launcher {arguments.launcher}"
+    for launcher in _OPTIONS_OF.keys() - {arguments.launcher}:
+        problem = f"only --launcher {launcher} takes it"
+        refuse_given(arguments, _OPTIONS_OF[launcher], problem, found=found)
     if arguments.launcher == "slurm":
         return _print_jobs(arguments)
     locations = Locations.of_environment() if arguments.here else Locations(on_paper=True)
@@ -118,19 +120,6 @@ def _command(arguments: argparse.Namespace) -> int:
         ready = Readiness(url, scenario.limits.start_s, answer_s)
         print_script(script(scenario, build, steps, ready, notes))
     return 0
-
-
-def _refuse_others(arguments: argparse.Namespace) -> None:
-    """Refuse options that only another launcher takes."""
-    for launcher, options in _OPTIONS_OF.items():
-        for option, default in options.items():
-            given = getattr(arguments, option.removeprefix("--"))
-            if launcher != arguments.launcher and given != default:
-                raise InputError(
-                    f"only --launcher {launcher} takes it",
-                    field=option,
-                    found=f"--launcher {arguments.launcher}",
-                )
 
 
 def _address(text: str) -> str:

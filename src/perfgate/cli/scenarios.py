@@ -9,7 +9,7 @@ import yaml
 
 from perfgate.campaign.selection import markers_of_selected
 from perfgate.cli import scenario_command
-from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.cli.output import add_format, print_json, print_table, verb_maker
 from perfgate.cli.scenario_choice import add_folder, add_import, add_selection, load, selected
 from perfgate.core.measurement import Json
 from perfgate.core.metrics import lookup
@@ -33,33 +33,27 @@ _FIRST_RUN = (
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's verbs."""
-    verbs = command.add_subparsers(required=True, metavar="VERB")
+    make = verb_maker(command)
 
-    verb = verbs.add_parser("list", help="one line per scenario")
+    verb = make("list", "one line per scenario", _list)
     add_selection(verb)
-    verb.add_argument(
-        "--markers", action="store_true", help="the markers instead, and what each of them means"
-    )
+    markers = "the markers instead, and what each of them means"
+    verb.add_argument("--markers", action="store_true", help=markers)
     add_format(verb)
-    verb.set_defaults(execute=_list)
 
-    verb = verbs.add_parser(
-        "show", help="one scenario, with its documented values and source; secrets masked"
-    )
+    summary = "one scenario, with its documented values and source; secrets masked"
+    verb = make("show", summary, _show)
     verb.add_argument("id", help="the scenario's id")
     add_folder(verb)
     add_format(verb)
-    verb.set_defaults(execute=_show)
 
-    scenario_command.add_options(
-        verbs.add_parser("command", help="what a run would start, as a script or as JSON")
-    )
+    summary = "what a run would start, as a script or as JSON"
+    scenario_command.add_options(make("command", summary))
 
-    verb = verbs.add_parser("validate", help="check scenario files and report all errors")
+    verb = make("validate", "check scenario files and report all errors", _validate)
     verb.add_argument("file", nargs="*", type=Path, help="files or folders (default: the suite's)")
     add_import(verb)
     add_format(verb)
-    verb.set_defaults(execute=_validate)
 
 
 def _list(arguments: argparse.Namespace) -> int:

@@ -27,25 +27,24 @@ from perfgate.release.policy import EFFECTS, Effect, Subject
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.run_evidence import moment
 
-PAYLOAD_TYPE = "application/vnd.in-toto+json"
+PAYLOAD_TYPE: Literal["application/vnd.in-toto+json"] = "application/vnd.in-toto+json"
 MOST_SIGNATURES = 16
 _STATEMENT = "https://in-toto.io/Statement/v1"
 _TEST_RESULT = "https://in-toto.io/attestation/test-result/v0.1"
-_SIGNATURE_BYTES = 64  # RFC 8032, section 5.1.6
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # SHA-1, SHA-256
 _IMAGE = re.compile(r"(?:.*@)?sha256:([0-9a-f]{64})")
 _CONFIGURATION = ("scenarios", "baseline", "noise", "waivers")
 
 
 class _Signature(Struct, forbid_unknown_fields=True):
-    sig: str
-    keyid: str = ""
+    sig: Annotated[bytes, Meta(min_length=64, max_length=64)]  # RFC 8032, section 5.1.6
+    keyid: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Envelope(Struct, forbid_unknown_fields=True):
-    payload: str
-    payloadType: Literal["application/vnd.in-toto+json"]  # noqa: N815
+    payload: bytes
     signatures: Annotated[list[_Signature], Meta(min_length=1, max_length=MOST_SIGNATURES)]
+    payloadType: Literal["application/vnd.in-toto+json"]  # noqa: N815
 
 
 @dataclass(frozen=True)
@@ -117,13 +116,8 @@ def envelope(stated: Mapping[str, Any], keys: Sequence[Ed25519PrivateKey]) -> by
     """A statement signed by each of the keys; the same input gives the same bytes."""
     payload = canonical(stated).encode(errors="backslashreplace")
     message = pae(PAYLOAD_TYPE, payload)
-    plain = {
-        "payload": _base64(payload),
-        "payloadType": PAYLOAD_TYPE,
-        "signatures": [
-            {"keyid": key_id(key.public_key()), "sig": _base64(key.sign(message))} for key in keys
-        ],
-    }
+    signatures = [_Signature(key.sign(message), key_id(key.public_key())) for key in keys]
+    plain = msgspec.to_builtins(_Envelope(payload, signatures, PAYLOAD_TYPE))
     return (json.dumps(plain, indent=1, sort_keys=True) + "\n").encode()
 
 
@@ -148,30 +142,32 @@ def read_attestation(pack: Pack, keys: Sequence[Ed25519PublicKey]) -> Attested:
     if pack.attestation is None:
         raise _refused(pack, "the pack is not signed", hint="perfgate release sign signs it")
     try:
-        payload, signatures = _opened(pack.attestation)
+        found = _opened(pack.attestation)
     except (msgspec.MsgspecError, ValueError) as error:
         raise _refused(
             pack, "not a signed statement", found=str(error), expected="a DSSE envelope"
         ) from error
-    message = pae(PAYLOAD_TYPE, payload)
-    # A keyid decides nothing: it is whatever somebody wrote.
-    signer = next((k for k in keys if any(is_signed(k, one, message) for one in signatures)), None)
+    message = pae(PAYLOAD_TYPE, found.payload)
+    signed = [one.sig for one in found.signatures]  # a keyid decides nothing: anybody writes one
+    signer = next(
+        (key for key in keys if any(is_signed(key, one, message) for one in signed)), None
+    )
     if signer is None:
         raise _refused(
             pack,
             "no signature of a known signer",
-            found=f"{len(signatures)} signature(s), by none of the known keys",
+            found=f"{len(signed)} signature(s), by none of the known keys",
             expected=f"a signature by one of {len(keys)} known key(s)",
             hint="have the signer's public key from the signer, not from whoever gave the pack",
         )
     try:
-        stated: Any = parse(payload, own=True)
+        stated: Any = parse(found.payload, own=True)
         predicate = stated["predicate"]
         kind, manifest = stated["predicateType"], predicate["perfgate_manifest"]["sha256"]
-        found = Attested(stated, signer, moment(predicate["perfgate_signedAt"]))
+        attested = Attested(stated, signer, moment(predicate["perfgate_signedAt"]))
         if stated["_type"] != _STATEMENT or kind != _TEST_RESULT:
             raise ValueError(f"a statement of kind {str(kind)[:100]}")
-        _ = [(str(name), dict(digest)) for name, digest in found.subjects]
+        _ = [(str(name), dict(digest)) for name, digest in attested.subjects]
     except (LookupError, TypeError, ValueError) as error:
         raise _refused(
             pack, "not a statement of perfgate's", found=str(error), expected=_TEST_RESULT
@@ -185,7 +181,7 @@ def read_attestation(pack: Pack, keys: Sequence[Ed25519PublicKey]) -> Attested:
             expected=f"release {pack.manifest.release}, manifest {pack.manifest_sha256}",
             hint="the pack was changed after it was signed, or a signature was put into it",
         )
-    return found
+    return attested
 
 
 def subjects(check: ReleaseCheck) -> tuple[Subject, ...]:
@@ -194,15 +190,17 @@ def subjects(check: ReleaseCheck) -> tuple[Subject, ...]:
     Raises:
         ReleaseRefused: status INCOMPLETE: there is none with a digest.
     """
-    found = list(check.policy.subjects)
-    there = {item for one in found for item in one.digest.items()}
-    for one in _measured(check):
-        if not one.digest.items() <= there:
+    wanted, found = check.policy.build, list(check.policy.subjects)
+    builds = [one.result.build for one in check.tests if one.result and one.result.build]
+    candidates = [*_subjects(wanted.engine, wanted.commit or "", wanted.image or "", "")]
+    for build in builds:
+        if build.name == wanted.engine:
+            candidates += _subjects(build.name, build.commit, build.digest, build.image)
+    for one in candidates:
+        if not any(one.digest.items() <= other.digest.items() for other in found):
             found.append(one)
-            there |= set(one.digest.items())
     if found:
         return tuple(found)
-    builds = [one.result.build for one in check.tests if one.result and one.result.build]
     raise ReleaseRefused(
         ReleaseStatus.INCOMPLETE,
         "nothing says exactly what was measured, so there is nothing that could be signed",
@@ -213,15 +211,12 @@ def subjects(check: ReleaseCheck) -> tuple[Subject, ...]:
     )
 
 
-def _measured(check: ReleaseCheck) -> Iterator[Subject]:
-    for one in check.tests:
-        build = one.result.build if one.result else None
-        if build is None or build.name != check.policy.build.engine:
-            continue
-        if _COMMIT.fullmatch(build.commit):
-            yield Subject(build.name, {"gitCommit": build.commit})
-        if image := _IMAGE.fullmatch(build.digest):
-            yield Subject(build.image or f"{build.name} image", {"sha256": image[1]})
+def _subjects(name: str, commit: str, digest: str, image: str) -> Iterator[Subject]:
+    """What a build is known by for sure: a whole commit, an image's digest."""
+    if _COMMIT.fullmatch(commit):
+        yield Subject(name, {"gitCommit": commit})
+    if found := _IMAGE.fullmatch(digest):
+        yield Subject(image or f"{name} image", {"sha256": found[1]})
 
 
 def _tests_by_effect(check: ReleaseCheck) -> dict[Effect, list[str]]:
@@ -244,7 +239,7 @@ def _configuration(pack: Pack, check: ReleaseCheck) -> Iterator[dict[str, Any]]:
     yield {"name": "perfgate", "uri": f"pkg:pypi/perfgate@{manifest.perfgate}"}
     yield {
         "name": "perfgate rule",
-        "content": _base64(manifest.rule.encode()),
+        "content": base64.b64encode(manifest.rule.encode()).decode(),
         "annotations": {"version": manifest.rule},
     }
     checkouts = {str(run.git.get("commit") or ""): bool(run.git.get("dirty")) for run in check.runs}
@@ -264,29 +259,17 @@ def _file(path: str, sha256: str, **more: Any) -> dict[str, Any]:
     return {"name": path, "uri": f"perfgate:{path}", "digest": {"sha256": sha256}, **more}
 
 
-def _opened(content: bytes) -> tuple[bytes, list[bytes]]:
-    """Payload and signatures of an envelope, compared with no key yet.
+def _opened(content: bytes) -> _Envelope:
+    """An envelope, compared with no key yet.
 
     Raises:
-        ValueError: it is none, in one sentence.
+        MsgspecError, ValueError: it is none, in one sentence.
     """
     plain = parse(content, limit=LARGEST_ATTESTATION, own=True)
     found = msgspec.convert(plain, _Envelope)
-    signatures = [_bytes(one.sig) for one in found.signatures]
-    if any(len(one) != _SIGNATURE_BYTES for one in signatures):
-        raise ValueError(f"a signature has not {_SIGNATURE_BYTES} bytes")
-    return _bytes(found.payload), signatures
-
-
-def _bytes(text: str) -> bytes:
-    found = base64.b64decode(text, validate=True)
-    if _base64(found) != text:
+    if msgspec.to_builtins(found) != plain:
         raise ValueError("not base64 as it is written, with nothing left over")
     return found
-
-
-def _base64(content: bytes) -> str:
-    return base64.b64encode(content).decode()
 
 
 def _refused(pack: Pack, problem: str, **told: Any) -> ReleaseRefused:

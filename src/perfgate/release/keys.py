@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -38,6 +38,8 @@ _PRIME = 2**255 - 19  # of the field of Ed25519: RFC 8032, section 5.1
 _Y_OF_ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
 # The eight points whose order divides 8 have these coordinates y; each has one or two signs of x.
 _SMALL_ORDER = frozenset({0, 1, _PRIME - 1, _Y_OF_ORDER_8, _PRIME - _Y_OF_ORDER_8})
+Key = TypeVar("Key", Ed25519PrivateKey, Ed25519PublicKey)
+_NO_PEM = f"no PEM of a private key, in at most {LARGEST_KEY} bytes"
 _NEW_KEY = "perfgate release keygen --output KEY makes one"
 
 
@@ -86,19 +88,15 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
     """
     with _read_errors_named(path, "a private key"), open_regular(path) as file:
         _require_own(path, os.fstat(file.fileno()))
-        content = file.read(LARGEST_KEY)
-    if _PRIVATE not in content:
+        content = file.read(LARGEST_KEY + 1)
+    if _PRIVATE not in content or len(content) > LARGEST_KEY:
         raise _unusable(
             "a private key is needed here",
             file=path,
-            found="a public key" if b"PUBLIC KEY-----" in content else "no PEM of a private key",
+            found="a public key" if b"PUBLIC KEY-----" in content else _NO_PEM,
             expected="the private key's file, which has no .pub at its end",
         )
-    hint = "openssl pkey -in KEY -out PLAIN, with umask 077, of one with a passphrase"
-    key = _loaded(path, lambda: load_pem_private_key(content, None), hint)
-    if isinstance(key, Ed25519PrivateKey):
-        return key
-    raise _of_another_kind(path, key)
+    return _loaded(path, lambda: load_pem_private_key(content, None), Ed25519PrivateKey)  # type: ignore[type-abstract]
 
 
 def read_public_key(path: Path) -> Ed25519PublicKey:
@@ -118,10 +116,8 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
             expected="the file of the public key, which ends in .pub",
             hint="nobody but its owner should ever have this file: if others had it, make new keys",
         )
-    key = _loaded(path, lambda: load_pem_public_key(content), _NEW_KEY)
-    if isinstance(key, Ed25519PublicKey):
-        return _of_large_order(key, file=path)
-    raise _of_another_kind(path, key)
+    key = _loaded(path, lambda: load_pem_public_key(content), Ed25519PublicKey)  # type: ignore[type-abstract]
+    return _of_large_order(key, file=path)
 
 
 def public_key_of(text: str) -> Ed25519PublicKey:
@@ -226,25 +222,16 @@ def _require_own(path: Path, status: os.stat_result) -> None:
         )
 
 
-def _loaded(path: Path, load: Callable[[], object], hint: str) -> object:
+def _loaded(path: Path, load: Callable[[], object], kind: type[Key]) -> Key:
+    problem, found = "a key of another kind", ""
     try:
-        return load()
+        if isinstance(key := load(), kind):
+            return key
+        found = type(key).__name__.strip("_")
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise _unusable(
-            "not a key that can be read",
-            file=path,
-            found=error,
-            expected="PEM of an Ed25519 key without a passphrase",
-            hint=hint,
-        ) from error
-
-
-def _of_another_kind(path: Path, key: object) -> ReleaseRefused:
-    found = type(key).__name__.strip("_")
-    expected = "an Ed25519 key"
-    return _unusable(
-        "a key of another kind", file=path, found=found, expected=expected, hint=_NEW_KEY
-    )
+        problem, found = "not a key that can be read", str(error)
+    expected = "PEM of an Ed25519 key without a passphrase"
+    raise _unusable(problem, file=path, found=found, expected=expected, hint=_NEW_KEY)
 
 
 def _unusable(problem: str, **told: Any) -> ReleaseRefused:

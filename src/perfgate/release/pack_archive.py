@@ -10,7 +10,7 @@ import os
 import shutil
 import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -124,17 +124,16 @@ class Pack:
             RunError: they cannot be written (class ``disk_full`` or ``unwritable``).
         """
         with _archive(self.path) as (archive, members):
-            for member in members.values():
-                target = folder / member.name
+            for one in self.manifest.files:
+                target = folder / one.path
                 with write_errors_named(target):
                     target.parent.mkdir(parents=True, exist_ok=True)
                     with target.open("xb") as file:
-                        shutil.copyfileobj(_content(archive, member), file)
-        for one in self.manifest.files:
-            with suppress(FileNotFoundError):
-                if Ingredient(one.path, one.role, folder / one.path).listed() == one:
-                    continue
-            raise broken_pack(self.path, "the pack was changed while it was read", field=one.path)
+                        if one.path in members:
+                            shutil.copyfileobj(_content(archive, members[one.path]), file)
+                if Ingredient(one.path, one.role, target).listed() != one:
+                    problem = "the pack was changed while it was read"
+                    raise broken_pack(self.path, problem, field=one.path)
 
 
 class _Entry(tarfile.TarInfo):

@@ -5,7 +5,7 @@ Every error has file, line and field. What the suite must have of it is in `requ
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -15,7 +15,6 @@ from perfgate.core.metrics import lookup
 from perfgate.core.plain import from_plain
 from perfgate.release.keys import KEY_BYTES, key_bytes
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.scenarios.marker_expression import parse
 from perfgate.scenarios.metric_rules import unknown_metric
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.schema import read_schema
@@ -23,7 +22,6 @@ from perfgate.scenarios.yaml_document import Document, read_document
 from perfgate.scenarios.yaml_limits import LARGEST_FILE
 
 SCHEMA = Path(__file__).with_name("policy.schema.json")
-_GIT_DIGITS = 40  # of a whole SHA-1
 Plain = Mapping[str, Any]
 T = TypeVar("T")
 SCHEMA_VERSION = 1
@@ -158,7 +156,7 @@ class Policy:
         release: the name of what is released.
         build: the build that every run must have measured.
         required: what needs a verdict; at least one.
-        subjects: what the attestations speak of; the build's commit and image are among them.
+        subjects: what the attestations speak of, beside the build's commit and image.
         effects: what INCONCLUSIVE, NO_BASELINE, NOT_COMPARABLE and WAIVED count as; what is not
             named, as in `STRICT_EFFECTS`.
         max_age_days: the oldest that a run may be.
@@ -183,9 +181,9 @@ class Policy:
     set_aside: tuple[SetAside, ...] = ()
     required_sha256: str = ""
 
-    def effect_of(self, name: str) -> Effect:
-        """What INCONCLUSIVE, NO_BASELINE, NOT_COMPARABLE or WAIVED counts as."""
-        return self.effects.get(name, STRICT_EFFECTS[name])
+    def __post_init__(self) -> None:
+        """Complete the effects."""
+        object.__setattr__(self, "effects", {**STRICT_EFFECTS, **self.effects})
 
 
 class PolicyRefused(ReleaseRefused):
@@ -227,25 +225,9 @@ def load_policy(path: Path, rules: Callable[[Policy], Iterable[Problem]] = lambd
         raise PolicyRefused(errors)
     digest = hashlib.sha256(read_input(path, LARGEST_FILE)).hexdigest()
     policy = from_plain(Policy, {**document.value, "sha256": digest})  # type: ignore[dict-item]
-    policy = replace(
-        policy,
-        effects={**STRICT_EFFECTS, **policy.effects},
-        subjects=(*policy.subjects, *_own_subjects(policy)),
-    )
     if found := [document.error(problem) for problem in rules(policy)]:
         raise PolicyRefused(found)
     return policy
-
-
-def _own_subjects(policy: Policy) -> list[Subject]:
-    """The build's commit and image, where no subject has them."""
-    there = {digits for one in policy.subjects for digits in one.digest.values()}
-    build, found = policy.build, []
-    if build.commit and len(build.commit) == _GIT_DIGITS and build.commit not in there:
-        found.append(Subject(build.engine, {"gitCommit": build.commit}))
-    if build.image and (digits := build.image.removeprefix("sha256:")) not in there:
-        found.append(Subject(f"{build.engine} image", {"sha256": digits}))
-    return found
 
 
 def _problems(document: Document, known: Sequence[InputError]) -> list[InputError]:
@@ -294,11 +276,6 @@ def _selects_by_something(path: Keys, group: Plain) -> Iterator[Problem]:
             f"neither select nor tests in {group['name']}",
             "select (an expression of markers), tests (a list of ids), or both",
         )
-    elif "select" in group:
-        try:
-            parse(group["select"])
-        except InputError as error:
-            yield Problem.of((*path, "select"), error)
 
 
 def _floors_are_of_metrics(path: Keys, group: Plain) -> Iterator[Problem]:

@@ -69,7 +69,6 @@ class Recomputed:
     Attributes:
         run: id of the run.
         test: id of the probe, curve or claim.
-        recorded: the verdict that the run's records have; None: it has none.
         verdict: what the raw files give; None: it cannot be computed.
         differences: what is not as recorded, one line each, with both values; empty: all is.
         not_recomputed: what was taken from the records, as no file holds it, one line each.
@@ -78,7 +77,6 @@ class Recomputed:
 
     run: str
     test: str
-    recorded: Verdict | None
     verdict: Verdict | None
     differences: tuple[str, ...] = ()
     not_recomputed: tuple[str, ...] = ()
@@ -272,7 +270,9 @@ class _RawRun:
         if isinstance(found, str):
             self.differences.append(f"{place}: the raw files cannot be read: {found}")
             return recorded
-        self.differences += _differences(place, dict(recorded.metrics), dict(found.metrics))
+        for metric in sorted({*recorded.metrics, *found.metrics}):
+            old, new = recorded.metrics.get(metric), found.metrics.get(metric)
+            self.differences += _differences(f"{place}: {metric}", old, new)
         for metric in sorted({*recorded.answers, *found.answers}):
             before, after = recorded.answers.get(metric, {}), found.answers.get(metric, {})
             if other := sum(before.get(one) != after.get(one) for one in {*before, *after}):
@@ -316,7 +316,7 @@ class _Recomputation:
         ):
             why = line.error.error_class if line.error else line.reason
             text = f"{name}: {recorded.value} without numbers: {why}"
-            return Recomputed(self._run.id, name, recorded, None, not_recomputed=(text,))
+            return Recomputed(self._run.id, name, None, not_recomputed=(text,))
         given = line.judge_input or {}
         self._require_version(name, given)
         self._raw.differences, self._raw.from_records = [], []
@@ -325,7 +325,7 @@ class _Recomputation:
             judged = judge(built)
         except (PerfgateError, KeyError) as error:
             text = f"{name}: cannot be judged from the raw files: {str(error).splitlines()[0]}"
-            return Recomputed(self._run.id, name, recorded, None, (text,))
+            return Recomputed(self._run.id, name, None, (text,))
         differences = [
             *self._raw.differences,
             *_differences(f"{name}: judge_input", given, built.as_record()),
@@ -335,7 +335,6 @@ class _Recomputation:
         return Recomputed(
             self._run.id,
             name,
-            recorded,
             judged.verdict,
             tuple(dict.fromkeys(differences)),
             tuple(dict.fromkeys(self._raw.from_records)),

@@ -295,7 +295,7 @@ def _waives(later: _Candidate, loss: _Candidate, at: datetime) -> bool:
 def _effect(found: Finding, policy: Policy) -> Effect:
     if found == Finding.PASSED:
         return "pass"
-    return policy.effect_of(found.name) if found.name in STRICT_EFFECTS else "fail"
+    return policy.effects[found.name] if found.name in STRICT_EFFECTS else "fail"
 
 
 def _flaws(
@@ -317,9 +317,10 @@ def _flaws(
     yield from _elsewhere(test, evidence)
     if verdict == Verdict.REGRESSION:
         return  # a loss that was shown stays one, whatever ended afterwards and however old
-    age = at - evidence.started
-    if age > timedelta(days=test.max_age_days):
-        days = f"{age / timedelta(days=1):.1f} days old, at most {test.max_age_days:g} are allowed"
+    most = policy.max_age_days if test.required.max_age_days is None else test.required.max_age_days
+    age = (at - evidence.started) / timedelta(days=1)
+    if age > most:
+        days = f"{age:.1f} days old, at most {most:g} are allowed"
         yield Finding.STALE, f"run {run} is {days}"
     if evidence.void:
         yield Finding.ERROR, evidence.void
@@ -369,7 +370,9 @@ def _reason(result: TestResult, verdict: Verdict) -> str:
 
 def _too_low(test: RequiredTest, result: TestResult) -> Iterator[Found]:
     """The numbers that must be reached and are not: the policy's, then the documented ones."""
-    for floor in test.floors:
+    for floor in test.required.floors:
+        if floor.test != test.subject.id:
+            continue
         if why := _missed(result, floor.metric, floor.limit, "the policy's floor"):
             yield Finding.BELOW_FLOOR, why
     for one in result.documented if test.required.documented else ():

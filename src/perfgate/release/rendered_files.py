@@ -129,11 +129,17 @@ def _script(one: CheckedTest, rerun: str, environment: Mapping[str, str]) -> str
             hint="measure anew in a new run folder",
         )
     beside = {name: value for name, value in environment.items() if name not in variables}
+    build = one.result.build if one.result else None
+    facts = [
+        f"Measures {one.test} again, as run {one.run} did.",
+        *([f"build: {build.in_words}"] if build else []),
+        f"hardware: {one.hardware}",
+        f"verdict then: {one.result.verdict if one.result else None}",
+        "Run it in the folder of the suite that the pack's scenarios are of.",
+    ]
     lines = [
         "#!/usr/bin/env bash",
-        comment(f"Measures {one.test} again, as run {one.run} did."),
-        *map(comment, _facts(one)),
-        comment("Run it in the folder of the suite that the pack's scenarios are of."),
+        *map(comment, facts),
         "# shellcheck disable=SC2016,SC2088  # what is quoted is meant as it stands",
         "set -euo pipefail",
         "",
@@ -142,15 +148,6 @@ def _script(one: CheckedTest, rerun: str, environment: Mapping[str, str]) -> str
         f"exec {_call(words)}",
     ]
     return "\n".join(lines) + "\n"
-
-
-def _facts(one: CheckedTest) -> Iterator[str]:
-    """What must be as it was: build, hardware."""
-    build = one.result.build if one.result else None
-    if build is not None:
-        yield f"build: {build.in_words}"
-    yield f"hardware: {one.hardware}"
-    yield f"verdict then: {one.result.verdict if one.result else None}"
 
 
 def _exports(variables: Mapping[str, str], *, written: bool = False) -> Iterator[str]:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 from perfgate.campaign.selection import Selected, selected_with, suite_tests
 from perfgate.core.errors import InputError, SeveralInputErrors
@@ -13,7 +13,7 @@ from perfgate.core.metrics import is_accuracy
 from perfgate.core.plain import to_plain
 from perfgate.core.suggestion import did_you_mean
 from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
-from perfgate.release.policy import Floor, Policy, Required
+from perfgate.release.policy import Policy, Required
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.metric_rules import unmeasured_metric
 from perfgate.scenarios.probe import Probe
@@ -59,23 +59,21 @@ class SuiteTests:
         ]
 
 
-@dataclass(frozen=True)
-class RequiredTest:
+class RequiredTest(NamedTuple):
     """One test that one part of the policy requires.
 
     Attributes:
         required: that part.
         subject: the probe, curve or claim.
-        hardware: label that it must be measured on.
-        floors: numbers that it must reach.
-        max_age_days: the oldest that its run may be.
     """
 
     required: Required
     subject: Selected
-    hardware: str
-    floors: tuple[Floor, ...]
-    max_age_days: float
+
+    @property
+    def hardware(self) -> str:
+        """Label that it must be measured on: its scenario's, which the part may say too."""
+        return self.subject.scenario.hardware.label
 
 
 def is_speed(subject: Selected) -> bool:
@@ -100,13 +98,7 @@ def required_tests(policy: Policy, suite: SuiteTests) -> tuple[RequiredTest, ...
         suite: what can be measured.
     """
     return tuple(
-        RequiredTest(
-            required,
-            subject,
-            required.hardware or subject.scenario.hardware.label,
-            tuple(one for one in required.floors if one.test == subject.id),
-            policy.max_age_days if required.max_age_days is None else required.max_age_days,
-        )
+        RequiredTest(required, subject)
         for required in policy.required
         for subject in chosen_tests(required, suite)
     )

@@ -241,12 +241,6 @@ class TestEnd:
         assert run.stubborn().stop(0.2).reason == "stopped"
         assert host.containers == []
 
-    def test_of_the_block_ends_every_container(self, run: Run, host: DockerHost) -> None:
-        with run.undo:
-            job = run.stubborn()
-        assert host.containers == []
-        assert eventually(job.poll)
-
     @pytest.mark.parametrize("killed", ["docker run", "wardens"])
     def test_of_what_stands_between_ends_the_container_and_is_told_as_lost(
         self, run: Run, host: DockerHost, killed: str
@@ -347,10 +341,6 @@ class TestImage:
         host.in_registry("registry/other:2")
         run.place(self.OTHER)
         assert "pulling registry/other:2" in run.told
-
-    def test_that_is_here_is_not(self, run: Run) -> None:
-        run.place()
-        assert run.told == []
 
     def test_that_is_nowhere_is_told_in_dockers_words(self, run: Run) -> None:
         with pytest.raises(RunError, match="could not be pulled") as caught:

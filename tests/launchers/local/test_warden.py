@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from subprocess import Popen
+from subprocess import Popen, TimeoutExpired
 
 import psutil
 import pytest
@@ -232,3 +232,15 @@ def test_a_warden_told_to_end_ends_the_program_first(roll: Path, tmp_path: Path)
         job._wardens[0].terminate()
         assert job.wait().reason == "stopped"
     assert living(roll) == []
+
+
+def test_a_warden_that_hangs_in_the_kernel_is_given_up(tmp_path: Path, monkeypatch):
+    job = LocalLauncher().start(Command(("true",)), tmp_path, "job")
+    job.wait()
+
+    def never(timeout: float | None = None) -> int:
+        assert timeout is not None, "it would be waited for without a limit"
+        raise TimeoutExpired("warden", timeout)
+
+    monkeypatch.setattr(job._warden, "wait", never)
+    job.abandon()

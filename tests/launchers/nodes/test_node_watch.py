@@ -1,4 +1,4 @@
-"""The watch of a node as a program: it says when it watches, ends when asked or alone, tells."""
+"""The watch of nodes: as a program it ends when asked or alone; from here its faults are notes."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
@@ -17,9 +18,14 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "machine" / "conditions"))
 
 from burners import cpu_of, stranger
 
+from perfgate.core.command import Command
+from perfgate.core.errors import RunError
+from perfgate.launchers.local.job import LocalJob
+from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.nodes import watch as node_watch
-from perfgate.launchers.nodes.watch import PLACE, WATCHES
-from perfgate.machine.conditions.conditions import Conditions, conditions_of
+from perfgate.launchers.nodes.watch import PLACE, WATCHES, watching
+from perfgate.machine.conditions.conditions import Conditions, conditions_of, not_watched
+from perfgate.scenarios.scenario import Hardware
 
 ARGV = (sys.executable, "-P", "-m", node_watch.__name__, "a", "0")
 PATIENCE_S = 60.0
@@ -104,3 +110,139 @@ def test_a_reader_that_is_gone_is_no_trouble() -> None:
         program.stdout.close()
         program.terminate()
         assert program.wait(PATIENCE_S) == 0
+
+
+# From here. ----------------------------------------------------------------------
+
+TOLD = json.dumps(not_watched("made up").plain())
+TWO = Hardware("B200", 8, 2)
+
+
+def says(text: str) -> str:
+    """A program that watches until it is asked to end, and says that then."""
+    return (
+        "import signal\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
+        "print('watches', flush=True)\n"
+        "signal.sigwait([signal.SIGTERM])\n"
+        f"print({text!r}, flush=True)\n"
+    )
+
+
+@dataclass
+class Nodes:
+    """Nodes on this machine, on which other programs than the watch are started.
+
+    Attributes:
+        programs: node → the program; what has none runs the watch itself.
+    """
+
+    programs: dict[str, str] = field(default_factory=dict)
+    jobs: dict[str, LocalJob] = field(default_factory=dict)
+    argv: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def start(self, command: Command, folder: Path, node: str) -> LocalJob:
+        self.argv[node] = command.argv
+        if node in self.programs:
+            command = Command((sys.executable, "-c", self.programs[node]))
+        self.jobs[node] = LocalLauncher().start(command, folder, node)
+        return self.jobs[node]
+
+    @property
+    def running(self) -> list[str]:
+        return [node for node, job in self.jobs.items() if job.poll() is None]
+
+
+def test_every_node_is_watched_while_the_block_runs(tmp_path: Path) -> None:
+    nodes = Nodes()
+    with watching(("n1", "n2"), "a", Hardware("none", 0, 1), tmp_path / "w", nodes.start) as watch:
+        assert nodes.running == ["n1", "n2"]
+        assert watch.conditions == {}
+    assert nodes.running == []
+    assert list(watch.conditions) == ["n1", "n2"]
+    for seen in watch.conditions.values():
+        assert seen.samples >= 2
+        assert seen.cpu is not None
+
+
+def test_a_watch_knows_the_mark_and_the_gpus_of_a_node(tmp_path: Path) -> None:
+    nodes = Nodes({"n1": says(TOLD)})
+    with watching(("n1",), "mark", TWO, tmp_path, nodes.start) as watch:
+        pass
+    assert nodes.argv["n1"][1:] == ("-P", "-m", "perfgate.launchers.nodes.watch", "mark", "4")
+    assert watch.conditions == {"n1": not_watched("made up")}
+
+
+def test_a_watch_that_goes_wrong_is_a_note_of_its_node(tmp_path: Path) -> None:
+    programs = {
+        "dies": "import sys; print('watches', flush=True); sys.exit('no memory left')",
+        "fails": "import sys; sys.exit('no such module')",
+        "raves": says("no JSON"),
+        "lies": says("{}"),
+        "well": says(TOLD),
+    }
+    nodes = Nodes(programs)
+    with watching(tuple(programs), "a", TWO, tmp_path, nodes.start) as watch:
+        nodes.jobs["dies"].wait(total_s=60.0)
+    told = {node: " ".join(seen.notes) for node, seen in watch.conditions.items()}
+    assert told["dies"] == "not watched: the watch ended with status 1: no memory left"
+    assert told["fails"] == "not watched: the watch ended with status 1: no such module"
+    assert told["raves"].startswith("not watched: ")
+    assert "not the plain form of Conditions" in told["lies"]
+    assert told["well"] == "not watched: made up"
+    assert nodes.running == []
+
+
+DEAF = says(TOLD).replace("signal.sigwait", "import time; time.sleep(600)  # ")
+
+
+@pytest.mark.parametrize(
+    ("limit", "program", "note"),
+    [
+        ("BEGUN_S", "import time; time.sleep(600)", "not watched: the watch did not start in 0 s"),
+        ("GRACE_S", DEAF, "not watched: the watch ended with status -9"),
+    ],
+)
+def test_a_watch_that_does_not_begin_or_end_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, program: str, note: str
+) -> None:
+    monkeypatch.setattr(node_watch, limit, 0.2)
+    nodes = Nodes({"n1": program})
+    with watching(("n1",), "a", TWO, tmp_path, nodes.start) as watch:
+        assert nodes.running == ["n1"]
+    assert watch.conditions["n1"].notes == (note,)
+    assert nodes.running == []
+
+
+def test_a_node_that_starts_nothing_is_a_note_and_the_others_are_watched(tmp_path: Path) -> None:
+    nodes = Nodes({"n2": says(TOLD)})
+
+    def start(command: Command, folder: Path, node: str) -> LocalJob:
+        if node == "n1":
+            raise RunError("slurm_unreachable", "nobody answers")
+        return nodes.start(command, folder, node)
+
+    with watching(("n1", "n2"), "a", TWO, tmp_path, start) as watch:
+        assert nodes.running == ["n2"]
+    assert watch.conditions["n1"].notes == ("not watched: slurm_unreachable: nobody answers",)
+    assert watch.conditions["n2"] == not_watched("made up")
+
+
+def test_a_folder_that_cannot_be_made_is_a_note(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with watching(("n1",), "a", TWO, tmp_path / "file" / "w", Nodes().start) as watch:
+        pass
+    assert "Not a directory" in watch.conditions["n1"].notes[0]
+
+
+@pytest.mark.parametrize("raised", [KeyError, KeyboardInterrupt])
+def test_a_block_that_fails_ends_its_watch(tmp_path: Path, raised: type[BaseException]) -> None:
+    nodes = Nodes({"n1": says(TOLD)})
+
+    def fail() -> None:
+        assert nodes.running == ["n1"]
+        raise raised
+
+    with pytest.raises(raised), watching(("n1",), "a", TWO, tmp_path, nodes.start):
+        fail()
+    assert nodes.running == []

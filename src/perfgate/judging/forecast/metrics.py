@@ -6,6 +6,7 @@ Pure. Noise, bands and error rates are those of the verdict, and the rules are s
 
 import math
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import replace
 from typing import Literal
 
@@ -121,13 +122,14 @@ def forecast_metric(
     elif value is not None:
         against = "documented"
     band = resolve_band(metric, probe.scenario, value if against == "documented" else None)
-    found = MetricForecast(metric, against, band=band.loss, band_source=band.source)
-    design: Design | None = None
+    begun = MetricForecast(metric, against, band=band.loss, band_source=band.source)
+    found, design = copy(begun), None
     try:
         design = _design(found, probe, reference, most)
         if design is not None:
             _simulate(found, design, measures_noise=probe.scenario.gate.noise == "measured")
     except InputError as error:
+        found, design = begun, None
         found.problem = error
     if found.problem is not None:
         found.problem.problem = f"{probe.label}: {found.problem.problem}"

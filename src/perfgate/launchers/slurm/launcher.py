@@ -31,8 +31,7 @@ from perfgate.launchers.slurm.calls import (
     job_facts,
     node_names,
 )
-from perfgate.launchers.slurm.container_query import SlurmQuery
-from perfgate.launchers.slurm.placement import SlurmPlacement, reached_address
+from perfgate.launchers.slurm.placement import SlurmPlacement, SlurmQuery, reached_address
 from perfgate.launchers.slurm.script import (
     BEAT,
     SCRIPT,

@@ -1,4 +1,4 @@
-"""`perfgate ci matrix`: rows that a CI system runs; the same division as `pytest --shard`."""
+"""`perfgate ci`: rows that a CI system runs, and the status that its job ends in."""
 
 import json
 from typing import Any
@@ -7,9 +7,12 @@ import pytest
 from command_line import Perfgate
 from tables import each
 
+from perfgate.cli.main import main
 from perfgate.core.paths import scenario_folders
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_suite
+
+Capture = pytest.CaptureFixture[str]
 
 
 def rows(perfgate: Perfgate, *words: str) -> list[dict[str, Any]]:
@@ -54,24 +57,41 @@ def test_a_template_is_in_it_only_if_it_is_named(perfgate: Perfgate) -> None:
     assert row["scenarios"] == ["h200-r1-fp8-explore"]
 
 
-@each(
-    "words",
-    [
-        ("-m", "b200 and h200"),
-        ("-m", "latency", "--gpu", "GB200"),
-        ("-m", "nosuchmarker"),
-        ("-m", "b200 and"),
-        ("--shards", "257"),
-    ],
-)
-def test_no_job_is_an_error_and_prints_no_matrix(
-    words: tuple[str, ...], perfgate: Perfgate
-) -> None:
-    assert perfgate.refused(["ci", "matrix", *words]).startswith("perfgate: ")
-
-
 def test_more_rows_than_github_takes_are_refused(
     perfgate: Perfgate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("perfgate.campaign.matrix._MOST_ROWS", 3)
     assert "more rows than GitHub takes" in perfgate.refused("ci matrix --shards 3")
+
+
+@each(
+    "event, status, word, ends_in",
+    [
+        ("nightly", "0", "pass", 0),
+        ("nightly", "10", "warn", 0),
+        ("release", "10", "block", 10),
+        ("rehearsal", "13", "pass", 0),
+        ("rehearsal", "0", "block", 11),
+        ("release", "77", "block", 77),
+    ],
+)
+def test_a_decision_is_one_line_and_a_status(
+    event: str, status: str, word: str, ends_in: int, perfgate: Perfgate
+) -> None:
+    said = perfgate.printed(f"ci decision --event {event} {status}", ends_in)
+    assert said.count("\n") == 1
+    assert said.startswith(f"{word}: {event}, status {status}: ")
+
+
+def test_a_decision_as_json(perfgate: Perfgate) -> None:
+    found = perfgate.plain("ci decision --event release 10", 10)
+    assert found.pop("sentence")
+    assert found == {"event": "release", "status": 10, "decision": "block", "exit_status": 10}
+
+
+@each("status", ["", "-1", "256", "0x0", "٠", "1_0", "0" * 5000])
+def test_a_job_that_gave_no_status_cannot_pass(status: str, capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["ci", "decision", "--event", "nightly", status])
+    assert ended.value.code == 2
+    assert capsys.readouterr().out == ""
