@@ -21,7 +21,7 @@ from typing import Any
 from perfgate.baselines import Store
 from perfgate.core.line_checksums import checksum_of, first_checksum, sealed
 from perfgate.core.plain import from_plain
-from perfgate.reports.gathered_history import gathered_histories
+from perfgate.reports.histories import gathered_histories
 from perfgate.reports.run_report import RunReport, report_of
 from perfgate.runs.record import SCHEMA_VERSION, AnyRecord, Record
 

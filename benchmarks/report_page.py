@@ -16,7 +16,7 @@ from pathlib import Path
 from perfgate.core.measured import Change, MeasuredBuild, MeasuredMetric
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.reports.formats.base import ReportContext, report_format
-from perfgate.reports.history import HistoryPoint, MetricHistory
+from perfgate.reports.histories import HistoryPoint, MetricHistory
 from perfgate.reports.run_report import (
     SCHEMA_VERSION,
     DocumentedMetric,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from benchmarks.report_page import made_report
 from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext
-from perfgate.reports.history import MetricHistory
+from perfgate.reports.histories import MetricHistory
 from perfgate.reports.run_report import Failure, RunReport, TestResult
 
 # What must stay text: markup, a link that runs a script, marks of direction, what ends an element.

@@ -19,8 +19,7 @@ from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.run_report import report_of
-from perfgate.reports.summary import summary
-from perfgate.reports.terminal import terminal_lines
+from perfgate.reports.run_text import summary, terminal_lines
 from perfgate.runs.ended_run import end_of
 from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import Record, SelectedTest, SkippedRecord, VerdictRecord

@@ -10,7 +10,7 @@ from perfgate.baselines import Store, suite_store
 from perfgate.core.measured import MeasuredBuild, MeasuredMetric
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
-from perfgate.reports.gathered_history import gathered_histories
+from perfgate.reports.histories import gathered_histories
 from perfgate.reports.run_report import SCHEMA_VERSION, RunReport, ScenarioFacts, TestResult
 from perfgate.runs.run_folder import RunFolder
 

@@ -6,7 +6,7 @@ from markdown_it import MarkdownIt
 from tables import each
 
 from perfgate.core.redaction import visible
-from perfgate.reports.markdown_text import code, fenced, prose, shortened, table
+from perfgate.reports.templating import code, fenced, prose, shortened
 
 RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 PIECES = [*"\\`*_{}[]<>()|&~$^#@!\"'%+=-:/.0123 \t\n", "a", "www.", "https://", "GH-1"]
@@ -41,7 +41,7 @@ def test_a_name_renders_as_itself_too(text: str) -> None:
 
 @given(st.lists(EVIL, min_size=2, max_size=2))
 def test_a_cell_stays_one_cell(cells: list[str]) -> None:
-    text = table(("a", "b"), [[prose(cells[0]), code(cells[1])]], right=(1,))
+    text = f"| a | b |\n|---|---|\n| {prose(cells[0])} | {code(cells[1])} |"
     kinds = [one.type for one in RENDERER.parse(text)]
     assert kinds.count("td_open") == 2
     assert kinds.count("tr_open") == 2

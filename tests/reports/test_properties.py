@@ -1,11 +1,9 @@
 """Properties for JUnit XML: a verdict with its numbers, the build and the baseline."""
 
-from building import applied, judgement, outcome, with_inert_setting
+from building import applied, judgement, outcome
 
-from perfgate.core.errors import RunError
-from perfgate.core.measured import MeasuredBuild, MeasuredControl
-from perfgate.core.verdict import Verdict
-from perfgate.reports.properties import properties
+from perfgate.core.measured import MeasuredBuild
+from perfgate.reports.formats.junit import properties
 
 
 def test_every_number_of_a_regression_is_there() -> None:
@@ -38,35 +36,9 @@ def test_every_number_of_a_regression_is_there() -> None:
     ]
 
 
-def test_a_setting_that_is_not_in_force_is_there() -> None:
-    assert dict(properties(with_inert_setting()))["setting"].endswith("one core has no peers")
-    assert "setting" not in dict(properties(outcome()))
-
-
-def test_an_error_has_its_class() -> None:
-    error = RunError("oom", "the server ended")
-    failed = outcome(verdict=Verdict.ERROR, judgements=(), error=error, build=None, measured=())
-    found = dict(properties(failed))
-    assert (found["error_class"], found["summary"]) == ("oom", "oom: the server ended")
-    assert not [name for name in found if name.startswith(("metric.", "engine"))]
-
-
 def test_the_anchor_does_not_hide_the_baseline() -> None:
     anchor = judgement(against="anchor", change=-0.2, waiver=applied("let through by Ada"))
     found = dict(properties(outcome(judgements=(judgement(), anchor))))
     assert found["metric.output_throughput.change"] == "-12.3 %"
     assert found["metric.output_throughput.anchor.change"] == "-20.0 %"
     assert found["metric.output_throughput.anchor.waiver"] == "let through by Ada"
-
-
-def test_a_mark_and_the_controls_behind_it_are_there() -> None:
-    shifted = judgement(verdict=Verdict.PASS, mark="HOST_SHIFT", controls_used=2)
-    control = MeasuredControl("baseline", MeasuredBuild("llama.cpp", "1.2.0", "abc123"), 2)
-    found = dict(
-        properties(outcome(verdict=Verdict.PASS, judgements=(shifted,), controls=(control,)))
-    )
-    assert found["verdict"] == "PASS"
-    assert found["mark"].startswith("HOST_SHIFT: machine, not build")
-    assert found["control"] == "llama.cpp 1.2.0, commit abc123, 2 starts"
-    assert found["metric.output_throughput.mark"] == "HOST_SHIFT"
-    assert found["metric.output_throughput.controls"] == "2"

@@ -4,7 +4,7 @@ from run_reports import hostile
 
 from perfgate.core.plain import to_plain
 from perfgate.core.redaction import visible
-from perfgate.reports.shown import shown
+from perfgate.reports.formats.base import shown
 
 
 def test_every_text_is_redacted_names_of_fields_of_the_machine_among_them() -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 from building import (
     group_record,
-    judgement,
     machine,
     outcome,
     with_extra_options,
@@ -14,14 +13,11 @@ from made_runs import facts
 from msgspec import structs
 from plain_records import record
 
-from perfgate.core.errors import RunError
-from perfgate.core.failures import FAILURES
-from perfgate.core.measured import Change
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.reports.run_report import report_of
-from perfgate.reports.summary import summary as summary_of
-from perfgate.reports.terminal import terminal_lines
+from perfgate.reports.run_text import summary as summary_of
+from perfgate.reports.run_text import terminal_lines
 from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import Record, VerdictRecord
 
@@ -48,20 +44,6 @@ def section(text: str, heading: str) -> list[str]:
     return [line for line in rest.partition("\n## ")[0].splitlines() if line]
 
 
-def test_begins_with_how_it_ended_and_where() -> None:
-    records = recorded(outcome(), outcome(verdict=Verdict.PASS), outcome(verdict=Verdict.PASS))
-    assert summary(FACTS, records, ExitStatus.REGRESSION).splitlines()[:8] == [
-        "# perfgate run 20261105-1",
-        "",
-        "**Exit status 1**: at least one regression of performance or accuracy.",
-        "",
-        "Verdicts: 1 REGRESSION, 2 PASS.",
-        "PASS: no worse than the baseline by the band.",
-        "",
-        "Machine: node7, 72 cores of Grace, no GPU. Started 2026-11-05T12:00:00+00:00.",
-    ]
-
-
 def test_the_gpus_are_counted_and_named() -> None:
     facts = {**FACTS, "machine": json.loads(json.dumps(asdict(machine("NVIDIA H200"))))}
     text = summary(facts, [], None)
@@ -74,88 +56,12 @@ def test_extra_options_stand_beside_the_build() -> None:
     assert "extra options" not in summary(FACTS, recorded(outcome()), None)
 
 
-def test_a_regression_has_its_table_reasons_and_baseline() -> None:
-    both = outcome(judgements=(judgement(), judgement(metric="tpot_mean_ms", change=0.1)))
-    text = summary(FACTS, recorded(both), ExitStatus.REGRESSION)
-    lines = section(text, "REGRESSION: `small-serve-c4`")
-    assert lines[:4] == [
-        "| metric | baseline | measured | change | interval | band | verdict |",
-        "|---|--:|--:|--:|--:|--:|---|",
-        "| output_throughput [tokens/s] | 1234 | 1083 | -12.3 % | -14.0 … -10.5 % | -2.0 % "
-        "| REGRESSION |",
-        "| tpot_mean_ms [ms] | 1234 | 1083 | +10.0 % | -14.0 … -10.5 % | +2.0 % | REGRESSION |",
-    ]
-    assert lines[4].startswith("- output_throughput: 12.3 % lower")
-    assert lines[6:9] == [
-        "- build: llama.cpp 1.3.0, commit def456",
-        "- compared with: llama.cpp 1.2.0 of 2026-11-05, accepted by Ada, 5 fresh starts",
-        "- fresh starts: 2",
-    ]
-
-
-MEASURED = [
-    "| metric | value | n | change | interval |",
-    "|---|--:|--:|--:|--:|",
-    "| output_throughput [tokens/s] | 1083 | 2 | -12.3 % | -14.0 … -10.5 % |",
-    "| ttft_mean_ms [ms] | 300 | 2 | - | - |",
-]
-
-
-def test_every_measured_metric_is_there_judged_or_not() -> None:
-    text = summary(FACTS, recorded(outcome()), ExitStatus.REGRESSION)
-    lines = section(text, "REGRESSION: `small-serve-c4`")
-    assert lines[-5:] == ["Measured:", *MEASURED]
-    assert "\nMeasured values: geometric mean of n fresh starts, of an accuracy the mean; " in text
-    observed = (Change("ttft_mean_ms", 200.0, 300.0, 0.5, (0.4, 0.6), 2, 0.01),)
-    text = summary(FACTS, recorded(outcome(observed=observed)), ExitStatus.REGRESSION)
-    assert "| ttft_mean_ms [ms] | 300 | 2 | +50.0 % | +40.0 … +60.0 % |" in text
-
-
-def test_a_run_without_a_baseline_shows_its_numbers_too() -> None:
-    bare = outcome(
-        verdict=Verdict.NO_BASELINE,
-        judgements=(),
-        reason="there is no baseline yet",
-        compared_with="no baseline",
-        synthetic=True,
-    )
-    text = summary(FACTS, recorded(bare), ExitStatus.PASSED)
-    assert section(text, "synthetic NO_BASELINE: `small-serve-c4`") == [
-        "there is no baseline yet",
-        "- build: llama.cpp 1.3.0, commit def456",
-        "- compared with: no baseline",
-        "- fresh starts: 2",
-        "Synthetic values:",
-        *(line.replace("-12.3 %", "-").replace("-14.0 … -10.5 %", "-") for line in MEASURED),
-    ]
-
-
 def test_a_verdict_without_measured_values_is_still_summed_up() -> None:
     (line,) = recorded(outcome(measured=(), build=None))
     text = summary(FACTS, [line], ExitStatus.REGRESSION)
     assert "- fresh starts: 2" in section(text, "REGRESSION: `small-serve-c4`")
     assert "Measured" not in text
     assert terminal([line], ExitStatus.REGRESSION)
-
-
-def test_an_error_shows_evidence_word_for_word_and_the_next_step() -> None:
-    error = RunError("oom", "the server ended", evidence=("| CUDA *out* of memory", "Traceback"))
-    failed = outcome(verdict=Verdict.ERROR, judgements=(), error=error)
-    lines = section(summary(FACTS, recorded(failed), ExitStatus.ERROR), "ERROR: `small-serve-c4`")
-    assert lines[:4] == [
-        "oom: the server ended",
-        "    | CUDA *out* of memory",
-        "    Traceback",
-        f"Next step: {FAILURES['oom'].next_step}.",
-    ]
-
-
-def test_skipped_is_counted_and_explained() -> None:
-    reason = "needs 8×B200, found none"
-    skipped = record("skipped", test="t9", scenario="big", probe="c64", reason=reason)
-    text = summary(FACTS, [*recorded(outcome(verdict=Verdict.PASS)), skipped], ExitStatus.PASSED)
-    assert "Verdicts: 1 PASS, 1 not run." in text
-    assert section(text, "Not run") == ["- `big-c64`: needs 8×B200, found none"]
 
 
 def test_a_reason_of_several_lines_stays_in_its_place() -> None:
@@ -214,17 +120,6 @@ def test_a_run_that_has_not_ended_says_how_to_go_on() -> None:
     facts = {**FACTS, "arguments": ["pytest", "-m", "b200", "--gate"]}
     text = summary(facts, [], None)
     assert "To go on with it: `pytest -m b200 --gate --resume=20261105-1`" in text
-
-
-def test_what_time_did_not_suffice_for_is_listed_by_itself() -> None:
-    big = {"scenario": "big", "probe": "c64"}
-    reason = "not run: needs about 1 h 10 min, 25 min of --budget 4h are left"
-    late = record("skipped", big, test="t9", why="budget", reason=reason)
-    lack = "needs 8×B200, found none"
-    lacking = record("skipped", big, test="t8", probe="c128", reason=lack)
-    text = summary(FACTS, [late, lacking], ExitStatus.NOT_JUDGED)
-    assert section(text, "Not run for lack of time") == [f"- `big-c64`: {reason}"]
-    assert section(text, "Not run") == ["- `big-c128`: needs 8×B200, found none"]
 
 
 def test_the_starts_of_each_group_have_a_row() -> None:

@@ -12,7 +12,7 @@ from run_reports import report as report_with
 from perfgate.core.measured import MeasuredBuild, MeasuredMetric
 from perfgate.core.verdict import Verdict
 from perfgate.reports.run_report import RunReport, report_of
-from perfgate.reports.terminal import terminal_lines
+from perfgate.reports.run_text import terminal_lines
 from perfgate.runs.exit_status import ExitStatus
 
 
@@ -48,24 +48,6 @@ def test_no_line_is_long_but_a_command_and_no_run_is_told_at_length() -> None:
         assert len(lines) <= 90
         texts = [line for line in lines if not line.strip().startswith("rerun: ")]
         assert max(map(len, texts)) <= 160
-
-
-def test_what_regressed_is_first_with_its_numbers_and_how_to_run_it_again() -> None:
-    lines = lines_of(night(red_night()), ExitStatus.REGRESSION)
-    assert lines[:2] == [
-        "REGRESSION     r1-c16: output_throughput -21.0 % (interval -22.2 … -19.8 %, band -2.0 %)",
-        f"{'':15}rerun: pytest 'perf_tests/test_serving.py::test_serving[r1-c16]'",
-    ]
-    assert [line.partition(": ")[0] for line in lines[-2:]] == ["exit status 1", "next step"]
-
-
-def test_errors_of_one_cause_are_one_entry_with_its_next_step() -> None:
-    lines = lines_of(night(broken_night()), ExitStatus.ERROR)
-    assert lines[:2] == [
-        "ERROR          oom, 7 tests: the server ran out of GPU memory: r1-c1, r1-c2 and 5 more",
-        f"{'':15}next step: lower the KV cache fraction",
-    ]
-    assert "not finished   v3-c16: the session ended first" in lines
 
 
 def test_only_what_is_well_is_good_news_and_numbers_of_stand_ins_never_are() -> None:

@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from building import SCENARIO, SUMS, applied, group_record, judgement, outcome
+from building import SCENARIO, SUMS, group_record, judgement, outcome
 from made_runs import facts
-from plain_records import record
 from tables import each
 
 from perfgate.core.measured import Change, MeasuredBuild, MeasuredControl
@@ -20,10 +19,9 @@ from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.html import HtmlFormat
 from perfgate.reports.formats.json import JsonFormat
 from perfgate.reports.formats.markdown import MarkdownFormat
-from perfgate.reports.overview import marked, probably_worse, resolution, waived
+from perfgate.reports.overview import marked, probably_worse, resolution
 from perfgate.reports.run_report import WITHOUT_CONTROLS, RunReport, report_of
-from perfgate.reports.summary import summary
-from perfgate.reports.terminal import terminal_lines
+from perfgate.reports.run_text import summary, terminal_lines
 from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.probe import load_probes
@@ -71,22 +69,6 @@ def test_of_many_that_got_worse_the_terminal_shows_the_likeliest() -> None:
     assert more.strip() == "and 40 more in summary.md"
 
 
-def test_a_waived_loss_is_listed_with_its_waiver() -> None:
-    made = report(outcome(judgements=(judgement(waiver=applied("let through by Ada")),)))
-    ((result, judged),) = ((one.result, one.judgement) for one in waived(made))
-    assert (result.name, judged) == ("small-serve-c4", made.results[0].judgements[0])
-    assert waived(report(outcome())) == []
-    line = "waived         small-serve-c4: output_throughput -12.3 %: let through by Ada"
-    assert line in terminal(made)
-
-
-def test_waivers_that_do_not_hold_are_told() -> None:
-    fault = record("waiver_fault", kind="expired", message="waivers.yaml:4: expired")
-    made = report_of(FACTS, [fault])
-    assert made.waiver_faults == ("waivers.yaml:4: expired",)
-    assert "waiver         waivers.yaml:4: expired" in terminal(made)
-
-
 def test_nearly_everything_slower_on_one_host_is_suspicious() -> None:
     slower = [of(number) for number in range(5)]
     assert "5 of 5 scenarios" in report(*slower).suspicion
@@ -113,18 +95,6 @@ def test_the_starts_that_sharing_saved_are_told() -> None:
 
 SHIFTED = judgement(verdict=Verdict.PASS, mark="HOST_SHIFT", controls_used=2)
 CONTROL = MeasuredControl("baseline", MeasuredBuild("llama.cpp", "1.2.0", "abc123"), 2)
-
-
-def test_a_slow_machine_is_told_beside_a_pass() -> None:
-    passed = outcome(verdict=Verdict.PASS, judgements=(SHIFTED,), controls=(CONTROL,))
-    lines = terminal(report(passed), ExitStatus.PASSED)
-    assert lines[0].startswith("PASS")
-    assert lines[0].endswith("output_throughput -12.3 % (HOST_SHIFT)")
-    assert any(
-        line.startswith("HOST_SHIFT     small-serve-c4: machine, not build") for line in lines
-    )
-    assert "control: llama.cpp 1.2.0, commit abc123, 2 starts" in lines
-    assert "exit status 0: every judged scenario passed" in lines
 
 
 def test_each_mark_is_one_entry_that_counts_its_tests() -> None:

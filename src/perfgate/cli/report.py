@@ -20,10 +20,9 @@ from perfgate.core.input_files import read_input
 from perfgate.core.paths import require_own
 from perfgate.core.redaction import one_line
 from perfgate.core.verdict import Verdict
-from perfgate.reports.formats.base import ReportContext, report_format
-from perfgate.reports.gathered_history import gathered_histories
+from perfgate.reports.formats.base import ReportContext, report_format, write_formats
+from perfgate.reports.histories import gathered_histories
 from perfgate.reports.merge import Merged, merge
-from perfgate.reports.report_files import write_formats
 from perfgate.reports.run_report import RunFacts
 from perfgate.runs.ended_run import read_run
 

@@ -29,11 +29,10 @@ from perfgate.release.check_result import (
 from perfgate.release.pack_manifest import PackedFile, Role
 from perfgate.release.policy import Effect, Required
 from perfgate.reports.figures import band, interval, signed, worst_first
-from perfgate.reports.markdown_text import code, prose, shortened
+from perfgate.reports.formats.base import shown
 from perfgate.reports.overview import some
-from perfgate.reports.page.signs import Sign
-from perfgate.reports.shown import shown
-from perfgate.reports.templating import environment
+from perfgate.reports.page.sections import Sign
+from perfgate.reports.templating import code, environment, prose, shortened
 
 _TEMPLATES = Path(__file__).parent / "templates"
 MOST_SCENARIOS = 14

@@ -30,7 +30,7 @@ from perfgate.release.required_tests import (
 )
 from perfgate.release.run_evidence import CLOCKS_DIFFER, RunEvidence, evidence_of, other_build
 from perfgate.reports.merge import is_judged
-from perfgate.reports.merge_shards import require_complete
+from perfgate.reports.merge_checks import require_complete
 from perfgate.reports.run_report import TestResult
 from perfgate.runs.ended_run import EndedRun
 

@@ -1,16 +1,79 @@
-"""Histories: of a report's gating metrics, from stored baselines and earlier runs. Pure."""
+"""Histories: of a report's gating metrics, from stored baselines and earlier runs.
+
+Pure but for `gathered_histories`, which reads stores and run folders. `perfgate report` and
+``pytest --html`` both call it.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from perfgate.baselines.baseline import Baseline
+from perfgate.baselines.choice import in_order, newest_build
+from perfgate.baselines.engine_repo import EngineRepo
+from perfgate.baselines.store import Store, rehearsal_store, suite_store
+from perfgate.core.errors import InputError
+from perfgate.core.measured import MeasuredBuild, MeasuredMetric
+from perfgate.core.redaction import visible
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.measured import central_value
 from perfgate.reports.figures import known, unit_of
-from perfgate.reports.history import HistoryPoint, MetricHistory
 from perfgate.reports.run_report import RunReport, TestResult
+from perfgate.runs.ended_run import earlier_runs
 from perfgate.runs.record import MeasurementRecord, Record, VerdictRecord, records_of
+
+# A stored baseline; the anchor, a baseline that stays the last release's; an earlier run; this run.
+PointKind = Literal["baseline", "anchor", "run", "this run"]
+
+
+@dataclass(frozen=True)
+class HistoryPoint:
+    """A metric at one commit.
+
+    Attributes:
+        commit: of the engine.
+        version: release of the engine.
+        at: when it was measured, ISO 8601.
+        value: central value over the fresh starts, in the metric's unit.
+        values: one per fresh start.
+        kind: what it is from.
+        source: id of the run, or who accepted the baseline and when, in words.
+        synthetic: whether stand-ins made it.
+        note: what a person decided beside accepting it: a loss accepted, a baseline retired.
+        segment: points of different segments were not measured alike, and are not joined.
+    """
+
+    commit: str
+    version: str
+    at: str
+    value: float
+    values: tuple[float, ...]
+    kind: PointKind
+    source: str
+    synthetic: bool = False
+    note: str = ""
+    segment: int = 0
+
+
+@dataclass(frozen=True)
+class MetricHistory:
+    """One metric of one probe over commits.
+
+    Attributes:
+        name: of the probe.
+        metric: canonical name.
+        unit: of all values.
+        points: in the order of the engine's commits where that is known, else of days.
+        order: in words, which of both it is.
+    """
+
+    name: str
+    metric: str
+    unit: str
+    points: tuple[HistoryPoint, ...]
+    order: str
+
 
 BY_COMMITS = "engine commits, oldest first"
 BY_DAYS = "engine commits, by day of measurement"
@@ -157,19 +220,24 @@ def points_of(
         for measured in record.measured:
             if measured.metric not in metrics:
                 continue
-            point = HistoryPoint(
-                build.commit,
-                build.version,
-                started,
-                measured.value,
-                measured.values,
-                "run",
-                f"run {run}",
-                record.synthetic,
-            )
+            point = _of_run(build, measured, started, run, record.synthetic, "run")
             alike = comparable.get((record.scenario, record.probe))
             found[record.name, measured.metric] = FoundPoint(point, frozenset({run}), alike)
     return found
+
+
+def _of_run(
+    build: MeasuredBuild,
+    metric: MeasuredMetric,
+    started: str,
+    run: str,
+    synthetic: bool,
+    kind: PointKind,
+) -> HistoryPoint:
+    values = metric.value, metric.values
+    return HistoryPoint(
+        build.commit, build.version, started, *values, kind, f"run {run}", synthetic
+    )
 
 
 def _comparable(measurement: MeasurementRecord) -> Mapping[str, str]:
@@ -197,16 +265,7 @@ def _of_this(result: TestResult, metric: str, started: str) -> list[FoundPoint]:
     measured = next((one for one in result.measured if one.metric == metric), None)
     if measured is None or result.build is None:
         return []
-    point = HistoryPoint(
-        result.build.commit,
-        result.build.version,
-        started,
-        measured.value,
-        measured.values,
-        "this run",
-        f"run {result.run}",
-        result.synthetic,
-    )
+    point = _of_run(result.build, measured, started, result.run, result.synthetic, "this run")
     # Where this run is compared with the baseline, it was measured like it.
     alone = {"": result.run} if result.verdict is Verdict.NOT_COMPARABLE else None
     return [FoundPoint(point, frozenset({result.run}), alone)]
@@ -245,3 +304,79 @@ def _joined(points: Sequence[FoundPoint]) -> tuple[HistoryPoint, ...]:
             facts = one.facts
         found.append(replace(one.point, segment=segment))
     return tuple(found)
+
+
+def gathered_histories(
+    report: RunReport,
+    store: Store | None = None,
+    folder: Path | None = None,
+    repo: EngineRepo | None = None,
+) -> tuple[tuple[MetricHistory, ...], tuple[str, ...]]:
+    """The histories of a report's gating metrics, and what was left out of them, one line each.
+
+    What cannot be read is left out: a report must not fail because of it. What stand-ins made is
+    never beside what was measured: a report of the one kind takes nothing of the other.
+
+    Args:
+        report: this run, or several as one.
+        store: of baselines; None: the suite's, of a rehearsal that of rehearsals.
+        folder: its folders are earlier runs (`--history`); None: none. Runs of the report itself
+            are passed over.
+        repo: a clone of the engine, which tells the order of commits; None: days tell it.
+
+    Returns:
+        for `ReportContext.histories`; and notes for the terminal, which need no escaping.
+
+    Raises:
+        InputError: `folder` is none that can be read.
+    """
+    if store is None:
+        store = rehearsal_store() if report.synthetic else suite_store()
+    notes: list[str] = []
+    stored = _stored(report, store, notes) if store.synthetic == report.synthetic else {}
+    runs = [] if folder is None else _runs(report, folder, notes)
+    return histories_of(report, stored, runs, _distances(repo)), tuple(notes)
+
+
+def _runs(report: RunReport, folder: Path, notes: list[str]) -> Sequence[RunPoints]:
+    ids = {one.id for one in report.runs}
+    wanted = {result.name: frozenset(gating(result)) for result in report.results}
+    runs, left_out = earlier_runs(
+        folder,
+        lambda run: points_of(run.facts, run.records, wanted),
+        synthetic=report.synthetic,
+        without=ids,
+    )
+    notes += left_out
+    return runs
+
+
+def _stored(report: RunReport, store: Store, notes: list[str]) -> Mapping[str, StoredBaselines]:
+    efforts = {one.scenario: one.hardware for one in report.efforts}
+    found = {}
+    for scenario in report.scenarios:
+        hardware = scenario.hardware or efforts.get(scenario.id, "")
+        if not hardware:
+            continue
+        try:
+            baselines = in_order(store.of_scenario(hardware, scenario.id))
+            if baselines:
+                anchor = store.anchor(hardware, scenario.id, newest_build(baselines))
+                commit = anchor.baseline.engine.commit if anchor else ""
+                found[scenario.id] = StoredBaselines(tuple(baselines), commit)
+        except InputError as error:
+            notes.append(f"{visible(scenario.id)}: no history of its baselines: {error.problem}")
+    return found
+
+
+def _distances(repo: EngineRepo | None) -> Distances | None:
+    if repo is None:
+        return None
+
+    def known(commits: Sequence[str], newest: str) -> Mapping[str, int]:
+        try:
+            return repo.ancestors(commits, newest)
+        except InputError:  # the clone does not have the build under test
+            return {}
+
+    return known

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from perfgate.campaign.matrix import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.verdict import Verdict, counted
-from perfgate.reports.merge_checks import require_mergeable
-from perfgate.reports.merge_shards import require_complete
+from perfgate.reports.merge_checks import require_complete, require_mergeable
 from perfgate.reports.run_report import (
     RunReport,
     ScenarioFacts,

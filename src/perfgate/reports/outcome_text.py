@@ -1,6 +1,6 @@
 """An outcome as text for a terminal: the table of metrics, where things are, how to do it again."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from perfgate.core.measured import Change, MeasuredMetric
 from perfgate.core.redaction import visible
@@ -9,14 +9,28 @@ from perfgate.judging.assembly.outcome import Outcome
 from perfgate.reports.figures import band, interval, number, signed, with_unit
 from perfgate.reports.tables import text_table
 
+# What the mark beside a verdict says, for people.
+MARKS: Mapping[Mark, str] = {
+    "HOST_SHIFT": "machine, not build: no worse than the baseline's build in this session, which "
+    "is slower than its history too",
+    "MACHINE": "the machine is not fit to judge on: too noisy, or even the baseline's build is "
+    "slower than its history by far; measure again when it is idle, or elsewhere",
+    "NO_CONTROL": "no control: the machine is not excluded",
+}
 
-def rows(judgements: Sequence[Judgement]) -> list[tuple[str, ...]]:
-    """One row per metric, as `COLUMNS`."""
+# Those that a verdict cannot be read without.
+_OF_MACHINE = ("HOST_SHIFT", "MACHINE")
+
+
+def rows(
+    judgements: Sequence[Judgement], marks: Collection[str] = _OF_MACHINE
+) -> list[tuple[str, ...]]:
+    """One row per metric, as `COLUMNS`; `marks` are those that stand beside a verdict."""
     found = []
     for one in judgements:
         against = " since the anchor" if one.against == "anchor" else ""
         verdict = "waived" if one.waiver else one.verdict.value
-        verdict += f", {one.mark}" if one.mark in _OF_MACHINE else ""
+        verdict += f", {one.mark}" if one.mark in marks else ""
         found.append(row(one, against=against, allowed=band(one), verdict=verdict))
     return found
 
@@ -42,18 +56,6 @@ def row(
         verdict,
     )
 
-
-# What the mark beside a verdict says, for people.
-MARKS: Mapping[Mark, str] = {
-    "HOST_SHIFT": "machine, not build: no worse than the baseline's build in this session, which "
-    "is slower than its history too",
-    "MACHINE": "the machine is not fit to judge on: too noisy, or even the baseline's build is "
-    "slower than its history by far; measure again when it is idle, or elsewhere",
-    "NO_CONTROL": "no control: the machine is not excluded",
-}
-
-# Those that a verdict cannot be read without.
-_OF_MACHINE = ("HOST_SHIFT", "MACHINE")
 
 COLUMNS = ("metric", "baseline", "measured", "change", "interval", "band", "verdict")
 

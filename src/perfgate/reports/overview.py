@@ -5,11 +5,12 @@ Every text about a whole run is made of these: terminal, `summary.md`, Markdown,
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from perfgate.core.measured import Change, MeasuredMetric
-from perfgate.core.verdict import Judgement, Mark, Verdict
+from perfgate.core.metrics import is_accuracy
+from perfgate.core.verdict import Judgement, Mark, Verdict, counted
 from perfgate.judging.rules.diagnostics import false_discoveries
 from perfgate.reports.figures import band, best_first, worst_first
 from perfgate.reports.run_report import RunReport, TestResult
@@ -82,10 +83,8 @@ def state(report: RunReport) -> str:
     """How the whole ended, in one word: `REGRESSION`, `PASSED`, `UNFINISHED`."""
     if report.status is None:
         return "UNFINISHED"
-    try:
-        return ExitStatus(report.status).name
-    except ValueError:  # of pytest: interrupted, a usage error
-        return "BROKEN_OFF"
+    known = {status.value: status.name for status in ExitStatus}
+    return known.get(report.status, "BROKEN_OFF")  # of pytest: interrupted, a usage error
 
 
 def counts(report: RunReport) -> dict[str, int]:
@@ -190,31 +189,13 @@ def gaps(result: TestResult) -> list[DocumentedMetric]:
     return [one for one in result.documented if one.metric not in judged and one.change is not None]
 
 
-@dataclass(frozen=True)
-class Starts:
-    """Fresh starts of a run, and seconds.
-
-    Attributes:
-        planned, made, again, controls, without_sharing: starts.
-        spent_s, saved_s: seconds of the clock.
-        synthetic: whether stand-ins had any.
+def starts(report: RunReport) -> Mapping[str, float]:
+    """Fresh starts and seconds (`spent_s`, `saved_s`) of all groups; `synthetic`: of how many
+    groups stand-ins had them.
     """
-
-    planned: int
-    made: int
-    again: int
-    controls: int
-    without_sharing: int
-    spent_s: float
-    saved_s: float
-    synthetic: bool
-
-
-def starts(report: RunReport) -> Starts:
-    """The sum over all groups."""
-    names = [field.name for field in fields(Starts)]
-    total = {name: sum(getattr(one, name) for one in report.efforts) for name in names}
-    return Starts(**{**total, "synthetic": bool(total["synthetic"])})
+    starts = ("planned", "made", "again", "controls", "without_sharing")
+    names = (*starts, "spent_s", "saved_s", "synthetic")
+    return {name: sum(getattr(one, name) for one in report.efforts) for name in names}
 
 
 def marked(report: RunReport) -> dict[Mark, list[TestResult]]:
@@ -224,6 +205,21 @@ def marked(report: RunReport) -> dict[Mark, list[TestResult]]:
         for mark in dict.fromkeys(one.mark for one in result.judgements if one.mark):
             found.setdefault(mark, []).append(result)
     return found
+
+
+def machine_evidence(report: RunReport) -> str:
+    """What excludes the machine as the cause of lost performance; empty: none is lost."""
+    found = [one for _, one in metrics(report, Verdict.REGRESSION) if one is not None]
+    lost = [one for one in found if one.against in ("baseline", "anchor")]
+    lost = [one for one in lost if not is_accuracy(one.metric)]
+    if not lost:
+        return ""
+    beside = sum(bool(one.controls_used) or one.is_interleaved for one in lost)
+    told = (
+        f"{beside} of {counted(len(lost), 'regressed performance metric')} also lost against the "
+        "baseline's build in this session"
+    )
+    return told if beside == len(lost) else f"{told}; for the others the machine is not excluded"
 
 
 def probably_worse(report: RunReport) -> list[tuple[TestResult, Change]]:

@@ -18,9 +18,8 @@ from perfgate.engines.base import EngineBuild
 from perfgate.judging.acceptance.difference import MetricChange
 from perfgate.judging.acceptance.promotion import Evidence, MetricEvidence, Proposal
 from perfgate.reports.figures import number, signed
-from perfgate.reports.markdown_text import code, fenced, prose, shortened
 from perfgate.reports.tables import text_table
-from perfgate.reports.templating import REPORTS, environment
+from perfgate.reports.templating import REPORTS, code, environment, fenced, prose, shortened
 
 CHANGES = {
     "first": "first (nothing comparable came before; a new level starts)",

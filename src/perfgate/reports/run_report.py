@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from msgspec import structs
+
 from perfgate.core.errors import InputError
 from perfgate.core.measured import (
     Change,
@@ -142,6 +144,9 @@ class ScenarioFacts:
     document: str = ""
     section: str = ""
     markers: tuple[str, ...] = ()
+
+
+_OF_SCENARIO = ("title", "model", "hardware", "gpus", "document", "section", "markers")
 
 
 @dataclass(frozen=True)
@@ -330,7 +335,7 @@ def _results(
         record = ends.get(test)
         if isinstance(record, VerdictRecord):
             of_probe = disturbances.get((record.scenario, record.probe), [])
-            result = _judged(run, record, tuple(of_probe))
+            result = result_of(record, run, of_probe)
         elif record is not None:
             of_test = (test, record.name, record.scenario, record.probe, run)
             result = TestResult(*of_test, None, record.why, record.reason)
@@ -356,13 +361,20 @@ def _failed(result: TestResult) -> TestResult:
     return replace(result, verdict=Verdict.ERROR, why_not="", reason="", failure=failure)
 
 
-def _judged(run: str, record: VerdictRecord, disturbances: tuple[str, ...]) -> TestResult:
+def result_of(record: VerdictRecord, run: str = "", disturbances: Sequence[str] = ()) -> TestResult:
+    """The result of a test that has a verdict.
+
+    Args:
+        record: of the verdict.
+        run: id of the run that it is from.
+        disturbances: what used or slowed the machine meanwhile, one line each.
+    """
     shared = {name: getattr(record, name) for name in _AS_RECORDED}
     return TestResult(
         **shared,
         run=run,
         failure=record.error,
-        disturbances=disturbances,
+        disturbances=tuple(disturbances),
         changed=record.changed_questions,
         widened=tuple(_widened(record)),
         lacks_control=_lacks_control(record),
@@ -439,20 +451,10 @@ def _scenarios(
     records: Sequence[Record], results: Sequence[TestResult]
 ) -> tuple[ScenarioFacts, ...]:
     """The facts recorded of each; of one that has none, its id alone."""
-    known = {
-        one.scenario: ScenarioFacts(
-            one.scenario,
-            one.title,
-            one.engine_name,
-            one.model,
-            one.hardware,
-            one.gpus,
-            one.document,
-            one.section,
-            one.markers,
-        )
-        for one in records_of(ScenarioRecord, records)
-    }
+    known = {}
+    for one in records_of(ScenarioRecord, records):
+        shared = {name: getattr(one, name) for name in _OF_SCENARIO}
+        known[one.scenario] = ScenarioFacts(one.scenario, engine=one.engine_name, **shared)
     names = dict.fromkeys([*known, *(one.scenario for one in results if one.scenario)])
     return tuple(known.get(name) or ScenarioFacts(name) for name in names)
 
@@ -465,15 +467,11 @@ def _efforts(facts: Mapping[str, Any], records: Sequence[Record]) -> tuple[Group
             run=str(facts["id"]),
             hardware=group.hardware,
             gpus=gpus.get(group.scenario, 0),
-            planned=group.starts.planned,
-            made=group.starts.made,
-            again=group.starts.again,
-            controls=group.starts.controls,
+            **structs.asdict(group.starts),
             spent_s=group.seconds.spent,
             starting_s=group.seconds.starting,
             saved_s=group.seconds.saved,
             ended=group.ended,
-            without_sharing=group.starts.without_sharing,
             synthetic=group.synthetic,
         )
         for group in records_of(GroupRecord, records)

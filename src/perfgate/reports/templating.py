@@ -1,11 +1,11 @@
 """Templates: folders of Jinja2 templates, and the filters that every text of a report shares.
 
 Each environment makes harmless, for its own reader, whatever is not perfgate's own: HTML escapes
-it, Markdown shows it as `markdown_text.prose`, a terminal as one line without control characters.
+it, Markdown shows it as `prose`, a terminal as one line without control characters.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from textwrap import wrap
@@ -16,7 +16,56 @@ from markupsafe import Markup
 from perfgate.campaign.budget import span
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import counted
-from perfgate.reports import figures, markdown_text
+from perfgate.reports import figures
+
+# All that begins an element of CommonMark, of GitHub's or GitLab's dialect, or of HTML.
+_SPECIAL = {ord(one): f"&#{ord(one)};" for one in "\\`*_{}[]<>|&~$^#@!"}
+_BREAK = "\u200b"
+# `@name`, `#1`, `!1`, `$1`, `&1`, `~label`, `%1`, `^alert`, `:emoji:`, `://`, `www.`, `GH-1`.
+_REFERENCE = re.compile(r"[@#!$&~%^:](?=[\w\"'/*{])|\bwww(?=\.)|\bGH-(?=\d)", re.IGNORECASE)
+_STARTS_BLOCK = re.compile(r"[-+=]|\d+[.)](?:\s|$)")
+_NOT_IN_CODE = re.compile(r"[`|\\]|^\s|\s$")
+_ELLIPSIS = "…"
+
+
+def shortened(text: str, most: int) -> str:
+    """The text on one line, cut at the end to so many characters."""
+    one_line = " ".join(visible(text).split())
+    return one_line if len(one_line) <= most else one_line[: most - 1] + _ELLIPSIS
+
+
+def prose(text: str, most: int = 300) -> str:
+    """The text as it reads, with nothing in it that renders as anything else.
+
+    Args:
+        text: any; line ends become spaces.
+        most: characters of it that are shown.
+    """
+    shown = _REFERENCE.sub(lambda found: found[0] + _BREAK, shortened(text, most))
+    escaped = shown.translate(_SPECIAL).replace(_BREAK, "&#8203;")
+    if _STARTS_BLOCK.match(escaped):
+        return f"&#{ord(escaped[0])};{escaped[1:]}"
+    return escaped
+
+
+def code(text: str, most: int = 160) -> str:
+    """A name in the letters of a machine; where that cannot hold it, as `prose`.
+
+    Args:
+        text: any; line ends become spaces.
+        most: characters of it that are shown.
+    """
+    shown = shortened(text, most)
+    return prose(shown, most) if not shown or _NOT_IN_CODE.search(shown) else f"`{shown}`"
+
+
+def fenced(lines: Sequence[str]) -> list[str]:
+    """A block of code with these lines, which no line of them ends."""
+    shown = [visible(one).replace("\n", "\\n") for one in lines]
+    longest = max((len(run) for one in shown for run in re.findall("`+", one)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [fence, *shown, fence]
+
 
 REPORTS = Path(__file__).parent / "templates"
 _INDENT = 15  # of a terminal's line that goes on
@@ -44,11 +93,11 @@ def terminal() -> jinja2.Environment:
 @cache
 def markdown() -> jinja2.Environment:
     """For Markdown that GitHub or GitLab renders: every text that is not ours is prose."""
-    made = _environment(REPORTS, lambda text: Markup(markdown_text.prose(text)))  # noqa: S704
+    made = _environment(REPORTS, lambda text: Markup(prose(text)))  # noqa: S704
     for name, escape in (
-        ("code", markdown_text.code),
-        ("prose", markdown_text.prose),
-        ("fenced", lambda lines: "\n".join(markdown_text.fenced(lines))),
+        ("code", code),
+        ("prose", prose),
+        ("fenced", lambda lines: "\n".join(fenced(lines))),
     ):
         made.filters[name] = _ours(escape)
     return made
@@ -79,7 +128,7 @@ def _environment(
         "span": _ours(span),
         "counted": _ours(counted),
         "with_unit": figures.with_unit,
-        "short": markdown_text.shortened,
+        "short": shortened,
         "breakable": _breakable,
     }
     return made
@@ -92,8 +141,9 @@ def _ours(make: Callable[..., str]) -> Callable[..., Markup]:
 
 def _breakable(name: str) -> Markup:
     """A name of a metric in HTML, which may go on in the next line between its words."""
-    words = re.split("(?<=[_:])", visible(name))
-    return Markup("<wbr/>").join(words)
+    name, space, unit = visible(name).partition(" ")
+    words = Markup("<wbr/>").join(re.split("(?<=[_:])", name))
+    return Markup('<span class="metric">{}</span>{}{}').format(words, space, unit)
 
 
 def _label(word: str, synthetic: bool) -> str:

@@ -15,7 +15,7 @@ from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.output_stream import OutputStream
 from perfgate.core.redaction import mask_arguments
 from perfgate.reports.formats.base import report_format
-from perfgate.reports.terminal import terminal_lines
+from perfgate.reports.run_text import terminal_lines
 from perfgate.runs.exit_status import ExitStatus, worst
 from perfgate.runs.progress_view import ProgressView
 from perfgate.runs.record import EndedRecord, RehearsalRecord, SelectedRecord, WaiverFaultRecord

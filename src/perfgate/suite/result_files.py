@@ -23,8 +23,8 @@ from perfgate.core.durable_files import write_text
 from perfgate.core.errors import PerfgateError
 from perfgate.core.measured import MeasuredMetric
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.reports.benchmark_entry import benchmark_entry, full_name
-from perfgate.reports.junit_elements import COUNTS, ELEMENTS, kind, message
+from perfgate.reports.formats.benchmark import benchmark_entry, full_name
+from perfgate.reports.formats.junit import COUNTS, ELEMENTS, kind, message
 from perfgate.runs.record import VerdictRecord
 from perfgate.suite.session import SESSION
 

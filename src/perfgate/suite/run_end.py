@@ -14,12 +14,11 @@ from perfgate.core.errors import PerfgateError
 from perfgate.core.redaction import mask_arguments
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.sweeps import SweepProbe, sweep_probes
-from perfgate.reports.formats.base import ReportContext
-from perfgate.reports.gathered_history import gathered_histories
+from perfgate.reports.formats.base import ReportContext, write_formats
+from perfgate.reports.histories import gathered_histories
 from perfgate.reports.merge import merge
-from perfgate.reports.report_files import write_formats
 from perfgate.reports.run_report import RunReport, report_of
-from perfgate.reports.summary import summary
+from perfgate.reports.run_text import summary
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.exit_status import ExitStatus, exit_status, worst
 from perfgate.runs.record import (

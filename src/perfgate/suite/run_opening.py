@@ -21,7 +21,7 @@ from perfgate.launchers.site import load_site
 from perfgate.launchers.start_commands import command_facts
 from perfgate.machine.hardware import Machine
 from perfgate.reports.run_report import report_of
-from perfgate.reports.summary import summary
+from perfgate.reports.run_text import summary
 from perfgate.runs.record import (
     GroupRecord,
     ResumedRecord,

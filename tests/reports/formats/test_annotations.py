@@ -1,6 +1,6 @@
 """Annotations: few, the worst first, each one workflow command."""
 
-from run_reports import judged, of_size, report, result
+from run_reports import of_size, report, result
 
 from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.annotations import AnnotationsFormat
@@ -17,32 +17,6 @@ def test_the_worst_come_first_and_the_last_counts_the_rest() -> None:
     assert len(lines) == 8
     assert lines[0].startswith("::error title=REGRESSION%3A b200-scenario-096-c1::")
     assert lines[-1] == ("::error title=47 more::report.md and report.html have all of them")
-
-
-def test_a_few_are_all_there() -> None:
-    of = report(
-        result(0, Verdict.PASS),
-        result(1, Verdict.INCONCLUSIVE),
-        result(2, Verdict.ERROR),
-        result(3, Verdict.ERROR),
-        result(4, Verdict.REGRESSION),
-        result(5, None, why_not="unfinished", reason="the session ended first"),
-        waiver_faults=("waivers.yaml:3: expired",),
-    )
-    assert [line.partition("::output")[0].partition(":: ")[0] for line in annotations(of)] == [
-        "::error title=REGRESSION%3A b200-scenario-000-c16",
-        "::error title=ERROR oom%3A b200-scenario-000-c4 and 1 more::"
-        "the server ran out of GPU memory",
-        "::error title=waiver that does not hold::waivers.yaml:3: expired",
-        "::warning title=INCONCLUSIVE%3A b200-scenario-000-c2",
-        "::warning title=not finished%3A b200-scenario-001-c1::the session ended first",
-    ]
-
-
-def test_several_metrics_of_a_test_are_one_annotation() -> None:
-    both = (judged(Verdict.REGRESSION), judged(Verdict.REGRESSION, 0.3, metric="tpot_mean_ms"))
-    (line,) = annotations(report(result(0, Verdict.REGRESSION, judgements=both)))
-    assert "::tpot_mean_ms +30.0 %25 (interval +29.0 … +31.0 %25, band +2.0 %25): " in line
 
 
 def test_where_all_is_well_there_is_none() -> None:

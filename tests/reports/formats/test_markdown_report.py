@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from building import applied
 from markdown_it import MarkdownIt
-from run_reports import judged, of_size, report, result
+from run_reports import judged, report, result
 from tables import each
 
 from perfgate.core.verdict import Verdict
@@ -16,19 +16,6 @@ from perfgate.reports.run_report import RunReport
 
 def markdown(of: RunReport) -> str:
     return MarkdownFormat().render(of, ReportContext())
-
-
-def test_the_verdict_build_reference_counts_and_hours_come_first() -> None:
-    lines = markdown(of_size(50)).splitlines()
-    assert lines[0] == "## perfgate: REGRESSION"
-    assert lines[2].endswith("(exit status 1).")
-    assert lines[4].startswith("- build: tensorrt-llm 1.3.0, commit 0a1b2c3d4e5f")
-    assert lines[5].startswith("- compared with: tensorrt-llm 1.2.0 of 2026-11-05")
-    assert lines[6] == (
-        "- 50 tests: 3 REGRESSION, 3 ERROR, 3 NOT_COMPARABLE, 3 NO_BASELINE, 3 INCONCLUSIVE, "
-        "3 IMPROVEMENT, 29 PASS, 3 not run"
-    )
-    assert lines[7] == "- 40.0 GPU hours, 5.0 hours of the clock; run `20261123-1`"
 
 
 def test_what_got_worse_most_is_the_first_row() -> None:
@@ -57,30 +44,6 @@ def test_marks_references_and_verdicts_without_numbers_are_told() -> None:
     text = markdown(report(result(0, Verdict.REGRESSION, judgements=(marked,)), claim))
     assert "`output_throughput` since the anchor | -5.0 %, HOST_SHIFT |" in text
     assert "| A is not faster than B | - | - | - |" in text
-
-
-def test_equal_errors_and_reasons_are_one_line() -> None:
-    text = markdown(of_size(500))
-    assert "- oom, 25 tests: the server ran out of GPU memory: `b200-scenario-000-c4`, " in text
-    assert "and 21 more" in text
-    assert "- not run, 25 tests: needs 8 GPUs of type B200, there is none: " in text
-
-
-def test_rerun_lines_and_what_passed_are_folded() -> None:
-    text = markdown(of_size(50))
-    before, _, folded = text.partition("<details><summary>Rerun</summary>")
-    assert "pytest" not in before
-    assert "pytest 'perf_tests/test_serving.py::test_serving[b200-scenario-000-c1]'" in folded
-    assert "Passed: `b200-scenario-001-c4`, " in folded
-    assert "Passed" not in before
-    assert text.count("<details>") == text.count("</details>") == 2
-
-
-def test_waived_losses_are_no_regressions_and_are_told() -> None:
-    waived = judged(Verdict.REGRESSION, waiver=applied("Ada, until 2026-12-01: known"))
-    text = markdown(report(result(0, Verdict.PASS, judgements=(waived,)), status=0))
-    assert "Regressed" not in text
-    assert "`b200-scenario-000-c1`: `output_throughput` -5.0 %: Ada, until 2026-12-01" in text
 
 
 def test_synthetic_numbers_are_stamped() -> None:

@@ -21,7 +21,7 @@ from perfgate.reports.charts.chart import (
     spec,
 )
 from perfgate.reports.figures import bad_sign, known, number
-from perfgate.reports.history import HistoryPoint, MetricHistory
+from perfgate.reports.histories import HistoryPoint, MetricHistory
 
 _SYNTHETIC = ", synthetic"
 _HASH = re.compile(r"[0-9a-f]{16,64}")

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.reports.figures import band, interval, signed
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
-from perfgate.reports.markdown_text import shortened
 from perfgate.reports.overview import Group, by_test, errors, findings, not_run, unjudged
 from perfgate.reports.run_report import RunReport, TestResult
+from perfgate.reports.templating import shortened
 
 MOST = 8
 _TITLE, _MESSAGE = 160, 600  # characters that are shown

@@ -1,13 +1,46 @@
-"""Formats: one class each, which makes a text of a run's report and does nothing else."""
+"""Formats: one class each, which makes a text of a run's report and does nothing else.
 
+Records are redacted when they are written, by the process that knew the secrets. A report is made
+elsewhere, of folders that came over a network: what is a character that a terminal obeys, half of a
+character that no file can hold, or a secret of the process that makes the report, ends here.
+"""
+
+import os
+import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cache
+from pathlib import Path
+from typing import ClassVar, TypeVar
 
+from perfgate.core.durable_files import make_folder, sync_folder, write_errors_named, write_text
+from perfgate.core.plain import from_plain, to_plain
+from perfgate.core.redaction import mask, visible
 from perfgate.core.registry import Registry
-from perfgate.reports.history import MetricHistory
+from perfgate.reports.histories import MetricHistory
 from perfgate.reports.run_report import RunReport
-from perfgate.reports.shown import shown
+
+T = TypeVar("T")
+
+
+def shown(value: T) -> T:
+    """The same report, or part of one, with all its texts as they may be shown."""
+    return from_plain(type(value), _shown(to_plain(value), cache(_text)))
+
+
+def _shown(value: object, text: Callable[[str], str]) -> object:
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, Mapping):
+        return {str(_shown(name, text)): _shown(held, text) for name, held in value.items()}
+    if isinstance(value, list):
+        return [_shown(one, text) for one in value]
+    return value
+
+
+def _text(text: str) -> str:
+    return visible(mask(text, by_name=False))
 
 
 @dataclass(frozen=True)
@@ -40,3 +73,34 @@ class ReportFormat(ABC):
 
 
 report_format: Registry[ReportFormat] = Registry("format", "perfgate.reports.formats")
+
+
+def write_formats(
+    folder: Path, names: Sequence[str], report: RunReport, context: ReportContext
+) -> list[Path]:
+    """Write some formats of a report into a folder, under the names of their files.
+
+    All are made and on disk before the first takes the place of an earlier one: an error, or a
+    full disk, leaves what was there. A link of the name of a file is replaced, not followed.
+
+    Returns:
+        The files, in the order of `names`.
+
+    Raises:
+        InputError: no such format.
+        RunError: the folder cannot be written (class ``disk_full`` or ``unwritable``).
+    """
+    formats = [report_format[name]() for name in names]
+    report, context = shown(report), shown(context)
+    texts = {one.file: one.text(report, context) for one in formats}
+    make_folder(folder)
+    with (
+        write_errors_named(folder),
+        tempfile.TemporaryDirectory(prefix=".report-", dir=folder) as aside,
+    ):
+        for name, text in texts.items():
+            write_text(Path(aside) / name, text)
+        for name in texts:
+            os.replace(Path(aside) / name, folder / name)  # noqa: PTH105 (both are whole paths)
+    sync_folder(folder)
+    return [folder / one.file for one in formats]

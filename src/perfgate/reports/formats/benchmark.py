@@ -9,11 +9,87 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest_benchmark
+from pytest_benchmark.stats import Stats
 
+from perfgate.core.measured import MeasuredMetric
 from perfgate.core.plain import to_plain
-from perfgate.reports.benchmark_entry import benchmark_entry
+from perfgate.core.verdict import Judgement
+from perfgate.reports.figures import known
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.run_report import RunReport, TestResult
+from perfgate.runs.record import VerdictRecord
+
+Tested = VerdictRecord | TestResult
+_OF_TEST = ("scenario", "probe", "synthetic", "extra_options", "compared_with")
+_JUDGED = ("verdict", "baseline", "change", "interval", "band", "against")
+
+
+def benchmark_entry(
+    result: Tested,
+    measured: MeasuredMetric,
+    judgement: Judgement | None,
+    *,
+    include_data: bool = True,
+) -> dict[str, Any]:
+    """The entry as plain values.
+
+    Args:
+        result: of the test.
+        measured: the metric.
+        judgement: what the gate says of it; None: it was not judged.
+        include_data: whether the values of the single fresh starts are among them.
+    """
+    stats = Stats()
+    for value in measured.values:
+        stats.update(value)
+    fullname = full_name(result, measured)
+    return {
+        "group": _group(result, measured),
+        "name": fullname.rpartition("::")[2],
+        "fullname": fullname,
+        "params": None,
+        "param": result.test.partition("[")[2].removesuffix("]"),
+        "extra_info": _extra_info(result, measured, judgement),
+        "options": {},
+        "stats": {
+            **stats.as_dict(),
+            **({"data": stats.data} if include_data else {}),
+            "iterations": 1,
+        },
+    }
+
+
+def full_name(result: Tested, measured: MeasuredMetric) -> str:
+    """The test's id and the metric."""
+    return f"{result.test} {measured.metric}"
+
+
+def _group(result: Tested, measured: MeasuredMetric) -> str:
+    """``SCENARIO: METRIC [UNIT], more is better``: the title of a table of pytest-benchmark."""
+    metric = known(measured.metric)
+    better = {"higher": ", more is better", "lower": ", less is better"}
+    side = "" if metric is None else better[metric.direction]
+    return f"{result.scenario}: {measured.metric} [{measured.unit}]{side}"
+
+
+def _extra_info(
+    result: Tested, measured: MeasuredMetric, judged: Judgement | None
+) -> dict[str, Any]:
+    metric = known(measured.metric)
+    return {
+        "metric": measured.metric,
+        "unit": measured.unit,
+        "direction": None if metric is None else metric.direction,
+        "value": measured.value,
+        "n": measured.n,
+        "verdict": result.verdict.value if result.verdict else None,
+        "judgement": judged and {name: getattr(judged, name) for name in _JUDGED},
+        **{name: getattr(result, name) for name in _OF_TEST},
+        "resumed_from": result.resumed_from or None,
+        "injected": list(result.injected),
+        "build": to_plain(result.build),
+        "settings": list(result.settings),
+    }
 
 
 @report_format("benchmark")

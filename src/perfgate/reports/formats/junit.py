@@ -5,26 +5,148 @@ GitLab takes the suite's name from `classname` and no property, so the values ar
 `system-out` too; it shows 80 lines of a test, and reads no file with more than 250,000 objects.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from perfgate.core.redaction import visible
-from perfgate.core.verdict import Judgement
-from perfgate.reports.figures import band, interval, number, signed, with_unit
+from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.assembly.outcome import Outcome
+from perfgate.reports.figures import band, interval, signed
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
-from perfgate.reports.junit_elements import COUNTS, ELEMENTS, kind, message
-from perfgate.reports.markdown_text import shortened
 from perfgate.reports.outcome_text import (
+    MARKS,
     MEASURED,
     MEASURED_NUMBERS,
     NUMBERS,
+    brief,
     columns,
     measured_rows,
     reasons,
+    rows,
 )
-from perfgate.reports.properties import properties_of, summary
-from perfgate.reports.run_report import RunReport, TestResult
+from perfgate.reports.run_report import RunReport, TestResult, result_of
 from perfgate.reports.tables import text_table
+from perfgate.reports.templating import shortened
+
+# Verdict → the element; a PASS and an IMPROVEMENT have none.
+ELEMENTS = {
+    Verdict.REGRESSION: "failure",
+    Verdict.ERROR: "error",
+    Verdict.INCONCLUSIVE: "skipped",
+    Verdict.NO_BASELINE: "skipped",
+    Verdict.NOT_COMPARABLE: "skipped",
+}
+# Element → the attribute of its suite that counts it.
+COUNTS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
+
+
+def kind(verdict: Verdict) -> str:
+    """The `type` of the element."""
+    return f"perfgate.{verdict.value}"
+
+
+def message(verdict: Verdict, summary: str) -> str:
+    """The `message` of the element, one line."""
+    return f"{verdict.value}: {summary}"
+
+
+Property = tuple[str, str]
+
+
+def properties(outcome: Outcome) -> list[Property]:
+    """What a reader of JUnit XML can take from a test that has just ended; as `properties_of`."""
+    result = result_of(outcome.as_record(""))
+    return properties_of(replace(result, resumed_from=outcome.resumed_from))
+
+
+def properties_of(result: TestResult, *, all_measured: bool = True) -> list[Property]:
+    """What a reader of JUnit XML can take from a test, as names and texts.
+
+    ``metric.<name>`` is the value, ``metric.<name>.unit`` its unit, ``metric.<name>.n`` the number
+    of fresh starts; of a judged metric also ``.baseline``, ``.change``, ``.interval``, ``.band``,
+    ``.verdict``, ``.mark`` and ``.controls``, the number of controls that it rests on; against the
+    anchor with ``.anchor`` before those words. ``mark`` is a mark that any of them has.
+
+    Args:
+        result: the test; one without a verdict has why in place of it.
+        all_measured: also the metrics that were measured and not judged.
+    """
+    found = [
+        ("verdict" if result.verdict else "why_not", result.verdict or result.why_not),
+        ("scenario", result.scenario),
+        ("probe", result.probe),
+        ("summary", summary(result)),
+    ]
+    failure = result.failure
+    marks = dict.fromkeys(one.mark for one in result.judgements if one.mark)
+    more = [
+        ("synthetic", "true" if result.synthetic else ""),
+        ("resumed_from", result.resumed_from),
+        *(("injected", one) for one in result.injected),
+        ("error_class", "" if failure is None else failure.error_class),
+        *(("mark", f"{mark}: {MARKS[mark]}") for mark in marks),
+        ("reason", result.reason),
+        *_identity(result),
+        *_numbers(result, all_measured=all_measured),
+    ]
+    found += [(name, text) for name, text in more if text]
+    return [(name, visible(str(text))) for name, text in found]
+
+
+def summary(result: TestResult) -> str:
+    """The metrics and their changes in one line, else why there are none."""
+    failure = result.failure
+    failed = "" if failure is None else f"{failure.error_class}: {failure.message}"
+    return brief(result.judgements) or failed or result.reason
+
+
+def _identity(result: TestResult) -> Iterator[Property]:
+    build = result.build
+    if build is not None:
+        yield "engine", build.name
+        yield "engine_version", build.version
+        yield "engine_commit", build.commit
+        yield "image", build.image
+        yield "image_digest", build.digest
+    for control in result.controls:
+        yield "control", control.in_words
+    yield "extra_options", result.extra_options
+    for setting in result.settings:
+        yield "setting", setting
+    yield "compared_with", result.compared_with
+
+
+def _numbers(result: TestResult, *, all_measured: bool) -> Iterator[Property]:
+    judged = {one.metric for one in result.judgements}
+    for one in result.measured:
+        if not all_measured and one.metric not in judged:
+            continue
+        yield f"metric.{one.metric}", f"{one.value:.10g}"
+        yield f"metric.{one.metric}.unit", one.unit
+        yield f"metric.{one.metric}.n", str(one.n)
+    for judgement in result.judgements:
+        yield from _judged(judgement)
+
+
+def _judged(judgement: Judgement) -> Iterator[Property]:
+    name = f"metric.{judgement.metric}"
+    if judgement.against == "anchor":
+        name += ".anchor"
+    if judgement.baseline is not None:
+        yield f"{name}.baseline", f"{judgement.baseline:.10g}"
+    for word, text in (
+        ("change", signed(judgement.metric, judgement.change)),
+        ("interval", interval(judgement)),
+        ("band", band(judgement)),
+    ):
+        if text != "-":
+            yield f"{name}.{word}", text
+    yield f"{name}.verdict", judgement.verdict.value
+    yield f"{name}.mark", judgement.mark
+    yield f"{name}.controls", str(judgement.controls_used or "")
+    yield f"{name}.waiver", judgement.waiver.text if judgement.waiver else ""
+
 
 MOST_LINES = 80  # of the text of one test
 MOST_PROPERTIES = 40_000  # with more, those of metrics that were not judged are left out
@@ -107,7 +229,7 @@ def _whole(result: TestResult) -> list[str]:
     lines = ["SYNTHETIC: a stand-in made these numbers"] if result.synthetic else []
     lines += [result.reason] if result.reason else []
     if judged:
-        lines += [*_table(columns(judged), [_row(one) for one in judged], NUMBERS), ""]
+        lines += [*_table(columns(judged), rows(judged, MARKS), NUMBERS), ""]
         lines += reasons(judged)
     lines += [f"note: {note}" for note in result.notes]
     failure = result.failure
@@ -131,28 +253,10 @@ def _line(text: str) -> str:
     return one_line if len(one_line) <= _LINE else one_line[:_LINE] + "…"
 
 
-def _row(one: Judgement) -> list[str]:
-    """As `columns` of the reports' tables."""
-    against = " since the anchor" if one.against == "anchor" else ""
-    verdict = "waived" if one.waiver else one.verdict.value
-    return [
-        f"{shortened(with_unit(one.metric), _SHORT)}{against}",
-        number(one.baseline),
-        number(one.measured),
-        signed(one.metric, one.change),
-        interval(one),
-        band(one),
-        f"{verdict}, {one.mark}" if one.mark else verdict,
-    ]
-
-
 def _values(result: TestResult) -> list[str]:
     """The measured values; those that were judged are the first."""
     shown = result.measured[:_VALUES]
-    rows = [
-        [shortened(cell, _SHORT) for cell in row] for row in measured_rows(shown, result.judgements)
-    ]
-    lines = _table(MEASURED, rows, MEASURED_NUMBERS)
+    lines = _table(MEASURED, measured_rows(shown, result.judgements), MEASURED_NUMBERS)
     if result.synthetic:
         lines.insert(0, "SYNTHETIC: a stand-in made these numbers")
     if len(result.measured) > len(shown):
@@ -161,6 +265,7 @@ def _values(result: TestResult) -> list[str]:
 
 
 def _table(
-    heading: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int]
+    heading: Sequence[str], found: Sequence[Sequence[str]], right: Collection[int]
 ) -> list[str]:
-    return text_table(heading, rows, right=right, width=_WIDTH).splitlines()
+    cells = [[shortened(cell, _SHORT) for cell in row] for row in found]
+    return text_table(heading, cells, right=right, width=_WIDTH).splitlines()

@@ -1,6 +1,7 @@
-"""Sections: what the page says of each scenario and test that no field of the report says alone.
+"""Sections: signs, and what the page says of each scenario and test that no field says alone.
 
-Numbers are shown as they are everywhere, by the filters of `templating`.
+A verdict, or exit status, has a shape, a word and a tone, never colour alone. Numbers are shown as
+they are everywhere, by the filters of `templating`.
 """
 
 from collections import Counter
@@ -12,9 +13,72 @@ from perfgate.core.verdict import Against, Judgement, Verdict
 from perfgate.reports import overview
 from perfgate.reports.figures import bad_sign, unit_of, worst_first
 from perfgate.reports.outcome_text import resumed
-from perfgate.reports.page.signs import Sign, sign
 from perfgate.reports.run_report import RunReport, ScenarioFacts, TestResult
+from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import DocumentedMetric
+
+
+@dataclass(frozen=True)
+class Sign:
+    """How something is shown.
+
+    Attributes:
+        shape: one character.
+        word: what it is called.
+        tone: class of the style sheet: `good`, `bad`, `open`, `broken` or `none`.
+        rank: the worst has 0.
+    """
+
+    shape: str
+    word: str
+    tone: str
+    rank: int
+
+
+SIGNS: Mapping[str, Sign] = {
+    Verdict.REGRESSION: Sign("▼", "REGRESSION", "bad", 0),
+    Verdict.ERROR: Sign("■", "ERROR", "broken", 1),
+    Verdict.NOT_COMPARABLE: Sign("◇", "NOT_COMPARABLE", "open", 2),
+    Verdict.NO_BASELINE: Sign("○", "NO_BASELINE", "open", 3),
+    Verdict.INCONCLUSIVE: Sign("◆", "INCONCLUSIVE", "open", 4),
+    "unfinished": Sign("□", "not finished", "none", 5),
+    "budget": Sign("□", "not run: time", "none", 6),
+    "lack": Sign("□", "not run", "none", 7),
+    "waived": Sign("▽", "waived", "open", 8),
+    Verdict.IMPROVEMENT: Sign("▲", "IMPROVEMENT", "better", 9),
+    Verdict.PASS: Sign("●", "PASS", "good", 10),
+}
+REPORTED = Sign("·", "reported", "none", 11)
+
+_STATUS: Mapping[int, Sign] = {
+    ExitStatus.PASSED: Sign("●", "Passed", "good", 0),
+    ExitStatus.REGRESSION: Sign("▼", "Regression", "bad", 0),
+    ExitStatus.INCONCLUSIVE: Sign("◆", "Undecided", "open", 0),
+    ExitStatus.ERROR: Sign("■", "Error", "broken", 0),
+    ExitStatus.NOT_JUDGED: Sign("○", "Not judged", "open", 0),
+    ExitStatus.REHEARSED: Sign("◌", "Rehearsed", "none", 0),
+    ExitStatus.WAIVERS: Sign("▽", "Waivers do not hold", "broken", 0),
+    ExitStatus.INTERNAL_ERROR: Sign("■", "perfgate failed", "broken", 0),
+    ExitStatus.UNWRITABLE: Sign("■", "Not written", "broken", 0),
+}
+_NOT_ENDED = Sign("□", "Not ended", "open", 0)
+
+
+def status_sign(status: int | None) -> Sign:
+    """That of a run's exit status; None: it has not ended. An unknown one is shown as broken."""
+    if status is None:
+        return _NOT_ENDED
+    return _STATUS.get(status, Sign("■", "Ended abnormally", "broken", 0))
+
+
+def sign(one: TestResult | Judgement | Change) -> Sign:
+    """That of a test, of a metric, or of a change that is only reported."""
+    if isinstance(one, Change):
+        return REPORTED
+    if isinstance(one, Judgement):
+        return SIGNS["waived" if one.waiver else one.verdict]
+    return SIGNS[one.verdict if one.verdict is not None else one.why_not or "lack"]
+
 
 LOG_LINES = 200  # of one failure
 LOG_CHARACTERS = 200_000  # of all failures of a page
@@ -142,23 +206,12 @@ def leading(result: TestResult) -> Judgement | None:
     return order[0] if order else None
 
 
-@dataclass(frozen=True)
-class Gauge:
-    """An interval against a band on one line, in percent of its width; worse is to the left.
+def gauge(one: Judgement | Change) -> Mapping[str, float] | None:
+    """The picture of a judgement; None: it has no interval or no band.
 
-    Attributes:
-        zero, band, low, high, middle: places.
+    The places of `zero`, `band`, `low`, `high` and `middle` (the change) on one line, in percent of
+    its width; worse is to the left.
     """
-
-    zero: float
-    band: float
-    low: float
-    high: float
-    middle: float
-
-
-def gauge(one: Judgement | Change) -> Gauge | None:
-    """The picture of a judgement; None: it has no interval or no band."""
     sign_ = -bad_sign(one.metric)
     band = one.band if isinstance(one, Judgement) else None
     if not sign_ or one.change is None or one.interval is None or not band:
@@ -167,8 +220,9 @@ def gauge(one: Judgement | Change) -> Gauge | None:
     middle = sign_ * one.change
     reach = 1.15 * max(2 * band, min(abs(low), 6 * band), abs(middle))
     reach = min(reach, 12 * band)
-    places = (50 * (1 + at / reach) for at in (0.0, -band, low, high, middle))
-    return Gauge(*(round(min(100.0, max(0.0, place)), 1) for place in places))
+    values = {"zero": 0.0, "band": -band, "low": low, "high": high, "middle": middle}
+    places = {name: 50 * (1 + at / reach) for name, at in values.items()}
+    return {name: round(min(100.0, max(0.0, place)), 1) for name, place in places.items()}
 
 
 def counts(results: Iterable[TestResult]) -> list[tuple[Sign, int]]:

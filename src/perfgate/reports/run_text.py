@@ -1,17 +1,20 @@
-"""The end of a run on the terminal: what needs somebody, the worst first, then what is well.
+"""The text of one run: its end on the terminal, and ``summary.md`` with all of it.
 
-It is short whatever the run: what does not fit is counted, and is in `summary.md`.
+On the terminal is what needs somebody, the worst first, then what is well. It is short whatever the
+run: what does not fit is counted, and is in `summary.md`.
 """
 
 from collections.abc import Iterator
 
-from perfgate.core.verdict import Verdict, counted
+from perfgate.campaign.resume import resuming_call
+from perfgate.core.verdict import MEANINGS, Verdict, counted
 from perfgate.judging.assembly.measured import is_limit
-from perfgate.reports import figures, overview, templating
-from perfgate.reports.markdown_text import shortened
+from perfgate.machine import hardware
+from perfgate.reports import figures, outcome_text, overview, templating
 from perfgate.reports.outcome_text import MARKS, brief, resumed
 from perfgate.reports.run_report import RunReport
-from perfgate.reports.tables import text_table
+from perfgate.reports.tables import markdown_table, text_table
+from perfgate.reports.templating import REPORTS, environment, shortened
 from perfgate.runs.exit_status import Event, ExitStatus, decision, meaning
 
 _ROWS = 8  # of the table of values
@@ -70,3 +73,28 @@ def _values(report: RunReport) -> Iterator[str]:
         left_out = sum(len(one.measured) for one in unjudged) - len(rows[:_ROWS])
         if left_out:
             yield f"and {counted(left_out, 'more value')} in summary.md"
+
+
+def summary(report: RunReport, status: ExitStatus | None) -> str:
+    """The run as Markdown.
+
+    Args:
+        report: of one run.
+        status: how the run ended; None while it has not.
+    """
+    (run,) = report.runs
+    gpus = hardware.counted(gpu["name"] for gpu in run.machine["gpus"])
+    template = environment(REPORTS).get_template("summary.md")
+    return template.render(
+        report=report,
+        run=run,
+        status=status,
+        meaning="" if status is None else meaning(status, [one.verdict for one in report.results]),
+        resuming_call=resuming_call({"id": run.id, "arguments": run.arguments}),
+        counts=overview.counts(report),
+        pass_meaning=MEANINGS[Verdict.PASS],
+        gpus=gpus or "no GPU",
+        overview=overview,
+        text=outcome_text,
+        table=markdown_table,
+    )
