@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.baselines import Store
-from perfgate.core.line_checksums import checksum_of, first_checksum, sealed
+from perfgate.core.durable_files import checksum_of, first_checksum, sealed
 from perfgate.core.plain import from_plain
 from perfgate.reports.histories import gathered_histories
 from perfgate.reports.run_report import RunReport, report_of

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from perfgate.core.measured import Change, MeasuredBuild, MeasuredMetric
+from perfgate.core.measurement import Change, MeasuredBuild, MeasuredMetric
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.histories import HistoryPoint, MetricHistory

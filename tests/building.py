@@ -9,8 +9,7 @@ from typing import Any
 from plain_records import record
 
 from perfgate.baselines import Baseline, BaselineRun, Entry
-from perfgate.core.measured import MeasuredBuild
-from perfgate.core.measurement import Measurement
+from perfgate.core.measurement import MeasuredBuild, Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import AppliedWaiver, Judgement, Verdict
 from perfgate.engines.base import EngineBuild

@@ -8,7 +8,7 @@ from typing import Any
 from building import applied
 from run_reports import BUILD, judged, report, result
 
-from perfgate.core.measured import MeasuredControl
+from perfgate.core.measurement import MeasuredControl
 from perfgate.core.verdict import Verdict
 from perfgate.release.check_result import CheckedTest, Effect, Finding, ReleaseCheck, Result
 from perfgate.release.error_rates import error_rates

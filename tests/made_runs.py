@@ -9,7 +9,7 @@ import building
 from plain_records import fields_of, record
 
 from perfgate.core.errors import RunError
-from perfgate.core.measured import MeasuredBuild
+from perfgate.core.measurement import MeasuredBuild
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Verdict
 from perfgate.reports.run_report import Shard

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from perfgate.core.measured import Change
+from perfgate.core.measurement import Change
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
 from perfgate.judging.rules.noise import BETWEEN, RunNoise

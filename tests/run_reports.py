@@ -6,7 +6,7 @@ from typing import Any
 
 from building import applied
 
-from perfgate.core.measured import MeasuredBuild, MeasuredControl, MeasuredMetric
+from perfgate.core.measurement import MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.reports.run_report import (
     SCHEMA_VERSION,

@@ -13,10 +13,9 @@ from power_cut import Disk
 from tables import each
 
 from perfgate.campaign.fresh_start import made_once
-from perfgate.core.command import Command
+from perfgate.core.command import Command, Step
 from perfgate.core.errors import RunError
 from perfgate.core.kept_files import CHECKSUMS, kept_folder
-from perfgate.core.steps import Step
 from perfgate.release.pack_contents import run_files
 
 STEP = Step("prepare_dataset", Command(("prepare", "--num-requests", "8")), "c4", "dataset.txt")

@@ -19,8 +19,7 @@ from perfgate.campaign.resume import (
     resuming_call,
 )
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.measured import Change, MeasuredBuild, MeasuredControl
-from perfgate.core.measurement import Measurement
+from perfgate.core.measurement import Change, MeasuredBuild, MeasuredControl, Measurement
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.runs.record import GroupRecord, Record, VerdictRecord, effective, records_of

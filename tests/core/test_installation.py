@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.installation import Installation
-from perfgate.core.locations import Locations
+from perfgate.core.locations import Installation, Locations
 from perfgate.core.program_query import Answer
 from perfgate.core.programs import (
     AIPERF,

@@ -8,8 +8,7 @@ from building import SCENARIO
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.core.installation import Installation
-from perfgate.core.locations import Locations
+from perfgate.core.locations import Installation, Locations
 from perfgate.core.programs import MPIRUN, TRTLLM_BENCH, TRTLLM_LAUNCH
 from perfgate.launchers.base import launcher
 from perfgate.launchers.mpirun.argv import by_mpirun, started_by

@@ -9,10 +9,10 @@ import pytest
 from building import SCENARIO
 from tables import each
 
+from perfgate.core.command import ROLES, Step
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.secrets import is_secret
-from perfgate.core.steps import ROLES, Step
 from perfgate.engines.base import EngineBuild
 from perfgate.plan import calls as plan
 from perfgate.scenarios.files import load_scenarios

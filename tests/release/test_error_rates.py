@@ -11,7 +11,7 @@ from run_reports import judged
 from sizes import sized
 from tables import each
 
-from perfgate.core.measured import ChangedQuestions, MeasuredControl
+from perfgate.core.measurement import ChangedQuestions, MeasuredControl
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.noise_scenarios import starts

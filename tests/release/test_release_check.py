@@ -16,7 +16,7 @@ from releases import AT, C1, C4, SCENARIO, SUITE, SUMS, changed, checked, of_tes
 from tables import each
 
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.measured import MeasuredBuild
+from perfgate.core.measurement import MeasuredBuild
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Verdict
 from perfgate.release.certificate import check_lines

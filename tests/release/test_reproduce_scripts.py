@@ -11,7 +11,7 @@ import pytest
 import releases
 
 from perfgate.core.errors import InputError
-from perfgate.core.measured import MeasuredBuild
+from perfgate.core.measurement import MeasuredBuild
 from perfgate.release.check_result import CheckedTest
 from perfgate.release.rendered_files import reproduce_scripts
 

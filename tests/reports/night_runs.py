@@ -14,7 +14,7 @@ from building import SUMS, applied, group_record
 from made_runs import facts, verdict_record
 from plain_records import record
 
-from perfgate.core.measured import Change, MeasuredBuild, MeasuredControl, MeasuredMetric
+from perfgate.core.measurement import Change, MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.reports.formats.base import ReportContext, report_format

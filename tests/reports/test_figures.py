@@ -10,7 +10,7 @@ from plain_records import record
 from run_reports import report, result
 from tables import each
 
-from perfgate.core.measured import Change
+from perfgate.core.measurement import Change
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.reports.figures import loss_in_bands
 from perfgate.reports.overview import findings, metrics

@@ -7,7 +7,7 @@ from building import baseline, entry
 from plain_records import record
 
 from perfgate.baselines import Store, suite_store
-from perfgate.core.measured import MeasuredBuild, MeasuredMetric
+from perfgate.core.measurement import MeasuredBuild, MeasuredMetric
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.reports.histories import gathered_histories

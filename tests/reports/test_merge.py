@@ -12,7 +12,7 @@ from tables import each
 
 from perfgate.campaign.matrix import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.measured import MeasuredBuild
+from perfgate.core.measurement import MeasuredBuild
 from perfgate.core.verdict import Verdict
 from perfgate.reports.merge import merge
 from perfgate.reports.run_report import Shard

@@ -10,7 +10,7 @@ from tables import each
 
 from perfgate.core.errors import RunError
 from perfgate.core.failures import FAILURES
-from perfgate.core.measured import MeasuredBuild, MeasuredControl
+from perfgate.core.measurement import MeasuredBuild, MeasuredControl
 from perfgate.core.metrics import METRICS, accuracy_name
 from perfgate.core.verdict import Verdict
 from perfgate.reports.figures import number

@@ -2,7 +2,7 @@
 
 from building import applied, judgement, outcome
 
-from perfgate.core.measured import MeasuredBuild
+from perfgate.core.measurement import MeasuredBuild
 from perfgate.reports.formats.junit import properties
 
 

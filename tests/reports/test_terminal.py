@@ -9,7 +9,7 @@ from night_runs import broken_night, passed_night, red_night
 from run_reports import hostile, of_size, result
 from run_reports import report as report_with
 
-from perfgate.core.measured import MeasuredBuild, MeasuredMetric
+from perfgate.core.measurement import MeasuredBuild, MeasuredMetric
 from perfgate.core.verdict import Verdict
 from perfgate.reports.run_report import RunReport, report_of
 from perfgate.reports.run_text import terminal_lines

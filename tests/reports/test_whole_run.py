@@ -9,7 +9,7 @@ from building import SCENARIO, SUMS, group_record, judgement, outcome
 from made_runs import facts
 from tables import each
 
-from perfgate.core.measured import Change, MeasuredBuild, MeasuredControl
+from perfgate.core.measurement import Change, MeasuredBuild, MeasuredControl
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Verdict
 from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, Provenance

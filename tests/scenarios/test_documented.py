@@ -11,7 +11,7 @@ from documented_set import LAB, documented_suite
 from tables import each
 
 from perfgate.core.errors import SeveralInputErrors
-from perfgate.core.measured import MeasuredMetric
+from perfgate.core.measurement import MeasuredMetric
 from perfgate.judging.assembly.references import documented_metrics
 from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
 from perfgate.scenarios.files import load_scenarios

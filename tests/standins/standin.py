@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from perfgate.clients.base import Client, Offline, Target, client
-from perfgate.core.command import Command
+from perfgate.core.command import Command, Step
 from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
 from perfgate.core.programs import Program
-from perfgate.core.steps import Step
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.scenarios.scenario import (

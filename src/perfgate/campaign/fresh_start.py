@@ -26,12 +26,11 @@ from perfgate.clients.client_facts import client_facts
 from perfgate.clients.first_answers import compared_with_texts
 from perfgate.clients.smoke_test import ANSWER_WITHIN_S, ask
 from perfgate.core import raw_log
-from perfgate.core.command import Command
+from perfgate.core.command import Command, Step
 from perfgate.core.durable_files import read_json, write_errors_named, write_json
 from perfgate.core.errors import RunError
 from perfgate.core.kept_files import ANOTHER_STORE, kept_folder
 from perfgate.core.measurement import Json, Measurement
-from perfgate.core.steps import Step
 from perfgate.core.untrusted_files import make_new_folders
 from perfgate.engines.base import Endpoint
 from perfgate.evaluators.base import Evaluator

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from perfgate.cli.output import print_json, print_script, refuse_given
 from perfgate.cli.scenario_choice import add_folder, build_of, load, shaped
+from perfgate.core.command import Step
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.redaction import mask, mask_arguments, mask_environment
-from perfgate.core.steps import Step
 from perfgate.engines.base import Endpoint, EngineBuild, engine
 from perfgate.judging.assembly.measured import inert_notes
 from perfgate.launchers.site import SlurmSite, load_site

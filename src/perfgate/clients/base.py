@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from perfgate.core.command import Command
+from perfgate.core.command import Command, Step
 from perfgate.core.errors import MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import Program
 from perfgate.core.registry import Registry
-from perfgate.core.steps import Step
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.scenarios.scenario import (
     LoadPoint,

@@ -10,10 +10,10 @@ from perfgate.clients.base import Offline, client, with_asked
 from perfgate.clients.logs import left, logged, no_report
 from perfgate.clients.trtllm_bench_asked import require_asked
 from perfgate.clients.trtllm_bench_report import CLIENT, BenchReport
+from perfgate.core.command import Step
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
-from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import bench, dataset
 from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario

@@ -14,10 +14,10 @@ from perfgate.clients.base import Offline, client
 from perfgate.clients.first_answers import Answer, require_known, require_whole
 from perfgate.clients.logs import logged, no_report
 from perfgate.clients.report_lines import Line
+from perfgate.core.command import Step
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
-from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import examples
 from perfgate.scenarios.scenario import Measurable, Scenario, Smoke

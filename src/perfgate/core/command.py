@@ -1,10 +1,14 @@
-"""Command: one program call as a plain value. Nothing is started here; launchers do that."""
+"""Command: one program call as a plain value, and the step of a scenario that makes it.
+
+Nothing is started here; launchers do that.
+"""
 
 import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
 
 from perfgate.core.redaction import holds_secret, mask_arguments, remember
 from perfgate.core.script_variables import export_line
@@ -70,3 +74,26 @@ class Command:
 def _in_quotes(text: str) -> str:
     """The text for the inside of double quotes and braces of a shell."""
     return re.sub(r"""[^\w*=:/.,@ -]""", "_", text)
+
+
+Role = Literal["prepare_dataset", "server", "smoke", "client", "benchmark", "evaluator"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One program call.
+
+    Attributes:
+        role: what it is for. ``benchmark`` is a measuring program with the engine inside itself,
+            ``client`` one that puts load on the ``server``.
+        command: the call. File names in it are relative to the folder it runs in.
+        probe: label of the probe it belongs to; None: it serves all of them.
+        produces: name of a file it makes that depends on nothing but the call itself, and so may
+            be kept and used again (a synthetic dataset); None: nothing.
+    """
+
+    role: Role
+    command: Command
+    probe: str | None = None
+    produces: str | None = None

@@ -10,8 +10,10 @@ Text that is not Unicode (a file name, a byte of a program's output) is written 
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,13 +25,6 @@ from typing import Any
 from perfgate.core import json_text
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.input_files import read_input
-from perfgate.core.line_checksums import (
-    SEAL_BYTES,
-    checksum_of,
-    first_checksum,
-    is_right,
-    sealed,
-)
 from perfgate.core.untrusted_files import open_regular, opened_regular, read_regular
 
 _BLOCK_BYTES = 65536
@@ -332,3 +327,38 @@ def _shown(line: bytes) -> str:
     """A damaged line, as much of it as tells which it is."""
     found = ascii(line[:_SHOWN_BYTES].decode(errors="backslashreplace"))
     return found + (f", {len(line)} bytes" if len(line) > _SHOWN_BYTES else "")
+
+
+_DIGITS = 32  # of SHA-256: enough for accidents, and whoever forges the whole needs no collision
+_SEAL = re.compile(rb', "checksum": "([0-9a-f]{%d})"\}' % _DIGITS)
+SEAL_BYTES = len(b', "checksum": ""}') + _DIGITS
+
+
+def first_checksum(content: bytes) -> str:
+    """What the checksum of a file's first line follows: the checksum of another file's content."""
+    return hashlib.sha256(content).hexdigest()[:_DIGITS]
+
+
+def sealed(line: bytes, before: str) -> bytes:
+    """A line with its checksum as its last field.
+
+    Args:
+        line: a JSON object that is not empty, without the end of the line.
+        before: the checksum of the line before.
+    """
+    return line[:-1] + b', "checksum": "%s"}' % _checksum(line, before).encode()
+
+
+def checksum_of(line: bytes) -> str | None:
+    """The checksum that a line, or the end of one, carries; None: it has none."""
+    found = _SEAL.fullmatch(line[-SEAL_BYTES:])
+    return None if found is None else found[1].decode()
+
+
+def is_right(line: bytes, before: str) -> bool:
+    """Whether a line carries the checksum of itself, after that of the line before."""
+    return checksum_of(line) == _checksum(line[:-SEAL_BYTES] + b"}", before)
+
+
+def _checksum(line: bytes, before: str) -> str:
+    return hashlib.sha256(before.encode() + b"\n" + line).hexdigest()[:_DIGITS]

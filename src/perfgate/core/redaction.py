@@ -3,7 +3,7 @@
 What a program wrote itself stays as it is, in its raw log. All that leaves that log passes here: a
 secret is known by its value (what programs were given, what this process's environment has), by the
 name that it stands behind (`perfgate.core.secrets`), by its place in an address, or by its shape
-(`perfgate.core.token_shapes`). A secret of another shape that stands alone is not recognised.
+(`perfgate.core.secrets`). A secret of another shape that stands alone is not recognised.
 """
 
 import base64
@@ -19,8 +19,7 @@ from itertools import chain
 from urllib.parse import quote, unquote
 
 from perfgate.core.measurement import Json
-from perfgate.core.secrets import is_secret
-from perfgate.core.token_shapes import SHAPES
+from perfgate.core.secrets import SHAPES, is_secret
 
 MASK = "***"
 SHORTEST = 6  # characters of a known value; a shorter one would mask every second word

@@ -10,11 +10,11 @@ from pathlib import Path
 from perfgate.clients import datasets
 from perfgate.clients.base import Offline
 from perfgate.clients.logs import logged, no_report
+from perfgate.core.command import Step
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
-from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import evaluation
 from perfgate.evaluators import trtllm_eval_results as results

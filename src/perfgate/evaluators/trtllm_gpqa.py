@@ -14,11 +14,11 @@ from perfgate.clients import datasets
 from perfgate.clients.base import Offline
 from perfgate.clients.logs import logged, no_report
 from perfgate.clients.report_lines import Line, number, positive
+from perfgate.core.command import Step
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
-from perfgate.core.steps import Step
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import examples
 from perfgate.evaluators.base import evaluator

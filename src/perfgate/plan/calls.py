@@ -12,12 +12,11 @@ from pathlib import Path
 
 from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.smoke_test import request_body
-from perfgate.core.command import Command
+from perfgate.core.command import Command, Role, Step
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.paths import machine_store
 from perfgate.core.programs import BENCHMARK_SERVING
-from perfgate.core.steps import Role, Step
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm.checkout import IMAGE_SOURCES
 from perfgate.evaluators.base import Evaluator

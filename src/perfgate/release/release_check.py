@@ -12,7 +12,7 @@ from pathlib import Path
 
 from perfgate.baselines.engine_repo import same_hash
 from perfgate.core.errors import InputError
-from perfgate.core.measured import MeasuredBuild
+from perfgate.core.measurement import MeasuredBuild
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Verdict, counted
 from perfgate.release.check_result import LOSSES, CheckedTest, ErrorRates, Finding, ReleaseCheck

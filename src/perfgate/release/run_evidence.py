@@ -8,7 +8,7 @@ from functools import cached_property
 from perfgate.baselines.engine_repo import same_hash
 from perfgate.campaign.selection import Selected, probes_of
 from perfgate.core.errors import InputError
-from perfgate.core.measured import MeasuredBuild
+from perfgate.core.measurement import MeasuredBuild
 from perfgate.machine.hardware import is_model
 from perfgate.release.policy import ReleasedBuild
 from perfgate.reports.run_report import RunFacts, RunReport, TestResult, report_of

@@ -7,7 +7,7 @@ shown; its unit, its direction, and so its band, are not known.
 import math
 
 from perfgate.core.errors import InputError
-from perfgate.core.measured import Change
+from perfgate.core.measurement import Change
 from perfgate.core.metrics import Metric, is_accuracy, lookup
 from perfgate.core.verdict import Judgement
 

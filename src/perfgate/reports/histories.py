@@ -14,7 +14,7 @@ from perfgate.baselines.choice import in_order, newest_build
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.store import Store, rehearsal_store, suite_store
 from perfgate.core.errors import InputError
-from perfgate.core.measured import MeasuredBuild, MeasuredMetric
+from perfgate.core.measurement import MeasuredBuild, MeasuredMetric
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.measured import central_value

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from perfgate.core.measured import Change, MeasuredMetric
+from perfgate.core.measurement import Change, MeasuredMetric
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.verdict import Judgement, Mark, Verdict, counted
 from perfgate.judging.rules.diagnostics import false_discoveries

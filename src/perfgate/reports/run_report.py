@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from perfgate.core.errors import InputError
-from perfgate.core.measured import (
+from perfgate.core.measurement import (
     Change,
     ChangedQuestions,
     MeasuredBuild,

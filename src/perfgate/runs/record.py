@@ -14,14 +14,14 @@ import msgspec
 
 from perfgate.core.durable_files import read_lines
 from perfgate.core.errors import InputError
-from perfgate.core.measured import (
+from perfgate.core.measurement import (
     Change,
     ChangedQuestions,
     MeasuredBuild,
     MeasuredControl,
     MeasuredMetric,
+    Measurement,
 )
-from perfgate.core.measurement import Measurement
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.engines.base import EngineBuild

@@ -21,7 +21,7 @@ import pytest
 
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import PerfgateError
-from perfgate.core.measured import MeasuredMetric
+from perfgate.core.measurement import MeasuredMetric
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.reports.formats.benchmark import benchmark_entry, full_name
 from perfgate.reports.formats.junit import COUNTS, ELEMENTS, kind, message

@@ -8,8 +8,7 @@ import pytest
 from tables import each
 
 from perfgate.core.errors import MissingProgram
-from perfgate.core.installation import Installation
-from perfgate.core.locations import Locations
+from perfgate.core.locations import Installation, Locations
 from perfgate.core.program_query import Answer
 from perfgate.engines import program_output
 from perfgate.engines.base import EngineBuild

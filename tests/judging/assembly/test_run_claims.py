@@ -9,8 +9,7 @@ from tables import each
 
 from perfgate.clients.client_facts import DATASET_DIFFERS
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.measured import MeasuredBuild
-from perfgate.core.measurement import Measurement
+from perfgate.core.measurement import MeasuredBuild, Measurement
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.claims import ClaimProbe, claim_outcome, claim_probes
 from perfgate.judging.assembly.outcome import Outcome

@@ -18,8 +18,7 @@ from witnesses import eventually
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.installation import Installation
-from perfgate.core.locations import Locations
+from perfgate.core.locations import Installation, Locations
 from perfgate.core.programs import TRTLLM_BENCH, TRTLLM_SERVE
 from perfgate.launchers.base import Placement, PlacementRequest
 from perfgate.launchers.docker import image

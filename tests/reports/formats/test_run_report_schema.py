@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from run_reports import hostile, of_size, report, result
 from tables import each
 
-from perfgate.core.measured import Change, ChangedQuestions
+from perfgate.core.measurement import Change, ChangedQuestions
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.json import JsonFormat
 from perfgate.reports.run_report import SCHEMA_VERSION, RunReport

@@ -8,7 +8,7 @@ from lxml import html
 from run_reports import judged, of_size, report, result
 
 from benchmarks.report_page import made_report
-from perfgate.core.measured import Change, ChangedQuestions
+from perfgate.core.measurement import Change, ChangedQuestions
 from perfgate.core.verdict import Verdict
 from perfgate.reports.charts import Chart, ChartSet, ChartTable
 from perfgate.reports.formats.base import report_format

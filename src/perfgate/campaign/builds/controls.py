@@ -11,8 +11,7 @@ from perfgate.baselines import SELF, Baseline, Entry
 from perfgate.campaign.builds.other_build import OtherBuild, other_build, same_build
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, InputError, PerfgateError, RunError
-from perfgate.core.measured import MeasuredControl
-from perfgate.core.measurement import Measurement
+from perfgate.core.measurement import MeasuredControl, Measurement
 from perfgate.core.rule import ControlPolicy
 from perfgate.core.verdict import Against, Judgement
 from perfgate.engines.build_source import BuildSource

@@ -13,8 +13,7 @@ from perfgate.campaign.injection import Injection, inject
 from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.session import Session
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
-from perfgate.core.installation import Installation
-from perfgate.core.locations import Locations
+from perfgate.core.locations import Installation, Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.redaction import MASK, mask_arguments
 from perfgate.engines.base import Engine, EngineBuild, engine

@@ -14,8 +14,7 @@ from perfgate.campaign.injection import Injection, inject
 from perfgate.campaign.schedule import StartRole
 from perfgate.campaign.session import Session
 from perfgate.core.errors import InputError, MissingProgram
-from perfgate.core.installation import Installation
-from perfgate.core.locations import Locations
+from perfgate.core.locations import Installation, Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.plain import to_plain
 from perfgate.core.programs import Program

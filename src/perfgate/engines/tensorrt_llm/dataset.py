@@ -3,11 +3,10 @@
 Source: best-performance guide, "Dataset preparation" and "B200 max-throughput for R1".
 """
 
-from perfgate.core.command import Command
+from perfgate.core.command import Command, Step
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_BENCH
-from perfgate.core.steps import Step
 from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.model_reference import reference

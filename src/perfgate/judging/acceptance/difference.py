@@ -8,7 +8,7 @@ from perfgate.baselines.baseline import Baseline, Entry
 from perfgate.baselines.choice import in_order
 from perfgate.baselines.store import Store
 from perfgate.core.errors import InputError
-from perfgate.core.measured import Change
+from perfgate.core.measurement import Change
 from perfgate.core.metrics import ACCURACY, is_accuracy, lookup
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules.accuracy import judge_paired

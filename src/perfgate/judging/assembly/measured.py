@@ -15,8 +15,7 @@ from statistics import fmean, geometric_mean, median
 from perfgate.baselines import Entry
 from perfgate.clients.client_facts import DATASET_DIFFERS
 from perfgate.core.errors import InputError
-from perfgate.core.measured import MeasuredBuild, MeasuredMetric
-from perfgate.core.measurement import Json, Measurement
+from perfgate.core.measurement import Json, MeasuredBuild, MeasuredMetric, Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Judgement
 from perfgate.engines.base import EngineBuild

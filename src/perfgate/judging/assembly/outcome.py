@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from perfgate.core.errors import RunError
-from perfgate.core.measured import (
+from perfgate.core.measurement import (
     Change,
     ChangedQuestions,
     MeasuredBuild,
     MeasuredControl,
     MeasuredMetric,
+    Measurement,
 )
-from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.judge_input import JudgeInput, Provenance

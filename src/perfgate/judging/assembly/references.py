@@ -9,7 +9,7 @@ from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, ChosenBaseline, Entry, Store
 from perfgate.baselines.baseline import few_sessions
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.core.measured import MeasuredMetric
+from perfgate.core.measurement import MeasuredMetric
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Against, counted
 from perfgate.judging.assembly.bands import read_noise, run_noises

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from perfgate.baselines.baseline import common_facts
 from perfgate.core.errors import InputError
-from perfgate.core.measured import Change
-from perfgate.core.measurement import Measurement
+from perfgate.core.measurement import Change, Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import FEWEST_REFERENCES, Rule
 from perfgate.core.verdict import Judgement, Verdict, counted

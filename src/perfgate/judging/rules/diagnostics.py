@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from perfgate.core.errors import InputError
-from perfgate.core.measured import ChangedQuestions
+from perfgate.core.measurement import ChangedQuestions
 from perfgate.core.verdict import Against, percent
 from perfgate.judging.rules.scale import as_number
 
@@ -111,7 +111,7 @@ def false_discoveries(p_values: Sequence[float], q: float = 0.10) -> tuple[bool,
     p_(i) <= q i / m. It holds for metrics that are independent or positively dependent.
 
     Args:
-        p_values: one-sided, e.g. `perfgate.core.measured.Change.p_value`.
+        p_values: one-sided, e.g. `perfgate.core.measurement.Change.p_value`.
         q: the share of chance findings that is accepted.
 
     Returns:

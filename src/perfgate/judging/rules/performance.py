@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from perfgate.core.errors import InputError
-from perfgate.core.measured import Change
+from perfgate.core.measurement import Change
 from perfgate.core.metrics import Metric
 from perfgate.core.rule import ControlPolicy, ControlRule, Rule
 from perfgate.core.verdict import (

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from perfgate.core.errors import InputError
-from perfgate.core.measured import Change, ChangedQuestions
+from perfgate.core.measurement import Change, ChangedQuestions
 from perfgate.core.metrics import ACCURACY, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Against, Judgement, Verdict, unjudged, verdict_of

@@ -11,7 +11,7 @@ from typing import Any
 import pytest_benchmark
 from pytest_benchmark.stats import Stats
 
-from perfgate.core.measured import MeasuredMetric
+from perfgate.core.measurement import MeasuredMetric
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement
 from perfgate.reports.figures import known

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from perfgate.core.measured import Change
+from perfgate.core.measurement import Change
 from perfgate.core.verdict import Against, Judgement, Verdict
 from perfgate.reports import overview
 from perfgate.reports.figures import bad_sign, unit_of, worst_first
