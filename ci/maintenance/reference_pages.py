@@ -15,9 +15,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ci.maintenance import reference_tables as tables
+from ci.maintenance.report_schema import report_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "make reference"
+REPORT_SCHEMA = ROOT / "docs" / "reference" / "run_report.schema.json"
 
 TABLES: Mapping[str, Callable[[], str]] = {
     "environment variables": lambda: tables.variables("you"),
@@ -84,10 +86,9 @@ def remade(text: str, tables: Mapping[str, Callable[[], str]] = TABLES) -> str:
 def main(arguments: list[str]) -> int:
     """Write what has changed, or say it."""
     status = 0
-    for page in pages():
-        text = page.read_text(encoding="utf-8")
-        new = remade(text)
-        if new == text:
+    made = {page: remade(page.read_text(encoding="utf-8")) for page in pages()}
+    for page, new in (made | {REPORT_SCHEMA: report_schema()}).items():
+        if new == page.read_text(encoding="utf-8"):
             continue
         name = page.relative_to(ROOT)
         if "--check" in arguments:

@@ -1,13 +1,23 @@
 """The tables of the reference are what the code says now."""
 
 import argparse
+import json
 from pathlib import Path
 
 import pytest
 from tables import each
 
-from ci.maintenance.reference_pages import ROOT, TABLES, UnknownTable, names, pages, remade
+from ci.maintenance.reference_pages import (
+    REPORT_SCHEMA,
+    ROOT,
+    TABLES,
+    UnknownTable,
+    names,
+    pages,
+    remade,
+)
 from ci.maintenance.reference_tables import command_options, prose, pytest_options, variables
+from ci.maintenance.report_schema import report_schema
 from perfgate.cli.command_parser import parsers_of
 from perfgate.cli.main import parser
 from perfgate.core.environment_variables import VARIABLES
@@ -20,6 +30,14 @@ def test_a_page_is_as_the_code_has_it(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     fresh = remade(text) == text
     assert fresh, f"{page.relative_to(ROOT)}: the code says something else: run `make reference`"
+
+
+def test_the_schema_of_reports_is_made_of_their_values() -> None:
+    schema = json.loads(report_schema())
+    assert schema == json.loads(REPORT_SCHEMA.read_text(encoding="utf-8")), "run `make reference`"
+    parts = [schema, *(part for part in schema["$defs"].values() if "properties" in part)]
+    fields = [field for part in parts for field in part["properties"].values()]
+    assert all(field.get("description") or "$ref" in field for field in fields)
 
 
 def test_each_table_stands_on_one_page_once() -> None:

@@ -4,8 +4,11 @@ all of them: its metrics, the builds behind them, how far they moved. Plain valu
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from perfgate.core.verdict import Against, counted
+from msgspec import Meta
+
+from perfgate.core.verdict import Against, Count, counted
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -43,7 +46,7 @@ class MeasuredMetric:
     metric: str
     unit: str
     value: float
-    values: tuple[float, ...]
+    values: Annotated[tuple[float, ...], Meta(min_length=1)]
 
     @property
     def n(self) -> int:
@@ -96,7 +99,7 @@ class MeasuredControl:
 
     against: Against
     build: MeasuredBuild | None
-    starts: int
+    starts: Count
     why_not: str = ""
     note: str = ""
 
@@ -115,9 +118,16 @@ class MeasuredControl:
 
 @dataclass(frozen=True)
 class Change:
-    """How far a metric moved, without a verdict; fields as in `Judgement`.
+    """How far a metric moved, without a verdict.
 
-    `p_value` is one-sided: the probability of a loss at least this large if there is none.
+    Attributes:
+        metric: canonical name.
+        baseline: central value of the baseline, in the metric's unit.
+        measured: central value of the fresh starts, in the metric's unit.
+        change: signed change, a fraction; of an accuracy the difference.
+        interval: confidence bounds of `change`, in its unit, low first.
+        runs_used: fresh starts behind it.
+        p_value: probability of a loss at least this large if there is none; one-sided.
     """
 
     metric: str
@@ -125,8 +135,8 @@ class Change:
     measured: float
     change: float
     interval: tuple[float, float]
-    runs_used: int
-    p_value: float
+    runs_used: Count
+    p_value: Annotated[float, Meta(ge=0, le=1)]
 
 
 @dataclass(frozen=True)
@@ -147,8 +157,8 @@ class ChangedQuestions:
 
     metric: str
     against: Against
-    asked: int
-    lost: int
-    gained: int
+    asked: Annotated[int, Meta(ge=1)]
+    lost: Count
+    gained: Count
     lost_keys: tuple[str, ...]
     gained_keys: tuple[str, ...]

@@ -4,7 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+Count = Annotated[int, Meta(ge=0)]
 
 # The nearest baseline; the anchor (the last release); a document; the other side of a claim; build
 # A of an A/B.
@@ -110,13 +114,13 @@ class Judgement:
     change: float | None
     interval: tuple[float, float] | None
     band: float | None
-    runs_used: int
+    runs_used: Count
     needs_more_runs: bool
     reason: str
     notes: tuple[str, ...] = ()
     against: Against = "baseline"
     waiver: AppliedWaiver | None = None
-    controls_used: int = 0
+    controls_used: Count = 0
     needs_control: bool = False
     mark: Mark = ""
     is_interleaved: bool = False

@@ -89,7 +89,7 @@ def state(report: RunReport) -> str:
 
 def counts(report: RunReport) -> dict[str, int]:
     """How many tests have each verdict, the worst first; last those without one."""
-    seen = Counter(result.verdict or result.why_not for result in report.results)
+    seen: Counter[str] = Counter(result.verdict or result.why_not for result in report.results)
     words: dict[str, str] = {**{verdict: verdict.value for verdict in _ORDER}, **WHY_NOT}
     return {words[kind]: seen[kind] for kind in words if seen[kind]}
 

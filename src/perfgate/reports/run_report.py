@@ -6,9 +6,9 @@ run (docs/reference/run_report.schema.json).
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from msgspec import structs
+from msgspec import Meta, structs
 
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import (
@@ -19,7 +19,7 @@ from perfgate.core.measurement import (
     MeasuredMetric,
 )
 from perfgate.core.metrics import is_accuracy
-from perfgate.core.verdict import Judgement, Verdict, counted
+from perfgate.core.verdict import Count, Judgement, Verdict, counted
 from perfgate.judging.rules.diagnostics import Moved, moved_together
 from perfgate.reports.candidates import candidate_lines
 from perfgate.reports.figures import bad_sign
@@ -44,6 +44,10 @@ from perfgate.runs.record import (
 )
 
 SCHEMA_VERSION = 1
+
+_Status = Annotated[int, Meta(ge=0, le=255)]
+_Seconds = Annotated[float, Meta(ge=0)]
+_FromOne = Annotated[int, Meta(ge=1)]
 
 # docs/explanation/detection.md, the table `guarantee`; a test compares the figures.
 WITHOUT_CONTROLS = (
@@ -90,7 +94,7 @@ class TestResult:
     probe: str
     run: str
     verdict: Verdict | None
-    why_not: str = ""
+    why_not: Literal["", "lack", "budget", "unfinished"] = ""
     reason: str = ""
     judgements: tuple[Judgement, ...] = ()
     observed: tuple[Change, ...] = ()
@@ -99,7 +103,7 @@ class TestResult:
     compared_with: str = ""
     build: MeasuredBuild | None = None
     controls: tuple[MeasuredControl, ...] = ()
-    starts: int = 0
+    starts: Count = 0
     failure: Failure | None = None
     disturbances: tuple[str, ...] = ()
     rerun: str = ""
@@ -140,7 +144,7 @@ class ScenarioFacts:
     engine: str = ""
     model: str = ""
     hardware: str = ""
-    gpus: int = 0
+    gpus: Count = 0
     document: str = ""
     section: str = ""
     markers: tuple[str, ...] = ()
@@ -158,9 +162,13 @@ class GroupEffort:
         run: id of the run.
         hardware: as `8xB200`.
         gpus: how many GPUs those seconds were spent on; 0: none.
-        planned, made, again, controls: fresh starts; `again`: of those made, for a test that others
-            disturbed or that was undecided.
-        spent_s, starting_s, saved_s: seconds of the clock.
+        planned: fresh starts that were planned.
+        made: fresh starts that were made, those of controls among them.
+        again: of those made, for a test that others disturbed or that was undecided.
+        controls: of those made, of other builds as controls.
+        spent_s: seconds of the clock; times `gpus` they are GPU seconds.
+        starting_s: seconds of those in which a server started.
+        saved_s: seconds that sharing of starts saved.
         ended: `measured`, or how else.
         without_sharing: fresh starts that would be made if no tests shared one.
         synthetic: whether stand-ins had them.
@@ -169,16 +177,16 @@ class GroupEffort:
     scenario: str
     run: str
     hardware: str
-    gpus: int
-    planned: int
-    made: int
-    again: int
-    controls: int
-    spent_s: float
-    starting_s: float
+    gpus: Count
+    planned: Count
+    made: Count
+    again: Count
+    controls: Count
+    spent_s: _Seconds
+    starting_s: _Seconds
     saved_s: float
     ended: str
-    without_sharing: int = 0
+    without_sharing: Count = 0
     synthetic: bool = False
 
 
@@ -194,8 +202,8 @@ class Shard:
         scenarios: the ids that each of the shards has, in their order.
     """
 
-    number: int
-    of: int
+    number: _FromOne
+    of: _FromOne
     expression: str
     selection: str
     scenarios: tuple[tuple[str, ...], ...]
@@ -222,7 +230,7 @@ class RunFacts:
 
     id: str
     started: str
-    status: int | None
+    status: _Status | None
     gate: bool
     recording: bool
     machine: Mapping[str, Any]
@@ -258,7 +266,7 @@ class RunReport:
 
     schema_version: int
     runs: tuple[RunFacts, ...]
-    status: int | None
+    status: _Status | None
     meaning: str
     synthetic: bool
     results: tuple[TestResult, ...]

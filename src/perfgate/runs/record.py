@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -250,7 +250,7 @@ class SkippedRecord(Record, frozen=True, kw_only=True, tag="skipped"):
     scenario: str
     probe: str
     reason: str
-    why: str = "lack"
+    why: Literal["lack", "budget"] = "lack"
 
 
 class UnaskedRecord(Record, frozen=True, kw_only=True, tag="unasked"):
