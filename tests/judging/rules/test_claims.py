@@ -123,6 +123,12 @@ def test_a_gain_of_a_documented_size(
     assert words in judged.reason
 
 
+@each("expect", ["not_worse", "not_better"])
+def test_a_margin_may_stand_beside_a_documented_change_of_none(expect: Expect) -> None:
+    judged = claimed(expect, [1000] * 3, [1000] * 3, TOTAL, margin=0.03, documented=0.0)
+    assert judged.verdict == Verdict.PASS
+
+
 @each(("new", "verdict"), [(304.71, PASS), (200.0, PASS), (365.6, OPEN), (400.0, LOST)])
 def test_a_documented_cost_may_be_missing_and_not_larger(new: float, verdict: Verdict) -> None:
     judged = claimed("worse", [new] * 3, [227.45] * 3, TIME, documented=0.3397, tolerance=0.2)

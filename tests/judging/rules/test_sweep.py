@@ -9,6 +9,7 @@ from plain_values import judge_sweep
 from tables import each
 
 from perfgate.core.errors import InputError
+from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules.sweep import correlation_of_points
 
@@ -109,6 +110,16 @@ class TestCorrelation:
 def test_bad_input(baseline: list[list[float]], new: list[list[float]], says: str) -> None:
     with pytest.raises(InputError, match=says):
         judge_sweep("output_throughput", baseline, new)
+
+
+def test_band_sigma_and_rule_reach_the_rule() -> None:
+    new = [all_points(0.985)] * 2
+    assert judge_sweep("output_throughput", BASE, new, band=0.05).verdict == Verdict.PASS
+    assert judge_sweep("output_throughput", BASE, [all_points(0.99)], sigma=0.001).verdict == (
+        Verdict.PASS
+    )
+    tight = judge_sweep("output_throughput", BASE, new, rule=Rule(max_runs=1))
+    assert (tight.verdict, tight.needs_more_runs) == (Verdict.INCONCLUSIVE, False)
 
 
 def test_each_point_is_held_against_its_own_level() -> None:
