@@ -90,7 +90,7 @@ def test_a_waiver_lets_through_what_it_says_until_it_ends(
 
 def test_a_waiver_that_nothing_needs_fails_the_run(stored: Suite) -> None:
     waive(stored, {}, {"scenario": "no-such-scenario"})
-    done = stored.run(*POINT, "--engine-commit", "bbb")
+    done = stored.run(*SWEEP, "--engine-commit", "bbb")
     assert done.status == 14, done.output
     assert set(done.verdicts.values()) == {"PASS"}
     assert done.output.count("waivers.yaml:") >= 2

@@ -110,7 +110,7 @@ def test_verdicts_of_claims_are_computed_anew_from_raw_files(
     found = recomputed(suite, folder)
     assert found[FASTER].verdict != Verdict.PASS
     place = "standin-much/start-1-new/c50: output_throughput: "
-    assert any(place in one and "1.0 in the raw files" in one for one in differences(found))
+    assert any(place in one and "1.0 from the raw files" in one for one in differences(found))
 
 
 def test_a_claim_whose_other_side_is_a_stored_baseline(offline: Suite) -> None:
