@@ -43,8 +43,8 @@ CLAIM = Claim(
 CLIENT = "aiperf 0.13.0"
 
 
-def the(claim: Claim = CLAIM) -> ClaimProbe:
-    (found,) = claim_probes([claim], [ONE, TWO])
+def the(claim: Claim = CLAIM, scenarios: Sequence[Scenario] = (ONE, TWO)) -> ClaimProbe:
+    (found,) = claim_probes([claim], scenarios)
     return found
 
 
@@ -129,6 +129,20 @@ def test_without_a_gpu_both_sides_take_turns(make: Make) -> None:
     assert len(found.measurements) == 4
     assert "engine-one 1.3.0" in found.notes[0]
     assert "engine-two 1.3.0" in found.notes[0]
+
+
+def test_no_reference_is_measured_for_a_claim_in_turns(make: Make) -> None:
+    itself = [
+        replace(one, gate=replace(one.gate, reference="self", reference_starts=6))
+        for one in (ONE, TWO)
+    ]
+    claim = the(scenarios=itself)
+    campaigns, played = make(claim)
+    assert campaigns.outcome(claim).verdict == Verdict.PASS
+    assert played.starts == ["claim"] * 8
+    campaigns.ended(f"test[{claim.id}]", measured=True)
+    groups = recorded(campaigns.session.run, "group")
+    assert [(one["starts"]["planned"], one["starts"]["made"]) for one in groups] == [(4, 4)] * 2
 
 
 def test_an_undecided_claim_takes_two_more_pairs_and_no_more(make: Make) -> None:

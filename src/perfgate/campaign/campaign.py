@@ -191,7 +191,8 @@ class Campaign:
 
     def _run(self) -> None:
         """The loop: make the start that comes next, judge each round, until none comes next."""
-        self._plan()
+        if self._schedule.opening:
+            self._plan()
         request = next_start(self._seen(self._schedule.opening))
         while request is not None:
             self._make(request)
@@ -215,7 +216,6 @@ class Campaign:
                 else around_own_reference(starts)
             )
         planned = self._schedule.opening
-        self._starter.opening = len(planned)
         if self._ab is not None:  # no look is taken before
             own_noise = self.scenario.gate.noise == "measured"
             planned *= (OWN_NOISE_RULE if own_noise else AB_RULE).looks[0]
@@ -247,6 +247,7 @@ class Campaign:
     def _judge(self) -> None:
         """Judge what is measured; again where a build turns out to be no control."""
         self._rounds += 1
+        self._starter.explains = True
         self._state.judge()
         if self.controls.look_up(self._state.suspected):
             self._state.judge()

@@ -101,7 +101,7 @@ class Starter:
         account: the starts so far, as the group's record counts them.
         allowance: whether another start is allowed.
         progress: tells who looks on.
-        opening: the starts that are planned from the beginning; each other one is explained.
+        explains: whether it shows why a start is made: those of the opening were planned.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Starter:
         self.account = Account()
         self.allowance = StartAllowance(tools.scenario.gate.budget_s, session.budget, self.account)
         self.progress = Progress(session.run.path / PROGRESS, tools.scenario.id)
-        self.opening = 0
+        self.explains = False
 
     def engine_starts(self, probes: Sequence[Probe]) -> int:
         """Starts of the engine in one of the schedule's: an offline program is one by itself."""
@@ -168,7 +168,7 @@ class Starter:
         why, self._repeat_reason = self._repeat_reason, ""
         if why:
             self.progress.again(number, f"again, as {why}")
-        elif number > self.opening and not keeps_its_place(request.role):
+        elif self.explains and not keeps_its_place(request.role):
             states = [(probe, self._state.states[probe]) for probe in request.probes]
             self.progress.again(number, why_another(states, controlled_by(request.role)))
 
