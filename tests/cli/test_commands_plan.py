@@ -111,6 +111,17 @@ def test_as_recorded(name: str, two_scenarios: Path, capsys: Capture) -> None:
     assert err.splitlines() == case["err"]
 
 
+@pytest.mark.usefixtures("two_scenarios")
+def test_measured_noise_needs_no_control_beside_an_accuracy(capsys: Capture) -> None:
+    own = {"scenario": "local-smollm2-serve", "hardware": "cpu"}
+    own_store().save(accepted(**own, accepted_by="self"))
+    suite_store().save(accepted(**own))
+    main(["plan", "local-smollm2-serve"])
+    printed = capsys.readouterr().out
+    assert re.search(rf"^  perfgate_arithmetic +{ACCURACY} ", printed, re.MULTILINE)
+    assert "no control" not in printed
+
+
 def test_as_json(two_scenarios: Path, perfgate: Perfgate) -> None:
     edit(two_scenarios, **PRIOR)
     suite_store().save(accepted(source=SOURCE))

@@ -139,9 +139,8 @@ def _print_scenario(one: ScenarioForecast) -> None:
     ]
     if judged:
         print_table(_METRICS.split(","), [_row(*each) for each in judged])
-    used = {metric.control for _, metric in judged}
-    if {metric.noise_from for _, metric in judged} <= {"measured"}:
-        used.discard("alone")
+    # Noise that was measured in this session needs no control.
+    used = {metric.control for _, metric in judged if metric.noise_from != "measured"}
     for control in [one for one in _CONTROLS if one in used][:1]:
         print(f"  {_CONTROLS[control]}")
     for note in one.notes:
