@@ -46,8 +46,6 @@ from perfgate.runs.record import (
 SCHEMA_VERSION = 1
 
 _Status = Annotated[int, Meta(ge=0, le=255)]
-_Seconds = Annotated[float, Meta(ge=0)]
-_FromOne = Annotated[int, Meta(ge=1)]
 
 # docs/explanation/detection.md, the table `guarantee`; a test compares the figures.
 WITHOUT_CONTROLS = (
@@ -182,8 +180,8 @@ class GroupEffort:
     made: Count
     again: Count
     controls: Count
-    spent_s: _Seconds
-    starting_s: _Seconds
+    spent_s: Annotated[float, Meta(ge=0)]
+    starting_s: Annotated[float, Meta(ge=0)]
     saved_s: float
     ended: str
     without_sharing: Count = 0
@@ -202,8 +200,8 @@ class Shard:
         scenarios: the ids that each of the shards has, in their order.
     """
 
-    number: _FromOne
-    of: _FromOne
+    number: Annotated[int, Meta(ge=1)]
+    of: Annotated[int, Meta(ge=1)]
     expression: str
     selection: str
     scenarios: tuple[tuple[str, ...], ...]
