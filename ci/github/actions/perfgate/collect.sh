@@ -10,15 +10,8 @@ refuse() {  # SENTENCE : nothing is claimed, in the summary and as an annotation
   echo "::error::nothing is claimed of the build: $1"
   exit 1
 }
-# What a run folder holds is no command to the runner, whatever it looks like.
-unheeded() {  # COMMAND… : runs it with GitHub's commands stopped; its status
-  local token ended=0
-  token=$(python3 -c 'import secrets; print(secrets.token_hex(16))')
-  echo "::stop-commands::$token"
-  "$@" || ended=$?
-  printf '\n::%s::\n' "$token"
-  return $ended
-}
+# shellcheck source-path=SCRIPTDIR source=unheeded.sh
+. "${BASH_SOURCE[0]%/*}/unheeded.sh"
 [ "$MATRIX_RESULT" = success ] || refuse "the job that makes the matrix ended as: $MATRIX_RESULT"
 case $ROWS_RESULT in
   success | failure) ;;

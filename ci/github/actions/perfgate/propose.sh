@@ -5,15 +5,8 @@
 # ACTOR, REASON (empty: none), SCENARIOS (blanks between; empty: all), PROPOSAL, MODULES (engines of your own,
 # blanks between).
 set -euo pipefail
-# What a run folder holds is no command to the runner, whatever it looks like.
-unheeded() {  # COMMAND… : runs it with GitHub's commands stopped; its status
-  local token ended=0
-  token=$(python3 -c 'import secrets; print(secrets.token_hex(16))')
-  echo "::stop-commands::$token"
-  "$@" || ended=$?
-  printf '\n::%s::\n' "$token"
-  return $ended
-}
+# shellcheck source-path=SCRIPTDIR source=unheeded.sh
+. "${BASH_SOURCE[0]%/*}/unheeded.sh"
 shopt -s nullglob
 folders=("$RUNS"/*/)
 [ ${#folders[@]} -gt 0 ] || { echo "::error::that workflow run left no run folder"; exit 1; }

@@ -3,15 +3,8 @@
 # Environment: POLICY, RUNS (a folder with one run folder a row), EVIDENCE.
 # Ends in 0 only where the policy is met: `perfgate ci decision` says what each status means.
 set -euo pipefail
-# What a run folder holds is no command to the runner, whatever it looks like.
-unheeded() {  # COMMAND… : runs it with GitHub's commands stopped; its status
-  local token ended=0
-  token=$(python3 -c 'import secrets; print(secrets.token_hex(16))')
-  echo "::stop-commands::$token"
-  "$@" || ended=$?
-  printf '\n::%s::\n' "$token"
-  return $ended
-}
+# shellcheck source-path=SCRIPTDIR source=unheeded.sh
+. "${BASH_SOURCE[0]%/*}/unheeded.sh"
 shopt -s nullglob
 folders=("$RUNS"/*/)
 [ ${#folders[@]} -gt 0 ] || { echo "::error::no row left a run folder, so nothing is released"; exit 1; }
