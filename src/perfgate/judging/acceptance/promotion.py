@@ -133,9 +133,10 @@ def promote(
     with nullcontext() if dry_run else store.changing():
         found = _acceptable(candidate, store)
         before = store.choose(found.hardware, found.scenario, found.engine, repo)
-        losses = losses_of(found, before)
+        judged = _judged_now(found, before)
+        losses = _losses_of(found, judged)
         why_accepted = _why_accepted(found, candidate, losses, accept_regression)
-        change = _change_of(found, before, losses)
+        change = _change_of(found, before, judged, losses)
         accepted = replace(
             found,
             accepted_by=by,
@@ -252,7 +253,7 @@ def _notes(
     return tuple(notes)
 
 
-def losses_of(found: Baseline, before: ChosenBaseline | None) -> list[str]:
+def _losses_of(found: Baseline, judged: Sequence[MetricEvidence]) -> list[str]:
     """Where the candidate lost, as its run judged it or, where that could not judge, as it is now.
 
     A run that had nothing to compare with proves nothing; if a baseline has come since, a loss
@@ -267,21 +268,27 @@ def losses_of(found: Baseline, before: ChosenBaseline | None) -> list[str]:
         *(
             f"{one.change.probe} {one.change.metric}: its run did not compare it, and now it is "
             f"{one.verdict.value}"
-            for one in _judged_now(found, before)
+            for one in judged
             if one.verdict not in (Verdict.PASS, Verdict.IMPROVEMENT)
         ),
     ]
 
 
-def _change_of(found: Baseline, before: ChosenBaseline | None, losses: Sequence[str]) -> Change:
+def _change_of(
+    found: Baseline,
+    before: ChosenBaseline | None,
+    judged: Sequence[MetricEvidence],
+    losses: Sequence[str],
+) -> Change:
     """What accepting the candidate changes, given where it lost."""
     if losses:
         return "regression"
-    entries = found.entries.items() if before and not before.is_newer else ()
-    old = [(before and before.entry(label), entry.fingerprint) for label, entry in entries]
-    if not any(entry and not entry.differences(facts) for entry, facts in old):
+    if before is None or before.is_newer:
         return "first"
-    now = [one.verdict for one in _judged_now(found, before)]
+    old = ((before.entry(label), entry.fingerprint) for label, entry in found.entries.items())
+    if not any(entry is not None and not entry.differences(facts) for entry, facts in old):
+        return "first"
+    now = [one.verdict for one in judged]
     return "improvement" if Verdict.IMPROVEMENT in (*found.verdicts.values(), *now) else "none"
 
 
@@ -364,7 +371,7 @@ def propose(
     if anchor is not None and (before is None or anchor.baseline.engine != before.baseline.engine):
         wider = {key: anchor_band(key[1], band) for key, band in bands.items()}
         evidence.append(Evidence("the anchor", anchor, _compared(found, anchor, wider)))
-    proved = losses_of(found, before)
+    proved = _losses_of(found, _judged_now(found, before))
     losses = (*proved, *_losses_in(evidence))
     if losses and not reason:
         raise InputError(
