@@ -200,5 +200,5 @@ class StartAllowance:
             yield (
                 f"no more starts: {self._spent_s:.0f} s used of gate.budget_s {self._budget_s:g}"
             )
-        if is_open and (told := self.beyond_budget()):
-            yield told
+        if is_open and (reason := self.beyond_budget()):
+            yield reason

@@ -139,8 +139,8 @@ class Campaign:
         judged = self._state.curve(sweep)
         if self.controls.look_up(suspected(judged)):
             judged = self._state.curve(sweep)
-        told = self._starter.allowance.beyond_budget() if judged.needs_more_runs else None
-        return replace(judged, notes=(*judged.notes, told)) if told else judged
+        reason = self._starter.allowance.beyond_budget() if judged.needs_more_runs else None
+        return replace(judged, notes=(*judged.notes, reason)) if reason else judged
 
     def measure_again(self, probes: Sequence[Probe], controls: Collection[Against] = ()) -> bool:
         """The next starts for `probes`, for a claim or a curve; False: none is left.
@@ -257,5 +257,5 @@ class Campaign:
         state = self._state.states[probe]
         undecided = state.judged is not None and state.judged.needs_more_runs
         allowance = self._starter.allowance
-        told = tuple(allowance.why_no_more(undecided=undecided, is_open=state.open))
-        return told or tuple(self.controls.why_no_more(state.controls_wanted))
+        reasons = tuple(allowance.why_no_more(undecided=undecided, is_open=state.open))
+        return reasons or tuple(self.controls.why_no_more(state.controls_wanted))

@@ -343,11 +343,11 @@ def _undecided(one: Judgement) -> str:
     after = f"{one.metric} undecided after {counted(one.runs_used, 'start')}"
     if one.change is None or one.interval is None or one.band is None:
         return after
-    told = points if is_accuracy(one.metric) else _percent
+    shown = points if is_accuracy(one.metric) else _percent
     unit = "points" if is_accuracy(one.metric) else "%"
     low, high = one.interval
     return (
-        f"{after} ({told(one.change)} {unit}, interval {told(low)}…{told(high)} {unit}, "
+        f"{after} ({shown(one.change)} {unit}, interval {shown(low)}…{shown(high)} {unit}, "
         f"band {100 * one.band:.3g} {unit})"
     )
 
