@@ -42,6 +42,7 @@ class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         title: name of the engine, for people.
         since: the first release (or candidate) of the range.
         programs: for each program that the range has, the option of each setting.
+        help: the option that makes a program print all others.
         file: the table's file.
         version: the release that was asked for; empty: the range as such.
     """
@@ -50,6 +51,7 @@ class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     since: str
     programs: Mapping[str, Options]
+    help: str = "--help"
     file: str = ""
     version: str = ""
 
