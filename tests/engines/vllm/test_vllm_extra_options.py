@@ -6,7 +6,7 @@ import pytest
 from tables import each
 from vllm_scenarios import ON_PAPER, SERVED, build, rendered, scenario
 
-from perfgate.engines.extra_option_refusal import ExtraOptionRefused
+from perfgate.engines.refusal import ExtraOptionRefused
 from perfgate.engines.vllm.engine import Vllm
 from perfgate.scenarios.scenario import Mtp
 

@@ -11,18 +11,20 @@ from typing import Any, ClassVar
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
-from perfgate.engines import extra_option_refusal
 from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.calls import program_words, shell_words
 from perfgate.engines.checkpoint_engine import CheckpointEngine
-from perfgate.engines.extra_option_refusal import asked_by
 from perfgate.engines.installed_pages import verify_pages
 from perfgate.engines.model_reference import ModelReference, reference
 from perfgate.engines.option_check import Call
-from perfgate.engines.refusal import Refused, require_none
-from perfgate.engines.release_table import ReleaseTable
-from perfgate.engines.release_tables import ReleaseTables
+from perfgate.engines.refusal import (
+    Refused,
+    asked_by,
+    refused_by_tables,
+    require_none,
+)
+from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
 from perfgate.engines.served.discovery import InstalledPackage, installed
 from perfgate.engines.served.extra_args import ExtraArgs
 from perfgate.engines.served.rules import refusals
@@ -117,7 +119,7 @@ class ServedEngine(CheckpointEngine):
     @classmethod
     def refused_extras(cls, scenario: Scenario) -> Iterable[Problem]:
         """See `Engine.refused_extras`."""
-        return extra_option_refusal.refused_extras(scenario, cls().check, cls.tables.all)
+        return refused_by_tables(scenario, cls().check, cls.tables.all)
 
     def build(self, locations: Locations) -> EngineBuild:
         """See `Engine.build`."""

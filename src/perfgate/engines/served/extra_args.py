@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from perfgate.engines.arguments import Argument
-from perfgate.engines.extra_option_refusal import ExtraOptionRefused, said_elsewhere
-from perfgate.engines.release_table import Options
+from perfgate.engines.refusal import ExtraOptionRefused, said_elsewhere
+from perfgate.engines.release_tables import Options
 from perfgate.scenarios.extra_options import ARGS, YAML, extra_options
 from perfgate.scenarios.problem import Problem, dotted
 from perfgate.scenarios.scenario import Scenario

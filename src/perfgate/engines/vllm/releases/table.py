@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from perfgate.engines.release_table import ReleaseTable
+from perfgate.engines.release_tables import ReleaseTable
 
 SERVE = "vllm serve"
 
