@@ -63,4 +63,5 @@ def test_the_record_has_every_output() -> None:
 
 if __name__ == "__main__":
     record = {name: said(path) for name, path in FILES.items()}
-    RECORDED.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(record, indent=1, sort_keys=True)
+    RECORDED.write_text(text + "\n", encoding="utf-8")

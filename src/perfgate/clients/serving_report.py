@@ -11,7 +11,7 @@ there are nine "at once" where four were allowed.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,7 @@ RATES = {
     "duration": "duration_s",
 }
 REQUIRED = ("request_throughput", "output_throughput", "total_token_throughput", "duration_s")
-_STATISTICS = {"mean": "mean", "median": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
+_STATISTICS = ("mean", "median", "p90", "p95", "p99")
 _LATENCY_KEY = re.compile(
     r"(?P<statistic>mean|median|std|p\d+(?:\.\d+)?)_(?P<short>ttft|tpot|itl|e2el|e2e_latency)_ms"
 )
@@ -135,89 +135,91 @@ def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> Servin
         RunError: ``incomplete`` (requests failed) or ``no_metrics`` (something is missing, or no
             positive number).
     """
-    facts = {
-        fact: value
-        for key, fact in _FACTS.items()
-        if (value := _plain(fields.get(key))) is not None
-    }
-    require_complete(facts, '"completed": ' + json.dumps(fields.get("completed")))
     if streaming is None:
         streaming = fields.get("mean_ttft_ms") != _NOT_STREAMED_MS
+
+    def evidence(key: str) -> str:
+        return f'"{key}": {json.dumps(fields.get(key))}'[:300]
+
+    require_complete(_facts(fields), evidence("completed"))
+    return report_of(fields, evidence, streaming=streaming)
+
+
+def report_of(
+    fields: Mapping[str, Any],
+    evidence: Callable[[str], str],
+    *,
+    streaming: bool,
+    rounding: float = 0.0,
+) -> ServingReport:
+    """A report by its fields, as the JSON result names them, complete or not.
+
+    Args:
+        fields: key → value; a metric's may be the text that was printed.
+        evidence: where a field stands, as it is shown.
+        streaming: whether answers were streamed.
+        rounding: half a unit of the last digit of a metric.
+
+    Raises:
+        RunError: ``no_metrics``, something is missing, or no positive number.
+    """
+    facts = _facts(fields)
     metrics: dict[str, float] = {}
-    for key, name in RATES.items():
-        if fields.get(key) is not None:
-            metrics[name] = positive(fields[key], _evidence(key, fields[key]))
-    streamed = Streamed(streaming, facts)
     unknown = []
     for key, value in fields.items():
         latency = _LATENCY_KEY.fullmatch(key)
-        if latency is None:
-            if not {key} & {*RATES, *_FACTS, *_IGNORED}:
-                unknown.append(key)
-        else:
+        if latency is not None:
             short = _SHORT.get(latency["short"], latency["short"])
-            if latency["statistic"] in _STATISTICS and streamed.has(short):
-                name = f"{short}_{_STATISTICS[latency['statistic']]}_ms"
-                metrics[name] = latency_value(name, value, _evidence(key, value))
-    metrics |= _acceptance(fields)
+            if latency["statistic"] in _STATISTICS and _has(short, streaming, facts):
+                name = f"{short}_{latency['statistic']}_ms"
+                is_it = not_negative if lookup(name).may_be_zero else positive
+                metrics[name] = is_it(value, evidence(key))
+        elif key in RATES and value is not None:
+            metrics[RATES[key]] = positive(value, evidence(key))
+        elif not {key} & {*RATES, *_FACTS, *_IGNORED}:
+            unknown.append(key)
+    metrics |= _acceptance(fields, evidence)
     if fields.get("input_throughput") is not None and "output_throughput" in metrics:
-        read = positive(fields["input_throughput"], _evidence("input_throughput", "read"))
+        read = positive(fields["input_throughput"], evidence("input_throughput"))
         metrics.setdefault("total_token_throughput", read + metrics["output_throughput"])
     facts["streaming"] = streaming
     if unknown:
         facts["unknown_labels"] = list(unknown)
-    return ServingReport(completed_metrics(metrics), facts)
+    return ServingReport(_completed(metrics), facts, rounding)
 
 
-@dataclass(frozen=True)
-class Streamed:
-    """Which latencies the requests of a report have.
+def _facts(fields: Mapping[str, Any]) -> dict[str, Json]:
+    found = {fact: _plain(fields.get(key)) for key, fact in _FACTS.items()}
+    return {fact: value for fact, value in found.items() if value is not None}
 
-    Attributes:
-        streaming: whether answers were streamed.
-        facts: what the report says of the requests.
+
+def _has(short: str, streaming: bool, facts: Mapping[str, Json]) -> bool:
+    """Whether that latency exists: there is none after the last token of one-token answers.
+
+    The programs print 0.00 for what does not exist.
     """
-
-    streaming: bool
-    facts: Mapping[str, Json]
-
-    def has(self, short: str) -> bool:
-        """Whether that latency exists: there is none after the last token of one-token answers.
-
-        The programs print 0.00 for what does not exist.
-        """
-        if short not in FROM_STREAM:
-            return True
-        completed = self.facts.get("requests_completed")
-        one_token = completed is not None and completed == self.facts.get("output_tokens")
-        return self.streaming and not (one_token and short in FROM_SECOND_TOKEN)
+    if short not in FROM_STREAM:
+        return True
+    completed = facts.get("requests_completed")
+    one_token = completed is not None and completed == facts.get("output_tokens")
+    return streaming and not (one_token and short in FROM_SECOND_TOKEN)
 
 
-def latency_value(name: str, value: object, evidence: str) -> float:
-    """A latency in ms; zero only where it can be.
-
-    Raises:
-        RunError: ``no_metrics``, it is no number, negative, or a zero that cannot be.
-    """
-    return (not_negative if lookup(name).may_be_zero else positive)(value, evidence)
-
-
-def _acceptance(fields: Mapping[str, Any]) -> dict[str, float]:
+def _acceptance(fields: Mapping[str, Any], evidence: Callable[[str], str]) -> dict[str, float]:
     """Metrics of speculative decoding; where the server tells none they are 0 or not there."""
-    per_step = fields.get("avg_decoded_tokens_per_iter")
-    length = per_step.get("mean") if isinstance(per_step, dict) else None
-    length = length or fields.get("spec_decode_acceptance_length") or fields.get("accept_length")
-    share = fields.get("spec_decode_acceptance_rate")
-    found = {}
-    if length:
-        found["acceptance_length"] = positive(length, _evidence("acceptance length", length))
-    if share:
-        evidence = _evidence("spec_decode_acceptance_rate", share)
-        found["draft_acceptance_rate"] = positive(share, evidence) / 100
+    found: dict[str, float] = {}
+    for key in ("avg_decoded_tokens_per_iter", "spec_decode_acceptance_length", "accept_length"):
+        value = fields.get(key)
+        length = value.get("mean") if isinstance(value, dict) else value
+        if length:
+            found.setdefault("acceptance_length", positive(length, evidence(key)))
+    key = "spec_decode_acceptance_rate"
+    if fields.get(key):
+        found["draft_acceptance_rate"] = positive(fields[key], evidence(key)) / 100
     return found
 
 
-def completed_metrics(metrics: Mapping[str, float]) -> dict[str, float]:
+def _completed(metrics: Mapping[str, float]) -> dict[str, float]:
     """The metrics with those that others give by definition.
 
     Raises:
@@ -271,7 +273,3 @@ def _plain(value: Any) -> Json:
     if isinstance(value, dict):
         return {str(key): _plain(held) for key, held in value.items()}
     return plain_fact(value)
-
-
-def _evidence(key: str, value: object) -> str:
-    return f'"{key}": {json.dumps(value)}'[:300]

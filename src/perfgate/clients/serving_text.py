@@ -5,23 +5,9 @@ there.
 """
 
 import re
-from dataclasses import dataclass, field
 
-from perfgate.clients.report_lines import (
-    FEWEST_ROWS,
-    Line,
-    last_line,
-    number,
-    plain_fact,
-    positive,
-)
-from perfgate.clients.serving_report import (
-    ServingReport,
-    Streamed,
-    completed_metrics,
-    latency_value,
-    require_complete,
-)
+from perfgate.clients.report_lines import FEWEST_ROWS, Line, last_line, number, plain_fact
+from perfgate.clients.serving_report import ServingReport, report_of, require_complete
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
 
@@ -35,58 +21,47 @@ WORDS = ("serving benchmark result", "namespace(", "failed requests")
 _ARGUMENT = re.compile(r"\b(?P<name>num_prompts|non_streaming|disable_stream)=(?P<value>\w+)")
 _TWO_DIGITS = 0.005  # half a unit of the last printed digit
 
-# Labels without letter case → metric and factor to its unit.
-_METRICS = {
-    "benchmark duration (s)": ("duration_s", 1.0),
-    "request throughput (req/s)": ("request_throughput", 1.0),
-    "request goodput (req/s)": ("request_goodput", 1.0),
-    "output token throughput (tok/s)": ("output_throughput", 1.0),
-    "total token throughput (tok/s)": ("total_token_throughput", 1.0),
-    "user throughput (tok/s)": ("output_throughput_per_user", 1.0),
-    "acceptance length": ("acceptance_length", 1.0),
-    "accept length": ("acceptance_length", 1.0),
-    "mean avg decoded tokens per iter": ("acceptance_length", 1.0),
-    "acceptance rate (%)": ("draft_acceptance_rate", 0.01),
+# Labels without letter case → key of the JSON result.
+_KEYS = {
+    "benchmark duration (s)": "duration",
+    "request throughput (req/s)": "request_throughput",
+    "request goodput (req/s)": "request_goodput",
+    "output token throughput (tok/s)": "output_throughput",
+    "total token throughput (tok/s)": "total_token_throughput",
+    "user throughput (tok/s)": "user_throughput",
+    "acceptance length": "spec_decode_acceptance_length",
+    "accept length": "spec_decode_acceptance_length",
+    "mean avg decoded tokens per iter": "spec_decode_acceptance_length",
+    "acceptance rate (%)": "spec_decode_acceptance_rate",
 }
+# The same, of what is no metric.
 _FACTS = {
-    "total requests": "requests_asked",
-    "successful requests": "requests_completed",
-    "failed requests": "requests_failed",
-    "total input tokens": "input_tokens",
-    "total generated tokens": "output_tokens",
-    "total generated tokens (retokenized)": "output_tokens_retokenized",
+    "total requests": "num_prompts",
+    "successful requests": "completed",
+    "failed requests": "failed",
+    "total input tokens": "total_input_tokens",
+    "total generated tokens": "total_output_tokens",
+    "total generated tokens (retokenized)": "total_output_tokens_retokenized",
     "backend": "backend",
     "traffic request rate": "request_rate",
+    "request rate configured (rps)": "request_rate",
     "max request concurrency": "max_concurrency",
     "max reqeuest concurrency": "max_concurrency",  # SGLang 0.4.6 spells it so
-    "concurrency": "mean_concurrency",
     "maximum request concurrency": "max_concurrency",
-    "request rate configured (rps)": "request_rate",
-    "peak output token throughput (tok/s)": "peak_output_throughput",
-    "peak concurrent requests": "peak_concurrent_requests",
-    "mean request ar": "request_acceptance_mean",
-    "median request ar": "request_acceptance_median",
+    "concurrency": "concurrency",
+    "peak output token throughput (tok/s)": "max_output_tokens_per_s",
+    "peak concurrent requests": "max_concurrent_requests",
+    "mean request ar": "mean_request_ar",
+    "median request ar": "median_request_ar",
 }
 _LATENCY = re.compile(
-    r"(?P<statistic>mean|median|std(?: dev)?|p\d+(?:\.\d+)?) "
+    r"(?P<statistic>mean|median|std|p\d+(?:\.\d+)?)(?: dev)? "
     r"(?P<short>ttft|tpot|itl|e2el|e2e latency) \(ms\)"
 )
-_SHORT = {"e2e latency": "e2el"}  # SGLang's word
-_STATISTICS = ("mean", "median", "p90", "p95", "p99")
 _UNUSED = re.compile(
     r"(?:median|std dev|min|max|p\d+(?:\.\d+)?) avg decoded tokens per iter"
     r"|max itl \(ms\)|input token throughput \(tok/s\)|total input (?:text|vision) tokens"
 )
-
-
-@dataclass
-class _Found:
-    """What was met so far, top to bottom."""
-
-    metrics: dict[str, float] = field(default_factory=dict)
-    facts: dict[str, Json] = field(default_factory=dict)
-    unknown: list[str] = field(default_factory=list)
-    counted: str = ""
 
 
 def is_report(lines: tuple[Line, ...]) -> bool:
@@ -97,7 +72,7 @@ def is_report(lines: tuple[Line, ...]) -> bool:
 def is_piece(lines: tuple[Line, ...]) -> bool:
     """Whether rows of a table stand there whose beginning does not: the head of a log was cut."""
     labels = {found[0].lower() for line in lines if (found := line.labelled())}
-    rows = [label for label in labels if label in _METRICS or _LATENCY.fullmatch(label)]
+    rows = [label for label in labels if label in _KEYS or _LATENCY.fullmatch(label)]
     return len(rows) >= FEWEST_ROWS and not is_report(lines)
 
 
@@ -129,16 +104,25 @@ def parse(lines: tuple[Line, ...], *, streaming: bool | None = None) -> ServingR
     if streaming is None:
         unstreamed = {arguments.get("non_streaming"), arguments.get("disable_stream")}
         streaming = "True" not in unstreamed and not _shows_no_stream(table)
-    found = _Found()
+    fields: dict[str, Json] = {}
+    evidence: dict[str, str] = {}
     for line in table:
-        _read(found, line, streaming)
-    if "requests_asked" not in found.facts and arguments.get("num_prompts", "").isdigit():
-        found.facts["requests_asked"] = int(arguments["num_prompts"])
-    require_complete(found.facts, found.counted)
-    found.facts["streaming"] = streaming
-    if found.unknown:
-        found.facts["unknown_labels"] = [*dict.fromkeys(found.unknown)]
-    return ServingReport(completed_metrics(found.metrics), found.facts, _TWO_DIGITS)
+        labelled = line.labelled()
+        key = labelled and _key(labelled[0])
+        if labelled and key:
+            failed = number(labelled[1]) if key == "failed" else None
+            if failed:
+                many = f"{labelled[1]} requests failed"
+                raise RunError("incomplete", many, evidence=(line.evidence,))
+            fields[key] = _fact(labelled[1]) if key in _FACTS.values() else labelled[1]
+            evidence[key] = line.evidence
+    if "num_prompts" not in fields and arguments.get("num_prompts", "").isdigit():
+        fields["num_prompts"] = int(arguments["num_prompts"])
+    found = report_of(
+        fields, lambda key: evidence.get(key, ""), streaming=streaming, rounding=_TWO_DIGITS
+    )
+    require_complete(found.facts, evidence.get("completed", ""))
+    return found
 
 
 def _table(lines: tuple[Line, ...]) -> tuple[Line, ...]:
@@ -180,29 +164,16 @@ def _shows_no_stream(table: tuple[Line, ...]) -> bool:
     return ("Mean TTFT (ms)", "-1000.00") in shown
 
 
-def _read(found: _Found, line: Line, streaming: bool) -> None:
-    labelled = line.labelled()
-    if labelled is None:
-        return
-    label, value = labelled
+def _key(label: str) -> str | None:
+    """The key of a row; its label where nothing is known of it; None: it says nothing."""
     known = label.lower()
-    if known in _FACTS:
-        measured = number(value)
-        if known == "successful requests":
-            found.counted = line.evidence
-        if known == "failed requests" and measured:
-            found.facts["requests_failed"] = measured
-            raise RunError("incomplete", f"{value} requests failed", evidence=(line.evidence,))
-        whole = measured is not None and measured == measured // 1
-        found.facts[_FACTS[known]] = int(measured or 0) if whole else plain_fact(measured or value)
-    elif known in _METRICS:
-        name, factor = _METRICS[known]
-        found.metrics[name] = positive(value, line.evidence) * factor
-    elif latency := _LATENCY.fullmatch(known):
-        short = _SHORT.get(latency["short"], latency["short"])
-        has_it = Streamed(streaming, found.facts).has(short)
-        if has_it and latency["statistic"] in _STATISTICS:
-            name = f"{short}_{latency['statistic']}_ms"
-            found.metrics[name] = latency_value(name, value, line.evidence)
-    elif not _UNUSED.fullmatch(known):
-        found.unknown.append(label)
+    if latency := _LATENCY.fullmatch(known):
+        return f"{latency['statistic']}_{latency['short'].replace(' ', '_')}_ms"
+    found = _KEYS.get(known) or _FACTS.get(known)
+    return found or (None if _UNUSED.fullmatch(known) else label)
+
+
+def _fact(value: str) -> Json:
+    measured = number(value)
+    whole = measured is not None and measured == measured // 1
+    return int(measured or 0) if whole else plain_fact(measured or value)
