@@ -1,15 +1,26 @@
 """What the tests of the preflight share: simulated GPUs, each told by what is not well of it."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from fake_pynvml import FakePynvml
-from made_gpus import h200
+from fake_pynvml import FakeGpu, FakePynvml
+
+H200: dict[str, Any] = {"name": "NVIDIA H200", "mhz": (345,), "degrees": (30,), "reasons": (0x1,)}
+OLDER = {"nvmlDeviceGetTemperature": 31}  # so that it can be told which function was asked
 
 
 @pytest.fixture
-def install(install: Callable[..., FakePynvml]) -> Callable[..., FakePynvml]:
+def install(
+    install: Callable[..., FakePynvml], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., FakePynvml]:
     """Puts H200 in the place of pynvml; function → answer of each, as `FakeGpu` has it."""
+    for name in ("CUDA_DEVICE_ORDER", "PERFGATE_FAKE_GPUS"):
+        monkeypatch.delenv(name, raising=False)
     return lambda *gpus, **fields: install(
-        *(h200(number, answers) for number, answers in enumerate(gpus)), **fields
+        *(
+            FakeGpu(f"GPU-{number}", **H200, answers={**OLDER, **answers})
+            for number, answers in enumerate(gpus)
+        ),
+        **fields,
     )
