@@ -1,6 +1,7 @@
-"""What the tests of the preflight share: simulated GPUs, each told by what is not well of it."""
+"""What the tests of the preflight share: simulated GPUs, each told by what is not well; scripts."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,3 +25,20 @@ def install(
         ),
         **fields,
     )
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Puts a script on PATH that notes its arguments and then does what it is told."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+    def make(name: str, body: str) -> Path:
+        log = tmp_path / f"{name}.argv"
+        script = folder / name
+        script.write_text(f'#!/bin/sh\necho "$@" >> {log}\n{body}\n')
+        script.chmod(0o755)
+        return log
+
+    return make
