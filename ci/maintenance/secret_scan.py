@@ -26,7 +26,7 @@ LEFT_OUT = frozenset(
 MADE_UP = (
     "tests/core/test_command.py",
     "tests/core/test_raw_log.py",
-    "tests/core/test_recorded_environment.py",
+    "tests/core/test_environment_variables.py",
     "tests/core/test_redaction.py",
     "tests/suite/planted.py",
 )

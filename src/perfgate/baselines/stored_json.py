@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perfgate.core import json_text
-from perfgate.core.durable_files import read_json
+from perfgate.core.durable_files import read_json, require_version
 from perfgate.core.errors import InputError
-from perfgate.core.schema_version import require_version
 from perfgate.scenarios.problem import Keys, dotted
 from perfgate.scenarios.schema import read_schema
 

@@ -12,7 +12,7 @@ from perfgate.campaign.fresh_start import FreshStart
 from perfgate.campaign.session import Session
 from perfgate.core.measurement import Json, Measurement
 from perfgate.launchers.start_commands import has_commands
-from perfgate.machine.conditions.disturbance import disturbances
+from perfgate.machine.conditions.conditions import disturbances
 from perfgate.machine.conditions.watch import NodesWatch, Watch, watched
 from perfgate.machine.hardware import is_model
 from perfgate.machine.leases import Lease

@@ -1,14 +1,22 @@
-"""Environment variables: every `PERFGATE_…` that perfgate reads, and which ones are none of them.
+"""Environment variables: every `PERFGATE_…` that perfgate reads, and which variables a run records.
 
-A variable with a wrong name is set for nothing, and nobody would notice: the run says so.
+The table itself is environment_variables.toml. A variable with a wrong name is set for nothing, and
+nobody would notice: the run says so. A variable is recorded because it shapes numbers (devices,
+libraries, caches), belongs to perfgate, or says which job of which scheduler or CI system the run
+was; no other is. Values are masked all the same: an address of a hub or a program's call may have a
+password in it.
 """
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Literal, get_args
 
 from perfgate.core.programs import PROGRAM_PREFIX, known_program_variables
 from perfgate.core.redaction import mask_environment
+from perfgate.core.script_variables import FAMILIES
+from perfgate.core.secrets import is_secret
 from perfgate.core.suggestion import nearest
 
 PREFIX = "PERFGATE_"
@@ -30,117 +38,36 @@ class EnvironmentVariable:
 
     name: str
     meaning: str
-    set_by: Setter = "you"
+    set_by: Setter
 
 
-VARIABLES: tuple[EnvironmentVariable, ...] = (
-    EnvironmentVariable(
-        f"{PROGRAM_PREFIX}<NAME>",
-        "how a program is called, with its first arguments, e.g. "
-        "PERFGATE_PROGRAM_TRTLLM_BENCH=/opt/trtllm/bin/trtllm-bench; unset: the program beside "
-        "perfgate's interpreter, else the one on PATH",
-    ),
-    EnvironmentVariable(
-        "PERFGATE_ROOT",
-        "the gate repository, which is then believed whoever it belongs to; unset: as above",
-    ),
-    EnvironmentVariable("PERFGATE_SCENARIOS", "folders of scenario files, with : between"),
-    EnvironmentVariable("PERFGATE_BASELINES", "the folder of accepted baselines"),
-    EnvironmentVariable("PERFGATE_SITE", "the site file, which must then be there"),
-    EnvironmentVariable("PERFGATE_HOME", "the machine's own store of baselines and caches"),
-    EnvironmentVariable(
-        "PERFGATE_MODELS",
-        "a folder with one folder per model; unset: models are called by their public names",
-    ),
-    EnvironmentVariable(
-        "PERFGATE_MODEL_SMOLLM2_135M_INSTRUCT",
-        "the GGUF file of the embedded default's model; unset: the file of its package",
-    ),
-    EnvironmentVariable("PERFGATE_DATASETS", "a folder with datasets of your own"),
-    EnvironmentVariable(
-        "PERFGATE_TENSORRT_LLM_SOURCE",
-        "a checkout of TensorRT-LLM, for the example programs that its wheel lacks",
-    ),
-    EnvironmentVariable(
-        "PERFGATE_TENSORRT_LLM_TABLES",
-        "a folder with tables of further releases of TensorRT-LLM; unset: those of the package",
-    ),
-    EnvironmentVariable("PERFGATE_SGLANG_TABLES", "the same for SGLang"),
-    EnvironmentVariable(
-        "PERFGATE_HOSTS", "the nodes of a run by mpirun, in order, separated by commas or blanks"
-    ),
-    EnvironmentVariable(
-        "PERFGATE_CONTAINER_IMAGE",
-        "the image of the engine's ranks for srun's pyxis plugin; unset: no container",
-    ),
-    EnvironmentVariable(
-        "PERFGATE_CONTAINER_MOUNTS", "further mounts of that container, SOURCE:TARGET,…"
-    ),
-    EnvironmentVariable(
-        "PERFGATE_CONTAINER_WORKDIR",
-        "where that container has the working folder; unset: /workspace",
-    ),
-    EnvironmentVariable(
-        "PERFGATE_LEASES",
-        "the machine's folder of locks, the same for all of its users; unset: /tmp/perfgate-leases",
-    ),
-    EnvironmentVariable(
-        "PERFGATE_FAKE_GPUS", "how many GPUs are simulated, for tests and demonstrations of leases"
-    ),
-    EnvironmentVariable(
-        "PERFGATE_PYTHON",
-        "the Python of an environment that holds perfgate, for a pipeline that installs none; "
-        "read by the files of ci/ alone",
-    ),
-    EnvironmentVariable(
-        "PERFGATE_PUSH_TOKEN", "the token that GitLab's baseline job pushes with; read by it alone"
-    ),
-    EnvironmentVariable(
-        "PERFGATE_RELEASE_KEY", "the key that a release job signs with; read by it alone"
-    ),
-    EnvironmentVariable("PERFGATE_SCENARIO", "the scenario that a program runs for", "perfgate"),
-    EnvironmentVariable("PERFGATE_PROBE", "the probe that a program runs for", "perfgate"),
-    EnvironmentVariable("PERFGATE_START", "the number of the fresh start", "perfgate"),
-    EnvironmentVariable(
-        "PERFGATE_ROLE",
-        "what that start is of: new, reference, baseline_control, anchor_control, or a or b of an "
-        "A/B",
-        "perfgate",
-    ),
-    EnvironmentVariable("PERFGATE_PLACE", "the mark of a start's processes on a node", "perfgate"),
-    EnvironmentVariable("PERFGATE_LAUNCH", "the mark of a launch's processes", "perfgate"),
-    EnvironmentVariable("PERFGATE_REHEARSAL", "the file that stand-ins read", "perfgate"),
-    EnvironmentVariable("PERFGATE_NIGHTLY", "1: soaks and rehearsals at full size", "the tests"),
-    EnvironmentVariable("PERFGATE_SOAK", "how many groups to soak", "the tests"),
-    EnvironmentVariable("PERFGATE_SOAK_SEED", "which of them are killed", "the tests"),
-    EnvironmentVariable(
-        "PERFGATE_REQUIRE_BROWSER",
-        "1: tests that need a browser fail where it is missing",
-        "the tests",
-    ),
-    EnvironmentVariable(
-        "PERFGATE_PICTURES", "folder for pictures of the page in a browser", "the tests"
-    ),
-    EnvironmentVariable(
-        "PERFGATE_REQUIRE_SLURM", "1: tests that need Slurm fail where it is missing", "the tests"
-    ),
-    EnvironmentVariable(
-        "PERFGATE_REQUIRE_PIPELINES",
-        "1: tests that execute the pipelines' files fail where node is missing",
-        "the tests",
-    ),
-    EnvironmentVariable(
-        "PERFGATE_REQUIRE_SGLANG",
-        "1: tests that need an SGLang on the CPU fail where it is missing",
-        "the tests",
-    ),
-    EnvironmentVariable(
-        "PERFGATE_REQUIRE_VLLM",
-        "1: tests that need a vLLM for the CPU fail where it is missing",
-        "the tests",
-    ),
-    EnvironmentVariable(f"{_STANDINS}<NAME>", "what a stand-in of the tests does", "the tests"),
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+VARIABLES: tuple[EnvironmentVariable, ...] = tuple(
+    EnvironmentVariable(name, meaning, set_by)
+    for set_by in get_args(Setter)
+    for name, meaning in _TABLE[set_by].items()
 )
+
+
+_SHAPE_NUMBERS = """
+    HF_HOME HF_HUB_CACHE HF_HUB_OFFLINE HF_ENDPOINT TRANSFORMERS_OFFLINE TOKENIZERS_PARALLELISM
+    LD_PRELOAD PYTHONHASHSEED
+"""
+_SCHEDULER = """
+    SLURM_JOB_ID SLURM_JOB_NAME SLURM_JOB_NODELIST SLURM_JOB_NUM_NODES SLURM_JOB_PARTITION
+    SLURM_JOB_QOS SLURM_ARRAY_JOB_ID SLURM_ARRAY_TASK_ID SLURM_CLUSTER_NAME SLURM_NTASKS
+    SLURM_CPUS_PER_TASK SLURM_CPUS_ON_NODE SLURM_GPUS_ON_NODE SLURM_STEP_ID
+"""
+_CI = """
+    CI
+    GITHUB_ACTIONS GITHUB_REPOSITORY GITHUB_WORKFLOW GITHUB_JOB GITHUB_RUN_ID GITHUB_RUN_NUMBER
+    GITHUB_RUN_ATTEMPT GITHUB_SHA GITHUB_REF GITHUB_EVENT_NAME
+    GITLAB_CI CI_PROJECT_PATH CI_PIPELINE_ID CI_PIPELINE_SOURCE CI_JOB_ID CI_JOB_NAME CI_COMMIT_SHA
+    CI_COMMIT_REF_NAME CI_MERGE_REQUEST_IID CI_RUNNER_ID
+    JOB_NAME BUILD_NUMBER BUILD_TAG
+    BUILDKITE BUILDKITE_BUILD_NUMBER BUILDKITE_JOB_ID BUILDKITE_COMMIT BUILDKITE_BRANCH
+"""
+_RECORDED = frozenset(f"{_SHAPE_NUMBERS} {_SCHEDULER} {_CI}".split())
 
 
 def variables_set(environment: Mapping[str, str]) -> dict[str, str]:
@@ -163,3 +90,15 @@ def _meant(name: str, known: Iterable[str]) -> str:
     ends = [one.removeprefix(beginning) for one in known if one.startswith(beginning)]
     close = nearest(name.removeprefix(beginning), ends)
     return "" if close is None else f"; did you mean {beginning}{close}?"
+
+
+def recorded(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a run writes down, by name, with secrets masked."""
+    return mask_environment(
+        {name: environment[name] for name in sorted(environment) if _is_recorded(name)}
+    )
+
+
+def _is_recorded(name: str) -> bool:
+    of_engines = name.startswith(FAMILIES) and not is_secret(name)
+    return name in _RECORDED or name.startswith(PREFIX) or of_engines

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from perfgate.core.errors import InputError
-from perfgate.core.untrusted_files import FileTooLarge, kind_of
+from perfgate.core.untrusted_files import kind_of, read_within
 
 
 def open_input(path: Path) -> BinaryIO:
@@ -52,18 +52,9 @@ def read_input(path: Path, limit: int, what: str = "file") -> bytes:
         InputError: it is larger, or a FIFO, a socket or a device.
         OSError: it cannot be read; it is a folder.
     """
+    why = " (docs/reference/limits.md)"
     with closing(open_input(path)) as file:
-        size = file.seek(0, os.SEEK_END)  # as much would be allocated as is asked for
-        file.seek(0)
-        content = file.read(size + 1) if size <= limit else b""
-        if max(size, len(content)) > limit:
-            raise FileTooLarge(
-                f"too large for a {what}",
-                file=path,
-                found=f"{max(size, len(content))} bytes",
-                expected=f"at most {limit} bytes (docs/reference/limits.md)",
-            )
-        return content
+        return read_within(file, path, limit, f"too large for a {what}", why)
 
 
 def _require_regular(path: Path, status: os.stat_result) -> None:

@@ -6,7 +6,6 @@ come from the same code.
 
 import os
 import re
-import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Self
 
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.program_query import Answer, ContainerQuery, ask_here
-from perfgate.core.programs import Program, interpreter_of
+from perfgate.core.programs import Program, interpreter_for, words_of
 
 MODELS = "PERFGATE_MODELS"
 DATASETS = "PERFGATE_DATASETS"
@@ -61,7 +60,7 @@ class Installation:
                     hint=f"name where {program.executable} of the other build is",
                 )
             return (str(Path(path).absolute()), *words[1:])
-        interpreter = self._interpreter(program)
+        interpreter = interpreter_for(program, self.find)
         if interpreter is not None:
             return (interpreter, *program.arguments)
         for folder in self._folders:
@@ -104,7 +103,7 @@ class Installation:
         """Where programs are that are not named, the first one first."""
         if self.prefix:
             return (Path(self.prefix) / "bin",)
-        first = (_split(call)[:1] for _, call in self.named)
+        first = (words_of(call)[:1] for _, call in self.named)
         parents = (Path(path).parent for word in first for path in word if os.sep in path)
         return tuple(dict.fromkeys(parents))
 
@@ -112,7 +111,7 @@ class Installation:
         call = dict(self.named).get(program.variable)
         if call is None:
             return ()
-        words = _split(call)
+        words = words_of(call)
         if not words:
             raise InputError(
                 "not a call",
@@ -121,14 +120,6 @@ class Installation:
                 expected="a program, and optionally its first arguments",
             )
         return words
-
-    def _interpreter(self, program: Program) -> str | None:
-        if program.runs is None:
-            return None
-        try:
-            return interpreter_of(self.find(program.runs)[0])
-        except (MissingProgram, InputError):
-            return None
 
     def _missing(self, program: Program) -> MissingProgram:
         looked = " or ".join(map(str, self._folders)) or "the programs that are named"
@@ -141,14 +132,6 @@ class Installation:
             hint=f"it comes with {program.provided_by}; or name it beside the build: "
             f"{program.variable}=PATH",
         )
-
-
-def _split(call: str) -> tuple[str, ...]:
-    """The words of a call; none where a quote is left open."""
-    try:
-        return tuple(shlex.split(call))
-    except ValueError:
-        return ()
 
 
 @dataclass(frozen=True)

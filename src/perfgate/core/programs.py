@@ -11,6 +11,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -78,10 +79,10 @@ class Program:
         setting = os.environ.get(self.variable)
         if setting is None:
             return self.bare()
-        words = _words(setting)
+        words = words_of(setting)
         if not words:
             raise self._wrong(setting)
-        return tuple(words)
+        return words
 
     def find(self) -> tuple[str, ...]:
         """The argv prefix that calls the program; a setting replaces its own arguments too.
@@ -92,12 +93,12 @@ class Program:
         """
         setting = os.environ.get(self.variable)
         if setting is not None:
-            words = _words(setting)
+            words = words_of(setting)
             path = shutil.which(words[0]) if words else None
             if path is None:
                 raise self._wrong(setting)
             return (_absolute(path), *words[1:])
-        interpreter = self._interpreter()
+        interpreter = interpreter_for(self, Program.find)
         if interpreter is not None:
             return (interpreter, *self.arguments)
         own = Path(sys.executable).parent
@@ -112,15 +113,6 @@ class Program:
                 hint=f"it comes with {self.provided_by}; or name its path in {self.variable}",
             )
         return (_absolute(path), *self.arguments)
-
-    def _interpreter(self) -> str | None:
-        """The interpreter of the program that it runs; None: there is none to be told."""
-        if self.runs is None:
-            return None
-        try:
-            return interpreter_of(self.runs.find()[0])
-        except (MissingProgram, InputError):
-            return None
 
     def _wrong(self, setting: str) -> InputError:
         return InputError(
@@ -142,12 +134,22 @@ def engine_variables() -> frozenset[str]:
     return frozenset(_of_engines)
 
 
-def _words(setting: str) -> list[str]:
-    """The words of a setting, as a shell splits them; none where a quote is left open."""
+def words_of(call: str) -> tuple[str, ...]:
+    """The words of a call, as a shell splits them; none where a quote is left open."""
     try:
-        return shlex.split(setting)
+        return tuple(shlex.split(call))
     except ValueError:
-        return []
+        return ()
+
+
+def interpreter_for(program: Program, find: Callable[[Program], tuple[str, ...]]) -> str | None:
+    """The interpreter of what `program` runs, as `find` finds that; None: there is none."""
+    if program.runs is None:
+        return None
+    try:
+        return interpreter_of(find(program.runs)[0])
+    except (MissingProgram, InputError):
+        return None
 
 
 def interpreter_of(path: str) -> str | None:

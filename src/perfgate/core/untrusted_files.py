@@ -53,20 +53,40 @@ def read_regular(path: Path, limit: int) -> bytes:
 
     Raises:
         FileNotFoundError, UntrustedFile, OSError: as `open_regular`.
-        FileTooLarge: it is larger; no more than the limit was read.
+        FileTooLarge: it is larger.
     """
+    hint = "see what the program wrote there; it is not a result of perfgate's programs"
     with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size  # as much would be allocated as is asked for
-        content = file.read(min(size, limit) + 1)
-        if len(content) <= limit:
-            return content
-        raise FileTooLarge(
-            "the file is too large to be read",
-            file=path,
-            found=f"{max(os.fstat(file.fileno()).st_size, len(content))} bytes",
-            expected=f"at most {limit} bytes",
-            hint="see what the program wrote there; it is not a result of perfgate's programs",
-        )
+        return read_within(file, path, limit, "the file is too large to be read", hint=hint)
+
+
+def read_within(
+    file: BinaryIO, path: Path, limit: int, problem: str, why: str = "", hint: str | None = None
+) -> bytes:
+    """The content of an open file of at most `limit` bytes; a larger one is not read.
+
+    Args:
+        file, path: the file.
+        limit: the most that is read.
+        problem: what is wrong where it is larger.
+        why: follows the limit in the message.
+        hint: the next step then.
+
+    Raises:
+        FileTooLarge: it is larger.
+    """
+    size = file.seek(0, os.SEEK_END)  # as much would be allocated as is asked for
+    file.seek(0)
+    content = file.read(size + 1) if size <= limit else b""
+    if max(size, len(content)) <= limit:
+        return content
+    raise FileTooLarge(
+        problem,
+        file=path,
+        found=f"{max(size, len(content))} bytes",
+        expected=f"at most {limit} bytes{why}",
+        hint=hint,
+    )
 
 
 def opened_regular(path: Path, flags: int, mode: int = _NEW_FILE) -> int:

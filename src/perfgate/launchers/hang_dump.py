@@ -9,10 +9,12 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from perfgate.core import raw_log
+from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.program_query import Answer, ask_here
 from perfgate.core.redaction import mask_arguments, redact
 from perfgate.core.untrusted_files import opened_regular
@@ -38,23 +40,27 @@ def evidence_here(mark: str, pids: Iterable[int]) -> Answer:
 
 
 def write_evidence(file: Path, why: str, answer: Answer) -> None:
-    """Append what the processes are doing to `file`.
+    """Append what the processes are doing to `file`; nobody looks for it where its folder is gone.
 
     Args:
         file: the evidence file; earlier evidence in it is kept.
         why: one line that says why somebody will want to know, or where.
         answer: of the call of `evidence_argv`.
+
+    Raises:
+        RunError: the disk is full (class ``disk_full``).
+        UntrustedFile: something else is in the file's place.
     """
     said = [*_parsed(answer.stdout)]
     states = [_state(process) for process in said if isinstance(process, dict)]
     states += [] if answer.is_good else [f"no more: {answer.trouble}"]
     stacks = [line for line in said if isinstance(line, str)]
-    handle = opened_regular(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, raw_log.PRIVATE)
-    with os.fdopen(handle, "a", encoding="utf-8") as text:
-        text.write(redact(f"{why}\n") + "processes:\n")
-        text.writelines(f"  {redact(line)}\n" for line in states or ["none is left"])
-        text.write("stacks:\n")
-        text.writelines(f"  {redact(line)}\n" for line in stacks)
+    lines = [why, "processes:", *(f"  {line}" for line in states or ["none is left"])]
+    lines += ["stacks:", *(f"  {line}" for line in stacks)]
+    with suppress(OSError), disk_errors_named(file):
+        handle = opened_regular(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, raw_log.PRIVATE)
+        with os.fdopen(handle, "a", encoding="utf-8") as text:
+            text.writelines(f"{redact(line)}\n" for line in lines)
 
 
 def _parsed(text: str) -> Iterator[Any]:

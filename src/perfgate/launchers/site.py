@@ -165,8 +165,9 @@ def load_site(path: Path | None = None) -> Site:
         SeveralInputErrors: all that is wrong with the file.
         InputError: it was found, not named, and could be another user's.
     """
-    file = path or _from_environment()
-    if path is None and file is not None and not file.is_file():
+    setting = os.environ.get(VARIABLE)
+    file = path or (Path(setting).absolute() if setting else found_in_repository("site.yaml"))
+    if path is None and setting and not file.is_file():
         missing = InputError(
             "no such file",
             field=VARIABLE,
@@ -175,10 +176,8 @@ def load_site(path: Path | None = None) -> Site:
             hint="begin with site.example.yaml, or unset it",
         )
         raise SeveralInputErrors([missing])
-    if file is None:
-        file = found_in_repository("site.yaml")
-        if not file.exists():
-            return Site()
+    if path is None and not file.exists():
+        return Site()
     document, errors = read_document(
         file,
         expected="schema_version, and any of slurm, docker, mpirun, before, after, "
@@ -193,8 +192,3 @@ def load_site(path: Path | None = None) -> Site:
     if errors:
         raise SeveralInputErrors(sorted(errors, key=lambda error: error.line or 0))
     return replace(from_plain(Site, document.value), file=file)
-
-
-def _from_environment() -> Path | None:
-    setting = os.environ.get(VARIABLE)
-    return Path(setting).absolute() if setting else None

@@ -10,11 +10,9 @@ import os
 import re
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
-
-from perfgate.machine.reading import Unreadable
+from typing import Any, Literal, TypeVar
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 PART = "MIG-"  # how the UUID of a part of a GPU begins
@@ -29,6 +27,34 @@ _TEMPERATURE = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")  # the 
 _REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
 
 _Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A fact that could not be read.
+
+    Attributes:
+        why: in words.
+        kind: "unsupported": this machine has no such thing; "hangs": no answer in time; else empty.
+    """
+
+    why: str
+    kind: Literal["", "unsupported", "hangs"] = field(default="", compare=False)
+
+
+class NotReadable(Exception):
+    """A fact is needed that could not be read."""
+
+
+def known(fact: _Value | Unreadable) -> _Value:
+    """The fact itself.
+
+    Raises:
+        NotReadable: it could not be read; the message says why.
+    """
+    if isinstance(fact, Unreadable):
+        raise NotReadable(fact.why)
+    return fact
 
 
 @dataclass(frozen=True)

@@ -28,18 +28,18 @@ from perfgate.core.durable_files import (
     cannot_write,
     make_folder,
     read_json,
+    require_version,
     sync_folder,
     write_errors_named,
     write_json,
     write_text,
 )
+from perfgate.core.environment_variables import recorded
 from perfgate.core.errors import InputError
 from perfgate.core.git_query import git_answer
 from perfgate.core.ownership import doubt, user_name
 from perfgate.core.plain import to_plain
-from perfgate.core.recorded_environment import recorded
 from perfgate.core.redaction import mask_arguments
-from perfgate.core.schema_version import require_version
 from perfgate.core.untrusted_files import (
     make_new_folder,
     opened_folder,

@@ -5,8 +5,12 @@ from dataclasses import replace
 import pytest
 from tables import each
 
-from perfgate.machine.conditions.conditions import Conditions, CpuConditions, GpuConditions
-from perfgate.machine.conditions.disturbance import disturbances
+from perfgate.machine.conditions.conditions import (
+    Conditions,
+    CpuConditions,
+    GpuConditions,
+    disturbances,
+)
 from perfgate.scenarios.scenario import DisturbanceLimits
 
 LIMITS = DisturbanceLimits()

@@ -14,8 +14,8 @@ from burners import burn, cpu_of, stranger
 from fake_pynvml import FakeGpu
 
 from perfgate.machine.conditions import watch as module
+from perfgate.machine.conditions.conditions import disturbances
 from perfgate.machine.conditions.cpu import read_cpu
-from perfgate.machine.conditions.disturbance import disturbances
 from perfgate.machine.conditions.processes import Marked, Process, tree_of
 from perfgate.machine.conditions.watch import Watch, watched
 from perfgate.scenarios.scenario import DisturbanceLimits

@@ -8,13 +8,13 @@ from pathlib import Path
 import pynvml
 import pytest
 from building import MACHINE, SCENARIO, machine
-from made_gpus import gpu
 from made_tools import Made, tools
 from tables import each
 
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.machine.leases.devices import Device
+from perfgate.machine.nvml import Unreadable
 from perfgate.machine.preflight import (
     Check,
     PreflightReport,
@@ -22,11 +22,9 @@ from perfgate.machine.preflight import (
     look,
     refuse_unfit,
 )
-from perfgate.machine.preflight.facts import GpuFacts, GpuLook
-from perfgate.machine.preflight.gpu_rules import GPU_RULES
+from perfgate.machine.preflight.check import Need
+from perfgate.machine.preflight.gpus import GPU_RULES, GpuLook
 from perfgate.machine.preflight.inspection import judge_driver, judge_presence
-from perfgate.machine.preflight.need import Need
-from perfgate.machine.reading import Unreadable
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.scenario import Hardware, Launch, Source
 
@@ -43,27 +41,19 @@ def plain_environment(suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.fixture
-def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def answers(programs):
     """Puts programs on PATH that say something and end with a status."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-
-    def make(name: str, says: str, status: int = 0) -> None:
-        script = folder / name
-        script.write_text(f"#!/bin/sh\necho {shlex.quote(says)}\nexit {status}\n")
-        script.chmod(0o755)
-
-    return make
+    return lambda name, says, status=0: programs(name, f"echo {shlex.quote(says)}\nexit {status}")
 
 
 def made(**changes) -> Toolchain:
     return tools(Made(), **changes)
 
 
-def seen(*gpus: GpuFacts, of: int | None = None) -> GpuLook:
-    """A look that found these GPUs; the first ones are of the model."""
-    return GpuLook(gpus[:of], tuple(one.name for one in gpus), "580.65.06", "13.0")
+def seen(*names: str, of: int | None = None) -> GpuLook:
+    """A look that found GPUs of these models; the first ones are of the scenario's."""
+    gpus = [Device(f"gpu-{number}", "", str(number), name) for number, name in enumerate(names)]
+    return GpuLook(tuple(gpus[:of]), names, "580.65.06", "13.0")
 
 
 def checks(*arguments) -> tuple[Check, ...]:
@@ -168,8 +158,8 @@ def test_hosts_are_touched_only_when_asked_to(answers, install, tmp_path: Path) 
 @each(
     ("look", "outcome", "found"),
     [
-        (seen(gpu(), gpu(label="1")), "ok", "2×NVIDIA H200: 0, 1"),
-        (seen(gpu(), gpu(name="NVIDIA A2"), of=1), "failed", "1×NVIDIA A2, 1×NVIDIA H200"),
+        (seen("NVIDIA H200", "NVIDIA H200"), "ok", "2×NVIDIA H200: 0, 1"),
+        (seen("NVIDIA H200", "NVIDIA A2", of=1), "failed", "1×NVIDIA A2, 1×NVIDIA H200"),
         (seen(), "failed", "none"),
         (Unreadable("no answer", "hangs"), "failed", "no answer"),
     ],

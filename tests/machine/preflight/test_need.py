@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from building import SCENARIO
 
-from perfgate.machine.preflight.need import Need, need_of
+from perfgate.machine.preflight.check import Need, need_of
 from perfgate.scenarios.scenario import (
     AccuracyTask,
     EngineChoice,

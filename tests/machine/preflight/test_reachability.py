@@ -1,7 +1,6 @@
 """Reach: what programs answer, and what that amounts to. Programs here are small scripts."""
 
 import time
-from pathlib import Path
 
 import pytest
 from tables import each
@@ -11,23 +10,6 @@ from perfgate.machine.preflight import reachability as reach
 
 WELL = Answer(0, "")
 UNASKED = "a, b: checked only with --reach, which contacts other machines"
-
-
-@pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Puts a script on PATH that notes its arguments and then does what it is told."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-
-    def make(name: str, body: str) -> Path:
-        log = tmp_path / f"{name}.argv"
-        script = folder / name
-        script.write_text(f'#!/bin/sh\necho "$@" >> {log}\n{body}\n')
-        script.chmod(0o755)
-        return log
-
-    return make
 
 
 def test_programs_speak_english(programs, monkeypatch: pytest.MonkeyPatch) -> None:

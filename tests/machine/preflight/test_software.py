@@ -15,11 +15,7 @@ from perfgate.core.paths import repository
 from perfgate.evaluators.trtllm_eval_results import EVALUATOR as EVAL
 from perfgate.evaluators.trtllm_gpqa import EVALUATOR as GPQA
 from perfgate.machine.preflight.check import Check
-from perfgate.machine.preflight.software import (
-    dataset_of,
-    judge_software,
-    questions_of,
-)
+from perfgate.machine.preflight.software import dataset_of, judge_software
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import AccuracyTask, Scenario
@@ -126,8 +122,8 @@ def test_which_dataset_a_person_must_bring(dataset, evaluator: str, needed) -> N
     task, load = AccuracyTask(evaluator, "task", 0), replace(LOAD, dataset=dataset)
     scenario = replace(SCENARIO, workload=load, accuracy=(task,))
     assert dataset_of(scenario) == needed
-    names = [question.name for question in questions_of(replace(tools(Made()), scenario=scenario))]
-    assert ("dataset" in names) == (needed is not None)
+    found = outcomes(judge_software(replace(tools(Made()), scenario=scenario)))
+    assert ("dataset" in found) == (needed is not None)
 
 
 @pytest.mark.parametrize("dataset", ["real", "sharegpt"])

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import socket
+import tomllib
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -27,43 +28,7 @@ _DAEMON = "docker: "  # what docker run puts before an error of its own, and of 
 DAEMON_FAILED = 125  # also where it went away, and may have left the program running
 _NOT_STARTED = (DAEMON_FAILED, 126, 127)  # of docker run; a program may end with them, too
 
-# What Docker says → (failure class, next step).
-_MEANINGS = (
-    (
-        r"permission denied.{0,80}docker|docker.{0,80}permission denied",
-        "config_error",
-        "this user may not use Docker: add the user to the group docker",
-    ),
-    (
-        r"cannot connect to the docker daemon|connection refused|no such host|i/o timeout",
-        "config_error",
-        "is the daemon running? `docker version` must show a server",
-    ),
-    (
-        r"could not select device driver|nvidia-container|unknown or invalid runtime|cdi device",
-        "config_error",
-        "the NVIDIA Container Toolkit is not set up for Docker: "
-        "try `docker run --rm --gpus all IMAGE nvidia-smi`",
-    ),
-    (
-        r"port is already allocated|address already in use",
-        "port_in_use",
-        None,
-    ),
-    (
-        r"manifest unknown|pull access denied|unauthorized|denied: |no such image|not found: man",
-        "config_error",
-        "pull the image by hand: is its name right, is `docker login` done? "
-        "docker.image in site.yaml names another",
-    ),
-    (r"no space left on device", "disk_full", "free space where Docker keeps its images"),
-    (
-        r"executable file not found|no such file or directory|exec format error",
-        "config_error",
-        "the image lacks the program, or a folder: docker.image in site.yaml names another image, "
-        "PERFGATE_PROGRAM_… another program in it",
-    ),
-)
+_MESSAGES = tomllib.loads(Path(__file__).with_name("messages.toml").read_text(encoding="utf-8"))
 
 
 def docker(*words: str) -> tuple[str, ...]:
@@ -104,9 +69,9 @@ def trouble(message: str, answer: Answer) -> RunError:
 
 def meaning(said: str) -> tuple[str, str | None]:
     """The failure class of what Docker said, and the next step; None: that of the class."""
-    for pattern, failure, hint in _MEANINGS:
-        if re.search(pattern, said, re.IGNORECASE):
-            return failure, hint
+    for message in _MESSAGES["message"]:
+        if re.search(message["pattern"], said, re.IGNORECASE):
+            return message["failure"], message.get("next_step")
     return "config_error", None
 
 

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from perfgate.core.command import Command
@@ -117,11 +118,9 @@ class DockerLauncher(Launcher):
             with closing(placement):
                 yield placement
 
-    @property
+    @cached_property
     def _site(self) -> DockerSite:
-        if self._given is None:
-            self._given = load_site().docker
-        return self._given
+        return self._given or load_site().docker
 
     def _box(
         self, image: str, scenario: Scenario, here: Locations, *folders: Path

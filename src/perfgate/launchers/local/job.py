@@ -18,7 +18,6 @@ from typing import Any
 
 import psutil
 
-from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import RunError
 from perfgate.launchers.base import POLL_S, Exit, Job, Reason
 from perfgate.launchers.hang_dump import evidence_here, write_evidence
@@ -175,10 +174,8 @@ class LocalJob(Job):
     def keep_evidence(self, why: str, also: Sequence[psutil.Process] = ()) -> None:
         """As in `Job`; `also`: processes elsewhere that belong to it."""
         told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {why}"
-        # Where the folder is gone or may not be written, nobody will look for evidence in it.
-        with contextlib.suppress(OSError), disk_errors_named(self.folder):
-            pids = [process.pid for process in (*self.processes(), *also)]
-            write_evidence(self.evidence, told, evidence_here(self.mark, pids))
+        pids = [process.pid for process in (*self.processes(), *also)]
+        write_evidence(self.evidence, told, evidence_here(self.mark, pids))
 
     def _send(self, message: dict[str, Any]) -> None:
         """Write to the warden; one that has died is noticed by `poll`."""

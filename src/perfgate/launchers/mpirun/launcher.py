@@ -37,7 +37,7 @@ from perfgate.launchers.mpirun.hosts import (
     clear_host,
 )
 from perfgate.launchers.nodes.placement import NEVER_OF_A_NODE, NodesPlacement, NodesSession
-from perfgate.launchers.nodes.remote_job import LOOK_S, Nodes, RemoteJob
+from perfgate.launchers.nodes.remote_job import LOOK_S, RemoteJob
 from perfgate.launchers.site import MpirunSite, load_site
 from perfgate.scenarios.scenario import Scenario
 
@@ -283,9 +283,6 @@ class MpirunPlacement(NodesPlacement):
         """As in `NodesPlacement`, as the engine is started: by an mpirun."""
         env = {variable: text for variable, text in os.environ.items() if _is_ours(variable)}
         return self._started(replace(command, env=env), folder, name, (name,))
-
-    def _query(self, names: tuple[str, ...]) -> Nodes:
-        return Nodes(names, self._ask)
 
     def _ask(self, name: str, argv: Sequence[str], seconds: float) -> str:
         try:

@@ -8,7 +8,7 @@ the node can use the server, and a session is told so once, unless the site says
 import os
 import socket
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
@@ -193,8 +193,12 @@ class NodesPlacement(Placement):
         """Start a call of perfgate's own on the node of that name."""
 
     @abstractmethod
+    def _ask(self, name: str, argv: Sequence[str], seconds: float) -> str:
+        """What a program prints on the node of that name; as `Nodes.ask`."""
+
     def _query(self, names: tuple[str, ...]) -> Nodes:
         """How the nodes of these names are asked."""
+        return Nodes(names, self._ask)
 
     def _known(self, command: Command) -> Command:
         """The command whose processes a watch of the nodes knows as ours."""

@@ -11,7 +11,6 @@ from typing import TypeVar
 
 import psutil
 
-from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import RunError
 from perfgate.core.program_query import Answer
 from perfgate.launchers.base import Exit, Reason
@@ -98,9 +97,7 @@ class RemoteJob(OuterJob):
     def keep_evidence(self, why: str) -> None:
         """As in `Job`: the processes here, then those of the launch on the nodes."""
         self._outer.keep_evidence(why)
-        # Where the folder is gone or may not be written, nobody will look for evidence in it.
-        with suppress(OSError), disk_errors_named(self.folder):
-            self._nodes.evidence(self._mark, self._outer.evidence)
+        self._nodes.evidence(self._mark, self._outer.evidence)
 
     def processes(self) -> Sequence[psutil.Process]:
         """Those of the call here."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from perfgate.core import raw_log
@@ -69,15 +69,13 @@ class SlurmLauncher(Launcher):
     starts_by = (SRUN, SBATCH)
 
     def __init__(self, site: SlurmSite | None = None) -> None:
-        self._site = site
+        self._given = site
         self._session = NodesSession("slurm.listen")
 
-    @property
+    @cached_property
     def site(self) -> SlurmSite:
         """The cluster's settings."""
-        if self._site is None:
-            self._site = load_site().slurm
-        return self._site
+        return self._given or load_site().slurm
 
     @property
     def runtime(self) -> Runtime:  # type: ignore[override]

@@ -25,7 +25,7 @@ from perfgate.launchers.nodes.placement import (
     address_of,
 )
 from perfgate.launchers.nodes.preflight import with_plugin
-from perfgate.launchers.nodes.remote_job import LOOK_S, Nodes, RemoteJob
+from perfgate.launchers.nodes.remote_job import LOOK_S, RemoteJob
 from perfgate.launchers.site import SlurmSite
 from perfgate.launchers.slurm.calls import (
     JobFacts,
@@ -205,9 +205,6 @@ class SlurmPlacement(NodesPlacement):
         srun = self._session.local.start(self._known(command), folder, name)
         self._marks.append(srun.mark)
         return RemoteJob(srun, self._query(nodes), srun.mark, status_of_task)
-
-    def _query(self, names: tuple[str, ...]) -> Nodes:
-        return Nodes(names, self._ask)
 
     def _ask(self, name: str, argv: Sequence[str], seconds: float) -> str:
         before = self._steps.srun((name,), "look", self._folder)

@@ -16,12 +16,12 @@ from perfgate.machine.nvml import (
     UNSEEN_LEAST,
     Nvml,
     NvmlGpu,
+    Unreadable,
     is_service,
     open_nvml,
     unseen_words,
     words_of,
 )
-from perfgate.machine.reading import Unreadable
 
 _Value = TypeVar("_Value")
 

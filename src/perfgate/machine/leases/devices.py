@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfgate.core.errors import InputError
-from perfgate.machine.nvml import PART, VISIBLE, Nvml, NvmlGpu, read_nvml
-from perfgate.machine.reading import Unreadable
+from perfgate.machine.nvml import PART, VISIBLE, Nvml, NvmlGpu, Unreadable, read_nvml
 
 FAKE = "PERFGATE_FAKE_GPUS"
 ORDER = "CUDA_DEVICE_ORDER"

@@ -1,7 +1,7 @@
 """Preflight: is this machine fit for a scenario? Asked before GPU time is spent; starts no engine.
 
-Probes read facts (`gpu_probe`, `host_probe`, `reachability`), rules judge them (`gpu_rules`,
-`host_rules`), `inspection` puts both together. docs/how-to/preflight.md has a table of all checks.
+Rules ask and judge the GPUs (`gpus`) and the host (`host`), `reachability` and `software` the rest;
+`inspection` puts all together. docs/how-to/preflight.md has a table of all checks.
 """
 
 from perfgate.machine.preflight.check import Check

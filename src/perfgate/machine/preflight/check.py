@@ -1,18 +1,25 @@
-"""Check: one question about a machine, and its answer. Whatever could not be asked is unknown."""
+"""Check: one question about a machine, and its answer; Need: what a scenario wants of the machine.
 
-from collections.abc import Callable
+Whatever could not be asked is unknown.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
-from perfgate.machine.preflight.need import Need
-from perfgate.machine.reading import NotReadable
+from perfgate.core.measurement import Json
+from perfgate.machine.nvml import NotReadable
+from perfgate.scenarios.scenario import Scenario
 
 Outcome = Literal["ok", "warning", "failed", "unknown"]
-Facts = TypeVar("Facts")
+Subject = TypeVar("Subject")
 
 # What all GPUs together amount to is the worst of them; not knowing is worse than being well.
 WORST_FIRST: tuple[Outcome, ...] = ("failed", "warning", "unknown", "ok")
+_GIB = 2**30
+# Oldest driver by document: "Drivers: CUDA Driver 575 or Later" (section "Prerequisites").
+DRIVERS: Mapping[str, int] = {"quick-start-recipe-for-deepseek-r1-on-trtllm.md": 575}
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,7 @@ class Check:
             could not be looked at.
         found: what was found; of an unknown one, why not.
         expected: what would have been well.
-        hint: how to mend it; empty where there is nothing to mend.
+        hint: how to fix it; empty where nothing is known to be wrong.
     """
 
     name: str
@@ -34,16 +41,15 @@ class Check:
     expected: str = ""
     hint: str = ""
 
+    def __post_init__(self) -> None:
+        if self.outcome not in ("failed", "warning"):
+            object.__setattr__(self, "hint", "")
 
-@dataclass(frozen=True)
-class Finding:
-    """What the facts amount to.
 
-    Attributes:
-        outcome: as a check's.
-        text: what was found.
-        expected: what would have been well, where that depends on what is needed.
-        hint: how to mend it, likewise.
+class Finding(NamedTuple):
+    """What was found, as `Check` has it; `expected` and `hint` where they depend on what is needed.
+
+    They override those of the rule.
     """
 
     outcome: Outcome
@@ -53,63 +59,120 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Case(Generic[Facts]):
-    """What a rule is asked about: facts of this machine, and what is needed of it."""
+class Need:
+    """What a scenario wants of the machine that it is started on.
 
-    facts: Facts
+    Attributes:
+        gpus: GPUs of this machine; 0: none, or Slurm finds them on others.
+        gpu: their model.
+        nodes: machines in all.
+        by_slurm: whether Slurm finds the machines.
+        weights_bytes: all weights of the model; None: not known.
+        gpus_in_all: GPUs that the weights spread over, at most.
+        connections: most requests that are in flight at once.
+        driver: oldest driver that the scenario's document allows; None: it names none.
+    """
+
+    gpus: int = 0
+    gpu: str = "none"
+    nodes: int = 1
+    by_slurm: bool = False
+    weights_bytes: int | None = None
+    gpus_in_all: int = 0
+    connections: int = 1
+    driver: int | None = None
+
+
+class Case(NamedTuple, Generic[Subject]):
+    """What a rule is asked about: a part of this machine, and what is needed of it."""
+
+    subject: Subject
     need: Need
 
 
-Judge = Callable[[Case[Facts]], Finding | None]
+Judge = Callable[[Case[Subject]], Finding | None]
 
 
 @dataclass(frozen=True)
-class Rule(Generic[Facts]):
+class Rule(Generic[Subject]):
     """One question.
 
     Attributes:
         name: what is looked at.
-        judge: what the facts amount to; None where the question does not apply.
+        judge: what is found; None where the question does not apply.
         expected: what is well, as far as that does not depend on what is needed.
-        hint: how to mend it, likewise.
+        hint: how to fix it, likewise.
     """
 
     name: str
-    judge: Judge[Facts]
+    judge: Judge[Subject]
     expected: str = ""
     hint: str = ""
 
     def check(self, finding: Finding) -> Check:
-        """The answer; only what is known to be wrong can be mended."""
-        is_wrong = finding.outcome in ("failed", "warning")
-        return Check(
-            self.name,
-            finding.outcome,
-            finding.text,
-            finding.expected or self.expected,
-            (finding.hint or self.hint) if is_wrong else "",
-        )
+        """The answer."""
+        outcome, text, expected, hint = finding
+        return Check(self.name, outcome, text, expected or self.expected, hint or self.hint)
 
 
-def rule(
-    rules: list[Rule[Facts]], name: str, expected: str = "", hint: str = ""
-) -> Callable[[Judge[Facts]], Judge[Facts]]:
-    """Make the function a rule of `rules`; a fact that it needs and cannot be read is unknown."""
+class Rules(list[Rule[Subject]]):
+    """Rules in the order in which they are asked."""
 
-    def add(judge: Judge[Facts]) -> Judge[Facts]:
-        @wraps(judge)
-        def judge_readable(case: Case[Facts]) -> Finding | None:
-            try:
-                return judge(case)
-            except NotReadable as error:
-                return Finding("unknown", str(error))
+    def add(
+        self, name: str, expected: str = "", hint: str = ""
+    ) -> Callable[[Judge[Subject]], Judge[Subject]]:
+        """Make the function a rule; a fact that it needs and cannot be read is unknown."""
 
-        rules.append(Rule(name, judge_readable, expected, hint))
-        return judge_readable
+        def add(judge: Judge[Subject]) -> Judge[Subject]:
+            @wraps(judge)
+            def judge_readable(case: Case[Subject]) -> Finding | None:
+                try:
+                    return judge(case)
+                except NotReadable as error:
+                    return Finding("unknown", str(error))
 
-    return add
+            self.append(Rule(name, judge_readable, expected, hint))
+            return judge_readable
+
+        return add
+
+
+def need_of(
+    scenario: Scenario,
+    model_facts: Mapping[str, Json] | None = None,
+    *,
+    by_slurm: bool = False,
+    on_node: bool = False,
+) -> Need:
+    """What the scenario needs.
+
+    Args:
+        scenario: what would be started.
+        model_facts: what the engine found of its weights (`Engine.model_facts`).
+        by_slurm: the launcher finds other machines whatever the scenario says.
+        on_node: this is one of the machines that the launcher found.
+    """
+    hardware, launch = scenario.hardware, scenario.launch
+    elsewhere = not on_node and (by_slurm or (launch is not None and launch.by_slurm))
+    settings, weights = scenario.engine.settings, scenario.model.weights
+    size = weights.gib * _GIB if weights is not None else (model_facts or {}).get("bytes")
+    is_cpu = hardware.gpu == "none"
+    in_flight = [
+        *(point.concurrency if point.capped else point.requests for point in scenario.points()),
+        *(task.concurrency for task in scenario.accuracy),
+    ]
+    return Need(
+        gpus=0 if is_cpu or elsewhere else hardware.gpus // hardware.nodes,
+        gpu=hardware.gpu,
+        nodes=hardware.nodes,
+        by_slurm=elsewhere,
+        weights_bytes=size if isinstance(size, int) else None,
+        gpus_in_all=0 if is_cpu else max(hardware.gpus, settings.tp * settings.stages),
+        connections=max([1, *in_flight]),
+        driver=DRIVERS.get(scenario.source.document),
+    )
 
 
 def gib(size: float) -> str:
     """A size in bytes, for people."""
-    return f"{size / 2**30:.1f} GiB" if size >= 2**29 else f"{size / 2**20:.0f} MiB"
+    return f"{size / _GIB:.1f} GiB" if size >= 2**29 else f"{size / 2**20:.0f} MiB"

@@ -10,18 +10,14 @@ from perfgate.core.measurement import Json
 from perfgate.core.paths import machine_store
 from perfgate.core.program_query import Answer
 from perfgate.core.programs import DOCKER
-from perfgate.machine.hardware import Machine, counted, is_model
+from perfgate.machine.hardware import Machine, counted
 from perfgate.machine.leases.devices import Device
+from perfgate.machine.nvml import Unreadable
 from perfgate.machine.preflight import reachability as reaching
-from perfgate.machine.preflight.check import Check
-from perfgate.machine.preflight.facts import GpuLook
-from perfgate.machine.preflight.gpu_probe import look_at_gpus
-from perfgate.machine.preflight.gpu_rules import judge_gpus
-from perfgate.machine.preflight.host_probe import look_at_host
-from perfgate.machine.preflight.host_rules import judge_host
-from perfgate.machine.preflight.need import Need, need_of
+from perfgate.machine.preflight.check import Check, Need, Outcome, need_of
+from perfgate.machine.preflight.gpus import GpuLook, look_at_gpus
+from perfgate.machine.preflight.host import judge_host, look_at_host
 from perfgate.machine.preflight.software import judge_software
-from perfgate.machine.reading import Unreadable
 from perfgate.plan.container import Runtime
 from perfgate.plan.slurm_container import IMAGE
 from perfgate.plan.toolchain import Toolchain
@@ -98,9 +94,7 @@ def look(
         machine_store(),
         scenario.model.name if from_hub else None,
     )
-    gpus = None
-    if need.gpus:
-        gpus = look_at_gpus(need.gpus, lambda name: is_model(name, need.gpu), where.leased)
+    gpus = look_at_gpus(need, where.leased) if need.gpus else None
     found = (
         *_gpu_checks(gpus, need, scenario, machine),
         *judge_host(host, need),
@@ -145,8 +139,7 @@ def judge_presence(
     if isinstance(look, Unreadable):
         if look.kind == "hangs":
             return Check(name, "failed", look.why, expected, "look for Xid lines in dmesg; reboot")
-        lacking = machine.lacks(hardware)
-        if lacking:
+        if lacking := machine.lacks(hardware):
             return Check(name, "failed", f"{lacking}; NVML: {look.why}", expected, hint)
         return Check(name, "unknown", f"NVML: {look.why}; nvidia-smi shows them", expected)
     if len(look.gpus) >= need.gpus:
@@ -159,16 +152,17 @@ def judge_driver(driver: str | Unreadable, need: Need) -> tuple[Check, ...]:
     """The oldest driver that the scenario's document allows, where it names one."""
     if need.driver is None:
         return ()
-    name, expected = "driver", f"{need.driver} or later, by the scenario's document"
+    outcome: Outcome = "unknown"
     if isinstance(driver, Unreadable):
-        return (Check(name, "unknown", driver.why, expected),)
-    branch = driver.partition(".")[0]
-    if not branch.isdigit():
-        return (Check(name, "unknown", f"{driver} is no version", expected),)
-    if int(branch) < need.driver:
-        hint = "install a newer driver; a container's compatibility package may do, too"
-        return (Check(name, "warning", driver, expected, hint),)
-    return (Check(name, "ok", driver, expected),)
+        found = driver.why
+    elif not (branch := driver.partition(".")[0]).isdigit():
+        found = f"{driver} is no version"
+    else:
+        found = driver
+        outcome = "warning" if int(branch) < need.driver else "ok"
+    expected = f"{need.driver} or later, by the scenario's document"
+    hint = "install a newer driver; a container's compatibility package may do, too"
+    return (Check("driver", outcome, found, expected, hint),)
 
 
 def _gpu_checks(
@@ -183,7 +177,7 @@ def _gpu_checks(
     presence = judge_presence(gpus, need, scenario.hardware, machine)
     if isinstance(gpus, Unreadable):
         return presence, *judge_driver(Unreadable(f"NVML: {gpus.why}"), need)
-    return presence, *judge_driver(gpus.driver, need), *judge_gpus(gpus.gpus, need)
+    return presence, *judge_driver(gpus.driver, need), *gpus.checks
 
 
 def _reach_checks(

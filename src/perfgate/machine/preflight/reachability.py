@@ -51,13 +51,14 @@ def ask_hosts(hosts: Sequence[str], port: int | None) -> dict[str, Answer]:
 
 def judge_slurm(ping: Answer) -> Check:
     """`scontrol ping`: "Slurmctld(primary) at host is UP", one line for each controller."""
-    name, expected = "slurm", "a controller that answers"
-    hint = "try `sinfo` in the same shell: is SLURM_CONF right, does the controller run?"
-    found = " ".join(ping.text.split()) or "no output"
-    lines = ping.text.splitlines()
-    if ping.status == 0 and any(line.rstrip().endswith("UP") for line in lines):
-        return Check(name, "ok", found, expected)
-    return Check(name, "failed", found, expected, hint)
+    is_up = any(line.rstrip().endswith("UP") for line in ping.text.splitlines())
+    return _answered(
+        "slurm",
+        ping.status == 0 and is_up,
+        _one_line(ping),
+        "a controller that answers",
+        "try `sinfo` in the same shell: is SLURM_CONF right, does the controller run?",
+    )
 
 
 def judge_hosts(hosts: Sequence[str], wanted: int, replies: Mapping[str, Answer] | None) -> Check:
@@ -69,25 +70,25 @@ def judge_hosts(hosts: Sequence[str], wanted: int, replies: Mapping[str, Answer]
     if replies is None:
         asked = f"{', '.join(hosts)}: checked only with --reach, which contacts other machines"
         return Check(name, "unknown", asked, expected)
-    silent = {host: reply for host, reply in replies.items() if reply.status != 0}
-    if silent:
-        found = "; ".join(
-            f"{host}: {' '.join(reply.text.split()) or f'status {reply.status}'}"
-            for host, reply in silent.items()
-        )
-        hint = "set up keys as in the DeepSeek-V3 example, section 'mpirun'; try ssh by hand"
-        return Check(name, "failed", found, expected, hint)
-    return Check(name, "ok", ", ".join(replies), expected)
+    silent = "; ".join(
+        f"{host}: {' '.join(reply.text.split()) or f'status {reply.status}'}"
+        for host, reply in replies.items()
+        if reply.status != 0
+    )
+    hint = "set up keys as in the DeepSeek-V3 example, section 'mpirun'; try ssh by hand"
+    return _answered(name, not silent, silent or ", ".join(replies), expected, hint)
 
 
 def judge_docker(version: Answer) -> Check:
     """`docker version`: the daemon's own version, which only a daemon that answers tells."""
-    name, expected = "container", "a Docker daemon that this user may use"
-    found = " ".join(version.text.split()) or "no output"
-    if version.status == 0:
-        return Check(name, "ok", f"Docker {found}", expected)
-    hint = "start the daemon, or add this user to the group docker"
-    return Check(name, "failed", found, expected, hint)
+    found = _one_line(version)
+    return _answered(
+        "container",
+        version.status == 0,
+        f"Docker {found}" if version.status == 0 else found,
+        "a Docker daemon that this user may use",
+        "start the daemon, or add this user to the group docker",
+    )
 
 
 def judge_pyxis(options: Answer) -> Check:
@@ -95,7 +96,15 @@ def judge_pyxis(options: Answer) -> Check:
     name, expected = "container", "srun with the pyxis plugin"
     if options.status is None:
         return Check(name, "failed", options.text, expected)
-    if "--container-image" in options.text:
-        return Check(name, "ok", "srun knows --container-image", expected)
-    found = "srun does not know --container-image"
-    return Check(name, "failed", found, expected, "install pyxis and enroot, or use no container")
+    is_there = "--container-image" in options.text
+    found = f"srun {'knows' if is_there else 'does not know'} --container-image"
+    hint = "install pyxis and enroot, or use no container"
+    return _answered(name, is_there, found, expected, hint)
+
+
+def _answered(name: str, is_good: bool, found: str, expected: str, hint: str) -> Check:
+    return Check(name, "ok" if is_good else "failed", found, expected, hint)
+
+
+def _one_line(answer: Answer) -> str:
+    return " ".join(answer.text.split()) or "no output"

@@ -24,17 +24,23 @@ from perfgate.scenarios.scenario import Scenario
 
 @dataclass(frozen=True)
 class SoftwareCheck:
-    """Something to be asked: its name, what is well, and what tells what is there or raises.
+    """Something to be asked.
 
-    `of_build` ones need the engine's version, and cannot be asked without it; `of_engine` ones ask
-    the engine's programs.
+    Attributes:
+        name: what is looked at.
+        expected: what is well.
+        ask: tells what is there, or raises.
+        of_engine: it asks the engine's programs, which are not here where they are in a container.
+        of_build: it needs the engine's version, too.
+        applies: whether the scenario needs it; None: every scenario does.
     """
 
     name: str
     expected: str
     ask: Callable[[Toolchain], str | Finding]
-    of_build: bool = False
     of_engine: bool = False
+    of_build: bool = False
+    applies: Callable[[Toolchain], object] | None = None
 
 
 def judge_software(
@@ -48,24 +54,22 @@ def judge_software(
         launches: the scenario's own launch is done from here; else the launcher's nodes are found.
         evaluates: accuracy is measured from here, and its programs are asked for.
     """
-    left_out = {
-        name for name, wanted in ((_LAUNCH, launches), (EVALUATORS, evaluates)) if not wanted
-    }
+    is_asked = {_LAUNCH: launches, EVALUATORS: evaluates}
     has_build = contained or _has_build(tools)
-
-    def missing(question: SoftwareCheck) -> str:
-        """Why it cannot be asked; empty where it can."""
-        if contained:
-            return "it is in the container" if question.of_engine else ""
-        return "the engine reports no version" if question.of_build and not has_build else ""
-
-    return tuple(
-        Check(question.name, "unknown", why, question.expected)
-        if (why := missing(question))
-        else asked(question, tools)
-        for question in questions_of(tools)
-        if question.name not in left_out
-    )
+    checks = []
+    for question in SOFTWARE:
+        applies = question.applies is None or question.applies(tools)
+        if not (applies and is_asked.get(question.name, True)):
+            continue
+        if contained and question.of_engine:
+            finding = Finding("unknown", "it is in the container")
+        elif question.of_build and not has_build:
+            finding = Finding("unknown", "the engine reports no version")
+        else:
+            finding = _asked(question, tools)
+        outcome, found, expected, hint = finding
+        checks.append(Check(question.name, outcome, found, expected or question.expected, hint))
+    return tuple(checks)
 
 
 def _has_build(tools: Toolchain) -> bool:
@@ -76,37 +80,20 @@ def _has_build(tools: Toolchain) -> bool:
     return True
 
 
-def asked(question: SoftwareCheck, tools: Toolchain) -> Check:
+def _asked(question: SoftwareCheck, tools: Toolchain) -> Finding:
     """The answer; an error that is told on purpose is a failure in its own words."""
     try:
         answer = question.ask(tools)
-        finding = answer if isinstance(answer, Finding) else Finding("ok", answer)
-        return Check(question.name, finding.outcome, finding.text, question.expected)
+        return answer if isinstance(answer, Finding) else Finding("ok", answer)
     except InputError as error:
-        place = f"{error.file}: " if error.file is not None else ""
-        place += f"{error.field}: " if error.field else ""
+        place = "".join(f"{part}: " for part in (error.file, error.field) if part)
         extent = "" if error.found is None else f" ({_line(error.found)})"
         found = f"{place}{error.problem}{extent}"
-        expected = error.expected or question.expected
-        return Check(question.name, "failed", found, expected, error.hint or "")
+        return Finding("failed", found, error.expected or "", error.hint or "")
     except MissingProgram as error:
-        return Check(question.name, "failed", _line(error.problem), question.expected, error.hint)
+        return Finding("failed", _line(error.problem), hint=error.hint)
     except PerfgateError as error:
-        return Check(question.name, "failed", _line(error), question.expected)
-
-
-def questions_of(tools: Toolchain) -> tuple[SoftwareCheck, ...]:
-    """What is asked of the scenario's tools."""
-    left_out = set()
-    if dataset_of(tools.scenario) is None:
-        left_out.add("dataset")
-    if not tools.evaluators:
-        left_out.add(EVALUATORS)
-    if type(tools.engine).verify is Engine.verify:
-        left_out.add("options")
-    if tools.scenario.launch is None:
-        left_out.add(_LAUNCH)
-    return tuple(question for question in SOFTWARE if question.name not in left_out)
+        return Finding("failed", _line(error))
 
 
 def dataset_of(scenario: Scenario) -> str | None:
@@ -195,22 +182,34 @@ SOFTWARE: tuple[SoftwareCheck, ...] = (
     SoftwareCheck(
         "engine", "an engine that supports what the scenario needs", _engine, of_engine=True
     ),
-    SoftwareCheck("clients", "load clients installed", _clients, of_build=True, of_engine=True),
+    SoftwareCheck("clients", "load clients installed", _clients, of_engine=True, of_build=True),
     SoftwareCheck(
         EVALUATORS,
         "programs that measure accuracy; without one its accuracy tests are skipped",
         _evaluators,
+        applies=lambda tools: tools.evaluators,
     ),
     SoftwareCheck("model", "the weights as the scenario says", _model),
-    SoftwareCheck("dataset", "a dataset of the right kind and size", _dataset),
+    SoftwareCheck(
+        "dataset",
+        "a dataset of the right kind and size",
+        _dataset,
+        applies=lambda tools: dataset_of(tools.scenario),
+    ),
     SoftwareCheck(
         "options",
         "every option, choice and key known to the build",
         _options,
-        of_build=True,
         of_engine=True,
+        of_build=True,
+        applies=lambda tools: type(tools.engine).verify is not Engine.verify,
     ),
-    SoftwareCheck(_LAUNCH, "the programs that start it on its nodes", _launch),
+    SoftwareCheck(
+        _LAUNCH,
+        "the programs that start it on its nodes",
+        _launch,
+        applies=lambda tools: tools.scenario.launch,
+    ),
 )
 
 

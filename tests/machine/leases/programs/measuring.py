@@ -3,29 +3,18 @@
 The program (beating.py) ignores SIGTERM and notes that it is alive until it is killed.
 """
 
-import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 from perfgate.core.command import Command
-from perfgate.launchers.local import launcher as local
-from perfgate.machine.leases import GpuPool, kept_open
-
-
-class KeepingPopen(subprocess.Popen):
-    """What `LocalLauncher._start_warden` is to do: the warden inherits the lease's locks."""
-
-    def __init__(self, *arguments, pass_fds=(), **named) -> None:
-        with kept_open() as locks:
-            super().__init__(*arguments, pass_fds=(*pass_fds, *locks), **named)
+from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.machine.leases import GpuPool
 
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    local.subprocess = SimpleNamespace(Popen=KeepingPopen, DEVNULL=subprocess.DEVNULL)
-    launcher = local.LocalLauncher(orphan_grace_s=1.0)
+    launcher = LocalLauncher(orphan_grace_s=1.0)
     with GpuPool.of_machine().lease(
         4, whole=False, run="20261121-090000-1", wait_s=30, tell=lambda _: None
     ) as lease:
