@@ -160,7 +160,7 @@ def _verdict(commit: str) -> dict[str, Any]:
 
 def _report(tests: int, commit: str = "c0ffee") -> RunReport:
     lines = records(tests, commit)
-    made: list[Record] = [from_plain(AnyRecord, line) for line in lines]  # type: ignore[arg-type]
+    made: list[Record] = [from_plain(AnyRecord, line) for line in lines]
     return report_of(_facts("now"), made)
 
 

@@ -66,7 +66,7 @@ def record(kind: str, fields: dict[str, Any] | None = None, /, **more: Any) -> R
     plain = {"record": kind, **_FIELDS.get(kind, {}), **(fields or {}), **more}
     if kind in ("verdict", "skipped"):
         plain.setdefault("name", f"{plain['scenario']}-{plain['probe']}")
-    made: Record = from_plain(AnyRecord, to_plain(plain))  # type: ignore[arg-type]  # a union
+    made: Record = from_plain(AnyRecord, to_plain(plain))
     return made
 
 

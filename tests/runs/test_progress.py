@@ -1,6 +1,7 @@
 """The events of a run: written by whoever measures, and what they say to who looks on."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +14,17 @@ from perfgate.runs import progress
 from perfgate.runs.progress import Progress, ProgressState, span
 
 
-def full(*_: object) -> None:
-    raise RunError("disk_full", "cannot write progress.jsonl")
-
-
 def test_a_full_disk_takes_the_place_of_nothing_that_happened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def full(*_: object) -> None:
+        raise RunError("disk_full", "cannot write progress.jsonl")
+
     events = Progress(tmp_path / "progress.jsonl", "a")
-
-    def interrupted() -> None:
-        with events.step("c1", "start 1"):
-            monkeypatch.setattr(progress, "append_line", full)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
+    step = events.step("c1", "start 1")
+    step.__enter__()
+    monkeypatch.setattr(progress, "append_line", full)
+    assert not step.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
     events.over()
     with pytest.raises(RunError, match="disk_full"), events.step("c1", "start 1"):
         pass
@@ -63,24 +59,22 @@ def read(line: str) -> dict[str, Any]:
 
     `b:` before it says whose it is, else it is of `a`.
     """
-    who, _, told = line.rpartition(":") if line[1:2] == ":" else ("a", "", line)
-    event, *words = told.split()
+    who, _, text = line.rpartition(":") if line[1:2] == ":" else ("a", "", line)
+    event, *words = text.split()
     plain: dict[str, Any] = {"who": who, "clock": 0.0, "event": event}
-    if event == "plan":
-        return {**plain, "steps": words}
-    if event == "selection":
-        seconds = dict(word.split("=") for word in words if "=" in word)
-        known = {name: float(text) if text else None for name, text in seconds.items()}
-        kept = [word for word in words if "=" not in word]
-        return {**plain, "who": "", "seconds": known, "over": kept}
-    if event in ("begin", "end"):
-        kind, clock = words
-        return {**plain, "clock": float(clock), "kind": kind, "detail": f"the {kind}"}
-    if event == "over":
-        return {**plain, "clock": float(words[0])}
-    if event == "note":
-        return {**plain, "clock": float(words[0]), "text": " ".join(words[1:])}
-    return {**plain, "text": " ".join(words)}
+    match event:
+        case "plan":
+            return {**plain, "steps": words}
+        case "again":
+            return {**plain, "text": " ".join(words)}
+        case "note":
+            return {**plain, "clock": float(words[0]), "text": " ".join(words[1:])}
+        case "selection":
+            seconds = dict(word.split("=") for word in words if "=" in word)
+            known = {name: float(number) if number else None for name, number in seconds.items()}
+            return {**plain, "seconds": known, "over": [word for word in words if "=" not in word]}
+    kind = words[0]
+    return {**plain, "clock": float(words[-1]), "kind": kind, "detail": f"the {kind}"}
 
 
 def fed(lines: str) -> ProgressState:
@@ -91,60 +85,90 @@ def fed(lines: str) -> ProgressState:
     return state
 
 
-@each(
-    ("events", "clock", "lines"),
-    [
-        ("", 0, []),
-        (
-            "plan start c1 c4; begin start 10; end start 14; begin c1 14",
-            75,
-            ["a: step 2 of 3: the c1, for 1 min 1 s, time left not yet known"],
-        ),
-        (
-            # A step that takes too long takes nothing from those after it.
-            "plan start c1; begin start 0; end start 4; begin c1 4; end c1 14;"
-            "plan start c1; begin start 14",
-            114,
-            ["a: step 3 of 4: the start, for 1 min 40 s, about 10 s left"],
-        ),
-        (
-            # The mean of what was seen.
-            "plan c1 c1 c1; begin c1 0; end c1 10; begin c1 10; end c1 30; begin c1 30",
-            31,
-            ["a: step 3 of 3: the c1, for 1 s, about 14 s left"],
-        ),
-        (
-            # What one campaign learns serves the other.
-            "b:plan c1; b:begin c1 0; b:end c1 60; plan c1; begin c1 60",
-            60,
-            ["a: step 1 of 1: the c1, for 0 s, about 1 min 0 s left"],
-        ),
-        (
-            # Two at once, and a clock that was set back.
-            "plan c1; begin c1 0; b:plan c1; b:begin c1 9",
-            2,
-            [
-                "a: step 1 of 1: the c1, for 2 s, time left not yet known",
-                "b: step 1 of 1: the c1, for 0 s, time left not yet known",
-            ],
-        ),
-        ("plan start; note 10 waiting for 8 GPUs", 75, ["a: waiting for 8 GPUs, for 1 min 5 s"]),
-        (
-            # It waits no longer.
-            "plan start; note 10 waiting; begin start 20",
-            21,
-            ["a: step 1 of 1: the start, for 1 s, time left not yet known"],
-        ),
-        (
-            "plan start; begin start 20; note 80 job 7 waits",
-            81,
-            ["a: step 1 of 1: the start, for 1 min 1 s, time left not yet known; job 7 waits"],
-        ),
-        ("begin start 0; over 5", 6, []),
-    ],
-)
+def cases(text: str) -> Iterator[tuple[str, float, list[str]]]:
+    """Blocks with an empty line between them: events, `at` and a time; what is shown then."""
+    for block in text.strip().split("\n\n"):
+        given, *shown = (line for line in block.splitlines() if not line.startswith("#"))
+        events, _, clock = given.rpartition(" at ")
+        yield events, float(clock), shown
+
+
+AT_WORK = """
+plan start c1 c4; begin start 10; end start 14; begin c1 14 at 75
+a: step 2 of 3: the c1, for 1 min 1 s, time left not yet known
+
+# A step that takes too long takes nothing from those after it.
+plan start c1; begin start 0; end start 4; begin c1 4; end c1 9; plan start c1; begin start 9 at 109
+a: step 3 of 4: the start, for 1 min 40 s, about 5 s left
+
+# The mean of what was seen.
+plan c1 c1 c1; begin c1 0; end c1 10; begin c1 10; end c1 30; begin c1 30 at 31
+a: step 3 of 3: the c1, for 1 s, about 14 s left
+
+# What one campaign learns serves the other.
+b:plan c1; b:begin c1 0; b:end c1 60; plan c1; begin c1 60 at 60
+a: step 1 of 1: the c1, for 0 s, about 1 min 0 s left
+
+# Two at once, and a clock that was set back.
+plan c1; begin c1 0; b:plan c1; b:begin c1 9 at 2
+a: step 1 of 1: the c1, for 2 s, time left not yet known
+b: step 1 of 1: the c1, for 0 s, time left not yet known
+
+plan start; note 10 waiting for 8 GPUs at 75
+a: waiting for 8 GPUs, for 1 min 5 s
+
+# It waits no longer.
+plan start; note 10 waiting; begin start 20 at 21
+a: step 1 of 1: the start, for 1 s, time left not yet known
+
+plan start; begin start 20; note 80 job 7 waits at 81
+a: step 1 of 1: the start, for 1 min 1 s, time left not yet known; job 7 waits
+
+begin start 0; over 5 at 6
+"""
+WHOLE = """
+selection a=3600 b=7200 at 0
+0 of 2 scenarios done, 2 to come; about 3 h 0 min left
+
+selection a=3600 b= at 0
+0 of 2 scenarios done, 2 to come; about 1 h 0 min left, and 1 scenario not yet known
+
+# Its baseline's seconds, less what it has run for.
+selection a=3600; plan start; begin start 0 at 600
+0 of 1 scenarios done, 1 running; about 50 min 0 s left
+
+# Steps that are all known are nearer to the truth than a baseline.
+selection a=3600; plan start start; begin start 0; end start 60; begin start 60 at 70
+0 of 1 scenarios done, 1 running; about 50 s left
+
+# Two run at once, so that what is to come takes half as long.
+selection a=1000 b=1000 c=1000 d=1000; begin start 0; b:begin start 0 at 0
+0 of 4 scenarios done, 2 running, 2 to come; about 33 min 20 s left
+
+# But never less than the longest of them.
+selection a=10 b=10 c=1000; begin x 0; b:begin y 0 at 0
+0 of 3 scenarios done, 2 running, 1 to come; about 16 min 40 s left
+
+# As long as those done, where nothing else is known.
+selection a= b= c=; begin start 0; over 100 at 100
+1 of 3 scenarios done, 2 to come; about 3 min 20 s left
+
+selection a= b= c=; note 0 waiting for a GPU; b:begin start 0; b:end start 1 at 5
+0 of 3 scenarios done, 1 waiting, 1 between starts, 1 to come; time left not yet known
+
+selection a b a=5 b= at 10
+2 of 2 scenarios done
+"""
+
+
+@each(("events", "clock", "lines"), [*cases(AT_WORK), ("", 0, [])])
 def test_what_is_at_work(events: str, clock: float, lines: list[str]) -> None:
     assert [line for line, _ in fed(events).at_work(clock)] == lines
+
+
+@each(("events", "clock", "lines"), cases(WHOLE))
+def test_the_whole_selection(events: str, clock: float, lines: list[str]) -> None:
+    assert [fed(events).total(clock)] == lines
 
 
 def test_why_a_start_is_made_stays_while_it_runs() -> None:
@@ -180,58 +204,6 @@ def test_each_step_each_wait_and_each_reason_is_one_line() -> None:
         assert state.feed(read(event)) == line
     without_a_selection = fed("begin start 0")
     assert (without_a_selection.count(), without_a_selection.total(1)) == ("", "")
-
-
-@each(
-    ("events", "clock", "text"),
-    [
-        ("selection a=3600 b=7200", 0, "2 to come; about 3 h 0 min left"),
-        (
-            "selection a=3600 b=",
-            0,
-            "2 to come; about 1 h 0 min left, and 1 scenario not yet known",
-        ),
-        # Its baseline's seconds, less what it has run for.
-        (
-            "selection a=3600; plan start; begin start 0",
-            600,
-            "1 running; about 50 min 0 s left",
-        ),
-        # Steps that are all known are nearer to the truth than a baseline.
-        (
-            "selection a=3600; plan start start; begin start 0; end start 60; begin start 60",
-            70,
-            "1 running; about 50 s left",
-        ),
-        # Two run at once, so that what is to come takes half as long.
-        (
-            "selection a=1000 b=1000 c=1000 d=1000; begin start 0; b:begin start 0",
-            0,
-            "2 running, 2 to come; about 33 min 20 s left",
-        ),
-        # But never less than the longest of them.
-        (
-            "selection a=10 b=10 c=1000; begin x 0; b:begin y 0",
-            0,
-            "2 running, 1 to come; about 16 min 40 s left",
-        ),
-        # As long as those done, where nothing else is known.
-        (
-            "selection a= b= c=; begin start 0; over 100",
-            100,
-            "2 to come; about 3 min 20 s left",
-        ),
-        (
-            "selection a= b= c=; note 0 waiting for a GPU; b:begin start 0; b:end start 1",
-            5,
-            "1 waiting, 1 between starts, 1 to come; time left not yet known",
-        ),
-        ("selection a b a=5 b=", 10, "2 of 2 scenarios done"),
-    ],
-)
-def test_the_whole_selection(events: str, clock: float, text: str) -> None:
-    whole = fed(events).total(clock)
-    assert whole.partition(" scenarios done, ")[2] == text or whole == text
 
 
 @each(

@@ -13,7 +13,7 @@ from tables import each
 
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import Hardware
-from perfgate.suite.selection import OptIn
+from perfgate.suite.selection import unrequested_templates
 
 FILE = "perf_tests/test_offline_throughput.py"
 TEMPLATE = "b200-r1-fp4-explore"
@@ -43,11 +43,9 @@ OWN = replace(B200, id="b200-own", markers=("opt_in",))
 def test_a_template_is_asked_for_by_marker_shape_name_or_test(
     markexpr: str, more: dict[str, Any], templates: set[str]
 ) -> None:
-    dropped: list[Any] = []
     config: Any = SimpleNamespace(
         option=SimpleNamespace(markexpr=markexpr, keyword=more.get("keyword", "")),
         args=more.get("args", []),
-        hook=SimpleNamespace(pytest_deselected=lambda items: dropped.extend(items)),
         getoption=lambda name: more.get("shape", []),
     )
     items: list[Any] = [SimpleNamespace(nodeid="tests/test_other.py::test_it")]
@@ -55,10 +53,8 @@ def test_a_template_is_asked_for_by_marker_shape_name_or_test(
         probe = load_probes(one)[0]
         call = SimpleNamespace(params={"load_probe": probe})
         items.append(SimpleNamespace(nodeid=f"f.py::test[{probe.id}]", callspec=call))
-    OptIn(config).pytest_collection_modifyitems(items)
-    kept = {item.callspec.params["load_probe"].scenario.id for item in items[1:]}
-    assert kept == {"b200-one"} | templates
-    assert len(dropped) == 2 - len(templates)
+    found = unrequested_templates(config, items)
+    assert {one.id for one in found.values()} == {"b200-shapes", "b200-own"} - templates
 
 
 def run(*words: str) -> tuple[int, str]:

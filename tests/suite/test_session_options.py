@@ -25,7 +25,7 @@ DEFAULTS = {
 }
 
 
-def asked(deadline: str | None = None, **changes: Any) -> SessionOptions:
+def asked(deadline: float | None = None, **changes: Any) -> SessionOptions:
     """Options by their names, underscores for hyphens; all others are not given."""
     given = DEFAULTS | {f"--{name.replace('_', '-')}": value for name, value in changes.items()}
     return SessionOptions(given.get, deadline)
@@ -44,7 +44,7 @@ def test_the_time_begins_once_and_ends_for_a_worker_when_it_does_for_the_main_pr
     session.require_possible()
     assert session.budget is session.budget
     assert session.budget is not None
-    there = asked(repr(session.budget.deadline), budget="1h").budget
+    there = asked(session.budget.deadline, budget="1h").budget
     assert there is not None
     assert there.deadline == session.budget.deadline
 

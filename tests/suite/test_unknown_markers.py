@@ -9,7 +9,7 @@ from sessions import ONLY_NEEDED_PLUGINS, inherited
 from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.suite.selection import lines
+from perfgate.suite.selection import unknown_markers
 
 REGISTERED = ["slow: takes long", "skipif(condition, ..., *, reason=...): skip", "b200: needs B200"]
 
@@ -32,14 +32,14 @@ REGISTERED = ["slow: takes long", "skipif(condition, ..., *, reason=...): skip",
 )
 def test_unknown_markers_are_told(expression: str, told: list[str]) -> None:
     declared = {"b200": "needs B200", "serving": "a server under load"}
-    assert lines(expression, REGISTERED, lambda: declared) == told
+    assert unknown_markers(expression, REGISTERED, lambda: declared) == told
 
 
 def test_files_that_cannot_be_read_are_told_elsewhere() -> None:
     def wrong() -> dict[str, str]:
         raise InputError("wrong")
 
-    assert lines("b20", REGISTERED, wrong) == []
+    assert unknown_markers("b20", REGISTERED, wrong) == []
 
 
 def session(*options: str) -> tuple[int, str]:

@@ -124,7 +124,6 @@ def exit_status(
 
 
 LARGEST = 255  # a shell knows no larger status
-NEVER_PASSED = ExitStatus.ERROR  # what a block of status 0 ends in
 
 
 class Event(StrEnum):
@@ -195,18 +194,6 @@ _SENTENCES: dict[tuple[int, ...], str] = {
     (124,): "the time limit ended the run, nothing is claimed: raise it above the harness's own "
     "limits",
 }
-_ANY_OTHER = "no status of perfgate or pytest, so nothing is claimed"
-
-# Where a rehearsal is decided otherwise than a run that measures.
-_OF_A_REHEARSAL = {
-    ExitStatus.PASSED: Decision(
-        Action.BLOCK,
-        "a rehearsal never ends in 0, so this was none: look at how the job calls pytest",
-    ),
-    ExitStatus.REHEARSED: Decision(
-        Action.PASS, "the pipeline ran to its end with stand-ins; nothing is claimed of any build"
-    ),
-}
 
 
 def decision(event: Event, status: int) -> Decision:
@@ -217,19 +204,25 @@ def decision(event: Event, status: int) -> Decision:
     """
     if not 0 <= status <= LARGEST:
         raise ValueError(f"no exit status: {status}")
-    if event is Event.REHEARSAL and status in _OF_A_REHEARSAL:
-        return _OF_A_REHEARSAL[ExitStatus(status)]
     action = Action.BLOCK
+    if event is Event.REHEARSAL and status == ExitStatus.PASSED:
+        sentence = "a rehearsal never ends in 0, so this was none: look at how the job calls pytest"
+        return Decision(action, sentence)
+    if event is Event.REHEARSAL and status == ExitStatus.REHEARSED:
+        sentence = "the pipeline ran to its end with stand-ins; nothing is claimed of any build"
+        return Decision(Action.PASS, sentence)
     if status == ExitStatus.PASSED:
         action = Action.PASS
     elif status == ExitStatus.INCONCLUSIVE and event is not Event.RELEASE:
         action = Action.WARN
     sentences = (text for statuses, text in _SENTENCES.items() if status in statuses)
-    return Decision(action, next(sentences, _ANY_OTHER))
+    return Decision(
+        action, next(sentences, "no status of perfgate or pytest, so nothing is claimed")
+    )
 
 
 def final_status(decided: Decision, status: int) -> int:
     """The exit status that the pipeline's gate ends in: 0, or for a block one that is not 0."""
     if decided.action is not Action.BLOCK:
         return 0
-    return status or NEVER_PASSED
+    return status or ExitStatus.ERROR

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count
 from pathlib import Path
@@ -104,7 +104,8 @@ class RunFolder:
                 no locks, or this user may not (``unwritable``).
         """
         folder = cls(path)
-        with folder._released_on_error():
+        with ExitStack() as on_error:
+            on_error.callback(folder.close)
             folder._hold("--run-dir")
             if os.path.lexists(folder.path / _FACTS):
                 raise InputError(
@@ -116,6 +117,7 @@ class RunFolder:
                 )
             plain = {"schema_version": SCHEMA_VERSION, "id": folder.id, **facts}
             write_json(folder.path / _FACTS, plain)
+            on_error.pop_all()
         return folder
 
     @classmethod
@@ -132,18 +134,12 @@ class RunFolder:
         folder.facts()
         require_own_folder(folder.path, "--resume")
         require_own_files(folder.path, _OWN_FILES)
-        with folder._released_on_error():
+        with ExitStack() as on_error:
+            on_error.callback(folder.close)
             folder._hold("--resume")
             folder._wait_for_workers()
+            on_error.pop_all()
         return folder
-
-    @contextmanager
-    def _released_on_error(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            self.close()
-            raise
 
     def _wait_for_workers(self) -> None:
         """Wait until no worker of a killed session writes any more."""

@@ -1,10 +1,9 @@
 """Main session: the suite's part of the process that speaks to people: it admits and sums up."""
 
 import os
-import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 import pytest
 from msgspec.structs import replace
@@ -13,13 +12,14 @@ from perfgate.campaign.selection import Selected
 from perfgate.core.durable_files import cannot_write
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.output_stream import OutputStream
-from perfgate.core.redaction import mask_arguments
+from perfgate.launchers.base import launcher
 from perfgate.reports.formats.base import report_format
 from perfgate.reports.run_text import terminal_lines
 from perfgate.runs.exit_status import ExitStatus, worst
 from perfgate.runs.progress_view import ProgressView
 from perfgate.runs.record import EndedRecord, RehearsalRecord, SelectedRecord, WaiverFaultRecord
 from perfgate.runs.run_folder import RunFolder
+from perfgate.scenarios.selection import left_out_lines
 from perfgate.suite.run_end import (
     conclude,
     record_candidates_of,
@@ -27,9 +27,12 @@ from perfgate.suite.run_end import (
     write_page,
     write_summary,
 )
-from perfgate.suite.run_opening import needs, opened, record_selection, resume
+from perfgate.suite.run_opening import opened, record_selection, resume
+from perfgate.suite.selection import has_strict_markers, unknown_markers
 from perfgate.suite.session import BUG, SuiteSession
+from perfgate.suite.session_guard import end_on_sigterm, usage_errors
 from perfgate.suite.session_options import SessionOptions
+from perfgate.suite.workers import DESELECTED, TEMPLATES, scheduler_by_scenario
 
 _NOTHING_SELECTED = "no test of the suite was selected, so nothing was measured"
 _ANOTHER_PLACE = "free space, or name another place where --junitxml, --benchmark-json … write to"
@@ -41,6 +44,7 @@ class MainSession(SuiteSession):
     def __init__(self, config: pytest.Config, options: SessionOptions) -> None:
         super().__init__(config, options)
         self._view: ProgressView | None = None
+        self._rehearsal: dict[str, str] = {}  # variables of a rehearsal, which workers need too
         self._failed: set[str] = set()
         self._with_bug: set[str] = set()
         self._unwritten: list[str] = []
@@ -74,16 +78,31 @@ class MainSession(SuiteSession):
 
     # Opening. -------------------------------------------------------------------------------
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Refuse unknown markers where --strict-markers holds, before anything is collected.
+
+        pytest from 9.1 on would refuse them afterwards, when a run was opened, and crash with
+        pytest-xdist 3.8.
+        """
+        if has_strict_markers(self.config) and (unknown := self._unknown_markers()):
+            raise pytest.UsageError("\n".join(unknown))
+
+    def _unknown_markers(self) -> list[str]:
+        registered = self.config.getini("markers")
+        return unknown_markers(
+            self.config.option.markexpr, registered, lambda: self.options.markers
+        )
+
     def open_run(self) -> RunFolder:
         """The run folder, made when it is first needed."""
         if self.run is None:
             self.options.require_possible()
-            self.run = opened(self.option, self.config.rootpath, self.options.machine)
+            self.run = opened(self.options, self.config.rootpath)
+            self.config.add_cleanup(self.run.close)
             self._show_progress(self.run)
             if self.options.rehearses:
-                folder = self.run.path / "rehearsal"
-                pages = self.rehearsal.build(folder, self.options.scenarios, self.option)
-                self.run.record(RehearsalRecord(pages=pages))
+                self._rehearse(self.run)
         return self.run
 
     def _show_progress(self, run: RunFolder) -> None:
@@ -100,6 +119,18 @@ class MainSession(SuiteSession):
         terminal = self.config.pluginmanager.getplugin("terminalreporter")
         writer = getattr(terminal, "_tw", None)
         return int(getattr(writer, "width_of_current_line", 0))
+
+    def _rehearse(self, run: RunFolder) -> None:
+        rehearsal = self.options.rehearsal(self.config)
+        rehearsal.build(
+            run.path / "rehearsal",
+            self.options.scenarios,
+            self.option("--engine-version"),
+            self.option("--rehearse-fault"),
+            launcher[self.option("--launcher")].starts_by,
+        )
+        self._rehearsal = dict(rehearsal.variables)
+        run.record(RehearsalRecord(pages=rehearsal.pages))
 
     def admit(self, selected: Mapping[str, Selected]) -> None:
         """Check and write down what was selected, once. A resumed run goes on.
@@ -120,7 +151,7 @@ class MainSession(SuiteSession):
             campaigns = self.options.campaigns(run)
             campaigns.select(selected)
             if self.options.resumes:
-                resume(run, campaigns, needs(selected), mask_arguments(sys.argv))
+                resume(run, campaigns, selected)
             record_selection(run, selected, shard)
             campaigns.tell_selection()
         except BaseException:
@@ -135,7 +166,46 @@ class MainSession(SuiteSession):
             self._view.stop()
         if self.run is not None:
             self.run.close()
-        self.run = self._campaigns = None
+        self.run = None
+
+    # With workers of pytest-xdist. ----------------------------------------------------------
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker where the run folder is, and when the session's time is used up."""
+        with usage_errors():
+            run = self.open_run()
+        end_on_sigterm(self.config)
+        budget = self.options.budget
+        node.workerinput |= {
+            "perfgate_run": str(run.path),
+            "perfgate_rehearsal": self._rehearsal,
+            "perfgate_deadline": None if budget is None else budget.deadline,
+        }
+        if self.sharding is not None:
+            self.sharding.tell_worker(node.workerinput)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        """Admit what was selected, or refuse to, before the first test is given to a worker."""
+        with usage_errors():
+            self.admit(self.options.named_by(ids))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Keep probes that share a server on one worker, unless a way of its own was asked for."""
+        if config.getoption("dist") not in ("load", "loadgroup"):
+            return None
+        with usage_errors():
+            claims = [one.claim for one in self.options.claims]
+            return scheduler_by_scenario(config, log, self.options.scenarios, claims)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object) -> None:
+        """Learn from a worker what was deselected, and which templates were left out."""
+        output = getattr(node, "workeroutput", {})
+        self.deselected |= output.get(DESELECTED, False)
+        self.templates |= output.get(TEMPLATES, {})
 
     # Ending. --------------------------------------------------------------------------------
 
@@ -166,6 +236,8 @@ class MainSession(SuiteSession):
                 raise
             lost = error
         finally:
+            if self._view is not None:
+                self._view.stop()
             self._sum_up(session, exitstatus)
         if lost is not None:
             why = cannot_write(lost.filename, lost, _ANOTHER_PLACE)
@@ -174,8 +246,6 @@ class MainSession(SuiteSession):
 
     def _sum_up(self, session: pytest.Session, exitstatus: int) -> None:
         """Say how the run ended, by its verdicts."""
-        if self._view is not None:
-            self._view.stop()
         nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.deselected
         if nothing and not self.config.option.collectonly:
             session.exitstatus = self.status = ExitStatus.NOT_JUDGED
@@ -187,13 +257,18 @@ class MainSession(SuiteSession):
             self.run.discard()
             self.run = None
             return
-        selected = {test for one in self.run.records_of(SelectedRecord) for test in one.tests}
-        counts = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and bool(selected)
+        has_tests = any(one.tests for one in self.run.records_of(SelectedRecord))
+        counts = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and has_tests
         try:
             if counts:
                 self._end(self.run)
             self._record_end(self.run)
-            self._write_reports(self.run)
+            write_summary(self.run, self.status)
+            failure = (
+                write_page(self.run, self.config.rootpath / "runs") if self._wants_page else ""
+            )
+            if failure:
+                self._lose(failure)
         except (PerfgateError, OSError) as error:  # the disk is full, a record was damaged
             if counts and self.status is None:
                 self.status = ExitStatus.ERROR
@@ -204,6 +279,7 @@ class MainSession(SuiteSession):
 
     def _end(self, run: RunFolder) -> None:
         """Conclude the run, write down which waivers do not hold, and record candidates."""
+        rehearses, gate = self.options.rehearses, self.option("--gate")
         self._ended, faults = conclude(
             run.records(),
             self._failed,
@@ -211,26 +287,21 @@ class MainSession(SuiteSession):
             scenarios=self.options.all_scenarios,
             waivers=self.options.waivers,
             today=run.day(),
-            gate=self.option("--gate"),
+            gate=gate,
             record=self.option("--record"),
-            rehearsed=self.options.rehearses,
+            rehearsed=rehearses,
         )
         self.status = ExitStatus(self._ended.status)
         for fault in faults:
             run.record(WaiverFaultRecord(kind=fault.kind, message=fault.message))
         if self.option("--record"):
-            record_candidates_of(
-                run,
-                self.config.invocation_params.args,
-                only_unjudged=self.option("--gate"),
-                rehearsal=self.options.rehearses,
-            )
+            arguments = self.config.invocation_params.args
+            record_candidates_of(run, arguments, only_unjudged=gate, rehearsal=rehearses)
 
     def _record_end(self, run: RunFolder, *, unwritten: bool = False) -> None:
         """Write down how the run ended; the last such record counts."""
         if self.status is not None and self._ended is not None:
-            end = replace(self._ended, status=self.status.value, unwritten=unwritten)
-            run.record(end)
+            run.record(replace(self._ended, status=self.status.value, unwritten=unwritten))
 
     def _write_reports(self, run: RunFolder) -> None:
         """Write the summary, and the page if requested, into the run folder."""
@@ -251,8 +322,12 @@ class MainSession(SuiteSession):
         self,
         terminalreporter: "pytest.TerminalReporter",  # pytest 8 has none
     ) -> None:
-        """Show the end of the run, or that nothing was selected."""
+        """Show what was left out, unknown markers, and the end of the run."""
         say = terminalreporter.write_line
+        for line in left_out_lines(self.templates):
+            say(f"perfgate: {line}")
+        for line in self._unknown_markers():
+            say(f"perfgate: {line}", yellow=True)
         if self.run is None:
             if self.status is not None:
                 terminalreporter.section("perfgate")

@@ -13,14 +13,7 @@ from typing import Any
 
 import pytest
 
-_FOLDERS = (
-    "--run-dir",
-    "--scenarios",
-    "--baselines",
-    "--resume",
-    "--engine-repo",
-    "--waivers",
-)
+_PATHS = ("FOLDER", "FILE", "RUN")  # values that are paths
 _LONG = "--perfgate-"
 _INI = {
     "perfgate_scenarios": "folders of scenario files; packaged: those that perfgate brings along",
@@ -188,7 +181,7 @@ def _settings(name: str, value: str, help_line: str) -> Mapping[str, Any]:
     """How pytest reads an option: a flag where it has no value, a path where its value is one."""
     if not value:
         return dict(action="store_true", help=help_line)
-    of_kind = dict(type=Path) if value in ("FOLDER", "FILE", "RUN") else {}
+    of_kind = dict(type=Path) if value in _PATHS else {}
     return {"metavar": value, "help": help_line, **of_kind, **_MORE.get(name, {})}
 
 
@@ -228,3 +221,4 @@ _TABLE = (
 )
 # Short name → how pytest reads it.
 OPTIONS = {name: _settings(name, value, help_line) for name, value, help_line in _TABLE}
+_FOLDERS = frozenset(name for name, value, _ in _TABLE if value in _PATHS)

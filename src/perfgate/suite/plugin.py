@@ -4,8 +4,7 @@
 """
 
 import os
-from collections.abc import Generator, Iterable
-from pathlib import Path
+from collections.abc import Generator
 
 import pytest
 
@@ -19,11 +18,10 @@ from perfgate.core.paths import (
 )
 from perfgate.suite.main_session import MainSession
 from perfgate.suite.options import option_of
-from perfgate.suite.selection import OptIn, UnknownMarkers
 from perfgate.suite.session import SESSION, SuiteSession
 from perfgate.suite.session_guard import guarded, usage_errors
 from perfgate.suite.session_options import SessionOptions
-from perfgate.suite.workers import WorkerSession, XdistHooks
+from perfgate.suite.workers import WorkerSession
 
 pytest_plugins = (
     "perfgate.suite.fixtures",
@@ -37,17 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the suite's part of this process."""
     settle_folders(config)
     session = config.stash[SESSION] = _session(config)
-    plugins = config.pluginmanager
-    plugins.register(session, "perfgate-session")
-    markers = UnknownMarkers(config.option.markexpr, lambda: session.options.markers)
-    plugins.register(markers, "perfgate-unknown-markers")
-    plugins.register(OptIn(config), "perfgate-opt-in")
-    if session.sharding is not None:  # after it: what is registered last has the last word
-        plugins.register(session.sharding, "perfgate-sharding")
-    if isinstance(session, MainSession) and (
-        plugins.hasplugin("dsession") or getattr(config.option, "numprocesses", None)
-    ):
-        plugins.register(XdistHooks(session), "perfgate-xdist")
+    config.pluginmanager.register(session, "perfgate-session")
     if getattr(config.option, "markers", False):
         with usage_errors():
             session.register_markers()
@@ -82,24 +70,19 @@ def settle_folders(config: pytest.Config) -> None:
     option = option_of(config)
     _settle(config, SCENARIOS, option("--scenarios"), INI_SCENARIOS)
     baselines = option("--baselines")
-    _settle(config, BASELINES, None if baselines is None else [str(baselines)], INI_BASELINES)
+    _settle(config, BASELINES, baselines and [str(baselines)], INI_BASELINES)
 
 
 def _settle(config: pytest.Config, variable: str, given: list[str] | None, setting: str) -> None:
-    if given:
-        names = _absolute(given, config.invocation_params.dir)
-    elif os.environ.get(variable) or config.inipath is None:
-        return
-    else:
-        root = config.inipath.parent
-        found = config.getini(setting)
-        if not found or found == setting_of(root, setting):
+    start = config.invocation_params.dir
+    if not given:
+        if os.environ.get(variable) or config.inipath is None:
+            return
+        start = config.inipath.parent
+        given = config.getini(setting)
+        if not given or given == setting_of(start, setting):
             return  # nothing to add to what pyproject.toml says
-        names = _absolute(found, root)
+    names = [name if name == PACKAGED else str(start / name) for name in given]
     patch = pytest.MonkeyPatch()
     patch.setenv(variable, os.pathsep.join(names))
     config.add_cleanup(patch.undo)
-
-
-def _absolute(names: Iterable[str], start: Path) -> list[str]:
-    return [name if name == PACKAGED else str(start / name) for name in names]

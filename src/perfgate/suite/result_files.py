@@ -73,11 +73,8 @@ def with_verdicts(text: str) -> str:
         text: JUnit XML as pytest writes it.
     """
     root = ElementTree.fromstring(text)  # noqa: S314 (pytest wrote it in this session)
-    changed = False
-    for suite in root.iter("testsuite"):
-        for test in suite.iter("testcase"):
-            changed |= _as_verdict(suite, test)
-    if not changed:
+    tests = [(suite, test) for suite in root.iter("testsuite") for test in suite.iter("testcase")]
+    if not any([_as_verdict(suite, test) for suite, test in tests]):  # each of them
         return text
     return '<?xml version="1.0" encoding="utf-8"?>' + ElementTree.tostring(root, encoding="unicode")
 
@@ -85,25 +82,18 @@ def with_verdicts(text: str) -> str:
 def _as_verdict(suite: ElementTree.Element, test: ElementTree.Element) -> bool:
     """Whether the test has a verdict, and an element that is now that of it."""
     known = {one.get("name"): one.get("value", "") for one in test.iter("property")}
-    if not {"verdict", "scenario", "probe", "summary"} <= known.keys():
-        return False
-    if known["verdict"] not in ELEMENTS:
+    if not {"scenario", "probe", "summary"} <= known.keys() or known.get("verdict") not in ELEMENTS:
         return False
     verdict = Verdict(known["verdict"])
     for element in test:
         if element.tag in COUNTS:
-            _count(suite, element.tag, -1)
+            for tag, more in ((element.tag, -1), (ELEMENTS[verdict], +1)):
+                suite.set(COUNTS[tag], str(int(suite.get(COUNTS[tag], "0")) + more))
             element.tag = ELEMENTS[verdict]
-            _count(suite, element.tag, +1)
             element.set("type", kind(verdict))
             element.set("message", message(verdict, known["summary"]))
             return True
     return False
-
-
-def _count(suite: ElementTree.Element, element: str, more: int) -> None:
-    name = COUNTS[element]
-    suite.set(name, str(int(suite.get(name, "0")) + more))
 
 
 def entries(verdicts: Sequence[VerdictRecord]) -> list["MetricEntry"]:

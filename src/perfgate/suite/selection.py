@@ -1,77 +1,46 @@
-"""Selection: the tests of a session: parameters, templates that are left out, unknown markers."""
+"""Selection: tests of a session and their parameters, templates left out, unknown markers."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 import pytest
 
-from perfgate.campaign.selection import Selected, markers_of_selected
+from perfgate.campaign.selection import Selected, probes_of
 from perfgate.clients.base import Offline, client
 from perfgate.core.errors import PerfgateError
 from perfgate.core.suggestion import did_you_mean
 from perfgate.judging.assembly.claims import ClaimProbe
-from perfgate.judging.assembly.sweeps import SweepProbe, sweep_probes
+from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.scenarios.marker_expression import parse
 from perfgate.scenarios.markers import EXPLORE, OPT_IN_MARKERS
-from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes, smoke_probes
+from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
-from perfgate.scenarios.selection import left_out, left_out_lines, template_marker
+from perfgate.scenarios.selection import left_out
 from perfgate.suite.options import option_of
 
-
-def _served(scenario: Scenario) -> tuple[Probe, ...]:
-    return () if _is_offline(scenario) else load_probes(scenario)
-
-
-def _offline(scenario: Scenario) -> tuple[Probe, ...]:
-    return load_probes(scenario) if _is_offline(scenario) else ()
+PARAMETERS = (
+    *("smoke_probe", "load_probe", "offline_probe"),
+    *("sweep_probe", "accuracy_probe", "claim_probe"),
+)
 
 
-def _is_offline(scenario: Scenario) -> bool:
-    load = scenario.workload
-    return load is not None and load.client in client and issubclass(client[load.client], Offline)
-
-
-_OF_A_SCENARIO: Mapping[str, Callable[[Scenario], Sequence[Selected]]] = {
-    "smoke_probe": smoke_probes,
-    "load_probe": _served,
-    "offline_probe": _offline,
-    "sweep_probe": sweep_probes,
-    "accuracy_probe": accuracy_probes,
-}
-_OF_CLAIMS = "claim_probe"
-PARAMETERS = (*_OF_A_SCENARIO, _OF_CLAIMS)
-_LEFT_OUT = "perfgate_left_out"  # what a worker of pytest-xdist reports to the main process
-
-
-def parameters_of(
-    name: str, scenarios: Sequence[Scenario], claims: Sequence[ClaimProbe]
-) -> list[tuple[Selected, tuple[str, ...]]]:
-    """What a test function with parameter `name` is run for, each with its markers."""
-    tests: Iterable[Selected] = claims
-    if name != _OF_CLAIMS:
-        tests = (test for scenario in scenarios for test in _OF_A_SCENARIO[name](scenario))
-    return [(test, markers_of_selected(test)) for test in tests]
-
-
-def of_scenarios(scenarios: Sequence[Scenario]) -> Iterator[Selected]:
-    """Everything about scenarios that a test can be run for, claims left out."""
-    for scenario in scenarios:
-        for found in _OF_A_SCENARIO.values():
-            yield from found(scenario)
+def parameter_of(test: Selected) -> str:
+    """The name of the parameter by which a test function takes a test of the suite."""
+    if isinstance(test, ClaimProbe):
+        return "claim_probe"
+    if isinstance(test, SweepProbe):
+        return "sweep_probe"
+    if not test.is_load:
+        return f"{test.kind}_probe"
+    load = test.scenario.workload
+    if load is not None and load.client in client and issubclass(client[load.client], Offline):
+        return "offline_probe"
+    return "load_probe"
 
 
 def named_in(test: str) -> str:
     """What stands between the brackets of a test's id: for a test of the suite, its parameter."""
     return test.partition("[")[2].removesuffix("]")
-
-
-def named_among(
-    tests: Iterable[str], scenarios: Sequence[Scenario], claims: Sequence[ClaimProbe]
-) -> dict[str, Selected]:
-    """The tests of the suite among `tests` → what each is about, by their ids alone."""
-    known: dict[str, Selected] = {one.id: one for one in (*of_scenarios(scenarios), *claims)}
-    return {test: known[named_in(test)] for test in tests if named_in(test) in known}
 
 
 def selected_by(item: pytest.Item) -> Selected | None:
@@ -90,54 +59,40 @@ def has_nothing(item: pytest.Item) -> bool:
     return named and selected_by(item) is None
 
 
-class OptIn:
-    """Deselects what was not asked for: by a marker of `-m`, `--shape`, `-k` or its test's id."""
+def scenarios_of(selected: Mapping[str, Selected]) -> dict[str, Scenario]:
+    """The scenarios that tests need, by id, in the order of the tests.
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-        self._markers = set(_named(config.option.markexpr))
-        if option_of(config)("--shape"):
-            self._markers.add(EXPLORE)
-        self._words = re.findall(r"[^\s()]+", config.option.keyword or "")
-        self._left_out: dict[str, str] = {}  # id of the scenario → the marker that asks for it
+    Args:
+        selected: test → what it is about.
+    """
+    probes = (probe for one in selected.values() for probe in probes_of(one))
+    return {probe.scenario.id: probe.scenario for probe in probes}
 
-    @pytest.hookimpl(trylast=True)  # after `-m` and `-k`: only what these chose is told of
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        given = {named_in(word) for word in self._config.args if "::" in word}
-        dropped = []
-        for item in items:
-            probe = selected_by(item)
-            if probe is None or named_in(item.nodeid) in given:
-                continue
-            scenario = probe.scenario
-            if left_out(scenario, self._markers) and not self._is_a_keyword(scenario):
-                dropped.append(item)
-                self._left_out[scenario.id] = template_marker(scenario)
-        if dropped:
-            gone = set(map(id, dropped))
-            items[:] = [item for item in items if id(item) not in gone]
-            self._config.hook.pytest_deselected(items=dropped)
 
-    def pytest_sessionfinish(self) -> None:
-        """Tell the main process what this worker left out."""
-        if hasattr(self._config, "workeroutput"):
-            self._config.workeroutput[_LEFT_OUT] = self._left_out
+def unrequested_templates(
+    config: pytest.Config, items: Iterable[pytest.Item]
+) -> dict[str, Scenario]:
+    """The tests of templates that a session does not ask for → the template.
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: object) -> None:
-        """Learn from a worker what it left out."""
-        self._left_out |= getattr(node, "workeroutput", {}).get(_LEFT_OUT, {})
-
-    def pytest_terminal_summary(
-        self,
-        terminalreporter: "pytest.TerminalReporter",  # pytest 8 has none
-    ) -> None:
-        for line in left_out_lines(self._left_out):
-            terminalreporter.write_line(f"perfgate: {line}")
-
-    def _is_a_keyword(self, scenario: Scenario) -> bool:
+    It asks by a marker of `-m`, by `--shape`, by `-k`, or by a test's id.
+    """
+    markers = set(_named(config.option.markexpr))
+    if option_of(config)("--shape"):
+        markers.add(EXPLORE)
+    keywords = re.findall(r"[^\s()]+", config.option.keyword or "")
+    given = {named_in(word) for word in config.args if "::" in word}
+    found = {}
+    for item in items:
+        probe = selected_by(item)
+        if probe is None or named_in(item.nodeid) in given:
+            continue
+        scenario = probe.scenario
         names = (scenario.id, *OPT_IN_MARKERS.intersection(scenario.markers))
-        return any(name in word for word in self._words for name in names)
+        if left_out(scenario, markers) and not any(
+            name in word for word in keywords for name in names
+        ):
+            found[item.nodeid] = scenario
+    return found
 
 
 def _named(expression: str) -> frozenset[str]:
@@ -148,42 +103,7 @@ def _named(expression: str) -> frozenset[str]:
         return frozenset()
 
 
-class UnknownMarkers:
-    """Says which markers of a session's ``-m`` nobody knows.
-
-    With ``--strict-markers`` before anything is collected, as wrong usage: pytest from 9.1 on would
-    refuse them afterwards, when a run was opened, and crash with pytest-xdist 3.8. Else at the end.
-
-    Args:
-        expression: what ``-m`` says.
-        declared: reads the markers of the suite; asked where pytest itself does not know one.
-    """
-
-    def __init__(self, expression: str, declared: Callable[[], Mapping[str, str]]) -> None:
-        self._expression = expression
-        self._declared = declared
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
-        config = session.config
-        if hasattr(config, "workerinput") or not _is_strict(config):
-            return
-        if unknown := self._lines(config):
-            raise pytest.UsageError("\n".join(unknown))
-
-    def pytest_terminal_summary(
-        self,
-        terminalreporter: "pytest.TerminalReporter",  # pytest 8 has none
-        config: pytest.Config,
-    ) -> None:
-        for line in self._lines(config):
-            terminalreporter.write_line(f"perfgate: {line}", yellow=True)
-
-    def _lines(self, config: pytest.Config) -> list[str]:
-        return lines(self._expression, config.getini("markers"), self._declared)
-
-
-def _is_strict(config: pytest.Config) -> bool:
+def has_strict_markers(config: pytest.Config) -> bool:
     """Whether unknown markers are errors: by pytest 9's settings, or by pytest 8's option."""
     for setting in ("strict_markers", "strict"):
         try:
@@ -195,7 +115,7 @@ def _is_strict(config: pytest.Config) -> bool:
     return bool(getattr(config.option, "strict_markers", False))
 
 
-def lines(
+def unknown_markers(
     expression: str, registered: Iterable[str], declared: Callable[[], Mapping[str, str]]
 ) -> list[str]:
     """A line for each marker of the expression that neither pytest nor the suite knows.
@@ -206,8 +126,8 @@ def lines(
         declared: reads the markers of the suite.
     """
     known = {line.partition(":")[0].partition("(")[0].strip() for line in registered}
+    names = _named(expression) - known
     try:
-        names = parse(expression).names - known
         known |= declared().keys() if names else set()
     except PerfgateError:
         return []  # told elsewhere

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from itertools import compress
 from typing import cast
 
 import pytest
@@ -15,16 +16,21 @@ from perfgate.judging.assembly.references import documented_metrics
 from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import DocumentedMetric, SkippedRecord
 from perfgate.runs.run_folder import RunFolder
+from perfgate.scenarios.selection import template_marker
 from perfgate.suite.options import option_of
-from perfgate.suite.rehearsal_seam import RehearsalSeam
-from perfgate.suite.selection import PARAMETERS, has_nothing, parameters_of, selected_by
+from perfgate.suite.selection import (
+    PARAMETERS,
+    has_nothing,
+    parameter_of,
+    selected_by,
+    unrequested_templates,
+)
 from perfgate.suite.session_guard import end_on_sigterm, is_ours, usage_errors
 from perfgate.suite.session_options import SessionOptions, rerun_line
 from perfgate.suite.sharding import Sharding
 
 SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
 BUG = "perfgate_bug"  # attribute of a test's report, which a worker's report keeps
-DESELECTED = "perfgate_deselected"  # what a worker reports at its end
 
 
 class SuiteSession:
@@ -38,21 +44,20 @@ class SuiteSession:
         run: the run folder; None: not opened.
         status: how the run ended; None before it was summed up.
         deselected: whether tests of the suite were there, and none was selected.
+        templates: id of each scenario that was left out → the marker that asks for it.
     """
 
     def __init__(self, config: pytest.Config, options: SessionOptions) -> None:
         self.config = config
         self.option = option_of(config)
         self.options = options
-        self.rehearsal = RehearsalSeam()
         self.run: RunFolder | None = None
         self.status: ExitStatus | None = None
         self.deselected = False
+        self.templates: dict[str, str] = {}
         self._campaigns: Campaigns | None = None
         self._unusable: PerfgateError | None = None
-        self.sharding: Sharding | None = None
-        if self.option("--shard") is not None:
-            self.sharding = Sharding(config, options)
+        self.sharding = Sharding(config, options) if self.option("--shard") else None
 
     # What the processes differ in. ----------------------------------------------------------
 
@@ -118,27 +123,41 @@ class SuiteSession:
                 continue
             try:
                 self.register_markers()
-                parameters = parameters_of(name, self.options.scenarios, self.options.claims)
+                tests = self.options.tests
             except PerfgateError as error:
                 # Raised here, pytest would bury it in a traceback for each test function.
                 self._unusable = error
-                parameters = []
+                tests = []
             metafunc.parametrize(
                 name,
                 [
                     pytest.param(
                         test, id=test.id, marks=[getattr(pytest.mark, marker) for marker in markers]
                     )
-                    for test, markers in parameters
+                    for test, markers in tests
+                    if parameter_of(test) == name
                 ],
             )
 
+    @pytest.hookimpl(trylast=True)  # after `-m` and `-k`: only what these chose is reported
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Drop test functions that no scenario has anything for; pytest would show them skipped."""
-        empty = [item for item in items if has_nothing(item)]
-        if empty:
-            items[:] = [item for item in items if item not in empty]
-            self.config.hook.pytest_deselected(items=empty)
+        """Deselect test functions that no scenario has anything for, which pytest would show
+        skipped, templates that nobody asked for, and the tests of other shards.
+        """
+        self._keep(items, [not has_nothing(item) for item in items])
+        templates = unrequested_templates(self.config, items)
+        self.templates = {one.id: template_marker(one) for one in templates.values()}
+        self._keep(items, [item.nodeid not in templates for item in items])
+        if self.sharding is not None:
+            with usage_errors():
+                kept = self.sharding.is_kept(items)
+            self._keep(items, kept)
+
+    def _keep(self, items: list[pytest.Item], is_kept: Sequence[bool]) -> None:
+        if not all(is_kept):
+            dropped = [item for item, kept in zip(items, is_kept, strict=True) if not kept]
+            items[:] = compress(items, is_kept)
+            self.config.hook.pytest_deselected(items=dropped)
 
     def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
         """Learn that tests of the suite were there, and none of these was selected."""
@@ -181,9 +200,6 @@ class SuiteSession:
     def pytest_unconfigure(self) -> None:
         # Else what a killed worker left open ends pytest in status 1, which means a regression.
         warnings.filterwarnings("default", category=pytest.PytestUnraisableExceptionWarning)
-        self.rehearsal.leave()
-        if self.run is not None:
-            self.run.close()
 
 
 def _documented(outcome: Outcome) -> Sequence[DocumentedMetric]:

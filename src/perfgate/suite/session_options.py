@@ -9,8 +9,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import chain
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
@@ -22,7 +21,7 @@ from perfgate.campaign.builds.words import AbSources, parse_ab, parse_source
 from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.resume import KeptResults, kept_of
-from perfgate.campaign.selection import Selected
+from perfgate.campaign.selection import Selected, suite_tests
 from perfgate.campaign.session import open_session
 from perfgate.core.environment_variables import PREFIX, VARIABLES, unknown_variables
 from perfgate.core.errors import InputError
@@ -46,9 +45,10 @@ from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.suite.options import OPTIONS, name_on_command_line, option_of, short_name
-from perfgate.suite.rehearsal_seam import rehearses, shortened
-from perfgate.suite.run_opening import needs
-from perfgate.suite.selection import named_among
+from perfgate.suite.selection import named_in, scenarios_of
+
+if TYPE_CHECKING:
+    from perfgate.rehearsal.environment import RehearsalEnvironment
 
 AUTO = "auto"
 # What would change, record or control a build, and has no meaning where two are compared.
@@ -71,8 +71,8 @@ class SessionOptions:
             the main process, and its time begins when its budget is first asked for.
     """
 
-    def __init__(self, option: Callable[[str], Any], deadline: str | None = None) -> None:
-        self._option = option
+    def __init__(self, option: Callable[[str], Any], deadline: float | None = None) -> None:
+        self.option = option
         self._deadline = deadline
 
     @cached_property
@@ -83,13 +83,16 @@ class SessionOptions:
             SeveralInputErrors: scenario files are not as they should be.
             InputError: a shape is none.
         """
-        found = self.whole_scenarios
-        return shortened(found) if self.rehearses else found
+        if not self.rehearses:
+            return self.whole_scenarios
+        from perfgate.rehearsal.setup import shortened
+
+        return tuple(map(shortened, self.whole_scenarios))
 
     @cached_property
     def whole_scenarios(self) -> tuple[Scenario, ...]:
         """As `scenarios`, with the limits of their files in a rehearsal, too."""
-        shapes = [parse_shape(text) for text in self._option("--shape")]
+        shapes = [parse_shape(text) for text in self.option("--shape")]
         return explored(self._loaded.scenarios, shapes)
 
     @cached_property
@@ -98,6 +101,11 @@ class SessionOptions:
         found = claims_of(self.scenarios, self._loaded.claims)
         left_out = {one.id for one in self._explored_away}
         return claim_probes([one for one in found if one.id not in left_out], self.scenarios)
+
+    @cached_property
+    def tests(self) -> list[tuple[Selected, tuple[str, ...]]]:
+        """Every test of the suite, with its markers; errors as of `scenarios`."""
+        return suite_tests(self.scenarios, self.claims)
 
     @property
     def _explored_away(self) -> tuple[Claim, ...]:
@@ -122,11 +130,11 @@ class SessionOptions:
         Raises:
             InputError: they cannot be understood, or another option contradicts them.
         """
-        words = self._option("--ab")
+        words = self.option("--ab")
         if not words:
             return None
         idle: tuple[object, ...] = (None, False, [], AUTO)
-        others = [name for name in _NOT_BESIDE_AB if self._option(name) not in idle]
+        others = [name for name in _NOT_BESIDE_AB if self.option(name) not in idle]
         if others:
             raise InputError(
                 "an A/B compares two builds and nothing else",
@@ -144,18 +152,26 @@ class SessionOptions:
         Raises:
             SeveralInputErrors: the file is not as it should be, in a rehearsal too.
         """
-        found = load_waivers(self._option("--waivers"))
+        found = load_waivers(self.option("--waivers"))
         return () if self.rehearses or self.ab else found
 
     @property
     def rehearses(self) -> bool:
         """Whether stand-ins play the engine's programs."""
-        return rehearses(self._option)
+        return bool(self.option("--rehearse") or self.option("--rehearse-fault"))
+
+    def rehearsal(self, config: pytest.Config) -> "RehearsalEnvironment":
+        """The environment of a rehearsal, to be entered; left when pytest ends."""
+        from perfgate.rehearsal.environment import RehearsalEnvironment
+
+        environment = RehearsalEnvironment()
+        config.add_cleanup(environment.leave)
+        return environment
 
     @property
     def resumes(self) -> bool:
         """Whether this session goes on with an earlier one's run."""
-        return self._option("--resume") is not None
+        return self.option("--resume") is not None
 
     @cached_property
     def machine(self) -> Machine:
@@ -169,11 +185,11 @@ class SessionOptions:
         Raises:
             InputError: not a span of time.
         """
-        text = self._option("--budget")
+        text = self.option("--budget")
         if text is None:
             return None
         if self._deadline is not None:
-            return Budget(text, float(self._deadline))
+            return Budget(text, self._deadline)
         return Budget.from_now(text)
 
     @property
@@ -183,7 +199,7 @@ class SessionOptions:
         Raises:
             InputError: the words name no build.
         """
-        text = self._option("--control")
+        text = self.option("--control")
         if text == AUTO or text in get_args(ControlPolicy):
             return None
         return parse_source(text, field="--control")
@@ -192,7 +208,7 @@ class SessionOptions:
     def control_policy(self) -> ControlPolicy | None:
         """Whether controls are made, and needed; None: as each scenario says."""
         policies: dict[str, ControlPolicy] = {"none": "none", "required": "required"}
-        return policies.get(self._option("--control"))
+        return policies.get(self.option("--control"))
 
     def require_possible(self) -> None:
         """Check, before any work, what can be known without the tests. The budget begins.
@@ -212,8 +228,8 @@ class SessionOptions:
                 scenario is started on other nodes; or the control cannot be started.
         """
         require_small_family(self._loaded.scenarios)
-        scenarios = [*chain(*needs(selected).values())]
-        started_by = launcher[self._option("--launcher")]()
+        scenarios = [*scenarios_of(selected).values()]
+        started_by = launcher[self.option("--launcher")]()
         can_run = [one for one in scenarios if not self.machine.lacks(one.hardware, one.launch)]
         require_here(self._site, started_by, can_run)
         if self.control is not None:
@@ -225,11 +241,11 @@ class SessionOptions:
         Raises:
             InputError: the release that is asked for is none of an engine under test.
         """
-        scenarios = [*chain(*needs(selected).values())]
-        version = self._option("--engine-version")
+        scenarios = [*scenarios_of(selected).values()]
+        version = self.option("--engine-version")
         found = [*unknown_variables(os.environ)]
         found += uncovered(scenarios, version)
-        found += launcher[self._option("--launcher")]().warnings(scenarios, version)
+        found += launcher[self.option("--launcher")]().warnings(scenarios, version)
         found += [
             f"claim {one.id} is left out: --shape replaced a scenario that it speaks of"
             for one in self._explored_away
@@ -240,7 +256,8 @@ class SessionOptions:
 
     def named_by(self, tests: Iterable[str]) -> dict[str, Selected]:
         """The tests of the suite among `tests` → what each is about."""
-        return named_among(tests, self.scenarios, self.claims)
+        known = {one.id: one for one, _ in self.tests}
+        return {test: known[named_in(test)] for test in tests if named_in(test) in known}
 
     def campaigns(self, run: RunFolder) -> Campaigns:
         """The campaigns of this process, for the session's run.
@@ -248,7 +265,7 @@ class SessionOptions:
         Raises:
             InputError: an option is wrong.
         """
-        option = self._option
+        option = self.option
         repo = option("--engine-repo")
         # As before the first start: a worker may begin while another has its commands in effect.
         slider = run.facts().get("machine", {}).get("boost_slider", "")

@@ -10,8 +10,7 @@ import pytest
 
 from perfgate.core.paths import repository
 from perfgate.core.verdict import Verdict
-from perfgate.suite.run_opening import needs
-from perfgate.suite.selection import selected_by
+from perfgate.suite.selection import scenarios_of, selected_by
 from perfgate.suite.session import SESSION
 from perfgate.suite.session_guard import usage_errors
 
@@ -34,7 +33,7 @@ def pytest_report_collectionfinish(
     if not selected or config.option.verbose < 0:
         return []
     session = config.stash[SESSION]
-    scenarios = {one.id: one for needed in needs(selected).values() for one in needed}.values()
+    scenarios = scenarios_of(selected).values()
     engines = sorted({scenario.engine.name for scenario in scenarios})
     references = sorted({scenario.gate.reference for scenario in scenarios})
     with usage_errors():

@@ -8,20 +8,18 @@ no longer lets it do (pytest-xdist 3.8).
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from perfgate.campaign.selection import Selected
+from perfgate.campaign.selection import Selected, suite_tests
 from perfgate.core.errors import PerfgateError
 from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.scenario import Claim, Scenario
-from perfgate.suite.selection import named_in, of_scenarios
-from perfgate.suite.session import DESELECTED, SuiteSession
-from perfgate.suite.session_guard import end_on_sigterm, usage_errors
+from perfgate.suite.selection import named_in
+from perfgate.suite.session import SuiteSession
 
-if TYPE_CHECKING:
-    from perfgate.suite.main_session import MainSession
+DESELECTED, TEMPLATES = "perfgate_deselected", "perfgate_templates"  # what a worker reports
 
 
 class WorkerSession(SuiteSession):
@@ -32,8 +30,10 @@ class WorkerSession(SuiteSession):
         if self.run is None:
             given = self.config.workerinput  # type: ignore[attr-defined]
             self.run = RunFolder(Path(given["perfgate_run"]))
+            self.config.add_cleanup(self.run.close)
             self.run.join()
-            self.rehearsal.join(given["perfgate_stage"])
+            if variables := given["perfgate_rehearsal"]:
+                self.options.rehearsal(self.config).enter(variables)
         return self.run
 
     def admit(self, selected: Mapping[str, Selected]) -> None:
@@ -47,8 +47,9 @@ class WorkerSession(SuiteSession):
 
     @pytest.hookimpl(tryfirst=True)  # before pytest-xdist sends it
     def pytest_sessionfinish(self) -> None:
-        """Report whether tests of the suite were there, and none was selected."""
-        self.config.workeroutput[DESELECTED] = self.deselected  # type: ignore[attr-defined]
+        """Report whether tests of the suite were deselected, and which templates were left out."""
+        output = self.config.workeroutput  # type: ignore[attr-defined]
+        output |= {DESELECTED: self.deselected, TEMPLATES: self.templates}
 
 
 def groups(scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()) -> dict[str, str]:
@@ -61,7 +62,7 @@ def groups(scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()) -> dict[
         if claim.versus is not None:
             joined, into = group[claim.versus], group[claim.scenario]
             group = {name: into if one == joined else one for name, one in group.items()}
-    found = {one.id: group[one.scenario.id] for one in of_scenarios(scenarios)}
+    found = {one.id: group[one.scenario.id] for one, _ in suite_tests(scenarios, ())}
     return found | {claim.id: group[claim.scenario] for claim in claims}
 
 
@@ -98,45 +99,3 @@ def scheduler_by_scenario(
                 self._assign_work_unit(node)
 
     return ByScenario(config, log)
-
-
-class XdistHooks:
-    """What is only called in the main process of a session with pytest-xdist."""
-
-    def __init__(self, session: "MainSession") -> None:
-        self._session = session
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self, node: object) -> None:
-        """Tell a worker where the run folder is, and when the session's time is used up."""
-        with usage_errors():
-            run = self._session.open_run()
-        end_on_sigterm(self._session.config)
-        worker = node.workerinput  # type: ignore[attr-defined]
-        worker["perfgate_run"] = str(run.path)
-        worker["perfgate_stage"] = self._session.rehearsal.variables_json()
-        budget = self._session.options.budget
-        worker["perfgate_deadline"] = "" if budget is None else repr(budget.deadline)
-        if self._session.sharding is not None:
-            self._session.sharding.tell_worker(worker)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Admit what was selected, or refuse to, before the first test is given to a worker."""
-        with usage_errors():
-            self._session.admit(self._session.options.named_by(ids))
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: object) -> None:
-        """Learn from a worker whether tests of the suite were there, but deselected."""
-        self._session.deselected |= getattr(node, "workeroutput", {}).get(DESELECTED, False)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
-        """Keep probes that share a server on one worker, unless a way of its own was asked for."""
-        if config.getoption("dist") not in ("load", "loadgroup"):
-            return None
-        with usage_errors():
-            options = self._session.options
-            claims = [one.claim for one in options.claims]
-            return scheduler_by_scenario(config, log, options.scenarios, claims)
