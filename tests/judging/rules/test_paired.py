@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import paired_oracle as oracle
 import pytest
-from claimed import statement
+from claimed import judge_claim, statement
 from numpy.typing import NDArray
 from sizes import sized
 
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.claims import EarlierStarts, judge_claim
+from perfgate.judging.rules.claims import EarlierStarts
 from perfgate.judging.rules.paired import (
     AB_RULE,
     OWN_NOISE_RULE,

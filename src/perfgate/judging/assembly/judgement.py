@@ -28,7 +28,7 @@ from perfgate.judging.assembly.measured import (
 )
 from perfgate.judging.rules.accuracy import Answers, Score, documented_score, pooled_score
 from perfgate.judging.rules.documented import LEAST_TOLERANCE
-from perfgate.judging.rules.paired import AB_RULE, judge_ab
+from perfgate.judging.rules.paired import AB_RULE, AbTest
 from perfgate.judging.rules.probe import (
     AccuracyTest,
     DocumentedTest,
@@ -306,31 +306,6 @@ def _performance_test(metric: str, entry: Entry, evidence: ProbeEvidence) -> Per
         noise_of(metric, evidence.scenario, evidence.reference.noise),
         entry.sessions(metric),
     )
-
-
-@dataclass(frozen=True)
-class AbTest:
-    """A speed of two builds; fields are the arguments of `judge_ab`."""
-
-    metric: str
-    a: Sequence[float]
-    b: Sequence[float]
-    band: float | None
-    noise: RunNoise
-
-    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (an A/B has its own)
-        """The verdict; errors as of `judge_ab`."""
-        noise = self.noise
-        judged = judge_ab(
-            self.metric,
-            self.a,
-            self.b,
-            band=self.band,
-            sigma=noise.sigma,
-            between=noise.between,
-            measured_noise=noise.widen,
-        )
-        return replace(judged, notes=(*judged.notes, noise.note)) if noise.note else judged
 
 
 @dataclass(frozen=True)
