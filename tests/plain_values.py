@@ -7,8 +7,7 @@ from perfgate.core.measurement import Change
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
 from perfgate.judging.rules.noise import BETWEEN, RunNoise
-from perfgate.judging.rules.performance import PerformanceTest
-from perfgate.judging.rules.sweep import CurveTest
+from perfgate.judging.rules.performance import CurveTest, PerformanceTest
 
 
 def performance_test(

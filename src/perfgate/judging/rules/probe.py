@@ -2,7 +2,7 @@
 
 The tests are plain values: metric by metric, what is held against what, with which band and noise.
 Here they share the error rate, meet the anchor's wider bands, and become one verdict. The rules
-themselves are in `perfgate.judging.rules.performance`, `.sweep`, `.accuracy` and `.scores`.
+themselves are in `perfgate.judging.rules.performance`, `.paired`, `.documented` and `.accuracy`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,8 +20,8 @@ from perfgate.judging.rules.diagnostics import changed_questions, faults_of
 from perfgate.judging.rules.documented import DocumentedTest as DocumentedTest
 from perfgate.judging.rules.noise import RunNoise as RunNoise
 from perfgate.judging.rules.paired import InterleavedTest as InterleavedTest
+from perfgate.judging.rules.performance import CurveTest as CurveTest
 from perfgate.judging.rules.performance import PerformanceTest as PerformanceTest
-from perfgate.judging.rules.sweep import CurveTest as CurveTest
 
 
 @dataclass(frozen=True)
