@@ -22,14 +22,6 @@ from perfgate.core.verdict import counted
 from perfgate.judging.assembly.bands import BandSource, noise_of, resolve_band, sigma_of
 from perfgate.judging.assembly.judgement import Reference, measures_itself
 from perfgate.judging.forecast import simulation
-from perfgate.judging.forecast.simulation import (
-    BaselineDesign,
-    Control,
-    Design,
-    Odds,
-    RuleDesign,
-    outcomes,
-)
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import documented_score, least_margin
 from perfgate.judging.rules.documented import documented_margin
@@ -90,8 +82,8 @@ class MetricForecast(Struct):
     band: float | None = None
     band_source: BandSource = "family"
     smallest: float | None = None
-    control: Control | None = None
-    odds: tuple[Odds, ...] = ()
+    control: simulation.Control | None = None
+    odds: tuple[simulation.Odds, ...] = ()
     problem: InputError | None = None
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -99,7 +91,7 @@ class MetricForecast(Struct):
 
 def forecast_metric(
     probe: Probe, metric: str, reference: Reference, most: int
-) -> tuple[MetricForecast, Design | None]:
+) -> tuple[MetricForecast, simulation.Design | None]:
     """What a gating metric of `probe` could show.
 
     Args:
@@ -113,7 +105,7 @@ def forecast_metric(
     """
     entry, value = reference.entry, reference.documented.get(metric)
     against: Against = "nothing"
-    make: Callable[[MetricForecast], Design | None] | None = None
+    make: Callable[[MetricForecast], simulation.Design | None] | None = None
     if entry is not None and entry.values(metric):
         against = "baseline"
         make = partial(_of_answers, entry)
@@ -142,7 +134,7 @@ def forecast_metric(
 
 def _of_baseline(
     probe: Probe, entry: Entry, reference: Reference, most: int, found: MetricForecast
-) -> BaselineDesign:
+) -> simulation.BaselineDesign:
     """A speed against a stored baseline."""
     known, values, gate = lookup(found.metric), entry.values(found.metric), probe.scenario.gate
     margin, sessions = _declared(found), max(1, entry.sessions(found.metric))
@@ -171,12 +163,14 @@ def _of_baseline(
     # Which of the correlated metrics of a probe stands for this one.
     column = 0 if known.direction == "higher" else 1
     column = 2 if known.family.name.startswith("ttft") else column
-    return BaselineDesign(
+    return simulation.BaselineDesign(
         len(values), sessions, margin / found.sigma, found.control, most, noise.between, dof, column
     )
 
 
-def _of_turns(probe: Probe, reference: Reference, most: int, found: MetricForecast) -> RuleDesign:
+def _of_turns(
+    probe: Probe, reference: Reference, most: int, found: MetricForecast
+) -> simulation.RuleDesign:
     """A speed against references that this machine is still to make in between."""
     known, starts = lookup(found.metric), probe.scenario.gate.reference_starts
     declared, widest = _declared(found), scale.margin(known, WIDEST_BAND)
@@ -195,7 +189,7 @@ def _of_turns(probe: Probe, reference: Reference, most: int, found: MetricForeca
 
 def _of_document(
     probe: Probe, value: DocumentedValue, most: int, found: MetricForecast
-) -> RuleDesign | None:
+) -> simulation.RuleDesign | None:
     """A metric against its documented value; of a score the document may give the error."""
     found.baseline_runs, found.baseline_sessions, found.noise_from = 1, 1, "document"
     band = found.band or 0.0
@@ -206,7 +200,7 @@ def _of_document(
         assumed = f"{simulation.BETWEEN_MACHINES:.0%} between the document's machine and this one"
         found.notes = (f"{assumed} assumed",)
         settings = margin, found.sigma, most
-        return RuleDesign(margin, simulation.documented_speed, settings, is_speed=True)
+        return simulation.RuleDesign(margin, simulation.documented_speed, settings, is_speed=True)
     score = documented_score(value.value, value.stderr)
     if score.questions is None:
         found.notes = ("a documented score without an error, taken as exact",)
@@ -217,10 +211,10 @@ def _of_document(
         raised = f"margin raised from {100 * band:.1f} points"
         found.notes = (f"{raised}, which its error does not resolve",)
     questions = max(1, round(score.questions))
-    return RuleDesign(margin, simulation.documented_score, (score, questions, margin))
+    return simulation.RuleDesign(margin, simulation.documented_score, (score, questions, margin))
 
 
-def _of_answers(entry: Entry, found: MetricForecast) -> RuleDesign | None:
+def _of_answers(entry: Entry, found: MetricForecast) -> simulation.RuleDesign | None:
     """An accuracy against a baseline's answers, question by question."""
     evaluations = entry.answers(found.metric)
     found.baseline_runs = len(evaluations) or len(entry.values(found.metric))
@@ -235,7 +229,7 @@ def _of_answers(entry: Entry, found: MetricForecast) -> RuleDesign | None:
     varying = f"{questions} questions, {said} {share:.1%} of the"
     found.notes = (f"{varying} answers differ from run to run",)
     settings = questions, share, len(evaluations), found.band or 0.0
-    return RuleDesign(settings[-1], simulation.paired_answers, settings)
+    return simulation.RuleDesign(settings[-1], simulation.paired_answers, settings)
 
 
 def _declared(found: MetricForecast) -> float:
@@ -244,10 +238,10 @@ def _declared(found: MetricForecast) -> float:
     return scale.margin(known, declared_band(known, found.band))
 
 
-def _simulate(found: MetricForecast, design: Design, *, measures_noise: bool) -> None:
+def _simulate(found: MetricForecast, design: simulation.Design, *, measures_noise: bool) -> None:
     """Fill in the band, the smallest loss that is found, the odds, and what speaks against it."""
-    found.odds = tuple(outcomes(design, loss).odds(loss) for loss in LOSSES)
-    if isinstance(design, BaselineDesign):
+    found.odds = tuple(simulation.outcomes(design, loss).odds(loss) for loss in LOSSES)
+    if isinstance(design, simulation.BaselineDesign):
         margin = design.band * (found.sigma or 0.0)
     elif found.noise_from == "answers":
         _check_answers(found, design, measures_noise=measures_noise)
@@ -257,11 +251,13 @@ def _simulate(found: MetricForecast, design: Design, *, measures_noise: bool) ->
     known, smallest = lookup(found.metric), simulation.smallest_found(design)
     found.band = scale.band(known, margin)
     found.smallest = None if smallest is None else scale.band(known, smallest * margin)
-    if isinstance(design, BaselineDesign) and not measures_noise:
+    if isinstance(design, simulation.BaselineDesign) and not measures_noise:
         found.problem, found.warnings = _too_weak(found, design), _warnings(design)
 
 
-def _check_answers(found: MetricForecast, design: RuleDesign, *, measures_noise: bool) -> None:
+def _check_answers(
+    found: MetricForecast, design: simulation.RuleDesign, *, measures_noise: bool
+) -> None:
     """Fill in the smallest margin that the rule can hold; too small a one is a problem."""
     questions, share, evaluations, margin = design.settings
     least = simulation.smallest_margin(questions, share, evaluations)
@@ -276,9 +272,10 @@ def _check_answers(found: MetricForecast, design: RuleDesign, *, measures_noise:
     more = simulation.smallest_margin(questions, share, max(_EVALUATIONS, evaluations))
     if more is not None and more <= margin:
         ways.append(f"accept a baseline of {_EVALUATIONS} evaluations")
+    lost = simulation.outcomes(design, 1.0).regression
     found.problem = InputError(
         f"the margin of {found.metric} is too small for its questions",
-        found=f"{100 * margin:g} points, of which {outcomes(design, 1.0).regression:.0%} of "
+        found=f"{100 * margin:g} points, of which {lost:.0%} of "
         f"drops would be found, with {questions} questions and "
         f"{counted(evaluations, 'evaluation')} of the baseline",
         expected=f"at least {simulation.LEAST_FOUND:.0%}",
@@ -286,7 +283,7 @@ def _check_answers(found: MetricForecast, design: RuleDesign, *, measures_noise:
     )
 
 
-def _warnings(design: BaselineDesign) -> tuple[str, ...]:
+def _warnings(design: simulation.BaselineDesign) -> tuple[str, ...]:
     """What makes the test worse than it could be."""
     most, sessions = counted(design.most, "start"), counted(design.sessions, "session")
     warnings = {
@@ -303,9 +300,9 @@ def _warnings(design: BaselineDesign) -> tuple[str, ...]:
     return tuple(text for text, holds in warnings.items() if holds)
 
 
-def _too_weak(found: MetricForecast, design: BaselineDesign) -> InputError | None:
+def _too_weak(found: MetricForecast, design: simulation.BaselineDesign) -> InputError | None:
     """The error of a test that finds too little; None: it does not."""
-    share = outcomes(design, _REFUSED_AT).regression
+    share = simulation.outcomes(design, _REFUSED_AT).regression
     if share >= _LEAST_FOUND:
         return None
     beyond = scale.band(lookup(found.metric), _REFUSED_AT * design.band * (found.sigma or 0.0))
@@ -320,7 +317,7 @@ def _too_weak(found: MetricForecast, design: BaselineDesign) -> InputError | Non
     )
 
 
-def _remedies(found: MetricForecast, design: BaselineDesign) -> str:
+def _remedies(found: MetricForecast, design: simulation.BaselineDesign) -> str:
     """Each change that would do by itself."""
     if design.control == "unproved":
         return (
@@ -328,8 +325,12 @@ def _remedies(found: MetricForecast, design: BaselineDesign) -> str:
             "one again), or set it to auto"
         )
 
-    def first(designs: Iterable[BaselineDesign]) -> BaselineDesign | None:
-        enough = (one for one in designs if outcomes(one, _REFUSED_AT).regression >= _LEAST_FOUND)
+    def first(designs: Iterable[simulation.BaselineDesign]) -> simulation.BaselineDesign | None:
+        enough = (
+            one
+            for one in designs
+            if simulation.outcomes(one, _REFUSED_AT).regression >= _LEAST_FOUND
+        )
         return next(enough, None)
 
     ways = []
