@@ -19,25 +19,24 @@ from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Judgement, Verdict
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.bands import band_of, noise_of, resolve_band, sigma_of
-from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput
+from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, MetricTest, NoTest
 from perfgate.judging.assembly.measured import (
     answers_of,
     measured_score,
     unlike_baseline,
     unlike_documented,
 )
-from perfgate.judging.rules.accuracy import Answers, Score, documented_score, pooled_score
-from perfgate.judging.rules.documented import LEAST_TOLERANCE
-from perfgate.judging.rules.paired import AB_RULE, AbTest
-from perfgate.judging.rules.probe import (
+from perfgate.judging.rules.accuracy import (
     AccuracyTest,
-    DocumentedTest,
-    InterleavedTest,
-    MetricTest,
-    NoTest,
-    PerformanceTest,
-    RunNoise,
+    Answers,
+    Score,
+    documented_score,
+    pooled_score,
 )
+from perfgate.judging.rules.documented import LEAST_TOLERANCE, DocumentedTest
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.paired import AB_RULE, AbTest, InterleavedTest
+from perfgate.judging.rules.performance import PerformanceTest
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario

@@ -16,7 +16,7 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import FEWEST_REFERENCES, Rule
 from perfgate.core.verdict import Judgement, Verdict, counted
 from perfgate.judging.assembly.bands import noises_on
-from perfgate.judging.assembly.judge_input import JudgeInput, judge
+from perfgate.judging.assembly.judge_input import JudgedTest, JudgeInput, judge, observed_changes
 from perfgate.judging.comparison.sides import (
     PROGRAM,
     Fact,
@@ -26,15 +26,10 @@ from perfgate.judging.comparison.sides import (
     differences,
 )
 from perfgate.judging.rules import noise as noises
-from perfgate.judging.rules.accuracy import Score, pooled_score
+from perfgate.judging.rules.accuracy import AccuracyTest, Score, pooled_score
 from perfgate.judging.rules.diagnostics import false_discoveries
-from perfgate.judging.rules.probe import (
-    AccuracyTest,
-    JudgedTest,
-    PerformanceTest,
-    RunNoise,
-    observed_changes,
-)
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.performance import PerformanceTest
 
 SCENARIO = "scenario"  # named as meant to differ, probes are matched by their labels alone
 
