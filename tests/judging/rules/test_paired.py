@@ -93,7 +93,7 @@ def test_a_reference_in_turns() -> None:
 
 
 def claim_of(rng: np.random.Generator) -> tuple[dict[str, Any], Any, Any]:
-    """Fields of a `Statement`, and when the claim holds and fails, of d, L and U."""
+    """Fields of a `Claim`, and when the claim holds and fails, of d, L and U."""
     kind = rng.choice(["better", "by g", "not_worse", "not_better", "gain", "cost"])
     if kind == "better":
         return {"expect": "better"}, lambda d, low, up: up < 0, lambda d, low, up: low > 0
