@@ -239,16 +239,15 @@ def anchor_band(metric: str, declared: float) -> float:
     return max(declared, min(wide, _WIDEST))
 
 
-def performance_metric(name: str, otherwise: str = "perfgate.judging.rules.accuracy") -> Metric:
-    """The performance metric of that name; `otherwise` is what judges an accuracy.
+def performance_metric(name: str) -> Metric:
+    """The performance metric of that name.
 
     Raises:
         InputError: no metric has it, or it is an accuracy.
     """
     if is_accuracy(name):
-        raise InputError(
-            "an accuracy is not judged as performance", found=name, hint=f"use {otherwise}"
-        )
+        hint = "use perfgate.judging.rules.accuracy"
+        raise InputError("an accuracy is not judged as performance", found=name, hint=hint)
     return lookup(name)
 
 
