@@ -10,8 +10,7 @@ from perfgate.baselines.decisions import pin_anchor
 from perfgate.baselines.recording import record_candidates
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Verdict
-from perfgate.judging.acceptance.difference import history
-from perfgate.judging.acceptance.promotion import promote
+from perfgate.judging.acceptance import history, promote
 
 __all__ = ["life"]  # the fixture
 

@@ -16,7 +16,7 @@ from perfgate.baselines import (
 from perfgate.baselines.decisions import retire
 from perfgate.baselines.recording import record_candidates
 from perfgate.core.errors import InputError
-from perfgate.judging.acceptance.promotion import promote
+from perfgate.judging.acceptance import promote
 
 __all__ = ["life"]  # the fixture
 

@@ -31,7 +31,7 @@ from perfgate.baselines.questions import questions_of, unpacked
 from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.acceptance.promotion import promote
+from perfgate.judging.acceptance import promote
 
 BUILD = EngineBuild("llama.cpp", "1.3.0", "fed987")
 GSM8K = [f"accuracy:gsm8k:exact_match:{name}" for name in ("strict-match", "flexible-extract")]

@@ -17,8 +17,8 @@ from perfgate.baselines import Store, candidate_store, read, store_lock, suite_s
 from perfgate.baselines.decisions import retire
 from perfgate.baselines.store_lock import alone_in
 from perfgate.core.errors import InputError
-from perfgate.judging.acceptance import promotion
-from perfgate.judging.acceptance.promotion import promote
+from perfgate.judging import acceptance
+from perfgate.judging.acceptance import promote
 
 HERE = Path(__file__).parent
 
@@ -33,7 +33,7 @@ def halfway(monkeypatch: pytest.MonkeyPatch):
     """Has an act tried by another thread when the first has read and not yet written."""
 
     def halfway(act) -> threading.Thread:
-        beside, unlike = threading.Thread(target=act), promotion.unlike_machines
+        beside, unlike = threading.Thread(target=act), acceptance.unlike_machines
 
         def pausing(*arguments) -> tuple[str, ...]:
             if beside.ident is None:  # once, and with the time that it takes where nothing waits
@@ -41,7 +41,7 @@ def halfway(monkeypatch: pytest.MonkeyPatch):
                 beside.join(1.0)
             return unlike(*arguments)
 
-        monkeypatch.setattr(promotion, "unlike_machines", pausing)
+        monkeypatch.setattr(acceptance, "unlike_machines", pausing)
         return beside
 
     return halfway

@@ -9,7 +9,7 @@ from tables import each
 from perfgate.baselines import Entry, Retired, suite_store
 from perfgate.baselines.decisions import pin_anchor
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.acceptance.difference import HistoryEntry, compare, history
+from perfgate.judging.acceptance import HistoryEntry, compare, history
 
 SPEED = "output_throughput"
 

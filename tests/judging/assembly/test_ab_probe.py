@@ -10,9 +10,8 @@ from tables import each
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.judge_input import judge
+from perfgate.judging.assembly.judge_input import ProbeJudgement, judge
 from perfgate.judging.assembly.judgement import ab_input
-from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.probe import Probe, all_probes
 from perfgate.scenarios.scenario import GatePolicy
 

@@ -15,10 +15,9 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.judge_input import JudgeInput, broken_answers
+from perfgate.judging.assembly.judge_input import JudgeInput, ProbeJudgement, broken_answers
 from perfgate.judging.assembly.judge_input import judge as verdict
 from perfgate.judging.assembly.judgement import ProbeEvidence, Reference, probe_input
-from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import GatePolicy

@@ -14,8 +14,8 @@ from perfgate.core.measurement import Json, Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.judging.assembly.judge_input import ProbeJudgement
 from perfgate.judging.assembly.judgement import Reference
-from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import GatePolicy, Scenario, Workload

@@ -16,7 +16,7 @@ from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.judgement import Reference
 from perfgate.judging.forecast.metrics import MetricForecast, forecast_metric
 from perfgate.judging.forecast.simulation import BaselineDesign, Design, outcomes, smallest_found
-from perfgate.judging.rules.probe import RunNoise
+from perfgate.judging.rules.noise import RunNoise
 from perfgate.scenarios.probe import load_probes
 
 METRIC = "output_throughput"

@@ -7,7 +7,7 @@ import pytest
 from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.judging.forecast.odds import (
+from perfgate.judging.forecast.simulation import (
     changed_share,
     documented_score,
     documented_speed,
@@ -165,8 +165,6 @@ def test_error_rates_against_a_documented_score(drop: float, lost: float, passed
     [(0.0, 0.004, 99.9), (0.05, 1.4, 92), (0.08, 13, 65), (0.10, 33, 37), (0.15, 92, 1.5)],
 )
 def test_error_rates_against_a_document(loss: float, below: float, passed: float) -> None:
-    odds = documented_speed(
-        -math.log(0.9), 0.005, -math.log(1 - loss), machines=0.03, trials=40_000
-    )
+    odds = documented_speed(-math.log(0.9), 0.005, 3, -math.log(1 - loss), trials=40_000)
     assert 100 * odds.share(REGRESSION) == pytest.approx(below, abs=1.5)
     assert 100 * odds.share(PASS) == pytest.approx(passed, abs=1.5)

@@ -19,18 +19,18 @@ from perfgate.judging.forecast.noise_scenarios import (
     session_counts,
     starts,
 )
-from perfgate.judging.forecast.odds import paired_answers
 from perfgate.judging.forecast.simulation import (
     EFFECTS,
     AbEffort,
     BaselineDesign,
     Control,
     RuleDesign,
-    against_document,
+    documented_speed,
     expected_ab,
     in_turns,
     of_probe,
     outcomes,
+    paired_answers,
     slowest,
     smallest_found,
 )
@@ -140,8 +140,8 @@ def test_the_starts_of_three_metrics(n_base: int, mean: float) -> None:
         (TEN, 4, 3),
         (replace(TEN, most=2), 2, 2),
         (replace(TEN, most=3, control="alone"), 3, 0),
-        (against_document(0.1, 0.005, 2), 2, 0),
-        (against_document(0.1, 0.005, 5), 3, 0),
+        (RuleDesign(0.1, documented_speed, (0.1, 0.005, 2), is_speed=True), 2, 0),
+        (RuleDesign(0.1, documented_speed, (0.1, 0.005, 5), is_speed=True), 3, 0),
         (in_turns(0.02, 0.29, 0.03, 6, 6), 6, 0),
         (RuleDesign(0.02, paired_answers, (1319, 0.04, 1, 0.02)), 3, 0),
     ],

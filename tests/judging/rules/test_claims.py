@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from claimed import Expect, statement
+from claimed import Expect, judge_accuracy_claim, judge_claim, statement
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtrit
@@ -20,7 +20,7 @@ from perfgate.core.metrics import METRICS
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.noise_scenarios import starts
 from perfgate.judging.rules.accuracy import counted_score
-from perfgate.judging.rules.claims import EarlierStarts, judge_accuracy_claim, judge_claim
+from perfgate.judging.rules.claims import EarlierStarts
 
 SCORE = "accuracy:gsm8k:exact_match:flexible-extract"
 SPEED, TIME, TOTAL = "output_throughput", "tpot_mean_ms", "total_token_throughput"
@@ -223,7 +223,6 @@ def test_the_error_rates_of_the_size(sessions: int) -> None:
     ("changes", "why"),
     [
         ({"expect": "not_worse", "metric": "ttft_p99_ms"}, "needs a margin"),
-        ({"metric": SCORE}, "judge_accuracy_claim"),
         ({"versus": []}, "no compared values"),
         ({"new": []}, "no new values"),
         ({"versus": [], "value": 0.0}, "claimed value 1"),
@@ -275,8 +274,6 @@ def test_an_accuracy_against_a_number(right: int, verdict: Verdict) -> None:
 def test_accuracies_that_cannot_be_compared() -> None:
     judged = of_score("better", [answers(9, 10)], [answers(9, 11)])
     assert (judged.verdict, judged.against) == (Verdict.NOT_COMPARABLE, "claim")
-    with pytest.raises(InputError, match="not an accuracy"):
-        judge_accuracy_claim(statement(SPEED, "better"), [{"q": True}], [{"q": True}])
     for new, versus in (([{"q": True}], []), ([{}], [answers(9)])):
         with pytest.raises(InputError, match="no score"):
             of_score("better", new, versus)
@@ -286,5 +283,5 @@ def test_answers_tell_more_than_scores() -> None:
     score = counted_score(950, 1000)
     paired = of_score("not_worse", [answers(950)], [answers(950)], margin=0.01)
     said = statement(SCORE, "not_worse", margin=0.01)
-    unpaired = judge_accuracy_claim(said, [], [{}], new_score=score, versus_score=score)
+    unpaired = judge_accuracy_claim(said, [], [{}], score, score)
     assert (paired.verdict, unpaired.verdict) == (PASS, OPEN)

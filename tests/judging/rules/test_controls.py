@@ -5,13 +5,13 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_values import judge_performance
+from plain_values import judge_performance, judge_probe
 from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.rule import ControlRule, Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.probe import PerformanceTest, judge_probe
+from perfgate.judging.rules.performance import PerformanceTest
 
 TPOT = "tpot_median_ms"
 PASS, REGRESSION, INCONCLUSIVE = Verdict.PASS, Verdict.REGRESSION, Verdict.INCONCLUSIVE

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_values import judge_probe
 from scipy.stats import false_discovery_control
 from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.rule import Rule
+from perfgate.judging.rules.accuracy import AccuracyTest
 from perfgate.judging.rules.diagnostics import (
     BROKEN_OUTPUT,
     MOST,
@@ -21,7 +23,6 @@ from perfgate.judging.rules.diagnostics import (
     faults_of,
     moved_together,
 )
-from perfgate.judging.rules.probe import AccuracyTest, judge_probe
 
 METRIC = "accuracy:gsm8k:exact_match:strict-match"
 FLEXIBLE = "accuracy:gsm8k:exact_match:flexible-extract"

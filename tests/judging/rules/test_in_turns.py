@@ -15,13 +15,14 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
+from perfgate.judging.rules.noise import RunNoise
 from perfgate.judging.rules.paired import (
     AB_RULE,
     OWN_NOISE_RULE,
+    AbTest,
     Effect,
     InterleavedTest,
     PairedRule,
-    judge_ab,
     paired_test,
     rule_for,
     with_history,
@@ -37,6 +38,17 @@ Values = NDArray[np.float64]
 def values(*sides: Sequence[float]) -> list[list[float]]:
     """Throughputs from losses in per cent."""
     return [[1000 * math.exp(-x / 100) for x in side] for side in sides]
+
+
+def judge_ab(
+    metric: str,
+    a: Sequence[float],
+    b: Sequence[float],
+    *,
+    band: float | None = None,
+    measured_noise: bool = False,
+) -> Judgement:
+    return AbTest(metric, a, b, band, RunNoise(widen=measured_noise)).judge(Rule())
 
 
 def in_turns(

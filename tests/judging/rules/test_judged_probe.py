@@ -5,22 +5,19 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_values import judge_probe
 from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.judge_input import NoTest
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.accuracy import counted_score
-from perfgate.judging.rules.probe import (
-    AccuracyTest,
-    DocumentedTest,
-    NoTest,
-    PerformanceTest,
-    RunNoise,
-    judge_probe,
-)
+from perfgate.judging.rules.accuracy import AccuracyTest, counted_score
+from perfgate.judging.rules.documented import DocumentedTest
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.performance import PerformanceTest
 from perfgate.judging.rules.scale import ANCHOR_MARGIN, anchor_band
 
 SPEED, TIME = "output_throughput", "tpot_mean_ms"

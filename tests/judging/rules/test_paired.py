@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import paired_oracle as oracle
 import pytest
-from claimed import statement
+from claimed import judge_claim, statement
 from numpy.typing import NDArray
 from sizes import sized
 
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.claims import EarlierStarts, judge_claim
+from perfgate.judging.rules.claims import EarlierStarts
 from perfgate.judging.rules.paired import (
     AB_RULE,
     OWN_NOISE_RULE,
@@ -93,7 +93,7 @@ def test_a_reference_in_turns() -> None:
 
 
 def claim_of(rng: np.random.Generator) -> tuple[dict[str, Any], Any, Any]:
-    """Fields of a `Statement`, and when the claim holds and fails, of d, L and U."""
+    """Fields of a `Claim`, and when the claim holds and fails, of d, L and U."""
     kind = rng.choice(["better", "by g", "not_worse", "not_better", "gain", "cost"])
     if kind == "better":
         return {"expect": "better"}, lambda d, low, up: up < 0, lambda d, low, up: low > 0

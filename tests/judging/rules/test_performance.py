@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from plain_values import describe_change, judge_performance, judge_sweep
+from plain_values import describe_change, judge_performance, judge_probe, judge_sweep
 from scipy import stats
 from tables import each
 
@@ -11,7 +11,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.probe import PerformanceTest, judge_probe
+from perfgate.judging.rules.performance import PerformanceTest
 
 # Five equal values of five sessions: sigma = sqrt(10·0.005² / 14) = 0.0042258; with 0.3 of the
 # variance shared by a session, SE(1) = sigma sqrt(1.2) = 0.0046291, SE(2) = sigma sqrt(0.85) =

@@ -12,18 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plain_values import judge_probe
 from tables import each
 
 from perfgate.core.rule import VERSION, Rule
-from perfgate.judging.rules.accuracy import Score
-from perfgate.judging.rules.probe import (
-    AccuracyTest,
-    InterleavedTest,
-    MetricTest,
-    PerformanceTest,
-    RunNoise,
-    judge_probe,
-)
+from perfgate.judging.assembly.judge_input import MetricTest
+from perfgate.judging.rules.accuracy import AccuracyTest, Score
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.paired import InterleavedTest
+from perfgate.judging.rules.performance import PerformanceTest
 
 RECORDED = Path(__file__).parents[2] / "data" / f"rule_{VERSION}.json"
 SPREAD = (1.0, 1.004, 0.997, 1.002, 0.999)

@@ -18,8 +18,9 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
 from perfgate.judging.assembly.judge_input import JudgeInput, judge
-from perfgate.judging.rules.accuracy import Score, check, counted_score, pooled_score
-from perfgate.judging.rules.probe import AccuracyTest, PerformanceTest, RunNoise
+from perfgate.judging.rules.accuracy import AccuracyTest, Score, check, counted_score, pooled_score
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.performance import PerformanceTest
 
 LARGEST_LINE = 2**20  # bytes: the values of 50,000 fresh starts
 _SHOWN = 60  # characters of a value that cannot be used
@@ -179,15 +180,15 @@ def _accuracy_test(test: NumberTest) -> AccuracyTest:
             expected="the number of questions behind each value",
             hint="add the number of questions, e.g. 1319 for all of GSM8K",
         )
-    for name in ("sigma", "controls", "sessions"):
-        if (value := getattr(test, name)) is not None:
-            raise InputError(
-                f"{name} means nothing for an accuracy: its spread is the binomial one, whatever "
-                "the machine and the session",
-                field=name,
-                found=value,
-                hint=f"leave {name} out",
-            )
+    given = {"sigma": test.sigma, "controls": test.controls, "sessions": test.sessions}
+    if name := next((one for one, value in given.items() if value is not None), ""):
+        raise InputError(
+            f"{name} means nothing for an accuracy: its spread is the binomial one, whatever the "
+            "machine and the session",
+            field=name,
+            found=given[name],
+            hint=f"leave {name} out",
+        )
     for name, values in (("baseline", test.baseline), ("new", test.new)):
         for position, value in enumerate(values, start=1):
             if not 0 <= value <= 1:

@@ -7,15 +7,25 @@ Scores and margins are fractions: 0.02 is two points. Formulas and error rates: 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import Metric, is_accuracy, lookup
-from perfgate.core.rule import NormalRule
-from perfgate.core.verdict import Judgement, Verdict, counted, may_decide, reason_of, unjudged
+from perfgate.core.measurement import ChangedQuestions
+from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
+from perfgate.core.rule import NormalRule, Rule
+from perfgate.core.verdict import (
+    Against,
+    Judgement,
+    Verdict,
+    counted,
+    may_decide,
+    reason_of,
+    unjudged,
+)
 from perfgate.judging.rules import scale
+from perfgate.judging.rules.diagnostics import changed_questions, faults_of
 from perfgate.judging.rules.performance import no_improvement
 
 if TYPE_CHECKING:
@@ -174,18 +184,13 @@ def judge_paired(
         if not why:
             verdict, runs = Verdict.IMPROVEMENT, 2
     drop = _bounded(float(found.drops[0, runs - 1]), float(found.errors[0, runs - 1]), PAIRED_RULE)
-    if verdict == Verdict.PASS and drop.low > 0:
-        notes.append("small drop within the band")
     on_average = " on average" if runs * len(before) > 1 else ""
     lost, gained = moved[runs - 1]
     return _judgement(
-        known,
+        (known, margin, score),
         verdict,
-        score,
         drop,
-        margin,
-        runs,
-        most - runs,
+        (runs, most),
         f"of {len(keys)} questions {lost:.3g} answers lost and {gained:.3g} gained{on_average}; "
         f"{counted(runs, 'evaluation')} against {len(before)} of the baseline",
         notes,
@@ -262,16 +267,11 @@ def judge_unpaired(
     verdict, runs = decide_scores(shares, reference, questions, margin).first()
     mean = reference.value - float(running_means(shares)[0, runs - 1])
     drop = _bounded(mean, standard_error(reference, questions, runs), SCORE_RULE)
-    if verdict == Verdict.PASS and drop.low > 0:
-        notes.append("small drop within the band")
     return _judgement(
-        known,
+        (known, margin, reference.value),
         verdict,
-        reference.value,
         drop,
-        margin,
-        runs,
-        most - runs,
+        (runs, most),
         f"{questions:g} questions whose answers cannot be paired, in {counted(runs, 'evaluation')}",
         notes,
         separator="; ",
@@ -324,19 +324,20 @@ def _bounded(mean: float, error: float, rule: NormalRule) -> scale.Estimate:
 
 
 def _judgement(
-    metric: Metric,
+    against: tuple[Metric, float, float],
     verdict: Verdict,
-    score: float,
     drop: scale.Estimate,
-    margin: float,
-    runs: int,
-    left: int,
+    evaluations: tuple[int, int],
     evidence: str,
     notes: Sequence[str],
     separator: str = ", ",
     **words: Any,
 ) -> Judgement:
-    """The judgement against a baseline's score; `words` as of `reason_of`."""
+    """The judgement against a metric's margin and baseline score, of so many evaluations and at
+    most; `words` as of `reason_of`.
+    """
+    (metric, margin, score), (runs, most) = against, evaluations
+    left, small = most - runs, verdict == Verdict.PASS and drop.low > 0
     words |= {"beyond": drop.loss >= margin, "likely": drop.low > 0}
     ahead, band = f"{separator}{may_decide(left)}", scale.describe(metric, margin)
     told = drop.describe(metric)
@@ -349,7 +350,7 @@ def _judgement(
         reason_of(verdict, told, band, evidence, ahead=ahead, **words),
         runs_used=runs,
         needs_more_runs=verdict == Verdict.INCONCLUSIVE and left > 0,
-        notes=tuple(notes),
+        notes=(*notes, "small drop within the band") if small else tuple(notes),
     )
 
 
@@ -385,3 +386,56 @@ def check(metric: str, margin: float) -> Metric:
     known = lookup(metric)
     scale.margin(known, margin)
     return known
+
+
+@dataclass(frozen=True)
+class AccuracyTest:
+    """An accuracy: answer by answer, or where they are not known on both sides, by two scores.
+
+    Attributes:
+        metric: canonical name.
+        band: the drop that counts, absolute; None: the default.
+        answers: those of each evaluation of the baseline, and of the new build.
+        scores: of the baseline, and of each evaluation of the new build; None: the answers decide.
+        measured: all scores of the baseline and of the new build, by metric; they tell a broken
+            output or format from a small loss.
+        against: what the baseline is.
+    """
+
+    metric: str
+    band: float | None
+    answers: tuple[Sequence[Answers], Sequence[Answers]]
+    scores: tuple[Score, Sequence[Score]] | None
+    measured: tuple[Mapping[str, float], Mapping[str, float]]
+    against: Against = "baseline"
+
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict; errors as of `judge_paired` and `judge_unpaired`.
+
+        Of the rule only the most fresh starts count: the error rates are an accuracy's own.
+        """
+        margin, most = self.band or ACCURACY.band or 0.0, rule.max_runs
+        if self.scores is None:
+            found = judge_paired(self.metric, *self.answers, margin=margin, max_runs=most)
+        else:
+            than = "the documented score" if self.against == "documented" else "the baseline"
+            found = judge_unpaired(
+                self.metric, *self.scores, margin=margin, max_runs=most, than=than
+            )
+        reason = found.reason
+        if self.against == "documented" and found.verdict == Verdict.REGRESSION:
+            reason = f"worse than the documented score: {reason}"
+        notes = (*found.notes, *faults_of(self.metric, *self.measured))
+        return replace(found, reason=reason, notes=notes, against=self.against)
+
+    def changed(self, used: int, against: Against) -> ChangedQuestions | None:
+        """Which questions are answered otherwise; None: the answers are not known on both sides.
+
+        Args:
+            used: how many evaluations of the new build the verdict rests on.
+            against: what the baseline is.
+        """
+        if self.scores is not None or not used:
+            return None
+        baseline, new = self.answers
+        return changed_questions(self.metric, baseline, new[:used], against)
