@@ -6,9 +6,9 @@ from typing import Any
 from perfgate.core.measurement import Change
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
+from perfgate.judging.assembly.judge_input import JudgedTest, JudgeInput, ProbeJudgement, judge
 from perfgate.judging.rules.noise import BETWEEN, RunNoise
-from perfgate.judging.rules.performance import PerformanceTest
-from perfgate.judging.rules.sweep import CurveTest
+from perfgate.judging.rules.performance import CurveTest, PerformanceTest
 
 
 def performance_test(
@@ -37,3 +37,9 @@ def judge_sweep(*values: Any, rule: Rule | None = None, **settings: Any) -> Judg
 
 def describe_change(*values: Any, rule: Rule | None = None, **settings: Any) -> Change:
     return performance_test(*values, **settings).change(rule or Rule())
+
+
+def judge_probe(
+    tests: Sequence[JudgedTest], rule: Rule, *anchor: Any, **more: Any
+) -> ProbeJudgement:
+    return judge(JudgeInput("scenario", "hardware", "probe", rule, tests, *anchor, **more))

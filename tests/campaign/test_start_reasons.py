@@ -7,7 +7,7 @@ from building import SCENARIO, SUMS, judgement
 from perfgate.campaign.probe_state import ProbeState
 from perfgate.campaign.starter import why_another
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.rules.probe import ProbeJudgement
+from perfgate.judging.assembly.judge_input import ProbeJudgement
 from perfgate.scenarios.probe import Probe, load_probes
 
 C1, C4 = load_probes(SCENARIO)

@@ -12,9 +12,11 @@ from tables import each
 from perfgate.core.measurement import Change, MeasuredBuild, MeasuredControl
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Verdict
-from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, Provenance
+from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, MetricTest, Provenance
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.rules.probe import InterleavedTest, MetricTest, PerformanceTest, RunNoise
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.paired import InterleavedTest
+from perfgate.judging.rules.performance import PerformanceTest
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.html import HtmlFormat
 from perfgate.reports.formats.json import JsonFormat

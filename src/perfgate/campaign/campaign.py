@@ -31,12 +31,12 @@ from perfgate.campaign.start_counts import Account
 from perfgate.campaign.starter import Starter
 from perfgate.core.errors import PerfgateError
 from perfgate.core.verdict import Against
+from perfgate.judging.assembly.judge_input import ProbeJudgement
 from perfgate.judging.assembly.measured import measured_build
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.judging.rules.paired import AB_RULE, OWN_NOISE_RULE
-from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.launchers.start_commands import command_facts
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe

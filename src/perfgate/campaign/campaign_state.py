@@ -22,6 +22,7 @@ from perfgate.core.rule import FEWEST_REFERENCES, Rule
 from perfgate.core.verdict import Against, Verdict
 from perfgate.judging.assembly.judge_input import (
     JudgeInput,
+    ProbeJudgement,
     Provenance,
     Side,
     broken_answers,
@@ -40,7 +41,6 @@ from perfgate.judging.assembly.measured import measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, curve_outcome
-from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.runs.record import MeasurementRecord
 from perfgate.scenarios.probe import Probe, order
 from perfgate.scenarios.scenario import Scenario

@@ -11,9 +11,8 @@ from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Against, Verdict
-from perfgate.judging.assembly.judge_input import JudgeInput
+from perfgate.judging.assembly.judge_input import JudgeInput, ProbeJudgement
 from perfgate.judging.assembly.judgement import Reference
-from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.probe import Probe
 
 

@@ -265,5 +265,4 @@ def _ab_efforts(scenario: Scenario) -> Iterator[tuple[str, float, tuple[AbEffort
         if is_accuracy(metric) or band is None:
             continue
         known, found = noise_of(metric, scenario, {}), lookup(metric)
-        rule = ab_rule(found, known.sigma, known.between, measured_noise=known.widen)
-        yield metric, band, expected_ab(rule, scale.margin(found, band))
+        yield metric, band, expected_ab(ab_rule(found, known), scale.margin(found, band))

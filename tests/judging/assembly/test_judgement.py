@@ -20,9 +20,8 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.judging.assembly.claims import claim_test
-from perfgate.judging.assembly.judge_input import JudgeInput, broken_answers, judge
+from perfgate.judging.assembly.judge_input import JudgeInput, ProbeJudgement, broken_answers, judge
 from perfgate.judging.assembly.judgement import ProbeEvidence, Reference, ab_input, probe_input
-from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Claim, GatePolicy, Source, Workload

@@ -20,7 +20,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
 from perfgate.core.rule import Rule
 from perfgate.judging.assembly.judgement import Reference
-from perfgate.judging.rules.probe import RunNoise
+from perfgate.judging.rules.noise import RunNoise
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import GatePolicy, Hardware

@@ -11,10 +11,9 @@ from tables import each
 
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.judge_input import judge
+from perfgate.judging.assembly.judge_input import ProbeJudgement, judge
 from perfgate.judging.assembly.judgement import ControlStarts, ProbeEvidence, Reference
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, curve_outcome, sweep_probes
-from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import GatePolicy, Scenario
 

@@ -16,11 +16,11 @@ from tables import each
 from perfgate.core.errors import InputError
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.judgement import Reference
-from perfgate.judging.forecast import odds
+from perfgate.judging.forecast import simulation as odds
 from perfgate.judging.forecast.metrics import MetricForecast, forecast_metric
 from perfgate.judging.forecast.simulation import BaselineDesign, Design, outcomes, smallest_found
 from perfgate.judging.rules import accuracy
-from perfgate.judging.rules.probe import RunNoise
+from perfgate.judging.rules.noise import RunNoise
 from perfgate.judging.rules.sequential import PASS, REGRESSION
 from perfgate.scenarios.probe import load_probes
 
@@ -193,7 +193,7 @@ def against_score(drop: float) -> Any:
 def against_speed(loss: float) -> Any:
     """Sigma 0.5 %, 3 % between the machines, tolerance 10 %."""
     lost = -math.log(1 - loss)
-    return odds.documented_speed(-math.log(0.9), 0.005, lost, machines=0.03, trials=40_000)
+    return odds.documented_speed(-math.log(0.9), 0.005, 3, lost, trials=40_000)
 
 
 @each(

@@ -14,7 +14,6 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast import noise_scenarios, simulation
 from perfgate.judging.forecast.noise_scenarios import IN_SESSION, session_counts, starts
-from perfgate.judging.forecast.odds import paired_answers
 from perfgate.judging.forecast.simulation import BaselineDesign, of_probe, outcomes, slowest
 from perfgate.judging.rules.paired import AB_RULE, OWN_NOISE_RULE
 
@@ -122,10 +121,18 @@ def test_the_starts_of_three_metrics(n_base: int, mean: float) -> None:
         (TEN, 4, 3),
         (replace(TEN, most=2), 2, 2),
         (replace(TEN, most=3, control="alone"), 3, 0),
-        (simulation.against_document(0.1, 0.005, 2), 2, 0),
-        (simulation.against_document(0.1, 0.005, 5), 3, 0),
+        (
+            simulation.RuleDesign(0.1, simulation.documented_speed, (0.1, 0.005, 2), is_speed=True),
+            2,
+            0,
+        ),
+        (
+            simulation.RuleDesign(0.1, simulation.documented_speed, (0.1, 0.005, 5), is_speed=True),
+            3,
+            0,
+        ),
         (simulation.in_turns(0.02, 0.29, 0.03, 6, 6), 6, 0),
-        (simulation.RuleDesign(0.02, paired_answers, (1319, 0.04, 1, 0.02)), 3, 0),
+        (simulation.RuleDesign(0.02, simulation.paired_answers, (1319, 0.04, 1, 0.02)), 3, 0),
     ],
 )
 def test_a_test_never_asks_for_more_starts_than_it_may(design, new, controls) -> None:

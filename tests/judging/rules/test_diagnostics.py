@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_values import judge_probe
 from rule_cases import SCORE, SPEED
 from scipy.stats import false_discovery_control
 from tables import each
@@ -13,8 +14,8 @@ from tables import each
 from perfgate.core.errors import InputError
 from perfgate.core.rule import Rule
 from perfgate.judging.rules import diagnostics
+from perfgate.judging.rules.accuracy import AccuracyTest
 from perfgate.judging.rules.diagnostics import Moved, changed_questions, faults_of, moved_together
-from perfgate.judging.rules.probe import AccuracyTest, judge_probe
 
 FLEXIBLE = SCORE.replace("strict-match", "flexible-extract")
 

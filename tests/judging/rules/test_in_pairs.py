@@ -11,7 +11,21 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from rule_cases import GAIN, LOST, OPEN, PASS, SCORE, SPEED, TOTAL, answers, statement, values
+from rule_cases import (
+    GAIN,
+    LOST,
+    OPEN,
+    PASS,
+    SCORE,
+    SPEED,
+    TOTAL,
+    answers,
+    judge_ab,
+    judge_accuracy_claim,
+    judge_claim,
+    statement,
+    values,
+)
 from tables import each
 
 from perfgate.core.errors import InputError
@@ -21,8 +35,8 @@ from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.noise_scenarios import starts
 from perfgate.judging.rules import paired
 from perfgate.judging.rules.accuracy import counted_score
-from perfgate.judging.rules.claims import EarlierStarts, judge_accuracy_claim, judge_claim
-from perfgate.judging.rules.paired import Effect, InterleavedTest, judge_ab, paired_test
+from perfgate.judging.rules.claims import EarlierStarts
+from perfgate.judging.rules.paired import Effect, InterleavedTest, paired_test
 
 QUIET = [100.0, 101.0, 99.5, 100.4, 99.8, 100.6]
 NOISY = [100.0, 130.0, 82.0, 115.0, 93.0, 70.0]
@@ -131,7 +145,7 @@ def test_two_builds_on_a_machine_that_measures_its_own_noise() -> None:
         (wild, [x + 250 for x in wild], LOST),
         (wild, wild, OPEN),
     ):
-        judged = judge_ab(SPEED, *values(a, b), measured_noise=True)
+        judged = judge_ab(SPEED, *values(a, b), widen=True)
         assert judged.verdict == verdict
     assert "machine too noisy" in judged.reason
     assert any(note.startswith("band widened from 2.0 % to") for note in judged.notes)
@@ -260,7 +274,6 @@ def test_the_error_rates_of_the_size(sessions) -> None:
     "changes, why",
     [
         ({"expect": "not_worse", "metric": "ttft_p99_ms"}, "needs a margin"),
-        ({"metric": SCORE}, "judge_accuracy_claim"),
         ({"versus": []}, "no compared values"),
         ({"new": []}, "no new values"),
         ({"versus": [], "value": 0.0}, "claimed value 1"),
@@ -277,11 +290,9 @@ def test_claims_that_cannot_be_judged(changes, why) -> None:
 def test_accuracies_that_cannot_be_compared_and_scores_tell_less_than_answers() -> None:
     judged = of_score("better", [answers(9, 10)], [answers(9, 11)])
     assert (judged.verdict, judged.against) == (Verdict.NOT_COMPARABLE, "claim")
-    with pytest.raises(InputError, match="not an accuracy"):
-        judge_accuracy_claim(statement(SPEED, "better"), [{"q": True}], [{"q": True}])
     for new, versus in (([{"q": True}], []), ([{}], [answers(9)])):
         with pytest.raises(InputError, match="no score"):
             of_score("better", new, versus)
     score, said = counted_score(950, 1000), statement(SCORE, "not_worse", margin=0.01)
-    unpaired = judge_accuracy_claim(said, [], [{}], new_score=score, versus_score=score)
+    unpaired = judge_accuracy_claim(said, [], [{}], score, score)
     assert unpaired.verdict == OPEN

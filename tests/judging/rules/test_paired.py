@@ -9,13 +9,13 @@ import numpy as np
 import paired_oracle as oracle
 import pytest
 from numpy.typing import NDArray
-from rule_cases import statement
+from rule_cases import judge_claim, statement
 from sizes import sized
 
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules import paired, scale
-from perfgate.judging.rules.claims import EarlierStarts, judge_claim
+from perfgate.judging.rules.claims import EarlierStarts
 from perfgate.judging.rules.paired import Effect, paired_test
 
 ROWS = 100

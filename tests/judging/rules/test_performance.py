@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from plain_values import describe_change, judge_performance, judge_sweep
+from plain_values import describe_change, judge_performance, judge_probe, judge_sweep
 from rule_cases import GAIN, LOST, OPEN, PASS, SCORE, SPEED, TIME
 from scipy import stats
 from tables import each
@@ -17,9 +17,10 @@ from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.core.rule import ControlRule, Rule
 from perfgate.core.verdict import Verdict
+from perfgate.judging.assembly.judge_input import NoTest
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.documented import DocumentedTest, documented_margin
-from perfgate.judging.rules.probe import NoTest, PerformanceTest, judge_probe
+from perfgate.judging.rules.performance import PerformanceTest
 
 # Five equal values of five sessions: sigma = sqrt(10·0.005² / 14) = 0.0042258; with 0.3 of the
 # variance shared by a session, SE(1) = sigma sqrt(1.2) = 0.0046291, SE(2) = sigma sqrt(0.85) =

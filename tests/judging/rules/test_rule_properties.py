@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_values import describe_change, judge_performance, judge_sweep
-from rule_cases import GAIN, LOST, OPEN, PASS, SPEED, statement
+from rule_cases import GAIN, LOST, OPEN, PASS, SPEED, judge_claim, statement
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.core.rule import Rule
-from perfgate.judging.rules.claims import judge_claim
 from perfgate.judging.rules.paired import InterleavedTest
 
 # How well a build comes off; making a run worse may only move it to the right.

@@ -12,18 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plain_values import judge_probe
 from tables import each
 
 from perfgate.core.rule import VERSION, Rule
-from perfgate.judging.rules import probe
-from perfgate.judging.rules.accuracy import Score
+from perfgate.judging.assembly.judge_input import MetricTest
+from perfgate.judging.rules.accuracy import AccuracyTest, Score
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.paired import InterleavedTest
+from perfgate.judging.rules.performance import PerformanceTest
 
 RECORDED = Path(__file__).parents[2] / "data" / f"rule_{VERSION}.json"
 SPREAD = (1.0, 1.004, 0.997, 1.002, 0.999)
 CHANGED = "the gate gives another judgement: raise VERSION in core/rule.py, and record it anew"
 
 
-def cases() -> Iterator[tuple[str, Sequence[probe.MetricTest]]]:
+def cases() -> Iterator[tuple[str, Sequence[MetricTest]]]:
     """Name → what is judged; made so that every kind of verdict is among them."""
     loads = itertools.product(
         ("output_throughput", "tpot_p99_ms"),
@@ -35,31 +39,27 @@ def cases() -> Iterator[tuple[str, Sequence[probe.MetricTest]]]:
         before = [100.0 * one for one in SPREAD]
         now = [100.0 * (1 + change) * one for one in SPREAD[:starts]]
         beside = None if controls is None else [100.0 * one for one in controls]
-        test = probe.PerformanceTest(
-            metric, 0.04, before, now, probe.RunNoise(0.01), 3, controls=beside
-        )
+        test = PerformanceTest(metric, 0.04, before, now, RunNoise(0.01), 3, controls=beside)
         yield f"{metric} {change} {starts} {controls}", [test]
     for right, questions in itertools.product((0.90, 0.93, 0.95, 0.97), (200, 1319)):
         scores = (Score(0.95, questions), [Score(right, questions)])
         metric = "accuracy:gsm8k:exact_match:strict-match"
-        plain = probe.AccuracyTest(metric, 0.02, ([], [{}]), scores, ({}, {}))
+        plain = AccuracyTest(metric, 0.02, ([], [{}]), scores, ({}, {}))
         yield f"score {right} {questions}", [plain]
         asked = [f"q{number}" for number in range(questions)]
         old = {one: number % 20 != 0 for number, one in enumerate(asked)}
         new = {one: number % round(1 / (1 - right)) != 0 for number, one in enumerate(asked)}
-        paired = probe.AccuracyTest(
-            metric, 0.02, ([old], [new]), None, ({metric: 0.95}, {metric: right})
-        )
+        paired = AccuracyTest(metric, 0.02, ([old], [new]), None, ({metric: 0.95}, {metric: right}))
         yield f"paired {right} {questions}", [paired]
     for change, starts in itertools.product((-0.2, -0.05, 0.0, 0.1), (2, 4)):
         before = [50.0 * one for one in (*SPREAD[:4],)]
         now = [50.0 * (1 + change) * one for one in SPREAD[:starts]]
-        test_ = probe.InterleavedTest("output_throughput", 0.1, before, now, [before, now], 4)
+        test_ = InterleavedTest("output_throughput", 0.1, before, now, [before, now], 4)
         yield f"in turns {change} {starts}", [test_]
 
 
-def judged(tests: Sequence[probe.MetricTest]) -> list[Mapping[str, Any]]:
-    found = probe.judge_probe(tests, Rule())
+def judged(tests: Sequence[MetricTest]) -> list[Mapping[str, Any]]:
+    found = judge_probe(tests, Rule())
     return [
         {
             "verdict": found.verdict.value,

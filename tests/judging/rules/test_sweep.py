@@ -11,7 +11,7 @@ from tables import each
 from perfgate.core.errors import InputError
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules.sweep import correlation_of_points
+from perfgate.judging.rules.performance import correlation_of_points
 
 # Four points; five equal starts as in the tables of one point, with everything narrower by
 # sqrt(0.5 + 0.5/4) = 0.790569: margin 0.0159716, U of one start 0.0078491 above its loss, of two

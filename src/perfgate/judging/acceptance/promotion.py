@@ -21,12 +21,7 @@ from perfgate.baselines.store import Store, rehearsal_store, suite_store
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.verdict import Verdict, counted
-from perfgate.judging.acceptance.difference import (
-    MetricChange,
-    ProbeChanges,
-    compare,
-    verdict_between,
-)
+from perfgate.judging.acceptance import difference
 from perfgate.judging.assembly.bands import band_of
 from perfgate.judging.rules.scale import anchor_band
 from perfgate.runs.run_folder import now
@@ -49,7 +44,7 @@ class MetricEvidence:
         facts: which.
     """
 
-    change: MetricChange
+    change: difference.MetricChange
     band: float
     verdict: Verdict
     facts: tuple[str, ...] = ()
@@ -96,7 +91,7 @@ class Promotion:
     written: bool
     change: Change
     before: ChosenBaseline | None
-    probes: tuple[ProbeChanges, ...]
+    probes: tuple[difference.ProbeChanges, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -158,7 +153,7 @@ def promote(
                 hint="record all probes on one of them",
             )
         probes = tuple(
-            compare(label, before.entry(label) if before else None, entry)
+            difference.compare(label, before.entry(label) if before else None, entry)
             for label, entry in found.entries.items()
         )
         notes = _notes(accepted, store, kept, found.sessions)
@@ -406,11 +401,11 @@ def _compared(
     found = []
     for label, entry in candidate.entries.items():
         old = other.entry(label)
-        changes = compare(label, old, entry)
+        changes = difference.compare(label, old, entry)
         for change in changes.metrics:
             band = bands.get((label, change.metric))
             if band is not None:
-                verdict = verdict_between(change.metric, old, entry, band)
+                verdict = difference.verdict_between(change.metric, old, entry, band)
                 found.append(MetricEvidence(change, band, verdict, changes.facts))
     return tuple(found)
 

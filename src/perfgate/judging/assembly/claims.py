@@ -18,7 +18,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement, Verdict, counted
+from perfgate.core.verdict import Verdict, counted
 from perfgate.judging.assembly.judge_input import JudgeInput, judge
 from perfgate.judging.assembly.measured import (
     answers_of,
@@ -28,13 +28,7 @@ from perfgate.judging.assembly.measured import (
     unlike_documented,
 )
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.rules.accuracy import Answers, Score
-from perfgate.judging.rules.claims import (
-    EarlierStarts,
-    Statement,
-    judge_accuracy_claim,
-    judge_claim,
-)
+from perfgate.judging.rules.claims import ClaimTest, EarlierStarts
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import LoadedSuite
 from perfgate.scenarios.probe import Probe, all_probes
@@ -131,49 +125,6 @@ def _probe(claim: Claim, scenarios: dict[str, Scenario], name: str) -> Probe:
         found=f"{claim.metric} of {name}",
         expected="a metric that this scenario gives",
     )
-
-
-@dataclass(frozen=True)
-class ClaimTest:
-    """A claim and the numbers of both sides: that which it speaks of, then the other one.
-
-    Attributes:
-        claim: the statement.
-        values: of a speed: one per fresh start of each side.
-        answers: of an accuracy: those of each evaluation.
-        scores: of an accuracy: that of the first evaluation of each side.
-        earlier: that one side is a baseline's; None: both are of one session.
-        own_noise: whether the machine's own noise decides.
-        sigma: noise of one fresh start of a speed.
-    """
-
-    claim: Claim
-    values: tuple[Sequence[float], ...] = ()
-    answers: tuple[Sequence[Answers], ...] = ()
-    scores: tuple[Score | None, ...] = ()
-    earlier: EarlierStarts | None = None
-    own_noise: bool = False
-    sigma: float | None = None
-
-    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (a claim has its own)
-        """REGRESSION: it does not hold.
-
-        Raises:
-            InputError: nothing to compare, or values that cannot be judged.
-        """
-        statement = Statement(self.claim)
-        if statement.is_accuracy:
-            new, versus = self.scores
-            return judge_accuracy_claim(
-                statement, *self.answers, new_score=new, versus_score=versus
-            )
-        return judge_claim(
-            statement,
-            *self.values,
-            earlier=self.earlier,
-            own_noise=self.own_noise,
-            sigma=self.sigma,
-        )
 
 
 def claim_test(

@@ -1,34 +1,36 @@
 """JudgeInput: all that one verdict rests on, and `judge`, which turns it into that verdict. Pure.
 
+Its tests are plain values: metric by metric, what is held against what, with which band and noise.
+Here they meet the anchor's wider bands, and become one verdict; the rules are in `judging.rules`.
+
 The run writes it down with each verdict, beside its `Provenance`: which starts and files its values
 come from. Whoever recomputes the verdict assembles the input again from those, compares it field by
 field with the recorded one, and calls the same function.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from perfgate.baselines import Entry
 from perfgate.baselines.stored_json import digest
 from perfgate.baselines.waivers import Waiver, waive
+from perfgate.core.errors import InputError
+from perfgate.core.measurement import Change, ChangedQuestions
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.rule import VERSION, ControlPolicy, Rule
-from perfgate.core.verdict import Against, Judgement, Verdict, percent
+from perfgate.core.verdict import Against, Judgement, Verdict, percent, unjudged, verdict_of
 from perfgate.judging.assembly.measured import gap
+from perfgate.judging.rules import scale
+from perfgate.judging.rules.accuracy import AccuracyTest
 from perfgate.judging.rules.diagnostics import BROKEN_OUTPUT, OUTPUT_FORMAT
-from perfgate.judging.rules.probe import (
-    JudgedTest,
-    MetricTest,
-    PerformanceTest,
-    ProbeJudgement,
-    RunNoise,
-    judge_probe,
-    together,
-)
+from perfgate.judging.rules.documented import DocumentedTest
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.paired import InterleavedTest
+from perfgate.judging.rules.performance import CurveTest, PerformanceTest
 from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Scenario
@@ -37,6 +39,32 @@ SCHEMA_VERSION = 1
 
 # What only says something beside a verdict: it is in the record of the verdict itself.
 _NOT_RECORDED = ("observed", "documented", "notes")
+
+
+@dataclass(frozen=True)
+class NoTest:
+    """A metric that cannot be judged, and why; `measured` is its last value."""
+
+    metric: str
+    band: float | None
+    measured: float | None
+    reason: str
+    against: Against = "baseline"
+
+    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002
+        """NO_BASELINE."""
+        found = unjudged(self.metric, Verdict.NO_BASELINE, self.reason, band=self.band)
+        return replace(found, measured=self.measured, against=self.against)
+
+
+class JudgedTest(Protocol):
+    """Anything that gives one judgement: a test of a metric, or of a claim about one."""
+
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict."""
+
+
+MetricTest = PerformanceTest | InterleavedTest | CurveTest | DocumentedTest | AccuracyTest | NoTest
 
 
 @dataclass(frozen=True)
@@ -118,6 +146,33 @@ def _recorded(test: JudgedTest) -> dict[str, Any]:
     return plain
 
 
+@dataclass(frozen=True)
+class ProbeJudgement:
+    """The verdict of one probe, and whether another fresh start may change it.
+
+    Attributes:
+        verdict: the worst of the judgements'.
+        judgements: one per gating metric, those against the anchor after those against the
+            baseline.
+        reason: why there is no verdict from numbers, where there is none.
+        needs_more_runs: whether another fresh start may change it.
+        observed: how the metrics moved that are reported and do not gate.
+        changed: which questions of accuracies are answered otherwise.
+        notes: what else a person should know.
+        controls_wanted: the builds of which a control is wanted before the next start of the build
+            under test: that of the baseline, of the anchor, or both.
+    """
+
+    verdict: Verdict
+    judgements: tuple[Judgement, ...] = ()
+    reason: str = ""
+    needs_more_runs: bool = False
+    observed: tuple[Change, ...] = ()
+    notes: tuple[str, ...] = ()
+    controls_wanted: frozenset[Against] = frozenset()
+    changed: tuple[ChangedQuestions, ...] = ()
+
+
 def judge(given: JudgeInput) -> ProbeJudgement:
     """The verdict of a test. The only way to one.
 
@@ -131,30 +186,82 @@ def judge(given: JudgeInput) -> ProbeJudgement:
 
 
 def _from_values(given: JudgeInput) -> ProbeJudgement:
+    """Every metric by itself, and the worst verdict.
+
+    Each has the same error rates whatever stands beside it: a verdict depends neither on what else
+    is selected nor on how CI splits it (statistics §3).
+    """
     if given.verdict is not None:
         more = given.verdict == Verdict.INCONCLUSIVE
         return ProbeJudgement(given.verdict, reason=given.reason, needs_more_runs=more)
-    judged = judge_probe(given.tests, given.rule, given.anchor, given.observed)
+    judgements = [_with_gap(test.judge(given.rule), given.documented) for test in given.tests]
+    for test in given.anchor:
+        judged = _with_anchor_band(test).judge(given.rule)
+        reason = judged.reason.replace("than the baseline by", "than the anchor by")
+        reason = f"since the last release: {reason}"
+        judgements.append(replace(judged, against="anchor", reason=reason))
+    changes, notes = observed_changes(given.observed, given.rule)
+    changed = (
+        test.changed(judged.runs_used, judged.against)
+        for test, judged in zip([*given.tests, *given.anchor], judgements, strict=True)
+        if isinstance(test, AccuracyTest)
+    )
     return replace(
-        judged,
-        judgements=tuple(
-            _with_gap(one, given.documented.get(one.metric)) if one.against == "baseline" else one
-            for one in judged.judgements
-        ),
-        notes=(*given.notes, *judged.notes),
+        together(judgements),
+        observed=changes,
+        notes=(*given.notes, *notes),
+        changed=tuple(one for one in changed if one is not None),
     )
 
 
-def _with_gap(judgement: Judgement, documented: DocumentedValue | None) -> Judgement:
-    """The judgement with a note on how far the build is from what is documented."""
-    if documented is None or judgement.measured is None:
+def observed_changes(
+    tests: Iterable[PerformanceTest], rule: Rule
+) -> tuple[tuple[Change, ...], tuple[str, ...]]:
+    """How the metrics moved that are reported and do not gate; and a note on each that cannot be
+    compared, as what does not gate spoils no verdict.
+    """
+    changes, notes = [], []
+    for test in tests:
+        try:
+            changes.append(test.change(rule))
+        except InputError as error:
+            notes.append(f"{test.metric} is not compared: {error.problem}")
+    return tuple(changes), tuple(notes)
+
+
+def _with_anchor_band(test: MetricTest) -> MetricTest:
+    band = lookup(test.metric).family.band if test.band is None else test.band
+    return test if band is None else replace(test, band=scale.anchor_band(test.metric, band))
+
+
+def together(judgements: Sequence[Judgement]) -> ProbeJudgement:
+    """The worst of `judgements`; those that are only listed decide nothing and come last."""
+    counting = [one for one in judgements if not _is_only_listed(one)]
+    listed = [one for one in judgements if _is_only_listed(one)]
+    verdict = verdict_of(counting)
+    # A proved regression needs no further starts, whatever the other metrics say.
+    more = verdict != Verdict.REGRESSION and any(one.needs_more_runs for one in counting)
+    wanted = frozenset(one.against for one in counting if more and one.needs_control)
+    return ProbeJudgement(
+        verdict, (*counting, *listed), needs_more_runs=more, controls_wanted=wanted
+    )
+
+
+def _is_only_listed(judgement: Judgement) -> bool:
+    """Whether it is a metric that no document tells of, beside one that a document does."""
+    return judgement.verdict == Verdict.NO_BASELINE and judgement.against == "documented"
+
+
+def _with_gap(judgement: Judgement, documents: Mapping[str, DocumentedValue]) -> Judgement:
+    """With a note on how far the build is from the document, beside a measured baseline."""
+    documented, measured = documents.get(judgement.metric), judgement.measured
+    if documented is None or measured is None or judgement.against != "baseline":
         return judgement
     value, unit = documented.value, lookup(judgement.metric).unit
-    change = gap(judgement.metric, value, judgement.measured)
+    change = gap(judgement.metric, value, measured)
+    note = f"documented: {value:.10g} {unit}, now {percent(change)}"
     if is_accuracy(judgement.metric):
         note = f"documented: {value:g}, now {100 * change:+.1f} points"
-    else:
-        note = f"documented: {value:.10g} {unit}, now {percent(change)}"
     return replace(judgement, notes=(*judgement.notes, note))
 
 
@@ -169,13 +276,11 @@ def _with_waivers(judged: ProbeJudgement, given: JudgeInput) -> ProbeJudgement:
     )
     if judgements == judged.judgements:
         return judged
-    decided = together(judgements)
     return replace(
-        judged,
-        verdict=decided.verdict,
-        judgements=judgements,
-        needs_more_runs=decided.needs_more_runs,
-        controls_wanted=decided.controls_wanted,
+        together(judgements),
+        observed=judged.observed,
+        notes=judged.notes,
+        changed=judged.changed,
     )
 
 

@@ -19,25 +19,24 @@ from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Judgement, Verdict
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.bands import band_of, noise_of, resolve_band, sigma_of
-from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput
+from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, MetricTest, NoTest
 from perfgate.judging.assembly.measured import (
     answers_of,
     measured_score,
     unlike_baseline,
     unlike_documented,
 )
-from perfgate.judging.rules.accuracy import Answers, Score, documented_score, pooled_score
-from perfgate.judging.rules.documented import LEAST_TOLERANCE
-from perfgate.judging.rules.paired import AB_RULE, judge_ab
-from perfgate.judging.rules.probe import (
+from perfgate.judging.rules.accuracy import (
     AccuracyTest,
-    DocumentedTest,
-    InterleavedTest,
-    MetricTest,
-    NoTest,
-    PerformanceTest,
-    RunNoise,
+    Answers,
+    Score,
+    documented_score,
+    pooled_score,
 )
+from perfgate.judging.rules.documented import LEAST_TOLERANCE, DocumentedTest
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.paired import AB_RULE, AbTest, InterleavedTest
+from perfgate.judging.rules.performance import PerformanceTest
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
@@ -306,31 +305,6 @@ def _performance_test(metric: str, entry: Entry, evidence: ProbeEvidence) -> Per
         noise_of(metric, evidence.scenario, evidence.reference.noise),
         entry.sessions(metric),
     )
-
-
-@dataclass(frozen=True)
-class AbTest:
-    """A speed of two builds; fields are the arguments of `judge_ab`."""
-
-    metric: str
-    a: Sequence[float]
-    b: Sequence[float]
-    band: float | None
-    noise: RunNoise
-
-    def judge(self, rule: Rule) -> Judgement:  # noqa: ARG002 (an A/B has its own)
-        """The verdict; errors as of `judge_ab`."""
-        noise = self.noise
-        judged = judge_ab(
-            self.metric,
-            self.a,
-            self.b,
-            band=self.band,
-            sigma=noise.sigma,
-            between=noise.between,
-            measured_noise=noise.widen,
-        )
-        return replace(judged, notes=(*judged.notes, noise.note)) if noise.note else judged
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
+from perfgate.core import measurement
 from perfgate.core.errors import RunError
-from perfgate.core.measurement import (
-    Change,
-    ChangedQuestions,
-    MeasuredBuild,
-    MeasuredControl,
-    MeasuredMetric,
-    Measurement,
-)
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.assembly.judge_input import JudgeInput, Provenance
@@ -68,7 +61,7 @@ class Outcome:
     probe: Subject
     verdict: Verdict
     judgements: tuple[Judgement, ...] = ()
-    measurements: Sequence[Measurement] = ()
+    measurements: Sequence[measurement.Measurement] = ()
     compared_with: str = ""
     reason: str = ""
     error: RunError | None = None
@@ -76,12 +69,12 @@ class Outcome:
     injected: tuple[str, ...] = ()
     synthetic: bool = False
     notes: tuple[str, ...] = ()
-    observed: tuple[Change, ...] = ()
-    measured: tuple[MeasuredMetric, ...] = ()
-    build: MeasuredBuild | None = None
-    controls: tuple[MeasuredControl, ...] = ()
+    observed: tuple[measurement.Change, ...] = ()
+    measured: tuple[measurement.MeasuredMetric, ...] = ()
+    build: measurement.MeasuredBuild | None = None
+    controls: tuple[measurement.MeasuredControl, ...] = ()
     resumed_from: str = ""
-    changed: tuple[ChangedQuestions, ...] = ()
+    changed: tuple[measurement.ChangedQuestions, ...] = ()
     judge_input: JudgeInput | None = None
     provenance: Provenance | None = None
 

@@ -17,7 +17,7 @@ from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.judgement import Reference, measures_itself, takes_turns
 from perfgate.judging.assembly.measured import gap
 from perfgate.judging.assembly.sweeps import SweepProbe
-from perfgate.judging.rules.probe import RunNoise
+from perfgate.judging.rules.noise import RunNoise
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.record import DocumentedMetric

@@ -14,12 +14,11 @@ from perfgate.core.metrics import is_accuracy
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict, counted
 from perfgate.judging.assembly.bands import band_of, noise_of
-from perfgate.judging.assembly.judge_input import JudgeInput
+from perfgate.judging.assembly.judge_input import JudgeInput, ProbeJudgement
 from perfgate.judging.assembly.judgement import ProbeEvidence
 from perfgate.judging.assembly.measured import central_value, measured_metrics
 from perfgate.judging.assembly.outcome import Outcome
-from perfgate.judging.rules.probe import CurveTest, ProbeJudgement
-from perfgate.judging.rules.sweep import FEWEST_POINTS
+from perfgate.judging.rules.performance import FEWEST_POINTS, CurveTest
 from perfgate.scenarios.markers import Kind
 from perfgate.scenarios.probe import Probe, load_probes
 from perfgate.scenarios.scenario import Scenario
@@ -71,7 +70,7 @@ def sweep_probes(scenario: Scenario) -> tuple[SweepProbe, ...]:
 def curve_input(sweep: SweepProbe, points: Sequence[ProbeEvidence], rule: Rule) -> JudgeInput:
     """All that the verdict of a curve rests on, but for waivers and broken answers.
 
-    Each gating metric is judged on the median over all points (`perfgate.judging.rules.sweep`).
+    Each gating metric is judged on the median over all points (`rules.performance.CurveTest`).
     Only fresh starts that measured every point count, on either side. There is no verdict against
     documents: they report points.
 

@@ -16,7 +16,7 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import FEWEST_REFERENCES, Rule
 from perfgate.core.verdict import Judgement, Verdict, counted
 from perfgate.judging.assembly.bands import noises_on
-from perfgate.judging.assembly.judge_input import JudgeInput, judge
+from perfgate.judging.assembly.judge_input import JudgedTest, JudgeInput, judge, observed_changes
 from perfgate.judging.comparison.sides import (
     PROGRAM,
     Fact,
@@ -24,18 +24,12 @@ from perfgate.judging.comparison.sides import (
     Measured,
     Side,
     differences,
-    fingerprint_facts,
 )
 from perfgate.judging.rules import noise as noises
-from perfgate.judging.rules.accuracy import Score, pooled_score
+from perfgate.judging.rules.accuracy import AccuracyTest, Score, pooled_score
 from perfgate.judging.rules.diagnostics import false_discoveries
-from perfgate.judging.rules.probe import (
-    AccuracyTest,
-    JudgedTest,
-    PerformanceTest,
-    RunNoise,
-    observed_changes,
-)
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.performance import PerformanceTest
 
 SCENARIO = "scenario"  # named as meant to differ, probes are matched by their labels alone
 
@@ -201,7 +195,12 @@ def _facts(a: Measured, b: Measured) -> tuple[Mapping[str, Fact], Mapping[str, F
     if a.fingerprint is None or b.fingerprint is None:
         return a.facts, b.facts
     names = common_facts(a.fingerprint, b.fingerprint)
-    return fingerprint_facts(a.fingerprint, names), fingerprint_facts(b.fingerprint, names)
+    # A fact that one side lacks differs from any value.
+    of_a, of_b = (
+        {name: Fact(facts.get(name, "unknown")) for name in names}
+        for facts in (a.fingerprint, b.fingerprint)
+    )
+    return of_a, of_b
 
 
 def _require_known(options: ComparisonOptions, pairs: Collection[Pair]) -> None:
@@ -250,39 +249,35 @@ def _compared(name: str, a: Measured, b: Measured, options: ComparisonOptions) -
     result = replace(result, reason="; ".join(matter), across=tuple(meant))
     if matter:
         return result
-    bands = {metric: _band(metric, options) for metric in _shared(a, b)}
-    noise, rule, tests = _noise(a, b), Rule(), list[JudgedTest]()
-    speeds = list[PerformanceTest]()
-    for metric, band in bands.items():
-        if not is_accuracy(metric):
-            values = a.values(metric), b.values(metric)
-            speeds.append(PerformanceTest(metric, band, *values, noise[metric], a.sessions))
-        elif band is not None:
-            tests.append(_accuracy_test(metric, band, a, b))
-    reported, notes = observed_changes((test for test in speeds if test.band is None), rule)
+    shared, noise, rule = _shared(a, b), _noise(a, b), Rule()
+    tests, speeds, unjudged = list[JudgedTest](), list[JudgedTest](), list[PerformanceTest]()
+    for metric in shared:
+        band = options.bands.get(metric, lookup(metric).family.band)
+        if options.metrics and metric not in options.metrics:
+            band = None  # it is only reported
+        if is_accuracy(metric):
+            tests += [] if band is None else [_accuracy_test(metric, band, a, b)]
+            continue
+        values = a.values(metric), b.values(metric)
+        speed = PerformanceTest(metric, band, *values, noise[metric], a.sessions)
+        (unjudged if band is None else speeds).append(speed)
+    reported, notes = observed_changes(unjudged, rule)
     called_out = false_discoveries([change.p_value for change in reported]) if reported else ()
     warned = [one.metric for one, out in zip(reported, called_out, strict=True) if out]
     result = replace(
         result,
         reported=reported,
         warned=tuple(warned),
-        only_in_a=tuple(metric for metric in a.metrics() if metric not in bands),
-        only_in_b=tuple(metric for metric in b.metrics() if metric not in bands),
+        only_in_a=tuple(metric for metric in a.metrics() if metric not in shared),
+        only_in_b=tuple(metric for metric in b.metrics() if metric not in shared),
         warnings=(*_warnings(a, b, rule), *notes),
     )
-    tests += [test for test in speeds if test.band is not None]
+    tests += speeds
     if not tests:
         without = "none of the metrics that both sides have is judged: they have no band"
         return replace(result, reason=without)
     judged = judge(JudgeInput("", "", name, rule, tests=tests))
     return replace(result, verdict=judged.verdict, judgements=judged.judgements)
-
-
-def _band(metric: str, options: ComparisonOptions) -> float | None:
-    """The loss that counts; None: the metric is only reported."""
-    if options.metrics and metric not in options.metrics:
-        return None
-    return options.bands.get(metric, lookup(metric).family.band)
 
 
 def _noise(a: Measured, b: Measured) -> Mapping[str, RunNoise]:
@@ -317,18 +312,27 @@ def _warnings(a: Measured, b: Measured, rule: Rule) -> Iterator[str]:
 
 
 def _accuracy_test(metric: str, band: float, a: Measured, b: Measured) -> AccuracyTest:
-    """Paired where both sides have the answers; else by the scores of each side."""
+    """Paired where both sides have the answers; else by the scores of each side.
+
+    Raises:
+        InputError: the number of questions behind a score is unknown.
+    """
     was, now = ([run.answers.get(metric, {}) for run in side.runs] for side in (a, b))
     scores = None
     if not (all(was) and all(now)):
-        runs = [*a.runs, *b.runs]
+        every, runs = [], [*a.runs, *b.runs]
         questions = [_questions(metric, run) for run in runs]
         # Equal fingerprints asked the same questions.
         of_all = next(filter(None, questions), None) if a.fingerprint and b.fingerprint else None
-        every = [
-            _score(metric, run, number or of_all)
-            for run, number in zip(runs, questions, strict=True)
-        ]
+        for run, own in zip(runs, questions, strict=True):
+            if (number := own or of_all) is None:
+                raise InputError(
+                    f"the number of questions behind {metric} is unknown",
+                    found=f"only the score {run.metrics[metric]:g}",
+                    expected="answers, the number of questions, or a standard error above 0",
+                    hint="compare lm_eval's results_*.json, which counts its questions",
+                )
+            every.append(Score(run.metrics[metric], number))
         scores = (pooled_score(every[: len(a.runs)]), every[len(a.runs) :])
     return AccuracyTest(metric, band, (was, now), scores, (a.runs[0].metrics, b.runs[0].metrics))
 
@@ -348,14 +352,3 @@ def _questions(metric: str, run: Measurement) -> float | None:
         # lm_eval's standard error is that of n - 1, and printed with four digits.
         return value * (1 - value) / error**2 + 1
     return None
-
-
-def _score(metric: str, run: Measurement, questions: float | None) -> Score:
-    if questions is None:
-        raise InputError(
-            f"the number of questions behind {metric} is unknown",
-            found=f"only the score {run.metrics[metric]:g}",
-            expected="answers, the number of questions, or a standard error above 0",
-            hint="compare lm_eval's results_*.json, which counts its questions",
-        )
-    return Score(run.metrics[metric], questions)

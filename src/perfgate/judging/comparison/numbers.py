@@ -18,8 +18,9 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement
 from perfgate.judging.assembly.judge_input import JudgeInput, judge
-from perfgate.judging.rules.accuracy import Score, check, counted_score, pooled_score
-from perfgate.judging.rules.probe import AccuracyTest, PerformanceTest, RunNoise
+from perfgate.judging.rules.accuracy import AccuracyTest, Score, check, counted_score, pooled_score
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.performance import PerformanceTest
 
 LARGEST_LINE = 2**20  # bytes: the values of 50,000 fresh starts
 _SHOWN = 60  # characters of a value that cannot be used

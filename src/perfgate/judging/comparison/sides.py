@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from perfgate import baselines
 from perfgate.clients.aiperf_results import RESULT as AIPERF_RESULT
@@ -27,7 +27,7 @@ from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.verdict import Verdict
 from perfgate.evaluators.result_formats import parse_file
-from perfgate.runs.record import MeasurementRecord, Record, VerdictRecord, records_of
+from perfgate.runs.record import MeasurementRecord, VerdictRecord, records_of
 from perfgate.runs.run_folder import RunFolder
 
 Kind = Literal["run", "baseline", "files"]
@@ -210,28 +210,19 @@ def _baseline(path: Path) -> Side:
 
 
 def _run(path: Path) -> Side:
-    """A run folder: its measurements of the build under test, and what failed."""
+    """A run folder: what it measured of the build under test, then what failed before that."""
     folder = RunFolder(path.absolute())
-    side = _run_side(path, folder.facts(), folder.records())
-    if not side.probes:
-        raise InputError(
-            "the run measured nothing that can be compared",
-            file=path,
-            found="; ".join(side.warnings) or "no measurements of a build under test",
-            expected="a run that measured load or accuracy, with whole and undisturbed starts",
-        )
-    return side
-
-
-def _run_side(path: Path, facts: Mapping[str, Any], records: Sequence[Record]) -> Side:
-    """The probes that were measured, then those that failed before any measurement."""
+    facts, records = folder.facts(), folder.records()
     starts = [
         one for one in records_of(MeasurementRecord, records) if one.role == "new" and one.metrics
     ]
-    used = [one for one in starts if not one.disturbed]
     groups: dict[str, list[MeasurementRecord]] = defaultdict(list)
-    for start in used:
-        groups[start.name].append(start)
+    used, warnings = [one for one in starts if not one.disturbed], []
+    for start in starts:
+        if start.disturbed:
+            warnings.append(f"{start.name}: start {start.start} was disturbed and is not used")
+        else:
+            groups[start.name].append(start)
     failures = {
         one.name: one for one in records_of(VerdictRecord, records) if one.verdict == Verdict.ERROR
     }
@@ -239,6 +230,13 @@ def _run_side(path: Path, facts: Mapping[str, Any], records: Sequence[Record]) -
     for name, failed in failures.items():
         scenario = "" if name == failed.probe else failed.scenario  # a claim has a name alone
         probes.append(Measured(failed.probe, scenario, failure=_reason(failed)))
+    if not probes:
+        raise InputError(
+            "the run measured nothing that can be compared",
+            file=path,
+            found="; ".join(warnings) or "no measurements of a build under test",
+            expected="a run that measured load or accuracy, with whole and undisturbed starts",
+        )
     engines = sorted({f"{one.engine.name} {one.engine.version}" for one in used})
     return Side(
         path,
@@ -247,11 +245,7 @@ def _run_side(path: Path, facts: Mapping[str, Any], records: Sequence[Record]) -
         tuple(probes),
         bool(facts.get("synthetic")) or any(one.synthetic for one in used),
         tuple(sorted({setting for one in used for setting in one.injected})),
-        tuple(
-            f"{one.name}: start {one.start} was disturbed and is not used"
-            for one in starts
-            if one.disturbed
-        ),
+        tuple(warnings),
     )
 
 
@@ -376,44 +370,42 @@ def _is_same_run(one: Measurement, other: Measurement) -> bool:
 
 def reported_facts(run: Measurement) -> dict[str, Fact]:
     """What a measurement tells of its program and load, by one name for each fact."""
+    told = {name: value for name, value in run.facts.items() if value is not None}
     facts = _by_arithmetic(run.metrics)
     for name, (fact, tolerance) in _REPORTED.items():
-        if run.facts.get(name) is not None:
-            facts[fact] = Fact(run.facts[name], tolerance)
+        if name in told:
+            facts[fact] = Fact(told[name], tolerance)
     if _REQUESTED in facts:  # what was seen may move with the build
         for name in _SEEN:
             facts.pop(name, None)
     # How many questions each task asked; a run of the suite has one task, and says it once.
     tasks = {name.split(":")[1] for name in run.metrics if is_accuracy(name)}
-    questions = {f"{_PER_TASK}{task}": run.facts.get("questions") for task in tasks}
-    questions |= {name: value for name, value in run.facts.items() if name.startswith(_PER_TASK)}
-    facts |= {name: Fact(value) for name, value in questions.items() if value is not None}
-    return facts | _program(run.facts)
+    if "questions" in told:
+        facts |= {f"{_PER_TASK}{task}": Fact(told["questions"]) for task in tasks}
+    facts |= {name: Fact(value) for name, value in told.items() if name.startswith(_PER_TASK)}
+    kind = "evaluator" if isinstance(told.get("evaluator"), str) else "client"
+    program, version = told.get(kind), told.get(f"{kind}_version", "None")
+    if isinstance(program, str):
+        facts[PROGRAM] = Fact(program)
+        if program not in _OF_THE_ENGINE and version != "None":
+            facts[f"{PROGRAM}_version"] = Fact(version)
+    return facts
 
 
 def _by_arithmetic(metrics: Mapping[str, float]) -> dict[str, Fact]:
     """Requests and mean lengths that follow from the metrics, for reports that do not tell them."""
-    requests, output = metrics.get("request_throughput"), metrics.get("output_throughput")
-    duration, every = metrics.get("duration_s"), metrics.get("total_token_throughput")
-    values = {}
-    if requests and duration:
-        values["requests"] = requests * duration
-    if requests and output:
-        values["osl"] = output / requests
-    if requests and output and every:
-        values["isl"] = (every - output) / requests
-    return {
-        name: Fact(float(f"{value:.5g}"), _ARITHMETIC_TOLERANCE) for name, value in values.items()
+    names = ("request_throughput", "output_throughput", "duration_s", "total_token_throughput")
+    requests, output, duration, every = (metrics.get(name) or 0.0 for name in names)
+    values = {
+        "requests": requests * duration,
+        "osl": requests and output / requests,
+        "isl": requests and output and every and (every - output) / requests,
     }
-
-
-def _program(facts: Mapping[str, Json]) -> dict[str, Fact]:
-    kind = "evaluator" if isinstance(facts.get("evaluator"), str) else "client"
-    name, version = facts.get(kind), facts.get(f"{kind}_version")
-    if not isinstance(name, str):
-        return {}
-    is_known = name not in _OF_THE_ENGINE and version not in (None, "None")
-    return {PROGRAM: Fact(name)} | ({f"{PROGRAM}_version": Fact(version)} if is_known else {})
+    return {
+        name: Fact(float(f"{value:.5g}"), _ARITHMETIC_TOLERANCE)
+        for name, value in values.items()
+        if value
+    }
 
 
 def require_one_load(path: Path, runs: Sequence[Measurement], names: Sequence[str]) -> None:
@@ -458,8 +450,3 @@ def differences(
     }
     matter = [words for name, words in differing.items() if name not in across]
     return matter, [words for name, words in differing.items() if name in across]
-
-
-def fingerprint_facts(fingerprint: Mapping[str, str], names: Collection[str]) -> dict[str, Fact]:
-    """A fingerprint as facts; a name it lacks is `unknown`, which differs from any value."""
-    return {name: Fact(fingerprint.get(name, "unknown")) for name in names}

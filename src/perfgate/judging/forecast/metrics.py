@@ -5,9 +5,10 @@ Pure. Noise, bands and error rates are those of the verdict, and the rules are s
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -20,18 +21,7 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import counted
 from perfgate.judging.assembly.bands import BandSource, noise_of, resolve_band, sigma_of
 from perfgate.judging.assembly.judgement import Reference, measures_itself
-from perfgate.judging.forecast import odds as drawn
 from perfgate.judging.forecast import simulation
-from perfgate.judging.forecast.odds import LEAST_FOUND as LEAST_MARGIN_FOUND
-from perfgate.judging.forecast.odds import changed_share
-from perfgate.judging.forecast.simulation import (
-    BaselineDesign,
-    Control,
-    Design,
-    Odds,
-    RuleDesign,
-    outcomes,
-)
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import documented_score, least_margin
 from perfgate.judging.rules.documented import documented_margin
@@ -92,8 +82,8 @@ class MetricForecast(Struct):
     band: float | None = None
     band_source: BandSource = "family"
     smallest: float | None = None
-    control: Control | None = None
-    odds: tuple[Odds, ...] = ()
+    control: simulation.Control | None = None
+    odds: tuple[simulation.Odds, ...] = ()
     problem: InputError | None = None
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -101,7 +91,7 @@ class MetricForecast(Struct):
 
 def forecast_metric(
     probe: Probe, metric: str, reference: Reference, most: int
-) -> tuple[MetricForecast, Design | None]:
+) -> tuple[MetricForecast, simulation.Design | None]:
     """What a gating metric of `probe` could show.
 
     Args:
@@ -115,17 +105,21 @@ def forecast_metric(
     """
     entry, value = reference.entry, reference.documented.get(metric)
     against: Against = "nothing"
-    if entry is not None:
-        against = "baseline" if entry.values(metric) else "nothing"
-    elif measures_itself(probe):
-        against = "itself"
-    elif value is not None:
-        against = "documented"
+    make: Callable[[MetricForecast], simulation.Design | None] | None = None
+    if entry is not None and entry.values(metric):
+        against = "baseline"
+        make = partial(_of_answers, entry)
+        if not is_accuracy(metric):
+            make = partial(_of_baseline, probe, entry, reference, most)
+    elif entry is None and measures_itself(probe):
+        against, make = "itself", partial(_of_turns, probe, reference, most)
+    elif entry is None and value is not None:
+        against, make = "documented", partial(_of_document, probe, value, most)
     band = resolve_band(metric, probe.scenario, value if against == "documented" else None)
     begun = MetricForecast(metric, against, band=band.loss, band_source=band.source)
     found, design = copy(begun), None
     try:
-        design = _design(found, probe, reference, most)
+        design = make(found) if make else None
         if design is not None:
             _simulate(found, design, measures_noise=probe.scenario.gate.noise == "measured")
     except InputError as error:
@@ -138,22 +132,9 @@ def forecast_metric(
     return found, design
 
 
-def _design(found: MetricForecast, probe: Probe, reference: Reference, most: int) -> Design | None:
-    """The test, once what it is compared with is filled in."""
-    if found.against == "documented":
-        return _of_document(found, probe, reference.documented[found.metric], most)
-    if found.against == "itself":
-        return _of_turns(found, probe, reference, most)
-    if found.against == "nothing" or reference.entry is None:
-        return None
-    if is_accuracy(found.metric):
-        return _of_answers(found, reference.entry)
-    return _of_baseline(found, probe, reference.entry, reference, most)
-
-
 def _of_baseline(
-    found: MetricForecast, probe: Probe, entry: Entry, reference: Reference, most: int
-) -> BaselineDesign:
+    probe: Probe, entry: Entry, reference: Reference, most: int, found: MetricForecast
+) -> simulation.BaselineDesign:
     """A speed against a stored baseline."""
     known, values, gate = lookup(found.metric), entry.values(found.metric), probe.scenario.gate
     margin, sessions = _declared(found), max(1, entry.sessions(found.metric))
@@ -182,12 +163,14 @@ def _of_baseline(
     # Which of the correlated metrics of a probe stands for this one.
     column = 0 if known.direction == "higher" else 1
     column = 2 if known.family.name.startswith("ttft") else column
-    return BaselineDesign(
+    return simulation.BaselineDesign(
         len(values), sessions, margin / found.sigma, found.control, most, noise.between, dof, column
     )
 
 
-def _of_turns(found: MetricForecast, probe: Probe, reference: Reference, most: int) -> RuleDesign:
+def _of_turns(
+    probe: Probe, reference: Reference, most: int, found: MetricForecast
+) -> simulation.RuleDesign:
     """A speed against references that this machine is still to make in between."""
     known, starts = lookup(found.metric), probe.scenario.gate.reference_starts
     declared, widest = _declared(found), scale.margin(known, WIDEST_BAND)
@@ -205,8 +188,8 @@ def _of_turns(found: MetricForecast, probe: Probe, reference: Reference, most: i
 
 
 def _of_document(
-    found: MetricForecast, probe: Probe, value: DocumentedValue, most: int
-) -> Design | None:
+    probe: Probe, value: DocumentedValue, most: int, found: MetricForecast
+) -> simulation.RuleDesign | None:
     """A metric against its documented value; of a score the document may give the error."""
     found.baseline_runs, found.baseline_sessions, found.noise_from = 1, 1, "document"
     band = found.band or 0.0
@@ -216,7 +199,8 @@ def _of_document(
         found.noise = f"prior {found.sigma:.2%}, stipulated"
         assumed = f"{simulation.BETWEEN_MACHINES:.0%} between the document's machine and this one"
         found.notes = (f"{assumed} assumed",)
-        return simulation.against_document(margin, found.sigma, most)
+        settings = margin, found.sigma, most
+        return simulation.RuleDesign(margin, simulation.documented_speed, settings, is_speed=True)
     score = documented_score(value.value, value.stderr)
     if score.questions is None:
         found.notes = ("a documented score without an error, taken as exact",)
@@ -227,10 +211,10 @@ def _of_document(
         raised = f"margin raised from {100 * band:.1f} points"
         found.notes = (f"{raised}, which its error does not resolve",)
     questions = max(1, round(score.questions))
-    return RuleDesign(margin, drawn.documented_score, (score, questions, margin))
+    return simulation.RuleDesign(margin, simulation.documented_score, (score, questions, margin))
 
 
-def _of_answers(found: MetricForecast, entry: Entry) -> RuleDesign | None:
+def _of_answers(entry: Entry, found: MetricForecast) -> simulation.RuleDesign | None:
     """An accuracy against a baseline's answers, question by question."""
     evaluations = entry.answers(found.metric)
     found.baseline_runs = len(evaluations) or len(entry.values(found.metric))
@@ -238,14 +222,14 @@ def _of_answers(found: MetricForecast, entry: Entry) -> RuleDesign | None:
     if not evaluations:
         found.notes = ("the baseline has no answers, so only the scores can be compared",)
         return None
-    seen, questions = changed_share(evaluations), len(evaluations[0])
+    seen, questions = simulation.changed_share(evaluations), len(evaluations[0])
     share = simulation.CHANGED_ANSWERS if seen is None else min(seen, _MOST_CHANGED)
     said = "if" if seen is None else "as the baseline's evaluations show,"
     found.noise_from = "answers"
     varying = f"{questions} questions, {said} {share:.1%} of the"
     found.notes = (f"{varying} answers differ from run to run",)
     settings = questions, share, len(evaluations), found.band or 0.0
-    return RuleDesign(settings[-1], drawn.paired_answers, settings)
+    return simulation.RuleDesign(settings[-1], simulation.paired_answers, settings)
 
 
 def _declared(found: MetricForecast) -> float:
@@ -254,32 +238,29 @@ def _declared(found: MetricForecast) -> float:
     return scale.margin(known, declared_band(known, found.band))
 
 
-def _loss(metric: str, margin: float) -> float:
-    """A margin as people declare it: a fraction, of an accuracy absolute."""
-    return margin if is_accuracy(metric) else scale.band(lookup(metric), margin)
-
-
-def _simulate(found: MetricForecast, design: Design, *, measures_noise: bool) -> None:
+def _simulate(found: MetricForecast, design: simulation.Design, *, measures_noise: bool) -> None:
     """Fill in the band, the smallest loss that is found, the odds, and what speaks against it."""
-    found.odds = tuple(outcomes(design, loss).odds(loss) for loss in LOSSES)
-    if isinstance(design, BaselineDesign):
+    found.odds = tuple(simulation.outcomes(design, loss).odds(loss) for loss in LOSSES)
+    if isinstance(design, simulation.BaselineDesign):
         margin = design.band * (found.sigma or 0.0)
     elif found.noise_from == "answers":
         _check_answers(found, design, measures_noise=measures_noise)
         return
     else:
         margin = design.margin
-    smallest = simulation.smallest_found(design)
-    found.band = _loss(found.metric, margin)
-    found.smallest = None if smallest is None else _loss(found.metric, smallest * margin)
-    if isinstance(design, BaselineDesign) and not measures_noise:
+    known, smallest = lookup(found.metric), simulation.smallest_found(design)
+    found.band = scale.band(known, margin)
+    found.smallest = None if smallest is None else scale.band(known, smallest * margin)
+    if isinstance(design, simulation.BaselineDesign) and not measures_noise:
         found.problem, found.warnings = _too_weak(found, design), _warnings(design)
 
 
-def _check_answers(found: MetricForecast, design: RuleDesign, *, measures_noise: bool) -> None:
+def _check_answers(
+    found: MetricForecast, design: simulation.RuleDesign, *, measures_noise: bool
+) -> None:
     """Fill in the smallest margin that the rule can hold; too small a one is a problem."""
     questions, share, evaluations, margin = design.settings
-    least = drawn.smallest_margin(questions, share, evaluations)
+    least = simulation.smallest_margin(questions, share, evaluations)
     found.smallest, ways = least, list[str]()
     if least is not None and margin >= least:
         return
@@ -288,20 +269,21 @@ def _check_answers(found: MetricForecast, design: RuleDesign, *, measures_noise:
         return
     if least is not None:
         ways.append(f"widen the margin to {100 * least:g} points or more")
-    more = drawn.smallest_margin(questions, share, max(_EVALUATIONS, evaluations))
+    more = simulation.smallest_margin(questions, share, max(_EVALUATIONS, evaluations))
     if more is not None and more <= margin:
         ways.append(f"accept a baseline of {_EVALUATIONS} evaluations")
+    lost = simulation.outcomes(design, 1.0).regression
     found.problem = InputError(
         f"the margin of {found.metric} is too small for its questions",
-        found=f"{100 * margin:g} points, of which {outcomes(design, 1.0).regression:.0%} of "
+        found=f"{100 * margin:g} points, of which {lost:.0%} of "
         f"drops would be found, with {questions} questions and "
         f"{counted(evaluations, 'evaluation')} of the baseline",
-        expected=f"at least {LEAST_MARGIN_FOUND:.0%}",
+        expected=f"at least {simulation.LEAST_FOUND:.0%}",
         hint=", or ".join(ways) or "ask more questions, or take the metric out of gate.metrics",
     )
 
 
-def _warnings(design: BaselineDesign) -> tuple[str, ...]:
+def _warnings(design: simulation.BaselineDesign) -> tuple[str, ...]:
     """What makes the test worse than it could be."""
     most, sessions = counted(design.most, "start"), counted(design.sessions, "session")
     warnings = {
@@ -318,12 +300,12 @@ def _warnings(design: BaselineDesign) -> tuple[str, ...]:
     return tuple(text for text, holds in warnings.items() if holds)
 
 
-def _too_weak(found: MetricForecast, design: BaselineDesign) -> InputError | None:
+def _too_weak(found: MetricForecast, design: simulation.BaselineDesign) -> InputError | None:
     """The error of a test that finds too little; None: it does not."""
-    share = outcomes(design, _REFUSED_AT).regression
+    share = simulation.outcomes(design, _REFUSED_AT).regression
     if share >= _LEAST_FOUND:
         return None
-    beyond = _loss(found.metric, _REFUSED_AT * design.band * (found.sigma or 0.0))
+    beyond = scale.band(lookup(found.metric), _REFUSED_AT * design.band * (found.sigma or 0.0))
     return InputError(
         f"the gate of {found.metric} would find too little",
         found=f"{share:.0%} of losses of {beyond:.1%} ({_REFUSED_AT:g} bands), with a band of "
@@ -335,7 +317,7 @@ def _too_weak(found: MetricForecast, design: BaselineDesign) -> InputError | Non
     )
 
 
-def _remedies(found: MetricForecast, design: BaselineDesign) -> str:
+def _remedies(found: MetricForecast, design: simulation.BaselineDesign) -> str:
     """Each change that would do by itself."""
     if design.control == "unproved":
         return (
@@ -343,14 +325,18 @@ def _remedies(found: MetricForecast, design: BaselineDesign) -> str:
             "one again), or set it to auto"
         )
 
-    def first(designs: Iterable[BaselineDesign]) -> BaselineDesign | None:
-        enough = (one for one in designs if outcomes(one, _REFUSED_AT).regression >= _LEAST_FOUND)
+    def first(designs: Iterable[simulation.BaselineDesign]) -> simulation.BaselineDesign | None:
+        enough = (
+            one
+            for one in designs
+            if simulation.outcomes(one, _REFUSED_AT).regression >= _LEAST_FOUND
+        )
         return next(enough, None)
 
     ways = []
     steps = range(1, int((_WIDEST - design.band) / _WIDER) + 1)
     if wider := first(replace(design, band=design.band + _WIDER * step) for step in steps):
-        least = _loss(found.metric, wider.band * (found.sigma or 0.0))
+        least = scale.band(lookup(found.metric), wider.band * (found.sigma or 0.0))
         ways.append(f"widen the band to {math.ceil(least * 1000) / 1000:.1%} or more")
     more = [count for count in (3, 5, 10, MOST_RUNS) if count > design.sessions]
     if larger := first(

@@ -3,7 +3,8 @@
 Pure, and the same each time: the gate's own rules on drawn numbers (statistics §6), with one seed a
 baseline size and the same draws for every band and loss. The starts are as noisy as published
 nightlies (`forecast.noise_scenarios`, "real"); for an A/B the prior noise holds, and 3.5 % of the
-starts are far off ("heavy", statistics §1).
+starts are far off ("heavy", statistics §1). What is compared with a document, and answers question
+by question, have draws of their own. It loads numpy, so only what plans imports it.
 """
 
 import math
@@ -15,12 +16,14 @@ from typing import Any, Literal
 import numpy as np
 from msgspec import Struct, field
 
+from perfgate.core.errors import InputError
 from perfgate.core.rule import ControlRule, Rule
-from perfgate.judging.forecast import odds as drawn
 from perfgate.judging.forecast.noise_scenarios import IN_SESSION, session_counts, starts
+from perfgate.judging.rules import accuracy, documented
 from perfgate.judging.rules import sequential as many
 from perfgate.judging.rules.noise import BETWEEN
 from perfgate.judging.rules.paired import Effect, Look, PairedRule, paired_test, rule_for
+from perfgate.judging.rules.scale import as_number
 from perfgate.judging.rules.sequential import Floats
 
 TRIALS = 20_000
@@ -39,6 +42,16 @@ _TURNS_TRIALS, _TURNS_SEED = 10_000, 9
 _AB_TRIALS, _AB_SEED = 1000, (15, 10)
 EFFECTS = (0.0, 0.5, 1.0, 2.0)
 """True losses of B, in bands, at which an A/B is simulated."""
+
+LEAST_FOUND, _LEAST_PASSED = 0.93, 0.95
+"""A margin can be used where a drop of just the margin is found at least so often, and a build that
+lost nothing passes so often."""
+
+# A question whose answer varies is answered right in 30 or in 70 % of evaluations: two evaluations
+# then differ in 42 % of such questions.
+_CHANCES, _DIFFER = (0.3, 0.7), 0.42
+_MOST_BASE = 10  # more evaluations of the baseline count as so many
+_ANSWER_TRIALS, _ANSWER_SEED, _DOCUMENT_SEED = 12_000, 71, 72
 
 _BISECTIONS, _WIDEST = 10, 4.0  # a loss that is not found at so many bands is not looked for
 # Places of both builds' starts in a session of `IN_SESSION`.
@@ -228,19 +241,132 @@ def _turns(
     return paired_test(before, new, Effect.below_band(declared, widest), rule_for(most))
 
 
-def against_document(margin: float, sigma: float, most: int) -> RuleDesign:
-    """A speed against a documented value.
+def documented_speed(
+    margin: float, sigma: float, most: int, loss: float, trials: int = TRIALS
+) -> many.Verdicts:
+    """A speed against a document, on the log scale; noise is Gaussian.
 
     Args:
-        margin: the tolerance on the log scale.
-        sigma: noise of one start on that scale.
+        margin: the tolerance.
+        sigma: noise of one start, in the document and here.
         most: fresh starts, at most; more than the rule knows count as so many.
+        loss: the true one.
+        trials: how many are simulated.
     """
-    return RuleDesign(margin, _against_document, (most, margin, sigma), True)
+    draw = np.random.default_rng(_DOCUMENT_SEED)
+    document = loss + BETWEEN_MACHINES * draw.standard_normal(trials)
+    document -= sigma * draw.standard_normal(trials)
+    losses = sigma * draw.standard_normal((documented.MOST_STARTS, trials)) + document
+    return documented.decide(losses[:most].T, margin, sigma)
 
 
-def _against_document(most: int, *speed: float) -> many.Verdicts:
-    return drawn.documented_speed(*speed, machines=BETWEEN_MACHINES, most=most)
+def documented_score(
+    reference: accuracy.Score, questions: int, margin: float, drop: float, trials: int = TRIALS
+) -> many.Verdicts:
+    """A score against a document; the document errs by its standard error, evaluations binomially.
+
+    Args:
+        reference: from `rules.accuracy.documented_score`.
+        questions: asked in each evaluation.
+        margin: the declared one; raised as the rule does.
+        drop: the true one.
+        trials: how many are simulated.
+    """
+    draw, most = np.random.default_rng([_DOCUMENT_SEED, questions]), accuracy.MOST_EVALUATIONS
+    margin = max(margin, accuracy.least_margin(reference, questions))
+    true = reference.value - drop - reference.variance() ** 0.5 * draw.standard_normal(trials)
+    right = draw.binomial(questions, np.clip(true, 0, 1), (most, trials)) / questions
+    return accuracy.decide_scores(right.T, reference, questions, margin)
+
+
+def paired_answers(
+    questions: int, changed_share: float, evaluations: int, margin: float, drop: float
+) -> many.Verdicts:
+    """Answers that are compared question by question, of a build with a true drop.
+
+    As many questions as the drop says are answered right before and wrong now, always.
+
+    Args:
+        questions: how many are asked.
+        changed_share: share of answers that differ between two evaluations of one build, 0…0.42.
+        evaluations: of the baseline; more than ten count as ten.
+        margin: the drop that counts.
+        drop: the true one.
+
+    Raises:
+        InputError: no questions, no evaluation, or a share outside of that.
+    """
+    drawn = _drawn(questions, changed_share, min(evaluations, _MOST_BASE))
+    sums, squares, alone = (
+        one + round(drop * questions) for one in (drawn.sums, drawn.squares, drawn.alone)
+    )
+    return accuracy.decide_paired(replace(drawn, sums=sums, squares=squares, alone=alone), margin)
+
+
+@lru_cache(maxsize=256)
+def smallest_margin(questions: int, changed_share: float, evaluations: int) -> float | None:
+    """The smallest margin that the rule can hold, as a fraction; None: none can (statistics §7).
+
+    With it, a drop of just the margin is found in 93 % of runs and a build that lost nothing passes
+    in 95 %. In steps of a quarter of a point, of half a point up to 500 questions. Arguments and
+    errors as of `paired_answers`.
+    """
+    steps = 400 if questions > 500 else 200
+    for step in range(1, steps):
+        margin = step / steps
+        found, passed = (
+            paired_answers(questions, changed_share, evaluations, margin, drop).share(code)
+            for drop, code in ((margin, many.REGRESSION), (0.0, many.PASS))
+        )
+        if found >= LEAST_FOUND and passed >= _LEAST_PASSED:
+            return margin
+    return None
+
+
+def changed_share(evaluations: Sequence[accuracy.Answers]) -> float | None:
+    """The share of answers that differ between two evaluations of one build: the mean over pairs.
+
+    None: fewer than two evaluations of the same questions, of which it could be told.
+    """
+    if len(evaluations) < 2 or any(one.keys() != evaluations[0].keys() for one in evaluations):
+        return None
+    number, pairs = len(evaluations), len(evaluations) * (len(evaluations) - 1) / 2
+    right = [sum(bool(one[key]) for one in evaluations) for key in evaluations[0]]
+    return sum(count * (number - count) for count in right) / pairs / len(right)
+
+
+@lru_cache(maxsize=64)
+def _drawn(questions: int, changed_share: float, base_runs: int) -> many.Differences:
+    """Draw the answers that vary; those that never do cancel out.
+
+    A trial is a count of questions for every combination of a chance of being right, right answers
+    of the baseline, and right or wrong in each of the three evaluations of the new build.
+    """
+    if not (questions >= 1 and base_runs >= 1 and 0 <= as_number(changed_share) <= _DIFFER):
+        raise InputError(
+            "answers that cannot be simulated",
+            found=f"{questions} questions, {changed_share:g} of the answers changed, "
+            f"{base_runs} evaluations of the baseline",
+            expected=f"one question and one evaluation or more, a share of 0 to {_DIFFER:g}",
+        )
+    draw = np.random.default_rng([_ANSWER_SEED, questions, round(1e6 * changed_share), base_runs])
+    varying = min(questions, round(changed_share / _DIFFER * questions))
+    most, cells, chances = accuracy.MOST_EVALUATIONS, [], []
+    for chance in _CHANCES:
+        for right in range(base_runs + 1):
+            of_base = math.comb(base_runs, right) * chance**right
+            of_base *= (1 - chance) ** (base_runs - right)
+            for pattern in np.array([[i >> j & 1 for j in range(most)] for i in range(2**most)]):
+                hits = int(pattern.sum())
+                of_new = chance**hits * (1 - chance) ** (most - hits)
+                cells.append((right / base_runs, *pattern))
+                chances.append(of_base * of_new / len(_CHANCES))
+    counts = draw.multinomial(varying, np.array(chances) / sum(chances), size=_ANSWER_TRIALS)
+    table = np.array(cells)
+    before, after = table[:, :1], table[:, 1:]
+    differences = before - np.cumsum(after, axis=1) / np.arange(1, most + 1)
+    of_trials = (counts @ differences, counts @ differences**2, counts @ (before - after))
+    return many.Differences(questions, base_runs, *of_trials)
 
 
 Design = BaselineDesign | RuleDesign

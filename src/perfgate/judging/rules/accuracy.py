@@ -7,15 +7,25 @@ Scores and margins are fractions: 0.02 is two points. Formulas and error rates: 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import Metric, is_accuracy, lookup
-from perfgate.core.rule import NormalRule
-from perfgate.core.verdict import Judgement, Verdict, counted, may_decide, reason_of, unjudged
+from perfgate.core.measurement import ChangedQuestions
+from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
+from perfgate.core.rule import NormalRule, Rule
+from perfgate.core.verdict import (
+    Against,
+    Judgement,
+    Verdict,
+    counted,
+    may_decide,
+    reason_of,
+    unjudged,
+)
 from perfgate.judging.rules import scale
+from perfgate.judging.rules.diagnostics import changed_questions, faults_of
 from perfgate.judging.rules.performance import no_improvement
 
 if TYPE_CHECKING:
@@ -385,3 +395,56 @@ def check(metric: str, margin: float) -> Metric:
     known = lookup(metric)
     scale.margin(known, margin)
     return known
+
+
+@dataclass(frozen=True)
+class AccuracyTest:
+    """An accuracy: answer by answer, or where they are not known on both sides, by two scores.
+
+    Attributes:
+        metric: canonical name.
+        band: the drop that counts, absolute; None: the default.
+        answers: those of each evaluation of the baseline, and of the new build.
+        scores: of the baseline, and of each evaluation of the new build; None: the answers decide.
+        measured: all scores of the baseline and of the new build, by metric; they tell a broken
+            output or format from a small loss.
+        against: what the baseline is.
+    """
+
+    metric: str
+    band: float | None
+    answers: tuple[Sequence[Answers], Sequence[Answers]]
+    scores: tuple[Score, Sequence[Score]] | None
+    measured: tuple[Mapping[str, float], Mapping[str, float]]
+    against: Against = "baseline"
+
+    def judge(self, rule: Rule) -> Judgement:
+        """The verdict; errors as of `judge_paired` and `judge_unpaired`.
+
+        Of the rule only the most fresh starts count: the error rates are an accuracy's own.
+        """
+        margin, most = self.band or ACCURACY.band or 0.0, rule.max_runs
+        if self.scores is None:
+            found = judge_paired(self.metric, *self.answers, margin=margin, max_runs=most)
+        else:
+            than = "the documented score" if self.against == "documented" else "the baseline"
+            found = judge_unpaired(
+                self.metric, *self.scores, margin=margin, max_runs=most, than=than
+            )
+        reason = found.reason
+        if self.against == "documented" and found.verdict == Verdict.REGRESSION:
+            reason = f"worse than the documented score: {reason}"
+        notes = (*found.notes, *faults_of(self.metric, *self.measured))
+        return replace(found, reason=reason, notes=notes, against=self.against)
+
+    def changed(self, used: int, against: Against) -> ChangedQuestions | None:
+        """Which questions are answered otherwise; None: the answers are not known on both sides.
+
+        Args:
+            used: how many evaluations of the new build the verdict rests on.
+            against: what the baseline is.
+        """
+        if self.scores is not None or not used:
+            return None
+        baseline, new = self.answers
+        return changed_questions(self.metric, baseline, new[:used], against)

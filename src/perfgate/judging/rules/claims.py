@@ -27,6 +27,7 @@ from math import log1p
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
+from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict, counted, percent
 from perfgate.judging.rules import accuracy, paired, scale
 from perfgate.judging.rules.accuracy import Answers, Score
@@ -200,137 +201,132 @@ def _cost(seen: scale.Estimate) -> str:
     return "no cost shows here: neither a loss nor a gain is proved"
 
 
-def judge_claim(
-    statement: Statement,
-    new: Sequence[float],
-    versus: Sequence[float] = (),
-    *,
-    earlier: EarlierStarts | None = None,
-    own_noise: bool = False,
-    sigma: float | None = None,
-) -> Judgement:
-    """Judge a claim about a performance metric; formulas at the top of this module.
+@dataclass(frozen=True)
+class ClaimTest:
+    """A claim and the numbers of both sides: that which it speaks of, then the other one.
 
-    Args:
-        statement: what is claimed.
-        new: values of the scenario that the claim speaks of, one per fresh start in order.
-        versus: those of the scenario it is compared with; none where it is a number.
-        earlier: that one side is a baseline's; None: both are of this session.
+    Attributes:
+        claim: the statement.
+        values: of a speed: one per fresh start of each side, in order; none where it is a number.
+        answers: of an accuracy: question key → answered correctly, of each evaluation of each side;
+            empty ones are left out.
+        scores: of an accuracy: that of the first evaluation of each side, where the answers are not
+            known.
+        earlier: that one side is a baseline's; None: both are of one session.
         own_noise: whether the machine's own noise decides; `sigma` does not count.
-        sigma: noise of one run on the log scale; None: that of the metric's family.
-
-    Returns:
-        the judgement; `baseline` is the other side, `runs_used` counts pairs, REGRESSION means that
-        the claim does not hold, `band` is the margin or the tolerance.
-
-    Raises:
-        InputError: nothing to compare, or values that cannot be judged.
+        sigma: noise of one fresh start of a speed on the log scale; None: that of the family.
     """
-    metric = scale.performance_metric(statement.metric.name, "judge_accuracy_claim")
-    claim, value = statement.claim, statement.claim.value
-    rule = _rule(statement, sigma, earlier, own_noise=own_noise)
-    ours = scale.badness(metric, new, "new")
-    other, what = (versus, "compared") if value is None else ([value], "claimed")
-    theirs = scale.badness(metric, other, what)
-    stored = (ours if rule.complete == "new" else theirs) if rule.sessions else None
-    few = stored is not None and len(stored) < FEWEST
-    if few or statement.takes_all:
-        rule = rule.once
-    seen = paired.paired_test(theirs, ours, statement.effect, rule)
-    verdict, lacks, made = seen.verdict, "", counted(seen.starts, "fresh start")
-    if statement.takes_all:
-        verdict = Verdict.PASS
-    elif stored is not None and few:
-        lacks = f"the baseline has {counted(len(stored), 'fresh start')}, at least {FEWEST}"
-    elif seen.starts < rule.looks[0]:
-        lacks = f"at least {counted(rule.looks[0], 'fresh start')}"
-    if lacks:
-        verdict, lacks = Verdict.INCONCLUSIVE, f"{lacks} a side decide"
-    if value is not None:
-        made += f" against the claimed {value:.10g} {metric.unit}"
-    elif stored is not None:
-        made += f" against {len(stored)} of the baseline"
-    else:
-        made = counted(seen.starts, "pair") + " of starts"
-    why, notes = statement.explain(verdict, seen.estimate, lacks=lacks)
-    more = verdict == Verdict.INCONCLUSIVE and not few and seen.starts < rule.most
-    judged = seen.judgement(metric, verdict, f"{why}; {made}", needs_more_runs=more, notes=notes)
-    band = statement.band or claim.tolerance or None
-    return replace(judged, band=band, against="claim")
 
+    claim: Claim
+    values: tuple[Sequence[float], ...] = ()
+    answers: tuple[Sequence[Answers], ...] = ()
+    scores: tuple[Score | None, ...] = ()
+    earlier: EarlierStarts | None = None
+    own_noise: bool = False
+    sigma: float | None = None
 
-def _rule(
-    statement: Statement, sigma: float | None, earlier: EarlierStarts | None, *, own_noise: bool
-) -> paired.PairedRule:
-    """The constants, and whose spread counts; arguments as of `judge_claim`.
+    def judge(self, _: Rule) -> Judgement:
+        """Judge the claim, by rules of its own; formulas at the top of this module.
 
-    Two engines, or a setting that turns noisy, may differ in how far their starts vary: of a size,
-    or where nothing else is known, each side's error is its own.
-    """
-    prior = checked_sigma(statement.metric.family.sigma if sigma is None else sigma)
-    rule = paired.OWN_NOISE_CLAIM_RULE if own_noise else replace(paired.CLAIM_RULE, sigma=prior)
-    claim = statement.claim
-    if claim.value is not None:
-        return replace(rule, spread="new", between=0.0, complete="other")
-    if earlier is not None:
-        rule = replace(rule, complete=earlier.side, sessions=max(1, earlier.sessions))
-    is_each = claim.documented or earlier or own_noise or claim.expect == "not_better"
-    return replace(rule, spread="each") if is_each else rule
+        Returns:
+            the judgement; `baseline` is the other side, `runs_used` counts pairs, REGRESSION means
+            that the claim does not hold, `band` is the margin or the tolerance.
 
+        Raises:
+            InputError: nothing to compare, or values that cannot be judged.
+        """
+        statement = Statement(self.claim)
+        of_kind = self._of_accuracy if statement.is_accuracy else self._of_speed
+        return replace(of_kind(statement), against="claim")
 
-def judge_accuracy_claim(
-    statement: Statement,
-    new: Sequence[Answers],
-    versus: Sequence[Answers] = (),
-    *,
-    new_score: Score | None = None,
-    versus_score: Score | None = None,
-) -> Judgement:
-    """Judge a claim about an accuracy.
+    def _of_speed(self, statement: Statement) -> Judgement:
+        """The paired test of a speed."""
+        metric, (new, versus), value = statement.metric, self.values, self.claim.value
+        rule = self._rule(statement)
+        ours = scale.badness(metric, new, "new")
+        other, what = (versus, "compared") if value is None else ([value], "claimed")
+        theirs = scale.badness(metric, other, what)
+        stored = (ours if rule.complete == "new" else theirs) if rule.sessions else None
+        few = stored is not None and len(stored) < FEWEST
+        if few or statement.takes_all:
+            rule = rule.once
+        seen = paired.paired_test(theirs, ours, statement.effect, rule)
+        verdict, lacks, made = seen.verdict, "", counted(seen.starts, "fresh start")
+        if statement.takes_all:
+            verdict = Verdict.PASS
+        elif stored is not None and few:
+            lacks = f"the baseline has {counted(len(stored), 'fresh start')}, at least {FEWEST}"
+        elif seen.starts < rule.looks[0]:
+            lacks = f"at least {counted(rule.looks[0], 'fresh start')}"
+        if lacks:
+            verdict, lacks = Verdict.INCONCLUSIVE, f"{lacks} a side decide"
+        if value is not None:
+            made += f" against the claimed {value:.10g} {metric.unit}"
+        elif stored is not None:
+            made += f" against {len(stored)} of the baseline"
+        else:
+            made = counted(seen.starts, "pair") + " of starts"
+        why, notes = statement.explain(verdict, seen.estimate, lacks=lacks)
+        more = verdict == Verdict.INCONCLUSIVE and not few and seen.starts < rule.most
+        judged = seen.judgement(
+            metric, verdict, f"{why}; {made}", needs_more_runs=more, notes=notes
+        )
+        return replace(judged, band=statement.band or self.claim.tolerance or None)
 
-    Where both sides' answers are known, questions are paired (`judge_paired`), else the scores are
-    compared (`judge_unpaired`). Of both it takes the bounds L and U of the drop, which fail with
-    0.002 (of scores 0.005) and 0.05, and decides as for performance, on the scale of the score
-    itself: a drop that is real but may be smaller than the margin does not refute the claim.
+    def _rule(self, statement: Statement) -> paired.PairedRule:
+        """The constants, and whose spread counts.
 
-    Args:
-        statement: what is claimed; a number that it is compared with is taken as exact.
-        new: question key → answered correctly, of each evaluation; empty ones are left out.
-        versus: the same of the other scenario; none where it is a number.
-        new_score: the score, where the answers are not known.
-        versus_score: that of the other scenario.
+        Two engines, or a setting that turns noisy, may differ in how far their starts vary: of a
+        size, or where nothing else is known, each side's error is its own.
+        """
+        claim, earlier, family = self.claim, self.earlier, statement.metric.family
+        prior = checked_sigma(family.sigma if self.sigma is None else self.sigma)
+        rule = replace(paired.CLAIM_RULE, sigma=prior)
+        if self.own_noise:
+            rule = paired.OWN_NOISE_CLAIM_RULE
+        if claim.value is not None:
+            return replace(rule, spread="new", between=0.0, complete="other")
+        if earlier is not None:
+            rule = replace(rule, complete=earlier.side, sessions=max(1, earlier.sessions))
+        is_each = claim.documented or earlier or self.own_noise or claim.expect == "not_better"
+        return replace(rule, spread="each") if is_each else rule
 
-    Raises:
-        InputError: nothing to compare, or input that the rules refuse.
-    """
-    metric, value = statement.metric.name, statement.claim.value
-    ours, theirs = [one for one in new if one], [one for one in versus if one]
-    band = statement.band or ACCURACY.band or 0.0
-    if ours and theirs:
-        return _as_claim(accuracy.judge_paired(metric, theirs, ours, margin=band), statement)
-    score = accuracy.score_of(ours[0]) if ours else new_score
-    reference = accuracy.score_of(theirs[0]) if theirs else versus_score
-    if value is not None:
-        reference = accuracy.documented_score(value)
-    if reference is None or score is None:
-        raise InputError(f"no score of {metric}", expected="answers or a score of both sides")
-    return _as_claim(accuracy.judge_unpaired(metric, reference, [score], margin=band), statement)
+    def _of_accuracy(self, statement: Statement) -> Judgement:
+        """Where both sides' answers are known, questions are paired (`judge_paired`), else the
+        scores are compared (`judge_unpaired`).
 
-
-def _as_claim(judged: Judgement, statement: Statement) -> Judgement:
-    """The verdict of a claim from the judgement of an accuracy."""
-    if judged.change is None or judged.interval is None:
-        return replace(judged, against="claim")  # not the same questions
-    low, high = judged.interval
-    seen, effect = scale.Estimate(-judged.change, -high, -low), statement.effect
-    verdict = paired.as_verdict(effect.holds(*seen), effect.fails(seen.low, seen.high))
-    why, notes = statement.explain(verdict, seen)
-    return replace(
-        judged,
-        verdict=verdict,
-        band=statement.band,
-        needs_more_runs=judged.needs_more_runs and verdict == Verdict.INCONCLUSIVE,
-        reason=f"{why}; {counted(judged.runs_used, 'evaluation')}",
-        notes=notes,
-        against="claim",
-    )
+        Of both it takes the bounds L and U of the drop, which fail with 0.002 (of scores 0.005) and
+        0.05, and decides as for performance, on the scale of the score itself: a drop that is real
+        but may be smaller than the margin does not refute the claim. A number that it is compared
+        with is taken as exact.
+        """
+        metric, value = statement.metric.name, self.claim.value
+        ours, theirs = ([one for one in side if one] for side in self.answers)
+        band = statement.band or ACCURACY.band or 0.0
+        if ours and theirs:
+            judged = accuracy.judge_paired(metric, theirs, ours, margin=band)
+        else:
+            score, reference = (
+                accuracy.score_of(answers[0]) if answers else given
+                for answers, given in zip((ours, theirs), self.scores, strict=True)
+            )
+            if value is not None:
+                reference = accuracy.documented_score(value)
+            if reference is None or score is None:
+                expected = "answers or a score of both sides"
+                raise InputError(f"no score of {metric}", expected=expected)
+            judged = accuracy.judge_unpaired(metric, reference, [score], margin=band)
+        if judged.change is None or judged.interval is None:
+            return judged  # not the same questions
+        low, high = judged.interval
+        seen, effect = scale.Estimate(-judged.change, -high, -low), statement.effect
+        verdict = paired.as_verdict(effect.holds(*seen), effect.fails(seen.low, seen.high))
+        why, notes = statement.explain(verdict, seen)
+        return replace(
+            judged,
+            verdict=verdict,
+            band=statement.band,
+            needs_more_runs=judged.needs_more_runs and verdict == Verdict.INCONCLUSIVE,
+            reason=f"{why}; {counted(judged.runs_used, 'evaluation')}",
+            notes=notes,
+        )

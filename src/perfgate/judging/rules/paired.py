@@ -1,6 +1,6 @@
 """Paired test: the fresh starts of two sides, measured in turns, and what they prove. Pure.
 
-A machine that measures its own reference (`InterleavedTest`), two builds side by side (`judge_ab`)
+A machine that measures its own reference (`InterleavedTest`), two builds side by side (`AbTest`)
 and documented claims (`rules.claims`) are this one test. All of them state an interval that the
 true loss must lie in: the statement holds once the confidence interval lies inside, and is refuted
 once it lies outside.
@@ -408,29 +408,23 @@ class InterleavedTest:
         if verdict == Verdict.PASS and seen.low > 0:
             notes.append("small loss within the band")
         open_ = verdict == Verdict.INCONCLUSIVE
+        unfit = open_ and seen.too_noisy
         left = (rule.looks[0] if seen.too_noisy else rule.most) - seen.starts if open_ else 0
         told, band = seen.estimate.describe(metric), scale.describe(metric, seen.upper)
         starts = counted(seen.starts, "fresh start")
         after = f"{starts} in turns with {len(before)} of the reference"
-        if verdict == Verdict.IMPROVEMENT:
-            reason = f"{told}, a gain that each of {rule.needed} starts shows; {after}"
-        elif verdict == Verdict.PASS:
-            reason = f"{told}, within the {band} band; {after}"
-        elif open_ and seen.too_noisy:
-            reason = f"{told}: {TOO_NOISY}; {after}"
-        else:
-            beyond, ahead = seen.loss >= seen.upper, f", {may_decide(left)}"
-            likely = seen.low > 0
-            reason = reason_of(
-                verdict, told, band, after, beyond=beyond, likely=likely, ahead=ahead
-            )
+        whys = {
+            Verdict.IMPROVEMENT: f", a gain that each of {rule.needed} starts shows",
+            Verdict.PASS: f", within the {band} band",
+            Verdict.INCONCLUSIVE: f": {TOO_NOISY}" * unfit,
+        }
         return seen.judgement(
             metric,
             verdict,
-            reason,
+            _reason(seen, verdict, told, band, after, whys.get(verdict, ""), may_decide(left)),
             needs_more_runs=left > 0,
             notes=tuple(notes),
-            mark="MACHINE" if seen.too_noisy and open_ else "",
+            mark="MACHINE" if unfit else "",
             is_interleaved=True,
         )
 
@@ -458,86 +452,87 @@ def with_history(rule: PairedRule, earlier: Sequence[Sequence[float]]) -> Paired
 _SPEEDS = frozenset({"throughput", "latency", "tpot", "tpot_tail", "ttft", "ttft_tail", "itl_tail"})
 
 
-def judge_ab(
-    metric: str,
-    a: Sequence[float],
-    b: Sequence[float],
-    *,
-    band: float | None = None,
-    sigma: float | None = None,
-    between: float = noise.BETWEEN,
-    measured_noise: bool = False,
-) -> Judgement:
-    """Judge build B against build A, side by side in one session, as far as their starts decide.
+@dataclass(frozen=True)
+class AbTest:
+    """A speed of build B against build A, side by side in one session.
 
     Starts come in pairs, A B B A A B B A …, so that a drifting machine touches both builds alike.
     No history is needed. Error rates: statistics §10.
 
-    REGRESSION: B is worse. PASS: it is no worse by the band. IMPROVEMENT: moreover, A is worse than
-    B by the same rule, on at least three pairs; where B looks better by half a band after two, a
-    third pair is asked for. A machine whose noise forces a band of more than `WIDEST_BAND` proves
-    no PASS.
-
-    Args:
+    Attributes:
         metric: canonical name of a performance metric.
         a, b: values of either build, one per start in the order measured; starts without a partner
             are not used.
         band: the loss that counts, as a fraction; None: that of the metric's family.
-        sigma: noise of one start on the log scale; None: that of the family.
-        between: the share of its variance that a whole session has in common.
-        measured_noise: the machine's own noise decides; `sigma` and `between` do not count.
-
-    Returns:
-        the judgement: `baseline` is A, `measured` is B, `runs_used` counts pairs.
-
-    Raises:
-        InputError: unknown metric, no band, or values that cannot be judged or cannot be in one
-            unit.
+        noise: of one start; where it widens bands, the machine's own noise decides.
     """
-    known = scale.performance_metric(metric)
-    declared = scale.declared_band(known, band)
-    if why := scale.has_zero(known, a, b):
-        return replace(unjudged(metric, Verdict.NOT_COMPARABLE, why, band=band), against="ab")
-    ours, theirs = scale.badness(known, b, "B"), scale.badness(known, a, "A")
-    scale.check_unit(known, theirs, ours)
-    rule = ab_rule(known, sigma, between, measured_noise=measured_noise)
-    effect = Effect.below_band(scale.margin(known, declared))
-    seen, verdict, more, notes = _decide(theirs, ours, effect, rule)
-    wide = scale.band(known, seen.upper)
-    if seen.upper > effect.upper:
-        notes += (widened_note(scale.band(known, effect.upper), wide, seen.sigma),)
-    too_noisy = verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and wide > noise.WIDEST_BAND
-    if too_noisy:
-        verdict, more = Verdict.INCONCLUSIVE, seen.starts < rule.most
-    ratio, *ratios = (1 + scale.change(known, x) for x in seen.estimate)
-    told = f"{_who_is_ahead(known, seen.loss)} "
-    told += f"(B/A {ratio:.3f}, {min(ratios):.3f}…{max(ratios):.3f})"
-    shown, widest = percent(wide, sign=""), percent(noise.WIDEST_BAND, 0, sign="")
-    after = f"{counted(seen.starts, 'pair')} of starts"
-    if too_noisy:
-        forced = f"the band that its noise forces, {shown}, is beyond {widest}"
-        reason = f"{told}: machine too noisy: {forced}; {after}"
-    elif verdict == Verdict.IMPROVEMENT:
-        reason = f"{told}, proved by the rule with A and B swapped; {after}"
-    elif verdict == Verdict.PASS:
-        reason = f"{told}, no worse by the {shown} band; {after}"
-    elif verdict == Verdict.REGRESSION:
-        reason = reason_of(verdict, told, shown, after, beyond=seen.loss >= seen.upper)
-    else:
-        neither = f"neither worse nor no worse by the {shown} band is proved"
-        left = may_decide(rule.most - seen.starts if more else 0)
-        reason = f"{told}: {neither}; {after}, {left}"
-    return seen.judgement(known, verdict, reason, needs_more_runs=more, notes=notes, against="ab")
+
+    metric: str
+    a: Sequence[float]
+    b: Sequence[float]
+    band: float | None
+    noise: noise.RunNoise
+
+    def judge(self, _: Rule) -> Judgement:
+        """Judge B as far as the starts decide.
+
+        REGRESSION: B is worse. PASS: it is no worse by the band. IMPROVEMENT: moreover, A is worse
+        than B by the same rule, on at least three pairs; where B looks better by half a band after
+        two, a third pair is asked for. A machine whose noise forces a band of more than
+        `WIDEST_BAND` proves no PASS.
+
+        Returns:
+            the judgement: `baseline` is A, `measured` is B, `runs_used` counts pairs.
+
+        Raises:
+            InputError: unknown metric, no band, or values that cannot be judged or cannot be in one
+                unit.
+        """
+        metric, of_noise = scale.performance_metric(self.metric), filter(None, [self.noise.note])
+        declared = scale.declared_band(metric, self.band)
+        if why := scale.has_zero(metric, self.a, self.b):
+            unknown = unjudged(self.metric, Verdict.NOT_COMPARABLE, why, band=self.band)
+            return replace(unknown, notes=tuple(of_noise), against="ab")
+        ours, theirs = scale.badness(metric, self.b, "B"), scale.badness(metric, self.a, "A")
+        scale.check_unit(metric, theirs, ours)
+        effect, rule = (
+            Effect.below_band(scale.margin(metric, declared)),
+            ab_rule(metric, self.noise),
+        )
+        seen, verdict, more, notes = _decide(theirs, ours, effect, rule)
+        wide = scale.band(metric, seen.upper)
+        if seen.upper > effect.upper:
+            notes += (widened_note(declared, wide, seen.sigma),)
+        band, widest = percent(wide, sign=""), percent(noise.WIDEST_BAND, 0, sign="")
+        after = f"{counted(seen.starts, 'pair')} of starts"
+        whys = {
+            Verdict.IMPROVEMENT: ", proved by the rule with A and B swapped",
+            Verdict.PASS: f", no worse by the {band} band",
+            Verdict.INCONCLUSIVE: f": neither worse nor no worse by the {band} band is proved",
+        }
+        if verdict in (Verdict.PASS, Verdict.IMPROVEMENT) and wide > noise.WIDEST_BAND:
+            verdict, more = Verdict.INCONCLUSIVE, seen.starts < rule.most
+            forced = f"the band that its noise forces, {band}, is beyond {widest}"
+            whys = {verdict: f": machine too noisy: {forced}"}
+        elif verdict == Verdict.INCONCLUSIVE:
+            after += f", {may_decide(rule.most - seen.starts if more else 0)}"
+        told, why = _who_is_ahead(metric, seen.estimate), whys.get(verdict, "")
+        return seen.judgement(
+            metric,
+            verdict,
+            _reason(seen, verdict, told, band, after, why),
+            needs_more_runs=more,
+            notes=(*notes, *of_noise),
+            against="ab",
+        )
 
 
-def ab_rule(
-    metric: Metric, sigma: float | None, between: float, *, measured_noise: bool
-) -> PairedRule:
-    """The constants of an A/B of one metric; arguments and errors as of `judge_ab`."""
-    if measured_noise:
+def ab_rule(metric: Metric, known: noise.RunNoise) -> PairedRule:
+    """The constants of an A/B of one metric; errors as of `checked_sigma`."""
+    if known.widen:
         return OWN_NOISE_RULE
-    prior = noise.checked_sigma(metric.family.sigma if sigma is None else sigma)
-    return replace(AB_RULE, sigma=prior, between=between)
+    prior = noise.checked_sigma(metric.family.sigma if known.sigma is None else known.sigma)
+    return replace(AB_RULE, sigma=prior, between=known.between)
 
 
 def _decide(
@@ -566,10 +561,23 @@ def _decide(
     return seen, Verdict.PASS, False, ("small loss within the band",) if seen.low > 0 else ()
 
 
-def _who_is_ahead(metric: Metric, loss: float) -> str:
-    """``B is 8.0 % slower than A``, of B's loss against A."""
-    change = scale.change(metric, loss)
+def _who_is_ahead(metric: Metric, seen: scale.Estimate) -> str:
+    """``B is 8.0 % slower than A (B/A 0.920, 0.905…0.935)``, of B's loss against A."""
+    change = scale.change(metric, seen.loss)
+    ratio, *ends = (1 + scale.change(metric, x) for x in seen)
+    ratios = f"(B/A {ratio:.3f}, {min(ends):.3f}…{max(ends):.3f})"
     if abs(change) < 0.0005:
-        return "B is as A, within 0.05 %"
+        return f"B is as A, within 0.05 % {ratios}"
     worse, better = ("slower", "faster") if metric.family.name in _SPEEDS else ("worse", "better")
-    return f"B is {percent(abs(change), sign='')} {worse if loss > 0 else better} than A"
+    word = worse if seen.loss > 0 else better
+    return f"B is {percent(abs(change), sign='')} {word} than A {ratios}"
+
+
+def _reason(
+    seen: Look, verdict: Verdict, told: str, band: str, after: str, why: str, ahead: str = ""
+) -> str:
+    """One sentence; without a `why` of its own that of every rule, as of `reason_of`."""
+    if why:
+        return f"{told}{why}; {after}"
+    size = {"beyond": seen.loss >= seen.upper, "likely": seen.low > 0}
+    return reason_of(verdict, told, band, after, **size, ahead=f", {ahead}")
