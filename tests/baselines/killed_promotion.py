@@ -17,7 +17,7 @@ from types import FrameType
 from building import baseline, entry
 
 from perfgate.baselines import Store, candidate_store, read, suite_store
-from perfgate.judging.acceptance.promotion import promote
+from perfgate.judging.acceptance import promote
 
 STEPS_OF = ("write_text", "alone_in", "remove_drafts", "_lock")
 

@@ -18,7 +18,7 @@ from perfgate.baselines.recording import record_candidates
 from perfgate.core.errors import InputError
 from perfgate.core.verdict import Judgement, Verdict, worst
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.acceptance.promotion import Promotion, promote
+from perfgate.judging.acceptance import Promotion, promote
 from perfgate.judging.rules.scale import anchor_band
 from perfgate.runs.run_folder import RunFolder, now
 

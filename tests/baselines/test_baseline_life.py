@@ -14,8 +14,7 @@ from perfgate.baselines import read, rehearsal_store, suite_store
 from perfgate.baselines.decisions import pin_anchor, retire
 from perfgate.baselines.recording import record_candidates
 from perfgate.core.verdict import Verdict
-from perfgate.judging.acceptance.difference import history
-from perfgate.judging.acceptance.promotion import promote
+from perfgate.judging.acceptance import history, promote
 
 __all__ = ["life"]  # the fixture
 

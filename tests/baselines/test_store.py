@@ -34,7 +34,7 @@ from perfgate.core.metrics import METRICS
 from perfgate.core.plain import to_plain
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
-from perfgate.judging.acceptance import promotion
+from perfgate.judging import acceptance
 
 HERE = Path(__file__).parent
 GSM8K = [f"accuracy:gsm8k:exact_match:{name}" for name in ("strict-match", "flexible-extract")]
@@ -455,10 +455,10 @@ def candidate(label: str, value: float = 50.0) -> Path:
 def test_two_changes_at_once_lose_nothing(retires, suite_root, monkeypatch) -> None:
     """A retirement is of what is there when its turn comes, and keeps what was added."""
     first, second, third = map(candidate, ("c1", "c4", "c8"))
-    path = promotion.promote(third, by="Ada", reason="c8").file
-    act, target = (retire, path) if retires else (promotion.promote, second)
+    path = acceptance.promote(third, by="Ada", reason="c8").file
+    act, target = (retire, path) if retires else (acceptance.promote, second)
     beside = threading.Thread(target=act, args=(target,), kwargs={"by": "Grace", "reason": "why"})
-    unlike = promotion.unlike_machines
+    unlike = acceptance.unlike_machines
 
     def pausing(*arguments: Any) -> tuple[str, ...]:
         """Another thread tries when the first has read and not yet written."""
@@ -467,8 +467,8 @@ def test_two_changes_at_once_lose_nothing(retires, suite_root, monkeypatch) -> N
             beside.join(1.0)
         return unlike(*arguments)
 
-    monkeypatch.setattr(promotion, "unlike_machines", pausing)
-    promotion.promote(first, by="Ada", reason="c1")
+    monkeypatch.setattr(acceptance, "unlike_machines", pausing)
+    acceptance.promote(first, by="Ada", reason="c1")
     beside.join()
     assert set(read(path).entries) == {"c1", "c8"} | (set() if retires else {"c4"})
     assert (read(path).retired is not None) is retires
@@ -481,9 +481,9 @@ def test_one_process_at_a_time(store, monkeypatch) -> None:
         path = store.save(baseline())  # who is in it may write
         before = path.read_bytes()
         why = "another process is changing the baselines"
-        refused(promotion.promote, candidate("c4", 110.0), match=why, **accept)
+        refused(acceptance.promote, candidate("c4", 110.0), match=why, **accept)
         assert path.read_bytes() == before
-    assert promotion.promote(candidate("c4", 110.0), **accept).written
+    assert acceptance.promote(candidate("c4", 110.0), **accept).written
     assert [one.name for one in store.folder.iterdir()] == ["cpu"]  # git tracks this folder
 
 

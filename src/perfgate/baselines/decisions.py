@@ -1,6 +1,6 @@
 """Decisions of a person on stored baselines: retire one, pin the anchor.
 
-A candidate is accepted by `perfgate.judging.acceptance.promotion`, which judges it.
+A candidate is accepted by `perfgate.judging.acceptance`, which judges it.
 """
 
 from dataclasses import replace

@@ -9,8 +9,7 @@ from perfgate.baselines import Baseline, read, suite_store
 from perfgate.baselines.engine_repo import same_hash
 from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.core.errors import InputError
-from perfgate.judging.acceptance.difference import ProbeChanges, compare
-from perfgate.judging.acceptance.promotion import Promotion
+from perfgate.judging.acceptance import ProbeChanges, Promotion, compare
 from perfgate.reports.proposal_text import CHANGE_COLUMNS, CHANGES, change_cells
 
 _COLUMNS = (*CHANGE_COLUMNS, "answers")

@@ -9,7 +9,7 @@ from perfgate.cli.output import add_format, print_json, print_table
 from perfgate.cli.scenario_choice import load
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.metrics import lookup
-from perfgate.judging.acceptance.difference import HistoryEntry, history
+from perfgate.judging.acceptance import HistoryEntry, history
 from perfgate.reports.figures import number, signed
 
 _STEP_COLUMNS = ("version", "commit", "accepted", "by", "change", "starts", "")

@@ -26,7 +26,7 @@ from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError
 from perfgate.core.paths import baselines_folder
 from perfgate.core.redaction import redact, visible
-from perfgate.judging.acceptance.promotion import Promotion, Proposal, promote, propose
+from perfgate.judging.acceptance import Promotion, Proposal, promote, propose
 from perfgate.reports.proposal_text import body, message, subject
 from perfgate.runs.ended_run import read_run
 from perfgate.runs.run_folder import CANDIDATES

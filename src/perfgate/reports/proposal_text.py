@@ -15,8 +15,7 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.redaction import redact
 from perfgate.core.verdict import counted
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.acceptance.difference import MetricChange
-from perfgate.judging.acceptance.promotion import Evidence, MetricEvidence, Proposal
+from perfgate.judging.acceptance import Evidence, MetricChange, MetricEvidence, Proposal
 from perfgate.reports.figures import number, signed
 from perfgate.reports.tables import text_table
 from perfgate.reports.templating import REPORTS, code, environment, fenced, prose, shortened

@@ -11,8 +11,7 @@ from tables import each
 from perfgate.baselines import Retired, candidate_store, own_store, read, suite_store
 from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.acceptance.difference import compare, history
-from perfgate.judging.acceptance.promotion import Promotion, promote
+from perfgate.judging.acceptance import Promotion, compare, history, promote
 from perfgate.runs.run_folder import now
 
 pytestmark = pytest.mark.usefixtures("suite_root")

@@ -180,15 +180,15 @@ def _accuracy_test(test: NumberTest) -> AccuracyTest:
             expected="the number of questions behind each value",
             hint="add the number of questions, e.g. 1319 for all of GSM8K",
         )
-    for name in ("sigma", "controls", "sessions"):
-        if (value := getattr(test, name)) is not None:
-            raise InputError(
-                f"{name} means nothing for an accuracy: its spread is the binomial one, whatever "
-                "the machine and the session",
-                field=name,
-                found=value,
-                hint=f"leave {name} out",
-            )
+    given = {"sigma": test.sigma, "controls": test.controls, "sessions": test.sessions}
+    if name := next((one for one, value in given.items() if value is not None), ""):
+        raise InputError(
+            f"{name} means nothing for an accuracy: its spread is the binomial one, whatever the "
+            "machine and the session",
+            field=name,
+            found=given[name],
+            hint=f"leave {name} out",
+        )
     for name, values in (("baseline", test.baseline), ("new", test.new)):
         for position, value in enumerate(values, start=1):
             if not 0 <= value <= 1:

@@ -184,18 +184,13 @@ def judge_paired(
         if not why:
             verdict, runs = Verdict.IMPROVEMENT, 2
     drop = _bounded(float(found.drops[0, runs - 1]), float(found.errors[0, runs - 1]), PAIRED_RULE)
-    if verdict == Verdict.PASS and drop.low > 0:
-        notes.append("small drop within the band")
     on_average = " on average" if runs * len(before) > 1 else ""
     lost, gained = moved[runs - 1]
     return _judgement(
-        known,
+        (known, margin, score),
         verdict,
-        score,
         drop,
-        margin,
-        runs,
-        most - runs,
+        (runs, most),
         f"of {len(keys)} questions {lost:.3g} answers lost and {gained:.3g} gained{on_average}; "
         f"{counted(runs, 'evaluation')} against {len(before)} of the baseline",
         notes,
@@ -272,16 +267,11 @@ def judge_unpaired(
     verdict, runs = decide_scores(shares, reference, questions, margin).first()
     mean = reference.value - float(running_means(shares)[0, runs - 1])
     drop = _bounded(mean, standard_error(reference, questions, runs), SCORE_RULE)
-    if verdict == Verdict.PASS and drop.low > 0:
-        notes.append("small drop within the band")
     return _judgement(
-        known,
+        (known, margin, reference.value),
         verdict,
-        reference.value,
         drop,
-        margin,
-        runs,
-        most - runs,
+        (runs, most),
         f"{questions:g} questions whose answers cannot be paired, in {counted(runs, 'evaluation')}",
         notes,
         separator="; ",
@@ -334,19 +324,20 @@ def _bounded(mean: float, error: float, rule: NormalRule) -> scale.Estimate:
 
 
 def _judgement(
-    metric: Metric,
+    against: tuple[Metric, float, float],
     verdict: Verdict,
-    score: float,
     drop: scale.Estimate,
-    margin: float,
-    runs: int,
-    left: int,
+    evaluations: tuple[int, int],
     evidence: str,
     notes: Sequence[str],
     separator: str = ", ",
     **words: Any,
 ) -> Judgement:
-    """The judgement against a baseline's score; `words` as of `reason_of`."""
+    """The judgement against a metric's margin and baseline score, of so many evaluations and at
+    most; `words` as of `reason_of`.
+    """
+    (metric, margin, score), (runs, most) = against, evaluations
+    left, small = most - runs, verdict == Verdict.PASS and drop.low > 0
     words |= {"beyond": drop.loss >= margin, "likely": drop.low > 0}
     ahead, band = f"{separator}{may_decide(left)}", scale.describe(metric, margin)
     told = drop.describe(metric)
@@ -359,7 +350,7 @@ def _judgement(
         reason_of(verdict, told, band, evidence, ahead=ahead, **words),
         runs_used=runs,
         needs_more_runs=verdict == Verdict.INCONCLUSIVE and left > 0,
-        notes=tuple(notes),
+        notes=(*notes, "small drop within the band") if small else tuple(notes),
     )
 
 

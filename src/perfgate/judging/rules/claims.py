@@ -23,7 +23,6 @@ Simulated error rates: statistics §10.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import log1p
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
@@ -123,13 +122,13 @@ class Statement:
         share = self.claim.minimum_effect if self.band is None else self.band
         if self.claim.expect == "not_worse":
             return scale.margin(self.metric, share)
-        return -scale.gain(self.metric, share) if share else 0.0
+        is_higher_better = self.metric.direction == "higher"
+        return scale.loss(self.metric, share if is_higher_better else -share) if share else 0.0
 
     @property
     def _size(self) -> float:
         """The documented change as a loss: negative where it is a gain."""
-        x = log1p(self.claim.documented or 0.0)
-        return -x if self.metric.direction == "higher" else x
+        return scale.loss(self.metric, self.claim.documented or 0.0)
 
     @property
     def _limit(self) -> float:

@@ -144,6 +144,11 @@ def change(metric: Metric, difference: float) -> float:
     return math.expm1(min(_sign(metric) * difference, _LARGEST_EXPONENT))
 
 
+def loss(metric: Metric, change: float) -> float:
+    """The inverse of `change`: a change of the value on the scale, negative where it is a gain."""
+    return -change if is_accuracy(metric.name) else _sign(metric) * math.log1p(change)
+
+
 def describe(metric: Metric, difference: float, digits: int = 1) -> str:
     """That change as text: ``-1.5 %``, of an accuracy ``-1.5 points``."""
     changed = change(metric, difference)
@@ -208,26 +213,12 @@ def margin(metric: Metric, band: float) -> float:
         absolute = "an absolute fraction between 0 and 1, e.g. 0.02 for two points"
         expected = absolute if accuracy else share
         raise InputError(f"the band of {metric.name} cannot be used", found=band, expected=expected)
-    if accuracy:
-        return band
-    return -math.log1p(-band) if metric.direction == "higher" else math.log1p(band)
-
-
-def gain(metric: Metric, share: float) -> float:
-    """A gain of the value itself, 0…1, on the scale, as a positive number; the mirror of `margin`.
-
-    ln(1 + share) where larger is better, else -ln(1 - share); of an accuracy the share itself.
-    """
-    if is_accuracy(metric.name):
-        return share
-    return math.log1p(share) if metric.direction == "higher" else -math.log1p(-share)
+    return loss(metric, _sign(metric) * band)
 
 
 def band(metric: Metric, margin: float) -> float:
     """The inverse of `margin`: the loss, as a fraction of the value; of an accuracy absolute."""
-    if is_accuracy(metric.name):
-        return margin
-    return -math.expm1(-margin) if metric.direction == "higher" else math.expm1(margin)
+    return abs(change(metric, margin))
 
 
 def anchor_band(metric: str, declared: float) -> float:

@@ -1,28 +1,31 @@
-"""Promotion: a person accepts a candidate, which keeps the level of what came before or not.
+"""Acceptance: what moved between baselines, and a person who accepts a candidate on that.
 
-Candidates come from runs: `perfgate.baselines.recording`. Of a candidate that is proposed for
-review, every gating metric is compared with the baseline before and the anchor
-(docs/how-to/baselines.md).
+Candidates come from runs: `perfgate.baselines.recording`. Accepting one keeps the level of what
+came before or not. Of a candidate that is proposed for review, every gating metric is compared with
+the baseline before and the anchor (docs/how-to/baselines.md).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Literal
 
-from perfgate.baselines.baseline import Baseline, Change, ChosenBaseline, few_sessions
+from perfgate.baselines.baseline import Baseline, Change, ChosenBaseline, Entry, few_sessions
 from perfgate.baselines.candidates import unlike_machines
-from perfgate.baselines.choice import newest_release
+from perfgate.baselines.choice import in_order, newest_release
 from perfgate.baselines.decisions import named
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.file import head_of, read
 from perfgate.baselines.store import Store, rehearsal_store, suite_store
+from perfgate.core import measurement
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.verdict import Verdict, counted
-from perfgate.judging.acceptance import difference
+from perfgate.core.metrics import ACCURACY, is_accuracy, lookup
+from perfgate.core.verdict import Judgement, Verdict, counted
 from perfgate.judging.assembly.bands import band_of
+from perfgate.judging.rules.accuracy import judge_paired
+from perfgate.judging.rules.performance import PerformanceTest
 from perfgate.judging.rules.scale import anchor_band
 from perfgate.runs.run_folder import now
 from perfgate.scenarios.probe import all_probes
@@ -30,6 +33,191 @@ from perfgate.scenarios.scenario import Scenario
 
 _COMPARED = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION)
 _NOT_JUDGED = (Verdict.NO_BASELINE, Verdict.NOT_COMPARABLE)
+
+
+@dataclass(frozen=True)
+class MetricChange:
+    """How far one metric of one probe moved.
+
+    Attributes:
+        probe: the probe's label.
+        metric: canonical name.
+        before: central value before; None: it was not measured.
+        after: central value after; None: it was not measured.
+        change: relative for performance (-0.05: the value fell by 5 %), after minus before for
+            accuracy; None where there is nothing to relate.
+        interval: confidence bounds of `change`, low first; None where they cannot be told.
+        lost: questions answered rightly before and wrongly after; None: answers are not known.
+        gained: the reverse.
+    """
+
+    probe: str
+    metric: str
+    before: float | None
+    after: float | None
+    change: float | None = None
+    interval: tuple[float, float] | None = None
+    lost: int | None = None
+    gained: int | None = None
+
+
+@dataclass(frozen=True)
+class ProbeChanges:
+    """One probe's changes, and the facts in which the two measurements differ."""
+
+    probe: str
+    metrics: tuple[MetricChange, ...]
+    facts: tuple[str, ...] = ()
+
+
+def compare(label: str, before: Entry | None, after: Entry | None) -> ProbeChanges:
+    """The changes of one probe; None stands for not measured."""
+    names = {name for entry in (before, after) if entry for name in entry.metrics()}
+    return ProbeChanges(
+        label,
+        tuple(_change(label, name, before, after) for name in sorted(names)),
+        before.differences(after.fingerprint) if before and after else (),
+    )
+
+
+def _change(label: str, metric: str, before: Entry | None, after: Entry | None) -> MetricChange:
+    was, is_now = (one.values(metric) if one else [] for one in (before, after))
+    old, new = (fmean(values) if values else None for values in (was, is_now))
+    if old is None or new is None or before is None or after is None:
+        return MetricChange(label, metric, old, new)
+    lost = gained = None
+    if is_accuracy(metric):
+        # Repeated evaluations ask the same questions again: one of each side counts them.
+        first, second = before.answers(metric)[:1], after.answers(metric)[:1]
+        if not (first and second and first[0].keys() == second[0].keys()):
+            return MetricChange(label, metric, old, new, new - old)
+        told: Judgement | measurement.Change = judge_paired(
+            metric, first, second, margin=ACCURACY.band or 0.02
+        )
+        pairs = [(first[0][key], second[0][key]) for key in first[0]]
+        lost, gained = pairs.count((True, False)), pairs.count((False, True))
+    else:
+        try:
+            told = PerformanceTest(metric, None, was, is_now).change()
+        except InputError:  # a value that has no logarithm
+            return MetricChange(label, metric, old, new, new / old - 1 if old else None)
+    numbers = (told.baseline, told.measured, told.change, told.interval)
+    return MetricChange(label, metric, *numbers, lost, gained)
+
+
+def verdict_between(metric: str, before: Entry | None, after: Entry, band: float) -> Verdict:
+    """The gate's verdict on one metric.
+
+    Args:
+        metric: canonical name.
+        before: what it is compared with.
+        after: the starts that are judged, in their order.
+        band: the loss that counts, as a fraction.
+
+    Returns:
+        NO_BASELINE: there is no such metric before; NOT_COMPARABLE: facts differ that must be
+        equal, an accuracy's answers are not known, or a speed has no logarithm.
+
+    Raises:
+        InputError: values that cannot be judged.
+    """
+    old, new = before.values(metric) if before else [], after.values(metric)
+    if before is None or not old:
+        return Verdict.NO_BASELINE
+    was, answers = before.answers(metric), after.answers(metric)
+    judgeable = was and len(answers) == len(new) if is_accuracy(metric) else min(*old, *new) > 0
+    if before.differences(after.fingerprint) or not judgeable:
+        return Verdict.NOT_COMPARABLE
+    if is_accuracy(metric):
+        return judge_paired(metric, was, answers, margin=band).verdict
+    sessions = before.sessions(metric)
+    return PerformanceTest(metric, band, old, new, sessions=sessions).judge().verdict
+
+
+@dataclass(frozen=True)
+class MetricHistory:
+    """One metric of one probe in one baseline.
+
+    Attributes:
+        probe: the probe's label.
+        metric: canonical name.
+        mean: over its fresh starts.
+        since_before: change against the baseline before it, as in `MetricChange`; None: none of
+            equal facts.
+        since_anchor: the same against the anchor.
+    """
+
+    probe: str
+    metric: str
+    mean: float
+    since_before: float | None
+    since_anchor: float | None
+
+
+@dataclass(frozen=True)
+class HistoryEntry:
+    """One baseline of the history.
+
+    Attributes:
+        baseline: the baseline.
+        is_anchor: whether it is what small losses add up against now.
+        values: its metrics, probe by probe.
+    """
+
+    baseline: Baseline
+    is_anchor: bool
+    values: tuple[MetricHistory, ...]
+
+    @property
+    def starts(self) -> int:
+        """Fresh starts of the probe that has most."""
+        return max(len(entry.runs) for entry in self.baseline.entries.values())
+
+
+def history(
+    store: Store, hardware: str, scenario: str, metrics: Collection[str] | None = None
+) -> tuple[HistoryEntry, ...]:
+    """The baselines of `scenario`, oldest first; empty if there is none.
+
+    Args:
+        store: where they are.
+        hardware: the hardware's label.
+        scenario: the scenario's id.
+        metrics: those to tell; None: every metric that has a band of its own.
+
+    Raises:
+        InputError: a baseline is unusable.
+    """
+    found = in_order(store.of_scenario(hardware, scenario))
+    if not found:
+        return ()
+    chosen = store.anchor(hardware, scenario, found[-1].engine)
+    anchor = chosen.baseline if chosen else None
+    newest: dict[str, Entry] = {}  # each probe's part in the newest baseline that is not retired
+    steps = []
+    for one in found:
+        values = []
+        for label, entry in sorted(one.entries.items()):
+            before = _changes(label, newest.get(label), entry)
+            since = _changes(label, anchor.entries.get(label) if anchor else None, entry)
+            for metric in entry.metrics():
+                has_band = lookup(metric).family.band is not None
+                shown = has_band if metrics is None else metric in metrics
+                if shown:
+                    mean = fmean(entry.values(metric))
+                    changes = (before.get(metric), since.get(metric))
+                    values.append(MetricHistory(label, metric, mean, *changes))
+        is_anchor = anchor is not None and one.engine == anchor.engine
+        steps.append(HistoryEntry(one, is_anchor, tuple(values)))
+        if one.retired is None:
+            newest |= one.entries
+    return tuple(steps)
+
+
+def _changes(label: str, before: Entry | None, after: Entry) -> dict[str, float | None]:
+    if before is None or before.differences(after.fingerprint):
+        return {}
+    return {one.metric: one.change for one in compare(label, before, after).metrics}
 
 
 @dataclass(frozen=True)
@@ -44,10 +232,10 @@ class MetricEvidence:
         facts: which.
     """
 
-    change: difference.MetricChange
+    change: MetricChange
     band: float
     verdict: Verdict
-    facts: tuple[str, ...] = ()
+    facts: tuple[str, ...]
 
     @property
     def is_loss(self) -> bool:
@@ -91,7 +279,7 @@ class Promotion:
     written: bool
     change: Change
     before: ChosenBaseline | None
-    probes: tuple[difference.ProbeChanges, ...]
+    probes: tuple[ProbeChanges, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -153,7 +341,7 @@ def promote(
                 hint="record all probes on one of them",
             )
         probes = tuple(
-            difference.compare(label, before.entry(label) if before else None, entry)
+            compare(label, before.entry(label) if before else None, entry)
             for label, entry in found.entries.items()
         )
         notes = _notes(accepted, store, kept, found.sessions)
@@ -294,15 +482,12 @@ def _judged_now(found: Baseline, before: ChosenBaseline | None) -> list[MetricEv
     """
     if before is None or before.is_newer:
         return []
-    bands = {
-        (label, metric): band
-        for label, entry in found.entries.items()
-        if found.verdicts.get(label) not in _COMPARED
-        for metric in entry.metrics()
-        if (band := lookup(metric).family.band) is not None
-    }
-    judged = _compared(found, before, bands)
-    return [one for one in judged if one.verdict not in _NOT_JUDGED]
+
+    def band(label: str, metric: str) -> float | None:
+        is_judged = found.verdicts.get(label) in _COMPARED
+        return None if is_judged else lookup(metric).family.band
+
+    return [one for one in _compared(found, before, band) if one.verdict not in _NOT_JUDGED]
 
 
 @dataclass(frozen=True)
@@ -351,20 +536,21 @@ def propose(
     if path.is_file() and _has_all(read(path), found):
         return None
     gating = {probe.label: probe.gating_metrics() for probe in all_probes(scenario)}
-    bands = {
-        (label, metric): band
-        for label, entry in found.entries.items()
-        for metric in entry.metrics()
-        if metric in gating.get(label, ()) and (band := band_of(metric, scenario)) is not None
-    }
+
+    def band(label: str, metric: str) -> float | None:
+        return band_of(metric, scenario) if metric in gating.get(label, ()) else None
+
+    def wider(label: str, metric: str) -> float | None:
+        declared = band(label, metric)
+        return None if declared is None else anchor_band(metric, declared)
+
     before = store.choose(found.hardware, found.scenario, found.engine, repo)
     anchor = store.anchor(found.hardware, found.scenario, found.engine)
     evidence = []
     if before is not None:
-        metrics = _compared(found, before, bands)
+        metrics = _compared(found, before, band)
         evidence.append(Evidence("the baseline before", before, metrics))
     if anchor is not None and (before is None or anchor.baseline.engine != before.baseline.engine):
-        wider = {key: anchor_band(key[1], band) for key, band in bands.items()}
         evidence.append(Evidence("the anchor", anchor, _compared(found, anchor, wider)))
     proved = _losses_of(found, _judged_now(found, before))
     losses = (*proved, *_losses_in(evidence))
@@ -385,7 +571,13 @@ def propose(
         store=store,
     )
     candidate = replace(read(promotion.file), entries=found.entries)
-    return Proposal(candidate, promotion, tuple(evidence), tuple(bands), losses)
+    gates = [
+        (label, metric)
+        for label, entry in found.entries.items()
+        for metric in entry.metrics()
+        if band(label, metric) is not None
+    ]
+    return Proposal(candidate, promotion, tuple(evidence), tuple(gates), losses)
 
 
 def _has_all(kept: Baseline, candidate: Baseline) -> bool:
@@ -395,17 +587,17 @@ def _has_all(kept: Baseline, candidate: Baseline) -> bool:
 
 
 def _compared(
-    candidate: Baseline, other: ChosenBaseline, bands: Mapping[tuple[str, str], float]
+    candidate: Baseline, other: ChosenBaseline, band_of: Callable[[str, str], float | None]
 ) -> tuple[MetricEvidence, ...]:
     """The metrics of a candidate that have a band beside those of another baseline."""
     found = []
     for label, entry in candidate.entries.items():
         old = other.entry(label)
-        changes = difference.compare(label, old, entry)
+        changes = compare(label, old, entry)
         for change in changes.metrics:
-            band = bands.get((label, change.metric))
-            if band is not None:
-                verdict = difference.verdict_between(change.metric, old, entry, band)
+            band = band_of(label, change.metric)
+            if band is not None and change.after is not None:
+                verdict = verdict_between(change.metric, old, entry, band)
                 found.append(MetricEvidence(change, band, verdict, changes.facts))
     return tuple(found)
 

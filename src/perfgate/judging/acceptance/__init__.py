@@ -1,1 +1,0 @@
-"""Acceptance: what moved between baselines, and whether a candidate may become one."""
