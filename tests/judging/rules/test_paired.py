@@ -84,7 +84,7 @@ def test_a_reference_in_turns() -> None:
 
 
 def below(edge: float, **fields: Any) -> tuple[dict[str, Any], Any, Any]:
-    """Fields of a `Statement`, and when the claim holds and fails, of d, L and U."""
+    """Fields of a `Claim`, and when the claim holds and fails, of d, L and U."""
     return fields, lambda d, low, up: up < edge, lambda d, low, up: low > edge
 
 

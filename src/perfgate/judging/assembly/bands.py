@@ -17,15 +17,8 @@ from perfgate.baselines.noise_table import noise_table
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS, is_accuracy, lookup
 from perfgate.core.verdict import percent
-from perfgate.judging.rules import scale
+from perfgate.judging.rules import noise, scale
 from perfgate.judging.rules.documented import LEAST_TOLERANCE
-from perfgate.judging.rules.noise import (
-    OWN_DOF,
-    OWN_SIGMA,
-    NoiseComponents,
-    RunNoise,
-    noise_components,
-)
 from perfgate.machine.hardware import Machine
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Scenario
@@ -115,30 +108,29 @@ def gating_bands(
         scenario: the scenario.
         documented: what is documented for it: metric → value.
     """
-    by_metric: dict[str, tuple[Band, ...]] = {}
+    by_metric = {}
     for metric in scenario.gate.metrics:
-        value = documented.get(metric)
-        if not is_accuracy(metric) and scenario.gate.reference == "self":
-            value = None
-        bands = (resolve_band(metric, scenario),)
-        by_metric[metric] = (
-            bands if value is None else (*bands, resolve_band(metric, scenario, value))
-        )
+        values = [None, documented.get(metric)]
+        if values[1] is None or (not is_accuracy(metric) and scenario.gate.reference == "self"):
+            values = [None]
+        by_metric[metric] = tuple(resolve_band(metric, scenario, value) for value in values)
     return by_metric
 
 
-def noise_of(metric: str, scenario: Scenario, learnt: Mapping[str, RunNoise]) -> RunNoise:
+def noise_of(
+    metric: str, scenario: Scenario, learnt: Mapping[str, noise.RunNoise]
+) -> noise.RunNoise:
     """The noise of one fresh start: as the hardware's history has it, else the family's."""
-    known = learnt.get(metric, RunNoise(sigma_of(metric, scenario)))
+    known = learnt.get(metric, noise.RunNoise(sigma_of(metric, scenario)))
     if scenario.gate.noise == "measured":
-        return replace(known, dof=OWN_DOF, widen=True)
+        return replace(known, dof=noise.OWN_DOF, widen=True)
     return known
 
 
 def sigma_of(metric: str, scenario: Scenario) -> float:
     """The prior noise of one fresh start; of a machine that shows its own, a weak one."""
     if scenario.gate.noise == "measured":
-        return OWN_SIGMA
+        return noise.OWN_SIGMA
     return lookup(metric).family.on(scenario.hardware.nodes).sigma
 
 
@@ -158,7 +150,9 @@ class HardwareNoise:
             self._histories[row.scenario, row.probe, row.content, row.build].append(row)
         self.components = cache(self._components)
 
-    def _components(self, metric: str, prior: float) -> tuple[NoiseComponents, tuple[str, ...]]:
+    def _components(
+        self, metric: str, prior: float
+    ) -> tuple[noise.NoiseComponents, tuple[str, ...]]:
         """The noise of one start in `metric`, and what was left out of it, and why.
 
         Args:
@@ -171,7 +165,7 @@ class HardwareNoise:
                 usable.append(_losses(sessions, metric, f"{scenario}-{probe}"))
             except InputError as error:
                 left_out.append(f"{scenario}-{probe}: {error.problem}")
-        return noise_components(usable, prior), tuple(dict.fromkeys(left_out))
+        return noise.noise_components(usable, prior), tuple(dict.fromkeys(left_out))
 
 
 def _losses(sessions: Sequence[NoiseSeries], metric: str, name: str) -> list[tuple[float, ...]]:
@@ -218,7 +212,7 @@ def read_noise(scenario: Scenario, machine: Machine | None) -> HardwareNoise:
 
 def run_noises(
     known: HardwareNoise, scenario: Scenario, metrics: Iterable[str]
-) -> dict[str, RunNoise]:
+) -> dict[str, noise.RunNoise]:
     """Metric → the noise that the gate goes by; scores have none.
 
     Metrics that do not gate share the noise of their family's first one.
@@ -229,11 +223,11 @@ def run_noises(
     prior = partial(sigma_of, scenario=scenario)
     noises = _learnt(known, metrics, prior, scenario.gate.metrics)
     if scenario.gate.noise == "measured":
-        return {metric: noise for metric, noise in noises.items() if noise.differences}
+        return {metric: one for metric, one in noises.items() if one.differences}
     return noises
 
 
-def noises_on(hardware: str, metrics: Iterable[str]) -> dict[str, RunNoise]:
+def noises_on(hardware: str, metrics: Iterable[str]) -> dict[str, noise.RunNoise]:
     """Metric → the noise of a start on a hardware, where only its label is known.
 
     Args:
@@ -253,7 +247,7 @@ def _learnt(
     metrics: Iterable[str],
     prior: Callable[[str], float],
     gating: Sequence[str] = (),
-) -> dict[str, RunNoise]:
+) -> dict[str, noise.RunNoise]:
     """Each speed → its noise, with a note of what history stands behind it.
 
     The history that speaks for it is its own where it gates, else that of its family's first one.
@@ -271,7 +265,7 @@ def _learnt(
             more = len(left_out) - _MOST_TOLD
             told = [*left_out[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])]
             notes.append(f"noise: left out of the history: {'; '.join(told)}")
-        noises[metric] = RunNoise(
+        noises[metric] = noise.RunNoise(
             components.sigma,
             components.between,
             note="; ".join(notes),

@@ -19,14 +19,8 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict, counted
+from perfgate.judging.assembly import measured
 from perfgate.judging.assembly.judge_input import JudgeInput, judge
-from perfgate.judging.assembly.measured import (
-    answers_of,
-    measured_metrics,
-    measured_score,
-    unestablished,
-    unlike_documented,
-)
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.claims import ClaimTest, EarlierStarts
 from perfgate.scenarios.claims import claims_of
@@ -145,8 +139,8 @@ def claim_test(
     """
     metric, sides = claim.metric, (new, versus)
     if is_accuracy(metric):
-        answers = tuple(answers_of(metric, side) for side in sides)
-        scores = tuple(measured_score(metric, side[0]) if side else None for side in sides)
+        answers = tuple(measured.answers_of(metric, side) for side in sides)
+        scores = tuple(measured.measured_score(metric, side[0]) if side else None for side in sides)
         return ClaimTest(claim, answers=answers, scores=scores)
     values = tuple([one.metrics[metric] for one in side] for side in sides)
     sigma = lookup(metric).family.on(nodes).sigma
@@ -302,7 +296,7 @@ def claim_outcome(
             reason = unused.reason or f"nothing was measured of {unused.probe.id}"
             return unused.of_same_starts(claim_probe, Verdict.INCONCLUSIVE, reason=reason)
         for end in ends.values() if claim.documented is not None else ():
-            if why := unlike_documented(end.measurements):
+            if why := measured.unlike_documented(end.measurements):
                 return Outcome(
                     claim_probe,
                     Verdict.NOT_COMPARABLE,
@@ -321,7 +315,7 @@ def claim_outcome(
         entries[claim_probe.probe], claim.metric
     )
     # The other metrics are reported of the probe itself.
-    measured = measured_metrics(of_claim, (judgement,))
+    every = measured.measured_metrics(of_claim, (judgement,))
     return first.of_same_starts(
         claim_probe,
         judgement.verdict,
@@ -334,7 +328,7 @@ def claim_outcome(
             *_builds(claim_probe, ends),
             *_blind(claim_probe, ends),
         ),
-        measured=tuple(one for one in measured if one.metric == claim.metric),
+        measured=tuple(one for one in every if one.metric == claim.metric),
         judge_input=judge_input,
     )
 
@@ -366,7 +360,7 @@ def _blind(claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome]) -> Iterator[s
         return
     silent: dict[str, str] = {}
     for end in ends.values():
-        silent |= unestablished(end.measurements)
+        silent |= measured.unestablished(end.measurements)
     settings = [probe.scenario.engine.settings for probe in claim_probe.probes]
     differing = [name for name in silent if len({_asked(one, name) for one in settings}) > 1]
     if differing:

@@ -48,11 +48,12 @@ class EarlierStarts:
 
 
 @dataclass(frozen=True)
-class Statement:
-    """What a claim states, as the interval that the true loss must lie in.
+class ClaimTest:
+    """A claim and the numbers of both sides: that which it speaks of, then the other one.
 
-    Losses are on the scale of `rules.scale`, of an accuracy the drop of the share itself. That a
-    claim has a meaning is checked where it is read (`perfgate.scenarios.claims`).
+    It states an interval that the true loss must lie in. Losses are on the scale of `rules.scale`,
+    of an accuracy the drop of the share itself. That a claim has a meaning is checked where it is
+    read (`perfgate.scenarios.claims`).
 
     The tolerance is ours: a document gives one number of one machine, without a spread. It is a
     loss of the value against what the document's ratio of both sides makes of the other one. With
@@ -60,9 +61,26 @@ class Statement:
 
     Raises:
         InputError: an unknown metric, or one without a band and no margin where one is needed.
+
+    Attributes:
+        claim: the statement.
+        values: of a speed: one per fresh start of each side, in order; none where it is a number.
+        answers: of an accuracy: question key → answered correctly, of each evaluation of each side;
+            empty ones are left out.
+        scores: of an accuracy: that of the first evaluation of each side, where the answers are not
+            known.
+        earlier: that one side is a baseline's; None: both are of one session.
+        own_noise: whether the machine's own noise decides; `sigma` does not count.
+        sigma: noise of one fresh start of a speed on the log scale; None: that of the family.
     """
 
     claim: Claim
+    values: tuple[Sequence[float], ...] = ()
+    answers: tuple[Sequence[Answers], ...] = ()
+    scores: tuple[Score | None, ...] = ()
+    earlier: EarlierStarts | None = None
+    own_noise: bool = False
+    sigma: float | None = None
 
     def __post_init__(self) -> None:
         if self.has_margin and self.band is None:
@@ -190,40 +208,6 @@ class Statement:
             notes = ("better than documented by more than our tolerance: no failure",)
         return f"direction and size {terms}", fails, f"{direction}{size} {terms}", notes
 
-
-def _cost(seen: scale.Estimate) -> str:
-    """What is known of a cost that a document warns of."""
-    if seen.low > 0:
-        return "the cost that the document warns of shows"
-    if seen.high < 0:
-        return "there is no cost here, but a gain"
-    return "no cost shows here: neither a loss nor a gain is proved"
-
-
-@dataclass(frozen=True)
-class ClaimTest:
-    """A claim and the numbers of both sides: that which it speaks of, then the other one.
-
-    Attributes:
-        claim: the statement.
-        values: of a speed: one per fresh start of each side, in order; none where it is a number.
-        answers: of an accuracy: question key → answered correctly, of each evaluation of each side;
-            empty ones are left out.
-        scores: of an accuracy: that of the first evaluation of each side, where the answers are not
-            known.
-        earlier: that one side is a baseline's; None: both are of one session.
-        own_noise: whether the machine's own noise decides; `sigma` does not count.
-        sigma: noise of one fresh start of a speed on the log scale; None: that of the family.
-    """
-
-    claim: Claim
-    values: tuple[Sequence[float], ...] = ()
-    answers: tuple[Sequence[Answers], ...] = ()
-    scores: tuple[Score | None, ...] = ()
-    earlier: EarlierStarts | None = None
-    own_noise: bool = False
-    sigma: float | None = None
-
     def judge(self, _: Rule) -> Judgement:
         """Judge the claim, by rules of its own; formulas at the top of this module.
 
@@ -234,24 +218,23 @@ class ClaimTest:
         Raises:
             InputError: nothing to compare, or values that cannot be judged.
         """
-        statement = Statement(self.claim)
-        of_kind = self._of_accuracy if statement.is_accuracy else self._of_speed
-        return replace(of_kind(statement), against="claim")
+        judged = self._of_accuracy() if self.is_accuracy else self._of_speed()
+        return replace(judged, against="claim")
 
-    def _of_speed(self, statement: Statement) -> Judgement:
+    def _of_speed(self) -> Judgement:
         """The paired test of a speed."""
-        metric, (new, versus), value = statement.metric, self.values, self.claim.value
-        rule = self._rule(statement)
+        metric, (new, versus), value = self.metric, self.values, self.claim.value
+        rule = self._rule()
         ours = scale.badness(metric, new, "new")
         other, what = (versus, "compared") if value is None else ([value], "claimed")
         theirs = scale.badness(metric, other, what)
         stored = (ours if rule.complete == "new" else theirs) if rule.sessions else None
         few = stored is not None and len(stored) < FEWEST
-        if few or statement.takes_all:
+        if few or self.takes_all:
             rule = rule.once
-        seen = paired.paired_test(theirs, ours, statement.effect, rule)
+        seen = paired.paired_test(theirs, ours, self.effect, rule)
         verdict, lacks, made = seen.verdict, "", counted(seen.starts, "fresh start")
-        if statement.takes_all:
+        if self.takes_all:
             verdict = Verdict.PASS
         elif stored is not None and few:
             lacks = f"the baseline has {counted(len(stored), 'fresh start')}, at least {FEWEST}"
@@ -265,20 +248,20 @@ class ClaimTest:
             made += f" against {len(stored)} of the baseline"
         else:
             made = counted(seen.starts, "pair") + " of starts"
-        why, notes = statement.explain(verdict, seen.estimate, lacks=lacks)
+        why, notes = self.explain(verdict, seen.estimate, lacks=lacks)
         more = verdict == Verdict.INCONCLUSIVE and not few and seen.starts < rule.most
         judged = seen.judgement(
             metric, verdict, f"{why}; {made}", needs_more_runs=more, notes=notes
         )
-        return replace(judged, band=statement.band or self.claim.tolerance or None)
+        return replace(judged, band=self.band or self.claim.tolerance or None)
 
-    def _rule(self, statement: Statement) -> paired.PairedRule:
+    def _rule(self) -> paired.PairedRule:
         """The constants, and whose spread counts.
 
         Two engines, or a setting that turns noisy, may differ in how far their starts vary: of a
         size, or where nothing else is known, each side's error is its own.
         """
-        claim, earlier, family = self.claim, self.earlier, statement.metric.family
+        claim, earlier, family = self.claim, self.earlier, self.metric.family
         prior = checked_sigma(family.sigma if self.sigma is None else self.sigma)
         rule = replace(paired.CLAIM_RULE, sigma=prior)
         if self.own_noise:
@@ -290,7 +273,7 @@ class ClaimTest:
         is_each = claim.documented or earlier or self.own_noise or claim.expect == "not_better"
         return replace(rule, spread="each") if is_each else rule
 
-    def _of_accuracy(self, statement: Statement) -> Judgement:
+    def _of_accuracy(self) -> Judgement:
         """Where both sides' answers are known, questions are paired (`judge_paired`), else the
         scores are compared (`judge_unpaired`).
 
@@ -299,9 +282,9 @@ class ClaimTest:
         but may be smaller than the margin does not refute the claim. A number that it is compared
         with is taken as exact.
         """
-        metric, value = statement.metric.name, self.claim.value
+        metric, value = self.metric.name, self.claim.value
         ours, theirs = ([one for one in side if one] for side in self.answers)
-        band = statement.band or ACCURACY.band or 0.0
+        band = self.band or ACCURACY.band or 0.0
         if ours and theirs:
             judged = accuracy.judge_paired(metric, theirs, ours, margin=band)
         else:
@@ -318,14 +301,23 @@ class ClaimTest:
         if judged.change is None or judged.interval is None:
             return judged  # not the same questions
         low, high = judged.interval
-        seen, effect = scale.Estimate(-judged.change, -high, -low), statement.effect
+        seen, effect = scale.Estimate(-judged.change, -high, -low), self.effect
         verdict = paired.as_verdict(effect.holds(*seen), effect.fails(seen.low, seen.high))
-        why, notes = statement.explain(verdict, seen)
+        why, notes = self.explain(verdict, seen)
         return replace(
             judged,
             verdict=verdict,
-            band=statement.band,
+            band=self.band,
             needs_more_runs=judged.needs_more_runs and verdict == Verdict.INCONCLUSIVE,
             reason=f"{why}; {counted(judged.runs_used, 'evaluation')}",
             notes=notes,
         )
+
+
+def _cost(seen: scale.Estimate) -> str:
+    """What is known of a cost that a document warns of."""
+    if seen.low > 0:
+        return "the cost that the document warns of shows"
+    if seen.high < 0:
+        return "there is no cost here, but a gain"
+    return "no cost shows here: neither a loss nor a gain is proved"
