@@ -12,9 +12,10 @@ from building import outcome
 from plain_records import fields_of, record
 from plain_values import judge_performance
 
-from perfgate.baselines import Baseline, ChosenBaseline, Entry, read, suite_store
+from perfgate.baselines import Baseline, ChosenBaseline, read, suite_store
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.recording import record_candidates
+from perfgate.core.errors import InputError
 from perfgate.core.verdict import Judgement, Verdict, worst
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.acceptance import Promotion, promote
@@ -74,37 +75,24 @@ def begun(folder: Path, **facts: object) -> RunFolder:
 
 def measure(run: RunFolder, probe: str = "c4", value: float = 100.0, **changes: Any) -> None:
     """Write down what a campaign does for one measurement."""
-    line = {
-        "scenario": "small-serve",
-        "hardware": "cpu",
-        "probe": probe,
-        "role": "new",
-        "machine_bound": False,
-        "start": 1,
-        "started": now(),
-        "engine": {"name": "llama.cpp", "version": "1.3.0", "commit": "abc123"},
-        "fingerprint": {"cpu": "Grace"},
-        "metrics": {METRIC: value},
-        "facts": {},
-        "answers": {},
-        "folder": "",
-        "injected": [],
-        "synthetic": False,
-    }
-    run.record(record("measurement", {**line, **changes}))
+    engine = {"name": "llama.cpp", "version": "1.3.0", "commit": "abc123"}
+    line = {"fingerprint": {"cpu": "Grace"}, "metrics": {METRIC: value}, "started": now()}
+    run.record(record("measurement", {"probe": probe, "engine": engine, **line, **changes}))
 
 
-def judge(
-    run: RunFolder,
-    probe: str = "c4",
-    verdict: Verdict = Verdict.NO_BASELINE,
-    judgements: tuple[Judgement, ...] = (),
-    **changes: Any,
-) -> None:
+def judge(run: RunFolder, probe: str = "c4", verdict: Any = "NO_BASELINE", **changes: Any) -> None:
     """Write down the verdict of a probe."""
+    judgements = changes.pop("judgements", ())
     told = {"probe": probe, "name": f"small-serve-{probe}", **changes}
-    plain = {**fields_of(outcome(verdict=verdict, judgements=judgements)), **told}
+    plain = {**fields_of(outcome(verdict=Verdict(verdict), judgements=judgements)), **told}
     run.record(record("verdict", {"test": plain["name"], **plain}))
+
+
+def refused(act: Any, *arguments: Any, match: str = "", **named: Any) -> InputError:
+    """Why this is refused."""
+    with pytest.raises(InputError, match=match or None) as caught:
+        act(*arguments, **named)
+    return caught.value
 
 
 @dataclass
@@ -118,7 +106,6 @@ class Measured:
     @property
     def level(self) -> list[str]:
         """The versions that it was compared with, the nearest first."""
-        assert self.nearest is not None
         return [one.engine.version for one in self.nearest.window]
 
     def verdict(self, against: str) -> Verdict:
@@ -164,22 +151,14 @@ class Life:
     def _write(self, build: EngineBuild, values: list[float], judgements: list[Judgement]) -> Path:
         number = next(_DAYS)
         day = f"2026-11-{number % 30 + 1:02d}"
+        place = {"scenario": SCENARIO, "hardware": HARDWARE, "engine": asdict(build)}
         run = begun(self.runs / f"run-{number}", started=day)
         for start, value in enumerate(values, start=1):
-            measure(
-                run,
-                "c8",
-                value,
-                start=start,
-                started=f"{day}T{start:02d}:00:00+00:00",
-                scenario=SCENARIO,
-                hardware=HARDWARE,
-                engine=asdict(build),
-                fingerprint=FACTS,
-            )
-        verdict = worst(one.verdict for one in judgements) if judgements else Verdict.NO_BASELINE
+            began = f"{day}T{start:02d}:00:00+00:00"
+            measure(run, "c8", value, start=start, started=began, fingerprint=FACTS, **place)
+        verdict = worst(one.verdict for one in judgements) if judgements else "NO_BASELINE"
         named = {"name": f"{SCENARIO}-c8", "scenario": SCENARIO}
-        judge(run, "c8", verdict, tuple(judgements), **named)
+        judge(run, "c8", verdict, judgements=tuple(judgements), **named)
         run.close()
         return run.path
 
@@ -195,9 +174,7 @@ class Life:
 
 
 def _judged(chosen: ChosenBaseline, values: list[float], band: float) -> Judgement:
-    entry = chosen.entry("c8")
-    assert isinstance(entry, Entry)
-    return judge_performance(METRIC, entry.values(METRIC), values, band=band)
+    return judge_performance(METRIC, chosen.entry("c8").values(METRIC), values, band=band)
 
 
 @pytest.fixture

@@ -1,14 +1,18 @@
-"""The life of baselines, played in real git repositories: the suite's and the engine's."""
+"""The life of baselines, played in real git repositories: the suite's and the engine's.
+
+Those of rehearsals have a store of their own, which takes and gives nothing measured.
+"""
 
 import subprocess
+from dataclasses import replace
 
 import pytest
-from life import HARDWARE, SCENARIO, Life, life
+from life import HARDWARE, SCENARIO, Life, life, refused
 
-from perfgate.baselines import read, suite_store
-from perfgate.baselines.decisions import pin_anchor
+from perfgate import baselines
+from perfgate.baselines import read, rehearsal_store, suite_store
+from perfgate.baselines.decisions import pin_anchor, retire
 from perfgate.baselines.recording import record_candidates
-from perfgate.core.errors import InputError
 from perfgate.core.verdict import Verdict
 from perfgate.judging.acceptance import history, promote
 
@@ -21,8 +25,7 @@ def test_a_loss_or_a_gain_is_accepted_by_a_person_and_starts_a_level(life: Life)
     measured = life.measure(slower, 900.0)
     assert measured.verdict("baseline") == Verdict.REGRESSION
     (candidate,), _ = record_candidates([measured.folder])
-    with pytest.raises(InputError, match="the candidate is a regression"):
-        promote(candidate, by="Ada", reason="1.1")
+    refused(promote, candidate, by="Ada", reason="1.1", match="the candidate is a regression")
     done = life.accept(measured, "1.1", accept_regression="answers are checked now")
     assert done.change == "regression"
     assert life.stored(slower).regression == "answers are checked now"
@@ -60,8 +63,7 @@ def test_small_steps_pass_one_by_one_and_fail_against_the_anchor(life: Life) -> 
     assert [nearest for nearest, _ in ends] == [Verdict.PASS] * 5
     assert [anchor for _, anchor in ends] == [Verdict.PASS] * 4 + [Verdict.REGRESSION]
     (candidate,), _ = record_candidates([measured.folder])
-    with pytest.raises(InputError, match="the candidate is a regression"):
-        promote(candidate, by="Ada", reason="within the band")
+    refused(promote, candidate, by="Ada", reason="ok", match="the candidate is a regression")
     # The history shows what the steps add up to.
     steps = history(suite_store(), HARDWARE, SCENARIO)
     assert [step.is_anchor for step in steps] == [True] + [False] * 4
@@ -92,12 +94,42 @@ def test_two_branches_with_numbers_of_one_commit_cannot_be_mixed(life: Life) -> 
     file = suite_store().path(HARDWARE, SCENARIO, build.commit)
     with pytest.raises(subprocess.CalledProcessError):
         life.suite.git("merge", "--quiet", "one")
-    with pytest.raises(InputError, match="not JSON"):
-        read(file)
+    refused(read, file, match="not JSON")
     # Taking each conflicting line from either side makes numbers that no run measured.
     ours = life.suite.git("show", "two:" + str(file.relative_to(life.suite.path)))
     file.write_text(ours.replace("1002.0", "1000.0"))
-    with pytest.raises(InputError, match="the baseline was edited by hand"):
-        read(file)
+    refused(read, file, match="the baseline was edited by hand")
     life.suite.git("checkout", "--ours", "--", str(file))
     assert read(file).reason == "on branch two"
+
+
+def test_a_rehearsal_s_candidate_is_promoted_among_its_own_kind_alone(life: Life) -> None:
+    """The same numbers, as if stand-ins had made them."""
+    run = life.measure(life.build("1.0.0"), 100.0).folder
+    refused(record_candidates, [run], rehearsal=True, match="no stand-in made its numbers")
+    assert baselines.rehearsal_candidate_store().list() == []
+    (measured,), _ = record_candidates([run])
+    made = replace(read(measured), synthetic=True)
+    synthetic = baselines.rehearsal_candidate_store().save(made, merge=False)
+    for candidate, rehearsal, problem in (
+        (synthetic, False, "can never be a baseline of measured ones"),
+        (measured, True, "belong into no store of rehearsals"),
+    ):
+        refused(promote, candidate, by="A", reason="b", rehearsal=rehearsal, match=problem)
+    for store, kept in ((suite_store(), []), (baselines.candidate_store(), [measured])):
+        refused(store.save, made, match="in a store of measured ones")
+        assert store.list() == kept
+    assert rehearsal_store().list() == []
+    done = promote(synthetic, by="Ada", reason="why", rehearsal=True)
+    assert rehearsal_store().list() == [done.file]
+    # A copy among measured ones is refused, also one that no longer says what it is.
+    copy = suite_store().path(HARDWARE, SCENARIO, made.engine.commit)
+    copy.parent.mkdir(parents=True)
+    text = done.file.read_text()
+    for content, problem in (
+        (text, "in a store of measured ones"),
+        (text.replace('"synthetic": true,', ""), "hash"),
+    ):
+        copy.write_text(content)
+        refused(suite_store().of_scenario, HARDWARE, SCENARIO, match=problem)
+    assert read(retire(done.file, by="Ada", reason="old")).synthetic

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from life import refused
 from tables import each
 
 from perfgate.baselines import Store, read, rehearsal_store, suite_store
 from perfgate.cli.main import main
-from perfgate.core.errors import InputError
 from perfgate.scenarios.files import load_scenarios
 
 ROOT = Path(__file__).parents[2]
@@ -26,52 +26,34 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERFGATE_HOME", str(tmp_path))
 
 
-def test_it_is_a_whole_baseline_of_a_gpu_scenario_and_says_what_it_is() -> None:
+def test_it_is_a_whole_baseline_of_a_gpu_scenario_and_says_what_it_is(capsys: Capture) -> None:
     sample = read(SAMPLE, allow_sample=True)
     suite = load_scenarios([ROOT / "scenarios"])
     assert {SCENARIO: HARDWARE}.items() <= {one.id: one.hardware.label for one in suite}.items()
     assert HARDWARE != "cpu"
-    assert sample.synthetic
-    assert sample.reason.startswith("sample")
-    assert sample.sessions == 3
-
-
-def test_show_prints_it(capsys: Capture) -> None:
+    assert (sample.synthetic, sample.reason[:6], sample.sessions) == (True, "sample", 3)
     assert main(["baseline", "show", str(SAMPLE), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["synthetic"] is True
 
 
-@each(
-    "words, folder",
-    [
-        ("baseline promote FILE --by Ada --reason why", None),
-        ("baseline promote FILE --by Ada --reason why --rehearsal", None),
-        ("baseline retire FILE --by Ada --reason why", None),
-        ("baseline anchor FILE --by Ada --reason why", None),
-        ("baseline diff FILE FILE", None),
-        ("compare FILE FILE", None),
-        ("baseline list", SAMPLES),
-        (f"baseline history {SCENARIO}", SAMPLES),
-        (f"plan {SCENARIO}", SAMPLES),
-    ],
-)
-def test_a_command_that_names_it_or_its_folder_is_refused(
-    words: str, folder: Path | None, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+PROMOTE, BY = "baseline promote FILE --by Ada --reason why", "--by Ada --reason why"
+OF_THE_FILE = (PROMOTE, f"{PROMOTE} --rehearsal", "baseline diff FILE FILE", "compare FILE FILE")
+OF_THE_FILE += (f"baseline retire FILE {BY}", f"baseline anchor FILE {BY}")
+OF_THE_FOLDER = ("baseline list", f"baseline history {SCENARIO}", f"plan {SCENARIO}")
+
+
+@each("words", [*OF_THE_FILE, *OF_THE_FOLDER])
+def test_a_command_that_names_it_or_its_folder_is_refused(words, capsys, monkeypatch) -> None:
     before = SAMPLE.read_bytes()
-    if folder is not None:
-        monkeypatch.setenv("PERFGATE_BASELINES", str(folder))
+    if words in OF_THE_FOLDER:
+        monkeypatch.setenv("PERFGATE_BASELINES", str(SAMPLES))
     assert main(words.replace("FILE", str(SAMPLE)).split()) == 2
     assert "a sample of the format is no baseline" in capsys.readouterr().err
     assert SAMPLE.read_bytes() == before
     assert rehearsal_store().list() == []
-
-
-def test_a_session_that_names_its_folder_is_refused() -> None:
-    sample = read(SAMPLE, allow_sample=True)
+    engine = read(SAMPLE, allow_sample=True).engine
     for store in (Store(SAMPLES), Store(SAMPLES, synthetic=True)):
-        with pytest.raises(InputError, match="a sample of the format is no baseline"):
-            store.choose(HARDWARE, SCENARIO, sample.engine)
+        refused(store.choose, HARDWARE, SCENARIO, engine, match="a sample of the format is no")
 
 
 def test_neither_a_run_nor_a_rehearsal_of_its_very_build_chooses_it(capsys: Capture) -> None:
@@ -85,8 +67,8 @@ def test_neither_a_run_nor_a_rehearsal_of_its_very_build_chooses_it(capsys: Capt
     probes = [one for one in planned["probes"] if one["metrics"]]
     assert probes
     assert {one["judged"] for one in probes} == {False}
-    with pytest.raises(InputError, match="cannot be a hardware's label"):
-        suite_store().path("sample", SCENARIO, "1.0.0")
+    why = "cannot be a hardware's label"
+    refused(suite_store().path, "sample", SCENARIO, "1.0.0", match=why)
 
 
 def test_a_folder_of_measured_baselines_may_have_its_name(tmp_path: Path) -> None:

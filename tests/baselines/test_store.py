@@ -1,41 +1,45 @@
-"""A store of baselines: one file a commit, questions once for all, and nothing half-written."""
+"""A store of baselines: one file a commit, read back as saved and refused once anything in it was
+changed; questions once for all; nothing half-written, and nothing lost by two who change it."""
 
 import base64
+import errno
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable
-from dataclasses import replace
+import re
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from building import SUMS, baseline, entry, of_commit, with_answers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from life import METRIC as SPEED
+from life import refused
+from sizes import sized
 from tables import each
 
-from perfgate.baselines import (
-    NOBODY,
-    Baseline,
-    BaselineRun,
-    Entry,
-    Retired,
-    Store,
-    candidate_store,
-    own_store,
-    read,
-    suite_store,
-)
-from perfgate.baselines import store as stores
+from perfgate import baselines
+from perfgate.baselines import BaselineRun, Entry, Retired, Store, read, suite_store
+from perfgate.baselines.decisions import retire
+from perfgate.baselines.file import head_of, read_head
 from perfgate.baselines.questions import questions_of, unpacked
 from perfgate.core.errors import InputError
+from perfgate.core.metrics import METRICS
 from perfgate.core.plain import to_plain
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.acceptance import promote
+from perfgate.engines.build_source import BuildSource
+from perfgate.judging import acceptance
 
-BUILD = EngineBuild("llama.cpp", "1.3.0", "fed987")
+HERE = Path(__file__).parent
 GSM8K = [f"accuracy:gsm8k:exact_match:{name}" for name in ("strict-match", "flexible-extract")]
-TWO = {"sums": with_answers({"q1": True, "q2": False})}
+BUILD = EngineBuild("llama.cpp", "1.3.0", "fed987")
+WRONG_CLOCKS = Retired("Ada", "2026-11-06T08:00:00Z", "wrong clocks")
 
 
 @pytest.fixture
@@ -43,18 +47,218 @@ def store(suite_root: Path) -> Store:
     return suite_store()
 
 
-def of(commit: str, version: str, **changes: Any) -> Baseline:
-    return baseline(engine=EngineBuild("llama.cpp", version, commit), **changes)
+def chosen(store: Store) -> Any:
+    return store.choose("cpu", "small-serve", BUILD)
 
 
-def test_one_file_a_commit_and_no_drafts(store: Store) -> None:
+def digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# The file. ---------------------------------------------------------------------------------------
+NAME = st.from_regex(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,20}", fullmatch=True)
+WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
+METRIC = st.sampled_from([*METRICS, SUMS, GSM8K[0]])
+TIME = st.datetimes().map(lambda time: time.isoformat(timespec="seconds") + "+00:00")
+RUN = st.builds(
+    BaselineRun,
+    WORDS,
+    TIME,
+    st.dictionaries(METRIC, st.floats(0, 1, allow_nan=False), min_size=1, max_size=3),
+    st.dictionaries(WORDS, st.dictionaries(WORDS, st.booleans(), min_size=1), max_size=2),
+    st.none() | st.floats(0, 1e6),
+    st.none() | st.integers(1, 99),
+)
+ENTRY = st.builds(
+    Entry,
+    st.dictionaries(WORDS, WORDS, min_size=1, max_size=3),
+    st.lists(RUN, min_size=1, max_size=3).map(tuple),
+)
+SOURCE = st.builds(
+    BuildSource,
+    **dict.fromkeys(("image", "digest", "prefix"), st.just("") | WORDS),
+    programs=st.dictionaries(WORDS, WORDS, max_size=2),
+    settings=st.lists(WORDS, max_size=2).map(tuple),
+)
+BASELINE = st.builds(
+    baselines.Baseline,
+    scenario=NAME,
+    hardware=NAME,
+    engine=st.builds(EngineBuild, WORDS, WORDS, NAME),
+    accepted_by=WORDS,
+    accepted_at=TIME,
+    reason=WORDS,
+    entries=st.dictionaries(WORDS, ENTRY, min_size=1, max_size=2),
+    verdicts=st.dictionaries(WORDS, st.sampled_from(["PASS", "REGRESSION"]), max_size=2),
+    change=st.sampled_from(["first", "none", "regression", "improvement"]),
+    regression=st.just("") | WORDS,
+    retired=st.none() | st.builds(Retired, WORDS, TIME, WORDS),
+    source=st.none() | SOURCE,
+)
+drawn = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=sized(25, 100)
+)
+
+
+@pytest.mark.nightly
+@drawn
+@given(value=BASELINE, data=st.data())
+def test_reads_back_what_was_saved_and_cut_anywhere_it_is_refused(
+    value, data, suite_root, tmp_path_factory
+) -> None:
+    path = Store(tmp_path_factory.mktemp("store")).save(value)
+    assert read(path) == value
+    assert read(path).file == path
+    assert read_head(path) == head_of(read(path))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 2))])
+    assert refused(read, path, match="restore the file from git").file == path
+
+
+def test_lies_where_its_content_says_one_value_a_line_with_the_hash_of_it(
+    store, monkeypatch
+) -> None:
+    value = of_commit("abc123", hardware="8xH200", scenario="deepseek-r1-serve")
+    path = store.save(value)
+    assert path == store.folder / "8xH200" / "deepseek-r1-serve" / "abc123.json"
+    lines = [line.strip() for line in path.read_text().splitlines()]
+    assert '"output_throughput": 100.0' in lines
+    assert lines.index('"accepted": {') < lines.index('"engine": {')
+    plain = json.loads(path.read_text())
+    path.write_text(json.dumps(plain))  # layout alone is no change
+    monkeypatch.chdir(path.parent)
+    assert read(Path("abc123.json")) == read(Path("../deepseek-r1-serve/abc123.json")) == value
+    said, entries = plain.pop("hash"), plain.pop("entries")
+    assert said == digest(plain)
+    assert plain["probes"] == {label: digest(entry) for label, entry in entries.items()}
+
+
+def edit(path: Path, place: str, value: object) -> Path:
+    """Set what stands at keys with dots between; `...` takes it out."""
+    plain: Any = json.loads(path.read_text())
+    *keys, last = [int(key) if key.isdigit() else key for key in place.split(".")]
+    inner = plain
+    for key in keys:
+        inner = inner[key]
+    inner[last] = value
+    if value is ...:
+        del inner[last]
+    path.write_text(json.dumps(plain))
+    return path
+
+
+FIRST, IN_FIRST = "entries.c1.runs.0.metrics", "entries.c1.runs[0].metrics"
+RETIRED = {"by": "x", "at": "2026-11-05T12:00:00Z", "reason": "y"}
+BY_HAND = "the baseline was edited by hand"
+VERSIONS = (
+    ("written by an older", (1, 2)),
+    ("written by a newer", (4, 99)),
+    ("unknown schema ver", (0, "3", ..., True)),
+)
+
+
+@each(
+    "place, value, field, problem",
+    [
+        *(("schema_version", n, "schema_version", text) for text, some in VERSIONS for n in some),
+        ("entries", ..., "entries", ""),
+        ("entries", {}, "entries", ""),
+        ("entries.c1.runs", [], "entries.c1.runs", ""),
+        ("entries.c1.runs.1.metrics.x", "fast", "entries.c1.runs[1].metrics.x", ""),
+        (f"{FIRST}.speed", 3.0, f"{IN_FIRST}.speed", ""),
+        (f"{FIRST}.{SUMS}", 66.7, f"{IN_FIRST}.{SUMS}", ""),
+        (f"{FIRST}.{SPEED}", -1.0, f"{IN_FIRST}.{SPEED}", ""),
+        (f"{FIRST}.{SPEED}", float("nan"), f"{IN_FIRST}.{SPEED}", "not a finite"),
+        (f"{FIRST}.{SPEED}", float("-inf"), f"{IN_FIRST}.{SPEED}", "not a finite"),
+        ("accepted.by", "", "accepted.by", ""),
+        ("accepted.at", "yesterday", "accepted.at", ""),
+        ("accepted.at", "2026-11-05T12:00:00+02:00", "accepted.at", ""),
+        ("accepted.change", ..., "accepted.change", ""),
+        ("accepted.change", "better", "accepted.change", ""),
+        ("engine.colour", "red", "engine.colour", ""),
+        ("hash", ..., "hash", ""),
+        ("verdicts", ..., "verdicts", ""),
+        ("verdicts.c1", "ERROR", "verdicts.c1", ""),
+        ("retired", {"by": "Ada"}, "retired.at", ""),
+        (f"{FIRST}.{SPEED}", 100.1, "entries.c1", BY_HAND),
+        ("entries.c1.runs.1", ..., "entries.c1", BY_HAND),
+        ("entries.c1.fingerprint.cpu", "Xeon", "entries.c1", BY_HAND),
+        ("probes.c1", "0" * 64, "hash", BY_HAND),
+        ("accepted.by", "Grace", "hash", BY_HAND),
+        ("accepted.change", "none", "hash", BY_HAND),
+        ("engine.version", "9.9", "hash", BY_HAND),
+        ("retired", RETIRED, "hash", BY_HAND),
+        ("hash", "0" * 64, "hash", BY_HAND),
+    ],
+)
+def test_edited_it_is_refused_with_the_field(
+    place, value, field, problem, suite_root, tmp_path
+) -> None:
+    """Nor is anything chosen beside an edited head: a changed version or date decides which."""
+    store = Store(tmp_path)
+    path = edit(store.save(baseline(change="first")), place, value)
+    store.save(baseline(engine=EngineBuild("llama.cpp", "1.2.5", "nearer")))
+    error = refused(read, path, match=problem)
+    assert (error.file, error.field) == (path, field)
+    if problem == BY_HAND:
+        assert error.hint == f"git checkout -- {path}"
+        assert "`perfgate baseline record` and `promote`" in str(error.expected)
+    if "written by" in problem:
+        assert str(error.expected).startswith("3, ")
+        assert (error.hint == "update perfgate") == ("newer" in problem)
+    if not place.startswith("entries"):
+        assert refused(chosen, store).file == path
+
+
+def test_something_else_is_refused(suite_root, tmp_path) -> None:
+    path = Store(tmp_path).save(baseline())
+    text = path.read_text()
+    for content in (b"", b"{", b"[]", b"7", b"{}", b"\xff"):
+        path.write_bytes(content)
+        for reads in (read, read_head):
+            assert refused(reads, path).file == path
+    # A field twice, though the hash is right: readers of a diff see the one, a parser the other.
+    for first in ('"accepted": {"by": "Grace"}', '"hash": "", "entries": {}'):
+        path.write_text(text.replace("{", "{" + first + ",", 1))
+        assert refused(read, path, match="a field twice").file == path
+
+
+@each(
+    "place, field",
+    [("8xH200/small-serve/abc123", "hardware"), ("cpu/other/abc123", "scenario"),
+     ("cpu/small-serve/f", "engine.commit")],
+)  # fmt: skip
+def test_misplaced_it_is_refused(place, field, suite_root, tmp_path) -> None:
+    moved = tmp_path / f"{place}.json"
+    moved.parent.mkdir(parents=True, exist_ok=True)
+    Store(tmp_path).save(baseline()).rename(moved)
+    error = refused(read, moved, match="is not in the folder of its content")
+    assert (error.found, error.expected) == (place, "cpu/small-serve/abc123")
+    assert (error.file, error.field) == (moved, field)
+    refused(read, tmp_path / "none.json", match=r"none\.json: no such baseline")
+
+
+def test_the_committed_baselines_are_sound() -> None:
+    found = [read(path) for path in Store(HERE.parents[1] / "baselines").list()]
+    assert found
+    assert all(one.change == "first" for one in found if one.scenario == "local-smollm2-serve")
+
+
+# The store. --------------------------------------------------------------------------------------
+
+
+def test_one_file_a_commit_and_no_drafts(store, suite_root, tmp_path) -> None:
     paths = [store.save(of_commit(commit)) for commit in ("bbb", "aaa")]
     for name in (".abc123.json.x7", ".hidden.json", "abc123.json~"):
         (paths[0].parent / name).write_text("{")
     assert store.list() == sorted(paths)
+    assert store.folder == suite_root / "baselines"
+    assert baselines.candidate_store().folder == tmp_path / "home" / "candidates"
+    assert baselines.own_store().folder == tmp_path / "home" / "baselines"
 
 
-def test_the_same_commit_keeps_its_other_entries_and_its_level(store: Store) -> None:
+def test_the_same_commit_keeps_its_other_entries_and_its_level(store) -> None:
     old = {"c1": entry(1.0), "c4": entry(4.0)}
     store.save(baseline(entries=old, change="regression", regression="safer sampling"))
     newer = {"c4": entry(5.0), "sums": entry(0.5)}
@@ -62,113 +266,69 @@ def test_the_same_commit_keeps_its_other_entries_and_its_level(store: Store) -> 
     assert found.entries == {"c1": entry(1.0), **newer}
     assert (found.accepted_by, found.change) == ("Grace", "regression")
     assert found.regression == "safer sampling"
-    store.save(of_commit("e", change="first"))
-    worse = store.save(of_commit("e", change="regression", regression="a fix"))
-    assert read(worse).change == "regression"
-
-
-def test_nothing_of_a_retired_baseline_is_kept(store: Store) -> None:
-    retired = Retired("Ada", "2026-11-06T08:00:00Z", "wrong clocks")
-    store.save(baseline(retired=retired, change="regression", regression="x"))
-    found = read(store.save(baseline(entries={"c4": entry(9.0)})))
+    # But nothing of a retired one.
+    store.save(of_commit("e", retired=WRONG_CLOCKS, change="regression", regression="x"))
+    found = read(store.save(of_commit("e", entries={"c4": entry(9.0)})))
     assert (set(found.entries), found.retired, found.change) == ({"c4"}, None, "none")
 
 
-def test_an_empty_folder_has_nothing_to_choose(store: Store) -> None:
+def test_an_empty_folder_has_nothing_to_choose(store) -> None:
     store.path("cpu", "small-serve", "x").parent.mkdir(parents=True)
     assert store.list() == []
-    assert store.anchor("cpu", "small-serve", BUILD) is None
+    assert store.anchor("cpu", "small-serve", BUILD) is chosen(store) is None
     store.save(baseline())
     for place in (("8xH200", "small-serve"), ("cpu", "other")):
         assert store.choose(*place, BUILD) is None
 
 
-def test_a_broken_file_is_told_and_stays(store: Store) -> None:
+def test_a_broken_file_is_told_and_stays_and_so_is_a_candidate_put_there_by_hand(store) -> None:
     store.save(baseline())
     broken = store.save(of_commit("other"))
     broken.write_text("{")
-    with pytest.raises(InputError, match="not JSON") as caught:
-        store.choose("cpu", "small-serve", BUILD)
-    assert caught.value.file == broken
-    with pytest.raises(InputError):
-        store.save(of_commit("other"))
+    assert refused(chosen, store, match="not JSON").file == broken
+    refused(store.save, of_commit("other"))
     assert broken.read_text() == "{"
-
-
-def test_a_candidate_put_there_by_hand_is_refused(store: Store) -> None:
-    path = store.save(baseline(accepted_by=NOBODY))
-    with pytest.raises(InputError, match="no person has accepted") as caught:
-        store.choose("cpu", "small-serve", BUILD)
-    assert (caught.value.file, caught.value.field) == (path, "accepted.by")
+    broken.unlink()
+    path = store.save(of_commit("candidate", accepted_by=baselines.NOBODY))
+    error = refused(chosen, store, match="no person has accepted")
+    assert (error.file, error.field) == (path, "accepted.by")
 
 
 @each("part", ["..", ".", "", "a/b", "/etc", ".hidden", "a b", "a\n", "a\0"])
-def test_a_name_cannot_leave_the_store(store: Store, part: str) -> None:
+def test_a_name_cannot_leave_the_store(store, part) -> None:
+    why = "cannot be part of a baseline's file name"
     for place in ((part, "s", "c"), ("h", part, "c"), ("h", "s", part)):
-        with pytest.raises(InputError, match="cannot be part of a baseline's file name"):
-            store.path(*place)
+        refused(store.path, *place, match=why)
     for one in (of_commit("anchor"), baseline(scenario=part)):
-        with pytest.raises(InputError, match="cannot be part of a baseline's file name"):
-            store.save(one)
+        refused(store.save, one, match=why)
     assert store.list() == []
 
 
-def test_three_stores(suite_root: Path, tmp_path: Path) -> None:
-    assert suite_store().folder == suite_root / "baselines"
-    assert candidate_store().folder == tmp_path / "home" / "candidates"
-    assert own_store().folder == tmp_path / "home" / "baselines"
-
-
-def test_edited_numbers_are_refused_where_they_are_used(store: Store) -> None:
-    for commit, version in (("a", "1.0"), ("b", "1.1")):
-        store.save(of(commit, version))
-    nearest = store.path("cpu", "small-serve", "b")
-    nearest.write_text(nearest.read_text().replace("101.0", "110.0"))
-    with pytest.raises(InputError, match="edited by hand") as caught:
-        store.choose("cpu", "small-serve", BUILD)
-    assert (caught.value.file, caught.value.field) == (nearest, "entries.c1")
-
-
-def test_only_what_is_compared_with_is_read_in_full(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_is_compared_with_is_read_in_full(store, monkeypatch) -> None:
     for number in range(40):
-        runs = {"c1": entry(*map(float, range(1, 6)))}
-        store.save(of(f"c{number}", f"1.{number}", entries=runs))
-    asked: list[Path] = []
-
-    def reading(path: Path) -> Baseline:
-        asked.append(path)
-        return read(path)
-
-    monkeypatch.setattr(stores, "read", reading)
-    chosen = store.choose("cpu", "small-serve", EngineBuild("llama.cpp", "2.0", "x"))
-    assert chosen is not None
-    assert len(chosen.window) == 40
-    found = chosen.entry("c1")
-    assert found is not None
-    assert len(found.runs) == 30
-    assert chosen.entry("c64") is None
-    assert [path.stem for path in asked] == ["c39", "c38", "c37", "c36", "c35", "c34"]
+        engine = EngineBuild("llama.cpp", f"1.{number}", f"c{number}")
+        store.save(baseline(engine=engine, entries={"c1": entry(*map(float, range(1, 6)))}))
+    asked: list[str] = []
+    monkeypatch.setattr(baselines.store, "read", lambda path: asked.append(path.stem) or read(path))
+    found = store.choose("cpu", "small-serve", EngineBuild("llama.cpp", "2.0", "x"))
+    assert len(found.window) == 40
+    assert len(found.entry("c1").runs) == 30
+    assert found.entry("c64") is None
+    assert asked == ["c39", "c38", "c37", "c36", "c35", "c34"]
 
 
-def test_a_file_that_changed_is_read_again_though_size_and_time_are_as_before(store: Store) -> None:
+def test_a_file_that_changed_is_read_again_though_size_and_time_are_as_before(store) -> None:
     path = store.save(of_commit("a", reason="first"))
-    assert store.choose("cpu", "small-serve", BUILD) is not None
+    assert chosen(store) is not None
     seen, content = path.stat(), path.read_text()
     path.write_text(content.replace('"reason": "first"', '"reason": "secon"'))
     os.utime(path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
     assert path.stat().st_size == seen.st_size
-    with pytest.raises(InputError, match="edited by hand"):
-        store.choose("cpu", "small-serve", BUILD)
-
-
-def test_values_are_one_per_start_that_has_the_metric() -> None:
-    found = entry(100.0, 101.0)
-    other = BaselineRun("run-3", "2026-11-03T08:00:00+00:00", {"duration_s": 9.0})
-    both = replace(found, runs=(*found.runs, other))
-    assert both.values("output_throughput") == [100.0, 101.0]
-    assert both.values("ttft_mean_ms") == []
+    refused(chosen, store, match="edited by hand")
+    # Edited numbers are refused where they are used.
+    path.write_text(content.replace("101.0", "110.0"))
+    error = refused(chosen, store, match="edited by hand")
+    assert (error.file, error.field) == (path, "entries.c1")
 
 
 @each(
@@ -180,38 +340,31 @@ def test_values_are_one_per_start_that_has_the_metric() -> None:
         # Baselines without commands are of runs without.
         ({}, {"before": "set it"}, ("before: measured set it, baseline none",)),
         ({"after": "unset it"}, {}, ("after: measured none, baseline unset it",)),
-        (
-            {"content": "a", "cpu": "Grace"},
-            {"cpu": "Xeon", "driver": "570.1"},
-            (
-                "content: measured none, baseline a",
-                "cpu: measured Xeon, baseline Grace",
-                "driver: measured 570.1, baseline none",
-            ),
-        ),
+        ({"content": "a", "cpu": "Grace"}, {"cpu": "Xeon", "driver": "570.1"},
+         ("content: measured none, baseline a", "cpu: measured Xeon, baseline Grace",
+          "driver: measured 570.1, baseline none")),
     ],
-)
+)  # fmt: skip
 def test_facts_that_differ_are_told_of_both_sides(stored, measured, differing) -> None:
     assert Entry(stored, ()).differences(measured) == differing
 
 
-def sha(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+# Questions. --------------------------------------------------------------------------------------
+TWO = {"sums": with_answers({"q1": True, "q2": False})}
 
 
-def evaluations(number: int = 3, seed: int = 1) -> Entry:
+def evaluations(seed: int = 1) -> Entry:
     """Evaluations of GSM8K: its questions by the hashes that lm_eval gives them."""
     random = Random(seed)
-    keys = [f"{sha(f'question {one}')}:{sha(f'answer {one}')}" for one in range(1319)]
+    keys = [f"{digest(f'question {one}')}:{digest(f'answer {one}')}" for one in range(1319)]
     random.shuffle(keys)
     runs = []
-    for night in range(1, number + 1):
+    for night in (1, 2, 3):
         answers = {metric: {key: random.random() < 0.95 for key in keys} for metric in GSM8K}
         scores = {metric: sum(given.values()) / len(keys) for metric, given in answers.items()}
         started = f"2026-11-{night:02d}T02:00:00+00:00"
         runs.append(BaselineRun(f"nightly-{night}", started, scores, answers, 812.4, 1))
-    facts = {"content": "0123456789abcdef", "evaluator": "lm_eval 0.4.13", "model": "b179c952"}
-    return Entry(facts, tuple(runs))
+    return Entry({"content": "0123456789abcdef", "evaluator": "lm_eval 0.4.13"}, tuple(runs))
 
 
 def question_file(store: Store) -> Path:
@@ -219,90 +372,159 @@ def question_file(store: Store) -> Path:
     return path
 
 
-class TestQuestions:
-    @each(
-        "text, problem",
-        [
-            *((text, "one bit for each") for text in ("gA==", "gAA=", "/w==", "")),
-            *((text, "not base64") for text in ("g", "gÄ==")),
-        ],
-    )
-    def test_what_is_not_a_bit_a_question_is_refused(self, text: str, problem: str) -> None:
-        keys = tuple("abcdefghi") if text == "gA==" else ("a", "b", "c")
-        with pytest.raises(InputError, match=problem):
-            unpacked(text, keys)
+@each(
+    "text, problem",
+    [(text, "one bit for each") for text in ("gA==", "gAA=", "/w==", "")]
+    + [(text, "not base64") for text in ("g", "gÄ==")],
+)
+def test_what_is_not_a_bit_a_question_is_refused(text, problem) -> None:
+    refused(unpacked, text, tuple("abcdefghi" if text == "gA==" else "abc"), match=problem)
 
-    def test_three_evaluations_of_gsm8k_take_little_and_commits_share_them(
-        self, store: Store
-    ) -> None:
-        path = store.save(baseline(entries={"gsm8k": evaluations()}))
-        store.save(of_commit("b", entries={"gsm8k": evaluations(seed=2)}))
-        with pytest.raises(InputError, match="cannot be a hardware's label"):
-            store.save(baseline(hardware="questions"))
-        assert path.stat().st_size <= 10_000
-        found = read(path).entries
-        assert found == {"gsm8k": evaluations()}
-        answers = found["gsm8k"].runs[0].answers[GSM8K[0]]
-        assert list(answers) == sorted(answers)
-        assert to_plain(answers) == dict(answers)
-        assert all(isinstance(answer, bool) for answer in answers.values())
-        shared = question_file(store)
-        plain = json.loads(shared.read_text())
-        assert (shared.parent.name, plain["questions"]) == ("gsm8k", list(answers))
-        canonical = {"questions": plain["questions"], "task": "gsm8k"}
-        assert shared.stem == sha(json.dumps(canonical, sort_keys=True, separators=(",", ":")))
 
-    def test_another_version_of_the_task_is_another_file(self, store: Store) -> None:
-        for commit, last in (("a", "q2"), ("b", "q3")):
-            path = store.save(
-                of_commit(commit, entries={"s": with_answers({"q1": True, last: False})})
-            )
-            (told,) = json.loads(path.read_text())["entries"]["s"]["runs"][0]["answers"].values()
-            assert (told["task"], told["count"]) == ("sums", 2)
-            assert base64.b64decode(told["right"]) == bytes([0b10000000])
-            assert read(path).entries["s"].runs[0].answers[SUMS] == {"q1": True, last: False}
-        assert len(list((store.folder / "questions" / "sums").iterdir())) == 2
+def test_three_evaluations_of_gsm8k_take_little_and_commits_share_them(store) -> None:
+    path = store.save(baseline(entries={"gsm8k": evaluations()}))
+    store.save(of_commit("b", entries={"gsm8k": evaluations(seed=2)}))
+    refused(store.save, baseline(hardware="questions"), match="cannot be a hardware's label")
+    assert path.stat().st_size <= 10_000
+    found = read(path).entries
+    assert found == {"gsm8k": evaluations()}
+    answers = found["gsm8k"].runs[0].answers[GSM8K[0]]
+    assert list(answers) == sorted(answers)
+    assert to_plain(answers) == dict(answers)
+    assert all(isinstance(answer, bool) for answer in answers.values())
+    shared = question_file(store)
+    plain = json.loads(shared.read_text())
+    assert (shared.parent.name, plain["questions"]) == ("gsm8k", list(answers))
+    assert shared.stem == digest({"questions": plain["questions"], "task": "gsm8k"})
 
-    def test_promotion_takes_it_along(self, suite_root: Path, store: Store) -> None:
-        candidates = Store(suite_root / "elsewhere")
-        candidate = candidates.save(baseline(accepted_by="nobody yet", entries=TWO))
-        done = promote(candidate, by="Ada", reason="x")
-        assert question_file(store).read_bytes() == question_file(candidates).read_bytes()
-        assert read(done.file).entries == TWO
 
-    @each("metric", ["x", "../../etc", "accuracy:a/b:c:d", ".", "", "é"])
-    def test_any_metric_has_a_folder_of_its_own_below_the_store(self, metric: str) -> None:
-        file = questions_of(metric, ["q"]).file(Path("/store"))
-        assert file.parent.parent == Path("/store/questions")
-        assert file.parent.name.strip(".")
+def test_another_version_of_the_task_is_another_file(store) -> None:
+    for commit, last in (("a", "q2"), ("b", "q3")):
+        one = with_answers({"q1": True, last: False})
+        path = store.save(of_commit(commit, entries={"s": one}))
+        (told,) = json.loads(path.read_text())["entries"]["s"]["runs"][0]["answers"].values()
+        assert (told["task"], told["count"]) == ("sums", 2)
+        assert base64.b64decode(told["right"]) == bytes([0b10000000])
+        assert read(path).entries["s"].runs[0].answers[SUMS] == {"q1": True, last: False}
+    assert len(list((store.folder / "questions" / "sums").iterdir())) == 2
 
-    @each(
-        "change, problem",
-        [
-            (None, "answers belong to are missing"),
-            (lambda plain: plain["questions"].append("q3"), "was edited by hand"),
-            (lambda plain: plain["questions"].reverse(), "was edited by hand"),
-            (lambda plain: plain.update(task="other"), "was edited by hand"),
-        ],
-    )
-    def test_missing_or_altered_it_is_refused_until_the_next_baseline_writes_it(
-        self,
-        change: Callable[[dict[str, Any]], object] | None,
-        problem: str,
-        suite_root: Path,
-        tmp_path: Path,
-    ) -> None:
-        store = Store(tmp_path)
-        path = store.save(baseline(entries=TWO))
-        read(path)  # what was read before is not believed
-        file = question_file(store)
-        plain = json.loads(file.read_text())
-        file.unlink()
-        if change is not None:
-            change(plain)
-            file.write_text(json.dumps(plain))
-        with pytest.raises(InputError, match=problem) as caught:
-            read(path)
-        assert caught.value.file == file
-        assert f"git checkout -- {file}" in str(caught.value.hint)
-        assert read(store.save(of_commit("b", entries=TWO))).entries == TWO
+
+@each("metric", ["x", "../../etc", "accuracy:a/b:c:d", ".", "", "é"])
+def test_any_metric_has_a_folder_of_its_own_below_the_store(metric) -> None:
+    file = questions_of(metric, ["q"]).file(Path("/store"))
+    assert file.parent.parent == Path("/store/questions")
+    assert file.parent.name.strip(".")
+
+
+@each(
+    "change, problem",
+    [
+        (None, "answers belong to are missing"),
+        (lambda plain: plain["questions"].append("q3"), "was edited by hand"),
+        (lambda plain: plain["questions"].reverse(), "was edited by hand"),
+        (lambda plain: plain.update(task="other"), "was edited by hand"),
+    ],
+)
+def test_missing_or_altered_questions_are_refused_until_the_next_baseline_writes_them(
+    change, problem, suite_root, tmp_path
+) -> None:
+    store = Store(tmp_path)
+    path = store.save(baseline(entries=TWO))
+    read(path)  # what was read before is not believed
+    file = question_file(store)
+    plain = json.loads(file.read_text())
+    file.unlink()
+    if change is not None:
+        change(plain)
+        file.write_text(json.dumps(plain))
+    error = refused(read, path, match=problem)
+    assert error.file == file
+    assert f"git checkout -- {file}" in str(error.hint)
+    assert read(store.save(of_commit("b", entries=TWO))).entries == TWO
+
+
+# Two at once, and a kill. ------------------------------------------------------------------------
+
+
+def candidate(label: str, value: float = 50.0) -> Path:
+    one = baseline(entries={label: entry(value)}, accepted_by="nobody yet")
+    return Store(baselines.candidate_store().folder / label).save(one)
+
+
+@pytest.mark.parametrize("retires", [False, True])
+def test_two_changes_at_once_lose_nothing(retires, suite_root, monkeypatch) -> None:
+    """A retirement is of what is there when its turn comes, and keeps what was added."""
+    first, second, third = map(candidate, ("c1", "c4", "c8"))
+    path = acceptance.promote(third, by="Ada", reason="c8").file
+    act, target = (retire, path) if retires else (acceptance.promote, second)
+    beside = threading.Thread(target=act, args=(target,), kwargs={"by": "Grace", "reason": "why"})
+    unlike = acceptance.unlike_machines
+
+    def pausing(*arguments: Any) -> tuple[str, ...]:
+        """Another thread tries when the first has read and not yet written."""
+        if beside.ident is None:  # once, and with the time that it takes where nothing waits
+            beside.start()
+            beside.join(1.0)
+        return unlike(*arguments)
+
+    monkeypatch.setattr(acceptance, "unlike_machines", pausing)
+    acceptance.promote(first, by="Ada", reason="c1")
+    beside.join()
+    assert set(read(path).entries) == {"c1", "c8"} | (set() if retires else {"c4"})
+    assert (read(path).retired is not None) is retires
+
+
+def test_one_process_at_a_time(store, monkeypatch) -> None:
+    monkeypatch.setattr(baselines.store_lock, "WAIT_S", 0.1)
+    accept = {"by": "Ada", "reason": "x"}
+    with store.changing():
+        path = store.save(baseline())  # who is in it may write
+        before = path.read_bytes()
+        why = "another process is changing the baselines"
+        refused(acceptance.promote, candidate("c4", 110.0), match=why, **accept)
+        assert path.read_bytes() == before
+    assert acceptance.promote(candidate("c4", 110.0), **accept).written
+    assert [one.name for one in store.folder.iterdir()] == ["cpu"]  # git tracks this folder
+
+
+@pytest.mark.parametrize("code", [errno.EBADF, errno.ENOLCK])
+def test_where_a_folder_cannot_be_locked_a_file_of_the_store_is(store, monkeypatch, code) -> None:
+    """As NFS answers (flock(2)): a folder cannot be opened to write."""
+    flock = fcntl.flock
+
+    def as_nfs(descriptor: int, how: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").is_dir():
+            raise OSError(code, os.strerror(code))
+        flock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", as_nfs)
+    monkeypatch.setattr(baselines.store_lock, "WAIT_S", 0.1)
+    here, alone_in = store.folder, baselines.store_lock.alone_in
+    with alone_in(here):
+        with pytest.raises(InputError, match="another process"), alone_in(here):
+            pass
+        with alone_in(here.parent):
+            pass
+    with alone_in(here):
+        pass
+
+
+def test_what_is_no_draft_stays(store) -> None:
+    folder = store.save(baseline()).parent
+    kept = {".abc123.json.swp", ".gitignore", "note.json.abcdefgh", ".x.json.UPPERCASE", ".x.json."}
+    for name in kept | {".abc123.json.k3j_9abz", ".abc123.json.0123456789ab"}:
+        (folder / name).touch()
+    assert len(store.of_scenario("cpu", "small-serve")) == 1
+    with store.changing():
+        pass
+    assert {one.name for one in folder.iterdir()} == kept | {"abc123.json"}
+
+
+@pytest.mark.nightly
+def test_killed_at_each_step_it_leaves_the_old_or_the_new(suite_root, tmp_path) -> None:
+    argv = [sys.executable, HERE / "killed_promotion.py", tmp_path, str(sized(4, 1))]
+    env = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    kills = re.match(r"(\d+) kills", done.stdout)
+    assert int(kills[1]) > sized(5, 20)

@@ -1,17 +1,29 @@
-"""Bands: which number counts for a metric of a scenario, and where it comes from."""
+"""Bands and learnt noise: which number counts for a metric, and what stored numbers tell of it."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import building
 import pytest
 from tables import each
 
-from perfgate.judging.assembly.bands import gating_bands, resolve_band
+from perfgate.baselines import BaselineRun, Entry, Retired, suite_store
+from perfgate.baselines.noise_history import NoiseRun, NoiseSeries, save
+from perfgate.baselines.noise_table import MOST_BASELINES, noise_table
+from perfgate.core.metrics import lookup
+from perfgate.engines.base import EngineBuild
+from perfgate.judging.assembly import bands
+from perfgate.judging.assembly.bands import NO_HISTORY, noises_on
+from perfgate.judging.rules.noise import NoiseComponents
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Scenario
 
-SPEED, TTFT, SUMS = "output_throughput", "ttft_mean_ms", building.SUMS
+SPEED, TTFT, TPOT, SUMS = "output_throughput", "ttft_mean_ms", "tpot_mean_ms", building.SUMS
 BARE = DocumentedValue(100.0)
+pytestmark = pytest.mark.usefixtures("suite_root")
 
 
 def on(nodes: int = 1, **bands: float) -> Scenario:
@@ -30,7 +42,6 @@ def on(nodes: int = 1, **bands: float) -> Scenario:
         # no other default is known on several nodes
         (on(2), TTFT, None, 0.15, "family", ""),
         (on(), "ttft_p99_ms", None, None, "family", "report only"),
-        (on(), SPEED, replace(BARE, tolerance=0.25), 0.25, "document", ""),
         (on(output_throughput=0.3), SPEED, replace(BARE, tolerance=0.25), 0.25, "document", ""),
         # a documented speed is of another machine: 10 % at least
         (on(), SPEED, BARE, 0.10, "document", ""),
@@ -44,28 +55,182 @@ def on(nodes: int = 1, **bands: float) -> Scenario:
         (on(**{SUMS: 0.05}), SUMS, None, 0.05, "scenario", ""),
     ],
 )
-def test_the_band_and_its_source(
-    made: Scenario,
-    metric: str,
-    value: DocumentedValue | None,
-    loss: float | None,
-    source: str,
-    text: str,
-) -> None:
-    found = resolve_band(metric, made, value)
+def test_the_band_and_its_source(made, metric, value, loss, source, text) -> None:
+    found = bands.resolve_band(metric, made, value)
     assert (found.loss, found.source) == (loss, source)
     assert found.against == ("baseline" if value is None else "documented")
     assert not text or found.describe() == text
 
 
 @each("reference, against", [("stored", ["baseline", "documented"]), ("self", ["baseline"])])
-def test_every_gating_metric_has_its_band_against_what_it_can_be_compared_with(
-    reference: str, against: list[str]
-) -> None:
+def test_every_gating_metric_has_its_bands(reference, against) -> None:
     """A machine that measures itself compares no speed with a document."""
     made = replace(on(), gate=replace(on().gate, reference=reference))
-    found = gating_bands(made, {SPEED: BARE, SUMS: DocumentedValue(0.9), TTFT: BARE})
+    found = bands.gating_bands(made, {SPEED: BARE, SUMS: DocumentedValue(0.9), TTFT: BARE})
     assert list(found) == list(made.gate.metrics)
     assert [one.against for one in found[SPEED]] == against
-    assert [one.against for one in found["tpot_mean_ms"]] == ["baseline"]
+    assert [one.against for one in found[TPOT]] == ["baseline"]
     assert [one.loss for one in found[SUMS]] == pytest.approx([0.02, 0.02])
+
+
+# Learnt noise. -----------------------------------------------------------------------------------
+SIGMA = 0.005
+FACTS = {"content": "a", "cpu": "Grace", "cores": "72"}
+XEON = {"cpu": "Xeon", "cores": "2"}
+
+
+def entry(sessions: Sequence[Sequence[float]], first: int = 1, **facts: str) -> Entry:
+    """One run for each session, a day each, with one start for each value."""
+    runs = (
+        BaselineRun(f"run-{day}", f"2026-11-{day:02}T08:{number:02}:00+00:00", {SPEED: value})
+        for day, values in enumerate(sessions, start=first)
+        for number, value in enumerate(values)
+    )
+    return Entry({**FACTS, **facts}, tuple(runs))
+
+
+def accept(number: int, *sessions: Sequence[float], **more: Any) -> None:
+    label, facts = more.pop("label", "c1"), more.pop("facts", {})
+    entries = {label: entry(sessions, first=10 * number % 20 + 1, **facts)}
+    engine = EngineBuild("llama.cpp", f"1.{number}", f"commit{number}")
+    made = {"change": "first", "hardware": "8xH200", "entries": entries, "engine": engine, **more}
+    suite_store().save(building.baseline(**made), merge=False)
+
+
+def keep(run: str, *values: float, own: bool = False, **changes: Any) -> None:
+    series = NoiseSeries("small-serve", "c1", "a", "abc", {SPEED: values}, own=own)
+    at = "2026-11-20T08:00:00+00:00"
+    save(NoiseRun("8xH200", run, at, (replace(series, **changes),)), own=own)
+
+
+def known(**options: Any) -> bands.HardwareNoise:
+    return bands.HardwareNoise(*noise_table("8xH200", **{"own": False, **options}))
+
+
+def components(metric: str = SPEED, **options: Any) -> NoiseComponents:
+    return known(**options).components(metric, SIGMA)[0]
+
+
+def counts(metric: str = SPEED, **options: Any) -> tuple[int, int]:
+    found = components(metric, **options)
+    return found.n_within, found.n_between
+
+
+def test_single_starts_are_no_history() -> None:
+    for _ in ("nothing stored", "one start of a run, one of a baseline"):
+        found, told = known().components(SPEED, SIGMA)
+        assert (found.has_history, told, found.sigma) == (False, (), pytest.approx(SIGMA))
+        keep("a", 100.0)
+        accept(0, [100.0])
+
+
+RETIRED = Retired("Ada", "2026-11-21T08:00:00+00:00", "wrong clocks")
+ELSEWHERE = building.baseline(entries={"c1": entry([[1.0, 1.1]])}, hardware="8xB200")
+SAME, BETTER = {"change": "none"}, {"change": "improvement"}
+
+
+@pytest.mark.parametrize(
+    ("accepted", "expected"),
+    [
+        # Starts of one session and sessions of one build; of other units in another scenario.
+        ([(0, [100.0, 101.0], [102.0], [99.0, 100.0, 101.0], {}),
+          (1, [1.0], [1.01], [1010.0], [1000.0], {"scenario": "other"})], (3, 2)),
+        # Builds that were accepted as unchanged are one level, until one was not.
+        ([(0, [100.0], {}), (1, [101.0], SAME)], (0, 1)),
+        ([(0, [100.0], {}), (1, [101.0], SAME), (2, [150.0], BETTER), (3, [151.0], SAME)], (0, 2)),
+        # A retired one tells nothing and still parts levels.
+        ([(0, [100.0], {}), (1, [50.0], {"change": "regression", "retired": RETIRED}),
+          (2, [51.0], SAME)], (0, 0)),
+        # Candidates, other facts, other probes.
+        ([(5, [100.0], [101.0], {"accepted_by": "nobody yet"}), (0, [100.0], {}),
+          (1, [50.0], {"facts": {"driver": "580"}, **SAME}), (2, [25.0], {"label": "c4", **SAME})],
+         (0, 0)),
+        # All probes and scenarios of the hardware are pooled.
+        ([(0, [100.0], [101.0], {}), (1, [50.0], [50.5], {"scenario": "other"}),
+          (2, [7.0], [7.1], {"scenario": "third", "label": "c64"})], (0, 3)),
+    ],
+)  # fmt: skip
+def test_differences_within_sessions_and_between_them(accepted, expected) -> None:
+    suite_store().save(ELSEWHERE, merge=False)
+    for number, *sessions, more in accepted:
+        accept(number, *sessions, **more)
+    assert counts() == expected
+
+
+def test_the_history_of_a_louder_machine_is_louder() -> None:
+    accept(0, [100.0])
+    accept(1, [150.0], **BETTER)
+    assert components().sigma < 2 * SIGMA
+    accept(0, *[[100.0 * (1 + 0.03 * (-1) ** day)] for day in range(10)])
+    assert components().sigma > 2 * SIGMA
+
+
+def test_of_a_run_only_differences_within_its_session_count_and_none_twice() -> None:
+    keep("a", 100.0, 101.0)
+    keep("b", 120.0, 121.0, 122.0)
+    assert counts() == (3, 0)
+    assert components().session == pytest.approx((0.3 * SIGMA**2) ** 0.5)
+    accept(0, [100.0, 101.0])
+    for build, expected in (("commit0", 4), ("its-control", 5)):
+        keep("run-1", 100.0, 101.0, build=build)
+        assert counts() == (expected, 0)
+    # Another metric of the family stands in where a probe lacks it: one observation a start.
+    per_user = {"output_throughput_per_user": (9.0, 9.1)}
+    keep("c", values=per_user)
+    keep("d", values={**per_user, SPEED: (10.0, 10.2), TPOT: (5.0, 5.1)})
+    assert (counts(), counts(TPOT)) == ((7, 0), (1, 0))
+
+
+def test_a_machine_that_measures_itself_or_of_another_kind_has_a_history_of_its_own() -> None:
+    accept(0, [100.0, 101.0])
+    keep("a", 100.0, 101.0, 99.0, machine=XEON)
+    keep("b", 100.0, 101.0, own=True)
+    keep("c", 100.0, 101.0, machine={"cpu": "Grace", "cores": "72"})
+    assert (counts(own=True), counts()) == ((1, 0), (4, 0))
+    assert (counts(machine=FACTS), counts(machine=XEON)) == ((2, 0), (2, 0))
+
+
+@each(
+    "values, why",
+    [
+        ((100.0, 0.0, 101.0), "cannot be judged"),
+        ((1.0, 1000.0), "hardly all in tokens/s"),
+        ((7.0, 7.0, 7.0), "every value of output_throughput is the same"),
+    ],
+)
+def test_zeros_mixed_units_and_values_that_never_move_are_left_out_and_told(values, why) -> None:
+    keep("good", 100.0, 101.0)
+    keep("bad", *values, probe="c4")
+    found, (told,) = known().components(SPEED, SIGMA)
+    assert (found.n_within, found.n_between) == (1, 0)
+    assert told.startswith("small-serve-c4: ")
+    assert why in told
+
+
+def test_of_many_baselines_the_newest_of_every_scenario_are_read(suite_root: Path) -> None:
+    for number in range(3):
+        accept(number, [100.0, 101.0])
+    accept(9, [100.0, 101.0], scenario="other")
+    of_scenario = suite_root / "baselines" / "8xH200" / "small-serve"
+    for number in range(MOST_BASELINES + 40):
+        damaged = of_scenario / f"old{number}.json"
+        damaged.write_text("{")
+        os.utime(damaged, (1, 1))
+    found = known(first="small-serve")
+    assert len(found.unread) == MOST_BASELINES - 4
+    assert found.components(SPEED, SIGMA)[0].n_within == 4
+    edited = of_scenario.parent / "other" / "commit9.json"
+    edited.write_text(edited.read_text().replace("101", "102"))
+    assert "other/commit9.json: the baseline was edited by hand" in known().unread
+
+
+def test_of_a_hardware_is_that_of_its_history_else_the_family_s_on_so_many_nodes() -> None:
+    keep("a", *[100.0, 103.0] * 10)
+    noise = noises_on("8xH200", [SPEED, "request_throughput", "accuracy:gsm8k:exact_match:strict"])
+    assert set(noise) == {SPEED, "request_throughput"}
+    assert noise[SPEED].sigma > 2 * lookup(SPEED).family.sigma
+    assert noise[SPEED].note == ""
+    assert noise["request_throughput"] == noise[SPEED]  # metrics of a family share its first one's
+    for hardware, sigma in (("8xB200", 0.005), ("2x4xGB200", 0.016)):
+        prior = noises_on(hardware, [SPEED])[SPEED]
+        assert (prior.sigma, prior.note) == (pytest.approx(sigma), NO_HISTORY)

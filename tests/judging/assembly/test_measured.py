@@ -1,12 +1,18 @@
 """What fresh starts show: values, units, the build that gave them, settings not in force."""
 
+import json
 from dataclasses import replace
 
-from building import SCENARIO, SUMS, judgement, lower_accuracy
+from building import SCENARIO, SUMS, judgement, lower_accuracy, outcome
+from plain_records import fields_of
 from starts_made import SPEED
 from tables import each
 
+from perfgate.core.errors import RunError
+from perfgate.core.failures import FAILURES
 from perfgate.core.measurement import Json, Measurement
+from perfgate.core.plain import to_plain
+from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.in_force import InForce, require_in_force
 from perfgate.judging.assembly.measured import measured_build, measured_metrics, settings_notes
@@ -67,44 +73,59 @@ BY_THE_SCENARIO = "not in force, by the scenario alone, as the server does not t
     "inert, others, found, notes",
     [
         # Said once for all starts, with both values.
-        (
-            DP,
-            {},
-            InForce({"tp": 8, "attention_dp": False}, source="/get_server_info"),
-            f"not in force, as the scenario says: attention_dp: asked True, in force False: {WHY}",
-        ),
-        (
-            {},
-            {},
-            InForce({"tp": 8}, limits=("max_running_requests 48, 1000 requests in flight",)),
-            "limited: max_running_requests 48, 1000 requests in flight",
-        ),
-        (
-            DP,
-            {},
-            InForce({"attention_dp": True}),
-            "in force, which the scenario says it is not: attention_dp: what is documented was "
-            "measured without it; remove engine.inert.attention_dp, or use the documented release",
-        ),
+        (DP, {}, InForce({"tp": 8, "attention_dp": False}, source="/get_server_info"),
+         f"not in force, as the scenario says: attention_dp: asked True, in force False: {WHY}"),
+        ({}, {}, InForce({"tp": 8}, limits=("max_running_requests 48, 1000 requests in flight",)),
+         "limited: max_running_requests 48, 1000 requests in flight"),
+        (DP, {}, InForce({"attention_dp": True}), "in force, which the scenario says it is not: "
+         "attention_dp: what is documented was measured without it; remove "
+         "engine.inert.attention_dp, or use the documented release"),
         (DP, {}, InForce({"tp": 8}), f"{BY_THE_SCENARIO}: attention_dp: {WHY}"),
         (DP, {}, None, f"{BY_THE_SCENARIO}: attention_dp: {WHY}"),
         ({}, {}, InForce({"tp": 8}), ""),
-        (
-            {},
-            {"kv_cache_dtype": "fp8", "attention_dp": True},
-            InForce({"tp": 8}, source="its log"),
-            "not established: whether kv_cache_dtype, attention_dp is in force: "
-            "its log does not tell",
-        ),
+        ({}, {"kv_cache_dtype": "fp8", "attention_dp": True}, InForce({"tp": 8}, source="log"),
+         "not established: whether kv_cache_dtype, attention_dp is in force: log does not tell"),
     ],
-)
-def test_what_is_told_of_settings(
-    inert: dict[str, bool], others: dict[str, str], found: InForce | None, notes: str
-) -> None:
-    settings = EngineSettings(tp=8, **inert, **others)  # type: ignore[arg-type]
+)  # fmt: skip
+def test_what_is_told_of_settings(inert, others, found, notes) -> None:
+    settings = EngineSettings(tp=8, **inert, **others)
     known = dict.fromkeys(inert, WHY) or None
     engine = replace(SCENARIO.engine, settings=settings, inert=known)
     scenario = replace(SCENARIO, engine=engine)
     facts = {} if found is None else require_in_force(scenario, found)
     assert "\n".join(settings_notes(scenario, [Measurement({}, facts)] * 3)) == notes
     assert list(settings_notes(scenario, [])) == []
+
+
+def test_a_record_holds_the_numbers_behind_the_verdict() -> None:
+    record = json.loads(json.dumps(fields_of(outcome(injected=("a=1",), notes=("n",)))))
+    assert record.pop("judgements") == json.loads(json.dumps([to_plain(judgement())]))
+    judged, reported = record.pop("measured")
+    assert (judged["metric"], judged["unit"]) == (SPEED, "tokens/s")
+    assert judged["values"] == [1085.3, 1080.1]
+    assert (reported["metric"], reported["unit"]) == ("ttft_mean_ms", "ms")
+    assert round(reported["value"], 9) == 300
+    named = {"name": "small-serve-c4", "scenario": "small-serve", "probe": "c4", "starts": 2}
+    build = {"name": "llama.cpp", "version": "1.3.0", "commit": "def456", "image": "", "digest": ""}
+    told = {
+        "verdict": "REGRESSION",
+        "compared_with": "llama.cpp 1.2.0 of 2026-11-05, accepted by Ada, 5 fresh starts",
+        "folder": "/runs/one/small-serve/start-2-new/c4",
+        "injected": ["a=1"],
+        "notes": ["n"],
+        "build": build,
+        "synthetic": False,
+    }
+    texts = dict.fromkeys(("reason", "extra_options", "rerun", "resumed_from"), "")
+    lists = ("observed", "changed_questions", "controls", "settings", "documented")
+    nothing = dict.fromkeys(("error", "judge_input", "provenance"))
+    assert record == {**named, **told, **texts, **{name: [] for name in lists}, **nothing}
+
+
+def test_a_record_of_an_error_holds_evidence_and_next_step() -> None:
+    error = RunError("oom", "the server ended", evidence=("CUDA out of memory",))
+    record = fields_of(outcome(verdict=Verdict.ERROR, folder=None, error=error, synthetic=True))
+    next_step = FAILURES["oom"].next_step
+    told = {"error_class": "oom", "message": "the server ended", "next_step": next_step}
+    assert record["error"] == {**told, "evidence": ["CUDA out of memory"]}
+    assert (record["verdict"], record["folder"], record["synthetic"]) == ("ERROR", None, True)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import building
 import pytest
@@ -11,33 +11,28 @@ from tables import each
 from perfgate.baselines import suite_store
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.assembly.references import References
-from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.documented import Documented, DocumentedValue
 from perfgate.scenarios.probe import accuracy_probes, load_probes
-from perfgate.scenarios.scenario import Scenario, Source
+from perfgate.scenarios.scenario import Source
 
 SPEED = "output_throughput"
 SOURCE = Source("guide.md", "Serving", engine_version="1.0.0", engine_commit="b6261862419c33d6")
-ONE_POINT = replace(
-    building.SCENARIO,
-    workload=replace(building.SCENARIO.workload, concurrency=(4,)),  # type: ignore[type-var]
-)
+LOAD = replace(building.SCENARIO.workload, concurrency=(4,))
+ONE_POINT = replace(building.SCENARIO, workload=LOAD)
 (C4,) = load_probes(ONE_POINT)
 DOCUMENT = "the documented value, guide.md, section Serving, engine commit b626186"
+STORED = "llama.cpp 1.2.0, commit abc123, of 2026-11-05, accepted by Ada, {} fresh st"
 pytestmark = pytest.mark.usefixtures("suite_root")
 
 
-def references(
-    values: dict[str, DocumentedValue], scenario: Scenario = ONE_POINT, **options: Any
-) -> References:
-    tools = SimpleNamespace(
+def references(values: dict[str, Any], scenario: Any = ONE_POINT, **options: Any) -> References:
+    tools: Any = SimpleNamespace(
         scenario=scenario,
         build=EngineBuild("llama.cpp", "1.2.0", "abc123"),
         fingerprint=lambda probe, machine: {"content": probe.label},
     )
     found = Documented(scenario.id, SOURCE, values) if values else None
-    made = cast(Toolchain, tools)
-    return References(made, building.MACHINE, "auto", lambda _: found, **options)
+    return References(tools, building.MACHINE, "auto", lambda _: found, **options)
 
 
 @pytest.mark.parametrize(
@@ -46,13 +41,13 @@ def references(
         ("", True, DOCUMENT),
         ("", False, "no baseline"),
         # A measured baseline wins, and keeps the document beside it.
-        ("c4", True, "llama.cpp 1.2.0, commit abc123, of 2026-11-05, accepted by Ada, 2 fresh st"),
+        ("c4", True, STORED.format(2)),
         # One of other probes leaves this one to the document.
         ("c1", True, DOCUMENT),
-        ("c1", False, "llama.cpp 1.2.0, commit abc123, of 2026-11-05, accepted by Ada, 0 fresh st"),
+        ("c1", False, STORED.format(0)),
     ],
 )
-def test_what_a_probe_is_compared_with(label: str, documented: bool, in_words: str) -> None:
+def test_what_a_probe_is_compared_with(label, documented, in_words) -> None:
     entry = building.entry(100.0, 101.0)
     if label:
         suite_store().save(building.baseline(entries={label: entry}))
@@ -84,13 +79,12 @@ def test_a_machine_that_measures_itself_has_no_document_and_takes_its_own_runs_f
     assert (own.comparison(probe).in_words, own.comparison(probe).documented) == ("no baseline", {})
     runs = building.entry(100.0, 101.0).runs
     found = own.comparison(probe, runs)
-    assert found.entry is not None
     assert found.entry.runs == runs
     assert found.in_words == "this machine itself, 2 fresh starts in this session"
 
 
 @each("probe", [C4, *accuracy_probes(ONE_POINT)], ids=lambda probe: probe.label)
-def test_the_commands_of_the_site_are_facts_of_speed_alone(probe: Any) -> None:
+def test_the_commands_of_the_site_are_facts_of_speed_alone(probe) -> None:
     commands = {"before": "nvidia-smi boost-slider --vboost 4"}
     assert references({}).fingerprint(probe) == {"content": probe.label}
     found = references({}, commands=commands).fingerprint(probe)

@@ -16,83 +16,64 @@ from perfgate.judging.assembly.outcome import Outcome
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Claim, EngineSettings, Source
 
-ON = replace(building.SCENARIO, id="chunked-on")
-OFF = replace(building.SCENARIO, id="chunked-off")
-FASTER = Claim(
-    "chunked-lowers-tpot",
-    "Chunked context lowers TPOT",
-    Source("guide.md", "Chunked context"),
-    "tpot_mean_ms",
-    "chunked-on",
-    "better",
-    concurrency=4,
-    versus="chunked-off",
-)
+ON, OFF = (replace(building.SCENARIO, id=name) for name in ("chunked-on", "chunked-off"))
+TITLE, TPOT = "Chunked context lowers TPOT", "tpot_mean_ms"
+FASTER = Claim("chunked-lowers-tpot", TITLE, Source("guide.md", "Chunked context"), TPOT, ON.id,
+               "better", concurrency=4, versus=OFF.id)  # fmt: skip
 SIZED = replace(FASTER, documented=-0.5, tolerance=0.1)
+OPEN = Verdict.INCONCLUSIVE
 Fields = dict[str, Any]
 
 
-def the(claim: Claim) -> ClaimProbe:
-    (found,) = claim_probes([claim], [ON, OFF])
+def the(claim: Claim, on: Any = ON) -> ClaimProbe:
+    (found,) = claim_probes([claim], [on, OFF])
     return found
 
 
 @each(
     "changes",
-    [
-        {"scenario": "nowhere"},
-        {"versus": "nowhere"},
-        {"concurrency": 64},
-        {"metric": "accuracy:gsm8k:exact_match:strict-match"},
-    ],
-)
-def test_a_claim_about_what_nobody_measures_is_refused(changes: dict[str, Any]) -> None:
+    [{"scenario": "nowhere"}, {"versus": "nowhere"}, {"concurrency": 64},
+     {"metric": "accuracy:gsm8k:exact_match:strict-match"}],
+)  # fmt: skip
+def test_a_claim_about_what_nobody_measures_is_refused(changes) -> None:
     with pytest.raises(InputError, match="chunked-lowers-tpot"):
         the(replace(FASTER, **changes))
 
 
-@each("value, verdict", [(80.0, Verdict.PASS), (100.0, Verdict.INCONCLUSIVE)])
-def test_one_start_a_side_at_a_time_until_it_is_decided_or_none_is_left(
-    value: float, verdict: Verdict
-) -> None:
+@each("value, verdict", [(80.0, Verdict.PASS), (100.0, OPEN)])
+def test_one_start_a_side_at_a_time_until_it_is_decided_or_none_is_left(value, verdict) -> None:
     claim = the(FASTER)
     assert [probe.id for probe in claim.probes] == ["chunked-on-c4", "chunked-off-c4"]
     values = dict(zip(claim.probes, (value, 100.0), strict=True))
-    starts = dict.fromkeys(claim.probes, 1)
+    made = dict.fromkeys(claim.probes, 1)
 
     def again(probe: Probe) -> bool:
-        before = starts[probe]
-        starts[probe] = min(before + 1, 3)
+        before = made[probe]
+        made[probe] = min(before + 1, 3)
         return before < 3
 
     def outcome(probe: Probe) -> Outcome:
-        measured = [Measurement({"tpot_mean_ms": values[probe]})] * starts[probe]
+        measured = [Measurement({TPOT: values[probe]})] * made[probe]
         return Outcome(probe, Verdict.NO_BASELINE, measurements=measured)
 
     found = claim_outcome(claim, outcome, again)
-    assert (found.verdict, list(starts.values())) == (verdict, [3, 3])
+    assert (found.verdict, list(made.values())) == (verdict, [3, 3])
     assert found.compared_with == "what guide.md, section Chunked context, says"
-    assert found.reason == "Chunked context lowers TPOT"
+    assert found.reason == TITLE
 
 
-def became(claim: ClaimProbe, on: Fields, off: Fields | None = None) -> Outcome:
-    """What becomes of a claim where no start is left: by the outcomes of its sides.
-
-    Args:
-        claim: the claim.
-        on: fields of the outcome of chunked-on.
-        off: of that of chunked-off; None: the same.
-    """
+def became(claim: ClaimProbe, on: Fields, off: Fields) -> Outcome:
+    """What becomes of a claim where no start is left, by fields of the outcomes of its sides."""
 
     def outcome(probe: Probe) -> Outcome:
-        fields = on if off is None or probe.scenario.id == "chunked-on" else off
+        fields = on if probe.scenario.id == ON.id else off
         return Outcome(probe, **{"verdict": Verdict.NO_BASELINE, **fields})
 
     return claim_outcome(claim, outcome, lambda _probe: False)
 
 
-def starts(value: float, facts: Fields | None = None) -> Fields:
-    return {"measurements": [Measurement({"tpot_mean_ms": value}, facts or {})] * 3}
+def starts(value: float, facts: Fields | None = None, **fields: Any) -> Fields:
+    return {"measurements": [Measurement({TPOT: value}, facts or {})] * 3, **fields}
 
 
 OOM: Fields = {"verdict": Verdict.ERROR, "error": RunError("oom", "memory ran out")}
@@ -100,42 +81,33 @@ LEFT_OUT = {**OOM, "error": RunError("incomplete", "not measured: the starts are
 
 
 @each("on, off", [(starts(1.0), OOM), (LEFT_OUT, OOM), (OOM, LEFT_OUT)])
-def test_a_side_that_failed_is_the_cause_and_not_the_one_that_was_left_out_for_it(
-    on: Fields, off: Fields
-) -> None:
+def test_a_side_that_failed_is_the_cause_and_not_the_one_left_out_for_it(on, off) -> None:
     found = became(the(FASTER), on, off)
     assert (found.verdict, found.error, found.judgements) == (Verdict.ERROR, OOM["error"], ())
 
 
-OTHER_PROMPTS = starts(10.0, {DATASET_DIFFERS: "219,171 input tokens documented, 100 measured"})
-DISTURBED = {"verdict": Verdict.INCONCLUSIVE, "reason": "disturbed, so not used: a neighbour"}
+COUNTS = "219,171 input tokens documented, 100 measured"
+OTHER_PROMPTS = starts(10.0, {DATASET_DIFFERS: COUNTS})
+DISTURBED = {"verdict": OPEN, "reason": "disturbed, so not used: a neighbour"}
 
 
 @each(
     "claim, off, verdict, reason",
     [
-        (
-            SIZED,
-            OTHER_PROMPTS,
-            Verdict.NOT_COMPARABLE,
-            "chunked-off-c4: the dataset: 219,171 input tokens documented, 100 measured",
-        ),
-        (FASTER, OTHER_PROMPTS, Verdict.INCONCLUSIVE, "Chunked context lowers TPOT"),
-        (FASTER, DISTURBED, Verdict.INCONCLUSIVE, DISTURBED["reason"]),
+        (SIZED, OTHER_PROMPTS, Verdict.NOT_COMPARABLE, f"chunked-off-c4: the dataset: {COUNTS}"),
+        (FASTER, OTHER_PROMPTS, OPEN, TITLE),
+        (FASTER, DISTURBED, OPEN, DISTURBED["reason"]),
     ],
 )
-def test_other_prompts_than_the_documents_and_disturbed_starts_decide_nothing(
-    claim: Claim, off: Fields, verdict: Verdict, reason: str
-) -> None:
+def test_other_prompts_and_disturbed_starts_decide_nothing(claim, off, verdict, reason) -> None:
     found = became(the(claim), starts(10.0), off)
     assert (found.verdict, found.reason) == (verdict, reason)
 
 
 def test_sides_of_another_release_than_the_documents_are_told() -> None:
-    build = {"build": MeasuredBuild("llama.cpp", "1.3.0", "def456")}
-    documented = replace(ON, source=replace(ON.source, engine_version="1.0.0"))
-    (claim,) = claim_probes([SIZED], [documented, OFF])
-    found = became(claim, {**starts(5.0), **build}, {**starts(10.0), **build})
+    build = MeasuredBuild("llama.cpp", "1.3.0", "def456")
+    claim = the(SIZED, replace(ON, source=replace(ON.source, engine_version="1.0.0")))
+    found = became(claim, starts(5.0, build=build), starts(10.0, build=build))
     assert found.verdict == Verdict.PASS
     assert found.notes == ("the document measured chunked-on with llama.cpp 1.0.0, not 1.3.0",)
 
@@ -153,12 +125,10 @@ FP8 = EngineSettings(kv_cache_dtype="fp8")
         ("not_worse", FP8, {}, False),
     ],
 )
-def test_a_claim_of_no_loss_says_that_it_is_blind_to_an_ignored_option(
-    expect: Any, settings: EngineSettings, facts: Fields, is_blind: bool
-) -> None:
+def test_a_claim_of_no_loss_says_that_it_is_blind(expect, settings, facts, is_blind) -> None:
+    """To an option that is ignored."""
     on = replace(ON, engine=replace(ON.engine, settings=settings))
-    (claim,) = claim_probes([replace(FASTER, expect=expect)], [on, OFF])
-    found = became(claim, starts(100.0, facts), starts(100.0))
+    found = became(the(replace(FASTER, expect=expect), on), starts(100.0, facts), starts(100.0))
     notes = [one for one in found.notes if one.startswith("blind to an ignored option")]
     assert bool(notes) == is_blind
     assert all("kv_cache_dtype" in one and "its log is cut" in one for one in notes)

@@ -1,35 +1,25 @@
 """Sweeps: the curve is judged on fresh starts that measured every point, and on nothing else."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import building
 import pytest
-from starts_made import SPEED, speeds
+from starts_made import SPEED, entry_of, speeds
 from tables import each
 
-from perfgate.baselines import BaselineRun, Entry
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.judge_input import ProbeJudgement, judge
 from perfgate.judging.assembly.judgement import ControlStarts, ProbeEvidence, Reference
-from perfgate.judging.assembly.sweeps import (
-    SweepProbe,
-    curve_input,
-    curve_outcome,
-    sweep_probes,
-)
-from perfgate.scenarios.probe import Probe, load_probes
+from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, curve_outcome, sweep_probes
+from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import GatePolicy, Scenario
 
-Values = Mapping[int, float]  # number of the start → what it gave
-Runs = Mapping[str, list[float]]  # name of the run → one value per fresh start of it
-AT = "2026-11-01T00:00:00+00:00"
 
-
-def scenario(*points: int, **gate: str) -> Scenario:
-    workload = replace(building.SCENARIO.workload, concurrency=points)  # type: ignore[type-var]
+def scenario(*points: int, **gate: Any) -> Scenario:
+    workload = replace(building.SCENARIO.workload, concurrency=points)
     policy = replace(GatePolicy((SPEED, building.SUMS)), **gate)
     return replace(building.SCENARIO, gate=policy, workload=workload)
 
@@ -37,26 +27,23 @@ def scenario(*points: int, **gate: str) -> Scenario:
 SCENARIO = scenario(1, 2, 4, 8)
 SWEEP = SweepProbe(SCENARIO)
 C1, C2, C4, C8 = load_probes(SCENARIO)
+# Baselines: name of the run → one value per fresh start of it.
 STEADY = {"r": [100.0, 100.2, 99.8, 100.1, 99.9]}
 
 
-def point(
-    probe: Probe, before: Runs | None, now: Values, controls: Values | None = None, cpu: str = "a"
-) -> ProbeEvidence:
-    runs = [
-        BaselineRun(run, AT, {SPEED: value}, start=number)
-        for run, values in (before or {}).items()
-        for number, value in enumerate(values, start=1)
-    ]
-    reference = Reference(None if before is None else Entry({"cpu": "a"}, tuple(runs)))
+def point(probe, before, now, controls=None, cpu="b") -> ProbeEvidence:
+    """What is known of a point; `now` and `controls`: number of the start → what it gave."""
+    entries = [entry_of(*speeds(*ones), run=run) for run, ones in (before or {}).items()]
+    runs = tuple(run for one in entries for run in one.runs)
+    reference = Reference(replace(entries[0], runs=runs) if entries else None)
     measured, others = (
         dict(zip(given, speeds(*given.values()), strict=True)) for given in (now, controls or {})
     )
     known = ControlStarts(measured={} if controls is None else {"baseline": others})
-    return ProbeEvidence(probe, reference, {"cpu": cpu}, measured, known)
+    return ProbeEvidence(probe, reference, {"content": "a", "cpu": cpu}, measured, known)
 
 
-def alike(before: Runs, now: Values, controls: Values | None = None) -> list[ProbeEvidence]:
+def alike(before, now, controls=None) -> list[ProbeEvidence]:
     return [point(probe, before, now, controls) for probe in (C1, C2, C4, C8)]
 
 
@@ -70,10 +57,10 @@ def judged(*points: ProbeEvidence) -> ProbeJudgement:
         (SCENARIO, True),
         (scenario(1, 2, 4), False),
         (scenario(1, 2, 4, 8, noise="measured"), False),
-        (replace(SCENARIO, gate=GatePolicy((building.SUMS,))), False),
+        (scenario(1, 2, 4, 8, metrics=(building.SUMS,)), False),
     ],
 )
-def test_only_a_sweep_of_several_points_has_a_curve(made: Scenario, has_one: bool) -> None:
+def test_only_a_sweep_of_several_points_has_a_curve(made, has_one) -> None:
     assert [one.id for one in sweep_probes(made)] == ["small-serve-sweep"] * has_one
 
 
@@ -94,9 +81,7 @@ PARTIAL = [point(C1, STEADY, SLOW, {3: 97.0}), *alike(STEADY, SLOW, {3: 97.0, 4:
         ([point(C1, STEADY, SLOW), *PARTIAL[1:]], "REGRESSION", 0, (), "NO_CONTROL"),
     ],
 )
-def test_a_loss_of_all_points_is_that_of_the_curve(
-    points: list[ProbeEvidence], verdict: str, used: int, wanted: set[str], mark: str
-) -> None:
+def test_a_loss_of_all_points_is_that_of_the_curve(points, verdict, used, wanted, mark) -> None:
     found = judged(*points)
     (judgement,) = found.judgements
     assert (found.verdict, found.controls_wanted) == (verdict, set(wanted))
@@ -119,14 +104,12 @@ def test_starts_that_did_not_measure_every_point_do_not_count() -> None:
     "first, other, verdict, reason",
     [
         (STEADY, point(C4, None, {1: 1.0}), "NO_BASELINE", "missing"),
-        (STEADY, point(C4, STEADY, {1: 1.0}, cpu="b"), "NOT_COMPARABLE", "c4: cpu: measured b"),
+        (STEADY, point(C4, STEADY, {1: 1.0}, cpu="x"), "NOT_COMPARABLE", "c4: cpu: measured x"),
         ({"r1": [1.0]}, point(C4, {"r2": [1.0]}, {1: 1.0}), "NO_BASELINE", "no fresh start of the"),
         (STEADY, point(C4, STEADY, {2: 1.0}), "INCONCLUSIVE", "no fresh start measured every"),
     ],
 )
-def test_without_a_comparable_curve_nothing_is_claimed(
-    first: Runs, other: ProbeEvidence, verdict: str, reason: str
-) -> None:
+def test_without_a_comparable_curve_nothing_is_claimed(first, other, verdict, reason) -> None:
     found = judged(point(C1, first, {1: 1.0}), other)
     assert (found.verdict, found.needs_more_runs) == (verdict, verdict == "INCONCLUSIVE")
     assert reason in found.reason

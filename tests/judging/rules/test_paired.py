@@ -8,24 +8,15 @@ from typing import Any
 import numpy as np
 import paired_oracle as oracle
 import pytest
-from claimed import judge_claim, statement
 from numpy.typing import NDArray
+from rule_cases import judge_claim, statement
 from sizes import sized
 
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Verdict
-from perfgate.judging.rules import scale
+from perfgate.judging.rules import paired, scale
 from perfgate.judging.rules.claims import EarlierStarts
-from perfgate.judging.rules.paired import (
-    AB_RULE,
-    OWN_NOISE_RULE,
-    Effect,
-    Look,
-    paired_test,
-    rule_for,
-    start_values,
-    with_history,
-)
+from perfgate.judging.rules.paired import Effect, paired_test
 
 ROWS = 100
 SPEED = lookup("output_throughput")
@@ -39,11 +30,11 @@ def noisy(rng: np.random.Generator, sigma: float, *shape: int) -> Values:
     return np.where(rng.random(shape) < 0.05, values + 6 * sigma, values)
 
 
-def verdicts(found: Look) -> list[str]:
+def verdicts(found: paired.Look) -> list[str]:
     return np.select([found.holds, found.fails], ["PASS", "REGRESSION"], "INCONCLUSIVE").tolist()
 
 
-def agree(found: Look, expected: list[tuple[str, int, float]], seen: Counter[str]) -> None:
+def agree(found: paired.Look, expected: list[tuple[str, int, float]], seen: Counter[str]) -> None:
     """Verdict, number of starts and band of every case."""
     rows = zip(verdicts(found), found.starts.tolist(), found.upper.tolist(), strict=True)
     for row, plain in zip(rows, expected, strict=True):
@@ -57,15 +48,16 @@ def test_two_builds(own: bool) -> None:
     rng, seen = np.random.default_rng(15 + own), Counter[str]()
     for _ in range(sized(20, 200)):
         sigma, between = float(rng.choice([0.005, 0.02, 0.06])), float(rng.choice([0.0, 0.3, 0.5]))
-        rule = OWN_NOISE_RULE if own else replace(AB_RULE, sigma=sigma, between=between)
-        a, pairs = noisy(rng, sigma, ROWS, 6), int(rng.integers(1, 8))
-        b = noisy(rng, sigma * rng.choice([0.8, 3]), ROWS, pairs)
+        rule = (
+            paired.OWN_NOISE_RULE if own else replace(paired.AB_RULE, sigma=sigma, between=between)
+        )
+        a, made = noisy(rng, sigma, ROWS, 6), int(rng.integers(1, 8))
+        b = noisy(rng, sigma * rng.choice([0.8, 3]), ROWS, made)
         b += sigma * rng.choice([0, 0.5, 1, 2, 4, 9], (ROWS, 1))
         band = float(rng.choice([2, 4])) * sigma
         noise = (0.03, 0.0) if own else (sigma, between)
-        expected = [
-            oracle.ab(x, y, band, *noise, own) for x, y in zip(a.tolist(), b.tolist(), strict=True)
-        ]
+        pairs = zip(a.tolist(), b.tolist(), strict=True)
+        expected = [oracle.ab(x, y, band, *noise, own) for x, y in pairs]
         agree(paired_test(a, b, Effect.below_band(band), rule), expected, seen)
     assert min(seen.values()) > ROWS, seen
 
@@ -77,54 +69,39 @@ def test_a_reference_in_turns() -> None:
         most, made = int(rng.integers(1, 9)), int(rng.integers(3, 9))
         sigma = float(rng.choice([0.005, 0.02, 0.06, 0.13]))
         earlier = [noisy(rng, sigma, int(rng.integers(0, 7))).tolist() for _ in range(made - 3)]
-        references, rule = noisy(rng, sigma, ROWS, made), rule_for(most)
-        new = noisy(
-            rng, sigma * rng.choice([1, 3]), ROWS, max(1, most - int(rng.choice([0, 0, 1, 3])))
-        )
+        references, rule = noisy(rng, sigma, ROWS, made), paired.rule_for(most)
+        starts = max(1, most - int(rng.choice([0, 0, 1, 3])))
+        new = noisy(rng, sigma * rng.choice([1, 3]), ROWS, starts)
         new += sigma * rng.choice([0, 1, 3, 6, 15], (ROWS, 1))
         band = float(rng.choice([0.02, 0.05, 0.2]))
-        expected = [
-            oracle.in_turns(x, y, band, earlier, rule.looks, WIDEST)
-            for x, y in zip(references.tolist(), new.tolist(), strict=True)
-        ]
+        pairs = zip(references.tolist(), new.tolist(), strict=True)
+        expected = [oracle.in_turns(*one, band, earlier, rule.looks, WIDEST) for one in pairs]
         effect = Effect.below_band(band, WIDEST)
-        agree(paired_test(references, new, effect, with_history(rule, earlier)), expected, seen)
+        agree(
+            paired_test(references, new, effect, paired.with_history(rule, earlier)), expected, seen
+        )
     assert min(seen.values()) > ROWS, seen
 
 
-def claim_of(rng: np.random.Generator) -> tuple[dict[str, Any], Any, Any]:
+def below(edge: float, **fields: Any) -> tuple[dict[str, Any], Any, Any]:
     """Fields of a `Claim`, and when the claim holds and fails, of d, L and U."""
-    kind = rng.choice(["better", "by g", "not_worse", "not_better", "gain", "cost"])
-    if kind == "better":
-        return {"expect": "better"}, lambda d, low, up: up < 0, lambda d, low, up: low > 0
-    if kind == "by g":
-        g = math.log1p(0.05)
-        return (
-            {"expect": "better", "minimum_effect": 0.05},
-            lambda d, low, up: up < 0 and d <= -g / 2,
-            lambda d, low, up: low > -g,
-        )
-    if kind == "not_worse":
-        edge = -math.log(0.95)
-        return (
-            {"expect": kind, "margin": 0.05},
-            lambda d, low, up: up < edge,
-            lambda d, low, up: low > edge,
-        )
-    if kind == "not_better":
-        edge = -math.log(1.05)
-        return (
-            {"expect": kind, "margin": 0.05},
-            lambda d, low, up: low > edge,
-            lambda d, low, up: up < edge,
-        )
-    size = 0.076 if kind == "gain" else -0.2
-    limit = -math.log1p(size) - math.log(0.95)
-    return (
-        {"expect": "better" if size > 0 else "worse", "documented": size, "tolerance": 0.05},
-        lambda d, low, up: up < limit,
-        lambda d, low, up: low > limit,
-    )
+    return fields, lambda d, low, up: up < edge, lambda d, low, up: low > edge
+
+
+G, LOSS = math.log(1.05), -math.log(0.95)
+MARGIN, TOLERANCE = {"margin": 0.05}, {"tolerance": 0.05}
+CLAIMS = [
+    below(0, expect="better"),
+    below(LOSS, expect="not_worse", **MARGIN),
+    below(LOSS - math.log(1.076), expect="better", documented=0.076, **TOLERANCE),
+    below(LOSS - math.log(0.8), expect="worse", documented=-0.2, **TOLERANCE),
+    ({"expect": "not_better", **MARGIN}, lambda d, low, up: low > -G, lambda d, low, up: up < -G),
+    (
+        {"expect": "better", "minimum_effect": 0.05},
+        lambda d, low, up: up < 0 and d <= -G / 2,
+        lambda d, low, up: low > -G,
+    ),
+]
 
 
 @pytest.mark.nightly
@@ -132,7 +109,8 @@ def test_claims() -> None:
     """Both sides measured now, one side a baseline, or a number; the machine's own noise."""
     rng, seen = np.random.default_rng(16), Counter[str]()
     for _ in range(sized(3_000, 50_000)):
-        arguments, holds, fails = claim_of(rng)
+        fields, holds, fails = CLAIMS[rng.integers(len(CLAIMS))]
+        arguments = dict(fields)
         own, sigma = bool(rng.random() < 0.3), float(rng.choice([0.005, 0.02, 0.06]))
         new = noisy(rng, sigma * rng.choice([1, 3]), int(rng.integers(1, 8)))
         new = (new + rng.choice([-0.25, -0.1, -0.05, 0, 0.05, 0.25])).tolist()
@@ -150,13 +128,9 @@ def test_claims() -> None:
             own or sized_ or earlier or arguments["expect"] == "not_better"
         )
         versus = () if "value" in arguments else [1000 * math.exp(-x) for x in other]
+        values, noise = [1000 * math.exp(-x) for x in new], {"own_noise": own, "sigma": sigma}
         judged = judge_claim(
-            statement(SPEED.name, **arguments),
-            [1000 * math.exp(-x) for x in new],
-            versus,
-            earlier=earlier,
-            own_noise=own,
-            sigma=sigma,
+            statement(SPEED.name, **arguments), values, versus, earlier=earlier, **noise
         )
         expected = oracle.claim(new, other, holds, fails, **plain)
         assert (judged.verdict.value, judged.runs_used) == expected, (arguments, new, other)
@@ -167,7 +141,7 @@ def test_claims() -> None:
 def test_a_case_alone_is_the_case_among_many() -> None:
     rng = np.random.default_rng(3)
     a, b = noisy(rng, 0.02, 4, 50, 6), noisy(rng, 0.03, 50, 6)
-    for rule in (replace(AB_RULE, sigma=0.02), OWN_NOISE_RULE, rule_for(6)):
+    for rule in (replace(paired.AB_RULE, sigma=0.02), paired.OWN_NOISE_RULE, paired.rule_for(6)):
         many = paired_test(a, b, Effect.below_band(0.03, WIDEST), rule)
         for case in np.ndindex(4, 50):
             alone = paired_test(a[case], b[case[1]], Effect.below_band(0.03, WIDEST), rule)
@@ -179,7 +153,7 @@ def test_a_case_alone_is_the_case_among_many() -> None:
 def test_starts_one_by_one_end_as_all_at_once() -> None:
     rng = np.random.default_rng(5)
     references, new = noisy(rng, 0.03, 300, 8), noisy(rng, 0.06, 300, 8)
-    rule, effect = rule_for(8), Effect.below_band(0.05, WIDEST)
+    rule, effect = paired.rule_for(8), Effect.below_band(0.05, WIDEST)
     whole = paired_test(references, new, effect, rule)
     for count in range(1, 9):
         found = paired_test(references, new[:, :count], effect, rule)
@@ -192,14 +166,13 @@ def test_starts_one_by_one_end_as_all_at_once() -> None:
 def test_blocks_of_one_start_are_one_value_and_show_both_spreads() -> None:
     rng = np.random.default_rng(7)
     between, within = 0.02, 0.05
-    values = between * rng.standard_normal((20_000, 6, 1)) + within * rng.standard_normal(
-        (20_000, 6, 4)
-    )
-    found = start_values(values)
+    values = between * rng.standard_normal((20_000, 6, 1))
+    values = values + within * rng.standard_normal((20_000, 6, 4))
+    found = paired.start_values(values)
     assert found.means.shape == (20_000, 6)
     assert np.mean(found.within) == pytest.approx(within**2, rel=0.02)
     assert np.mean(found.between) == pytest.approx(between**2, rel=0.05)
-    single = start_values(values[..., :1])
+    single = paired.start_values(values[..., :1])
     assert (single.means == values[..., 0]).all()
     assert (single.within == 0).all()
     assert np.mean(single.between) == pytest.approx(between**2 + within**2, rel=0.02)

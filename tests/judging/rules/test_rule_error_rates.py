@@ -10,14 +10,7 @@ from tables import each
 from perfgate.core.rule import ControlRule, Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.forecast.noise_scenarios import starts as noisy_starts
-from perfgate.judging.rules.sequential import (
-    HOST_SHIFT,
-    PASS,
-    REGRESSION,
-    alone,
-    controlled,
-    levels,
-)
+from perfgate.judging.rules import sequential
 
 # Under coverage these take four times as long; other tests reach every line that they do.
 pytestmark = [pytest.mark.slow, pytest.mark.no_cover, pytest.mark.nightly]
@@ -58,27 +51,20 @@ TABLE = [
 
 @each(("noise", "n_base", "sessions", "controls", "loss", "fails", "passes", "starts"), TABLE)
 def test_error_rates_of_the_rule(
-    noise: str,
-    n_base: int,
-    sessions: int,
-    controls: bool,
-    loss: float,
-    fails: float | None,
-    passes: float | None,
-    starts: float | None,
+    noise, n_base, sessions, controls, loss, fails, passes, starts
 ) -> None:
     random, trials = np.random.default_rng([77, n_base, sessions]), sized(10_000, 40_000)
     base = noisy_starts(random, noise, trials, 1, [n_base // sessions] * sessions)[:, 0]
     session = noisy_starts(random, noise, trials, 1, [8])[:, 0].astype(np.float64)
-    against = levels(base.astype(np.float64), 1.0, sessions=sessions)
+    against = sequential.levels(base.astype(np.float64), 1.0, sessions=sessions)
     if controls:
         new = session[:, [0, 1, 4, 5]] + loss * 4.04
-        found = controlled(against, new, session[:, [2, 3, 6]], 4.04, ControlRule())
+        found = sequential.controlled(against, new, session[:, [2, 3, 6]], 4.04, ControlRule())
     else:
-        found = alone(against, session[:, :5] + loss * 4.04, 4.04, Rule())
+        found = sequential.alone(against, session[:, :5] + loss * 4.04, 4.04, Rule())
     for expected, share in (
-        (fails, found.share(REGRESSION)),
-        (passes, found.share(PASS, HOST_SHIFT)),
+        (fails, found.share(sequential.REGRESSION)),
+        (passes, found.share(sequential.PASS, sequential.HOST_SHIFT)),
     ):
         if expected is not None:
             bound = deviation(expected, trials) + 0.2

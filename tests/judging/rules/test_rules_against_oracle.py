@@ -20,12 +20,6 @@ from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.noise_scenarios import SCENARIOS, starts
 from perfgate.judging.rules import accuracy, documented
 from perfgate.judging.rules import sequential as many
-from perfgate.judging.rules.accuracy import (
-    counted_score,
-    documented_score,
-    judge_paired,
-    judge_unpaired,
-)
 
 pytestmark = pytest.mark.nightly
 
@@ -166,7 +160,7 @@ def test_scores() -> None:
         n = int(draw.choice((198, 200, 1319)))
         share = float(draw.uniform(0.3, 0.97))
         error = float(draw.choice((0.0, 1.0, 3.0))) * math.sqrt(share * (1 - share) / n)
-        document = documented_score(share, error or None)
+        document = accuracy.documented_score(share, error or None)
         drop = draw.choice((0, 0.02, 0.05, 0.1, 0.15), (20, 1))
         right = np.rint(draw.normal(share - drop, 0.02, (20, int(draw.integers(1, 4)))) * n)
         right = np.clip(right, 0, n)
@@ -177,8 +171,8 @@ def test_scores() -> None:
             expected = oracle.unpaired(share, error, [x / n for x in one], n, declared)
             assert said(found, row) == expected[:3]
             seen.add(expected)
-        asked = [counted_score(int(x), n) for x in right[0]]
-        verdict = judge_unpaired(SCORE, document, asked, margin=declared)
+        asked = [accuracy.counted_score(int(x), n) for x in right[0]]
+        verdict = accuracy.judge_unpaired(SCORE, document, asked, margin=declared)
         assert judged(verdict) == said(found, 0)
     assert len(seen) == 8
 
@@ -192,7 +186,7 @@ def test_paired_answers() -> None:
         kept = draw.choice((1.0, 0.8, 0.5, 0.0))
         new = [[draw.random() < p * kept for p in chance] for _ in range(draw.randint(1, 4))]
         margin = draw.choice((0.103, 0.207, 0.311, 0.451))  # none that a share meets exactly
-        found = judge_paired(
+        found = accuracy.judge_paired(
             SCORE,
             [{str(q): one for q, one in enumerate(row)} for row in base],
             [{str(q): one for q, one in enumerate(row)} for row in new],
@@ -215,11 +209,6 @@ def test_a_probe_ends_with_its_first_regression_or_when_all_is_decided() -> None
     one = metric((many.PASS, 0), (many.REGRESSION, 1), (many.PASS, 0), (many.PASS, 1))
     other = metric((many.HOST_SHIFT, 2), (many.PASS, 2), (many.INCONCLUSIVE, 2), (many.PASS, 0))
     probe = many.together([one, other])
-    assert probe.codes.tolist() == [
-        many.HOST_SHIFT,
-        many.REGRESSION,
-        many.INCONCLUSIVE,
-        many.PASS,
-    ]
+    assert probe.codes.tolist() == [many.HOST_SHIFT, many.REGRESSION, many.INCONCLUSIVE, many.PASS]
     assert probe.new.tolist() == [2, 2, 2, 2]
     assert probe.controls.tolist() == [1, 0, 1, 0]

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from plain_values import judge_sweep
+from rule_cases import GAIN, LOST, OPEN, PASS, SPEED
 from tables import each
 
 from perfgate.core.errors import InputError
@@ -21,33 +21,36 @@ BASE = [POINTS] * 5
 
 
 def start(*factors: float) -> list[float]:
-    return [value * factor for value, factor in zip(POINTS, factors, strict=True)]
-
-
-def all_points(factor: float) -> list[float]:
-    return start(*[factor] * 4)
+    """A start of these factors at the points, or of one at all."""
+    each_point = factors if len(factors) == 4 else factors * 4
+    return [value * factor for value, factor in zip(POINTS, each_point, strict=True)]
 
 
 @each(
-    ("new", "verdict", "used"),
+    "new, settings, verdict, used",
     [
-        pytest.param([start(0.98, 1.02, 1, 1)], Verdict.PASS, 1, id="points that go both ways"),
-        pytest.param([start(0.5, 1, 1, 1)] * 2, Verdict.PASS, 1, id="one point is the point's"),
-        pytest.param([all_points(0.988)] * 2, Verdict.REGRESSION, 2, id="all lost 1.2 %"),
-        pytest.param([start(0.9, 0.98, 0.98, 1)] * 2, Verdict.REGRESSION, 2, id="most lost"),
-        pytest.param([all_points(1.02)] * 2, Verdict.IMPROVEMENT, 2, id="all gained"),
-        pytest.param([all_points(0.9)], Verdict.INCONCLUSIVE, 1, id="one start proves none"),
+        ([start(0.98, 1.02, 1, 1)], {}, PASS, 1),  # points that go both ways
+        ([start(0.5, 1, 1, 1)] * 2, {}, PASS, 1),  # one point is the point's
+        ([start(0.988)] * 2, {}, LOST, 2),
+        ([start(0.9, 0.98, 0.98, 1)] * 2, {}, LOST, 2),  # most lost
+        ([start(1.02)] * 2, {}, GAIN, 2),
+        ([start(0.9)], {}, OPEN, 1),  # one start proves none
+        # Band, sigma, rule and controls reach the rule.
+        ([start(0.985)] * 2, {"band": 0.05}, PASS, 1),
+        ([start(0.99)], {"sigma": 0.001}, PASS, 1),
+        ([start(0.985)] * 2, {"rule": Rule(max_runs=1)}, OPEN, 1),
+        ([start(0.97)] * 3, {"controls": []}, OPEN, 2),
+        ([start(0.97)] * 3, {"controls": [start(0.97)] * 2}, PASS, 2),
+        ([start(0.97)] * 3, {"controls": [start(1)] * 2}, LOST, 3),
     ],
 )
-def test_the_median_over_the_points_is_judged(
-    new: list[list[float]], verdict: Verdict, used: int
-) -> None:
-    judged = judge_sweep("output_throughput", BASE, new)
+def test_the_median_over_the_points_is_judged(new, settings, verdict, used) -> None:
+    judged = judge_sweep(SPEED, BASE, new, **settings)
     assert (judged.verdict, judged.runs_used) == (verdict, used)
 
 
 def test_values_and_reason_by_hand() -> None:
-    judged = judge_sweep("output_throughput", BASE, [start(0.97, 0.98, 0.98, 1)] * 2)
+    judged = judge_sweep(SPEED, BASE, [start(0.97, 0.98, 0.98, 1)] * 2)
     assert judged.baseline == pytest.approx(math.prod(POINTS) ** 0.25)
     assert judged.change == pytest.approx(-0.02)
     assert judged.band == pytest.approx(1 - math.exp(-0.0159716), abs=1e-6)
@@ -56,50 +59,33 @@ def test_values_and_reason_by_hand() -> None:
         "the later starts alone; 2 fresh starts against 5 baseline runs"
     )
     assert judged.notes[-1] == "point 1 of 4 lost most: -3.0 %"
+    # Which point is the median of a start does not matter: each has its own level.
+    uneven = [start(0.99, 1, 1.01, 1), start(1.01, 1, 0.99, 1), start(1, 1.01, 1, 0.99)]
+    assert judge_sweep(SPEED, uneven, [start(1)]).change == pytest.approx(0, abs=2e-3)
 
 
-def test_controls_are_curves_too() -> None:
-    slow = [all_points(0.97)] * 3
-    alone = judge_sweep("output_throughput", BASE, slow, controls=[])
-    assert (alone.verdict, alone.needs_control) == (Verdict.INCONCLUSIVE, True)
-    host = judge_sweep("output_throughput", BASE, slow, controls=slow[:2])
-    assert (host.verdict, host.mark) == (Verdict.PASS, "HOST_SHIFT")
-    build = judge_sweep("output_throughput", BASE, slow, controls=[all_points(1)] * 2)
-    assert (build.verdict, build.controls_used) == (Verdict.REGRESSION, 2)
-
-
-class TestCorrelation:
+def test_the_correlation_of_the_points_is_that_of_the_draws() -> None:
     """0.5 where there are too few starts to know it; from ten on as they show it."""
-
-    def starts(self, shared: float) -> NDArray[np.float64]:
+    for shared in (0.0, 0.3, 0.9):
         random = np.random.default_rng(30)
         own = math.sqrt(1 - shared) * random.standard_normal((40, 8))
-        return own + math.sqrt(shared) * random.standard_normal((40, 1))
+        starts = own + math.sqrt(shared) * random.standard_normal((40, 1))
+        assert correlation_of_points(starts) == pytest.approx(shared, abs=0.12)
+        assert correlation_of_points(starts[:9]) == 0.5
 
-    @pytest.mark.parametrize("shared", [0.0, 0.3, 0.9])
-    def test_is_that_of_the_draws(self, shared: float) -> None:
-        found = correlation_of_points(self.starts(shared))
-        assert found == pytest.approx(shared, abs=0.12)
 
-    def test_of_few_starts_is_unknown(self) -> None:
-        assert correlation_of_points(self.starts(0.0)[:9]) == 0.5
-
-    def test_points_that_go_up_and_down_together_need_no_curve(self) -> None:
-        together = [all_points(1 + 0.005 * (number % 5)) for number in range(10)]
-        judged = judge_sweep("output_throughput", together, [all_points(1)])
-        assert judged.verdict == Verdict.NO_BASELINE
-        assert "correlation 1.00" in judged.reason
-
-    def test_independent_points_have_the_narrowest_band(self) -> None:
-        random = np.random.default_rng(31)
-        apart = [start(*np.exp(0.005 * random.standard_normal(4)).tolist()) for _ in range(12)]
-        judged = judge_sweep("output_throughput", apart, [all_points(1)])
-        assert judged.band is not None
-        assert 0.0100 <= judged.band < 0.0130
+def test_correlated_points_need_no_curve_and_independent_ones_have_the_narrowest_band() -> None:
+    together = [start(1 + 0.005 * (number % 5)) for number in range(10)]
+    judged = judge_sweep(SPEED, together, [start(1)])
+    assert judged.verdict == Verdict.NO_BASELINE
+    assert "correlation 1.00" in judged.reason
+    random = np.random.default_rng(31)
+    apart = [start(*np.exp(0.005 * random.standard_normal(4)).tolist()) for _ in range(12)]
+    assert 0.0100 <= judge_sweep(SPEED, apart, [start(1)]).band < 0.0130
 
 
 @each(
-    ("baseline", "new", "says"),
+    "baseline, new, says",
     [
         (BASE, [POINTS, [1.0, math.nan, 1.0, 1.0]], "new start 2, value 2 of output_throughput"),
         ([[1.0, 0.0, 1.0]], [POINTS], "baseline start 1, value 2"),
@@ -107,23 +93,6 @@ class TestCorrelation:
         (BASE, [start(1, 1e-3, 1, 1)], "hardly all in tokens/s"),
     ],
 )
-def test_bad_input(baseline: list[list[float]], new: list[list[float]], says: str) -> None:
+def test_bad_input(baseline, new, says) -> None:
     with pytest.raises(InputError, match=says):
-        judge_sweep("output_throughput", baseline, new)
-
-
-def test_band_sigma_and_rule_reach_the_rule() -> None:
-    new = [all_points(0.985)] * 2
-    assert judge_sweep("output_throughput", BASE, new, band=0.05).verdict == Verdict.PASS
-    assert judge_sweep("output_throughput", BASE, [all_points(0.99)], sigma=0.001).verdict == (
-        Verdict.PASS
-    )
-    tight = judge_sweep("output_throughput", BASE, new, rule=Rule(max_runs=1))
-    assert (tight.verdict, tight.needs_more_runs) == (Verdict.INCONCLUSIVE, False)
-
-
-def test_each_point_is_held_against_its_own_level() -> None:
-    """Which point is the median of a start does not matter: each has its own level."""
-    uneven = [start(0.99, 1, 1.01, 1), start(1.01, 1, 0.99, 1), start(1, 1.01, 1, 0.99)]
-    judged = judge_sweep("output_throughput", uneven, [all_points(1)])
-    assert judged.change == pytest.approx(0, abs=2e-3)
+        judge_sweep(SPEED, baseline, new)
