@@ -10,9 +10,9 @@ Each file of tests/data/cli/ is one, with these lines:
     ! TEXT               and on standard error
     [STATUS]             how it ends, if not with 0
 
-FOLDER is the test's own, NOW the time, TODAY the day. `RECORD_TRANSCRIPTS=1 pytest
-tests/cli/test_transcripts.py` writes the answers anew; look at the difference before it is
-committed.
+FOLDER is the test's own, ROOT this checkout, NOW the time, TODAY the day.
+`RECORD_TRANSCRIPTS=1 pytest tests/cli/test_transcripts.py` writes the answers anew; look at the
+difference before it is committed.
 """
 
 import io
@@ -29,7 +29,8 @@ from worlds import GIVEN, World
 from perfgate.cli.main import main
 
 Capture = pytest.CaptureFixture[str]
-FOLDER = Path(__file__).parents[1] / "data" / "cli"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "tests" / "data" / "cli"
 TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d[.\d]*\+00:00)?")
 LAST_DIGITS = re.compile(r"-?\d+\.\d{12,}(e-\d+)?")
 USAGE = re.compile(r"^usage: .*?\n(?=\S+.*: error: )", re.DOTALL)  # as wide as a terminal
@@ -42,10 +43,11 @@ def steady(text: str, folder: Path) -> str:
     def named(match: re.Match[str]) -> str:
         if match[1] is None:
             return "TODAY" if match[0] == f"{now:%Y-%m-%d}" else match[0]
-        return "NOW" if now - datetime.fromisoformat(match[0]) < timedelta(hours=1) else match[0]
+        age = now - datetime.fromisoformat(match[0])
+        return "NOW" if abs(age) < timedelta(hours=1) else match[0]
 
     text = LAST_DIGITS.sub(lambda match: f"{float(match[0]):.9g}", text)
-    return TIME.sub(named, text.replace(str(folder), "FOLDER"))
+    return TIME.sub(named, text.replace(str(folder), "FOLDER").replace(str(ROOT), "ROOT"))
 
 
 def called(words: list[str], typed: str, capsys: Capture) -> list[str]:

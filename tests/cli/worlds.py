@@ -173,6 +173,15 @@ def starts(world: World, name: str, values: str, *changes: str) -> None:
 
 
 @given
+def sides(world: World) -> None:
+    """Two runs of which each has a metric of its own: a judged loss, and a reported one."""
+    old = {"output_throughput": 100.0, "ttft_p99_ms": 50.0, "e2el_mean_ms": 5.0}
+    new = {"output_throughput": 95.0, "ttft_p99_ms": 90.0, "duration_s": 7.0}
+    side(world.folder / "one", [measurement(old)])
+    side(world.folder / "two", [measurement(new, start) for start in (1, 2)])
+
+
+@given
 def failed_start(world: World, name: str) -> None:
     side(world.folder / name, [], failed=["c1"])
 
