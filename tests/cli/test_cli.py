@@ -142,62 +142,6 @@ def test_wrong_usage_is_2_and_what_was_meant_is_asked(
     assert told != NO_HINT or "did you mean" not in err
 
 
-COMMAND = "scenarios command --scenarios packaged"
-EXPLORE = "b200-r1-fp4-explore --launcher slurm"
-ONLY_LOCAL = "only --launcher local takes it"
-
-
-@each(
-    "words, told",
-    [
-        ("scenarios list -m servin", "-m: unknown marker\n  found: servin\n"),
-        ("plan -m servin", "-m: unknown marker\n  found: servin\n"),
-        ("scenarios list --gpu h20", "expected: one of none, A100, H20, H100, H200, B200, GB200"),
-        ("scenarios list h200-serv", "did you mean h200-serve?"),
-        ("scenarios show h200-serv", "did you mean h200-serve?"),
-        (f"{COMMAND} b200-r1-fp4-fp16kv-max-troughput", f"did you mean {SCENARIO}?"),
-        (f"{COMMAND} {SCENARIO} --shape 4096/512", "a scenario marked explore"),
-        (f"{COMMAND} b200-r1-fp4-explore --shape 4x5", "<input tokens>/<output tokens>"),
-        (f"{COMMAND} {SCENARIO} --engine-version 0.18.0", "0.18.0"),
-        (f"{COMMAND} h200-v3-fp8-gpqa --engine-version 1.0.0", "TensorRT-LLM 1.0.0 cannot do"),
-        (f"{COMMAND} h200-v3-fp8-2node-slurm --container", "PERFGATE_CONTAINER_IMAGE"),
-        (f"{COMMAND} {EXPLORE} --container", f"--container: {ONLY_LOCAL}"),
-        (f"{COMMAND} {EXPLORE} --here", f"--here: {ONLY_LOCAL}"),
-        (f"{COMMAND} {EXPLORE} --listen n1", f"--listen: {ONLY_LOCAL}"),
-        (f"{COMMAND} {EXPLORE} --format json", f"--format: {ONLY_LOCAL}"),
-        (f"{COMMAND} {SCENARIO} --site x", "--site: only --launcher slurm takes it"),
-        ("plan h200-srve", "did you mean h200-serve?"),
-        ("plan -m b200", "no scenario is selected"),
-        ("plan --gpu GB200", "no scenario is selected"),
-        ("plan --engine-repo /nowhere-at-all", "not a git clone"),
-        ("doctor --reach", "--reach"),
-        ("doctor --run-dir x", "--run-dir"),
-        ("doctor --launcher docker", "name the scenario"),
-        ("doctor --scenario h200-serv", "did you mean h200-serve?"),
-        ("doctor -m 'h200 and smoke'", "no test is selected"),
-        ("doctor -m 'h20 and'", "malformed marker expression"),
-        ("doctor -m h2000", "did you mean h200?"),
-        ("doctor -m h200 --scenario h200-serve", "not together with -m"),
-        ("doctor --scenario h200-serve --shape 4096/512", "a scenario marked explore"),
-        ("ci matrix -m 'h200 and b200'", "-m"),
-        ("ci matrix -m serving --gpu GB200", "-m"),
-        ("ci matrix -m nosuchmarker", "unknown marker"),
-        ("ci matrix -m 'b200 and'", "malformed marker expression"),
-        ("ci matrix --shards 257", "--shards"),
-        ("baseline show {broken}", "{broken}:2: baseline is not JSON\n  found: "),
-    ],
-)
-def test_unusable_input_is_2_with_its_place_and_no_traceback(
-    words: str, told: str, two_scenarios: Path, perfgate: Perfgate
-) -> None:
-    broken = two_scenarios.with_name("broken.json")
-    broken.write_text('{"schema_version": 1,\n oops}')
-    err = perfgate.refused(words.replace("{broken}", str(broken)))
-    assert told.replace("{broken}", str(broken)) in err
-    assert err.startswith("perfgate: ")
-    assert "Traceback" not in err
-
-
 def test_the_version_is_one_line(capsys: Capture) -> None:
     folder = Path(package).parent
     assert ended("--version", capsys) == (

@@ -5,14 +5,10 @@ from typing import Any
 
 import pytest
 from command_line import Perfgate
-from tables import each
 
-from perfgate.cli.main import main
 from perfgate.core.paths import scenario_folders
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_suite
-
-Capture = pytest.CaptureFixture[str]
 
 
 def rows(perfgate: Perfgate, *words: str) -> list[dict[str, Any]]:
@@ -38,23 +34,9 @@ def test_every_scenario_of_each_gpu_is_in_one_row(perfgate: Perfgate) -> None:
     assert len({row["name"] for row in found}) == len(found)
 
 
-def test_there_are_no_more_rows_than_scenarios(perfgate: Perfgate) -> None:
-    (row,) = rows(perfgate, "-m", "local and not opt_in", "--shards", "5")
-    assert row["shard"] == "1/1"
-    assert (row["gpu"], row["gpus"]) == ("none", 0)
-
-
-def test_several_expressions_are_all_asked_for(perfgate: Perfgate) -> None:
-    (row,) = rows(perfgate, "-m", "nightly or weekly", "-m", "latency", "--gpu", "B200")
-    assert row["expression"] == "((nightly or weekly) and (latency)) and b200"
-    assert row["scenarios"] == ["b200-r1-fp4-min-latency"]
-
-
 def test_a_template_is_in_it_only_if_it_is_named(perfgate: Perfgate) -> None:
     named = [name for row in rows(perfgate) for name in row["scenarios"]]
     assert not any("explore" in name for name in named)
-    (row,) = rows(perfgate, "-m", "explore", "--gpu", "H200")
-    assert row["scenarios"] == ["h200-r1-fp8-explore"]
 
 
 def test_more_rows_than_github_takes_are_refused(
@@ -62,36 +44,3 @@ def test_more_rows_than_github_takes_are_refused(
 ) -> None:
     monkeypatch.setattr("perfgate.campaign.matrix._MOST_ROWS", 3)
     assert "more rows than GitHub takes" in perfgate.refused("ci matrix --shards 3")
-
-
-@each(
-    "event, status, word, ends_in",
-    [
-        ("nightly", "0", "pass", 0),
-        ("nightly", "10", "warn", 0),
-        ("release", "10", "block", 10),
-        ("rehearsal", "13", "pass", 0),
-        ("rehearsal", "0", "block", 11),
-        ("release", "77", "block", 77),
-    ],
-)
-def test_a_decision_is_one_line_and_a_status(
-    event: str, status: str, word: str, ends_in: int, perfgate: Perfgate
-) -> None:
-    said = perfgate.printed(f"ci decision --event {event} {status}", ends_in)
-    assert said.count("\n") == 1
-    assert said.startswith(f"{word}: {event}, status {status}: ")
-
-
-def test_a_decision_as_json(perfgate: Perfgate) -> None:
-    found = perfgate.plain("ci decision --event release 10", 10)
-    assert found.pop("sentence")
-    assert found == {"event": "release", "status": 10, "decision": "block", "exit_status": 10}
-
-
-@each("status", ["", "-1", "256", "0x0", "٠", "1_0", "0" * 5000])
-def test_a_job_that_gave_no_status_cannot_pass(status: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["ci", "decision", "--event", "nightly", status])
-    assert ended.value.code == 2
-    assert capsys.readouterr().out == ""

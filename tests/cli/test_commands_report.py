@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Perfgate
-from made_runs import PARTS, SHARDS, run, write_run
+from made_runs import SHARDS, run, write_run
 
 from perfgate.cli.main import main
 from perfgate.core.verdict import Verdict
@@ -20,56 +20,6 @@ def shards(tmp_path: Path) -> tuple[str, str]:
     first = run("one", "10:00", {"a-c1": PASS, "b-c1": REGRESSION}, shard=SHARDS[0], end=1)
     second = run("two", "10:05", {"c-c1": PASS}, shard=SHARDS[1])
     return str(write_run(tmp_path / "one", first)), str(write_run(tmp_path / "two", second))
-
-
-def test_shards_become_one_report_in_every_format(
-    shards: tuple[str, str], tmp_path: Path, perfgate: Perfgate
-) -> None:
-    told = perfgate.printed(["report", *shards, "--to", str(tmp_path / "out")], 1)
-    assert "runs: one (shard 1/2, exit status 1), two (shard 2/2, exit status 0)" in told
-    assert "tests: 3 (1 REGRESSION, 2 PASS)" in told
-    files = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert files == sorted(one.file for one in report_format.values())
-    assert json.loads((tmp_path / "out" / "report.json").read_text())["status"] == 1
-
-
-def test_one_format_on_standard_output_stands_alone(
-    shards: tuple[str, str], perfgate: Perfgate
-) -> None:
-    found = perfgate.plain(["report", *shards], 1)
-    assert [one["test"] for one in found["results"]] == ["a-c1", "b-c1", "c-c1"]
-
-
-def test_a_missing_shard_or_row_is_an_error_and_nothing_is_written(
-    shards: tuple[str, str], tmp_path: Path, perfgate: Perfgate
-) -> None:
-    out, file = tmp_path / "out", tmp_path / "matrix.json"
-    assert "shard 2/2 is missing" in perfgate.refused(["report", shards[0], "--to", out])
-    job = {"gpu": "b200", "gpus": 8, "nodes": 1, "hours": 1.0, "hours_known": True}
-    job |= {"timeout_minutes": 90, "expression": "b200"}
-    rows = [
-        {**job, "name": f"b200-{number}", "shard": f"{number}/2", "scenarios": part}
-        for number, part in enumerate(PARTS, 1)
-    ]
-    rows.append({**job, "name": "b200-3", "shard": "1/1", "scenarios": ["d"]})
-    words = ["report", *shards, "--matrix", file, "--to", out]
-    for text, told in (
-        (json.dumps({"include": rows}), "row b200-3 of the matrix has no run"),
-        ("", "matrix.json"),
-        ('{"include": []}', "matrix.json"),
-        ('{"include": [{}]}', "matrix.json"),
-    ):
-        file.write_text(text)
-        assert told in perfgate.refused(words)
-        assert not out.exists()
-    file.write_text(json.dumps({"include": rows[:2]}))
-    assert main([*map(str, words)]) == 1
-
-
-def test_a_gate_can_be_asked_for(tmp_path: Path) -> None:
-    folder = str(write_run(tmp_path / "one", run("one", "10:00", {"a-c1": PASS, "a-c4": "lack"})))
-    assert main(["report", folder]) == 0
-    assert main(["report", folder, "--gate"]) == 12
 
 
 def _passes(run: Path) -> None:
@@ -133,14 +83,3 @@ def test_what_a_terminal_would_obey_is_shown_as_text(tmp_path: Path, perfgate: P
     told = perfgate.printed(f"report {write_run(tmp_path / 'one', found)}", 14)
     assert "\x1b" not in told
     assert "\\x1b[2J" in told
-
-
-def test_what_is_no_whole_run_is_told(tmp_path: Path, perfgate: Perfgate) -> None:
-    found = write_run(tmp_path / "one", run("one", "10:00", {"a-c1": PASS}))
-    records = found / "records.jsonl"
-    records.write_text("".join(records.read_text().splitlines(keepends=True)[:-1]))
-    assert "run one did not end" in perfgate.printed(f"report {found}", 11)
-    found = run("two", "10:00", {"a-c1": PASS}, changes={"started": None})
-    told = perfgate.refused(f"report {write_run(tmp_path / 'two', found)}")
-    assert "started: run.json is not whole" in told
-    assert "run.json" in perfgate.refused(f"report {tmp_path}")

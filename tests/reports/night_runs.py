@@ -1,4 +1,4 @@
-"""Three nights for whole outputs: all passed, a red one, a broken one; each with all its texts.
+"""Nights for whole outputs: passed, red, broken, rehearsed and killed; outcomes as tests end.
 
     PYTHONPATH=tests python tests/reports/night_runs.py
 
@@ -6,18 +6,31 @@ writes the outputs anew into tests/data/reports/; look at the difference before 
 """
 
 from collections.abc import Sequence
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from building import SUMS, applied, group_record
+from building import (
+    SUMS,
+    applied,
+    group_record,
+    judgement,
+    lower_accuracy,
+    machine,
+    outcome,
+    with_inert_setting,
+)
+from lxml import etree, html
 from made_runs import facts, verdict_record
 from plain_records import record
 
+from perfgate.core.errors import RunError
 from perfgate.core.measurement import Change, MeasuredBuild, MeasuredControl, MeasuredMetric
+from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.reports.formats.base import ReportContext, report_format
+from perfgate.reports.formats.junit import properties
+from perfgate.reports.outcome_text import render
 from perfgate.reports.run_report import report_of
 from perfgate.reports.run_text import summary, terminal_lines
 from perfgate.runs.ended_run import end_of
@@ -201,15 +214,74 @@ def broken_night() -> list[Record]:
     )
 
 
-NIGHTS = {"passed": passed_night, "red": red_night, "broken": broken_night}
+def killed_night() -> list[Record]:
+    """A rehearsal that was resumed and killed: nothing compared, texts of others everywhere."""
+    unjudged, builds = (
+        Verdict.NO_BASELINE,
+        [MeasuredBuild("x", f"1.{n}", f"1.{n}") for n in range(7)],
+    )
+    alike = {"compared_with": "", "reason": "none yet\n\x1b[2Kexit status 0: all passed"}
+    evil = "unknown engine\n  found: sglangg\n  fix: did you mean sglang?"
+    inert = "tp: one core has no peers"
+    limited = ["limited: 48 of 1000", inert]
+    ends = [
+        *(verdict(f"r1-c{n}", unjudged, build=one, **alike) for n, one in enumerate(builds)),
+        verdict("v3-c1", unjudged, settings=limited, synthetic=True, **alike),
+        verdict(
+            "v4-c1",
+            Verdict.REGRESSION,
+            judged(SPEED, Verdict.REGRESSION, -0.1),
+            settings=[inert],
+            injected=["a=1", "b=2"],
+            extra_options="server --workers 4",
+            resumed_from="2026-11-21T04:00:00+00:00",
+        ),
+        verdict("v4-c4", Verdict.REGRESSION, measured=[], build=None),
+        skipped("big-c64", "lack", evil),
+        skipped("big-c128", "lack", evil),
+    ]
+    candidate = {"hardware": "cpu", "commit": "abc", "again": "pytest --record", "wanted": 3}
+    of_file = {name: {**candidate, "scenario": name, "file": f"/my {name}.json"} for name in "abc"}
+    return run_of(
+        ends,
+        record("resumed", at="2026-11-05T18:00:00+00:00", groups=["a"], repeats=["b", "c"]),
+        _effort("r1"),
+        _effort("v3", synthetic=True),
+        record("candidate", of_file["a"], sessions=1, synthetic=False),
+        record("not_recorded", reasons=["a: old"]),
+        record("candidate", of_file["a"], sessions=2, synthetic=False),
+        record("candidate", of_file["b"], sessions=1, synthetic=False),
+        record("candidate", of_file["b"], sessions=9, synthetic=False),
+        record("candidate", of_file["c"], sessions=3, synthetic=True),
+        record("candidate", {**of_file["c"], "file": "/d"}, sessions=3, synthetic=False),
+        record("candidate", {**of_file["c"], "file": "/d"}, sessions=1, synthetic=False),
+        record("not_recorded", reasons=["a: new"]),
+        record("noise_kept", files=["/n.json"]),
+        unfinished=["v5-c1"],
+    )
 
 
-def outputs(records: Sequence[Record]) -> dict[str, str]:
+NIGHTS = {
+    "passed": passed_night,
+    "red": red_night,
+    "broken": broken_night,
+    "killed": killed_night,
+}
+FACTS = {
+    "killed": {
+        "machine": to_plain(machine("NVIDIA H200")),
+        "site_commands": {"before": "set it", "after": "unset it"},
+        "arguments": ["pytest", "-m", "b200", "--gate"],
+        "synthetic": True,
+    }
+}
+
+
+def outputs(records: Sequence[Record], **changes: Any) -> dict[str, str]:
     """Name of the file → the whole text that a person or a program gets of the run."""
     end = end_of(records)
-    assert end is not None
-    status = ExitStatus(end.status)
-    run = facts("20261123-1", "01:00")
+    status = None if end is None else ExitStatus(end.status)
+    run = facts("20261123-1", "01:00", **changes)
     report = report_of(run, records)
     made = {
         report_format[name].file: report_format[name]().render(report, ReportContext())
@@ -224,49 +296,57 @@ def outputs(records: Sequence[Record]) -> dict[str, str]:
     }
 
 
-class _Text(HTMLParser):
-    """The texts of the first screen, without drawings."""
+def outcome_texts() -> str:
+    """What pytest prints of each test as it ends, and the properties of its JUnit XML."""
+    control = MeasuredControl("baseline", MeasuredBuild("llama.cpp", "1.2.0", "abc123"), 2)
+    of_anchor = MeasuredControl("anchor", None, 0, "its image is gone")
+    image = MeasuredBuild("llama.cpp", "1.3.0", "def456", "engine:1", "engine@sha256:2")
+    shifted = judgement(verdict=Verdict.PASS, mark="HOST_SHIFT", controls_used=2)
+    waived = judgement(against="anchor", change=-0.2, waiver=applied("let through by Ada"))
+    unknown = dict.fromkeys(("baseline", "measured", "change", "interval", "band"))
+    error = RunError("oom", "the server ended", evidence=("CUDA out of memory",))
+    failed = {"verdict": Verdict.ERROR, "judgements": (), "measurements": (), "compared_with": ""}
+    of_before = {"build": image, "resumed_from": "2026-11-21T04:00:00+00:00"}
+    made = (
+        outcome(injected=("a=1", "b=2"), synthetic=True, **of_before),
+        outcome(verdict=Verdict.PASS, judgements=(shifted,), controls=(control, of_anchor)),
+        outcome(judgements=(judgement(), waived, lower_accuracy(), judgement(**unknown))),
+        outcome(error=error, **failed),
+        with_inert_setting(),
+    )
+    return "\n".join(
+        f"{render(one, reproduce='pytest -k it')}\n"
+        + "".join(f"    {name} = {text}\n" for name, text in properties(one))
+        for one in made
+    )
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-        self._inside = False
-        self._drawing = 0
-        self._goes_on = False  # the text behind a place where a line may be broken
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "section":
-            self._inside = ("id", "verdict") in attrs
-        self._goes_on = tag == "wbr"
-        if tag == "svg":
-            self._drawing += 1
-        if tag in ("li", "tr", "h1", "h2", "p", "dt", "summary"):
-            self.lines.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "section":
-            self._inside = False
-        if tag == "svg":
-            self._drawing -= 1
-
-    def handle_data(self, data: str) -> None:
-        if self._inside and not self._drawing and data.strip():
-            self.lines[-1] += f"{'' if self._goes_on else ' '}{' '.join(data.split())}"
-            self._goes_on = False
+_BLOCKS = {"li", "tr", "h1", "h2", "p", "dt", "summary"}
 
 
 def first_screen_text(page: str) -> str:
-    """What a reader sees of it, a line each."""
-    reader = _Text()
-    reader.feed(page)
-    return "".join(f"{line.strip()}\n" for line in reader.lines if line.strip())
+    """What a reader sees of it, a line each; without drawings."""
+    (screen,) = html.document_fromstring(page).xpath("//section[@id='verdict']")
+    for drawing in screen.xpath(".//*[local-name()='svg']"):
+        drawing.drop_tree()
+    screen.tail = None
+    lines = [""]
+    for event, one in etree.iterwalk(screen, ("start", "end")):
+        if event == "start" and one.tag in _BLOCKS:
+            lines.append("")
+        text = one.text if event == "start" else one.tail
+        if text and text.strip():
+            goes_on = one.tag == "wbr"  # behind a place where a line may be broken
+            lines[-1] += f"{'' if goes_on else ' '}{' '.join(text.split())}"
+    return "".join(f"{line.strip()}\n" for line in lines if line.strip())
 
 
 def main() -> None:
+    (FOLDER / "outcomes.txt").write_text(outcome_texts(), encoding="utf-8")
     for night, records in NIGHTS.items():
         folder = FOLDER / night
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in outputs(records()).items():
+        for name, text in outputs(records(), **FACTS.get(night, {})).items():
             (folder / name).write_text(text, encoding="utf-8")
 
 

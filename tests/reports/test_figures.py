@@ -1,6 +1,7 @@
 """Figures of a metric: one way to weigh a loss, and no crash of a metric that the table lacks."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,10 @@ from run_reports import report, result
 from tables import each
 
 from perfgate.core.measurement import Change
+from perfgate.core.metrics import METRICS, accuracy_name
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.reports.figures import loss_in_bands
+from perfgate.reports.figures import loss_in_bands, number
+from perfgate.reports.outcome_text import rows, table
 from perfgate.reports.overview import findings, metrics
 from perfgate.runs.exit_status import ExitStatus
 
@@ -77,3 +80,40 @@ def test_a_metric_that_the_table_lacks_is_shown_without_direction() -> None:
     end = record("ended", status=ExitStatus.REGRESSION.value)
     for name, text in outputs(run_of([line], end)).items():
         assert _UNKNOWN in text, name
+
+
+@each(
+    ("value", "text"),
+    [
+        (None, "-"),
+        (0.0, "0"),
+        (0.66667, "0.6667"),
+        (12.3456, "12.35"),
+        (999.96, "1000"),
+        (1234.5, "1234"),
+        (9999.4, "9999"),
+        (9999.5, "10,000"),
+        (10000.0, "10,000"),
+        (43146.4, "43,146"),
+        (-43146.4, "-43,146"),
+        (1.5e7, "15,000,000"),
+    ],
+)
+def test_numbers_have_four_digits_and_no_exponent(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+@each(
+    "metric", [*METRICS, accuracy_name("global_mmlu_full_en_high_school", "exact_match", "strict")]
+)
+def test_no_cell_is_cut_or_taken_for_markup(metric: str) -> None:
+    long = judgement(
+        metric=metric,
+        verdict=Verdict.NOT_COMPARABLE,
+        baseline=12345678.0,
+        measured=12345678.0,
+        interval=(-0.1234, 0.1234),
+    )
+    (row,) = rows([long])
+    _, _, line = table([long]).splitlines()
+    assert re.split(r"\s{2,}", line.strip()) == list(row)

@@ -17,11 +17,7 @@ from perfgate.runs.run_folder import RunFolder
 
 def report(synthetic: bool = False) -> RunReport:
     result = TestResult(
-        "test[small-serve-c1]",
-        "small-serve-c1",
-        "small-serve",
-        "c1",
-        "now",
+        *("test[small-serve-c1]", "small-serve-c1", "small-serve", "c1", "now"),
         Verdict.NO_BASELINE,
         measured=(MeasuredMetric("output_throughput", "tokens/s", 7.0, (7.0,)),),
         build=MeasuredBuild("llama.cpp", "1.9.0", "fff999"),
@@ -38,32 +34,11 @@ def stored(store: Store) -> None:
 
 
 def run_folder(folder: Path, *, synthetic: bool = False, **facts: object) -> None:
-    run = RunFolder.create(
-        folder, {"started": "2026-11-20T08:00:00+00:00", "synthetic": synthetic, **facts}
-    )
-    run.record(
-        record(
-            "verdict",
-            {
-                "test": "test[small-serve-c1]",
-                "name": "small-serve-c1",
-                "scenario": "small-serve",
-                "probe": "c1",
-                "verdict": "PASS",
-                "injected": [],
-                "synthetic": synthetic,
-                "build": {"name": "llama.cpp", "version": "1.5.0", "commit": "ccc"},
-                "measured": [
-                    {
-                        "metric": "output_throughput",
-                        "unit": "tokens/s",
-                        "value": 6.5,
-                        "values": [6.5],
-                    }
-                ],
-            },
-        )
-    )
+    began = {"started": "2026-11-20T08:00:00+00:00"}
+    run = RunFolder.create(folder, {**began, "synthetic": synthetic, **facts})
+    measured = {"metric": "output_throughput", "unit": "tokens/s", "value": 6.5, "values": [6.5]}
+    build = {"name": "llama.cpp", "version": "1.5.0", "commit": "ccc"}
+    run.record(record("verdict", build=build, measured=[measured], synthetic=synthetic))
     run.close()
 
 
@@ -95,13 +70,8 @@ def test_what_is_damaged_foreign_or_of_the_other_kind_is_left_out(
     (runs / "link").symlink_to(runs / "good")
     ((history,), notes) = gathered_histories(report(), None, runs)
     assert [one.kind for one in history.points] == ["run", "this run"]
-    assert [one.partition(":")[0] for one in notes] == [
-        "two-builds",
-        "slowed",
-        "rehearsed",
-        "foreign",
-        "damaged",
-    ]
+    left_out = [one.partition(":")[0] for one in notes]
+    assert left_out == ["two-builds", "slowed", "rehearsed", "foreign", "damaged"]
 
 
 def test_synthetic_and_measured_are_never_mixed(suite_root: Path, tmp_path: Path) -> None:

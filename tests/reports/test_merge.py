@@ -92,7 +92,7 @@ def test_a_run_that_ended_has_the_status_that_it_ended_with(
             )
         ]
     )
-    assert found.status == found.report.status == end.status
+    assert found.status == end.status
 
 
 @each(
@@ -120,16 +120,16 @@ def test_the_statuses(results: dict[str, Any], more: dict[str, Any], status: int
 
 def test_a_run_that_did_not_end_is_told_as_such() -> None:
     found = merge([run("one", "10:00", {"a-c1": PASS, "a-c4": None}, end=None)])
-    assert found.report.runs[0].status is None
-    assert "run one did not end" in found.report.meaning
-    (unfinished,) = [one for one in found.report.results if one.verdict is None]
+    assert found.runs[0].status is None
+    assert "run one did not end" in found.meaning
+    (unfinished,) = [one for one in found.results if one.verdict is None]
     assert (unfinished.scenario, unfinished.why_not) == ("a", "unfinished")
 
 
 def test_a_test_that_failed_beside_its_verdict_is_an_error_in_the_report() -> None:
     found = merge([run("one", "10:00", {"a-c1": PASS}, failed=["a-c1"], end=11)])
-    assert found.report.results[0].verdict == ERROR
-    assert found.report.results[0].failure is not None
+    assert found.results[0].verdict == ERROR
+    assert found.results[0].failure is not None
 
 
 # Shards.
@@ -138,9 +138,9 @@ def test_a_test_that_failed_beside_its_verdict_is_an_error_in_the_report() -> No
 def test_all_shards_make_the_whole() -> None:
     found = merge([SECOND, FIRST], matrix=ROWS)
     assert found.status == 0
-    assert [one.id for one in found.report.runs] == ["one", "two"]
-    assert [one.test for one in found.report.results] == ["a-c1", "b-c1", "c-c1"]
-    assert found.report.merged == ()
+    assert [one.id for one in found.runs] == ["one", "two"]
+    assert [one.test for one in found.results] == ["a-c1", "b-c1", "c-c1"]
+    assert found.merged == ()
 
 
 def test_a_missing_shard_is_named_with_its_scenarios() -> None:
@@ -206,11 +206,11 @@ def test_a_retry_replaces_what_was_not_judged_and_is_listed() -> None:
     retry = run("three", "11:00", {"c-c1": REGRESSION, "c-c8": PASS})
     found = merge([FIRST, broken, retry])
     assert found.status == ExitStatus.REGRESSION
-    assert found.report.merged == (
+    assert found.merged == (
         "c-c1: ERROR oom (run two) replaced by REGRESSION (run three)",
         "c-c8: lack (run two) replaced by PASS (run three)",
     )
-    assert {one.test: one.run for one in found.report.results}["c-c4"] == "two"
+    assert {one.test: one.run for one in found.results}["c-c4"] == "two"
 
 
 @each("first", [PASS, REGRESSION, Verdict.INCONCLUSIVE, Verdict.NO_BASELINE, Verdict.IMPROVEMENT])
@@ -225,7 +225,7 @@ def test_a_verdict_stays_where_a_later_run_has_none() -> None:
         [run("one", "10:00", {"a-c1": REGRESSION}), run("two", "11:00", {"a-c1": ERROR}, end=11)]
     )
     assert found.status == ExitStatus.REGRESSION
-    assert found.report.merged == ("a-c1: ERROR oom (run two) left out for REGRESSION (run one)",)
+    assert found.merged == ("a-c1: ERROR oom (run two) left out for REGRESSION (run one)",)
 
 
 def test_a_killed_shard_is_made_up_for_by_a_run_of_what_it_lacks() -> None:
@@ -233,7 +233,7 @@ def test_a_killed_shard_is_made_up_for_by_a_run_of_what_it_lacks() -> None:
     assert merge([FIRST, killed]).status == ExitStatus.ERROR
     found = merge([FIRST, killed, run("three", "11:00", {"c-c4": PASS})])
     assert found.status == 0
-    assert "run two did not end; what it lacks is in run three" in found.report.merged
+    assert "run two did not end; what it lacks is in run three" in found.merged
 
 
 def test_a_retry_that_was_killed_too_does_not_end_in_0() -> None:
@@ -295,5 +295,5 @@ def test_a_run_that_only_records_is_not_merged_with_one_that_judges() -> None:
 
 def test_runs_of_one_name_are_told_apart() -> None:
     found = merge([run("run", "10:00", {"a-c1": PASS}), run("run", "11:00", {"b-c1": PASS})])
-    assert [one.id for one in found.report.runs] == ["run", "run~2"]
-    assert [one.run for one in found.report.results] == ["run", "run~2"]
+    assert [one.id for one in found.runs] == ["run", "run~2"]
+    assert [one.run for one in found.results] == ["run", "run~2"]

@@ -3,14 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from building import with_inert_setting
 from made_runs import facts
 from night_runs import broken_night, passed_night, red_night
-from run_reports import hostile, of_size, result
-from run_reports import report as report_with
+from run_reports import hostile, of_size
 
-from perfgate.core.measurement import MeasuredBuild, MeasuredMetric
-from perfgate.core.verdict import Verdict
 from perfgate.reports.run_report import RunReport, report_of
 from perfgate.reports.run_text import terminal_lines
 from perfgate.runs.exit_status import ExitStatus
@@ -56,52 +52,3 @@ def test_only_what_is_well_is_good_news_and_numbers_of_stand_ins_never_are() -> 
     assert set(good) == {"PASS", "IMPROVEMENT"}
     synthetic = replace(made, synthetic=True)
     assert not any(is_good for _, is_good in terminal_lines(synthetic, None))
-
-
-def unjudged(number: int, **changes: Any) -> Any:
-    measured = (
-        MeasuredMetric("output_throughput", "tokens/s", 43146.4, (43146.4,)),
-        MeasuredMetric("ttft_mean_ms", "ms", 250.0, (250.0,)),
-        MeasuredMetric("duration_s", "s", 12.5, (12.5,)),
-    )
-    made = result(number, Verdict.NO_BASELINE, judgements=(), reason="none yet", measured=measured)
-    return replace(made, **changes)
-
-
-def test_of_tests_that_nothing_was_compared_with_the_main_numbers_are_shown() -> None:
-    lines = [" ".join(line.split()) for line in lines_of(report_with(unjudged(0)))]
-    start = lines.index("test metric value unit n")
-    assert lines[start + 1 : start + 4] == [
-        "b200-scenario-000-c1 output_throughput 43,146 tokens/s 1",
-        "b200-scenario-000-c1 ttft_mean_ms 250 ms 1",
-        "and 1 more value in summary.md",
-    ]
-    many = lines_of(report_with(*(unjudged(number) for number in range(30))))
-    assert "and 82 more values in summary.md" in many
-
-
-def test_builds_are_told_once_and_of_many_a_few() -> None:
-    same = lines_of(report_with(unjudged(0), unjudged(1)))
-    assert sum(line.startswith("build: ") for line in same) == 1
-    builds = [MeasuredBuild("llama.cpp", f"1.{n}", f"1.{n}") for n in range(7)]
-    many = lines_of(report_with(*(unjudged(n, build=one) for n, one in enumerate(builds))))
-    assert [line for line in many if line.startswith("build: ")] == [
-        "build: llama.cpp 1.0",
-        "build: llama.cpp 1.1",
-        "build: 5 more in summary.md",
-    ]
-    assert not any(
-        line.startswith(("build: ", "compared with: "))
-        for line in lines_of(report_with(unjudged(0, build=None, compared_with="")))
-    )
-
-
-def test_of_settings_a_line_of_several_scenarios_is_told_once_and_limits_last() -> None:
-    (inert,) = with_inert_setting().settings
-    made = report_with(
-        unjudged(0, settings=("limited: 48 of 1000", inert)), unjudged(5, settings=(inert,))
-    )
-    assert [line for line in lines_of(made) if line.startswith("setting: ")] == [
-        f"setting: b200-scenario-000 and 1 more: {inert}",
-        "setting: b200-scenario-000: limited: 48 of 1000",
-    ]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from building import SCENARIO, SUMS, group_record, judgement, outcome
+from building import SCENARIO, SUMS, judgement, outcome
 from made_runs import facts
 from tables import each
 
@@ -79,17 +79,6 @@ def test_nearly_everything_slower_on_one_host_is_suspicious() -> None:
     assert report(*mixed).suspicion == ""
     played = [replace(one, synthetic=True) for one in slower]
     assert report(*played).suspicion == ""
-
-
-def test_the_starts_that_sharing_saved_are_told() -> None:
-    told = (
-        "starts: 7 made, 1 of them again, 5 planned, 16 without sharing: 9 saved "
-        "(about 12 min of 40 min)"
-    )
-    assert told in terminal(report_of(FACTS, [group_record()]))
-    played = report_of(FACTS, [group_record(synthetic=True)])
-    assert f"synthetic {told}" in terminal(played)
-    assert not any("starts:" in line for line in terminal(report()))
 
 
 # Marks, and controls

@@ -26,7 +26,7 @@ from perfgate.baselines.decisions import pin_anchor, retire
 from perfgate.baselines.noise_history import keep_noise
 from perfgate.baselines.recording import record_candidates
 from perfgate.cli import baseline_diff, baseline_history, baseline_promote
-from perfgate.cli.output import add_format, print_json, print_table, verb_maker
+from perfgate.cli.output import add_format, answer, table, verb_maker
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.core.plain import to_plain
@@ -88,16 +88,14 @@ def _list(arguments: argparse.Namespace) -> int:
         "rehearsal candidate": rehearsal_candidate_store(),
     }
     found = [(name, read(path)) for name, store in stores.items() for path in store.list()]
-    if arguments.format == "json":
-        print_json([{"store": name, **_brief(baseline)} for name, baseline in found])
-    elif not found:
-        print("no baselines yet; `make local` measures this machine's own")
-    else:
-        print_table(
-            ("store", "hardware", "scenario", "engine", "probes (starts)", "change", "accepted"),
-            [(name, *_row(baseline)) for name, baseline in found],
-        )
-    return 0
+    columns = ("store", "hardware", "scenario", "engine", "probes (starts)", "change", "accepted")
+    return answer(
+        arguments,
+        [{"store": name, **_brief(baseline)} for name, baseline in found],
+        table(columns, [(name, *_row(baseline)) for name, baseline in found])
+        if found
+        else "no baselines yet; `make local` measures this machine's own",
+    )
 
 
 def _row(baseline: Baseline) -> tuple[str, ...]:
@@ -143,27 +141,23 @@ def _show(arguments: argparse.Namespace) -> int:
         label: {metric: entry.values(metric) for metric in entry.metrics()}
         for label, entry in baseline.entries.items()
     }
-    if arguments.format == "json":
-        facts = {label: dict(entry.fingerprint) for label, entry in baseline.entries.items()}
-        print_json({**_brief(baseline), "values": values, "facts": facts})
-        return 0
-    for name, value in _brief(baseline).items():
-        if isinstance(value, dict):
-            value = ", ".join(f"{label} {one}" for label, one in value.items())
-        if value:
-            print(f"{name}: {value}")
+    facts = {label: dict(entry.fingerprint) for label, entry in baseline.entries.items()}
+    brief = _brief(baseline)
+    texts = [f"{name}: {_in_a_line(value)}" for name, value in brief.items() if value]
     for label, metrics in values.items():
-        print(f"\n{label}")
-        print_table(
-            ("metric", "unit", "one value per fresh start"),
-            [
-                (metric, lookup(metric).unit, ", ".join(number(value) for value in found))
-                for metric, found in metrics.items()
-            ],
-        )
-        fingerprint = sorted(baseline.entries[label].fingerprint.items())
-        print("facts: " + ", ".join(f"{name} {value}" for name, value in fingerprint))
-    return 0
+        rows = [
+            (metric, lookup(metric).unit, ", ".join(number(value) for value in found))
+            for metric, found in metrics.items()
+        ]
+        texts += [f"\n{label}", table(("metric", "unit", "one value per fresh start"), rows)]
+        texts.append(f"facts: {_in_a_line(dict(sorted(facts[label].items())))}")
+    return answer(arguments, {**brief, "values": values, "facts": facts}, *texts)
+
+
+def _in_a_line(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    return ", ".join(f"{name} {one}" for name, one in value.items())
 
 
 def _record(arguments: argparse.Namespace) -> int:
@@ -178,28 +172,19 @@ def _record(arguments: argparse.Namespace) -> int:
         raise
     noise = _kept_noise(arguments, needed=True)
     sessions = {str(path): read(path).sessions for path in paths}
-    if arguments.format == "json":
-        print_json(
-            {
-                "candidates": [*sessions],
-                "left_out": left_out,
-                "sessions": sessions,
-                "noise": [str(file) for file in noise],
-            }
-        )
-    else:
-        for probe in left_out:
-            print(f"left out: {probe}")
-        for file in noise:
-            print(f"noise: {file}")
-        for path, held in sessions.items():
-            print(f"candidate: {path}")
-            print(few_sessions(held) or f"{counted(held, 'session')}, enough for a baseline")
-        print(
-            "look at it with `perfgate baseline show`, accept it with `perfgate baseline promote"
-            + (" --rehearsal`" if arguments.rehearsal else "`")
-        )
-    return 0
+    texts = [f"left out: {probe}" for probe in left_out] + [f"noise: {file}" for file in noise]
+    for path, held in sessions.items():
+        enough = few_sessions(held) or f"{counted(held, 'session')}, enough for a baseline"
+        texts += [f"candidate: {path}", enough]
+    option = " --rehearsal" if arguments.rehearsal else ""
+    look, accept = "`perfgate baseline show`", f"`perfgate baseline promote{option}`"
+    plain = {"candidates": [*sessions], "left_out": left_out, "sessions": sessions}
+    return answer(
+        arguments,
+        {**plain, "noise": [str(file) for file in noise]},
+        *texts,
+        f"look at it with {look}, accept it with {accept}",
+    )
 
 
 def _kept_noise(arguments: argparse.Namespace, *, needed: bool) -> list[Path]:
@@ -218,12 +203,7 @@ def _ready(arguments: argparse.Namespace) -> int:
     """What `promote --scenario` takes; nothing where no scenario has enough sessions."""
     runs = [read_run(folder) for folder in arguments.folder]
     scenarios = sorted({scenario for run in runs for scenario in ready(run.records)})
-    if arguments.format == "json":
-        print_json(scenarios)
-    else:
-        for scenario in scenarios:
-            print(scenario)
-    return 0
+    return answer(arguments, scenarios, *scenarios)
 
 
 def _retire(arguments: argparse.Namespace) -> int:
@@ -236,10 +216,9 @@ def _anchor(arguments: argparse.Namespace) -> int:
 
 def _decide(arguments: argparse.Namespace, what: str, decision: Callable[..., Path]) -> int:
     path = decision(arguments.file, by=arguments.by, reason=arguments.reason)
-    if arguments.format == "json":
-        print_json({what: str(path)})
-        return 0
-    print(f"{what}: {path}")
-    if not read(arguments.file).synthetic:
-        print("commit this file so that it is used elsewhere too")
-    return 0
+    use = (
+        []
+        if read(arguments.file).synthetic
+        else ["commit this file so that it is used elsewhere too"]
+    )
+    return answer(arguments, {what: str(path)}, f"{what}: {path}", *use)

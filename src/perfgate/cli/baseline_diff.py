@@ -1,13 +1,13 @@
 """`perfgate baseline diff`: what moved between two baselines; `promote` shows it the same way."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from perfgate.baselines import Baseline, read, suite_store
 from perfgate.baselines.engine_repo import same_hash
-from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.cli.output import add_format, answer, table
 from perfgate.core.errors import InputError
 from perfgate.judging.acceptance import ProbeChanges, Promotion, compare
 from perfgate.reports.proposal_text import CHANGE_COLUMNS, CHANGES, change_cells
@@ -28,13 +28,10 @@ def add_options(verb: argparse.ArgumentParser) -> None:
 def print_promotion(promotion: Promotion) -> None:
     """What accepting a candidate changes, for a person."""
     print(f"compared with: {_compared_with(promotion)}")
-    print_table(_COLUMNS, _rows(promotion.probes))
-    for probe in promotion.probes:
-        for fact in probe.facts:
-            print(f"not comparable: {probe.probe} {fact}")
-    print(f"change: {CHANGES[promotion.change]}")
-    for note in promotion.notes:
-        print(f"note: {note}")
+    print(table(_COLUMNS, _rows(promotion.probes)))
+    notes = (f"note: {note}" for note in promotion.notes)
+    change = f"change: {CHANGES[promotion.change]}"
+    print(*_not_comparable(promotion.probes), change, *notes, sep="\n")
 
 
 def plain_promotion(promotion: Promotion) -> dict[str, object]:
@@ -77,28 +74,29 @@ def _diff(arguments: argparse.Namespace) -> int:
         )
     labels = sorted({*before.entries, *after.entries})
     probes = [compare(one, before.entries.get(one), after.entries.get(one)) for one in labels]
-    if arguments.format == "json":
-        print_json(
-            {
-                "before": str(before.file),
-                "after": str(after.file),
-                "changes": [_plain_probe(probe) for probe in probes],
-            }
-        )
-        return 0
-    for name, one in (("A", before), ("B", after)):
-        print(
-            f"{name}: {one.engine.name} {one.engine.version}, commit {one.engine.commit}, "
-            f"{one.hardware}, {one.scenario}, accepted {one.accepted_at[:10]} by {one.accepted_by}"
-        )
-    print()
-    print_table(_COLUMNS, _rows(probes), arguments.format)
+    plain = {"before": str(before.file), "after": str(after.file)}
+    sides = (
+        f"{name}: {one.engine.name} {one.engine.version}, commit {one.engine.commit}, "
+        f"{one.hardware}, {one.scenario}, accepted {one.accepted_at[:10]} by {one.accepted_by}"
+        for name, one in (("A", before), ("B", after))
+    )
+    # `differences` speaks of a measurement and a baseline: here B and A.
+    facts = (
+        fact.replace("measured ", "B ", 1).replace(", baseline ", ", A ", 1)
+        for fact in _not_comparable(probes)
+    )
+    return answer(
+        arguments,
+        {**plain, "changes": [_plain_probe(probe) for probe in probes]},
+        *sides,
+        f"\n{table(_COLUMNS, _rows(probes), arguments.format)}",
+        *(f"\n{fact}" for fact in facts),
+    )
+
+
+def _not_comparable(probes: Sequence[ProbeChanges]) -> Iterator[str]:
     for probe in probes:
-        for fact in probe.facts:
-            # `differences` speaks of a measurement and a baseline: here B and A.
-            difference = fact.replace("measured ", "B ", 1).replace(", baseline ", ", A ", 1)
-            print(f"\nnot comparable: {probe.probe} {difference}")
-    return 0
+        yield from (f"not comparable: {probe.probe} {fact}" for fact in probe.facts)
 
 
 def _found(text: str, scenario: str | None, hardware: str | None) -> Baseline:

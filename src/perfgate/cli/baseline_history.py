@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 
 from perfgate.baselines import suite_store
-from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.cli.output import add_format, answer, table
 from perfgate.cli.scenario_choice import load
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.metrics import lookup
@@ -43,17 +43,15 @@ def _history(arguments: argparse.Namespace) -> int:
         )
     metrics = _primary_metrics(arguments.scenario)
     found = {place: history(store, place, arguments.scenario, metrics) for place in locations}
-    if arguments.format == "json":
-        print_json({place: [_plain_step(step) for step in steps] for place, steps in found.items()})
-        return 0
-    for position, (place, steps) in enumerate(found.items()):
-        title = f"{arguments.scenario} on {place}, oldest first"
-        gap, mark = "\n" if position else "", "## " if arguments.format == "markdown" else ""
-        print(f"{gap}{mark}{title}\n")
-        print_table(_STEP_COLUMNS, list(map(_step_row, steps)), arguments.format)
-        print()
-        print_table(_VALUE_COLUMNS, _value_rows(steps), arguments.format)
-    return 0
+    mark = "## " if arguments.format == "markdown" else ""
+    places = [
+        f"{mark}{arguments.scenario} on {place}, oldest first\n\n"
+        f"{table(_STEP_COLUMNS, [*map(_step_row, steps)], arguments.format)}\n\n"
+        f"{table(_VALUE_COLUMNS, _value_rows(steps), arguments.format)}"
+        for place, steps in found.items()
+    ]
+    plain = {place: [_plain_step(step) for step in steps] for place, steps in found.items()}
+    return answer(arguments, plain, "\n\n".join(places))
 
 
 def _primary_metrics(scenario: str) -> Collection[str] | None:

@@ -20,7 +20,7 @@ from perfgate.baselines.noise_history import keep_noise
 from perfgate.baselines.proposable_runs import require_proposable
 from perfgate.baselines.recording import candidates_of
 from perfgate.cli.baseline_diff import plain_promotion, print_promotion
-from perfgate.cli.output import add_format, print_json, refuse_given
+from perfgate.cli.output import add_format, answer, print_json, refuse_given
 from perfgate.cli.scenario_choice import add_import, load
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError
@@ -98,8 +98,7 @@ def _at_once(arguments: argparse.Namespace, repo: EngineRepo | None) -> int:
     # What would change is on the screen before anything is written.
     proposed = promoted(dry_run=True)
     if arguments.format == "json":
-        done = proposed if arguments.dry_run else promoted(dry_run=False)
-        print_json(plain_promotion(done))
+        print_json(plain_promotion(proposed if arguments.dry_run else promoted(dry_run=False)))
         return 0
     print_promotion(proposed)
     if arguments.dry_run:
@@ -139,19 +138,16 @@ def _for_review(arguments: argparse.Namespace, engine_repo: EngineRepo | None) -
         else:
             repo.make_branch(arguments.branch)
     place = {"patch": str(arguments.patch)} if arguments.patch else {"branch": arguments.branch}
-    if arguments.format == "json":
-        rows = [_plain(proposal, repo) for proposal in proposals]
-        print_json({**place, "commit": repo.last, "proposals": rows, "left_out": left_out})
-        return 0
-    for proposal in proposals:
-        print(message(proposal))
-    for reason in left_out:
-        print(f"left out: {reason}")
-    for name, text in place.items():
-        print(f"{name}: {text}")
-    if arguments.branch:
-        print(f"to look at it: git log -p HEAD..{arguments.branch}; push it for review")
-    return 0
+    rows = [_plain(proposal, repo) for proposal in proposals]
+    advice = f"to look at it: git log -p HEAD..{arguments.branch}; push it for review"
+    return answer(
+        arguments,
+        {**place, "commit": repo.last, "proposals": rows, "left_out": left_out},
+        *map(message, proposals),
+        *(f"left out: {reason}" for reason in left_out),
+        *(f"{name}: {text}" for name, text in place.items()),
+        *([advice] if arguments.branch else []),
+    )
 
 
 def _chosen(

@@ -13,9 +13,9 @@ from perfgate.campaign.matrix import LARGEST as LARGEST_MATRIX
 from perfgate.campaign.matrix import matrix_of, read_matrix
 from perfgate.cli.output import (
     add_format,
+    answer,
     described,
     json_text,
-    print_json,
     print_template,
     verb_maker,
 )
@@ -128,19 +128,13 @@ def _decision(arguments: argparse.Namespace) -> int:
     event, status = Event(arguments.event), arguments.status
     decided = decision(event, status)
     ends_in = final_status(decided, status)
-    if arguments.format == "json":
-        print_json(
-            {
-                "event": str(event),
-                "status": status,
-                "decision": str(decided.action),
-                "sentence": decided.sentence,
-                "exit_status": ends_in,
-            }
-        )
-    else:
-        print(f"{decided.action}: {event}, status {status}: {decided.sentence}")
-    return ends_in
+    plain = {"event": str(event), "status": status, "decision": str(decided.action)}
+    return answer(
+        arguments,
+        {**plain, "sentence": decided.sentence, "exit_status": ends_in},
+        f"{decided.action}: {event}, status {status}: {decided.sentence}",
+        status=ends_in,
+    )
 
 
 def _gitlab(arguments: argparse.Namespace) -> int:

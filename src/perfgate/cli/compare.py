@@ -11,12 +11,12 @@ regression. docs/reference/compare.md
 import argparse
 from pathlib import Path
 
-from perfgate.cli.output import add_format, described, print_json
+from perfgate.cli.output import add_format, answer, described
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import lookup
 from perfgate.judging.comparison.comparison import ComparisonOptions, compare
 from perfgate.judging.comparison.sides import read_side
-from perfgate.reports.comparison import markdown, plain, status_of, text
+from perfgate.reports.comparison import plain, status_of, text
 
 _HELP = {
     "a": "the reference",
@@ -49,11 +49,8 @@ def _run(arguments: argparse.Namespace) -> int:
         tuple(_words("--metric", arguments.metric)),
     )
     result = compare(read_side(arguments.a), read_side(arguments.b), options)
-    if arguments.format == "json":
-        print_json(plain(result))
-    else:
-        print(text(result) if arguments.format == "text" else markdown(result))
-    return status_of(result).value
+    shown = text(result, markdown=arguments.format == "markdown")
+    return answer(arguments, plain(result), shown, status=status_of(result).value)
 
 
 def _words(option: str, given: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from perfgate.baselines.file import SAMPLE
-from perfgate.cli.output import add_format, print_json, print_table
+from perfgate.cli.output import add_format, answer, table
 from perfgate.core.durable_files import make_executable, write_text
 from perfgate.core.errors import InputError
 from perfgate.core.paths import INI_SCENARIOS, packaged, setting_of
@@ -64,16 +64,13 @@ def _run(arguments: argparse.Namespace) -> int:
             f"cannot be written: {error.strerror}", file=Path(error.filename or folder)
         ) from error
     is_complete = bool(setting_of(folder, INI_SCENARIOS))
-    if arguments.format == "json":
-        print_json({"folder": str(folder), "files": dict(states), "complete": is_complete})
-        return 0 if is_complete else 1
-    print_table(("file", "state"), states)
+    plain = {"folder": str(folder), "files": dict(states), "complete": is_complete}
+    advice = f"\nnext: cd {folder} && perfgate doctor"
     if not is_complete:
-        print(f"\n{folder / 'pyproject.toml'} was there already. Add to it:\n")
-        print((_TEMPLATE / "pyproject.toml").read_text(encoding="utf-8"))
-        return 1
-    print(f"\nnext: cd {folder} && perfgate doctor")
-    return 0
+        settings = (_TEMPLATE / "pyproject.toml").read_text(encoding="utf-8")
+        advice = f"\n{folder / 'pyproject.toml'} was there already. Add to it:\n\n{settings}"
+    shown = table(("file", "state"), states)
+    return answer(arguments, plain, shown, advice, status=0 if is_complete else 1)
 
 
 def _files(pipelines: Sequence[str]) -> Iterator[tuple[str, str]]:

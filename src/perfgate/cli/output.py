@@ -64,6 +64,16 @@ def refuse_given(
             raise InputError(problem, field=option, **told)
 
 
+def answer(arguments: argparse.Namespace, value: object, *texts: str, status: int = 0) -> int:
+    """Print a value as JSON or the texts, as --format asks; returns the exit status."""
+    if arguments.format == "json":
+        print_json(value)
+    else:
+        for text in texts:
+            print(text)
+    return status
+
+
 def print_json(value: object) -> None:
     """One JSON document on standard output."""
     print(json_text(value, indent=2))

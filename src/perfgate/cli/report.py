@@ -22,9 +22,10 @@ from perfgate.core.redaction import one_line
 from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext, report_format, write_formats
 from perfgate.reports.histories import gathered_histories
-from perfgate.reports.merge import Merged, merge
-from perfgate.reports.run_report import RunFacts
+from perfgate.reports.merge import merge
+from perfgate.reports.run_report import RunFacts, RunReport
 from perfgate.runs.ended_run import read_run
+from perfgate.runs.exit_status import ExitStatus
 
 _HELP = {
     "run": "folders of runs",
@@ -62,7 +63,7 @@ def _report(arguments: argparse.Namespace) -> int:
     writes = arguments.format is not None or arguments.to is not None
     context = _context(arguments, found) if writes else ReportContext()
     if arguments.format is not None:
-        text = report_format[arguments.format]().render(found.report, context)
+        text = report_format[arguments.format]().render(found, context)
         if arguments.output is None:
             print(text, end="" if text.endswith("\n") else "\n")
         else:
@@ -73,9 +74,9 @@ def _report(arguments: argparse.Namespace) -> int:
     for line in _lines(found):
         print(one_line(line), file=stream)
     if arguments.to is not None:
-        for path in write_formats(arguments.to, sorted(report_format), found.report, context):
+        for path in write_formats(arguments.to, sorted(report_format), found, context):
             print(f"wrote {path}", file=stream)
-    return found.status
+    return ExitStatus.ERROR if found.status is None else found.status
 
 
 def _matrix(named: str) -> tuple[MatrixRow, ...]:
@@ -84,20 +85,19 @@ def _matrix(named: str) -> tuple[MatrixRow, ...]:
     return read_matrix(read_input(Path(named), LARGEST, "matrix"), Path(named)).include
 
 
-def _context(arguments: argparse.Namespace, found: Merged) -> ReportContext:
+def _context(arguments: argparse.Namespace, found: RunReport) -> ReportContext:
     """The histories, for the formats that show them; what was left out of them is told."""
     store = None
-    if arguments.baselines is not None and not found.report.synthetic:
+    if arguments.baselines is not None and not found.synthetic:
         store = Store(require_own(arguments.baselines.absolute()))
-    histories, notes = gathered_histories(found.report, store, arguments.history)
+    histories, notes = gathered_histories(found, store, arguments.history)
     for note in notes:
         print(f"perfgate: {note}", file=sys.stderr)
     return ReportContext(histories)
 
 
-def _lines(found: Merged) -> list[str]:
+def _lines(report: RunReport) -> list[str]:
     """What a person reads first."""
-    report = found.report
     counts = {
         one.value: sum(result.verdict == one for result in report.results)
         for one in reversed(Verdict)
@@ -112,7 +112,7 @@ def _lines(found: Merged) -> list[str]:
         *(f"merged: {line}" for line in report.merged),
         *(f"waiver: {line}" for line in report.waiver_faults),
         *filter(None, [report.without_controls]),
-        f"exit status {found.status.value}: {report.meaning}",
+        f"exit status {report.status}: {report.meaning}",
     ]
 
 

@@ -4,12 +4,13 @@ import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from perfgate.campaign.selection import markers_of_selected
 from perfgate.cli import scenario_command
-from perfgate.cli.output import add_format, print_json, print_table, verb_maker
+from perfgate.cli.output import add_format, answer, table, verb_maker
 from perfgate.cli.scenario_choice import add_folder, add_import, add_selection, load, selected
 from perfgate.core.measurement import Json
 from perfgate.core.metrics import lookup
@@ -25,8 +26,9 @@ from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.selection import pick
 from perfgate.scenarios.speed_reference import speed_from
 
+_COLUMNS = ("id", "hardware", "engine", "speed", "markers", "title", "bands")
 _FIRST_RUN = (
-    "speed, first run: no document gives one. Without a baseline the first run records one "
+    "\nspeed, first run: no document gives one. Without a baseline the first run records one "
     "(pytest --record),\nwhich a person promotes (perfgate baseline promote)."
 )
 
@@ -61,28 +63,17 @@ def _list(arguments: argparse.Namespace) -> int:
     scenarios = selected(arguments, suite)
     if arguments.markers:
         return _list_markers(arguments, suite, scenarios)
-    if arguments.format == "json":
-        print_json([_plain(scenario, suite) for scenario in scenarios])
-        return 0
-    speeds = [speed_from(scenario, suite.claims) for scenario in scenarios]
-    print_table(
-        ("id", "hardware", "engine", "speed", "markers", "title", "bands"),
+    plain = [_plain(scenario, suite) for scenario in scenarios]
+    rows = [
         [
-            (
-                scenario.id,
-                scenario.hardware.label,
-                scenario.engine.name,
-                speed,
-                ",".join(markers_of(scenario)),
-                scenario.title,
-                _bands_text(scenario),
-            )
-            for scenario, speed in zip(scenarios, speeds, strict=True)
-        ],
-    )
-    if "first run" in speeds:
-        print(f"\n{_FIRST_RUN}")
-    return 0
+            ",".join(one["markers"]) if name == "markers" else str(one[name])
+            for name in _COLUMNS[:-1]
+        ]
+        + [_bands_text(scenario)]
+        for one, scenario in zip(plain, scenarios, strict=True)
+    ]
+    is_first = any(one["speed"] == "first run" for one in plain)
+    return answer(arguments, plain, table(_COLUMNS, rows), *([_FIRST_RUN] if is_first else []))
 
 
 def _list_markers(
@@ -101,15 +92,11 @@ def _list_markers(
         {"marker": name, "scenarios": count[name], "claims": claims[name], "meaning": meaning}
         for name, meaning in sorted(suite.markers.items())
     ]
-    if arguments.format == "json":
-        print_json(entries)
-        return 0
     rows = [tuple(str(field) for field in entry.values()) for entry in entries]
-    print_table(("marker", "scenarios", "claims", "meaning"), rows)
-    return 0
+    return answer(arguments, entries, table(("marker", "scenarios", "claims", "meaning"), rows))
 
 
-def _plain(scenario: Scenario, suite: LoadedSuite) -> dict[str, Json]:
+def _plain(scenario: Scenario, suite: LoadedSuite) -> dict[str, Any]:
     return {
         "id": scenario.id,
         "title": scenario.title,
@@ -155,11 +142,8 @@ def _show(arguments: argparse.Namespace) -> int:
         del written["gate"]["bands"]  # an empty one would read as if no metric had a band
     more = {"bands": _bands(scenario), "documented": _documented(scenario)}
     plain = mask_plain({**written, **more})
-    if arguments.format == "json":
-        print_json(plain)
-    else:
-        print(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), end="")
-    return 0
+    text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+    return answer(arguments, plain, text.removesuffix("\n"))
 
 
 def _documented(scenario: Scenario) -> dict[str, Json]:
@@ -186,8 +170,5 @@ def _given(value: object) -> dict[str, Json]:
 
 def _validate(arguments: argparse.Namespace) -> int:
     suite = load_suite(arguments.file, registered()) if arguments.file else load(None)
-    if arguments.format == "json":
-        print_json({"valid": True, "scenarios": [scenario.id for scenario in suite.scenarios]})
-    else:
-        print(f"{len(suite.scenarios)} scenarios, all valid")
-    return 0
+    plain = {"valid": True, "scenarios": [scenario.id for scenario in suite.scenarios]}
+    return answer(arguments, plain, f"{len(suite.scenarios)} scenarios, all valid")

@@ -82,11 +82,11 @@ def rendered_files(
 def _reports(runs: Sequence[EndedRun]) -> Iterator[tuple[str, str]]:
     """The report of all runs as one; where that cannot be, that of each."""
     try:
-        reports = {(REPORT_PAGE, REPORT_JSON): merge(runs).report}
+        reports = {(REPORT_PAGE, REPORT_JSON): merge(runs)}
     except (InputError, SeveralInputErrors):
         # A test was measured twice: which of its results counts, the policy decides.
         reports = {
-            (f"report/{run.id}.html", f"report/{run.id}.json"): merge([run], part=True).report
+            (f"report/{run.id}.html", f"report/{run.id}.json"): merge([run], part=True)
             for run in runs
         }
     for names, report in reports.items():

@@ -1,15 +1,14 @@
 """A comparison as text for a terminal, as Markdown, and as plain values for JSON."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from perfgate.core.plain import to_plain
-from perfgate.core.redaction import visible
-from perfgate.core.verdict import Verdict, counted, worst
+from perfgate.core.verdict import Verdict, worst
 from perfgate.judging.comparison.comparison import Comparison, ProbeComparison
 from perfgate.judging.comparison.sides import Side
 from perfgate.reports.outcome_text import COLUMNS, NUMBERS, row, rows
 from perfgate.reports.tables import markdown_table, text_table
+from perfgate.reports.templating import REPORTS, environment
 from perfgate.runs.exit_status import ExitStatus, exit_status
 
 SCHEMA_VERSION = 1
@@ -36,34 +35,26 @@ def status_of(comparison: Comparison) -> ExitStatus:
     return exit_status(verdicts, gate=True, rehearsed=comparison.synthetic)
 
 
-def text(comparison: Comparison) -> str:
-    """The comparison for a terminal."""
-    return visible("\n".join(_lines(comparison, markdown=False)))
+def text(comparison: Comparison, *, markdown: bool = False) -> str:
+    """The comparison for a terminal, or as Markdown, for an issue or a pull request."""
+    status = status_of(comparison)
 
-
-def markdown(comparison: Comparison) -> str:
-    """The comparison as Markdown, for an issue or a pull request."""
-    return visible("\n".join(["# perfgate compare", "", *_lines(comparison, markdown=True)]))
-
-
-def _lines(comparison: Comparison, *, markdown: bool) -> Iterator[str]:
-    heading, bullet, code = ("## ", "- ", "`") if markdown else ("", "", "")
-    if comparison.synthetic:
-        yield from [f"**{SYNTHETIC}.**", ""] if markdown else [SYNTHETIC]
-    for name, role, side in _sides(comparison):
-        yield f"{bullet}{name} ({role}): {code}{side.path}{code}: {side.description}"
-    for probe in comparison.probes:
-        yield from ("", f"{heading}{probe.verdict.value}: {code}{probe.name}{code}")
+    def table(probe: ProbeComparison) -> str:
+        found = _rows(probe)
         if markdown:
-            yield ""
-        table = _rows(probe)
-        if table and markdown:
-            yield from (*markdown_table(_COLUMNS, table, right=NUMBERS), "")
-        elif table:
-            yield from ("", text_table(_COLUMNS, table, right=NUMBERS), "")
-        yield from (f"{bullet}{one}" for one in _sentences(probe))
-    yield ""
-    yield from (f"{bullet}{one}" for one in _ending(comparison))
+            return "\n".join(markdown_table(_COLUMNS, found, right=NUMBERS) if found else ())
+        return text_table(_COLUMNS, found, right=NUMBERS) if found else ""
+
+    shown = environment(REPORTS).get_template("comparison.txt")
+    return shown.render(
+        comparison=comparison,
+        markdown=markdown,
+        synthetic=SYNTHETIC,
+        sides=_sides(comparison),
+        table=table,
+        status=status,
+        meaning=_MEANINGS[status],
+    ).removesuffix("\n")
 
 
 def plain(comparison: Comparison) -> dict[str, Any]:
@@ -106,37 +97,3 @@ def _rows(probe: ProbeComparison) -> list[tuple[str, ...]]:
         for one in probe.reported
     ]
     return [*rows(probe.judgements), *reported]
-
-
-def _sentences(probe: ProbeComparison) -> Iterator[str]:
-    """What the table cannot say, a sentence each."""
-    if probe.reason:
-        yield probe.reason
-    for one in probe.judgements:
-        yield f"{one.metric}: {one.reason}"
-        yield from (f"note on {one.metric}: {note}" for note in one.notes)
-    if probe.warned:
-        yield (
-            f"warning: {counted(len(probe.warned), 'reported metric')} marked {_WARNED!r}: "
-            "of such losses nine in ten are real on average"
-        )
-    yield from (f"warning: {one}" for one in probe.warnings)
-    yield from (f"meant to differ: {one}" for one in probe.across)
-    yield from _only_in_one(probe)
-    if probe.judgements:
-        of_a, of_b = (counted(starts, "fresh start") for starts in probe.starts)
-        yield f"A: {of_a}, B: {of_b}"
-
-
-def _only_in_one(result: Comparison | ProbeComparison) -> Iterator[str]:
-    """The probes, or the metrics of a probe, that only one side has."""
-    for side, names in (("A", result.only_in_a), ("B", result.only_in_b)):
-        if names:
-            yield f"only in {side}, not compared: {', '.join(names)}"
-
-
-def _ending(comparison: Comparison) -> Iterator[str]:
-    yield from _only_in_one(comparison)
-    yield from (f"warning: {one}" for one in comparison.warnings)
-    status = status_of(comparison)
-    yield f"exit status {status.value}: {_MEANINGS[status]}"

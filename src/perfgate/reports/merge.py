@@ -6,7 +6,7 @@ test would change the gate's error rates.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from perfgate.campaign.matrix import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
@@ -26,27 +26,14 @@ from perfgate.runs.exit_status import ExitStatus, exit_status, meaning, worst
 _NOT_ENDED = "did not end: it was killed, goes on, or is of a perfgate that did not record its end"
 
 
-@dataclass(frozen=True)
-class Merged:
-    """A report with the status of the whole.
-
-    Attributes:
-        report: of all runs as one.
-        status: its exit status; never PASSED where a run did not end.
-    """
-
-    report: RunReport
-    status: ExitStatus
-
-
 def merge(
     runs: Sequence[EndedRun],
     *,
     gate: bool = False,
     matrix: Sequence[MatrixRow] | None = None,
     part: bool = False,
-) -> Merged:
-    """Make one report of the runs.
+) -> RunReport:
+    """Make one report of the runs; its status is known, and not 0 where a run did not end.
 
     Args:
         runs: at least one.
@@ -89,7 +76,7 @@ def merge(
         words = f"run {', '.join(open_ends)} {_NOT_ENDED}" + (
             "" if status == ExitStatus.ERROR else f"; {words}"
         )
-    report = RunReport(
+    return RunReport(
         reports[0].schema_version,
         runs=tuple(one.runs[0] for one in reports),
         status=status.value,
@@ -105,7 +92,6 @@ def merge(
         recorded=tuple(line for one in reports for line in one.recorded),
         resumptions=tuple(line for one in reports for line in one.resumptions),
     )
-    return Merged(report, status)
 
 
 def is_judged(result: TestResult) -> bool:

@@ -10,7 +10,7 @@ from perfgate.reports.run_report import RunFacts, RunReport, Shard
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.record import VerdictRecord
 
-# Field of run.json → what it is to a person. The machine may be another one, and the launcher.
+# What must be the same → runs that differ in it. The machine may be another one, and the launcher.
 _SAME = {
     "synthetic": "a rehearsal and a real run",
     "rehearse_fault": "rehearsals of different faults",
@@ -18,6 +18,9 @@ _SAME = {
     "control": "runs with different --control",
     "ab": "runs that compare different builds (--ab)",
     "site_commands": "runs with different commands before and after each start (site.yaml)",
+    "versions": "runs of different perfgate releases",
+    "git": "runs of different commits of the gate repository",
+    "recording": "a run with --record and one without",
 }
 
 
@@ -30,21 +33,12 @@ def require_mergeable(runs: Sequence[EndedRun]) -> None:
     first, *others = runs
     errors = []
     for other in others:
+        here, there = _facts(first), _facts(other)
         errors += [
-            _differ(words, name, first, other, first.facts[name], other.facts[name])
+            _differ(words, name, first, other, here[name], there[name])
             for name, words in _SAME.items()
-            if name in first.facts
-            and name in other.facts
-            and first.facts[name] != other.facts[name]
+            if name in here and name in there and here[name] != there[name]
         ]
-        for name, words, of in (
-            ("versions", "runs of different perfgate releases", _perfgate),
-            ("git", "runs of different commits of the gate repository", _commit),
-            ("recording", "a run with --record and one without", _recording),
-        ):
-            one, two = of(first), of(other)
-            if one is not None and two is not None and one != two:
-                errors.append(_differ(words, name, first, other, one, two))
         errors += _sliders(first, other)
     errors += _builds(runs)
     if errors:
@@ -73,16 +67,13 @@ def _sliders(first: EndedRun, other: EndedRun) -> list[InputError]:
     return [_differ("runs with different boost sliders", name, first, other, *sliders)]
 
 
-def _perfgate(run: EndedRun) -> object:
-    return run.facts["versions"].get("perfgate")
-
-
-def _commit(run: EndedRun) -> object:
-    return (run.facts.get("git") or {}).get("commit")
-
-
-def _recording(run: EndedRun) -> object:
-    return bool(run.facts.get("recording")) if run.end is None else run.end.recording
+def _facts(run: EndedRun) -> dict[str, object]:
+    """What must be the same, as far as it is known."""
+    facts = dict(run.facts)
+    commit = (facts.pop("git", None) or {}).get("commit")
+    known = {"versions": facts.pop("versions").get("perfgate"), "git": commit}
+    facts["recording"] = bool(facts.get("recording")) if run.end is None else run.end.recording
+    return facts | {name: one for name, one in known.items() if one is not None}
 
 
 def _builds(runs: Sequence[EndedRun]) -> list[InputError]:

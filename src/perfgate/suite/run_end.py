@@ -176,8 +176,8 @@ def write_page(run: RunFolder, beside: Path) -> str:
         facts, records = run.facts(), run.records()
         found = merge([EndedRun(run.path, facts, records)], part=True)
         earlier = beside if run.path.parent == beside.resolve() else None
-        histories, _ = gathered_histories(found.report, None, earlier)
-        write_formats(run.path, ["html"], found.report, ReportContext(histories))
+        histories, _ = gathered_histories(found, None, earlier)
+        write_formats(run.path, ["html"], found, ReportContext(histories))
     except (PerfgateError, OSError) as error:  # the disk is full, a store is damaged
         return f"the page could not be written: {error}"
     except Exception:

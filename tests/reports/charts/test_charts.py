@@ -1,8 +1,9 @@
 """Charts: their specs drawn without a browser, their tables, and the frontier against an oracle."""
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 
 import pytest
 import vl_convert
@@ -18,6 +19,7 @@ from perfgate.reports.charts.changes_chart import changes_chart
 from perfgate.reports.charts.chart import svg_of
 from perfgate.reports.charts.pareto_chart import frontier
 from perfgate.reports.formats.base import ReportContext
+from perfgate.reports.histories import HistoryPoint
 
 numbers = some.integers(0, 6).map(float)
 
@@ -32,9 +34,25 @@ def test_frontier_is_what_nobody_beats(points: list[tuple[float, float]]) -> Non
     assert [points[place][0] for place in found] == sorted(points[place][0] for place in found)
 
 
-def charts(number: int = 10) -> tuple[Chart, ...]:
-    report, context = made_report(number)
-    return charts_of(report, context).of_scenario("b200-r1-made-0-serve")
+SCENARIO = "b200-r1-made-0-serve"
+
+
+def charts() -> tuple[Chart, ...]:
+    return charts_of(*made_report(10)).of_scenario(SCENARIO)
+
+
+def with_points(change: Callable[[HistoryPoint, int], HistoryPoint | None]) -> tuple[Chart, ...]:
+    """The charts of a scenario whose points are changed, each by its place; None: left out."""
+    report, context = made_report(10)
+    made = tuple(
+        replace(one, points=tuple(filter(None, map(change, one.points, count()))))
+        for one in context.histories
+    )
+    return charts_of(report, ReportContext(made)).of_scenario(SCENARIO)
+
+
+def over_commits(found: Sequence[Chart]) -> Chart:
+    return next(one for one in found if "over commits" in one.title)
 
 
 def texts(svg: str | None) -> list[str]:
@@ -44,14 +62,14 @@ def texts(svg: str | None) -> list[str]:
 
 class TestHistory:
     def test_is_drawn_with_baseline_anchor_and_this_run(self) -> None:
-        history = next(one for one in charts() if "over commits" in one.title)
+        history = over_commits(charts())
         found = texts(svg_of(history.spec))
         assert {"anchor", "baseline", "this run", "run"} <= set(found)
         assert any(one.startswith("baseline ") for one in found)
         assert "output_throughput_per_gpu [tokens/s], higher is better" in found
 
     def test_table_has_the_points_of_the_chart(self) -> None:
-        history = next(one for one in charts() if "over commits" in one.title)
+        history = over_commits(charts())
         values = history.spec["data"]["values"]
         assert len(history.table.rows) == len(values) == 20
         for row, value in zip(history.table.rows, values, strict=True):
@@ -60,33 +78,17 @@ class TestHistory:
             assert float(row[4].replace(",", "")) == pytest.approx(value["value"], rel=1e-3)
 
     def test_absent_where_nothing_is_stored(self) -> None:
-        report, context = made_report(10)
-        alone = tuple(
-            replace(one, points=tuple(p for p in one.points if p.kind == "this run"))
-            for one in context.histories
-        )
-        for histories in ((), alone):
-            found = charts_of(report, ReportContext(histories))
-            titles = [one.title for one in found.of_scenario("b200-r1-made-0-serve")]
-            assert len(titles) == 1
-            assert "over commits" not in titles[0]
+        nothing = charts_of(made_report(10)[0], ReportContext(())).of_scenario(SCENARIO)
+        for found in (nothing, with_points(lambda p, _: p if p.kind == "this run" else None)):
+            (chart,) = found
+            assert "over commits" not in chart.title
 
     @pytest.mark.parametrize("single", [1, 20])
     def test_points_of_one_start_have_no_ticks(self, single: int) -> None:
         """Vega's flatten fails, in the browser alone, where a row lacks the field."""
-        report, context = made_report(10)
-        made = tuple(
-            replace(
-                one,
-                points=tuple(
-                    replace(p, values=p.values[:1]) if place < single else p
-                    for place, p in enumerate(one.points)
-                ),
-            )
-            for one in context.histories
+        history = over_commits(
+            with_points(lambda p, n: replace(p, values=p.values[:1]) if n < single else p)
         )
-        found = charts_of(report, ReportContext(made)).of_scenario("b200-r1-made-0-serve")
-        history = next(one for one in found if "over commits" in one.title)
         ticks = [one for one in history.spec["layer"] if "flatten" in str(one.get("transform"))]
         assert len(ticks) == (0 if single == 20 else 1)
         for one in ticks:
@@ -94,12 +96,7 @@ class TestHistory:
         assert "this run" in texts(svg_of(history.spec))
 
     def test_synthetic_points_are_named_and_hollow(self) -> None:
-        report, context = made_report(10)
-        made = tuple(
-            replace(one, points=tuple(replace(p, synthetic=True) for p in one.points))
-            for one in context.histories
-        )
-        found = charts_of(report, ReportContext(made)).of_scenario("b200-r1-made-0-serve")
+        found = with_points(lambda p, _: replace(p, synthetic=True))
         svg = svg_of(found[-1].spec)
         assert "this run, synthetic" in texts(svg)
         assert svg is not None

@@ -19,17 +19,8 @@ def test_the_worst_come_first_and_the_last_counts_the_rest() -> None:
     assert lines[-1] == ("::error title=47 more::report.md and report.html have all of them")
 
 
-def test_where_all_is_well_there_is_none() -> None:
-    assert annotations(report(result(0), result(1, Verdict.IMPROVEMENT))) == []
-
-
 def test_properties_and_messages_are_escaped_as_the_runner_reads_them() -> None:
     one = result(0, Verdict.REGRESSION, name="a:b,c%d", judgements=(), reason="50 %\r\n::error::x")
     assert annotations(report(one)) == [
         "::error title=REGRESSION%3A a%3Ab%2Cc%25d::50 %25\\x0d ::error::x"
     ]
-
-
-def test_synthetic_ones_say_so() -> None:
-    (line,) = annotations(report(result(0, Verdict.ERROR), synthetic=True))
-    assert line.startswith("::error title=synthetic ERROR oom%3A ")

@@ -46,14 +46,6 @@ def test_marks_references_and_verdicts_without_numbers_are_told() -> None:
     assert "| A is not faster than B | - | - | - |" in text
 
 
-def test_synthetic_numbers_are_stamped() -> None:
-    one = result(0, Verdict.REGRESSION, synthetic=True)
-    text = markdown(report(one, synthetic=True, status=13))
-    assert text.startswith("## SYNTHETIC perfgate: REHEARSED\n")
-    assert "**Stand-ins made these numbers: they say nothing of any engine.**" in text
-    assert "| synthetic `b200-scenario-000-c1` |" in text
-
-
 @pytest.mark.parametrize(
     ("status", "told"), [(None, "UNFINISHED"), (0, "PASSED"), (2, "BROKEN_OFF"), (12, "NOT_JUDGED")]
 )
