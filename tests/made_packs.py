@@ -5,13 +5,14 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from perfgate.release.pack_archive import Ingredient, write_pack
-from perfgate.release.pack_manifest import (
+from perfgate.release.pack_archive import (
     CERTIFICATE,
     MANIFEST,
     POLICY,
+    Ingredient,
     Manifest,
     manifest_text,
+    write_pack,
 )
 
 LONG = "runs/a/" + "x" * 90 + "/server.err"

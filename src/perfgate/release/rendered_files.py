@@ -20,14 +20,14 @@ from perfgate.core.script_variables import export_line
 from perfgate.plan.shell_text import call, comment
 from perfgate.release.certificate import certificate_markdown, certificate_page
 from perfgate.release.check_result import CheckedTest, ReleaseCheck
-from perfgate.release.pack_archive import Ingredient
-from perfgate.release.pack_manifest import (
+from perfgate.release.pack_archive import (
     CERTIFICATE,
     CERTIFICATE_PAGE,
     CHECK_JSON,
     REPORT_JSON,
     REPORT_PAGE,
     REPRODUCE,
+    Ingredient,
     PackedFile,
     Role,
 )
