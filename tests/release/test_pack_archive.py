@@ -26,13 +26,13 @@ from perfgate.release.pack_archive import (
     POLICY,
     Ingredient,
     Role,
-    manifest_text,
     open_pack,
+    packed_json,
     with_attestation,
 )
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
-TEXT = manifest_text(made_packs.manifest())
+TEXT = packed_json(made_packs.manifest())
 
 
 @pytest.fixture

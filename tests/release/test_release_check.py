@@ -5,6 +5,7 @@ from datetime import date, timedelta
 from typing import Any
 
 import building
+import made_checks
 import made_runs
 import pytest
 from hypothesis import given, settings
@@ -19,7 +20,7 @@ from perfgate.core.measurement import MeasuredBuild
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Verdict
 from perfgate.release.certificate import check_lines
-from perfgate.release.check_result import Finding
+from perfgate.release.check_result import Finding, check_rows
 from perfgate.release.policy import Floor, PolicyRefused, ReleasedBuild, Required, SetAside
 from perfgate.release.release_check import check, status_of
 from perfgate.release.release_status import ReleaseRefused
@@ -312,3 +313,13 @@ def test_whatever_the_runs_hold(results: list[dict[str, Any]], order: list[int])
     passed = not lost and all(one and one[-1] in good for one in judged)
     assert (found.result == "PASSED") == passed
     assert checked(*(runs[n] for n in order if n < len(runs))) == found
+
+
+def test_the_worst_come_first_and_what_passed_is_one_row_a_part() -> None:
+    kinds = ("missing", "waived", "error", "regression", "inconclusive", "passed", "passed")
+    tests = [made_checks.checked(place, Finding(kind)) for place, kind in enumerate(kinds)]
+    tests.append(made_checks.checked(9, requirement="night"))
+    rows = check_rows(made_checks.check(*tests))
+    bad = ["regression", "error", "missing", "inconclusive", "waived"]
+    assert [row[3] for row in rows] == [*bad, "passed", "passed"]
+    assert [row[:2] for row in rows[-2:]] == [("serving", "2 tests"), ("night", "1 test")]

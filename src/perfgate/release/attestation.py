@@ -27,6 +27,7 @@ from perfgate.release.pack_archive import (
     POLICY,
     Configuration,
     Pack,
+    packed_json,
 )
 from perfgate.release.policy import EFFECTS, Effect, Subject
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
@@ -121,8 +122,7 @@ def envelope(stated: Mapping[str, Any], keys: Sequence[Ed25519PrivateKey]) -> by
     payload = canonical(stated).encode(errors="backslashreplace")
     message = pae(PAYLOAD_TYPE, payload)
     signatures = [_Signature(key.sign(message), key_id(key.public_key())) for key in keys]
-    plain = msgspec.to_builtins(_Envelope(payload, signatures, PAYLOAD_TYPE))
-    return (json.dumps(plain, indent=1, sort_keys=True) + "\n").encode()
+    return packed_json(_Envelope(payload, signatures, PAYLOAD_TYPE)).encode()
 
 
 def pae(payload_type: str, payload: bytes) -> bytes:

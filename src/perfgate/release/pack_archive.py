@@ -28,6 +28,7 @@ from perfgate.core.durable_files import write_errors_named, written_whole
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import open_input
 from perfgate.core.json_text import LARGEST_OWN, JsonError, parse
+from perfgate.core.plain import to_plain
 from perfgate.core.untrusted_files import open_regular
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
@@ -114,9 +115,9 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
         return datetime.fromisoformat(self.ended)
 
 
-def manifest_text(manifest: Manifest) -> str:
-    """The file's text: one field a line, sorted."""
-    plain = msgspec.to_builtins(manifest)
+def packed_json(value: object) -> str:
+    """The text of a JSON file in a pack: one field a line, sorted."""
+    plain = to_plain(value)
     return json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -339,7 +340,7 @@ def write_pack(output: Path, manifest: Manifest, ingredients: Iterable[Ingredien
         RunError: it cannot be written (class ``disk_full`` or ``unwritable``).
         UntrustedFile: a file is a link, or no regular file.
     """
-    text = manifest_text(manifest).encode()
+    text = packed_json(manifest).encode()
     read_manifest(text, output)  # what nobody could read is not written
     files: _Files = {one.path: one.opened for one in ingredients}
     try:
@@ -363,7 +364,7 @@ def with_attestation(pack: Pack, attestation: bytes, output: Path) -> None:
     """
     with _archive(pack.path) as (archive, members):
         files: _Files = {name: partial(_content, archive, one) for name, one in members.items()}
-        own = {MANIFEST: manifest_text(pack.manifest).encode(), ATTESTATION: attestation}
+        own = {MANIFEST: packed_json(pack.manifest).encode(), ATTESTATION: attestation}
         _write(output, {**files, **{name: partial(io.BytesIO, one) for name, one in own.items()}})
 
 
