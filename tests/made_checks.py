@@ -10,9 +10,9 @@ from run_reports import BUILD, judged, report, result
 
 from perfgate.core.measurement import MeasuredControl
 from perfgate.core.verdict import Verdict
-from perfgate.release.check_result import CheckedTest, Effect, Finding, ReleaseCheck, Result
+from perfgate.release.check_result import CheckedTest, Effect, Finding, ReleaseCheck
 from perfgate.release.error_rates import error_rates
-from perfgate.release.pack_manifest import PackedFile, Role
+from perfgate.release.pack_archive import PackedFile, Role
 from perfgate.release.policy import Floor, Policy, ReleasedBuild, Required, Signer, Subject
 
 AT = datetime(2026, 11, 23, 18, 0, tzinfo=UTC)
@@ -137,24 +137,14 @@ def policy(**changes: Any) -> Policy:
     return replace(made, **changes)
 
 
-def check(*tests: CheckedTest, result: Result | None = None, **changes: Any) -> ReleaseCheck:
-    """A check of these tests; its result and error rates follow from them, unless given."""
-    effects = {one.effect for one in tests}
-    is_checked = any(one.metrics for one in tests)
-    follows: Result = (
-        "FAILED"
-        if "fail" in effects or not is_checked
-        else "WARNED"
-        if "warn" in effects
-        else "PASSED"
-    )
+def check(*tests: CheckedTest, **changes: Any) -> ReleaseCheck:
+    """A check of these tests; its error rates follow from them, unless given."""
     made = ReleaseCheck(
         policy=policy(),
         at=AT,
         runs=report(*(one.result for one in tests if one.result)).runs,
         tests=tests,
         not_required=("b200-extra-c1", "b200-extra-c2"),
-        result=result or follows,
         machines={"20261123-1": "node7, 8 × NVIDIA B200, driver 570.1"},
     )
     return replace(made, **{"error_rates": error_rates(made), **changes})

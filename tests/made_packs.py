@@ -5,13 +5,14 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from perfgate.release.pack_archive import Ingredient, write_pack
-from perfgate.release.pack_manifest import (
+from perfgate.release.pack_archive import (
     CERTIFICATE,
     MANIFEST,
     POLICY,
+    Ingredient,
     Manifest,
-    manifest_text,
+    packed_json,
+    write_pack,
 )
 
 LONG = "runs/a/" + "x" * 90 + "/server.err"
@@ -69,4 +70,4 @@ def files_of(pack: Path) -> dict[str, bytes]:
 def whole(text: bytes | None = None) -> list[tuple[str, bytes]]:
     """Paths and contents of the small pack, with another manifest if given."""
     files = {one.path: one.source for one in FILES if isinstance(one.source, bytes)}
-    return sorted({**files, MANIFEST: text or manifest_text(manifest()).encode()}.items())
+    return sorted({**files, MANIFEST: text or packed_json(manifest()).encode()}.items())

@@ -8,7 +8,7 @@ from perfgate.clients import report_log, smoke_test
 from perfgate.core import json_text, paths, raw_log
 from perfgate.evaluators import lm_eval_results
 from perfgate.judging.comparison import numbers
-from perfgate.release import attestation, keys, pack_archive, pack_manifest
+from perfgate.release import attestation, keys, pack_archive
 from perfgate.scenarios import yaml_limits
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "limits.md"
@@ -35,13 +35,13 @@ LIMITS = {
     "an answer of the server": smoke_test._LARGEST_ANSWER,
     "a server's list of models": serving._LARGEST_ANSWER,
     "an evidence pack": pack_archive.LARGEST_PACK,
-    "files of an evidence pack": pack_manifest.MOST_FILES,
-    "`manifest.json` of an evidence pack": pack_manifest.LARGEST_MANIFEST,
+    "files of an evidence pack": pack_archive.MOST_FILES,
+    "`manifest.json` of an evidence pack": pack_archive.LARGEST_MANIFEST,
     "an attestation of an evidence pack": pack_archive.LARGEST_ATTESTATION,
     "a file of a key": keys.LARGEST_KEY,
     "signatures of a statement": attestation.MOST_SIGNATURES,
-    "bytes of a path in an evidence pack": pack_manifest.LONGEST_PATH,
-    "bytes of a part of such a path": pack_manifest.LONGEST_PART,
+    "bytes of a path in an evidence pack": pack_archive.LONGEST_PATH,
+    "bytes of a part of such a path": pack_archive.LONGEST_PART,
 }
 
 

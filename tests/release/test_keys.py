@@ -74,8 +74,8 @@ def test_a_key_that_is_not_its_users_alone_is_refused(
 def test_each_kind_of_key_only_where_it_belongs(path: Path) -> None:
     public = keys.public_path(path)
     public.chmod(0o600)
-    assert "a private key is needed here" in refused(public)
-    with pytest.raises(ReleaseRefused, match="holds a private one") as told:
+    assert "expected: the private key's file" in refused(public)
+    with pytest.raises(ReleaseRefused, match="expected: the public key's file") as told:
         keys.read_public_key(path)
     assert told.value.status == ReleaseStatus.KEY
     assert path.read_text().splitlines()[1] not in str(told.value)
@@ -89,8 +89,8 @@ def test_keys_of_another_kind_encrypted_large_and_damaged_are_refused(path: Path
             *form, NoEncryption()
         ),
         "without a passphrase": Ed25519PrivateKey.generate().private_bytes(*form, passphrase),
-        "not a key that can be read": whole[:60],
-        "no PEM of a private key": whole + b"x" * keys.LARGEST_KEY,
+        "expected: the private key's file": whole[:60],
+        "too large for a key": whole + b"x" * keys.LARGEST_KEY,
     }.items():
         assert told in refused(write(path, content))
 

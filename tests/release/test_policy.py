@@ -17,17 +17,14 @@ from tables import each
 from ci.maintenance.pinned_packages import name_in_policy
 from perfgate.cli.release_check import suite_tests_of
 from perfgate.core.errors import InputError
+from perfgate.core.plain import to_plain
 from perfgate.judging.assembly.claims import claim_probes
 from perfgate.release.policy import (
     SCHEMA,
-    Floor,
+    STRICT_EFFECTS,
     Policy,
     PolicyRefused,
-    ReleasedBuild,
     Required,
-    SetAside,
-    Signer,
-    Subject,
     load_policy,
 )
 from perfgate.release.release_status import ReleaseStatus
@@ -114,43 +111,28 @@ def test_what_is_left_out_is_the_strict_choice(tmp_path: Path) -> None:
 def test_every_field(tmp_path: Path) -> None:
     image = f"sha256:{'ab' * 32}"
     full = {
-        "name": "all",
-        "select": "local",
-        "tests": ["small-c1"],
-        "hardware": "cpu",
-        "documented": False,
-        "floors": [{"test": "small-c1", "metric": "output_throughput", "limit": 5}],
-        "starts": 5,
-        "max_age_days": 3,
+        "release": "small 1.3.0",
+        "build": {"engine": "llama.cpp", "version": "1.3", "commit": COMMIT, "image": image},
+        "required": [
+            {
+                **{"name": "all", "select": "local", "tests": ["small-c1"], "hardware": "cpu"},
+                **{"documented": False, "floors": [FLOOR], "starts": 5, "max_age_days": 3},
+            }
+        ],
+        "subjects": [{"name": "wheel", "digest": {"sha256": "cd" * 32}}],
+        "effects": {**STRICT_EFFECTS, "WAIVED": "pass", "INCONCLUSIVE": "warn"},
+        "max_age_days": 2,
+        "false_alarms": 0.05,
+        "signers": [{"name": "Ada", "key": KEY}],
+        "set_aside": [ASIDE],
     }
-    policy = loaded(
-        written(
-            tmp_path,
-            build={"engine": "llama.cpp", "version": "1.3", "commit": COMMIT, "image": image},
-            required=[full],
-            subjects=[{"name": "wheel", "digest": {"sha256": "cd" * 32}}],
-            effects={"WAIVED": "pass", "INCONCLUSIVE": "warn"},
-            max_age_days=2,
-            false_alarms=0.05,
-            signers=[{"name": "Ada", "key": KEY}],
-            set_aside=[ASIDE],
-        ),
-        SUITE,
-    )
-    assert policy.build == ReleasedBuild("llama.cpp", "1.3", COMMIT, image)
-    floors = (Floor("small-c1", "output_throughput", 5.0),)
-    assert policy.required == (
-        Required("all", "local", ("small-c1",), "cpu", False, floors, 5, 3.0),
-    )
-    assert policy.subjects == (Subject("wheel", {"sha256": "cd" * 32}),)
-    assert (policy.effects["WAIVED"], policy.effects["NO_BASELINE"]) == ("pass", "fail")
-    assert policy.signers == (Signer("Ada", KEY),)
-    assert policy.set_aside == (SetAside(**ASIDE),)
+    plain = to_plain(loaded(written(tmp_path, **full), SUITE))
+    assert {name: plain[name] for name in full} == full
+    known = json.loads(SCHEMA.read_text())["properties"].keys()
+    assert known - full.keys() == {"schema_version", "required_sha256"}
 
 
 FLOOR = {"test": "small-c1", "metric": "output_throughput", "limit": 5}
-
-
 ASIDE = {"run": "one", "test": "small-c1", "reason": "r", "by": "Ada", "link": "https://b/1"}
 
 
@@ -183,7 +165,7 @@ def key(text: str) -> dict[str, Any]:
         (group(select="local and"), "required[0].select", "malformed marker expression"),
         (group(tests=["small-c2"]), "required[0].tests[0]", "did you mean small-c"),
         # Contradictions.
-        (group(hardware="8xB200"), "required[0].hardware", "small-c1 on cpu"),
+        (group(hardware="8xB200"), "required[0].hardware", "small-c1 (cpu)"),
         (group(starts=6), "required[0].starts", "at most 5, the gate.max_starts of small"),
         (with_floors({"metric": "outputs"}), "floors[0].metric", "unknown metric"),
         (with_floors({"test": "small-c9"}), "floors[0].test", "not selected"),

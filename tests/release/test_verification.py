@@ -4,7 +4,6 @@ import os
 import signal
 import tempfile
 import time
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,42 +20,30 @@ from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.pack_archive import open_pack
 from perfgate.release.policy import Policy
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.release.verification import Asked, _require_in_force, verify
+from perfgate.release.verification import Asked, Replayed, _require_in_force, verify
 from perfgate.runs.ended_run import EndedRun
 
 PACK: Any = SimpleNamespace(path=Path("evidence.tar"))
-LENIENT = policy(effects={"WAIVED": "warn"}, max_age_days=400)
 
 
-@dataclass
-class Judged:
-    """What `replay` gives, of a made run."""
+def judged(run: EndedRun, given: Policy) -> Replayed:
+    def checked_at(at: datetime) -> ReleaseCheck:
+        return checked(run, given=given, at=at)
 
-    run: EndedRun
-    policy: Policy
-
-    @property
-    def check(self) -> ReleaseCheck:
-        return self.checked_at(AT)
-
-    def checked_at(self, at: datetime) -> ReleaseCheck:
-        return checked(self.run, given=self.policy, at=at)
-
-
-def in_force(judged: Any, now: datetime, **asked: Any) -> None:
-    _require_in_force(PACK, Asked(now, **asked), judged)
+    return Replayed(checked_at(AT), (), (), checked_at)
 
 
 def test_a_waiver_that_ended_since() -> None:
-    judged = Judged(changed(run(), C1, **waived("2026-12-01")), LENIENT)
-    assert judged.check.result == "WARNED"
-    in_force(judged, AT + timedelta(days=7))
+    lenient = policy(effects={"WAIVED": "warn"}, max_age_days=400)
+    found = judged(changed(run(), C1, **waived("2026-12-01")), lenient)
+    assert found.check.result == "WARNED"
+    _require_in_force(PACK, Asked(AT + timedelta(days=7)), found)
     later = AT + timedelta(days=9)
     with pytest.raises(ReleaseRefused, match="a waiver has ended") as told:
-        in_force(judged, later)
+        _require_in_force(PACK, Asked(later), found)
     assert told.value.status == ReleaseStatus.EXPIRED
     assert "the waiver of Ada ended on 2026-12-01" in str(told.value)
-    in_force(judged, later, at=AT)
+    _require_in_force(PACK, Asked(later, at=AT), found)
 
 
 def test_somebody_must_be_trusted() -> None:

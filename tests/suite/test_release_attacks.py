@@ -25,8 +25,15 @@ from perfgate.core.durable_files import append_line
 from perfgate.release import verification
 from perfgate.release.attestation import envelope
 from perfgate.release.keys import as_policy_has_it, make_keys, read_private_key
-from perfgate.release.pack_archive import Ingredient, open_pack, with_attestation, write_pack
-from perfgate.release.pack_manifest import ATTESTATION, MANIFEST, POLICY
+from perfgate.release.pack_archive import (
+    ATTESTATION,
+    MANIFEST,
+    POLICY,
+    Ingredient,
+    open_pack,
+    with_attestation,
+    write_pack,
+)
 from perfgate.release.release_status import ReleaseStatus as Status
 
 pytestmark = pytest.mark.slow

@@ -6,13 +6,12 @@ Sources: github.com/in-toto/attestation, `spec/v1/statement.md`, `spec/v1/resour
 fields, no field twice. Fields whose names begin with ``perfgate_`` are this program's own.
 """
 
-import base64
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -21,8 +20,15 @@ from msgspec import Meta, Struct
 from perfgate.core.json_text import parse
 from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.keys import is_signed, key_id
-from perfgate.release.pack_archive import LARGEST_ATTESTATION, Pack
-from perfgate.release.pack_manifest import ATTESTATION, MANIFEST, POLICY
+from perfgate.release.pack_archive import (
+    ATTESTATION,
+    LARGEST_ATTESTATION,
+    MANIFEST,
+    POLICY,
+    Configuration,
+    Pack,
+    packed_json,
+)
 from perfgate.release.policy import EFFECTS, Effect, Subject
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.run_evidence import moment
@@ -33,7 +39,6 @@ _STATEMENT = "https://in-toto.io/Statement/v1"
 _TEST_RESULT = "https://in-toto.io/attestation/test-result/v0.1"
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")  # SHA-1, SHA-256
 _IMAGE = re.compile(r"(?:.*@)?sha256:([0-9a-f]{64})")
-_CONFIGURATION = ("scenarios", "baseline", "noise", "waivers")
 
 
 class _Signature(Struct, forbid_unknown_fields=True):
@@ -117,8 +122,7 @@ def envelope(stated: Mapping[str, Any], keys: Sequence[Ed25519PrivateKey]) -> by
     payload = canonical(stated).encode(errors="backslashreplace")
     message = pae(PAYLOAD_TYPE, payload)
     signatures = [_Signature(key.sign(message), key_id(key.public_key())) for key in keys]
-    plain = msgspec.to_builtins(_Envelope(payload, signatures, PAYLOAD_TYPE))
-    return (json.dumps(plain, indent=1, sort_keys=True) + "\n").encode()
+    return packed_json(_Envelope(payload, signatures, PAYLOAD_TYPE)).encode()
 
 
 def pae(payload_type: str, payload: bytes) -> bytes:
@@ -201,8 +205,7 @@ def subjects(check: ReleaseCheck) -> tuple[Subject, ...]:
             found.append(one)
     if found:
         return tuple(found)
-    raise ReleaseRefused(
-        ReleaseStatus.INCOMPLETE,
+    raise ReleaseStatus.INCOMPLETE.refusal(
         "nothing says exactly what was measured, so there is nothing that could be signed",
         field="build",
         found=", ".join(dict.fromkeys(one.in_words for one in builds)) or "no build",
@@ -233,25 +236,12 @@ def _tests_by_effect(check: ReleaseCheck) -> dict[Effect, list[str]]:
 
 def _configuration(pack: Pack, check: ReleaseCheck) -> Iterator[dict[str, Any]]:
     """What the result rests on; the first names the test, as Conforma reads it."""
-    manifest = pack.manifest
-    yield _file(POLICY, check.policy.sha256, name=f"perfgate release policy: {manifest.release}")
+    yield _file(
+        POLICY, check.policy.sha256, name=f"perfgate release policy: {pack.manifest.release}"
+    )
     yield _file(MANIFEST, pack.manifest_sha256, mediaType="application/json")
-    yield {"name": "perfgate", "uri": f"pkg:pypi/perfgate@{manifest.perfgate}"}
-    yield {
-        "name": "perfgate rule",
-        "content": base64.b64encode(manifest.rule.encode()).decode(),
-        "annotations": {"version": manifest.rule},
-    }
-    checkouts = {str(run.git.get("commit") or ""): bool(run.git.get("dirty")) for run in check.runs}
-    for commit, dirty in checkouts.items():
-        if _COMMIT.fullmatch(commit):
-            yield {
-                "name": "checkout of the suite",
-                "digest": {"gitCommit": commit},
-                "annotations": {"dirty": dirty},
-            }
-    for one in manifest.files:
-        if one.role in _CONFIGURATION:
+    for one in pack.manifest.files:
+        if one.role in get_args(Configuration) and one.path != POLICY:
             yield _file(one.path, one.sha256, annotations={"role": one.role})
 
 
@@ -273,6 +263,4 @@ def _opened(content: bytes) -> _Envelope:
 
 
 def _refused(pack: Pack, problem: str, **told: Any) -> ReleaseRefused:
-    return ReleaseRefused(
-        ReleaseStatus.SIGNATURE, problem, file=pack.path, field=ATTESTATION, **told
-    )
+    return ReleaseStatus.SIGNATURE.refusal(problem, file=pack.path, field=ATTESTATION, **told)

@@ -26,9 +26,9 @@ from perfgate.release.check_result import (
     Result,
     severity,
 )
-from perfgate.release.pack_manifest import PackedFile, Role
-from perfgate.release.policy import Effect, Required
-from perfgate.reports.figures import band, interval, signed, worst_first
+from perfgate.release.pack_archive import PackedFile, Role
+from perfgate.release.policy import Effect
+from perfgate.reports.figures import worst_first
 from perfgate.reports.formats.base import shown
 from perfgate.reports.overview import some
 from perfgate.reports.page.sections import Sign
@@ -89,20 +89,6 @@ class ScenarioRow:
             return f"{self.worst.test}: {self.worst.why}".removesuffix(": ")
         return (self.worst.result and self.worst.result.probe) or self.worst.test
 
-    @property
-    def numbers(self) -> dict[str, str]:
-        """Heading → cell, of the metric."""
-        metric = self.metric
-        if metric is None:
-            return dict.fromkeys(("change", "interval", "band", "starts", "controls"), "-")
-        return {
-            "change": signed(metric.metric, metric.change),
-            "interval": interval(metric),
-            "band": band(metric),
-            "starts": str(metric.runs_used),
-            "controls": str(metric.controls_used),
-        }
-
 
 @dataclass(frozen=True)
 class Group:
@@ -155,55 +141,35 @@ def content(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> dict[str, 
     """What both templates show; arguments as of `certificate_markdown`."""
     check = shown(check)
     rows = scenario_rows(check)
-    signers = ", ".join(one.name for one in check.policy.signers)
-    return {
+    found: dict[str, Any] = {
         "check": check,
-        "sign": RESULTS[result_of(check)],
+        "sign": RESULTS[check.result],
         "stamps": stamps(check),
-        "meaning": meaning(check),
-        "counts": counts(check),
-        "asked": _asked(check),
-        "requirements": [_requirement(one, check) for one in check.policy.required],
+        "findings": _by_finding(check),
         "failures": _groups(check, "fail"),
+        "scenarios": len(rows),
         "rows": rows[:MOST_SCENARIOS],
-        "rest": _rest(rows[MOST_SCENARIOS:]),
+        "rest": Counter(row.sign.word for row in rows[MOST_SCENARIOS:]),
         "warnings": _groups(check, "warn"),
         # each once, as the records name it (owner, limit, last day, reason)
         "waivers": _grouped(("", said, one.test) for one in check.tests for said in one.waivers),
         "not_covered": _not_covered(check),
-        "rates": check.error_rates.sentence
-        if check.error_rates
-        else "No error rate can be told: no metric was compared with anything.",
-        "runs": _runs(check),
         "roots": [
             (words, len(of_role), root_of(of_role))
             for role, words in _HASHED.items()
             if (of_role := [one for one in files if one.role == role])
         ],
         "made_by": f"perfgate {version('perfgate')}, rule {RULE}",
-        "signers": signers or "whoever holds the key that `verify` is given",
     }
+    return found | _sentences(found)
 
 
-def result_of(check: ReleaseCheck) -> Result:
-    """The result as it is shown: never better than what the tests are, nor a pass of nothing."""
-    return min(check.result, check.follows, key=lambda one: RESULTS[one].rank)
-
-
-def meaning(check: ReleaseCheck) -> str:
-    """What the result says, one sentence."""
-    tests = counted(len(check.tests), "required test")
-    if not check.metrics_checked:
-        return "Nothing was checked: no metric of a required test has a verdict from numbers."
-    if result_of(check) == "FAILED":
-        failed = f"{len(check.with_effect('fail'))} of {tests} failed"
-        if not check.with_effect("fail"):
-            failed = "its tests are well, the whole is not" if check.faults else "its check failed"
-        return f"Not to be released by this policy: {failed}."
-    if result_of(check) == "WARNED":
-        warnings = len(check.with_effect("warn")) + len(check.warnings)
-        return f"Fit for release by this policy, with {counted(warnings, 'warning')}."
-    return f"Fit for release by this policy: all {tests} passed."
+def _sentences(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Block of `certificate.txt` → its text; of `requirements` and `runs`, its lines."""
+    template = _templates().get_template("certificate.txt")
+    context = template.new_context({**found})
+    said = {name: "".join(render(context)).strip() for name, render in template.blocks.items()}
+    return said | {name: said[name].splitlines() for name in ("requirements", "runs")}
 
 
 def stamps(check: ReleaseCheck) -> list[str]:
@@ -212,55 +178,13 @@ def stamps(check: ReleaseCheck) -> list[str]:
         one.finding == Finding.SYNTHETIC or (one.result and one.result.synthetic)
         for one in check.tests
     )
-    words = {"SYNTHETIC": synthetic, "FAILED": result_of(check) == "FAILED"}
+    words = {"SYNTHETIC": synthetic, "FAILED": check.result == "FAILED"}
     return [word for word, holds in words.items() if holds]
-
-
-def counts(check: ReleaseCheck) -> str:
-    """How much was required, found and checked."""
-    scenarios = len({(one.scenario, one.hardware) for one in check.tests})
-    return (
-        f"{counted(len(check.tests), 'required test')} in {counted(scenarios, 'scenario')}: "
-        f"{_by_finding(check) or 'none'}. {counted(check.metrics_checked, 'metric')} checked "
-        "against numbers."
-    )
 
 
 def _by_finding(check: ReleaseCheck) -> str:
     found = Counter(test.finding for test in sorted(check.tests, key=severity))
     return ", ".join(f"{number} {word}" for word, number in found.items())
-
-
-def _asked(check: ReleaseCheck) -> dict[str, str]:
-    policy = check.policy
-    hardware = dict.fromkeys(one.hardware for one in check.tests if one.hardware)
-    rules = [
-        f"runs at most {policy.max_age_days:g} days old",
-        *(f"{name} counts as {effect}" for name, effect in policy.effects.items()),
-        f"false alarms allowed in {100 * policy.false_alarms:g} % of releases",
-    ]
-    return {
-        "release": policy.release,
-        "build": policy.build.in_words,
-        "hardware": ", ".join(hardware) or "none",
-        "policy": f"sha256 {policy.sha256}" if policy.sha256 else "not hashed",
-        "rules": "; ".join(rules),
-    }
-
-
-def _requirement(one: Required, check: ReleaseCheck) -> str:
-    tests = sum(test.requirement == one.name for test in check.tests)
-    told = [
-        counted(tests, "test") if tests else "",
-        one.select and f"selected by {one.select}",
-        one.tests and f"named: {', '.join(one.tests[:3])}" + (", …" if len(one.tests) > 3 else ""),
-        one.hardware and f"on {one.hardware}",
-        one.starts > 1 and f"at least {one.starts} starts",
-        one.max_age_days is not None and f"at most {one.max_age_days:g} days old",
-        one.documented and "documented values reached",
-        one.floors and f"{counted(len(one.floors), 'floor')} reached",
-    ]
-    return f"{one.name}: " + ", ".join(str(part) for part in told if part)
 
 
 def scenario_rows(check: ReleaseCheck) -> list[ScenarioRow]:
@@ -290,15 +214,6 @@ def _scenario_row(tests: Sequence[CheckedTest], *, several: bool) -> ScenarioRow
         f"{sum(one.effect == 'pass' for one in tests)} of {len(tests)}",
         min(bad, key=worst_first, default=None),
     )
-
-
-def _rest(rows: Sequence[ScenarioRow]) -> str:
-    """What the rows are that are not shown; empty: all are."""
-    if not rows:
-        return ""
-    kinds = sorted({one.sign.rank: one.sign.word for one in rows}.items())
-    each = (f"{sum(one.sign.rank == rank for one in rows)} {word}" for rank, word in kinds)
-    return f"and {counted(len(rows), 'more scenario')}: {', '.join(each)}"
 
 
 def _judged(one: CheckedTest) -> list[Judgement]:
@@ -338,16 +253,6 @@ def _not_covered(check: ReleaseCheck) -> list[Group]:
         ),
     ]
     return [one for one in found if one.names]
-
-
-def _runs(check: ReleaseCheck) -> list[str]:
-    """Machine, date and perfgate of each run."""
-    return [
-        f"{one.id}: {check.machines.get(one.id) or one.machine.get('host') or 'machine not told'}, "
-        f"started {one.started[:16].replace('T', ' ')} UTC, "
-        f"perfgate {one.versions.get('perfgate', 'of unknown version')}"
-        for one in check.runs
-    ]
 
 
 def root_of(files: Iterable[PackedFile]) -> str:

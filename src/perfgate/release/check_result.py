@@ -100,8 +100,8 @@ class ReleaseCheck:
         tests: one for each required test, in the policy's order.
         not_required: ids of tests that the runs hold and no requirement names.
         error_rates: None: no metric was checked.
-        result: of the whole. PASSED only where at least one metric was checked and every effect is
-            "pass".
+        result: of the whole, as tests, faults and warnings give it: PASSED only where at least one
+            metric was checked and every effect is "pass".
         machines: run → its machine, in words.
         faults: what fails the whole beside its tests, one sentence each.
         warnings: what a person should know who signs, and what keeps it from PASSED, one sentence
@@ -116,7 +116,7 @@ class ReleaseCheck:
     tests: tuple[CheckedTest, ...]
     not_required: tuple[str, ...] = ()
     error_rates: ErrorRates | None = None
-    result: Result = "FAILED"
+    result: Result = field(init=False)
     machines: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -128,12 +128,12 @@ class ReleaseCheck:
         """Gating metrics that have a verdict from numbers, over all tests, each test once."""
         return sum({one.test: one.metrics for one in self.tests}.values())
 
-    @property
-    def follows(self) -> Result:
-        """The result that its tests, faults and warnings give."""
+    def __post_init__(self) -> None:
+        """Derive the result."""
+        result: Result = "WARNED" if self.warnings or self.with_effect("warn") else "PASSED"
         if self.faults or self.with_effect("fail") or not self.metrics_checked:
-            return "FAILED"
-        return "WARNED" if self.warnings or self.with_effect("warn") else "PASSED"
+            result = "FAILED"
+        object.__setattr__(self, "result", result)
 
     def with_effect(self, effect: Effect) -> Sequence[CheckedTest]:
         """The tests that count as `effect`, in the policy's order."""

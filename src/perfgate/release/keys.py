@@ -33,13 +33,11 @@ from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
 LARGEST_KEY = 16 * 2**10  # bytes: a PEM file of Ed25519 has some 120
 KEY_BYTES = 32  # of an Ed25519 public key (RFC 8032)
-_PRIVATE = b"PRIVATE KEY-----"  # pragma: allowlist secret
 _PRIME = 2**255 - 19  # of the field of Ed25519: RFC 8032, section 5.1
 _Y_OF_ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
 # The eight points whose order divides 8 have these coordinates y; each has one or two signs of x.
 _SMALL_ORDER = frozenset({0, 1, _PRIME - 1, _Y_OF_ORDER_8, _PRIME - _Y_OF_ORDER_8})
 Key = TypeVar("Key", Ed25519PrivateKey, Ed25519PublicKey)
-_NO_PEM = f"no PEM of a private key, in at most {LARGEST_KEY} bytes"
 _NEW_KEY = "perfgate release keygen --output KEY makes one"
 
 
@@ -89,14 +87,8 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
     with _read_errors_named(path, "a private key"), open_regular(path) as file:
         _require_own(path, os.fstat(file.fileno()))
         content = file.read(LARGEST_KEY + 1)
-    if _PRIVATE not in content or len(content) > LARGEST_KEY:
-        raise _unusable(
-            "a private key is needed here",
-            file=path,
-            found="a public key" if b"PUBLIC KEY-----" in content else _NO_PEM,
-            expected="the private key's file, which has no .pub at its end",
-        )
-    return _loaded(path, lambda: load_pem_private_key(content, None), Ed25519PrivateKey)  # type: ignore[type-abstract]
+    expected = "the private key's file, which has no .pub at its end"
+    return _loaded(path, lambda: load_pem_private_key(content, None), Ed25519PrivateKey, expected)  # type: ignore[type-abstract]
 
 
 def read_public_key(path: Path) -> Ed25519PublicKey:
@@ -109,14 +101,8 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
     """
     with _read_errors_named(path, "a public key"):
         content = read_input(path, LARGEST_KEY, "key")
-    if _PRIVATE in content:
-        raise _unusable(
-            "a public key is needed here, and this file holds a private one",
-            file=path,
-            expected="the file of the public key, which ends in .pub",
-            hint="nobody but its owner should ever have this file: if others had it, make new keys",
-        )
-    key = _loaded(path, lambda: load_pem_public_key(content), Ed25519PublicKey)  # type: ignore[type-abstract]
+    expected = "the public key's file, which ends in .pub"
+    key = _loaded(path, lambda: load_pem_public_key(content), Ed25519PublicKey, expected)  # type: ignore[type-abstract]
     return _of_large_order(key, file=path)
 
 
@@ -196,7 +182,7 @@ def _read_errors_named(path: Path, expected: str) -> Iterator[None]:
     try:
         yield
     except (UntrustedFile, FileTooLarge) as error:
-        raise ReleaseRefused(ReleaseStatus.KEY, **error.arguments) from error
+        raise ReleaseStatus.KEY.refusal(**error.arguments) from error
     except FileNotFoundError:
         raise InputError("no such file", file=path, expected=expected, hint=_NEW_KEY) from None
     except OSError as error:
@@ -204,7 +190,7 @@ def _read_errors_named(path: Path, expected: str) -> Iterator[None]:
 
 
 def _require_own(path: Path, status: os.stat_result) -> None:
-    """Check that the file of a private key is its user's alone."""
+    """Check that a file can be that of a private key, and is its user's alone."""
     if status.st_uid != os.geteuid():
         raise _unusable(
             "the private key is another user's file",
@@ -212,6 +198,9 @@ def _require_own(path: Path, status: os.stat_result) -> None:
             found=f"it belongs to {user_name(status.st_uid)}",
             expected="a file of the user who signs",
         )
+    if status.st_size > LARGEST_KEY:
+        expected = f"at most {LARGEST_KEY} bytes"
+        raise _unusable("too large for a key", file=path, expected=expected)
     if (mode := stat.S_IMODE(status.st_mode)) & 0o077:
         raise _unusable(
             "others may read or write the private key",
@@ -222,17 +211,16 @@ def _require_own(path: Path, status: os.stat_result) -> None:
         )
 
 
-def _loaded(path: Path, load: Callable[[], object], kind: type[Key]) -> Key:
-    problem, found = "a key of another kind", ""
+def _loaded(path: Path, load: Callable[[], object], kind: type[Key], expected: str) -> Key:
     try:
         if isinstance(key := load(), kind):
             return key
-        found = type(key).__name__.strip("_")
+        found = f"a key of another kind: {type(key).__name__.strip('_')}"
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        problem, found = "not a key that can be read", str(error)
-    expected = "PEM of an Ed25519 key without a passphrase"
-    raise _unusable(problem, file=path, found=found, expected=expected, hint=_NEW_KEY)
+        found = str(error)
+    expected += ": PEM of an Ed25519 key without a passphrase"
+    raise _unusable("not a key", file=path, found=found, expected=expected, hint=_NEW_KEY)
 
 
 def _unusable(problem: str, **told: Any) -> ReleaseRefused:
-    return ReleaseRefused(ReleaseStatus.KEY, problem, **told)
+    return ReleaseStatus.KEY.refusal(problem, **told)

@@ -1,43 +1,60 @@
-"""Pack archive: an evidence pack as an uncompressed tar file, written whole and read with care.
+"""Pack archive: an evidence pack, a manifest and its files as an uncompressed tar file.
 
-Every file that a pack holds is compared with the manifest before any of it is used. Owner, rights
+`manifest.json` lists every file but itself and the attestation, which names the manifest by its
+SHA-256; so a signature covers everything. A pack is written whole and read with care: anybody may
+have made it, and every file is compared with the manifest before any of it is used. Owner, rights
 and time of an entry are always the same when it is written, and are not read.
 """
 
 import hashlib
 import io
+import json
 import os
 import shutil
 import tarfile
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Annotated, Any, Literal, Self
+
+import msgspec
+from msgspec import Meta, Struct
 
 from perfgate.core.durable_files import write_errors_named, written_whole
 from perfgate.core.errors import InputError
 from perfgate.core.input_files import open_input
+from perfgate.core.json_text import LARGEST_OWN, JsonError, parse
+from perfgate.core.plain import to_plain
 from perfgate.core.untrusted_files import open_regular
-from perfgate.release.pack_manifest import (
-    ATTESTATION,
-    LARGEST_MANIFEST,
-    LONGEST_PATH,
-    MANIFEST,
-    MOST_FILES,
-    Manifest,
-    PackedFile,
-    Role,
-    broken_pack,
-    manifest_text,
-    problem_of_name,
-    read_manifest,
-)
-from perfgate.release.release_status import ReleaseRefused
+from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+
+SCHEMA_VERSION: Literal[2] = 2
+MANIFEST = "manifest.json"
+POLICY = "policy/release.yaml"
+WAIVERS = "waivers.yaml"
+SCENARIOS = "scenarios"
+"""Folder: the files of the scenarios, claims and documented values, as the runs were made with."""
+RUNS = "runs"
+"""Folder: one folder a run, named by its id, with what the run folder holds."""
+REPORT_PAGE = "report/report.html"
+REPORT_JSON = "report/report.json"
+CERTIFICATE = "certificate/certificate.md"
+CERTIFICATE_PAGE = "certificate/certificate.html"
+CHECK_JSON = "certificate/check.json"
+REPRODUCE = "reproduce"
+"""Folder: one script a required test, which runs it again."""
+ATTESTATION = "attestations/test-result.dsse.json"
 
 LARGEST_PACK = 16 * 2**30  # bytes; a release's runs have some hundreds of megabytes
 LARGEST_ATTESTATION = 16 * 2**20  # bytes: 100,000 names of tests
+MOST_FILES = 100_000
+LARGEST_MANIFEST = LARGEST_OWN
+LONGEST_PATH = 1024  # bytes of UTF-8; PATH_MAX of Linux is 4096, with the folder it is unpacked to
+LONGEST_PART = 255  # bytes of UTF-8: NAME_MAX of nearly every file system
 _KINDS = {
     tarfile.SYMTYPE: "a symbolic link",
     tarfile.LNKTYPE: "a hard link",
@@ -46,6 +63,161 @@ _KINDS = {
     tarfile.DIRTYPE: "a folder",
     tarfile.FIFOTYPE: "a FIFO",
 }
+
+Configuration = Literal["policy", "scenarios", "baseline", "waivers", "noise"]
+Rendered = Literal["report", "certificate", "reproduce"]
+Role = Literal[Configuration, "run", "records", "raw", "script", "log", Rendered]
+_Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\x9f]+\Z")]
+_Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+_Second = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00\Z")]
+
+
+class PackedFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """One line of the manifest.
+
+    Attributes:
+        path: inside the pack, with ``/``; no ``..``, no leading ``/``.
+        sha256: of its bytes.
+        size: in bytes.
+        role: what it is there for.
+    """
+
+    path: str
+    sha256: _Sha256
+    size: Annotated[int, Meta(ge=0)]
+    role: Role
+
+
+class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a pack holds (docs/reference/evidence_manifest.schema.json).
+
+    Attributes:
+        release: the policy's name of what is released.
+        perfgate: version of perfgate that wrote the pack.
+        rule: version of the gate's rule that the verdicts are by.
+        ended: when the newest run ended, ISO 8601 UTC.
+        runs: ids of the runs, in the order of their start.
+        files: sorted by path.
+        schema_version: of this form.
+    """
+
+    release: _Line
+    perfgate: _Line
+    rule: _Line
+    ended: _Second
+    runs: Annotated[tuple[str, ...], Meta(min_length=1)]
+    files: Annotated[tuple[PackedFile, ...], Meta(min_length=1)]
+    schema_version: Literal[2] = SCHEMA_VERSION
+
+    @property
+    def ended_at(self) -> datetime:
+        """`ended` as a time."""
+        return datetime.fromisoformat(self.ended)
+
+
+def packed_json(value: object) -> str:
+    """The text of a JSON file in a pack: one field a line, sorted."""
+    plain = to_plain(value)
+    return json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def read_manifest(content: bytes, pack: Path) -> Manifest:
+    """The manifest of a pack.
+
+    Args:
+        content: of its file.
+        pack: which pack it is of, for messages.
+
+    Raises:
+        ReleaseRefused: status OTHER_VERSION: it is of a form of another perfgate. BROKEN_PACK: it
+            is not as the schema says, or lists a name that no pack has.
+    """
+    try:
+        plain: Any = parse(content, limit=LARGEST_MANIFEST, own=True)
+        _require_known_form(plain if isinstance(plain, dict) else {}, pack)
+        manifest = msgspec.convert(plain, Manifest)
+        _ = manifest.ended_at
+    except JsonError as error:
+        told = {"found": error.found, "expected": error.expected}
+        raise _broken(pack, f"{MANIFEST} {error.problem}", **told) from error
+    except (msgspec.ValidationError, ValueError) as error:
+        raise _broken(pack, f"{MANIFEST} is not as perfgate writes it", found=error) from error
+    for problem, found in _problems_of_paths(manifest):
+        raise _broken(pack, f"{MANIFEST} lists {problem}", found=found)
+    return manifest
+
+
+def _require_known_form(fields: Mapping[str, Any], pack: Path) -> None:
+    given, writer = fields.get("schema_version"), str(fields.get("perfgate"))[:60]
+    if type(given) is int and given != SCHEMA_VERSION:
+        raise ReleaseStatus.OTHER_VERSION.refusal(
+            "a pack of a form that this perfgate does not know",
+            file=pack,
+            field=f"{MANIFEST}: schema_version",
+            found=f"{given}, written by perfgate {writer}",
+            expected=str(SCHEMA_VERSION),
+            hint=f"read it with perfgate {writer}",
+        )
+
+
+def _problems_of_paths(manifest: Manifest) -> Iterator[tuple[str, object]]:
+    """What is wrong with the paths that it lists, and where."""
+    paths = [one.path for one in manifest.files]
+    listed = set(paths)
+    if len(paths) > MOST_FILES:
+        yield f"too many files, at most {MOST_FILES} are allowed", len(paths)
+    yield from (("a file that it cannot list", one) for one in listed & {MANIFEST, ATTESTATION})
+    yield from ((problem, one) for one in paths if (problem := _problem_of_name(one)))
+    if paths != sorted(listed):
+        yield "files unsorted, or one twice", None
+    if POLICY not in listed:
+        yield f"no {POLICY}", None
+    for run in manifest.runs:
+        if f"{RUNS}/{run}/run.json" not in listed:
+            yield "a run without its run.json", run
+    if pair := colliding_names(paths):
+        yield "two names that are one on some systems", " and ".join(map(repr, pair))
+
+
+def _broken(pack: Path, problem: str, **told: Any) -> ReleaseRefused:
+    told.setdefault("hint", "have the pack again from whoever keeps it; do not repair it")
+    return ReleaseStatus.BROKEN_PACK.refusal(problem, file=pack, **told)
+
+
+def _problem_of_name(path: str) -> str | None:
+    """What is wrong with the path of a file in a pack; None: nothing."""
+    parts = path.split("/")
+    sizes = [len(one.encode(errors="surrogatepass")) for one in (path, *parts)]
+    problems = {
+        "an absolute path": path.startswith("/"),
+        "a path that leaves its folder": not {"..", "."}.isdisjoint(parts),
+        "a path with an empty part": "" in parts,
+        "a path with a backslash": "\\" in path,
+        "a path with a character that cannot be seen, or is no Unicode": not path.isprintable(),
+        "a path that is not in the composed form of Unicode (NFC)": (
+            not unicodedata.is_normalized("NFC", path)
+        ),
+        f"a path longer than {LONGEST_PATH} bytes": sizes[0] > LONGEST_PATH,
+        f"a path with a part longer than {LONGEST_PART} bytes": max(sizes[1:]) > LONGEST_PART,
+    }
+    return next((problem for problem, holds in problems.items() if holds), None)
+
+
+def colliding_names(paths: Iterable[str]) -> tuple[str, str] | None:
+    """Two paths of a pack that some file system takes for one, or of which one lies in the other.
+
+    Names that differ in case, or in their form of Unicode, are one file on Windows and macOS.
+    """
+    seen: dict[str, tuple[str, bool]] = {}
+    for path in paths:
+        parts = path.split("/")
+        for end in range(1, len(parts) + 1):
+            name, is_file = "/".join(parts[:end]), end == len(parts)
+            folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+            if folded in seen and (is_file or seen[folded] != (name, False)):
+                return seen[folded][0], name
+            seen[folded] = name, is_file
+    return None
 
 
 @dataclass(frozen=True)
@@ -68,7 +240,7 @@ class Ingredient:
         Raises:
             InputError: what is wrong with it.
         """
-        if problem := problem_of_name(self.path):
+        if problem := _problem_of_name(self.path):
             raise InputError(
                 f"a file has {problem}",
                 file=self.source if isinstance(self.source, Path) else None,
@@ -133,7 +305,7 @@ class Pack:
                             shutil.copyfileobj(_content(archive, members[one.path]), file)
                 if Ingredient(one.path, one.role, target).listed() != one:
                     problem = "the pack was changed while it was read"
-                    raise broken_pack(self.path, problem, field=one.path)
+                    raise _broken(self.path, problem, field=one.path)
 
 
 class _Entry(tarfile.TarInfo):
@@ -168,12 +340,11 @@ def write_pack(output: Path, manifest: Manifest, ingredients: Iterable[Ingredien
         RunError: it cannot be written (class ``disk_full`` or ``unwritable``).
         UntrustedFile: a file is a link, or no regular file.
     """
-    text = manifest_text(manifest).encode()
+    text = packed_json(manifest).encode()
     read_manifest(text, output)  # what nobody could read is not written
-    sizes = {one.path: one.size for one in manifest.files}
-    files: _Files = {one.path: (sizes[one.path], one.opened) for one in ingredients}
+    files: _Files = {one.path: one.opened for one in ingredients}
     try:
-        return _write(output, {**files, MANIFEST: _in_memory(text)}).manifest_sha256
+        return _write(output, {**files, MANIFEST: partial(io.BytesIO, text)}).manifest_sha256
     except ReleaseRefused as error:
         raise InputError(
             "a file changed while it was packed",
@@ -192,9 +363,9 @@ def with_attestation(pack: Pack, attestation: bytes, output: Path) -> None:
         RunError: it cannot be written (class ``disk_full``, ``unwritable``); what was there stays.
     """
     with _archive(pack.path) as (archive, members):
-        files = {name: (one.size, partial(_content, archive, one)) for name, one in members.items()}
-        manifest = _in_memory(manifest_text(pack.manifest).encode())
-        _write(output, {**files, MANIFEST: manifest, ATTESTATION: _in_memory(attestation)})
+        files: _Files = {name: partial(_content, archive, one) for name, one in members.items()}
+        own = {MANIFEST: packed_json(pack.manifest).encode(), ATTESTATION: attestation}
+        _write(output, {**files, **{name: partial(io.BytesIO, one) for name, one in own.items()}})
 
 
 def open_pack(path: Path) -> Pack:
@@ -216,18 +387,18 @@ def open_pack(path: Path) -> Pack:
                 _require_size(members[name].size, limit, path, f"{name} is too large")
                 contents[name] = _content(archive, members[name]).read()
         if MANIFEST not in contents:
-            raise broken_pack(path, "a file is missing", found=f"no {MANIFEST}")
+            raise _broken(path, "a file is missing", found=f"no {MANIFEST}")
         manifest = read_manifest(contents[MANIFEST], path)
         listed = {one.path: one for one in manifest.files}
         if extra := [name for name in members if name not in listed and name not in contents]:
             problem = "a file is extra: the manifest does not list it"
-            raise broken_pack(path, problem, found=extra[0])
+            raise _broken(path, problem, found=extra[0])
         for name, one in listed.items():
             if name not in members:
-                raise broken_pack(path, "a file is missing", found=name)
+                raise _broken(path, "a file is missing", found=name)
             digest = _sha256(_content(archive, members[name]))
             if (digest, members[name].size) != (one.sha256, one.size):
-                raise broken_pack(
+                raise _broken(
                     path,
                     "a file was changed since it was packed",
                     field=name,
@@ -247,20 +418,20 @@ def _members(archive: tarfile.TarFile, file: IO[bytes], pack: Path) -> dict[str,
     found: dict[str, tarfile.TarInfo] = {}
     end = 0
     for one in archive:
-        if problem := problem_of_name(one.name):
-            raise broken_pack(pack, f"a file has {problem}", found=one.name)
+        if problem := _problem_of_name(one.name):
+            raise _broken(pack, f"a file has {problem}", found=one.name)
         if one.name in found:
-            raise broken_pack(pack, "a file is in the pack twice", found=one.name)
+            raise _broken(pack, "a file is in the pack twice", found=one.name)
         if one.pax_headers.keys() - {"path"}:
-            raise broken_pack(pack, "settings of a file that no pack has", field=one.name)
+            raise _broken(pack, "settings of a file that no pack has", field=one.name)
         if len(found) > MOST_FILES + 2:
-            raise broken_pack(pack, "too many files", expected=f"at most {MOST_FILES}")
+            raise _broken(pack, "too many files", expected=f"at most {MOST_FILES}")
         found[one.name] = one
         end = one.offset_data + one.size + -one.size % tarfile.BLOCKSIZE
     file.seek(end)
     rest = file.read(2 * tarfile.RECORDSIZE)
     if not 2 * tarfile.BLOCKSIZE <= len(rest) < 2 * tarfile.RECORDSIZE or any(rest):
-        raise broken_pack(
+        raise _broken(
             pack,
             "the pack is cut off, or something follows its last file",
             found=f"{len(rest)} bytes or more after byte {end}",
@@ -273,7 +444,7 @@ def _members(archive: tarfile.TarFile, file: IO[bytes], pack: Path) -> dict[str,
 def _require_size(size: int, limit: int, pack: Path, problem: str) -> None:
     if size > limit:
         expected = f"at most {limit} bytes (docs/reference/limits.md)"
-        raise broken_pack(pack, problem, found=f"{size} bytes", expected=expected)
+        raise _broken(pack, problem, found=f"{size} bytes", expected=expected)
 
 
 @contextmanager
@@ -293,7 +464,7 @@ def _archive(path: Path) -> Iterator[tuple[tarfile.TarFile, dict[str, tarfile.Ta
             "no such file", file=path, expected="what perfgate release pack wrote"
         ) from None
     except (tarfile.TarError, ValueError) as error:
-        raise broken_pack(
+        raise _broken(
             path,
             "not an evidence pack, or a damaged one",
             found=str(error),
@@ -310,12 +481,8 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
     return found
 
 
-_Files = Mapping[str, tuple[int, Callable[[], AbstractContextManager[IO[bytes]]]]]
-"""Path → bytes, and what opens the content."""
-
-
-def _in_memory(content: bytes) -> tuple[int, Callable[[], IO[bytes]]]:
-    return len(content), lambda: io.BytesIO(content)
+_Files = Mapping[str, Callable[[], AbstractContextManager[IO[bytes]]]]
+"""Path → what opens the content."""
 
 
 def _write(output: Path, files: _Files) -> Pack:
@@ -330,13 +497,11 @@ def _write(output: Path, files: _Files) -> Pack:
             with tarfile.open(
                 fileobj=file, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8"
             ) as archive:
-                for path, (size, opened) in sorted(files.items()):
+                for path, opened in sorted(files.items()):
                     head = tarfile.TarInfo(path)  # of owner 0 and time 0
-                    head.size = size
                     head.mode = 0o755 if path.endswith(".sh") else 0o644
                     with opened() as content:
-                        if content.seek(0, os.SEEK_END) != size:
-                            raise broken_pack(output, "a file has another size", field=path)
+                        head.size = content.seek(0, os.SEEK_END)
                         content.seek(0)
                         archive.addfile(head, content)
             file.flush()

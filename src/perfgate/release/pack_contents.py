@@ -6,7 +6,6 @@ one is an error, since what it names may be gone when the pack is read.
 """
 
 import os
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,21 +18,20 @@ from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.input_files import read_input
 from perfgate.core.json_text import LARGEST_OWN
 from perfgate.core.rule import VERSION as RULE
-from perfgate.core.untrusted_files import kind_of
 from perfgate.release.check_result import ReleaseCheck
-from perfgate.release.pack_archive import Ingredient
-from perfgate.release.pack_manifest import (
+from perfgate.release.pack_archive import (
     POLICY,
     RUNS,
     SCENARIOS,
     WAIVERS,
+    Ingredient,
     Manifest,
     Role,
     colliding_names,
 )
 from perfgate.release.pack_secrets import suspects
-from perfgate.release.recomputation import changed_scenarios
-from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+from perfgate.release.recomputation import require_same_scenarios
+from perfgate.release.release_status import ReleaseStatus
 from perfgate.release.rendered_files import rendered_files
 from perfgate.release.run_evidence import time_of
 from perfgate.runs.ended_run import EndedRun
@@ -103,8 +101,7 @@ def newest_end(runs: Iterable[EndedRun]) -> datetime:
     ends = []
     for run in runs:
         if run.end is None:
-            raise ReleaseRefused(
-                ReleaseStatus.INCOMPLETE,
+            raise ReleaseStatus.INCOMPLETE.refusal(
                 "the run did not end, so what it holds may still change",
                 file=run.folder,
                 expected="a run that ended, whatever its result",
@@ -142,7 +139,7 @@ def contents(
     """
     runs = sorted(runs, key=lambda run: (str(run.facts["started"]), run.id))
     by_id = {scenario.id: scenario for scenario in scenarios}
-    _require_same_scenarios(runs, [*by_id.values()])
+    require_same_scenarios(runs, by_id.values(), ReleaseStatus.INCOMPLETE)
     of_runs = [run_files(run) for run in runs]
     required = {test.scenario for test in check.tests} & by_id.keys()
     sources = [
@@ -208,28 +205,19 @@ def run_files(run: EndedRun) -> RunFiles:
     """All that a run's folder holds.
 
     Raises:
-        InputError: there is a link, a socket, a FIFO or a device in it, or a name that no pack has.
+        InputError: there is a name in it that no pack has.
         OSError: it cannot be read.
     """
     packed, left_out = [], []
     for path in _files(run.folder):
         inside = path.relative_to(run.folder)
         name = f"{RUNS}/{run.id}/{inside.as_posix()}"
-        status = path.stat(follow_symlinks=False)
         if not {*inside.parts[:-1]}.isdisjoint(LEFT_OUT_FOLDERS) or any(
             fnmatchcase(path.name, pattern) for pattern in LEFT_OUT_FILES
         ):
-            left_out.append((name, status.st_size))
-        elif stat.S_ISREG(status.st_mode):
-            packed.append(Ingredient(name, _role_of(inside), path))
+            left_out.append((name, path.lstat().st_size))
         else:
-            raise InputError(
-                "not a regular file, so it cannot be packed",
-                file=path,
-                found=kind_of(status),
-                expected="regular files and folders, as a run leaves them",
-                hint="remove it, or keep it elsewhere, and pack again",
-            )
+            packed.append(Ingredient(name, _role_of(inside), path))
     return RunFiles(tuple(packed), tuple(left_out))
 
 
@@ -269,28 +257,8 @@ def _scenario_files(places: Sequence[Path], scenarios: Iterable[Scenario]) -> It
         if (documented := documented_file(one)).is_file():
             files.append((f"{FOLDER}/{one.id}.json", documented, LARGEST_OWN))
     for path, file, limit in files:
-        try:
-            content = read_input(file, limit, "scenario file")
-        except OSError as error:
-            raise InputError("cannot be read", file=file, found=error.strerror) from error
-        yield Ingredient(f"{SCENARIOS}/{path}", "scenarios", content)
-
-
-def _require_same_scenarios(runs: Iterable[EndedRun], scenarios: Sequence[Scenario]) -> None:
-    """Check that all scenarios are as the runs measured them, as whoever signs the pack will."""
-    changed = dict.fromkeys(
-        f"{one.scenario}, {one.probe}: {one.now or 'gone'}, {one.measured} in run {run.id}"
-        for run in runs
-        for one in changed_scenarios(run, scenarios)
-    )
-    if changed:
-        raise ReleaseRefused(
-            ReleaseStatus.INCOMPLETE,
-            "a scenario changed since it was measured, so its file is no evidence of that run",
-            field="--scenarios",
-            found="; ".join(changed),
-            expected="the content that the run recorded",
-            hint="check out the commit that the run was made with, or measure again",
+        yield Ingredient(
+            f"{SCENARIOS}/{path}", "scenarios", read_input(file, limit, "scenario file")
         )
 
 

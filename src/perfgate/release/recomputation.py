@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from perfgate.baselines import Entry, as_run
 from perfgate.baselines.file import read
@@ -48,7 +48,7 @@ from perfgate.judging.assembly.judgement import (
 )
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, sweep_probes
 from perfgate.plan.toolchain import toolchain_for
-from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+from perfgate.release.release_status import ReleaseStatus
 from perfgate.release.required_tests import SuiteTests
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.record import GroupRecord, MeasurementRecord, VerdictRecord
@@ -107,41 +107,41 @@ def _by_label(scenarios: Iterable[Scenario]) -> dict[tuple[str, str], Probe]:
     return {(one.id, probe.label): probe for one in scenarios for probe in all_probes(one)}
 
 
-class ChangedScenario(NamedTuple):
-    """A probe whose scenario is not what a run measured.
-
-    Attributes:
-        scenario, probe: which.
-        now: hash of its content; empty: it is gone.
-        measured: hash of what the run measured.
-    """
-
-    scenario: str
-    probe: str
-    now: str
-    measured: str
-
-
-def changed_scenarios(run: EndedRun, scenarios: Iterable[Scenario]) -> Iterator[ChangedScenario]:
-    """The probes of a run that are not as it measured them.
+def require_same_scenarios(
+    runs: Iterable[EndedRun], scenarios: Iterable[Scenario], status: ReleaseStatus
+) -> None:
+    """Check that scenarios are as runs measured them.
 
     Args:
-        run: its records have the hashes.
+        runs: their records have the hashes of what they measured.
         scenarios: all, as the files have them now.
+        status: of the refusal.
+
+    Raises:
+        ReleaseRefused: with that status; all that changed is named.
     """
     probes = _by_label(scenarios)
-    contents = {  # of a group that did not end, its measurements have them
-        (one.scenario, one.probe): one.fingerprint.get("content", "")
-        for one in run.records_of(MeasurementRecord)
-        if not one.injected
-    }
-    for group in run.records_of(GroupRecord):
-        contents |= {(group.scenario, label): content for label, content in group.content.items()}
-    for (scenario, label), measured in contents.items():
-        probe = probes.get((scenario, label))
-        now = probe.content_hash() if probe else ""
-        if measured and now != measured:
-            yield ChangedScenario(scenario, label, now, measured)
+    changed = []
+    for run in runs:
+        contents = {  # of a group that did not end, its measurements have them
+            (one.scenario, one.probe): one.fingerprint.get("content", "")
+            for one in run.records_of(MeasurementRecord)
+            if not one.injected
+        }
+        for one in run.records_of(GroupRecord):
+            contents |= {(one.scenario, label): content for label, content in one.content.items()}
+        for key, measured in contents.items():
+            now = probes[key].content_hash() if key in probes else "gone"
+            if measured and now != measured:
+                changed.append(f"{', '.join(key)}: {now}, {measured} in run {run.id}")
+    if changed:
+        raise status.refusal(
+            "a scenario is another one than the run measured, so its file is no evidence of it",
+            field="--scenarios",
+            found="; ".join(changed),
+            expected="the content that the run recorded",
+            hint="take the scenario files of the run's own commit, or measure again",
+        )
 
 
 class _RawRun:
@@ -294,17 +294,7 @@ class _Recomputation:
 
     def all(self) -> tuple[Recomputed, ...]:
         """Every verdict of the run."""
-        if change := next(changed_scenarios(self._run, self._suite.scenarios), None):
-            raise ReleaseRefused(
-                ReleaseStatus.NOT_REPRODUCED,
-                "a scenario is another one than the run measured"
-                if change.now
-                else "a scenario is missing",
-                field=f"{change.scenario}-{change.probe}",
-                found=f"content {change.now}" if change.now else "none",
-                expected=f"content {change.measured}, as run {self._run.id} recorded it",
-                hint="take the scenario files of the run's own commit",
-            )
+        require_same_scenarios([self._run], self._suite.scenarios, ReleaseStatus.NOT_REPRODUCED)
         return tuple(map(self._recomputed, self._run.records_of(VerdictRecord)))
 
     def _recomputed(self, line: VerdictRecord) -> Recomputed:
@@ -346,8 +336,7 @@ class _Recomputation:
         perfgate = f"perfgate {self._run.facts['versions'].get('perfgate')}"
         for field, expected in (("schema_version", SCHEMA_VERSION), ("rule_version", VERSION)):
             if (found := given.get(field)) != expected:
-                raise ReleaseRefused(
-                    ReleaseStatus.OTHER_VERSION,
+                raise ReleaseStatus.OTHER_VERSION.refusal(
                     "what a verdict rests on was not kept, or is of another version",
                     file=self._run.folder / "records.jsonl",
                     field=f"{name}: judge_input.{field}",

@@ -86,8 +86,7 @@ def check(
         required_sha256=required_sha256(required, suite),
     )
     rates = error_rates(found)
-    found = replace(found, error_rates=rates, faults=tuple(_faults(found, rates)))
-    return replace(found, result=found.follows)
+    return replace(found, error_rates=rates, faults=tuple(_faults(found, rates)))
 
 
 def status_of(found: ReleaseCheck, *, strict: bool = False) -> ReleaseStatus:
@@ -120,18 +119,15 @@ def _evidence(runs: Sequence[EndedRun], at: datetime) -> tuple[RunEvidence, ...]
                 file=one.run.folder,
                 field="RUN",
                 found=f"run {one.id}, as in {folders[one.id]}",
-                expected="each run once",
             )
         folders[one.id] = one.run.folder
         if one.last > at + CLOCKS_DIFFER:
-            raise ReleaseRefused(
-                ReleaseStatus.CLOCK,
+            raise ReleaseStatus.CLOCK.refusal(
                 "a run of a time that is still to come",
                 file=one.run.folder,
                 found=f"run {one.id}, {one.last.isoformat(timespec='seconds')}",
                 expected=f"a time before {at.isoformat(timespec='seconds')}, that of this check",
-                hint="set the clock of the machine that measured, and measure again; or of this "
-                "one, or give another --at",
+                hint="set the clock that is wrong and measure again, or give another --at",
             )
     require_complete([one.report for one in evidence], None)
     return tuple(evidence)
@@ -163,8 +159,7 @@ def _require_one_build(evidence: Sequence[RunEvidence], policy: Policy) -> None:
 
 
 def _mixed(problem: str, found: Iterable[str]) -> ReleaseRefused:
-    return ReleaseRefused(
-        ReleaseStatus.MIXED,
+    return ReleaseStatus.MIXED.refusal(
         problem,
         field="RUN",
         found="; ".join(found),

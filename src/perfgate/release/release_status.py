@@ -38,6 +38,10 @@ class ReleaseStatus(IntEnum):
     EXPIRED = 31
     """A waiver has ended, or the evidence is older than the policy allows."""
 
+    def refusal(self, problem: str, **told: Any) -> "ReleaseRefused":
+        """An error with this status; `told` as of `ReleaseRefused`."""
+        return ReleaseRefused(self, problem, **told)
+
 
 class ReleaseRefused(InputError):
     """A release, or its evidence, is refused.

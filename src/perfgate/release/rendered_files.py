@@ -8,28 +8,27 @@ What a script says comes from a run's records, which anybody may have written: e
 and what is not of the form that perfgate writes is no script.
 """
 
-import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.plain import to_plain
 from perfgate.core.redaction import MASK, known_values_ignored
 from perfgate.core.script_variables import export_line
 from perfgate.plan.shell_text import call, comment
 from perfgate.release.certificate import certificate_markdown, certificate_page
 from perfgate.release.check_result import CheckedTest, ReleaseCheck
-from perfgate.release.pack_archive import Ingredient
-from perfgate.release.pack_manifest import (
+from perfgate.release.pack_archive import (
     CERTIFICATE,
     CERTIFICATE_PAGE,
     CHECK_JSON,
     REPORT_JSON,
     REPORT_PAGE,
     REPRODUCE,
+    Ingredient,
     PackedFile,
     Role,
+    packed_json,
 )
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.merge import merge
@@ -59,15 +58,12 @@ def rendered_files(
         for run in runs
         if isinstance(found := run.facts.get("environment"), dict)
     }
-    plain = json.dumps(
-        to_plain(check), indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False
-    )
     with known_values_ignored():
         texts: dict[Role, Mapping[str, str]] = {
             "report": dict(_reports(runs)),
             "reproduce": reproduce_scripts(check.tests, environments),
             "certificate": {
-                CHECK_JSON: plain + "\n",
+                CHECK_JSON: packed_json(check),
                 CERTIFICATE: certificate_markdown(check, sources),
                 CERTIFICATE_PAGE: certificate_page(check, sources),
             },

@@ -165,13 +165,18 @@ def broken_suite_rules(policy: Policy, suite: SuiteTests) -> Iterator[Problem]:
 def _broken_groups(policy: Policy, suite: SuiteTests) -> Iterator[Problem]:
     for number, required in enumerate(policy.required):
         path: Keys = ("required", number)
-        problems = list(_unknown_names(path, required, suite))
-        yield from problems
-        if problems:
+        if problems := list(_unknown_names(path, required, suite)):
+            yield from problems
             continue  # what is chosen is not known, and nothing can be said of it
         chosen = chosen_tests(required, suite)
         if not chosen:
-            yield _nothing(path, required)
+            yield Problem(
+                (*path, "select"),
+                "selects nothing",
+                f"no test of the suite in {required.name}",
+                hint="`perfgate scenarios list -m EXPRESSION` shows what it selects; templates are "
+                "chosen by naming their own marker",
+            )
             continue
         yield from _of_another_place(path, policy.build.engine, required, chosen)
         yield from _unreachable_floors(path, required, chosen)
@@ -189,48 +194,25 @@ def _unknown_names(path: Keys, required: Required, suite: SuiteTests) -> Iterato
     known = [*suite.tests, *(one.id for one in suite.scenarios)]
     for place, name in enumerate(required.tests):
         if name not in known:
-            yield Problem(
-                (*path, "tests", place),
-                "no scenario or test of that id",
-                name,
-                "an id of a scenario, probe, curve or claim",
-                did_you_mean(name, known) or "`perfgate scenarios list` names the scenarios",
-            )
-
-
-def _nothing(path: Keys, required: Required) -> Problem:
-    return Problem(
-        (*path, "select"),
-        "selects nothing",
-        f"no test of the suite in {required.name}",
-        "an expression that selects at least one test",
-        "`perfgate scenarios list -m EXPRESSION` shows what it selects; templates are chosen by "
-        "naming their own marker",
-    )
+            hint = did_you_mean(name, known) or "`perfgate scenarios list` names the scenarios"
+            at = (*path, "tests", place)
+            yield Problem(at, "no scenario or test of that id", name, hint=hint)
 
 
 def _of_another_place(
     path: Keys, engine: str, required: Required, chosen: Sequence[Selected]
 ) -> Iterator[Problem]:
     """Tests of another engine than the build's, or of other hardware than the group's."""
-    if others := [one for one in chosen if one.scenario.engine.name != engine]:
-        yield Problem(
-            path,
-            "tests of another engine than the build's",
-            _shown(f"{one.id} ({one.scenario.engine.name})" for one in others),
-            f"tests of {engine}, as build.engine says",
-            "select without them",
-        )
-    others = [one for one in chosen if one.scenario.hardware.label != required.hardware]
-    if required.hardware and others:
-        yield Problem(
-            (*path, "hardware"),
-            "hardware that its tests do not run on",
-            f"{required.hardware}, and "
-            + _shown(f"{one.id} on {one.scenario.hardware.label}" for one in others),
-            "the hardware of every test that is selected",
-            "leave hardware out, or select for that hardware alone",
-        )
+    engines = {one.id: one.scenario.engine.name for one in chosen}
+    hardware = {one.id: one.scenario.hardware.label for one in chosen}
+    for at, what, wanted, given in (
+        (path, "another engine than the build's", engine, engines),
+        ((*path, "hardware"), "other hardware than the group's", required.hardware, hardware),
+    ):
+        others = [f"{test} ({name})" for test, name in given.items() if wanted and name != wanted]
+        if others:
+            expected = f"tests of {wanted} alone"
+            yield Problem(at, f"tests of {what}", _shown(others), expected, "select without them")
 
 
 def _unreachable_floors(
@@ -239,66 +221,46 @@ def _unreachable_floors(
     by_id = {one.id: one for one in chosen}
     for place, floor in enumerate(required.floors):
         at: Keys = (*path, "floors", place)
-        subject = by_id.get(floor.test)
-        if subject is None:
-            yield Problem(
-                (*at, "test"),
-                "floor for a test that is not selected",
-                floor.test,
-                "a test that this group selects",
-                did_you_mean(floor.test, by_id),
-            )
-        elif problem := _not_given(subject, floor.metric, (*at, "metric")):
-            yield problem
+        if floor.test in by_id:
+            yield from _not_given(by_id[floor.test], floor.metric, (*at, "metric"))
+        else:
+            hint = did_you_mean(floor.test, by_id)
+            problem = "floor for a test that is not selected"
+            yield Problem((*at, "test"), problem, floor.test, hint=hint)
 
 
-def _not_given(subject: Selected, metric: str, path: Keys) -> Problem | None:
-    """Why the test does not give the metric; None: it does."""
+def _not_given(subject: Selected, metric: str, path: Keys) -> Iterator[Problem]:
+    """Why the test does not give the metric; nothing: it does."""
     if isinstance(subject, Probe):
         if is_accuracy(metric) and metric.split(":")[1] == subject.label:
-            return None
+            return
         if subject.is_load and not is_accuracy(metric):
-            found = unmeasured_metric(subject.scenario, path, metric)
-            return found and replace(found, path=path)
+            if found := unmeasured_metric(subject.scenario, path, metric):
+                yield replace(found, path=path)
+            return
     given = gated_metrics(subject)
-    if metric in given:
-        return None
-    return Problem(
-        path,
-        "a metric that the test does not give",
-        f"{metric} of {subject.id}",
-        "one of " + ", ".join(given) if given else "none: it gives no metric",
-        did_you_mean(metric, given),
-    )
+    if metric not in given:
+        problem, expected = "a metric that the test does not give", ", ".join(given) or "none"
+        hint = did_you_mean(metric, given)
+        yield Problem(path, problem, f"{metric} of {subject.id}", expected, hint)
 
 
 def _too_much(
     path: Keys, required: Required, chosen: Sequence[Selected], suite: SuiteTests
 ) -> Iterator[Problem]:
     """More starts than a scenario may have, or documented values where no document has one."""
-    least = min(
-        (one for one in chosen if is_speed(one)),
-        key=lambda one: one.scenario.gate.max_starts,
-        default=None,
-    )
-    if least is not None and required.starts > least.scenario.gate.max_starts:
-        yield Problem(
-            (*path, "starts"),
-            "more fresh starts than a scenario may have",
-            required.starts,
-            f"at most {least.scenario.gate.max_starts}, the gate.max_starts of {least.scenario.id}",
-        )
+    limits = [(one.scenario.gate.max_starts, one.scenario.id) for one in chosen if is_speed(one)]
+    most, scenario = min(limits, default=(required.starts, ""))
+    if required.starts > most:
+        problem = "more fresh starts than a scenario may have"
+        expected = f"at most {most}, the gate.max_starts of {scenario}"
+        yield Problem((*path, "starts"), problem, required.starts, expected)
     if required.documented and suite.has_document and not any(map(suite.has_document, chosen)):
-        yield Problem(
-            (*path, "documented"),
-            "no test of the group has a documented value",
-            _shown(one.id for one in chosen),
-            "a test whose document names a value",
-            "leave documented out, or give floors",
-        )
+        problem, hint = "no test of the group has a documented value", "give floors instead"
+        found = _shown([one.id for one in chosen])
+        yield Problem((*path, "documented"), problem, found, hint=hint)
 
 
-def _shown(names: Iterable[str]) -> str:
-    given = list(names)
-    more = len(given) - _SHOWN
-    return ", ".join(given[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+def _shown(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

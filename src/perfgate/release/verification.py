@@ -8,10 +8,11 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -27,8 +28,7 @@ from perfgate.plan.registered import registered
 from perfgate.release.attestation import Attested, canonical, envelope, read_attestation, statement
 from perfgate.release.check_result import Finding, ReleaseCheck
 from perfgate.release.keys import as_policy_has_it, key_id, public_key_of
-from perfgate.release.pack_archive import Pack
-from perfgate.release.pack_manifest import POLICY, RUNS, SCENARIOS, WAIVERS
+from perfgate.release.pack_archive import POLICY, RUNS, SCENARIOS, WAIVERS, Pack
 from perfgate.release.policy import EFFECTS, Policy, load_policy
 from perfgate.release.recomputation import Recomputed, recompute_run
 from perfgate.release.release_check import check
@@ -88,26 +88,18 @@ class Replayed:
         verdicts: every verdict of the runs, computed anew from their raw files.
         not_compared: paths of reports, certificates and scripts that another perfgate rendered;
             empty: this one did, and each was rendered again and is the same.
+        checked_at: the check as of another time; errors as of `release_check.check`.
     """
 
     check: ReleaseCheck
     verdicts: tuple[Recomputed, ...]
     not_compared: tuple[str, ...]
-    _suite: SuiteTests
-    _runs: tuple[EndedRun, ...]
+    checked_at: Callable[[datetime], ReleaseCheck]
 
     @property
     def tests(self) -> tuple[str, ...]:
         """Ids of the required tests, each once, in the policy's order."""
         return tuple(dict.fromkeys(one.test for one in self.check.tests))
-
-    def checked_at(self, at: datetime) -> ReleaseCheck:
-        """The check as of another time.
-
-        Raises:
-            ReleaseRefused: status CLOCK: a run is of a later time.
-        """
-        return check(self.check.policy, self._runs, self._suite, at)
 
 
 @dataclass(frozen=True)
@@ -147,7 +139,7 @@ def verify(pack: Pack, asked: Asked) -> Verified:
     again = replay(pack)
     _require_suite(pack, asked, again)
     _require_signer(again.check.policy, attested.signer, pack.path)
-    _require_clock(pack, asked, attested)
+    _require_clock(pack, attested.signed_at, asked.now)
     _require_as_stated(pack, attested, again.check)
     _require_in_force(pack, asked, again)
     rows = tuple(_rows(pack, asked, attested, again))
@@ -173,29 +165,13 @@ def sign(
             does not name this signer. CLOCK: its runs end at a time still to come. INCOMPLETE: no
             digest names what was measured. Others as of `replay`.
     """
+    problem = (
+        "another perfgate rendered the pack's reports and certificates, which must be compared"
+    )
+    _require_version(pack, "perfgate", version("perfgate"), problem)
     again = replay(pack)
-    if again.not_compared:
-        packed_by = pack.manifest.perfgate
-        raise ReleaseRefused(
-            ReleaseStatus.OTHER_VERSION,
-            "another perfgate rendered the pack's reports and certificates, so they cannot be "
-            "compared",
-            file=pack.path,
-            field="manifest.json: perfgate",
-            found=packed_by,
-            expected=version("perfgate"),
-            hint=f"sign it with perfgate {packed_by}, or pack the runs again with this one",
-        )
     _require_signer(again.check.policy, key.public_key(), key_file)
-    if now < pack.manifest.ended_at:
-        raise ReleaseRefused(
-            ReleaseStatus.CLOCK,
-            "the runs of the pack end at a time that is still to come",
-            file=pack.path,
-            found=pack.manifest.ended,
-            expected=f"a time before now, {now.isoformat(timespec='seconds')}",
-            hint="set the clock of this machine, or measure again where it was wrong",
-        )
+    _require_clock(pack, now, now)
     return again, envelope(statement(pack, again.check, now), [key])
 
 
@@ -209,33 +185,38 @@ def replay(pack: Pack) -> Replayed:
             that is not registered here.
         RunError: there is no room to unpack it.
     """
-    _require_rule(pack)
+    problem = "the pack was judged by another version of the gate's rule"
+    _require_version(pack, "rule", VERSION, problem)
     with _unpacked(pack) as folder:
         places = [one for one in (folder / SCENARIOS).glob("*") if one.name.isdecimal()]
         # in the order that the suite names them
         loaded = load_suite(sorted(places, key=lambda one: int(one.name)), registered())
-        policy = load_policy(folder / POLICY)
-        with _as_not_reproduced(pack):
-            suite = SuiteTests.of(loaded)
+        policy, suite = load_policy(folder / POLICY), SuiteTests.of(loaded)
+        try:
             runs = tuple(read_run(folder / RUNS / name) for name in pack.manifest.runs)
             verdicts = tuple(verdict for run in runs for verdict in recompute_run(run, suite))
-            found = check(policy, runs, suite, pack.manifest.ended_at)
-    _require_recomputed(pack, runs, verdicts, found)
-    with _as_not_reproduced(pack):
-        not_compared = _require_rendered(pack, found, runs)
-    return Replayed(found, verdicts, not_compared, suite, runs)
+            checked_at = partial(check, policy, runs, suite)
+            found = checked_at(pack.manifest.ended_at)
+            _require_recomputed(pack, runs, verdicts, found)
+            not_compared = _require_rendered(pack, found, runs)
+        except ReleaseRefused:
+            raise
+        except (InputError, SeveralInputErrors) as error:  # no fault of whoever verifies it
+            problem, expected = "a run of the pack cannot be judged again", "runs of perfgate"
+            raise _not_reproduced(pack, problem, [str(error)], expected=expected) from error
+    return Replayed(found, verdicts, not_compared, checked_at)
 
 
-def _require_rule(pack: Pack) -> None:
-    if pack.manifest.rule != VERSION:
-        raise ReleaseRefused(
-            ReleaseStatus.OTHER_VERSION,
-            "the pack was judged by another version of the gate's rule",
+def _require_version(pack: Pack, field: str, expected: str, problem: str) -> None:
+    given, writer = getattr(pack.manifest, field), pack.manifest.perfgate
+    if given != expected:
+        raise ReleaseStatus.OTHER_VERSION.refusal(
+            problem,
             file=pack.path,
-            field="manifest.json: rule",
-            found=f"rule {pack.manifest.rule}, by perfgate {pack.manifest.perfgate}",
-            expected=f"rule {VERSION}",
-            hint=f"use perfgate {pack.manifest.perfgate}, which packed it",
+            field=f"manifest.json: {field}",
+            found=f"{given}, by perfgate {writer}",
+            expected=expected,
+            hint=f"use perfgate {writer}, which packed it, or pack the runs again with this one",
         )
 
 
@@ -246,45 +227,26 @@ def _unpacked(pack: Pack) -> Iterator[Path]:
     Raises:
         ReleaseRefused, RunError: as of `Pack.extract`.
     """
-    _remove_abandoned(Path(gettempdir()))
-    with TemporaryDirectory(prefix=_FOLDER) as made:
-        lock = opened_folder(Path(made))
-        try:
-            with suppress(OSError):  # no locks there: nobody removes it but this process
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            pack.extract(Path(made))
-            yield Path(made)
-        finally:
-            os.close(lock)
-
-
-def _remove_abandoned(folder: Path) -> None:
-    """Delete what killed processes of this user left unpacked."""
-    for path in folder.glob(f"{_FOLDER}*"):
-        with suppress(OSError, InputError):
-            handle = opened_folder(path)
-            try:
-                status = os.fstat(handle)
-                if status.st_uid == os.geteuid() and time.time() - status.st_mtime > _ABANDONED_S:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(path)
-            finally:
-                os.close(handle)
+    for path in Path(gettempdir()).glob(f"{_FOLDER}*"):
+        with suppress(OSError, InputError), _locked(path, fcntl.LOCK_NB) as status:
+            if status.st_uid == os.geteuid() and time.time() - status.st_mtime > _ABANDONED_S:
+                shutil.rmtree(path)
+    with TemporaryDirectory(prefix=_FOLDER) as made, ExitStack() as held:
+        with suppress(OSError):  # no locks there: nobody removes it but this process
+            held.enter_context(_locked(Path(made)))
+        pack.extract(Path(made))
+        yield Path(made)
 
 
 @contextmanager
-def _as_not_reproduced(pack: Pack) -> Iterator[None]:
-    """What is wrong with a packed run is a fault of the pack, not of who verifies it."""
+def _locked(folder: Path, how: int = 0) -> Iterator[os.stat_result]:
+    """Hold the lock of a folder, which its process loses when it is killed."""
+    handle = opened_folder(folder)
     try:
-        yield
-    except ReleaseRefused:
-        raise
-    except (InputError, SeveralInputErrors) as error:
-        problem, expected = (
-            "a run of the pack cannot be judged again",
-            "runs as perfgate wrote them",
-        )
-        raise _not_reproduced(pack, problem, [str(error)], expected=expected) from error
+        fcntl.flock(handle, fcntl.LOCK_EX | how)
+        yield os.fstat(handle)
+    finally:
+        os.close(handle)
 
 
 def _require_recomputed(
@@ -296,25 +258,18 @@ def _require_recomputed(
         problem = "the folders of runs are not named by their ids"
         raise _not_reproduced(pack, problem, ids, expected=", ".join(listed))
     if different := [f"run {one.run}: {line}" for one in verdicts for line in one.differences]:
-        raise _not_reproduced(
-            pack,
-            "the raw files do not give what the records say",
-            different,
-            expected="the recorded verdicts and numbers",
-            hint="trust none of this pack; ask who made it for the run's folder",
-        )
+        problem = "the raw files do not give what the records say"
+        hint = "trust none of this pack; ask who made it for the run's folder"
+        raise _not_reproduced(pack, problem, different, hint=hint)
     good = (Verdict.PASS, Verdict.IMPROVEMENT)
     anew = {(one.run, one.test): one.verdict for one in verdicts}
     for test in found.tests:
         verdict = anew.get((test.run, test.test))
         if test.finding == Finding.PASSED and verdict not in good:
-            raise _not_reproduced(
-                pack,
-                "a test passes that the raw files do not let pass",
-                [verdict or "no verdict"],
-                field=test.test,
-                expected="PASS or IMPROVEMENT, computed from the raw files",
-            )
+            problem = "a test passes that the raw files do not let pass"
+            expected = "PASS or IMPROVEMENT, computed from the raw files"
+            told = {"field": test.test, "expected": expected}
+            raise _not_reproduced(pack, problem, [verdict or "no verdict"], **told)
 
 
 def _require_rendered(pack: Pack, found: ReleaseCheck, runs: Sequence[EndedRun]) -> tuple[str, ...]:
@@ -323,37 +278,31 @@ def _require_rendered(pack: Pack, found: ReleaseCheck, runs: Sequence[EndedRun])
     Returns:
         What cannot be compared, as another perfgate rendered it.
     """
-    listed = pack.manifest.files
-    rendered = {one.path: one for one in listed if one.role in ROLES}
-    sources = [one for one in listed if one.role not in ROLES]
+    sources = [one for one in pack.manifest.files if one.role not in ROLES]
+    rendered = {one.path: one for one in pack.manifest.files if one.role in ROLES}
     hint = "trust none of this pack; pack the runs again"
     folders = (f"{SCENARIOS}/", *(f"{RUNS}/{run}/" for run in pack.manifest.runs))
-    paths = [one.path for one in sources if one.path not in (POLICY, WAIVERS)]
-    if strange := [one for one in paths if not one.startswith(folders)]:
-        raise _not_reproduced(
-            pack, "the pack holds what perfgate does not put there", strange, hint=hint
-        )
+    known = (POLICY, WAIVERS)
+    if strange := [
+        one.path for one in sources if one.path not in known and not one.path.startswith(folders)
+    ]:
+        problem = "the pack holds what perfgate does not put there"
+        raise _not_reproduced(pack, problem, strange, hint=hint)
     if pack.manifest.perfgate != version("perfgate"):
         return tuple(rendered)
-    expected = {one.path: one.listed() for one in rendered_files(found, runs, sources)}
-    either = sorted(expected.keys() | rendered.keys())
-    if other := [one for one in either if expected.get(one) != rendered.get(one)]:
-        raise _not_reproduced(
-            pack,
-            "a report, certificate or script is not what the pack's own runs give",
-            other,
-            expected="the files that perfgate release pack writes of these runs",
-            hint=hint,
-        )
+    again = {one.path: one.listed() for one in rendered_files(found, runs, sources)}
+    either = sorted(again.keys() | rendered.keys())
+    if other := [one for one in either if again.get(one) != rendered.get(one)]:
+        problem = "a report, certificate or script is not what the pack's own runs give"
+        expected = "the files that perfgate release pack writes of these runs"
+        raise _not_reproduced(pack, problem, other, expected=expected, hint=hint)
     return ()
 
 
 def _not_reproduced(pack: Pack, problem: str, found: Sequence[str], **told: Any) -> ReleaseRefused:
     more = len(found) - _TOLD
     shown = "; ".join([*found[:_TOLD], *([f"{more} more"] if more > 0 else [])])
-    return ReleaseRefused(
-        ReleaseStatus.NOT_REPRODUCED, problem, file=pack.path, found=shown, **told
-    )
+    return ReleaseStatus.NOT_REPRODUCED.refusal(problem, file=pack.path, found=shown, **told)
 
 
 def _require_signer(policy: Policy, key: Ed25519PublicKey, file: Path) -> None:
@@ -363,8 +312,7 @@ def _require_signer(policy: Policy, key: Ed25519PublicKey, file: Path) -> None:
         ReleaseRefused: status SIGNATURE.
     """
     if policy.signers and as_policy_has_it(key) not in {one.key for one in policy.signers}:
-        raise ReleaseRefused(
-            ReleaseStatus.SIGNATURE,
+        raise ReleaseStatus.SIGNATURE.refusal(
             "the signer is not among those whom the pack's policy names",
             file=file,
             field="signers",
@@ -414,16 +362,15 @@ def _in_words(name: str, digest: Mapping[str, str]) -> str:
     return " ".join([name, *(f"{kind}:{digits}" for kind, digits in digest.items())])
 
 
-def _require_clock(pack: Pack, asked: Asked, attested: Attested) -> None:
-    earliest = pack.manifest.ended_at - CLOCKS_DIFFER
-    if not earliest <= attested.signed_at <= asked.now + CLOCKS_DIFFER:
-        raise ReleaseRefused(
-            ReleaseStatus.CLOCK,
-            "it was signed before its runs ended, or is signed at a time still to come",
+def _require_clock(pack: Pack, signed_at: datetime, now: datetime) -> None:
+    if not pack.manifest.ended_at - CLOCKS_DIFFER <= signed_at <= now + CLOCKS_DIFFER:
+        raise ReleaseStatus.CLOCK.refusal(
+            "it is signed before its runs end, or at a time still to come",
             file=pack.path,
             field="perfgate_signedAt",
-            found=attested.signed_at.isoformat(timespec="seconds"),
-            expected=f"between {pack.manifest.ended} and now, {asked.now:%Y-%m-%dT%H:%M:%SZ}",
+            found=signed_at.isoformat(timespec="seconds"),
+            expected=f"between {pack.manifest.ended} and now, {now:%Y-%m-%dT%H:%M:%SZ}",
+            hint="set the clock that is wrong; measure again where that is the runs' own",
         )
 
 
@@ -457,8 +404,7 @@ def _require_in_force(pack: Pack, asked: Asked, again: Replayed) -> None:
         if EFFECTS.index(now.effect) > EFFECTS.index(then.effect)
     ]
     if ended or later.result == "FAILED":
-        raise ReleaseRefused(
-            ReleaseStatus.EXPIRED,
+        raise ReleaseStatus.EXPIRED.refusal(
             "the evidence is older than the policy allows, or a waiver has ended",
             file=pack.path,
             found="; ".join(ended[:5] or later.faults),
@@ -529,4 +475,4 @@ def _notes(pack: Pack, asked: Asked, again: Replayed) -> Iterator[str]:
 
 def _other(pack: Pack, field: str, problem: str, found: str, expected: str) -> ReleaseRefused:
     told = {"file": pack.path, "field": field, "found": found, "expected": expected}
-    return ReleaseRefused(ReleaseStatus.OTHER_RELEASE, problem, **told)
+    return ReleaseStatus.OTHER_RELEASE.refusal(problem, **told)
