@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from perfgate.campaign import injection, serving
+from perfgate.campaign import serving
+from perfgate.campaign.builds import words
 from perfgate.clients import report_log, smoke_test
 from perfgate.core import json_text, paths, raw_log
 from perfgate.evaluators import lm_eval_results
@@ -19,7 +20,7 @@ LIMITS = {
     "levels in a YAML file": yaml_limits.DEEPEST,
     "characters of a number in a YAML file": yaml_limits.LONGEST_NUMBER,
     "errors of a YAML file": yaml_limits.MOST_ERRORS,
-    "characters of a value of `--inject`": injection._LONGEST,
+    "characters of a value of `--inject`": words._LONGEST_VALUE,
     "`pyproject.toml`": paths._LARGEST,
     "baseline, anchor, `run.json`": json_text.LARGEST_OWN,
     "JSON that a program wrote": json_text.LARGEST_DOCUMENT,

@@ -63,6 +63,12 @@ class Played:
     scenarios: list[str] = field(default_factory=list)
     loaded: list[list[str]] = field(default_factory=list)
 
+    @property
+    def order(self) -> str:
+        """The starts in order, a letter each: n(ew), c(ontrol), the anch(o)r's, a, b, t(urn)."""
+        letters = {"baseline_control": "c", "anchor_control": "o", "claim": "t"}
+        return "".join(letters.get(role, role[0]) for role in self.starts)
+
     def take_part(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Every start of a campaign is played from now on."""
         monkeypatch.setattr(starter, "fresh_start", self._fresh_start)

@@ -1,12 +1,36 @@
-"""Budget: spans of time as people write them, and what no longer fits is told."""
+"""Budget: spans of time as people write them, how long scenarios last, what no longer fits."""
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import building
 import pytest
+from building import SCENARIO, baseline, machine
+from plain_records import record
 from tables import each
 
-from perfgate.campaign.budget import Budget, Estimate, seconds_of, span
+from perfgate.baselines import Baseline, BaselineRun, Entry, Retired, own_store, suite_store
+from perfgate.campaign.budget import (
+    Budget,
+    Estimate,
+    estimate,
+    scenario_seconds,
+    seconds_of,
+    span,
+    stored_seconds,
+)
+from perfgate.campaign.session import Session
 from perfgate.core.errors import InputError
+from perfgate.core.locations import Locations
+from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.plan.toolchain import BuildOverride, toolchain_for
+from perfgate.runs.record import GroupRecord
+from perfgate.runs.run_folder import RunFolder
+from perfgate.scenarios.probe import Probe, load_probes
+from perfgate.scenarios.scenario import Scenario
 
 
 @each(
@@ -22,9 +46,8 @@ def test_a_span_of_time_is_read(text: str, seconds: float) -> None:
     "text", ["", "h", "0", "0h", "-1h", "4 h", "4d", "30m2h", "1h1h", "1h30", "four hours", "nan"]
 )
 def test_what_is_no_span_of_time_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--budget: not a duration") as caught:
+    with pytest.raises(InputError, match=r"--budget: not a duration[^§]*4h, 90m"):
         seconds_of(text)
-    assert "4h, 90m" in str(caught.value)
 
 
 @each(
@@ -36,39 +59,139 @@ def test_a_span_of_time_is_told(seconds: float, told: str) -> None:
     assert span(seconds) == told
 
 
-def left(seconds: float, text: str = "4h") -> Budget:
-    return Budget(text, time.monotonic() + seconds + 0.5)
-
-
-def test_what_fits_is_not_refused() -> None:
-    assert left(1500).refuses(Estimate(1400)) is None
-    assert left(1500).no_more(1400) is None
-    assert left(1500).no_more(None) is None
-
-
-def test_what_does_not_fit_is_refused_with_both_times() -> None:
-    assert left(1500).refuses(Estimate(4200)) == (
-        "not run: needs about 1 h 10 min, 25 min of --budget 4h are left"
-    )
-    assert left(1500).refuses(Estimate(3000) + Estimate(600, known=False)) == (
-        "not run: how long it takes is not known, limits say at most 1 h for the engine to start, "
-        "25 min of --budget 4h are left"
-    )
+@each(
+    ("left", "group", "start", "told"),
+    [
+        (1500, Estimate(1400), 1400, None),
+        (
+            1500,
+            Estimate(4200),
+            1800,
+            "not run: needs about 1 h 10 min, 25 min of --budget 4h are left",
+        ),
+        (
+            1500,
+            Estimate(3000) + Estimate(600, known=False),
+            1800,
+            "not run: how long it takes is not known, limits say at most 1 h for the engine to "
+            "start, 25 min of --budget 4h are left",
+        ),
+        (-5, Estimate(0), 0, "not run: needs about 0 s, 0 s of --budget 4h are left"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_both_times(
+    left: float, group: Estimate, start: float, told: str | None
+) -> None:
+    budget = Budget("4h", time.monotonic() + left + 0.5)
+    assert budget.refuses(group) == told
+    assert (budget.no_more(start) is None) == (told is None)
 
 
 def test_no_further_start_is_made_beyond_it() -> None:
-    assert left(600).no_more(1200) == (
-        "no more starts: --budget 4h is nearly used up "
-        "(10 min are left, and one takes about 20 min)"
+    nearly = "no more starts: --budget 4h is nearly used up"
+    assert Budget("4h", time.monotonic() + 600.5).no_more(1200) == (
+        f"{nearly} (10 min are left, and one takes about 20 min)"
     )
-
-
-def test_a_used_up_budget_refuses_all() -> None:
-    spent = Budget("90m", time.monotonic() - 5)
-    assert spent.left_s() == 0
-    assert "0 s of --budget 90m are left" in (spent.refuses(Estimate(0)) or "")
-    assert spent.no_more(None) == "no more starts: --budget 90m is nearly used up (0 s are left)"
-
-
-def test_it_counts_from_the_beginning_of_the_session() -> None:
+    assert Budget("4h", 0.0).no_more(None) == f"{nearly} (0 s are left)"
     assert 3599 < Budget.from_now("1h").left_s() <= 3600
+
+
+# How long a group takes, from a baseline, from its like, or from its limit. -----------------------
+
+LOADED = replace(SCENARIO, accuracy=())
+LIKE = replace(LOADED, id="like")
+UNLIKE = replace(LOADED, id="unlike", model=replace(LOADED.model, name="Huge-900B"))
+UNKNOWN = Estimate(SCENARIO.limits.start_s, known=False)
+
+
+def group(scenario: Scenario, *, made: int, spent: float) -> GroupRecord:
+    starts = {"planned": made, "made": made, "without_sharing": made, "again": 0}
+    seconds = {"spent": spent, "starting": 0.0, "saved": 0.0}
+    found = record("group", scenario=scenario.id, starts=starts, seconds=seconds)
+    assert isinstance(found, GroupRecord)
+    return found
+
+
+def estimated(
+    folder: Path,
+    *groups: GroupRecord,
+    probes: Sequence[Probe] = load_probes(LOADED),
+    synthetic: bool = False,
+) -> Estimate:
+    session = Session(RunFolder(folder), machine(), LocalLauncher(), synthetic=synthetic)
+    tools = toolchain_for(LOADED, Locations(on_paper=True), BuildOverride("1.2.0", "abc123"))
+    scenarios = {one.id: one for one in (LOADED, LIKE, UNLIKE)}
+    return estimate(tools, probes, session, groups, scenarios)
+
+
+def timed(seconds: float) -> Entry:
+    run = BaselineRun("r", "2026-11-05T08:00:00+00:00", {"output_throughput": 9.0}, {}, seconds, 1)
+    return Entry({"content": "0123456789abcdef"}, (run,))
+
+
+@pytest.mark.usefixtures("suite_root")
+def test_a_baseline_tells_its_seconds_as_in_a_plan(tmp_path: Path) -> None:
+    suite_store().save(baseline(entries={"c1": timed(30.0)}))
+    assert estimated(tmp_path) == UNKNOWN, "half of the probes are not enough"
+    suite_store().save(baseline(entries={"c1": timed(30.0), "c4": timed(50.0)}))
+    both, one = estimated(tmp_path), estimated(tmp_path, probes=load_probes(LOADED)[:1])
+    assert both.known
+    assert both.seconds >= 80
+    assert 30 <= one.seconds < both.seconds
+    assert estimated(tmp_path, synthetic=True) == UNKNOWN, "no rehearsal takes as long"
+
+
+@pytest.mark.usefixtures("suite_root")
+def test_scenarios_like_it_tell_what_a_start_takes(tmp_path: Path) -> None:
+    unlike = group(UNLIKE, made=1, spent=9999.0)
+    like = estimated(tmp_path, group(LIKE, made=2, spent=200.0), unlike)
+    assert like == Estimate(pytest.approx(100.0))
+    assert estimated(tmp_path, unlike, group(LOADED, made=0, spent=0.0)) == UNKNOWN
+
+
+# How long a scenario lasts, the same on every machine. --------------------------------------------
+
+GPU = replace(SCENARIO, hardware=replace(SCENARIO.hardware, gpu="B200", gpus=8))
+BY_ITSELF = replace(GPU, gate=replace(GPU.gate, reference="self", reference_starts=6, max_starts=4))
+
+
+def measured(commit: str, accepted: str, seconds: dict[str, float | None]) -> Baseline:
+    entries = {
+        label: Entry(
+            {}, tuple(replace(run, seconds=one) for run in building.entry(100.0, 101.0).runs)
+        )
+        for label, one in seconds.items()
+    }
+    return building.of_commit(commit, accepted_at=accepted, entries=entries)
+
+
+OLD = measured("a1", "2026-11-01T12:00:00+00:00", {"c1": 500.0, "c4": 600.0, "sums": 700.0})
+NEW = measured("b2", "2026-11-09T12:00:00+00:00", {"c1": 100.0, "c4": 200.0, "sums": None})
+GONE = replace(OLD, retired=Retired("Ada", "2026-11-10T12:00:00+00:00", "wrong driver"))
+
+
+@each(
+    ("scenario", "stored", "known", "usual", "longest"),
+    [
+        # The limits of one start; the newest baseline, an older one for what it lacks.
+        (GPU, [], False, 60.0 + 3 * 600.0, 3 * 1860.0 + 1860.0),
+        (GPU, [NEW, OLD], True, 2 * 1000.0, 11 * 1000.0 + 1860.0),
+        (GPU, [OLD, NEW], True, 2 * 1000.0, 11 * 1000.0 + 1860.0),
+        (GPU, [GONE, NEW], False, 2 * 900.0, 11 * 900.0 + 1860.0),
+        (BY_ITSELF, [OLD], True, 10 * 1800.0, 10 * 1800.0 + 1860.0),
+    ],
+)
+def test_how_long_a_scenario_lasts(
+    scenario: Scenario, stored: list[Any], known: bool, usual: float, longest: float
+) -> None:
+    found = scenario_seconds(scenario, stored)
+    assert (found.known, found.usual, found.longest) == (known, usual, longest)
+
+
+@pytest.mark.usefixtures("suite_root")
+def test_what_a_machine_keeps_of_itself_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERFGATE_HOME", str(tmp_path))
+    own_store().save(replace(OLD, accepted_by="self"))
+    assert stored_seconds([SCENARIO])[SCENARIO.id].known is False

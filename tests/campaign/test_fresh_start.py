@@ -1,20 +1,37 @@
-"""What a fresh start adds to a client's measurement, and makes of a place that is lost."""
+"""What a fresh start adds to a measurement, makes of a place that is lost, and makes only once."""
 
+import errno
+import math
+import os
+import shutil
 import socket
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import building
+import made_runs
 import pytest
+from power_cut import Disk
 from small_server import small_server
+from tables import each
 
-from perfgate.campaign.fresh_start import FreshStart, StartSetup, fresh_start
+from perfgate.campaign.fresh_start import (
+    FreshStart,
+    StartSetup,
+    fresh_start,
+    made_once,
+    of_load,
+    of_offline,
+    write_server_cpu,
+)
 from perfgate.clients.base import client
-from perfgate.core.command import Command
-from perfgate.core.errors import RunError
+from perfgate.core.command import Command, Step
+from perfgate.core.errors import InputError, RunError
+from perfgate.core.kept_files import CHECKSUMS, kept_folder
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import Endpoint, Engine, EngineBuild
@@ -22,14 +39,15 @@ from perfgate.launchers.base import Placement, PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.launchers.site import Site
 from perfgate.plan.toolchain import Toolchain
+from perfgate.release.pack_contents import run_files
 from perfgate.scenarios.probe import Probe, load_probes
-from perfgate.scenarios.scenario import Limits, LoadPoint, Scenario
+from perfgate.scenarios.scenario import Hardware, Limits, LoadPoint, Scenario
 
 POINT = LoadPoint(concurrency=4, requests=16, warmup_requests=4, seed=1)
 
 
 class Lost(LocalPlacement):
-    """A place whose server's node is lost while it measures."""
+    """A place whose server's node may be lost while it measures."""
 
     facts: Mapping[str, Json] = {"nodes": ["n1"]}
 
@@ -45,47 +63,38 @@ class Lost(LocalPlacement):
         return RunError("node_failed", f"n1 failed; {error.message}") if self.lost else error
 
 
-class Measuring(FreshStart):
-    """A start that measures, or fails, without any program."""
-
-    error: RunError | None = None
-
-    def _measure(self, probe: Probe, folder: Path) -> Measurement:
-        if self.error:
-            raise self.error
-        return Measurement({"output_throughput": 800.0}, {"osl": 32})
+DIED = RunError("server_died", "server ended by itself")
 
 
-def start_on(placement: Lost, folder: Path, error: RunError | None = None) -> Measuring:
-    tools: Any = None
-    place = StartSetup(LocalLauncher(), folder, folder)
-    start = Measuring(building.SCENARIO, tools, place, placement)
-    object.__setattr__(start, "error", error)
-    return start
-
-
-def test_a_measurement_says_where_it_was_made(tmp_path: Path) -> None:
-    start = start_on(Lost(lost=False), tmp_path)
-    measured = start.measure(Probe(building.SCENARIO, POINT))
-    assert measured.facts == {"osl": 32, "nodes": ["n1"]}
-
-
-@pytest.mark.parametrize("error", [None, RunError("server_died", "server ended by itself")])
+@each(
+    ("lost", "error", "failure"),
+    [
+        (False, None, ""),
+        (False, DIED, "server_died: server ended"),
+        (True, None, "node_failed: n1 failed"),
+        (True, DIED, "node_failed: n1 failed; server ended"),
+    ],
+)
 def test_what_a_lost_place_gave_is_no_measurement_and_no_failure_of_the_engine(
-    tmp_path: Path, error: RunError | None
+    tmp_path: Path, lost: bool, error: RunError | None, failure: str
 ) -> None:
-    start = start_on(Lost(lost=True), tmp_path, error)
-    with pytest.raises(RunError, match="n1 failed") as caught:
-        start.measure(Probe(building.SCENARIO, POINT))
-    assert caught.value.failure == "node_failed"
+    class Measuring(FreshStart):
+        """A start that measures, or fails, without any program."""
 
+        def _measure(self, probe: Probe, folder: Path) -> Measurement:
+            if error:
+                raise error
+            return Measurement({"output_throughput": 800.0}, {"osl": 32})
 
-def test_a_failure_on_a_place_that_is_well_stays_what_it_is(tmp_path: Path) -> None:
-    error = RunError("server_died", "server ended by itself")
-    start = start_on(Lost(lost=False), tmp_path, error)
-    with pytest.raises(RunError) as caught:
-        start.measure(Probe(building.SCENARIO, POINT))
-    assert caught.value is error
+    tools: Any = None
+    place = StartSetup(LocalLauncher(), tmp_path, tmp_path)
+    start = Measuring(building.SCENARIO, tools, place, Lost(lost=lost))
+    probe = Probe(building.SCENARIO, POINT)
+    if not failure:
+        assert start.measure(probe).facts == {"osl": 32, "nodes": ["n1"]}
+        return
+    with pytest.raises(RunError, match=failure):
+        start.measure(probe)
 
 
 class Serving(Engine):
@@ -184,3 +193,146 @@ def test_a_failed_command_of_the_site_gets_nothing_started(tmp_path: Path) -> No
     with pytest.raises(RunError, match=told):
         started(tmp_path, check=pytest.fail, site=site)
     assert after.exists()
+
+
+# What is added to the numbers of a client. --------------------------------------------------------
+
+ON_GPUS = replace(building.SCENARIO, hardware=Hardware("B200", 8))
+ON_NONE = replace(building.SCENARIO, hardware=Hardware("none", 0))
+COMPLETED = {"osl": 32.0, "requests_completed": 16}
+
+
+@each(
+    ("facts", "cpu_s", "cost"),
+    [
+        (COMPLETED, 6.4, 10.0),  # 20 requests of 32 tokens, warm-up included, are 640 tokens
+        # What is not known is left out, and never zero.
+        ({"requests_completed": 16}, 6.4, None),
+        ({"osl": 32.0}, 6.4, None),
+        (COMPLETED, 0.0, None),
+        (COMPLETED, math.nan, None),
+    ],
+)
+def test_cpu_cost_counts_warm_up_requests_in_time_and_tokens(
+    tmp_path: Path, facts: dict[str, Json], cpu_s: float, cost: float | None
+) -> None:
+    with pytest.raises(InputError, match=r"server_cpu\.json"):
+        of_load(Measurement({}, facts), ON_NONE, POINT, tmp_path)
+    write_server_cpu(tmp_path, cpu_s)
+    expected = {} if cost is None else {"server_cpu_s_per_1k_tokens": pytest.approx(cost)}
+    assert of_load(Measurement({}, facts), ON_NONE, POINT, tmp_path) == expected
+
+
+def test_throughput_per_gpu_exists_where_there_are_gpus() -> None:
+    measured = Measurement({"output_throughput": 800.0})
+    assert of_offline(measured, ON_GPUS)["output_throughput_per_gpu"] == 100.0
+    assert of_offline(measured, ON_NONE) == measured.metrics
+
+
+# Datasets, made once per call and used again by every fresh start. --------------------------------
+
+STEP = Step("prepare_dataset", Command(("prepare", "--num-requests", "8")), "c4", "dataset.txt")
+Make = Callable[..., str]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Makes a step's file in a start's folder, or takes the kept one: what became of it."""
+
+    def made(
+        start: str, step: Step = STEP, store: Path = tmp_path / "store", *, fails: bool = False
+    ) -> str:
+        folder = tmp_path / start
+        folder.mkdir(parents=True, exist_ok=True)
+        times = []
+
+        def run() -> None:
+            times.append(1)
+            (folder / "dataset.txt").write_text("prompts")
+            if fails:
+                raise OSError("disk")
+
+        assert made_once(step, folder, store, run) is bool(times)
+        assert (folder / "dataset.txt").read_text() == "prompts"
+        return "made" if times else "kept"
+
+    return made
+
+
+def test_the_second_start_uses_what_the_first_made_and_can_be_packed(
+    tmp_path: Path, make: Make
+) -> None:
+    assert [make("run/first"), make("run/second")] == ["made", "kept"]
+    files = run_files(replace(made_runs.run("one", "08:00", {}), folder=tmp_path / "run"))
+    assert [(file.path, Path(file.source).read_bytes()) for file in files.packed] == [
+        ("runs/one/first/dataset.txt", b"prompts"),
+        ("runs/one/second/dataset.txt", b"prompts"),
+    ]
+    (tmp_path / "run/first/dataset.txt").write_text("damaged")
+    assert make("third") == "kept", "a program that writes into its dataset leaves the kept one"
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "no checksums", "cut checksums", "gone"])
+def test_what_is_damaged_is_made_anew(tmp_path: Path, make: Make, damage: str) -> None:
+    assert make("one") == "made"
+    kept = next((tmp_path / "store").glob("*/dataset.txt"))
+    if damage == "cut":
+        os.truncate(kept, 3)
+    elif damage == "changed":
+        kept.write_text("prompt5")
+    elif damage == "gone":
+        kept.unlink()
+    else:
+        sums = kept.with_name(CHECKSUMS)
+        sums.write_bytes(sums.read_bytes()[: 20 if damage == "cut checksums" else 0])
+    assert [make("two"), make("three")] == ["made", "kept"]
+    assert [path.name for path in (tmp_path / "store").iterdir()] == [kept.parent.name]
+
+
+def test_the_store_may_be_on_another_disk(tmp_path: Path, make: Make) -> None:
+    store = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    try:
+        if store.stat().st_dev == tmp_path.stat().st_dev:
+            pytest.skip("needs two file systems: /dev/shm is on that of the temporary files")
+        assert [make("one", store=store), make("two", store=store)] == ["made", "kept"]
+    finally:
+        shutil.rmtree(store)
+
+
+def test_a_store_that_is_full_is_told_and_keeps_nothing(
+    tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "move", full)
+        with pytest.raises(RunError, match="disk_full: cannot write") as told:
+            make("first")
+    assert "PERFGATE_HOME" in told.value.hint
+    assert list((tmp_path / "store").iterdir()) == []
+    with pytest.raises(OSError, match="disk"):
+        make("first", fails=True)
+    assert make("second") == "made"
+
+
+def test_a_power_cut_leaves_it_whole_or_to_be_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "store" / "one"
+    with Disk(tmp_path, monkeypatch) as disk:
+        kept_folder(folder, lambda draft: (draft / "a.txt").write_text("prompts") and None)
+        assert disk.possible(folder / "a.txt") == {b"prompts"}
+        assert disk.possible(folder / CHECKSUMS) == {(folder / CHECKSUMS).read_bytes()}
+
+
+def test_another_call_makes_its_own_file(make: Make) -> None:
+    changes: list[dict[str, Any]] = [
+        {"argv": ("prepare", "--num-requests", "9")},
+        {"env": {"SEED": "2"}},
+        {"files": {"config.yml": "a: 1"}},
+    ]
+    others = [replace(STEP, command=replace(STEP.command, **one)) for one in changes]
+    assert [make("one", step) for step in (STEP, *others)] == ["made"] * 4
+    with pytest.raises(ValueError, match="produces nothing"):
+        make("one", replace(STEP, produces=None))

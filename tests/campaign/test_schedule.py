@@ -1,4 +1,4 @@
-"""The order of a campaign's starts."""
+"""The order of a campaign's starts, how many it may make, and how they are counted."""
 
 import building
 from tables import each
@@ -8,11 +8,15 @@ from perfgate.campaign.schedule import (
     CLAIMS,
     LoopState,
     Schedule,
+    Start,
     StartRole,
+    Starts,
     around_own_reference,
     next_start,
     taking_turns,
+    totals,
 )
+from perfgate.runs.record import GroupSeconds, GroupStarts
 from perfgate.scenarios.probe import load_probes
 
 LETTERS: dict[str, StartRole] = {
@@ -106,3 +110,94 @@ def test_a_drift_of_the_machine_cancels_out(references: int) -> None:
     assert opening == opening[::-1]
     assert opening.count("reference") == references
     assert opening.count("new") == 4
+
+
+# How many. ----------------------------------------------------------------------------------------
+
+
+def made(of: Starts, role: StartRole, *, disturbed: bool = False) -> Start:
+    start = of.begin(role)
+    start.began, start.spent_s, start.disturbed = 0.0, 10.0, disturbed
+    return start
+
+
+@each(
+    ("role", "most", "disturbed", "allowed"),
+    [
+        ("new", 1, 0, 1),
+        ("new", None, 0, 9),
+        ("baseline_control", 5, 0, 3),  # of each build
+        ("new", 3, 9, 5),  # two disturbed ones do not count
+        ("baseline_control", 3, 9, 5),
+    ],
+)
+def test_each_role_has_a_limit_of_its_own(
+    role: StartRole, most: int | None, disturbed: int, allowed: int
+) -> None:
+    starts = Starts()
+    made(starts, "anchor_control")
+    for number in range(allowed):
+        assert starts.allows(role, most)
+        made(starts, role, disturbed=number < disturbed)
+    assert starts.allows(role, most) is (most is None)
+
+
+def test_what_is_disturbed_is_repeated_twice_and_what_is_lost_once() -> None:
+    starts = Starts()
+    repeated = []
+    for _ in range(3):
+        made(starts, "reference", disturbed=True)
+        repeated.append(starts.repeats("reference"))
+    assert repeated == [True, True, False]
+    assert [starts.lose(), starts.lose()] == [True, False]
+
+
+@each(("role", "ends"), [("new", True), ("baseline_control", True), ("reference", False)])
+def test_the_scenarios_time_counts_both_builds_and_no_reference(
+    role: StartRole, ends: bool
+) -> None:
+    starts = Starts(budget_s=5.0)
+    made(starts, role)
+    assert (starts.out_of_time, starts.allows("new", 5)) == (ends, not ends)
+    told = list(starts.why_no_more(undecided=True, is_open=True))
+    assert told == (["no more starts: 10 s used of gate.budget_s 5"] if ends else [])
+
+
+@each(
+    ("starts", "counted", "seconds"),
+    [
+        # One that serves three probes saves two.
+        (
+            [Start("new", served=3, began=0.0, ready_s=100.0, spent_s=160.0)],
+            (1, 3),
+            (160, 100, 200),
+        ),
+        ([Start("new", served=2, offline=1, began=0.0)], (2, 3), (0, 0, 0)),
+        # One that was never ready saves nothing; one that never began is none.
+        ([Start("new", began=0.0, spent_s=60.0), Start("new")], (1, 1), (60, 0, 0)),
+        (
+            [Start("new", served=2, began=0.0, ready_s=one) for one in (None, 10.0, 30.0)],
+            (3, 6),
+            (0, 40, 60),
+        ),
+    ],
+)
+def test_starts_are_counted_as_made_and_as_they_would_be_without_sharing(
+    starts: list[Start], counted: tuple[int, int], seconds: tuple[float, float, float]
+) -> None:
+    expected = GroupStarts(
+        planned=1, made=counted[0], without_sharing=counted[1], again=0, controls=0
+    )
+    spent, starting, saved = seconds
+    times = GroupSeconds(spent=spent, starting=starting, saved=saved)
+    assert totals([Starts(planned=1, made=starts)]) == (expected, times)
+
+
+def test_a_start_is_made_again_after_a_disturbed_one_of_its_role() -> None:
+    starts = Starts()
+    assert starts.mean_s() is None
+    made(starts, "reference", disturbed=True)
+    assert not made(starts, "new").again
+    assert made(starts, "reference").again
+    assert totals([starts])[0].again == 1
+    assert starts.mean_s() == 10.0

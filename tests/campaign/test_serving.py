@@ -1,6 +1,5 @@
 """A server is ready when it is ours, alive and serves the model; clients never run on unwatched."""
 
-import importlib.util
 import json
 import shutil
 import sys
@@ -11,12 +10,10 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import psutil
 import pytest
 from small_server import small_server
 from tables import each
 
-from perfgate.campaign.fresh_start import StartSetup, fresh_start
 from perfgate.campaign.serving import (
     answers,
     not_ready,
@@ -27,14 +24,10 @@ from perfgate.campaign.serving import (
 )
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
-from perfgate.core.paths import repository
 from perfgate.engines.base import Endpoint, Engine
 from perfgate.launchers.base import Job
 from perfgate.launchers.local.launcher import LocalLauncher, free_port
-from perfgate.plan.toolchain import Toolchain, toolchain_for
-from perfgate.scenarios.files import load_scenarios
-from perfgate.scenarios.probe import load_probes
-from perfgate.scenarios.scenario import Limits, Scenario
+from perfgate.scenarios.scenario import Limits
 
 pytestmark = pytest.mark.slow
 
@@ -132,14 +125,10 @@ def serving(folder: Path, **changes: object) -> Iterator[tuple[Job, Endpoint]]:
         yield job, endpoint
 
 
-def test_between_measurements_a_server_that_is_well_is_let_be(tmp_path: Path) -> None:
-    with serving(tmp_path) as (job, endpoint):
-        require_serving(job, _AnyEngine(), endpoint, 20)
-
-
 @each(
     ("changes", "told"),
     [
+        ({}, ""),  # one that is well is let be
         ({"model": "other"}, "['other'], not m"),
         ({"status": 500}, "HTTP Error 500"),
         # Its health and its list of models answer on while its engine hangs.
@@ -150,19 +139,30 @@ def test_between_measurements_a_server_that_is_well_is_let_be(tmp_path: Path) ->
 def test_a_server_that_is_not_well_after_a_measurement_hangs_with_evidence(
     tmp_path: Path, changes: dict[str, object], told: str
 ) -> None:
-    with serving(tmp_path, **changes) as (job, endpoint), pytest.raises(RunError) as caught:
-        require_serving(job, _AnyEngine(), endpoint, 0.5)
+    with serving(tmp_path, **changes) as (job, endpoint):
+        if not changes:
+            require_serving(job, _AnyEngine(), endpoint, 20)
+            return
+        with pytest.raises(RunError) as caught:
+            require_serving(job, _AnyEngine(), endpoint, 0.5)
     assert caught.value.failure == "hang"
     assert told in caught.value.message
     assert "unhealthy" in (tmp_path / "server.evidence.txt").read_text()
 
 
-def test_a_server_that_broke_by_a_measurement_is_told_with_its_cause(tmp_path: Path) -> None:
-    with python(tmp_path, "print('std::bad_alloc'); raise SystemExit(1)") as job:
+@each(
+    ("ask", "told"),
+    [(wait_until_ready, "before it was ready"), (require_serving, "right after a measurement")],
+)
+def test_a_server_that_ended_is_told_with_its_first_cause(
+    tmp_path: Path, ask: Callable[..., object], told: str
+) -> None:
+    code = "print('std::bad_alloc'); print('shutting down'); raise SystemExit(0)"
+    with python(tmp_path, code) as job:
         job.wait()
-        with pytest.raises(RunError, match="right after a measurement") as caught:
-            require_serving(job, _AnyEngine(), Endpoint("127.0.0.1", 1, "m"), 20)
-    assert caught.value.failure == "oom"
+        with pytest.raises(RunError, match=told) as caught:
+            ask(job, _AnyEngine(), Endpoint("127.0.0.1", free_port("127.0.0.1"), "m"), 20)
+    assert (caught.value.failure, caught.value.evidence) == ("oom", ("std::bad_alloc",))
 
 
 def test_when_a_client_hangs_it_is_written_down_what_its_server_did(tmp_path: Path) -> None:
@@ -176,16 +176,6 @@ def test_when_a_client_hangs_it_is_written_down_what_its_server_did(tmp_path: Pa
     told = (tmp_path / "server.evidence.txt").read_text()
     assert "wrote nothing for 1 s" in told
     assert str(server.pid) in told
-
-
-def test_a_server_that_ends_before_it_is_ready_is_told_with_its_first_cause(
-    tmp_path: Path,
-) -> None:
-    code = "print('std::bad_alloc'); print('shutting down'); raise SystemExit(0)"
-    with python(tmp_path, code) as job, pytest.raises(RunError) as caught:
-        wait_until_ready(job, _AnyEngine(), Endpoint("127.0.0.1", free_port("127.0.0.1"), "m"), 20)
-    assert caught.value.failure == "oom"
-    assert caught.value.evidence == ("std::bad_alloc",)
 
 
 def test_a_client_is_ended_when_its_server_dies_whatever_status_the_server_had(
@@ -287,63 +277,3 @@ def test_a_client_that_fails_as_its_server_dies_is_not_the_cause(
     ):
         run_to_end(measuring, server, LIMITS)
     assert caught.value.failure == "oom"
-
-
-# The same faults with the real server. ------------------------------------------------------
-
-
-@pytest.fixture
-def real(monkeypatch: pytest.MonkeyPatch) -> tuple[Scenario, Toolchain]:
-    if importlib.util.find_spec("xllamacpp") is None:
-        pytest.skip("the embedded default is not installed (make setup-local)")
-    (scenario,) = load_scenarios(repository() / "scenarios" / "local" / "smollm2.yaml")
-    return scenario, toolchain_for(scenario)
-
-
-@pytest.mark.real
-def test_the_real_server_on_a_taken_port_is_port_in_use(
-    tmp_path: Path, real: tuple[Scenario, Toolchain]
-) -> None:
-    scenario, tools = real
-    with stranger() as port:
-        endpoint = Endpoint("127.0.0.1", port, tools.engine.served_model(scenario, tools.locations))
-        command = tools.engine.serve(scenario, tools.build, endpoint, tools.locations)
-        with (
-            LocalLauncher().start(command, tmp_path, "server") as job,
-            pytest.raises(RunError) as caught,
-        ):
-            wait_until_ready(job, tools.engine, endpoint, 60)
-    assert caught.value.failure == "port_in_use"
-
-
-LOAD = """
-import json, pathlib, sys, urllib.request
-body = json.dumps({"prompt": "one", "max_tokens": 16}).encode()
-asked = urllib.request.Request(sys.argv[1], body, {"Content-Type": "application/json"})
-while True:
-    urllib.request.urlopen(asked).read()
-    pathlib.Path("answered").touch()
-"""
-
-
-@pytest.mark.real
-def test_the_real_server_killed_under_load_is_an_error_and_no_number(
-    tmp_path: Path, real: tuple[Scenario, Toolchain]
-) -> None:
-    scenario, tools = real
-    place = StartSetup(LocalLauncher(), tmp_path / "start", tmp_path / "cache")
-    with fresh_start(scenario, tools, place, load_probes(scenario)) as start:
-        assert start.target is not None
-        assert start.server is not None
-        url = f"{start.target.endpoint.url}/v1/completions"
-        folder = tmp_path / "start" / "c4"
-        folder.mkdir()
-        command = Command((sys.executable, "-c", LOAD, url))
-        with LocalLauncher().start(command, folder, "client") as measuring:
-            while not (folder / "answered").exists():
-                assert measuring.poll() is None
-            psutil.Process(start.server.pid).kill()
-            with pytest.raises(RunError) as caught:
-                run_to_end(measuring, start.server, scenario.limits)
-    assert caught.value.failure == "killed"
-    assert "-9" in caught.value.message

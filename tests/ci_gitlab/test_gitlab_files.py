@@ -16,7 +16,7 @@ from gitlab_executor import INCLUDED, JOBS, ROOT, job_of, job_script
 from marked_processes import ended_by
 from tables import each
 
-from perfgate.campaign.matrix import read_matrix
+from perfgate.campaign.shards import read_matrix
 from perfgate.cli.main import main
 from perfgate.core.errors import InputError
 from perfgate.runs.exit_status import Action, Event, decision

@@ -42,5 +42,5 @@ def test_a_template_is_in_it_only_if_it_is_named(perfgate: Perfgate) -> None:
 def test_more_rows_than_github_takes_are_refused(
     perfgate: Perfgate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("perfgate.campaign.matrix._MOST_ROWS", 3)
+    monkeypatch.setattr("perfgate.campaign.shards._MOST_ROWS", 3)
     assert "more rows than GitHub takes" in perfgate.refused("ci matrix --shards 3")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from made_runs import PARTS, SHARDS, records_of, run
 from tables import each
 
-from perfgate.campaign.matrix import MatrixRow
+from perfgate.campaign.shards import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.measurement import MeasuredBuild
 from perfgate.core.verdict import Verdict

@@ -1,19 +1,36 @@
-"""Budget: how much time a session may take; what no longer fits into it is not begun.
+"""Budget: how much time a session may take, and how long a scenario is taken to last.
 
-A start that runs is never cut. The deadline is a value of the monotonic clock, which no change of
-the wall clock moves and which, on Linux, all processes of one machine share: so the main process of
-a session can hand it to its workers. Workers on other machines could not use it.
+What no longer fits into the budget is not begun; a start that runs is never cut. The deadline is a
+value of the monotonic clock, which no change of the wall clock moves and which, on Linux, all
+processes of one machine share: so the main process of a session can hand it to its workers. Workers
+on other machines could not use it.
+
+For the budget of this machine a scenario lasts as `perfgate plan` says, else as like ones took in
+this run, else no less than its limit for a start. For shards, which must be the same on every
+machine: by the stored baselines of the gate repository, else by the scenario's limits.
 """
 
+import math
 import re
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
 
-from perfgate.campaign.schedule import MOST_CONTROLS, StartRole, controlled_by
-from perfgate.campaign.start_counts import Account
-from perfgate.core.errors import InputError
+from perfgate.baselines import suite_store
+from perfgate.baselines.baseline import Baseline
+from perfgate.baselines.choice import in_order
+from perfgate.core.errors import InputError, PerfgateError
+from perfgate.core.rule import Rule
+from perfgate.plan.toolchain import Toolchain
+from perfgate.runs.record import GroupRecord
+from perfgate.scenarios.probe import Probe, all_probes
+from perfgate.scenarios.scenario import Scenario
+
+if TYPE_CHECKING:
+    from perfgate.campaign.session import Session
+    from perfgate.judging.forecast.scenarios import Cost
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 _SPAN = re.compile(r"(?:\d+(?:\.\d+)?[hms])+|\d+(?:\.\d+)?")
@@ -120,85 +137,137 @@ class Budget:
         )
 
 
-# Fresh starts of one role made again because something disturbed them, at most.
-_MOST_REPEATS = 2
-# Fresh starts made again, elsewhere if possible, because the machine failed and not the build.
-_MOST_LOST = 1
-
-
-class StartAllowance:
-    """The starts of one campaign.
+def estimate(
+    tools: Toolchain,
+    probes: Sequence[Probe],
+    session: "Session",
+    groups: Sequence[GroupRecord],
+    scenarios: Mapping[str, Scenario],
+) -> Estimate:
+    """How long the group of a scenario is expected to take.
 
     Args:
-        budget_s: seconds after which no further start is made; None: they do not count.
-        budget: the session's time; None: as long as it needs.
-        account: what the starts of the campaign took so far.
+        tools: the scenario's programs, with the build under test.
+        probes: what is selected of it.
+        session: what the campaigns share.
+        groups: the records of the run's finished groups.
+        scenarios: id → scenario, of all that are selected.
+    """
+    cost, timed = _cost(tools, probes, session), any(not one.is_smoke for one in probes)
+    if cost and timed and not cost.hours_at_most and not session.synthetic:
+        return Estimate(3600 * cost.hours)
+    starts = cost.starts if cost else 1.0
+    offline = sum(tools.is_offline(probe) for probe in probes)
+    starts *= offline + (offline < len(probes))
+    like = [
+        group
+        for group in groups
+        if group.starts.made and _alike(scenarios.get(group.scenario), tools.scenario)
+    ]
+    if like:
+        spent = sum(group.seconds.spent for group in like)
+        return Estimate(starts * spent / sum(group.starts.made for group in like))
+    return Estimate(tools.scenario.limits.start_s, known=False)
+
+
+def _cost(tools: Toolchain, probes: Sequence[Probe], session: "Session") -> "Cost | None":
+    """What `perfgate plan` expects these probes to take; None: it cannot, which the campaign says.
+
+    A first answer leaves no run in a baseline; it takes seconds, and is left out.
+    """
+    # Its numpy and scipy take as long to load as all the rest.
+    from perfgate.judging.forecast.scenarios import forecast_scenario
+
+    timed = [one for one in probes if not one.is_smoke]
+    try:
+        found = forecast_scenario(tools.scenario, timed, tools.build, session.machine, session.repo)
+    except PerfgateError:
+        return None
+    return found.cost["unchanged"]
+
+
+def _alike(one: Scenario | None, other: Scenario) -> bool:
+    """Whether starts of both take about as long: the same engine, model and hardware."""
+    return one is not None and (one.engine.name, one.model, one.hardware) == (
+        other.engine.name,
+        other.model,
+        other.hardware,
+    )
+
+
+# Fresh starts that a scenario of an unchanged build takes with all its probes: 1.5 to 2.2
+# (simulated; statistics, section 3).
+_USUAL_STARTS = 2.0
+_STARTS_AGAINST_DOCUMENT = 3.0  # at most; without baseline and document it is one
+_MOST_CONTROLS = 6.0  # three of the baseline's build, three of the anchor's
+
+
+@dataclass(frozen=True)
+class ScenarioSeconds:
+    """How long a scenario lasts.
+
+    Attributes:
+        usual: seconds for an unchanged build, or by the limits.
+        known: whether a baseline's runs say so; else `usual` is by the limits, a bound.
+        longest: seconds of all starts that its tests can ask for, and of one that hangs until the
+            harness's own limits end it.
     """
 
-    def __init__(self, budget_s: float | None, budget: Budget | None, account: Account) -> None:
-        self._budget_s = budget_s
-        self._budget = budget
-        self._account = account
-        self._made: Counter[StartRole] = Counter()
-        self._disturbed: Counter[StartRole] = Counter()
-        self._lost = 0
-        self._spent_s = 0.0
+    usual: float
+    known: bool
+    longest: float
 
-    def begin(self, role: StartRole) -> int:
-        """Count another start; its number, from 1."""
-        self._made[role] += 1
-        return self._made.total()
 
-    def ended(self, role: StartRole, seconds: float, *, disturbed: bool) -> None:
-        """Count what a start took. The machine's own reference is not part of the budget."""
-        self._disturbed[role] += disturbed
-        if role != "reference":
-            self._spent_s += seconds
+def scenario_seconds(scenario: Scenario, baselines: Sequence[Baseline]) -> ScenarioSeconds:
+    """How long all of a scenario lasts, whatever is selected of it.
 
-    def lose(self) -> bool:
-        """Whether a start that the machine lost may be made again; each is asked about once."""
-        self._lost += 1
-        return self._lost <= _MOST_LOST
+    Args:
+        scenario: with the limits of its file.
+        baselines: all that are stored of it.
+    """
+    limits = scenario.limits
+    usual = [one for one in baselines if one.retired is None]
+    newest_first = [*reversed(in_order(usual))] if usual else []
+    measured = [one for one in all_probes(scenario) if not one.is_smoke]
+    told = [_recorded(probe, newest_first) for probe in measured]
+    known = [one for one in told if one is not None]
+    hanging = limits.start_s + limits.total_s * max(1, len(all_probes(scenario)))
+    one_start = math.fsum(known) + limits.total_s * (len(told) - len(known))
+    if not known:
+        one_start += limits.start_s  # else its share of the start is in each measurement
+    gate = scenario.gate
+    if gate.reference == "self":
+        starts = most = float(gate.max_starts + gate.reference_starts)
+    elif not known:
+        starts, most = 1.0, _STARTS_AGAINST_DOCUMENT
+    else:
+        most_new = min(gate.max_starts, Rule().max_runs)
+        starts, most = min(_USUAL_STARTS, most_new), most_new + _MOST_CONTROLS
+    return ScenarioSeconds(
+        max(one_start, 1.0) * starts,
+        bool(told) and len(known) == len(told),
+        max(one_start, 1.0) * most + hanging,
+    )
 
-    def repeats(self, role: StartRole) -> bool:
-        """Whether the last start of a role, which was disturbed, is to be made again."""
-        return self._disturbed[role] <= _MOST_REPEATS
 
-    def allows(self, role: StartRole, most: int | None) -> bool:
-        """Whether another start is allowed.
+def stored_seconds(scenarios: Iterable[Scenario]) -> dict[str, ScenarioSeconds]:
+    """Scenario → how long it lasts, by the baselines of the gate repository.
 
-        Args:
-            role: what it is of.
-            most: starts of that role, at most; a control has a limit of its own; None: no limit.
-        """
-        if self.out_of_time or self.beyond_budget():
-            return False
-        if controlled_by(role) is not None:
-            most = MOST_CONTROLS
-        if most is None:
-            return True
-        made_up_for = min(self._disturbed[role], _MOST_REPEATS)
-        return self._made[role] - made_up_for < most
+    Raises:
+        InputError: a stored baseline is unusable.
+    """
+    store = suite_store()
+    return {
+        one.id: scenario_seconds(one, store.of_scenario(one.hardware.label, one.id))
+        for one in scenarios
+    }
 
-    @property
-    def out_of_time(self) -> bool:
-        """Whether the scenario's own time is used up."""
-        return self._budget_s is not None and self._spent_s >= self._budget_s
 
-    def beyond_budget(self) -> str | None:
-        """Why the session's time allows no further start; None: it does."""
-        return None if self._budget is None else self._budget.no_more(self._account.mean_s())
-
-    def why_no_more(self, *, undecided: bool, is_open: bool) -> Iterator[str]:
-        """What kept the campaign from deciding a probe, beside the numbers.
-
-        Args:
-            undecided: whether its numbers ask for another start.
-            is_open: whether another start would serve it.
-        """
-        if undecided and self.out_of_time:
-            yield (
-                f"no more starts: {self._spent_s:.0f} s used of gate.budget_s {self._budget_s:g}"
-            )
-        if is_open and (reason := self.beyond_budget()):
-            yield reason
+def _recorded(probe: Probe, newest_first: Sequence[Baseline]) -> float | None:
+    """What the newest baseline that has a probe says of the seconds of its measurements."""
+    for baseline in newest_first:
+        entry = baseline.entries.get(probe.label)
+        found = [] if entry is None else [one.seconds for one in entry.runs if one.seconds]
+        if found:
+            return fmean(found)
+    return None

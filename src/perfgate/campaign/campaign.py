@@ -9,25 +9,24 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from perfgate.campaign.builds.controls import ControlBuilds, FindBuild, build_behind, startable
-from perfgate.campaign.builds.other_build import AbBuilds
+from perfgate.campaign.builds.build import AbBuilds
+from perfgate.campaign.builds.controls import ControlBuilds, FindBuild, build_behind
 from perfgate.campaign.campaign_state import CampaignState
 from perfgate.campaign.probe_state import suspected
 from perfgate.campaign.schedule import (
     AB,
-    CLAIMS,
     CONTROL_ROLES,
     LoopState,
     Schedule,
     StartRequest,
     StartRole,
+    Starts,
     around_own_reference,
     controlled_by,
     next_start,
     taking_turns,
 )
 from perfgate.campaign.session import Session
-from perfgate.campaign.start_counts import Account
 from perfgate.campaign.starter import Starter
 from perfgate.core.errors import PerfgateError
 from perfgate.core.verdict import Against
@@ -40,77 +39,64 @@ from perfgate.judging.rules.paired import AB_RULE, OWN_NOISE_RULE
 from perfgate.launchers.start_commands import command_facts
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.scenario import Scenario
 
 
 class Campaign:
     """The measurements of one scenario; made when the first outcome is asked for.
 
     Args:
-        scenario: the scenario.
         probes: what is measured of it.
         tools: its programs, with the build under test.
         session: what the campaigns share.
         find_build: gives the build behind a baseline; None: as the baseline recorded it.
         ab: the two builds that are compared, B the one under test; None: with a baseline.
-        for_claims: whether its starts are those that claims ask for, in turns with another's.
+        schedule: the order of its starts; `CLAIMS` where claims ask for them, in turns with
+            another's.
+
+    Attributes:
+        starts: those so far, as the group's record counts them.
+        has_run: whether its measurements were asked for.
     """
 
     def __init__(
         self,
-        scenario: Scenario,
         probes: Sequence[Probe],
         tools: Toolchain,
         session: Session,
         find_build: FindBuild | None = None,
         *,
         ab: AbBuilds | None = None,
-        for_claims: bool = False,
+        schedule: Schedule | None = None,
     ) -> None:
-        self.scenario = scenario
-        self.tools = tools
-        self.session = session
+        self.scenario, self.tools, self.session = tools.scenario, tools, session
         self._ab = ab
         self._references = References(
             tools,
             session.machine,
             session.reference,
-            synthetic=session.synthetic or scenario.is_synthetic,
+            synthetic=session.synthetic or self.scenario.is_synthetic,
             repo=session.repo,
             commands=command_facts(session.site),
         )
         self.controls = ControlBuilds(
-            session.control_policy or scenario.gate.control,
-            partial(
-                startable,
-                self._references,
-                probes,
-                find_build or partial(build_behind, scenario, session),
-            ),
+            session.control_policy or self.scenario.gate.control,
+            self._references,
+            probes,
+            find_build or partial(build_behind, self.scenario, session),
         )
-        self._schedule = AB if ab is not None else CLAIMS if for_claims else Schedule()
-        tested = self._schedule.tested
+        self._schedule = schedule or (Schedule() if ab is None else AB)
         self._state = CampaignState(
-            scenario, probes, self._references, session, self.controls, tested
+            self.scenario, probes, self._references, session, self.controls, self._schedule.tested
         )
         self._starter = Starter(tools, session, self._state, self._references, ab)
+        self.starts: Starts = self._starter.starts
         self._rounds = 0  # that were judged
-        self._ran = False
-
-    @property
-    def has_run(self) -> bool:
-        """Whether its measurements were asked for."""
-        return self._ran
+        self.has_run = False
 
     @property
     def has_measured(self) -> bool:
         """Whether anything of the build under test was measured."""
-        return self._state.any_measured
-
-    @property
-    def account(self) -> Account:
-        """The starts so far, as the group's record counts them."""
-        return self._starter.account
+        return any(state.measured for state in self._state.states.values())
 
     def fingerprint(self, probe: Probe) -> Mapping[str, str]:
         """The facts of what is measured of `probe`, which a baseline must share."""
@@ -139,7 +125,7 @@ class Campaign:
         judged = self._state.curve(sweep)
         if self.controls.look_up(suspected(judged)):
             judged = self._state.curve(sweep)
-        reason = self._starter.allowance.beyond_budget() if judged.needs_more_runs else None
+        reason = self.starts.beyond_budget() if judged.needs_more_runs else None
         return replace(judged, notes=(*judged.notes, reason)) if reason else judged
 
     def measure_again(self, probes: Sequence[Probe], controls: Collection[Against] = ()) -> bool:
@@ -155,7 +141,7 @@ class Campaign:
         roles = [role for role in wanted if self._allows(role)]
         most = self._state.rule.max_runs  # what other probes took of it does not count
         left = any(len(one.measured) + len(one.disturbed) < most for one in states)
-        if not controls and left and self.has_time:
+        if not controls and left and self.starts.has_time:
             roles = ["new"]
         if any(state.error for state in states) or not roles:
             return False
@@ -170,19 +156,13 @@ class Campaign:
         states = [self._state.states[probe] for probe in probes]
         before = [len(state.measured) for state in states]
         self._make(StartRequest("claim", tuple(probes)))
-        self._state.judge()
+        self._judge()
         return all(len(one.measured) > was for one, was in zip(states, before, strict=True))
 
-    @property
-    def has_time(self) -> bool:
-        """Whether the scenario's and the session's time allow another start."""
-        allowance = self._starter.allowance
-        return not (allowance.out_of_time or allowance.beyond_budget())
-
     def _run_once(self) -> None:
-        if self._ran:
+        if self.has_run:
             return
-        self._ran = True
+        self.has_run = True
         try:
             self._run()
         except PerfgateError as error:  # e.g. a stored reference that cannot be read
@@ -219,7 +199,7 @@ class Campaign:
         if self._ab is not None:  # no look is taken before
             own_noise = self.scenario.gate.noise == "measured"
             planned *= (OWN_NOISE_RULE if own_noise else AB_RULE).looks[0]
-        self.account.planned = sum(
+        self.starts.planned = sum(
             self._starter.engine_starts(self._state.serves(role)) for role in planned
         )
 
@@ -242,7 +222,7 @@ class Campaign:
         if against is not None and not self.controls.can_start(against):
             return False
         most = self._state.rule.max_runs if role == "new" else None
-        return self._starter.allowance.allows(role, most)
+        return self.starts.allows(role, most)
 
     def _judge(self) -> None:
         """Judge what is measured; again where a build turns out to be no control."""
@@ -256,6 +236,5 @@ class Campaign:
         """What kept the campaign from deciding, beside the numbers."""
         state = self._state.states[probe]
         undecided = state.judged is not None and state.judged.needs_more_runs
-        allowance = self._starter.allowance
-        reasons = tuple(allowance.why_no_more(undecided=undecided, is_open=state.open))
+        reasons = tuple(self.starts.why_no_more(undecided=undecided, is_open=state.open))
         return reasons or tuple(self.controls.why_no_more(state.controls_wanted))

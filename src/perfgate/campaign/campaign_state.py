@@ -61,6 +61,7 @@ class CampaignState:
 
     Attributes:
         states: probe → how far it is, in the order in which probes are measured.
+        is_synthetic: whether stand-ins make the numbers.
     """
 
     def __init__(
@@ -80,16 +81,7 @@ class CampaignState:
         self._session = session
         self._folder = session.run.path / scenario.id
         self._reference_saved = False
-
-    @property
-    def is_synthetic(self) -> bool:
-        """Whether stand-ins make the numbers."""
-        return self._session.synthetic or self._scenario.is_synthetic
-
-    @property
-    def any_measured(self) -> bool:
-        """Whether anything of the build under test was measured."""
-        return any(state.measured for state in self.states.values())
+        self.is_synthetic = session.synthetic or scenario.is_synthetic
 
     @property
     def suspected(self) -> frozenset[Against]:
@@ -198,8 +190,11 @@ class CampaignState:
             notes = (*notes, f"control not used: {'; '.join(state.unused_controls)}")
         notes = (*notes, *not_reported(state.measurements), *told_of_client(state.measurements))
         judged = replace(judged, notes=(*judged.notes, *notes))
+        provenance = None
         if state.error:
-            judged = ProbeJudgement(Verdict.ERROR)
+            judged, judge_input = ProbeJudgement(Verdict.ERROR), None
+        else:
+            provenance = self.provenance(probe)
         return Outcome(
             probe,
             judged.verdict,
@@ -218,8 +213,8 @@ class CampaignState:
                 state.measurements, judged.judgements, probe.gating_metrics()
             ),
             controls=self.controls.behind(judged.judgements, state.controls),
-            judge_input=None if state.error else judge_input,
-            provenance=None if state.error else self.provenance(probe),
+            judge_input=judge_input,
+            provenance=provenance,
         )
 
     def sides(self, probe: Probe) -> dict[str, list[Measurement]]:
@@ -335,7 +330,8 @@ class CampaignState:
         if is_ab:
             return ab_input(probe, sides["A"], sides["B"], self._references.noise_of(probe))
         state.comparison = self._references.comparison(probe, state.own_reference)
-        if self._reference_is_too_disturbed(probe, state):
+        is_due = self._references.are_due(probe)
+        if is_due and state.disturbed and len(state.own_reference) < FEWEST_REFERENCES:
             return None
         controls = self._control_starts(probe) or ControlStarts()
         return self._with_waivers(probe_input(self._evidence(probe, controls), self.rule))
@@ -345,10 +341,6 @@ class CampaignState:
         if self._references.are_due(probe):
             return None
         return self.controls.starts(self.states[probe].controls)
-
-    def _reference_is_too_disturbed(self, probe: Probe, state: ProbeState) -> bool:
-        due = self._references.are_due(probe) and bool(state.disturbed)
-        return due and len(state.own_reference) < FEWEST_REFERENCES
 
     def _with_waivers(self, given: JudgeInput) -> JudgeInput:
         return given.waived_by(self._session.waivers, self._session.today)

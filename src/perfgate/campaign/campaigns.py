@@ -3,20 +3,18 @@
 The plugin tells it what pytest found; nothing here knows pytest.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
-from perfgate.campaign.budget import Estimate
-from perfgate.campaign.builds.other_build import ab_builds, tools_under_test
+from perfgate.campaign.budget import Estimate, estimate, stored_seconds
+from perfgate.campaign.builds.build import AbBuilds, other_build, tools_under_test
+from perfgate.campaign.builds.words import inject, parse_injection
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.claim_sides import ClaimSides
-from perfgate.campaign.durations import estimate, stored_seconds
-from perfgate.campaign.injection import Injection, inject
-from perfgate.campaign.injection import parse as parse_injection
-from perfgate.campaign.resume import KeptResults
+from perfgate.campaign.schedule import totals
 from perfgate.campaign.selection import Selected, measured_scenarios, probes_of
 from perfgate.campaign.session import Session
-from perfgate.campaign.start_counts import together
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.judging.assembly.claims import ClaimProbe
@@ -31,52 +29,27 @@ from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 
 
-class Groups:
-    """The groups of one process.
+@dataclass
+class Group:
+    """One scenario in one session: its tests, and the campaign that measures it.
 
-    Args:
-        needs: test → ids of the scenarios that must be measured for it.
-        kept: what a resumed run keeps: those tests have ended before, those groups are finished.
+    Attributes:
+        scenario: the scenario.
+        probes: what is measured of it.
+        waiting: the tests that need it and have no outcome yet.
+        counted: those with a verdict, also of the session that this one resumed.
+        campaign: its own; None: its programs were not needed, or not found.
+        is_unusable: its programs are not as the scenario needs them.
+        refused: why there is no time to begin it; empty: there is.
     """
 
-    def __init__(
-        self, needs: Mapping[str, Collection[str]], kept: KeptResults | None = None
-    ) -> None:
-        kept = kept or KeptResults()
-        self._waiting: dict[str, set[str]] = {}
-        self._counted: dict[str, set[str]] = {}
-        for test, scenarios in needs.items():
-            for scenario in set(scenarios) - kept.groups.keys():
-                waiting = self._waiting.setdefault(scenario, set())
-                counted = self._counted.setdefault(scenario, set())
-                (counted if test in kept.verdicts else waiting).add(test)
-
-    def ended(self, test: str, *, measured: bool) -> list[str]:
-        """Take note that a test has its outcome; the scenarios whose last test it was.
-
-        Args:
-            test: its id.
-            measured: whether it has a verdict; a skipped one ends, but is not counted.
-        """
-        finished = []
-        for scenario, waiting in self._waiting.items():
-            if test not in waiting:
-                continue
-            waiting.remove(test)
-            if measured:
-                self._counted[scenario].add(test)
-            if not waiting and self._counted[scenario]:
-                finished.append(scenario)
-        return finished
-
-    @property
-    def open(self) -> frozenset[str]:
-        """The scenarios that a test still waits for."""
-        return frozenset(scenario for scenario, waiting in self._waiting.items() if waiting)
-
-    def counted(self, scenario: str) -> list[str]:
-        """The tests with a verdict that rests on the group, sorted."""
-        return sorted(self._counted[scenario])
+    scenario: Scenario
+    probes: list[Probe] = field(default_factory=list)
+    waiting: set[str] = field(default_factory=set)
+    counted: set[str] = field(default_factory=set)
+    campaign: Campaign | None = None
+    is_unusable: bool = False
+    refused: str = ""
 
 
 class Campaigns:
@@ -88,12 +61,9 @@ class Campaigns:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._probes: dict[str, list[Probe]] = {}
-        self._campaigns: dict[str, Campaign] = {}
+        self._groups: dict[str, Group] = {}
         self._claims = ClaimSides(session, self)
-        self._groups = Groups({})
-        self._unusable: set[str] = set()
-        self._refused: dict[str, str] = {}
+        self._refused: set[str] = set()
 
     def select(self, selected: Mapping[str, Selected]) -> None:
         """Tell what this process is to measure.
@@ -111,29 +81,24 @@ class Campaigns:
             [one for one in measured.values() if isinstance(one, ClaimProbe)],
             measured_scenarios(measured.values()),
         )
-        for one in measured.values():
+        kept, ab = self.session.kept, self.session.ab
+        changes = [self.session.injections]
+        if ab is not None:
+            changes = [tuple(map(parse_injection, one.settings)) for one in (ab.a, ab.b)]
+        for test, one in measured.items():
             for probe in self._to_measure(one):
-                for injections in self._injected():
+                name = probe.scenario.id
+                for injections in changes:
                     inject(probe.scenario, injections)
-                group = self._probes.setdefault(probe.scenario.id, [])
-                if probe not in group:
-                    group.append(probe)
-        needs = {
-            test: {probe.scenario.id for probe in self._to_measure(one)}
-            for test, one in measured.items()
-        }
-        self._groups = Groups(needs, self.session.kept)
+                group = self._groups.setdefault(name, Group(probe.scenario))
+                if probe not in group.probes:
+                    group.probes.append(probe)
+                if name not in kept.groups:
+                    (group.counted if test in kept.verdicts else group.waiting).add(test)
 
     def _to_measure(self, one: Selected) -> tuple[Probe, ...]:
         """What this session measures for it."""
         return self._claims.to_measure(one) if isinstance(one, ClaimProbe) else probes_of(one)
-
-    def _injected(self) -> tuple[tuple[Injection, ...], ...]:
-        """The settings that are changed on purpose, of each build that is started."""
-        ab = self.session.ab
-        if ab is None:
-            return (self.session.injections,)
-        return tuple(tuple(map(parse_injection, one.settings)) for one in (ab.a, ab.b))
 
     def _beside_ab(self, one: Selected) -> str | None:
         """Why it is not judged where two builds are compared; None: it is."""
@@ -151,65 +116,56 @@ class Campaigns:
         if (reason := self._beside_ab(one)) is not None:
             return reason
         if isinstance(one, ClaimProbe):
-            return self._claims.why_not(one) or self.out_of_time(one)
+            return self._claims.why_not(one) or self._out_of_time(one)
         for probe in probes_of(one):
             if probe.scenario.id in self.session.kept.groups:
                 continue
-            reason = self.lacking(probe.scenario)
-            if reason is not None:
+            if (reason := self.lacking(probe.scenario)) is not None:
                 return reason
-        return self.out_of_time(one)
+        return self._out_of_time(one)
 
-    def out_of_time(self, one: Selected) -> str | None:
+    def _out_of_time(self, one: Selected) -> str | None:
         """Why no group that it needs is begun within the session's budget; None: there is time.
 
         A group that was begun goes on, and one that was refused stays so.
         """
-        budget = self.session.budget
-        fresh = {
-            probe.scenario.id: probe.scenario
-            for probe in self._to_measure(one)
-            if not self._has_begun(probe.scenario.id)
-        }
-        if budget is None or not fresh or self._kept(one) is not None:
+        budget, kept = self.session.budget, self.session.kept.groups
+        if budget is None:
             return None
-        reason = next((self._refused[name] for name in fresh if name in self._refused), None)
+        names = {probe.scenario.id for probe in self._to_measure(one)} - kept.keys()
+        fresh = [self._groups[name] for name in sorted(names) if not self._begun(name)]
+        if not fresh:
+            return None
+        reason = next((group.refused for group in fresh if group.refused), None)
         if reason is None:
             try:
-                first, *others = (self._estimate(scenario) for scenario in fresh.values())
+                first, *others = map(self._estimate, fresh)
             except PerfgateError:
                 return None  # it cannot be measured at all, and will say so itself
             reason = budget.refuses(sum(others, first))
         if reason is not None:
-            self._refused[one.id] = reason
+            self._refused.add(one.id)
             if len(fresh) == 1:
-                self._refused |= dict.fromkeys(fresh, reason)
+                fresh[0].refused = reason
         return reason
 
     def was_refused(self, one: Selected) -> bool:
         """Whether it was not begun for lack of time."""
         return one.id in self._refused
 
-    def _estimate(self, scenario: Scenario) -> Estimate:
-        scenarios = {name: probes[0].scenario for name, probes in self._probes.items()}
+    def _estimate(self, group: Group) -> Estimate:
         return estimate(
-            self._tools(scenario),
-            self._probes[scenario.id],
+            self._tools(group.scenario),
+            group.probes,
             self.session,
             self.session.run.records_of(GroupRecord),
-            scenarios,
+            {name: one.scenario for name, one in self._groups.items()},
         )
 
-    def _has_begun(self, scenario: str) -> bool:
-        return scenario in self.session.kept.groups or bool(self._begun(scenario))
-
-    def _begun(self, scenario: str) -> list[Campaign]:
+    def _begun(self, name: str) -> list[Campaign]:
         """The campaigns of a scenario that have made starts: its own, and those for claims."""
-        own = self._campaigns.get(scenario)
-        return [
-            *([own] if own is not None and own.has_run else []),
-            *self._claims.turns_of(scenario),
-        ]
+        own = self._groups[name].campaign
+        return [one for one in (own, *self._claims.turns_of(name)) if one and one.has_run]
 
     def lacking(self, scenario: Scenario) -> str | None:
         """What this machine lacks for a scenario; None: nothing."""
@@ -250,49 +206,53 @@ class Campaigns:
             test: its id.
             measured: whether it has a verdict; else it was skipped, and may be asked again.
         """
-        before = self._groups.open
-        for scenario in self._groups.ended(test, measured=measured):
-            begun = self._begun(scenario)
-            if scenario in self._unusable or begun:
-                self._record_group(scenario, begun)
-        for scenario in sorted(before - self._groups.open):
-            self._progress(scenario).over()
+        for name, group in self._groups.items():
+            if test not in group.waiting:
+                continue
+            group.waiting.remove(test)
+            if measured:
+                group.counted.add(test)
+            if group.waiting:
+                continue
+            begun = self._begun(name)
+            if group.counted and (begun or group.is_unusable):
+                self._record_group(group, begun)
+            self._progress(name).over()
 
     def tell_selection(self) -> None:
         """Tell who looks on what is to be measured, and how long stored baselines took for it."""
         known = {}
         if not self.session.synthetic:
             with suppress(PerfgateError):  # whoever needs the baseline will say it
-                known = stored_seconds(probes[0].scenario for probes in self._probes.values())
+                known = stored_seconds(group.scenario for group in self._groups.values())
         self._progress("").selection(
             {
                 name: known[name].usual if name in known and known[name].known else None
-                for name in self._probes
+                for name in self._groups
             },
-            sorted(self._probes.keys() - self._groups.open),
+            sorted(name for name, group in self._groups.items() if not group.waiting),
         )
 
     def _progress(self, scenario: str) -> Progress:
         return Progress(self.session.run.path / PROGRESS, scenario)
 
-    def _record_group(self, name: str, campaigns: Sequence[Campaign]) -> None:
-        probes = self._probes[name]
-        account = together(one.account for one in campaigns)
+    def _record_group(self, group: Group, campaigns: Sequence[Campaign]) -> None:
+        scenario = group.scenario
         measured = any(one.has_measured for one in campaigns)
-        starts, seconds = account.totals()
+        starts, seconds = totals(one.starts for one in campaigns)
         self.session.run.record(
             GroupRecord(
-                scenario=name,
-                hardware=probes[0].scenario.hardware.label,
+                scenario=scenario.id,
+                hardware=scenario.hardware.label,
                 engine=campaigns[0].tools.build if campaigns else None,
-                content={probe.label: probe.content_hash() for probe in probes},
-                tests=tuple(self._groups.counted(name)),
+                content={probe.label: probe.content_hash() for probe in group.probes},
+                tests=tuple(sorted(group.counted)),
                 starts=starts,
                 seconds=seconds,
                 ended="measured" if measured else "failed",
                 synthetic=self.session.synthetic
-                or account.synthetic
-                or probes[0].scenario.is_synthetic,
+                or any(one.starts.synthetic for one in campaigns)
+                or scenario.is_synthetic,
             )
         )
 
@@ -321,25 +281,26 @@ class Campaigns:
 
     def campaign(self, scenario: Scenario) -> Campaign:
         """The scenario's own campaign, its programs found; errors as of `toolchain`."""
-        if scenario.id not in self._campaigns:
+        group = self._groups[scenario.id]
+        if group.campaign is None:
             try:
-                campaign = self._made(scenario)
+                group.campaign = self._made(group)
             except (MissingProgram, CannotDo):
                 raise
             except PerfgateError:
-                self._unusable.add(scenario.id)
+                group.is_unusable = True
                 raise
             self.session.run.begin_group(scenario.id)
-            self._campaigns[scenario.id] = campaign
-        return self._campaigns[scenario.id]
+        return group.campaign
 
-    def _made(self, scenario: Scenario) -> Campaign:
-        """The campaign of a scenario, its programs found; errors as of `toolchain`."""
-        probes = self._probes[scenario.id]
-        builds = None if self.session.ab is None else ab_builds(scenario, self.session)
+    def _made(self, group: Group) -> Campaign:
+        builds, scenario = None, group.scenario
+        if (ab := self.session.ab) is not None:
+            a, b = (other_build(scenario, self.session, one) for one in (ab.a, ab.b))
+            builds = AbBuilds(a, b)
         tools = self.toolchain(scenario) if builds is None else builds.b.tools
-        probes = [probe for probe in probes if tools.missing_for(probe) is None]
-        return Campaign(scenario, probes, tools, self.session, ab=builds)
+        probes = [one for one in group.probes if tools.missing_for(one) is None]
+        return Campaign(probes, tools, self.session, ab=builds)
 
     def build_of(self, scenario: Scenario) -> EngineBuild:
         """The engine build that would be measured now.

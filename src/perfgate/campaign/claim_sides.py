@@ -5,14 +5,14 @@ other one. A side that is not measured is its newest accepted baseline; without 
 why it cannot be judged.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from perfgate import baselines
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.kept_references import keep_references
-from perfgate.campaign.schedule import turns
+from perfgate.campaign.schedule import CLAIMS, turns
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.core.verdict import Verdict
@@ -26,7 +26,9 @@ from perfgate.judging.assembly.judge_input import Provenance, Side
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.paired import CLAIM_RULE, OWN_NOISE_CLAIM_RULE
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.scenario import Scenario
+
+if TYPE_CHECKING:
+    from perfgate.campaign.campaigns import Campaigns
 
 _UNSELECTED = "no test of it is selected"
 
@@ -46,17 +48,12 @@ class ClaimTurns:
         own_noise = any(one.own_noise for one in claims)
         self._opening = (OWN_NOISE_CLAIM_RULE if own_noise else CLAIM_RULE).looks[0]
         self.campaigns = {
-            name: Campaign(
-                campaigns[name].scenario,
-                self._probes[name],
-                campaigns[name].tools,
-                campaigns[name].session,
-                for_claims=True,
-            )
+            name: Campaign(self._probes[name], own.tools, own.session, schedule=CLAIMS)
             for name in self._names
+            for own in [campaigns[name]]
         }
         for campaign in self.campaigns.values():
-            campaign.account.planned = self._opening
+            campaign.starts.planned = self._opening
         self._pairs = 0
 
     def outcome(self, probe: Probe) -> Outcome:
@@ -68,7 +65,7 @@ class ClaimTurns:
 
     def again(self, claim: ClaimProbe) -> bool:
         """Another pair for one claim; False: there is no time left, or a start failed."""
-        if not all(campaign.has_time for campaign in self.campaigns.values()):
+        if not all(campaign.starts.has_time for campaign in self.campaigns.values()):
             return False
         return self._pair(_by_scenario(claim.probes))
 
@@ -86,22 +83,6 @@ def _by_scenario(probes: Sequence[Probe]) -> dict[str, list[Probe]]:
     return found
 
 
-class OwnCampaigns(Protocol):
-    """The scenarios' own campaigns, as `perfgate.campaign.campaigns` has them."""
-
-    def campaign(self, scenario: Scenario) -> Campaign:
-        """That of a scenario, its programs found."""
-
-    def lacking(self, scenario: Scenario) -> str | None:
-        """What this machine lacks for a scenario; None: nothing."""
-
-    def measured(self, probe: Probe) -> Outcome:
-        """What became of a probe in its own campaign."""
-
-    def again(self, probes: Sequence[Probe]) -> bool:
-        """Another start for probes of one scenario; False: none is left."""
-
-
 class ClaimSides:
     """The claims of one process.
 
@@ -115,7 +96,7 @@ class ClaimSides:
     def __init__(
         self,
         session: Session,
-        own: OwnCampaigns,
+        own: "Campaigns",
         claims: Sequence[ClaimProbe] = (),
         measured: frozenset[str] = frozenset(),
     ) -> None:
@@ -130,9 +111,8 @@ class ClaimSides:
         return tuple(one for one in claim.probes if one.scenario.id in self._measured)
 
     def turns_of(self, scenario: str) -> list[Campaign]:
-        """The campaigns in which starts of a scenario were made for claims."""
-        made = [one.campaigns[scenario] for ids, one in self._turns.items() if scenario in ids]
-        return [one for one in made if one.has_run]
+        """The campaigns in which starts of a scenario are made for claims."""
+        return [one.campaigns[scenario] for ids, one in self._turns.items() if scenario in ids]
 
     def why_not(self, claim: ClaimProbe) -> str | None:
         """Why a claim cannot be judged: neither side can be measured, or the other has no baseline.
@@ -174,33 +154,22 @@ class ClaimSides:
             return Outcome(claim, Verdict.NOT_COMPARABLE, reason=reason, synthetic=synthetic)
         if claim.takes_turns and not stored and not any(map(self._is_kept, now)):
             turns = self._turns_for(claim)
-            found = claim_outcome(claim, turns.outcome, lambda _probe: turns.again(claim))
-            return self._with_provenance(found, claim, turns.outcome, stored)
-        found = claim_outcome(
-            claim, self._own.measured, lambda probe: self._own.again([probe]), stored
-        )
-        return self._with_provenance(found, claim, self._own.measured, stored)
-
-    def _with_provenance(
-        self,
-        found: Outcome,
-        claim: ClaimProbe,
-        outcome: Callable[[Probe], Outcome],
-        stored: Mapping[Probe, StoredSide],
-    ) -> Outcome:
-        """The claim's outcome with where the numbers of its sides come from."""
+            outcome, again = turns.outcome, lambda _probe: turns.again(claim)
+        else:
+            outcome, again = self._own.measured, lambda probe: self._own.again([probe])
+        found = claim_outcome(claim, outcome, again, stored)
         if found.error is not None:
             return found
         sides = []
         for probe in claim.probes:
-            side = Side(probe.scenario.id, probe.label)
+            source = Side(probe.scenario.id, probe.label)
             if probe in stored:
                 files = filter(None, [stored[probe].baseline.file])
                 kept = keep_references(self._session.run.path, files)
-                side = replace(side, baseline="".join(kept))
-            elif (sources := outcome(probe).provenance) is not None:
-                side = replace(side, role=sources.role, starts=sources.starts)
-            sides.append(side)
+                source = replace(source, baseline="".join(kept))
+            elif (found_of := outcome(probe).provenance) is not None:
+                source = replace(source, role=found_of.role, starts=found_of.starts)
+            sides.append(source)
         return replace(found, provenance=Provenance(sides=tuple(sides)))
 
     def _unmeasured(self, claim: ClaimProbe) -> dict[Probe, str]:

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from perfgate.campaign.serving import (
@@ -48,14 +49,6 @@ WELL_WITHIN_S = 60.0
 _TRIES_OF_PORTS = 2
 
 
-def _to_nobody(text: str) -> None:
-    """Nobody watches."""
-
-
-def _unchecked(placement: Placement) -> None:
-    """Any place will do."""
-
-
 @dataclass(frozen=True)
 class StartSetup:
     """Where a start happens.
@@ -77,9 +70,9 @@ class StartSetup:
     folder: Path
     cache: Path
     number: int = 1
-    tell: Callable[[str], None] = _to_nobody
+    tell: Callable[[str], None] = lambda _text: None
     lease: Lease = field(default_factory=Lease)
-    check: Callable[[Placement], None] = _unchecked
+    check: Callable[[Placement], None] = lambda _placement: None
     role: str = "new"
     nodes: tuple[str, ...] = ()
     site: Site = field(default_factory=Site)
@@ -123,26 +116,13 @@ class FreshStart:
         with write_errors_named(folder):
             make_new_folders(folder)
         with _explained_by(self.placement):
-            measured = self._with_documented(self._measure(probe, folder), probe)
-            self._require_well()
+            measured = self._measure(probe, folder)
+            if self.server is not None:  # which may have broken by it
+                within_s = min(WELL_WITHIN_S, self.scenario.limits.silence_s)
+                require_serving(self.server, self.tools.engine, self._target.endpoint, within_s)
         self.placement.require()
         facts = {**measured.facts, **self.server_facts, **self.placement.facts}
         return replace(measured, facts=facts)
-
-    def _require_well(self) -> None:
-        """Check that the server, if there is one, did not break by what was just measured."""
-        if self.server is not None:
-            within_s = min(WELL_WITHIN_S, self.scenario.limits.silence_s)
-            require_serving(self.server, self.tools.engine, self._target.endpoint, within_s)
-
-    def _with_documented(self, measured: Measurement, probe: Probe) -> Measurement:
-        """A first answer, compared with the texts of the scenario's document."""
-        texts = measured.facts.get("answer_texts")
-        if not probe.is_smoke or not isinstance(texts, dict):
-            return measured
-        said = {prompt: str(text) for prompt, text in texts.items()}
-        told = compared_with_texts(self.scenario, self.tools.build.version, said)
-        return replace(measured, facts={**measured.facts, **told})
 
     def _measure(self, probe: Probe, folder: Path) -> Measurement:
         program = self.tools.program_of(probe)
@@ -150,13 +130,23 @@ class FreshStart:
         if isinstance(program, Offline):
             return self._offline(program, what, probe, folder)
         if isinstance(what, Smoke):
-            within_s = min(ANSWER_WITHIN_S, self.scenario.limits.silence_s)
-            return ask(self._target.endpoint, what, folder, within_s)
+            return self._first_answer(what, folder)
         if isinstance(what, LoadPoint) and isinstance(program, Client):
             return self._load(program, what, probe, folder)
         if isinstance(what, AccuracyTask) and isinstance(program, Evaluator):
             return self._evaluate(program, what, probe, folder)
         raise TypeError(f"{program} does not measure {probe}")
+
+    def _first_answer(self, smoke: Smoke, folder: Path) -> Measurement:
+        """A first answer, compared with the texts of the scenario's document."""
+        within_s = min(ANSWER_WITHIN_S, self.scenario.limits.silence_s)
+        measured = ask(self._target.endpoint, smoke, folder, within_s)
+        texts = measured.facts.get("answer_texts")
+        if not isinstance(texts, dict):
+            return measured
+        said = {prompt: str(text) for prompt, text in texts.items()}
+        told = compared_with_texts(self.scenario, self.tools.build.version, said)
+        return replace(measured, facts={**measured.facts, **told})
 
     @property
     def _target(self) -> Target:
@@ -174,10 +164,10 @@ class FreshStart:
     def _start_client(
         self, command: Command, folder: Path, name: str, probe: Probe, *, of_engine: bool
     ) -> Job:
-        if not of_engine:
-            return self.placement.start_client(self.marked(command, probe.label), folder, name)
-        marked = self.marked(self.of_build(command), probe.label)
-        return self.placement.start_engine_client(marked, folder, name)
+        if of_engine:
+            marked = self.marked(self.of_build(command), probe.label)
+            return self.placement.start_engine_client(marked, folder, name)
+        return self.placement.start_client(self.marked(command, probe.label), folder, name)
 
     def of_build(self, command: Command) -> Command:
         """A command of the engine, whose programs find those of their own build."""
@@ -226,16 +216,16 @@ class FreshStart:
         return evaluator.parse(task, folder)
 
     def _offline(
-        self,
-        program: Offline,
-        what: Measurable,
-        probe: Probe,
-        folder: Path,
+        self, program: Offline, what: Measurable, probe: Probe, folder: Path
     ) -> Measurement:
-        steps = program.steps(self.scenario, self.tools.build, what, self.tools.locations)
-        for step in steps[:-1]:
-            self._prepare(step, probe, folder)
-        command = self.placement.launched(steps[-1].command, self.scenario, self.tools.locations)
+        *before, last = program.steps(self.scenario, self.tools.build, what, self.tools.locations)
+        for step in before:
+            run = partial(self._prepare, step, probe, folder)
+            if step.produces is None:
+                run()
+            else:
+                made_once(step, folder, self.setup.cache / "datasets", run)
+        command = self.placement.launched(last.command, self.scenario, self.tools.locations)
         marked = self.marked(self.of_build(command), probe.label)
         with self.placement.start(marked, folder, "benchmark") as job:
             run_to_end(job, None, self.scenario.limits, otherwise="unknown")
@@ -246,14 +236,8 @@ class FreshStart:
         return replace(measured, metrics=of_offline(measured, self.scenario), facts=facts)
 
     def _prepare(self, step: Step, probe: Probe, folder: Path) -> None:
-        def run() -> None:
-            with self._start_client(step.command, folder, step.role, probe, of_engine=True) as job:
-                run_to_end(job, None, self.scenario.limits)
-
-        if step.produces is None:
-            run()
-        else:
-            made_once(step, folder, self.setup.cache / "datasets", run)
+        with self._start_client(step.command, folder, step.role, probe, of_engine=True) as job:
+            run_to_end(job, None, self.scenario.limits)
 
 
 @contextmanager
@@ -306,14 +290,10 @@ def _serving(start: FreshStart, running: ExitStack) -> FreshStart:
         else:
             break
     facts = settings_facts(scenario, tools, server, told_settings(tools.engine, endpoint))
-    target = Target(endpoint, tokenizer, tools.locations, _client_version(tools))
+    load = scenario.workload
+    client_version = tools.versions.get(load.client, "") if load is not None else ""
+    target = Target(endpoint, tokenizer, tools.locations, client_version)
     return replace(start, server=server, target=target, server_facts=facts)
-
-
-def _client_version(tools: Toolchain) -> str:
-    """The release of the scenario's load client; empty: it has none."""
-    load = tools.scenario.workload
-    return tools.versions.get(load.client, "") if load is not None else ""
 
 
 def _server(start: FreshStart, endpoint: Endpoint) -> Job:

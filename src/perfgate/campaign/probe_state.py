@@ -9,8 +9,9 @@ from perfgate.campaign.schedule import CONTROL_ROLES, StartRole
 from perfgate.clients.client_facts import NOTED
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
+from perfgate.core.metrics import is_accuracy
 from perfgate.core.rule import Rule
-from perfgate.core.verdict import Against, Verdict
+from perfgate.core.verdict import Against, Judgement, Verdict, counted, percent, points
 from perfgate.judging.assembly.judge_input import JudgeInput, ProbeJudgement
 from perfgate.judging.assembly.judgement import Reference
 from perfgate.scenarios.probe import Probe
@@ -129,3 +130,49 @@ def told_of_client(measurements: Sequence[Measurement]) -> Iterator[str]:
     """What the releases of client and server, and the prompts, differ in; each said once."""
     told = [str(one.facts[name]) for one in measurements for name in NOTED if name in one.facts]
     yield from dict.fromkeys(told)
+
+
+_BUILD = {"baseline": "the baseline's build", "anchor": "the anchor's build"}
+
+
+def why_another(states: Sequence[tuple[Probe, ProbeState]], controls: Against | None) -> str:
+    """What is still open: ``c4: output_throughput undecided after 1 start (-1.2 %, …)``.
+
+    Args:
+        states: the probes that the start serves, with what is known of each.
+        controls: whose build it is a control of; None: it is of the build under test.
+    """
+    open_ones = [
+        (probe, one)
+        for probe, state in states
+        if state.judged is not None
+        for one in state.judged.judgements
+        if one.needs_more_runs and controls in (None, one.against)
+    ]
+    who = "" if controls is None else f"control, {_BUILD.get(controls, controls)}: "
+    if not open_ones:
+        return f"{who}for a claim or a curve that is undecided"
+    probe, worst = max(open_ones, key=lambda one: _bands(one[1]))
+    more = f", and {len(open_ones) - 1} more" if len(open_ones) > 1 else ""
+    return f"{who}{probe.label}: {_undecided(worst)}{more}"
+
+
+def _bands(one: Judgement) -> float:
+    return abs(one.change or 0.0) / (one.band or 1.0)
+
+
+def _undecided(one: Judgement) -> str:
+    after = f"{one.metric} undecided after {counted(one.runs_used, 'start')}"
+    if one.change is None or one.interval is None or one.band is None:
+        return after
+    shown = points if is_accuracy(one.metric) else _percent
+    unit = "points" if is_accuracy(one.metric) else "%"
+    low, high = one.interval
+    return (
+        f"{after} ({shown(one.change)} {unit}, interval {shown(low)}…{shown(high)} {unit}, "
+        f"band {100 * one.band:.3g} {unit})"
+    )
+
+
+def _percent(share: float) -> str:
+    return percent(share).removesuffix(" %")

@@ -7,7 +7,7 @@ needs it has its outcome. What has none is measured anew, and its earlier lines 
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +58,12 @@ class KeptResults:
 
     def measured(self, probe: Probe) -> Outcome:
         """What a finished group measured of a probe, for a claim of another group."""
-        found = self.outcome(probe, [probe])
-        if found is not None:
+        if (found := self.outcome(probe, [probe])) is not None:
             return found
-        measurements = self._measured(probe)
-        error = None
-        if not measurements:
-            error = RunError("incomplete", "not measured in the session before this one")
-        verdict = Verdict.ERROR if error else Verdict.INCONCLUSIVE
-        return Outcome(probe, verdict, measurements=measurements, error=error)
+        if measurements := self._measured(probe):
+            return Outcome(probe, Verdict.INCONCLUSIVE, measurements=measurements)
+        error = RunError("incomplete", "not measured in the session before this one")
+        return Outcome(probe, Verdict.ERROR, error=error)
 
     def _measured(self, probe: Probe) -> list[Measurement]:
         return [
@@ -100,32 +97,24 @@ def kept_of(records: Sequence[Record]) -> KeptResults:
 def replayed(
     record: VerdictRecord, subject: Subject, measurements: Sequence[Measurement]
 ) -> Outcome:
-    """An outcome read back from its record."""
-    error = record.error
-    return Outcome(
-        subject,
-        record.verdict,
-        record.judgements,
-        measurements,
-        compared_with=record.compared_with,
-        reason=record.reason,
-        error=None
-        if error is None
-        else RunError(
-            error.error_class, error.message, evidence=error.evidence, hint=error.next_step
-        ),
-        folder=None if record.folder is None else Path(record.folder),
-        injected=record.injected,
-        synthetic=record.synthetic,
-        notes=record.notes,
-        observed=record.observed,
-        changed=record.changed_questions,
-        measured=record.measured,
-        build=record.build,
-        controls=record.controls,
-        provenance=provenance_of(record),
-        resumed_from=record.at,
+    """An outcome read back from its record, by the names of its fields."""
+    names = {one.name for one in fields(Outcome)} & set(VerdictRecord.__struct_fields__)
+    as_they_are = {one: getattr(record, one) for one in names - {"probe", "judge_input"}}
+    error = record.error and RunError(
+        record.error.error_class,
+        record.error.message,
+        evidence=record.error.evidence,
+        hint=record.error.next_step,
     )
+    others = {
+        "measurements": measurements,
+        "error": error,
+        "folder": record.folder and Path(record.folder),
+        "changed": record.changed_questions,
+        "provenance": provenance_of(record),
+        "resumed_from": record.at,
+    }
+    return Outcome(subject, **{**as_they_are, **others})
 
 
 # Whether this session may go on with that run.
@@ -140,9 +129,11 @@ def require_same_selection(facts: Line, first: Iterable[str], now: Iterable[str]
     before, after = set(first), set(now)
     if not before or before == after:
         return
-    missing, added = sorted(before - after), sorted(after - before)
-    told = [f"{len(missing)} missing: {_some(missing)}"] if missing else []
-    told += [f"{len(added)} more: {_some(added)}"] if added else []
+    told = [
+        f"{len(names)} {what}: {', '.join(sorted(names)[:3])}" + (", …" if len(names) > 3 else "")
+        for what, names in (("missing", before - after), ("more", after - before))
+        if names
+    ]
     raise InputError(
         f"the selected tests differ from those of run {facts['id']}",
         field="--resume",
@@ -150,10 +141,6 @@ def require_same_selection(facts: Line, first: Iterable[str], now: Iterable[str]
         expected=f"the {len(before)} tests selected then",
         hint=f"repeat its arguments: {call_of(facts)}",
     )
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
 def require_same(facts: Line, now: Line) -> None:

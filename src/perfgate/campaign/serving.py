@@ -9,8 +9,8 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
+from contextlib import suppress
 
 from perfgate.core import json_text
 from perfgate.core.errors import RunError
@@ -51,25 +51,9 @@ def wait_until_ready(job: Job, engine: Engine, endpoint: Endpoint, start_s: floa
     Raises:
         RunError: it ended, another program has the port, or `start_s` went by.
     """
-    deadline = time.monotonic() + start_s
-    missing, look_at = "the port is not open yet", time.monotonic()
-    while (now := time.monotonic()) < deadline:
-        require_alive(job, "before it was ready")
-        if now >= look_at:
-            job.note_shared_memory()
-            look_at = now + _NOTE_EVERY_S
-        if answers(endpoint.host, endpoint.port):
-            if not job.listens(endpoint.port):
-                _refuse_stranger(job, endpoint)
-                missing = "its socket is not its own yet"
-            else:
-                missing = not_ready(engine, endpoint, min(deadline - now, _TOKEN_WITHIN_S))
-                if not missing:
-                    return
-        time.sleep(_POLL_S)
-    why = f"{job.name} was not ready after {start_s:.0f} s: {missing}"
-    job.keep_evidence(why)
-    raise RunError("start_timeout", why, evidence=job.tail(5))
+    before = ("before it was ready", "the port is not open yet")
+    if missing := _missing_after(job, engine, endpoint, start_s, *before):
+        _give_up(job, "start_timeout", f"was not ready after {start_s:.0f} s: {missing}")
 
 
 def require_serving(job: Job, engine: Engine, endpoint: Endpoint, within_s: float) -> None:
@@ -86,20 +70,38 @@ def require_serving(job: Job, engine: Engine, endpoint: Endpoint, within_s: floa
     Raises:
         RunError: it has ended, another program has its port, or it does not answer (``hang``).
     """
-    deadline = time.monotonic() + within_s
+    after = ("right after a measurement", "nothing listens on its port")
+    if missing := _missing_after(job, engine, endpoint, within_s, *after):
+        why = f"was unhealthy for {within_s:.0f} s after a measurement: {missing}"
+        _give_up(job, "hang", why)
+
+
+def _missing_after(
+    job: Job, engine: Engine, endpoint: Endpoint, within_s: float, when: str, closed: str
+) -> str:
+    """What the server lacks to be well after `within_s` seconds; empty as soon as it is well.
+
+    `when` it may have ended, and what to say where its port is `closed`, is for messages.
+    """
+    look_at = time.monotonic()
+    deadline = look_at + within_s
     while True:
-        require_alive(job, "right after a measurement")
-        missing = "nothing listens on its port"
+        require_alive(job, when)
+        if (now := time.monotonic()) >= look_at:
+            job.note_shared_memory()
+            look_at = now + _NOTE_EVERY_S
+        missing = closed
         if answers(endpoint.host, endpoint.port):
             _refuse_stranger(job, endpoint)
-            missing = not_ready(engine, endpoint, deadline - time.monotonic())
-        if not missing:
-            return
-        if time.monotonic() >= deadline:
-            why = f"{job.name} was unhealthy for {within_s:.0f} s after a measurement: {missing}"
-            job.keep_evidence(why)
-            raise RunError("hang", why, evidence=job.tail(5))
+            missing = not_ready(engine, endpoint, min(deadline - now, _TOKEN_WITHIN_S))
+        if not missing or time.monotonic() >= deadline:
+            return missing
         time.sleep(_POLL_S)
+
+
+def _give_up(job: Job, failure: str, why: str) -> None:
+    job.keep_evidence(f"{job.name} {why}")
+    raise RunError(failure, f"{job.name} {why}", evidence=job.tail(5))
 
 
 def require_alive(job: Job, when: str) -> None:
@@ -154,12 +156,10 @@ def run_to_end(
         watch=watch,
     )
     if ended.reason in ("silence", "total"):
-        failure, why = "hang", f"{names} wrote nothing for {limits.silence_s:.0f} s"
-        if ended.reason == "total":
-            failure, why = (
-                "total_timeout",
-                f"{job.name} did not finish within {limits.total_s:.0f} s",
-            )
+        failure, why = {
+            "silence": ("hang", f"{names} wrote nothing for {limits.silence_s:.0f} s"),
+            "total": ("total_timeout", f"{job.name} did not finish within {limits.total_s:.0f} s"),
+        }[ended.reason]
         if server is not None:  # a client that waits mostly waits for its server
             server.keep_evidence(why)
         raise RunError(failure, why, evidence=job.tail(5))
@@ -171,10 +171,10 @@ def run_to_end(
         return ended
     status = ended.status or 0
     how = f"ended with status {status}"
-    if ended.reason == "lost" or status < 0:
-        lost = ended.status is None or ended.reason == "lost"
-        how = "was lost: its watcher process died" if lost else f"was killed by signal {-status}"
-        otherwise = "killed"
+    if ended.reason == "lost":
+        otherwise, how = "killed", "was lost: its watcher process died"
+    elif status < 0:
+        otherwise, how = "killed", f"was killed by signal {-status}"
     failure, evidence, hint = classify_logs(
         (job.stderr, job.stdout), class_of_status(ended.status) or otherwise
     )
@@ -189,10 +189,8 @@ def _bytes_written(job: Job, server: Job | None) -> int:
         files |= {server.stdout, server.stderr}
     total = 0
     for path in files:
-        try:
+        with suppress(OSError):
             total += path.stat().st_size
-        except OSError:
-            continue
     return total
 
 
@@ -274,10 +272,12 @@ def settings_facts(
         RunError: ``not_in_force``: a setting of the scenario is another there.
     """
     engine = tools.engine
-    found = engine.in_force(scenario, told, _telling(engine, program))
+    words, logs = engine.settings_words, (program.stderr, program.stdout)
+    telling = (line for log in logs if words for _, line in lines_with(log, words))
+    found = engine.in_force(scenario, told, telling)
     if found is not None:
         return require_in_force(scenario, found)
-    can_tell = engine.settings_paths or engine.settings_words
+    can_tell = engine.settings_paths or words
     return not_established(scenario, InForce({})) if can_tell else {}
 
 
@@ -291,12 +291,6 @@ def told_settings(engine: Engine, endpoint: Endpoint) -> Mapping[str, Json]:
         if answer:
             return {**answer, "path": path}
     return {}
-
-
-def _telling(engine: Engine, server: Job) -> Iterator[str]:
-    logs: tuple[Path, ...] = (server.stderr, server.stdout)
-    for log in logs if engine.settings_words else ():
-        yield from (line for _, line in lines_with(log, engine.settings_words))
 
 
 def _object(asked: str | urllib.request.Request, within_s: float) -> Mapping[str, Json]:

@@ -12,8 +12,7 @@ from pathlib import Path
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver
 from perfgate.campaign.budget import Budget
-from perfgate.campaign.builds.words import AbSources
-from perfgate.campaign.injection import Injection
+from perfgate.campaign.builds.words import AbSources, Injection
 from perfgate.campaign.resume import KeptResults
 from perfgate.core.paths import machine_store
 from perfgate.core.rule import ControlPolicy, Rule

@@ -1,4 +1,5 @@
-"""Start guard: the GPUs, or the CPU, that one fresh start has for itself, and the watch over it.
+"""Start guard: the place of a fresh start, looked at before it is made; the GPUs, or the CPU, that
+it has for itself; and the watch over it.
 
 Measurements know what disturbed them; a disturbed one is not judged.
 """
@@ -6,17 +7,27 @@ Measurements know what disturbed them; a disturbed one is not judged.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from types import MappingProxyType
+from pathlib import Path
 
 from perfgate.campaign.fresh_start import FreshStart
+from perfgate.campaign.schedule import StartRole
 from perfgate.campaign.session import Session
+from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
+from perfgate.core.plain import from_plain, to_plain
+from perfgate.judging.assembly.references import References
+from perfgate.launchers.base import Placement
+from perfgate.launchers.rank_check import NAME as RANKS
+from perfgate.launchers.rank_check import check_ranks
 from perfgate.launchers.start_commands import has_commands
 from perfgate.machine.conditions.conditions import disturbances
 from perfgate.machine.conditions.watch import NodesWatch, Watch, watched
-from perfgate.machine.hardware import is_model
+from perfgate.machine.hardware import Machine, is_model
 from perfgate.machine.leases import Lease
 from perfgate.machine.nvml import VISIBLE
+from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look, refuse_unfit
+from perfgate.plan.toolchain import Toolchain
+from perfgate.runs.record import PreflightRecord
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
 
@@ -27,29 +38,23 @@ _RARELY_S = 10.0
 _OFTEN_S = 1.0
 
 
-def watch_over(
-    scenario: Scenario,
-    since: Watch | None = None,
-    *,
-    wanted: bool = True,
-    env: Mapping[str, str] = MappingProxyType({}),
-) -> Watched:
+def _gpus_here(scenario: Scenario) -> int:
+    """The GPUs of this node that the scenario uses."""
+    hardware = scenario.hardware
+    return 0 if hardware.gpu == "none" else hardware.gpus // hardware.nodes
+
+
+def watch_over(scenario: Scenario, env: Mapping[str, str], since: Watch | None = None) -> Watched:
     """A block in which this node is watched, with as many of its GPUs as the scenario uses here.
 
     Args:
         scenario: what runs in the block.
-        since: the watch of the whole start, when this one is of a measurement on it.
-        wanted: False: nothing is watched, as where stand-ins make the numbers.
         env: the environment of what runs there, which names its GPUs.
+        since: the watch of the whole start, when this one is of a measurement on it.
     """
-    launch = scenario.launch
-    if not wanted or (launch is not None and launch.by_slurm):
-        return nullcontext()  # the engine is on nodes that Slurm chose, not here
-    hardware = scenario.hardware
-    gpus = 0 if hardware.gpu == "none" else hardware.gpus // hardware.nodes
     interval_s = _RARELY_S if since is None else _OFTEN_S
     visible = env.get(VISIBLE)
-    return watched(gpus, interval_s=interval_s, since=since, visible=visible)
+    return watched(_gpus_here(scenario), interval_s=interval_s, since=since, visible=visible)
 
 
 def measure_guarded(start: FreshStart, probe: Probe, since: Watch | None) -> Measurement:
@@ -76,7 +81,7 @@ def _watch_of(
     if since is None or not probe.is_load:
         return nullcontext()
     if start.setup.launcher.here:
-        return watch_over(start.scenario, since, env=start.setup.lease.env)
+        return watch_over(start.scenario, start.setup.lease.env, since)
     return start.placement.watched(start.setup.folder / "watch" / probe.label)
 
 
@@ -115,30 +120,25 @@ def leased(scenario: Scenario, session: Session, tell: Callable[[str], None]) ->
         RunError: class ``gpus_busy``.
         InputError: the folder of the locks cannot be used.
     """
-    pool, hardware = session.pool, scenario.hardware
-    count = 0 if hardware.gpu == "none" else hardware.gpus // hardware.nodes
+    pool, hardware, count = session.pool, scenario.hardware, _gpus_here(scenario)
     # Stand-ins disturb nobody; on simulated GPUs they show how a real session would wait.
     played = session.synthetic and (count == 0 or pool is None or not pool.synthetic)
     if pool is None or played or _elsewhere(scenario, session):
         yield Lease()
         return
     all_here = not pool.devices.chosen and count == len(pool.gpus)
+    wait_s = session.site.wait_for_gpus_s
+    if session.budget is not None:  # never beyond the time that the session has
+        wait_s = min(wait_s, session.budget.left_s())
     with pool.lease(
         count,
         whole=count > 0 and (all_here or hardware.nodes > 1 or has_commands(session.site)),
         run=session.run.id,
-        wait_s=_wait_s(session),
+        wait_s=wait_s,
         tell=tell,
         fits=None if pool.synthetic else lambda name: is_model(name, hardware.gpu),
     ) as lease:
         yield lease
-
-
-def _wait_s(session: Session) -> float:
-    """How long to wait; never beyond the time that the session has."""
-    if session.budget is None:
-        return session.site.wait_for_gpus_s
-    return min(session.site.wait_for_gpus_s, max(0.0, session.budget.left_s()))
 
 
 def watch_start(scenario: Scenario, session: Session, lease: Lease) -> Watched:
@@ -146,14 +146,155 @@ def watch_start(scenario: Scenario, session: Session, lease: Lease) -> Watched:
 
     On other nodes each load has a watch of its own, and this one is empty.
     """
-    real = not (session.synthetic or lease.synthetic)
-    if real and not session.launcher.here:
+    if session.synthetic or lease.synthetic:
+        return nullcontext()
+    if not session.launcher.here:
         return nullcontext(Watch())
-    wanted = real and not _elsewhere(scenario, session)
-    return watch_over(scenario, wanted=wanted, env=lease.env)
+    return nullcontext() if _elsewhere(scenario, session) else watch_over(scenario, lease.env)
 
 
 def _elsewhere(scenario: Scenario, session: Session) -> bool:
     """Whether the engine runs on nodes that Slurm chose."""
     launch = scenario.launch
     return not session.launcher.here or (launch is not None and launch.by_slurm)
+
+
+class PlaceCheck:
+    """Looks at the places of one campaign's starts, and keeps them of one kind.
+
+    Args:
+        references: told of the machine that measures, where it is another than perfgate's own.
+
+    Attributes:
+        nodes: those of the latest start, which the next one must have: a control tells of the
+            machine that it was on. Empty: there are none but this machine.
+    """
+
+    def __init__(self, references: References) -> None:
+        self._references = references
+        self._machine: Machine | None = None
+        self._looked: set[StartRole] = set()
+        self.nodes: tuple[str, ...] = ()
+
+    def look(
+        self,
+        role: StartRole,
+        tools: Toolchain,
+        session: Session,
+        lease: Lease,
+        folder: Path,
+        placement: Placement,
+    ) -> None:
+        """Look at the place of a start: here once a build, on other nodes each time.
+
+        Of stand-ins, or on GPUs that are simulated, the ranks alone are tried, once a build.
+
+        Raises:
+            RunError: it is not fit, or not of the kind that this campaign was measured on so far.
+        """
+        # The machine's own reference, and what is started for a claim, is the build under test.
+        self.nodes = placement.nodes
+        kind: StartRole = "new" if role in ("reference", "claim") else role
+        is_new = kind not in self._looked
+        if session.synthetic or lease.synthetic:
+            self._looked.add(kind)
+            if is_new:
+                try_ranks(placement, tools, folder)
+            return
+        if not is_new and session.launcher.here:
+            return
+        machine = look_at(placement, tools, session, lease, folder)
+        if self._machine is None:
+            self._references.measured_on(machine)
+        else:
+            require_alike(machine, self._machine)
+        self._machine = machine
+        self._looked.add(kind)
+
+
+def look_at(
+    placement: Placement, tools: Toolchain, session: Session, lease: Lease, folder: Path
+) -> Machine:
+    """Look at a place, here or on other nodes, and write down what was found.
+
+    Ranks are tried last, and only where nothing else is wrong: they start programs.
+
+    Args:
+        placement: the place.
+        tools: what will be started there.
+        session: where it is written down.
+        lease: the GPUs that it would use.
+        folder: where the files of what is started here go.
+
+    Returns:
+        the facts of the machine; of several nodes the first one's.
+
+    Raises:
+        RunError: class ``unfit_machine``: it is not fit; its nodes could not be asked; or as
+            `check_ranks`.
+    """
+    scenario, machine = tools.scenario, session.machine
+    told = placement.doctor()
+    if told is None:
+        where = PreflightTarget(
+            run_folder=session.run.path,
+            leased=lease.gpus or None,
+            runtime=session.launcher.runtime,
+            starts=True,
+        )
+        report = look(scenario, tools, machine, where)
+    else:
+        machine = from_plain(Machine, told["machine"])
+        report = from_plain(PreflightReport, told)
+    failed: RunError | None = None
+    if not report.of("failed"):
+        try:
+            ranks = try_ranks(placement, tools, folder)
+        except RunError as error:
+            failed = error
+            ranks = Check(RANKS, "failed", f"{error.failure}: {error.message}", hint=error.hint)
+        if ranks is not None:
+            report = replace(report, checks=(*report.checks, ranks))
+    session.run.record(
+        PreflightRecord(
+            scenario=scenario.id,
+            hardware=scenario.hardware.label,
+            machine=to_plain(machine),
+            fit=not report.of("failed"),
+            checks=to_plain(report.checks),
+            observed=to_plain(report.observed),
+        )
+    )
+    if failed is not None:
+        raise failed
+    refuse_unfit(report, scenario.id, machine.host)
+    return machine
+
+
+def try_ranks(placement: Placement, tools: Toolchain, folder: Path) -> Check | None:
+    """See that every rank of the engine's launch answers; None: it has no ranks.
+
+    Raises:
+        RunError: as `check_ranks`.
+    """
+    if tools.scenario.launch is None:
+        return None
+    interpreter = tools.engine.interpreter
+    return check_ranks(placement, tools.scenario, tools.locations, interpreter, folder / RANKS)
+
+
+def require_alike(machine: Machine, first: Machine) -> None:
+    """Check that a start is on the kind of machine that the campaign's first one was on.
+
+    Raises:
+        RunError: class ``unfit_machine``: their numbers could not be compared.
+    """
+    ours, theirs = machine.fingerprint(), first.fingerprint()
+    differing = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
+    if differing:
+        raise RunError(
+            "unfit_machine",
+            f"{machine.host} is not of the kind of {first.host}, where this was measured before: "
+            + "; ".join(f"{one} {ours.get(one)}, not {theirs.get(one)}" for one in differing),
+            hint="ask for nodes of one kind: constraint or nodelist in site.yaml",
+        )

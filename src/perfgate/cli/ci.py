@@ -9,8 +9,8 @@ import re
 import shlex
 from pathlib import Path
 
-from perfgate.campaign.matrix import LARGEST as LARGEST_MATRIX
-from perfgate.campaign.matrix import matrix_of, read_matrix
+from perfgate.campaign.shards import LARGEST as LARGEST_MATRIX
+from perfgate.campaign.shards import matrix_of, read_matrix
 from perfgate.cli.output import (
     add_format,
     answer,

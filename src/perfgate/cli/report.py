@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from perfgate.baselines.store import Store
-from perfgate.campaign.matrix import LARGEST, MatrixRow, read_matrix
+from perfgate.campaign.shards import LARGEST, MatrixRow, read_matrix
 from perfgate.cli.output import described
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError

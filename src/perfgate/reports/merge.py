@@ -8,7 +8,7 @@ test would change the gate's error rates.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from perfgate.campaign.matrix import MatrixRow
+from perfgate.campaign.shards import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.verdict import Verdict, counted
 from perfgate.reports.merge_checks import require_complete, require_mergeable

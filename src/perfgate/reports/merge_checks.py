@@ -4,7 +4,7 @@ parts of what was selected.
 
 from collections.abc import Sequence
 
-from perfgate.campaign.matrix import MatrixRow
+from perfgate.campaign.shards import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.reports.run_report import RunFacts, RunReport, Shard
 from perfgate.runs.ended_run import EndedRun

@@ -16,10 +16,9 @@ import pytest
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.waivers import Waiver, load_waivers
 from perfgate.campaign.budget import Budget
-from perfgate.campaign.builds.other_build import require_startable
-from perfgate.campaign.builds.words import AbSources, parse_ab, parse_source
+from perfgate.campaign.builds.build import require_startable
+from perfgate.campaign.builds.words import AbSources, parse_ab, parse_injection, parse_source
 from perfgate.campaign.campaigns import Campaigns
-from perfgate.campaign.injection import parse as parse_injection
 from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.selection import Selected, suite_tests
 from perfgate.campaign.session import open_session

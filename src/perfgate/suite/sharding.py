@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from perfgate.campaign.durations import stored_seconds
+from perfgate.campaign.budget import stored_seconds
 from perfgate.campaign.shards import Division, divide, parse_shard, require_not_empty
 from perfgate.core.durable_files import read_json, write_json
 from perfgate.core.errors import InputError

@@ -8,7 +8,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from perfgate.baselines import SELF, Baseline, Entry
-from perfgate.campaign.builds.other_build import OtherBuild, other_build, same_build
+from perfgate.campaign.builds.build import (
+    Build,
+    build_under_test,
+    other_build,
+    same_build,
+    tools_under_test,
+)
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, InputError, PerfgateError, RunError
 from perfgate.core.measurement import MeasuredControl, Measurement
@@ -24,7 +30,7 @@ from perfgate.scenarios.scenario import Scenario
 
 def build_behind(
     scenario: Scenario, session: Session, against: Against, baseline: Baseline
-) -> OtherBuild:
+) -> Build:
     """The build that a baseline was measured with, found here and asked what it is.
 
     It is started as the person says, if that is this build, else as the baseline recorded. Where it
@@ -39,45 +45,30 @@ def build_behind(
     Raises:
         CannotDo: it cannot be started here, with the reason in one line.
     """
-    named = session.control
-    if named is None or (against == "anchor" and baseline.source is not None):
-        found = _recorded(scenario, session, against, baseline)
-    else:
-        found = _found(scenario, session, named, baseline, "the build named by --control")
-    return replace(found, note=_note(scenario, session, found))
-
-
-def _recorded(
-    scenario: Scenario, session: Session, against: Against, baseline: Baseline
-) -> OtherBuild:
-    source = baseline.source
-    if session.synthetic:
+    source, what = baseline.source, f"the build that the {against} recorded"
+    if session.control is not None and (against == "baseline" or source is None):
+        source, what = session.control, "the build named by --control"
+    elif session.synthetic:
         source = source or BuildSource()  # stand-ins play it
-    if source is None and baseline.accepted_by == SELF:
+    elif source is None and baseline.accepted_by == SELF:
         source = BuildSource()  # this machine's own programs, with nothing injected
     if source is None:
         raise CannotDo(f"the {against} does not say how its build was started")
-    return _found(scenario, session, source, baseline, f"the build that the {against} recorded")
-
-
-def _found(
-    scenario: Scenario, session: Session, source: BuildSource, baseline: Baseline, what: str
-) -> OtherBuild:
     try:
-        return other_build(scenario, session, source, expected=baseline.engine)
+        found = other_build(scenario, session, source, expected=baseline.engine)
     except PerfgateError as error:
         raise CannotDo(f"{what} cannot be started: {in_one_line(error)}") from error
+    return replace(found, note=_note(scenario, session, found))
 
 
-def _note(scenario: Scenario, session: Session, found: OtherBuild) -> str:
+def _note(scenario: Scenario, session: Session, found: Build) -> str:
     if found.injections:
         return f"settings of the control were changed: {', '.join(map(str, found.injections))}"
     try:
-        tested = other_build(scenario, session, BuildSource())
+        tools = tools_under_test(scenario, session)
+        same = same_build(found, build_under_test(tools, session, session.injections))
     except PerfgateError:
         return ""  # the build under test will say so itself
-    tested = replace(tested, injections=session.injections)
-    same = same_build(found, tested)
     return f"the control is the build under test: {same}" if same else ""
 
 
@@ -97,38 +88,7 @@ _MOST_FAILURES = 2
 CONTROLLED: tuple[Against, ...] = ("baseline", "anchor")
 
 # The build that stands behind a baseline; raises a `PerfgateError` where it cannot be started.
-FindBuild = Callable[[Against, Baseline], OtherBuild]
-
-
-def startable(
-    references: References, probes: Sequence[Probe], find: FindBuild, against: Against
-) -> OtherBuild:
-    """The build behind what the probes are compared with, fit to be compared with the new one.
-
-    Args:
-        references: what the probes are compared with.
-        probes: those of the scenario that are selected.
-        find: gives the build.
-        against: the baseline or the anchor.
-
-    Raises:
-        PerfgateError: there is none, or it cannot be started or be compared with.
-    """
-    known = {probe: references.baseline(probe, against) for probe in probes}
-    # Speeds alone have controls, and may have another store than answers.
-    ordered = sorted(known, key=lambda probe: not probe.is_load)
-    baseline = next((known[probe] for probe in ordered if known[probe] is not None), None)
-    if baseline is None:
-        raise CannotDo(f"there is no {against} whose build could be started")
-    other = find(against, baseline)
-    for probe in probes:
-        if known[probe] is None or not probe.is_load:
-            continue
-        facts = Entry(references.fingerprint(probe, other.tools), ())
-        different = facts.differences(references.fingerprint(probe))
-        if different:
-            raise CannotDo(f"its numbers cannot be compared: {'; '.join(different)}")
-    return other
+FindBuild = Callable[[Against, Baseline], Build]
 
 
 @dataclass
@@ -137,15 +97,40 @@ class ControlBuilds:
 
     Attributes:
         policy: whether controls are made, and needed.
-        find: gives the build that stands behind the baseline or the anchor, ready to be started;
-            raises a `PerfgateError` where it cannot be started here.
+        references: what the probes are compared with.
+        probes: those of the scenario that are selected.
+        find: gives the build that stands behind the baseline or the anchor.
     """
 
     policy: ControlPolicy
-    find: Callable[[Against], OtherBuild]
-    _found: dict[Against, OtherBuild] = field(default_factory=dict)
+    references: References
+    probes: Sequence[Probe]
+    find: FindBuild
+    _found: dict[Against, Build] = field(default_factory=dict)
     _why_not: dict[Against, str] = field(default_factory=dict)
     _failures: dict[Against, list[str]] = field(default_factory=dict)
+
+    def _startable(self, against: Against) -> Build:
+        """The build behind what the probes are compared with, fit to be compared with the new one.
+
+        Raises:
+            PerfgateError: there is none, or it cannot be started or be compared with.
+        """
+        references = self.references
+        known = {probe: references.baseline(probe, against) for probe in self.probes}
+        # Speeds alone have controls, and may have another store than answers.
+        ordered = sorted(known, key=lambda probe: not probe.is_load)
+        baseline = next((known[probe] for probe in ordered if known[probe] is not None), None)
+        if baseline is None:
+            raise CannotDo(f"there is no {against} whose build could be started")
+        other = self.find(against, baseline)
+        for probe in ordered:
+            if known[probe] is None or not probe.is_load:
+                continue
+            facts = Entry(references.fingerprint(probe, other.tools), ())
+            if different := facts.differences(references.fingerprint(probe)):
+                raise CannotDo(f"its numbers cannot be compared: {'; '.join(different)}")
+        return other
 
     def look_up(self, suspected: Collection[Against]) -> bool:
         """Find the builds that a loss is suspected against, each once.
@@ -159,19 +144,19 @@ class ControlBuilds:
             if against not in suspected or known or self.policy == "none":
                 continue
             try:
-                self._found[against] = self.find(against)
+                self._found[against] = self._startable(against)
             except PerfgateError as error:
                 self._why_not[against] = str(error).splitlines()[0]
                 missing = True
         return missing
 
-    def build(self, against: Against) -> OtherBuild:
+    def build(self, against: Against) -> Build:
         """A build that was found."""
         return self._found[against]
 
     def can_start(self, against: Against) -> bool:
         """Whether nothing speaks against a start of this build, as far as is known."""
-        return self.policy != "none" and against not in self._why_not
+        return against not in self.why_not
 
     def failed(self, against: Against, told: str) -> None:
         """Take note of a start of this build that failed; after the second there is no other."""

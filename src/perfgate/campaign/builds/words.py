@@ -1,4 +1,9 @@
-"""Build words: how a person names another build on a command line, and both of an A/B.
+"""Words: how a person names a changed setting, another build, and both of an A/B.
+
+A changed setting (``--inject``) is put into the build under test on purpose, to see the gate catch
+it: such runs are marked in every record and report, and can become no baseline.
+
+A build is named by
 
 ``PART[,PART]…``, each part one of these; none is guessed:
 
@@ -12,15 +17,113 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from perfgate.campaign.injection import parse as parse_injection
+import yaml
+
 from perfgate.core.control_characters import found_in
 from perfgate.core.errors import InputError
 from perfgate.core.programs import PROGRAM_PREFIX, engine_variables, known_program_variables
+from perfgate.core.redaction import mask_arguments, visible
 from perfgate.core.suggestion import did_you_mean
 from perfgate.engines.build_source import BuildSource
+from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.yaml_document import read_value
+
+_LONGEST_VALUE = 1000  # characters of a value
+
+
+@dataclass(frozen=True)
+class Injection:
+    """One changed setting, e.g. ``engine.settings.cpu_threads=1`` or ``accuracy.temperature=2``."""
+
+    path: tuple[str, ...]
+    value: Any
+
+    def __str__(self) -> str:
+        """As it is recorded and shown, a secret masked: ``environment.HF_TOKEN=***``."""
+        (shown,) = mask_arguments([f"{'.'.join(self.path)}={self.value}"])
+        return visible(shown)
+
+
+def parse_injection(text: str) -> Injection:
+    """Read ``KEY=VALUE``; the value as a scenario file has it.
+
+    Raises:
+        InputError: no such form.
+    """
+    key, equals, written = text.partition("=")
+    refused = InputError(
+        "not a setting",
+        field="--inject",
+        found=repr(text[:_LONGEST_VALUE]),
+        expected="KEY=VALUE, e.g. engine.settings.cpu_threads=1",
+    )
+    if not equals or not key or len(written) > _LONGEST_VALUE:
+        raise refused
+    try:
+        value = read_value(written)
+    except (InputError, yaml.YAMLError):
+        raise refused from None
+    return Injection(tuple(key.split(".")), value)
+
+
+def inject(scenario: Scenario, injections: tuple[Injection, ...]) -> Scenario:
+    """The scenario as it is really started, every injection applied.
+
+    Raises:
+        InputError: a path names no field, or the value is of another type.
+    """
+    for injection in injections:
+        scenario = _replaced(scenario, injection.path, injection)
+    return scenario
+
+
+def _replaced(target: Any, path: tuple[str, ...], injection: Injection) -> Any:
+    if isinstance(target, tuple):
+        return tuple(_replaced(item, path, injection) for item in target)
+    name, rest = path[0], path[1:]
+    known = get_type_hints(type(target)) if is_dataclass(target) else {}
+    if name not in known:
+        raise InputError(
+            "no such setting",
+            field="--inject",
+            found=str(injection),
+            expected=f"after {'.'.join(injection.path[: -len(path)]) or 'the start'} one of "
+            + (", ".join(known) or "nothing"),
+        )
+    if rest:
+        return replace(target, **{name: _replaced(getattr(target, name), rest, injection)})
+    if not _fits(injection.value, known[name]):
+        raise InputError(
+            "not a value of this setting",
+            field="--inject",
+            found=f"{injection} ({type(injection.value).__name__})",
+            expected=_told(known[name]),
+        )
+    return replace(target, **{name: injection.value})
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a setting of type `hint` can be `value`; only single values are settings."""
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_origin(hint) is UnionType:
+        return any(_fits(value, one) for one in get_args(hint))
+    return type(value) is hint or (hint is float and type(value) is int)
+
+
+def _told(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return " or ".join(map(repr, get_args(hint)))
+    if get_origin(hint) is UnionType:
+        return " or ".join(_told(one) for one in get_args(hint))
+    names = {bool: "true or false", int: "int", float: "float", str: "text", NoneType: "null"}
+    return names.get(hint, "one of its own settings")
+
 
 THIS = "this"
 _LONGEST = 4000  # characters
@@ -50,36 +153,45 @@ def parse_source(text: str, *, field: str = "a build") -> BuildSource:
     """
     if len(text) > _LONGEST or found_in(text) is not None:
         raise _refused(field, repr(text[:200]), "one line of printable text")
+    found: dict[str, str] = {}
     parts = [part.strip() for part in text.split(",")]
-    image, prefix = "", ""
-    programs: dict[str, str] = {}
-    settings: dict[str, str] = {}
     for part in parts:
         if not part:
             raise _refused(field, repr(text), _FORMS, "a part is empty")
         if part == THIS:
             continue
-        if _is_path(part) and not part.endswith(_SQUASHED):
-            prefix = _once(prefix, part, "folder", field)
-        elif part.startswith(PROGRAM_PREFIX):
-            name, call = _program(part, field)
-            programs[name] = _once(programs.get(name, ""), call, name, field)
-        elif "=" in part:
-            name = part.partition("=")[0]
-            settings[name] = _once(settings.get(name, ""), _setting(part, field), name, field)
-        else:
-            image = _once(image, _image(part, field), "image", field)
-    found = BuildSource(
+        name, value = _read(part, field)
+        if name in found:
+            why = f"{name} is given twice"
+            raise _refused(field, f"{found[name]} and {value}", f"one {name}", why)
+        found[name] = value
+    image, folder = found.pop("image", ""), found.pop("folder", "")
+    source = BuildSource(
         image,
         image.partition("@")[2] if _DIGESTED.fullmatch(image) else "",
         image if _DIGEST.fullmatch(image) else "",
-        _folder(prefix, image, field),
-        programs,
-        tuple(settings.values()),
+        _folder(folder, image, field),
+        {name: call for name, call in found.items() if name.startswith(PROGRAM_PREFIX)},
+        tuple(text for name, text in found.items() if not name.startswith(PROGRAM_PREFIX)),
     )
-    if THIS in parts and found.names_programs:
+    if THIS in parts and source.names_programs:
         raise _refused(field, repr(text), "this alone, or with settings", "it names two builds")
-    return found
+    return source
+
+
+def _read(part: str, field: str) -> tuple[str, str]:
+    """What a part names, a program's variable, a setting's key, a folder or an image; and that."""
+    name = part.partition("=")[0]
+    if _is_path(part) and not part.endswith(_SQUASHED):
+        return "folder", part
+    if part.startswith(PROGRAM_PREFIX):
+        return _program(part, field)
+    if "=" not in part:
+        return "image", _image(part, field)
+    if "." not in name:
+        raise _refused(field, part, "KEY=VALUE, e.g. engine.settings.cpu_threads=1")
+    parse_injection(part)
+    return name, part
 
 
 def _is_path(part: str) -> bool:
@@ -101,14 +213,6 @@ def _program(part: str, field: str) -> tuple[str, str]:
     if not equals or not call:
         raise _refused(field, part, f"{name}=CALL")
     return name, call
-
-
-def _setting(part: str, field: str) -> str:
-    name = part.partition("=")[0]
-    if "." not in name:
-        raise _refused(field, part, "KEY=VALUE, e.g. engine.settings.cpu_threads=1")
-    parse_injection(part)
-    return part
 
 
 def _image(part: str, field: str) -> str:
@@ -138,12 +242,6 @@ def _folder(prefix: str, image: str, field: str) -> str:
     if not prefix.startswith("/"):
         raise _refused(field, prefix, "an absolute path: the folder is in the image")
     return prefix.rstrip("/") or "/"
-
-
-def _once(before: str, now: str, what: str, field: str) -> str:
-    if before:
-        raise _refused(field, f"{before} and {now}", f"one {what}", f"{what} is given twice")
-    return now
 
 
 def _refused(

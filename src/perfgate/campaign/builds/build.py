@@ -1,29 +1,60 @@
-"""Other build: another build of a scenario's engine, started beside the build under test.
+"""Build: a build of a scenario's engine as this session starts it, and how it is started again.
 
-It has programs, image or settings of its own; scenario, clients, evaluators, machine and leases are
-the session's. Nothing global is changed for it, so that one start never sees the other's build.
+Another build has programs, image or settings of its own; scenario, clients, evaluators, machine and
+leases are the session's. Nothing global is changed for it, so that one start never sees the other's
+build. No secret gets into what is recorded of a build: a word that holds one is masked, and such a
+build is then started by nobody.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from perfgate.campaign.builds.words import parse_source
-from perfgate.campaign.injection import Injection, inject
-from perfgate.campaign.injection import parse as parse_injection
+from perfgate.campaign.builds.words import Injection, inject, parse_injection
 from perfgate.campaign.session import Session
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.core.locations import Installation, Locations
-from perfgate.core.measurement import Measurement
+from perfgate.core.measurement import Json, Measurement
+from perfgate.core.programs import Program
 from perfgate.core.redaction import MASK, mask_arguments
 from perfgate.engines.base import Engine, EngineBuild, engine
-from perfgate.engines.build_source import BuildSource
+from perfgate.engines.build_source import BuildSource, without_tag
 from perfgate.judging.assembly.measured import measured_build
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.launchers.base import Launcher
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
 from perfgate.scenarios.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Build:
+    """A build that this session can start.
+
+    Attributes:
+        scenario: the scenario as it is started, injections included.
+        tools: the scenario's programs with this build.
+        launcher: what starts it: the session's, with this build's image where it has one.
+        injections: settings changed in it on purpose.
+        source: how a person or a record names it; an empty one is the build under test.
+        note: what a person should know of it, in one sentence; empty: nothing.
+    """
+
+    scenario: Scenario
+    tools: Toolchain
+    launcher: Launcher
+    injections: tuple[Injection, ...] = ()
+    source: BuildSource = field(default_factory=BuildSource)
+    note: str = ""
+
+
+def build_under_test(
+    tools: Toolchain, session: Session, injections: tuple[Injection, ...] = ()
+) -> Build:
+    """The build that the session tests, whose programs `tools` are."""
+    return Build(inject(tools.scenario, injections), tools, session.launcher, injections)
 
 
 def tools_under_test(scenario: Scenario, session: Session) -> Toolchain:
@@ -35,29 +66,17 @@ def tools_under_test(scenario: Scenario, session: Session) -> Toolchain:
     said = session.override.of(scenario.engine.name)
     if session.synthetic and said.version is None:  # a rehearsal plays the document's release
         said = replace(said, version=scenario.source.engine_version)
-    return tools_with(scenario, session, session.launcher, said)
+    return _tools(scenario, session, session.launcher, said)
 
 
-def tools_with(
+def _tools(
     scenario: Scenario,
     session: Session,
     launcher: Launcher,
     said: BuildOverride,
     build: Installation | None = None,
 ) -> Toolchain:
-    """The scenario's programs as `launcher` reaches them.
-
-    Args:
-        scenario: the scenario.
-        session: whether stand-ins play the programs.
-        launcher: says where they are.
-        said: what a person says of the build.
-        build: where the engine's are of a build that is not this environment's; None: as the
-            environment says.
-
-    Raises:
-        InputError: as `tools_under_test`.
-    """
+    """The scenario's programs as `launcher` reaches them; `build`: where another engine's are."""
     where = launcher.locations(Locations.of_environment(), scenario, said.version)
     if session.synthetic and where.inside is not None:
         raise InputError(
@@ -71,35 +90,13 @@ def tools_with(
     return toolchain_for(scenario, replace(where, build=build), said)
 
 
-__all__ = ["OtherBuild", "other_build", "parse_source", "require_startable", "same_build"]
-
-
-@dataclass(frozen=True)
-class OtherBuild:
-    """A build that this session can start.
-
-    Attributes:
-        source: how it is started.
-        tools: the scenario's programs with this build, asked for its version.
-        launcher: what starts it: the session's, with this build's image where it has one.
-        injections: settings changed in it on purpose.
-        note: what a person should know of it, in one sentence; empty: nothing.
-    """
-
-    source: BuildSource
-    tools: Toolchain
-    launcher: Launcher
-    injections: tuple[Injection, ...] = ()
-    note: str = ""
-
-
 def other_build(
     scenario: Scenario,
     session: Session,
     source: BuildSource,
     *,
     expected: EngineBuild | None = None,
-) -> OtherBuild:
+) -> Build:
     """The build that `source` describes, found here and asked what it is; nothing is started.
 
     A rehearsal's stand-ins play every build: of image, prefix and programs only the settings are
@@ -120,22 +117,28 @@ def other_build(
     """
     _refuse_masked(source)
     injections = tuple(parse_injection(text) for text in source.settings)
-    started = inject(scenario, injections)
+    started, launcher = inject(scenario, injections), session.launcher
     if session.synthetic or not source.names_programs:
-        launcher = session.launcher
         tools = tools_under_test(scenario, session)
         if session.synthetic and expected is not None:
             tools = replace(tools, override=BuildOverride(expected.version, expected.commit))
     else:
-        launcher = _launcher(session.launcher, source)
-        where = _installation(source)
-        tools = tools_with(scenario, session, launcher, BuildOverride(), where)
+        launcher = _launcher(launcher, source)
+        tools = _tools(scenario, session, launcher, BuildOverride(), _installation(source))
         if tools.locations.inside is None:
             _require_programs(source, tools.engine)
-    found = OtherBuild(source, _identified(tools, source, expected), launcher, injections)
+    tools = _identified(tools, source, expected)
+    found = Build(started, tools, launcher, injections, source)
     if expected is not None and source.names_programs and not session.synthetic:
         _refuse_replaced(found, scenario, session, expected)
-    _require_able(started, found.tools)
+    # As for the build under test, before any GPU time: it can do the scenario as it is started.
+    able = replace(tools, scenario=started)
+    able.require()
+    able.engine.verify(
+        able.build,
+        commands_to_verify(able.measurable(), able.build, able.locations),
+        able.locations,
+    )
     return found
 
 
@@ -145,7 +148,7 @@ def require_startable(
     source: BuildSource,
     *,
     synthetic: bool,
-    field: str = "--control",
+    option: str = "--control",
 ) -> None:
     """See, before anything else is done, what can be seen of a build without asking it.
 
@@ -156,39 +159,29 @@ def require_startable(
         launcher: the session's.
         source: the build, as a person names it.
         synthetic: whether stand-ins play it.
-        field: the option that named it.
+        option: that named it.
 
     Raises:
         InputError: as `other_build`, of launcher, prefix, programs and settings.
     """
+    engines = set()
     try:
-        _require_startable([*scenarios], launcher, source, synthetic=synthetic)
+        injections = tuple(parse_injection(text) for text in source.settings)
+        for scenario in scenarios:
+            inject(scenario, injections)
+            engines.add(scenario.engine.name)
+        if synthetic or not source.names_programs:
+            return
+        if _launcher(launcher, source).runtime == "none":
+            for name in sorted(engines):
+                _require_programs(source, engine[name]())
     except MissingProgram as error:
-        raise InputError(error.problem, field=field, hint=error.hint) from error
+        raise InputError(error.problem, field=option, hint=error.hint) from error
     except InputError as error:
-        raise InputError(
-            error.problem,
-            field=field,
-            found=error.found,
-            expected=error.expected,
-            hint=error.hint,
-        ) from error
+        raise InputError(**{**error.arguments, "field": option}) from error
 
 
-def _require_startable(
-    scenarios: Sequence[Scenario], launcher: Launcher, source: BuildSource, *, synthetic: bool
-) -> None:
-    injections = tuple(parse_injection(text) for text in source.settings)
-    for scenario in scenarios:
-        inject(scenario, injections)
-    if synthetic or not source.names_programs:
-        return
-    if _launcher(launcher, source).runtime == "none":
-        for name in sorted({scenario.engine.name for scenario in scenarios}):
-            _require_programs(source, engine[name]())
-
-
-def same_build(one: OtherBuild, two: OtherBuild) -> str:
+def same_build(one: Build, two: Build) -> str:
     """In what two builds are the same, so that comparing them shows the machine alone.
 
     Returns:
@@ -197,16 +190,16 @@ def same_build(one: OtherBuild, two: OtherBuild) -> str:
     """
     if one.tools.build != two.tools.build or set(one.injections) != set(two.injections):
         return ""
-    if _calls(one) == _calls(two):
+    if _calls(one.tools) == _calls(two.tools):
         return "the same program and settings"
     return f"both are {_in_words(one.tools.build)}, which may still be two builds"
 
 
-def _calls(build: OtherBuild) -> object:
+def _calls(tools: Toolchain) -> object:
     """What tells apart two builds of one version: where their programs are."""
-    locations, programs = build.tools.locations, build.tools.engine.programs
+    locations = tools.locations
     try:
-        return locations.inside, [locations.find(one) for one in programs[:1]]
+        return locations.inside, [locations.find(one) for one in tools.engine.programs[:1]]
     except (MissingProgram, InputError):
         return locations.inside, None
 
@@ -250,7 +243,7 @@ def _identified(tools: Toolchain, source: BuildSource, expected: EngineBuild | N
 
 
 def _refuse_replaced(
-    found: OtherBuild, scenario: Scenario, session: Session, expected: EngineBuild
+    found: Build, scenario: Scenario, session: Session, expected: EngineBuild
 ) -> None:
     """Raises where another commit was installed in the place of the expected one.
 
@@ -258,11 +251,11 @@ def _refuse_replaced(
     version it would be taken for that one.
     """
     try:
-        tested = OtherBuild(BuildSource(), tools_under_test(scenario, session), session.launcher)
-        build, calls = tested.tools.build, _calls(tested)
+        tested = tools_under_test(scenario, session)
+        build, calls = tested.build, _calls(tested)
     except PerfgateError:
         return  # it is not here; whoever starts it is told
-    if calls == _calls(found) and not _same_commit(build.commit, expected):
+    if calls == _calls(found.tools) and not _same_commit(build.commit, expected):
         raise InputError(
             "the other build is not there any more: the build under test is in its place",
             found=f"{found.source.in_words} is {_in_words(build)}",
@@ -282,14 +275,6 @@ def _same_commit(told: str, expected: EngineBuild) -> bool:
 def _in_words(build: EngineBuild) -> str:
     commit = f", commit {build.commit}" if build.commit != build.version else ""
     return f"{build.name} {build.version}{commit}"
-
-
-def _require_able(scenario: Scenario, tools: Toolchain) -> None:
-    """As for the build under test, before any GPU time: it can do the scenario as it is started."""
-    tools = replace(tools, scenario=scenario)
-    tools.require()
-    commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
-    tools.engine.verify(tools.build, commands, tools.locations)
 
 
 def _require_programs(source: BuildSource, engine: Engine) -> None:
@@ -326,8 +311,8 @@ class AbBuilds:
         b: the build under test.
     """
 
-    a: OtherBuild
-    b: OtherBuild
+    a: Build
+    b: Build
 
     def describe(
         self, outcome: Outcome, measurements: Mapping[str, Sequence[Measurement]]
@@ -336,37 +321,92 @@ class AbBuilds:
 
         Args:
             outcome: of B against A.
-            measurements: A, B → what it gave.
+            measurements: A, B → what it gave, which tells of its image.
         """
-        same = same_build(self.a, self.b)
-        notes = outcome.notes
-        if same and outcome.error is None:
-            notes = (*notes, f"A and B are one build ({same}): an A/A run")
-        return replace(
-            outcome,
-            compared_with=self._in_words(measurements),
-            injected=tuple(str(one) for one in self.b.injections),
-            notes=notes,
-        )
-
-    def _in_words(self, measurements: Mapping[str, Sequence[Measurement]]) -> str:
-        """Both with what they tell of themselves; `measurements` of each tell of its image."""
         told = []
         for side, one in (("A", self.a), ("B", self.b)):
             (named,) = mask_arguments([one.source.in_words])
             build = measured_build(one.tools.build, measurements.get(side, ()))
             told.append(f"{side} = {named} ({build.in_words})")
-        return "; ".join(told)
+        same = same_build(self.a, self.b) if outcome.error is None else ""
+        notes = (f"A and B are one build ({same}): an A/A run",) if same else ()
+        return replace(
+            outcome,
+            compared_with="; ".join(told),
+            injected=tuple(str(one) for one in self.b.injections),
+            notes=(*outcome.notes, *notes),
+        )
 
 
-def ab_builds(scenario: Scenario, session: Session) -> AbBuilds:
-    """The builds that the session compares; errors as of `other_build`.
+_IMAGE_FACTS = ("docker", "slurm")  # where a placement tells of the image that it started
 
-    Raises:
-        ValueError: the session compares none.
+
+def source_of(build: Build, facts: Mapping[str, Json]) -> BuildSource | None:
+    """How the build of a measurement was started; None: nothing tells.
+
+    Args:
+        build: that was measured.
+        facts: those of the measurement, with what the launcher says of the image.
     """
-    if session.ab is None:
-        raise ValueError("the session compares no two builds")
-    return AbBuilds(
-        other_build(scenario, session, session.ab.a), other_build(scenario, session, session.ab.b)
+    prefix, programs = _programs(build.tools.engine.programs, build.tools.locations)
+    found = BuildSource(
+        **_image(facts),
+        prefix=prefix,
+        programs={name: shlex.join(mask_arguments(words)) for name, words in programs.items()},
+        settings=tuple(str(one) for one in build.injections),
     )
+    return found if found.names_programs else None
+
+
+def _image(facts: Mapping[str, Json]) -> dict[str, str]:
+    told: dict[str, Any] = {}
+    for name in _IMAGE_FACTS:
+        of_launcher = facts.get(name)
+        if isinstance(of_launcher, dict) and of_launcher.get("image"):
+            told = of_launcher
+    if not told:
+        return {}
+    (image,) = mask_arguments([str(told["image"])])
+    digests = [str(one) for one in told.get("digests") or []]
+    own = [one for one in digests if one.partition("@")[0] == without_tag(image)]
+    digest = (own or digests or [""])[0]
+    if not own and digest:  # the same content, known under another registry's name
+        image = digest.partition("@")[0]
+    image_id = str(told.get("id") or "")
+    return {"image": image, "digest": digest.partition("@")[2], "image_id": image_id}
+
+
+def _programs(
+    programs: Sequence[Program], locations: Locations
+) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """The prefix that most programs lie in, and the calls of those that it does not tell."""
+    calls: dict[Program, tuple[str, ...]] = {}
+    for program in programs:
+        if (call := _found(locations.find, program)) is not None:
+            calls[program] = call  # else the scenario does not need it, or would have failed
+    if locations.inside is not None:
+        prefix = locations.build.prefix if locations.build is not None else ""
+        find = Installation(prefix).inside
+    else:
+        prefix = next(filter(None, (_prefix(*call) for call in calls.items())), "")
+        find = Installation(prefix).find
+    return prefix, {
+        program.variable: words
+        for program, words in calls.items()
+        if _found(find, program) != words
+    }
+
+
+def _prefix(program: Program, words: tuple[str, ...]) -> str:
+    """The folder whose ``bin/`` has a program under its own name; empty: it is called otherwise."""
+    path = Path(words[0])
+    is_plain = path.name == program.executable and path.parent.name == "bin"
+    return str(path.parent.parent) if is_plain and words[1:] == program.arguments else ""
+
+
+def _found(find: Callable[[Program], tuple[str, ...]], program: Program) -> tuple[str, ...] | None:
+    """How a program is called; None: it is not there."""
+    try:
+        return find(program)
+    except (MissingProgram, InputError):
+        return None

@@ -1,4 +1,4 @@
-"""A campaign's controls: which starts are made, of which build, and what the verdict becomes.
+"""A campaign: which starts are made, of which build, what is loaded on them, what the verdict is.
 
 What a start gives is played; campaign, references, gate, records are the real ones.
 """
@@ -11,30 +11,36 @@ from typing import Any
 
 import building
 import pytest
-from plain_records import fields_of, record, recorded
+from plain_records import recorded
 from played import NEW, OLD, SPEED, Played, Script, scenario_of, tools_of
+from tables import each
 
 from perfgate import baselines
 from perfgate.baselines import Baseline, BaselineRun, Entry
 from perfgate.baselines.decisions import pin_anchor
 from perfgate.campaign.budget import Budget
-from perfgate.campaign.builds.other_build import OtherBuild
+from perfgate.campaign.builds.build import AbBuilds, Build
+from perfgate.campaign.builds.words import parse_injection
 from perfgate.campaign.campaign import Campaign
-from perfgate.campaign.resume import kept_of
+from perfgate.campaign.probe_state import ProbeState, not_reported, why_another
+from perfgate.campaign.schedule import totals
 from perfgate.campaign.session import Session
 from perfgate.core.durable_files import read_lines
 from perfgate.core.errors import CannotDo, PerfgateError, RunError
-from perfgate.core.rule import ControlPolicy
-from perfgate.core.verdict import Against, Verdict
+from perfgate.core.measurement import Measurement
+from perfgate.core.verdict import Against, Judgement, Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.sweeps import SweepProbe
+from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.probe import Probe, load_probes
 
 RELEASED = EngineBuild("llama.cpp", "1.1.0", "released")
+SLOWER = BuildSource(image="registry/engine:1.3.0", settings=("engine.settings.max_batch_size=8",))
+CONTROL = "baseline_control"
 
 
 @pytest.fixture
@@ -49,34 +55,41 @@ Make = Callable[..., tuple[Campaign, Played]]
 
 @pytest.fixture
 def make(run: RunFolder, suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """A campaign against a stored baseline of 100 tokens/s."""
+    """A campaign against a stored baseline of 100 tokens/s, or of the builds A and `b`."""
 
     def made(
         script: Mapping[str, Script],
         *,
         points: tuple[int, ...] = (4,),
-        policy: ControlPolicy = "auto",
-        find: Callable[[Against, Baseline], OtherBuild] | None = None,
+        policy: str = "auto",
+        find: Callable[[Against, Baseline], Build] | None = None,
         anchor: float | None = None,
         band: float = 0.04,
         budget: Budget | None = None,
+        b: BuildSource | None = None,
         **gate: Any,
     ) -> tuple[Campaign, Played]:
         scenario = scenario_of(points, band=band, control=policy, **gate)
-        probes = load_probes(scenario)
+        probes, launcher = load_probes(scenario), LocalLauncher()
+        played = Played(script)
+        played.take_part(monkeypatch)
+        session = Session(run, building.MACHINE, launcher, cache=run.path, budget=budget)
+        if b is not None:
+            tools = tools_of(NEW if b.names_programs else OLD, scenario)
+            settings = tuple(map(parse_injection, b.settings))
+            builds = AbBuilds(
+                Build(scenario, tools_of(OLD, scenario), launcher),
+                Build(scenario, tools, launcher, settings, b),
+            )
+            return Campaign(probes, tools, session, ab=builds), played
         store(OLD, probes, 100.0)
         if anchor is not None:
             store(RELEASED, probes, anchor, is_anchor=True)
-        played = Played(script)
-        played.take_part(monkeypatch)
-        session = Session(run, building.MACHINE, LocalLauncher(), cache=run.path, budget=budget)
 
-        def other(against: Against, baseline: Baseline) -> OtherBuild:
-            source = BuildSource(prefix=f"/opt/{baseline.engine.version}")
-            return OtherBuild(source, tools_of(baseline.engine, scenario), session.launcher)
+        def other(_against: Against, baseline: Baseline) -> Build:
+            return Build(scenario, tools_of(baseline.engine, scenario), launcher)
 
-        campaign = Campaign(scenario, probes, tools_of(NEW, scenario), session, find or other)
-        return campaign, played
+        return Campaign(probes, tools_of(NEW, scenario), session, find or other), played
 
     return made
 
@@ -117,23 +130,23 @@ def records(campaign: Campaign) -> list[dict[str, Any]]:
     return recorded(campaign.session.run, "measurement")
 
 
-def test_an_unchanged_build_takes_one_start_and_no_control(make: Make) -> None:
-    def find(against: Against, baseline: Baseline) -> OtherBuild:
-        pytest.fail("the other build is not even looked for")
+def reasons(campaign: Campaign) -> list[str]:
+    """Why starts were made that were not planned, as whoever looks on is told."""
+    lines = read_lines(campaign.session.run.path / "progress.jsonl")
+    return [line["text"] for line in lines if line["event"] == "again"]
 
-    campaign, played = make({}, find=find)
+
+def test_an_unchanged_build_takes_one_start_and_no_control(make: Make) -> None:
+    campaign, played = make({}, find=lambda *_: pytest.fail("it is not even looked for"))
     found = only(campaign)
-    assert (found.verdict, played.starts) == (Verdict.PASS, ["new"])
-    assert found.controls == ()
+    assert (found.verdict, played.order, found.controls) == (Verdict.PASS, "n", ())
     assert reasons(campaign) == []
 
 
 def test_a_slow_build_is_a_regression_in_the_order_of_the_rule(make: Make) -> None:
     campaign, played = make({"*": {"new": [92.0, 92.1, 91.9, 92.2]}})
     found = only(campaign)
-    assert found.verdict == Verdict.REGRESSION
-    control = "baseline_control"
-    assert played.starts == ["new", "new", control, control, "new"]
+    assert (found.verdict, played.order) == (Verdict.REGRESSION, "nnccn")
     (judged,) = found.judgements
     assert (judged.runs_used, judged.controls_used, judged.mark) == (3, 2, "")
     (told,) = found.controls
@@ -145,17 +158,22 @@ def test_a_slow_build_is_a_regression_in_the_order_of_the_rule(make: Make) -> No
     assert found.build.version == "1.3.0"
     lines = records(campaign)
     new = ("new", "1.3.0", "registry/engine:1.3.0")
-    old = (control, "1.2.0", "registry/engine:1.2.0")
+    old = (CONTROL, "1.2.0", "registry/engine:1.2.0")
     really = [(one["role"], one["engine"]["version"], one["source"]["image"]) for one in lines]
     assert really == [new, new, old, old, new]
     assert [line["start"] for line in lines] == [1, 2, 3, 4, 5]
     assert lines[2]["folder"].endswith("start-3-baseline_control/c4")
-    starts, _ = campaign.account.totals()
+    starts, _ = totals([campaign.starts])
     assert (starts.planned, starts.made, starts.controls) == (1, 5, 2)
 
 
-def dead(*_: object) -> OtherBuild:
+def dead(*_: object) -> Build:
     raise CannotDo("its image is gone")
+
+
+def of_another_content(_against: Against, baseline: Baseline) -> Build:
+    tools = tools_of(baseline.engine, building.SCENARIO, content="b")
+    return Build(building.SCENARIO, tools, LocalLauncher())
 
 
 SLOW = [92.0, 92.1, 91.9]
@@ -164,6 +182,7 @@ OOM = RunError("oom", "CUDA out of memory")
 ELSEWHERE = RunError("unfit_machine", "node9 is not of the kind of node7")
 Values = Sequence[float | Exception]
 REQUIRED = {"policy": "required"}
+OTHER = {"find": of_another_content}
 
 
 @pytest.mark.parametrize(
@@ -177,6 +196,7 @@ REQUIRED = {"policy": "required"}
         (SLOW, [], [], {"find": dead, **REQUIRED}, "INCONCLUSIVE", "NO_CONTROL", "nn", ""),
         (SLOW, [], [], {"policy": "none"}, "REGRESSION", "NO_CONTROL", "nn", "control is none"),
         (SLOW, [], [], {"budget_s": 1e-9}, "INCONCLUSIVE", "", "n", ""),
+        (SLOW, [], [], OTHER, "REGRESSION", "NO_CONTROL", "nn", "cannot be compared: content"),
         # The control dies at its start, under load, or is elsewhere: never an error of the build.
         (SLOW, [100.0], [OOM, 0.0], {}, "REGRESSION", "", "nncccn", "fresh start 3: oom"),
         (SLOW, [100.0], [OOM], {}, "REGRESSION", "NO_CONTROL", "nncc", "failed twice"),
@@ -197,57 +217,32 @@ def test_what_becomes_of_a_loss_by_its_controls(
     starts: str,
     told: str,
 ) -> None:
-    control = "baseline_control"
-    script = {"*": {"new": new, control: loaded}, "start": {control: started}}
+    script = {"*": {"new": new, CONTROL: loaded}, "start": {CONTROL: started}}
     campaign, played = make(script, **options)
     found = only(campaign)
     (judged,) = found.judgements
     assert (found.verdict, judged.mark, found.error) == (verdict, mark, None)
-    assert "".join("c" if role == control else "n" for role in played.starts) == starts
+    assert played.order == starts
     assert told in " ".join([*found.notes, *(one.in_words for one in found.controls)])
     is_again = any(isinstance(one, Exception) or one < 0 for one in (*loaded, *started))
-    assert campaign.account.totals()[0].again == is_again
+    assert totals([campaign.starts])[0].again == is_again
 
 
-def test_a_control_of_another_content_is_none(make: Make) -> None:
-    def other(_against: Against, baseline: Baseline) -> OtherBuild:
-        tools = tools_of(baseline.engine, building.SCENARIO, content="b")
-        return OtherBuild(BuildSource(), tools, LocalLauncher())
-
-    campaign, played = make({"*": {"new": [92.0]}}, find=other)
-    found = only(campaign)
-    assert "baseline_control" not in played.starts
-    assert "cannot be compared: content" in found.controls[0].why_not
-
-
-def test_only_what_is_undecided_is_loaded_again_on_the_control_too(make: Make) -> None:
-    campaign, played = make({"c4": {"new": [92.0]}}, points=(1, 4))
-    verdicts = {
-        probe.label: campaign.outcome(probe).verdict for probe in load_probes(campaign.scenario)
-    }
-    assert verdicts == {"c1": Verdict.PASS, "c4": Verdict.REGRESSION}
-    assert played.loaded == [["c1", "c4"], ["c4"], ["c4"], ["c4"], ["c4"]]
-
-
-def test_the_anchor_has_controls_of_its_own_build(make: Make) -> None:
+@pytest.mark.parametrize(
+    ("control", "verdict", "mark"), [(100.0, "PASS", "HOST_SHIFT"), (112.0, "REGRESSION", "")]
+)
+def test_the_anchor_has_controls_of_its_own_build(
+    make: Make, control: float, verdict: str, mark: str
+) -> None:
     """Lost since the release in small steps: the nearest baseline shows nothing."""
-    campaign, played = make({}, anchor=112.0)
+    campaign, played = make({"*": {"anchor_control": [control]}}, anchor=112.0)
     found = only(campaign)
-    assert found.verdict == Verdict.PASS
-    assert [one.mark for one in found.judgements] == ["", "HOST_SHIFT"]
     assert set(played.starts) == {"new", "anchor_control"}
+    against = {one.against: (one.verdict, one.mark) for one in found.judgements}
+    assert against == {"baseline": (Verdict.PASS, ""), "anchor": (verdict, mark)}
     line = next(one for one in records(campaign) if one["role"] == "anchor_control")
     assert line["engine"]["version"] == "1.1.0"
-    (told,) = found.controls
-    assert told.in_words.startswith("of the anchor: llama.cpp 1.1.0")
-
-
-def test_a_loss_since_the_anchor_stands_against_the_anchors_build(make: Make) -> None:
-    campaign, _ = make({"*": {"anchor_control": [112.0]}}, anchor=112.0)
-    found = only(campaign)
-    assert found.verdict == Verdict.REGRESSION
-    against = {one.against: one.verdict for one in found.judgements}
-    assert against == {"baseline": Verdict.PASS, "anchor": Verdict.REGRESSION}
+    assert found.controls[0].in_words.startswith("of the anchor: llama.cpp 1.1.0")
 
 
 @pytest.mark.parametrize(
@@ -262,13 +257,13 @@ def test_a_curve_has_controls_of_its_own_at_every_point(
     make: Make, control: float, find: Any, verdict: str, mark: str, controls: int
 ) -> None:
     """A loss that no point calls one: all points pass, and the curve asks for the starts."""
-    script: dict[str, Script] = {"*": {"new": [95.0], "baseline_control": [control]}}
+    script: dict[str, Script] = {"*": {"new": [95.0], CONTROL: [control]}}
     campaign, played = make(script, points=(1, 2, 4, 8), band=0.08, find=find)
     points = {campaign.outcome(one).verdict for one in load_probes(campaign.scenario)}
     assert (points, played.starts) == ({Verdict.PASS}, ["new"])
     found = campaign.curve_outcome(SweepProbe(campaign.scenario))
     assert (found.verdict, found.judgements[0].mark) == (verdict, mark), found.reason
-    assert found.controls[0].starts == played.starts.count("baseline_control") == controls
+    assert found.controls[0].starts == played.starts.count(CONTROL) == controls
     assert all(loaded == ["c1", "c2", "c4", "c8"] for loaded in played.loaded)
 
 
@@ -291,42 +286,105 @@ def test_no_control_is_begun_beyond_the_sessions_time(make: Make) -> None:
 
     campaign, played = make({"*": {"new": [92.0]}}, budget=Ending("1h", 0.0))
     found = only(campaign)
-    assert found.verdict == Verdict.INCONCLUSIVE
-    assert "baseline_control" not in played.starts
+    assert (found.verdict, played.order) == (Verdict.INCONCLUSIVE, "nn")
     assert any("--budget 1h is nearly used up" in note for note in found.notes)
 
 
 def test_an_error_of_the_build_itself_ends_it_without_controls(make: Make) -> None:
-    died = RunError("server_died", "it ended under load")
-    campaign, played = make({"*": {"new": [92.0, died]}})
+    campaign, played = make({"*": {"new": [92.0, DIED]}})
     found = only(campaign)
-    assert found.verdict == Verdict.ERROR
-    assert played.starts == ["new", "new"]
+    assert (found.verdict, played.order) == (Verdict.ERROR, "nn")
     assert isinstance(found.error, PerfgateError)
     curve = campaign.curve_outcome(SweepProbe(campaign.scenario))
     assert (curve.verdict, curve.error, curve.judgements) == (found.verdict, found.error, ())
 
 
-def test_a_resumed_run_keeps_the_verdict_with_its_controls(make: Make) -> None:
-    slow = [92.0, 92.1, 91.9]
-    campaign, _ = make({"*": {"new": slow, "baseline_control": slow}})
+# An A/B. ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("script", "band", "verdict", "starts"),
+    [
+        ({"*": {"a": [100, 100.2], "b": [100.1, 99.9]}}, 0.02, "PASS", "abba"),
+        ({"*": {"a": [100], "b": [92]}}, 0.02, "REGRESSION", "abbaab"),
+        ({}, 0.002, "INCONCLUSIVE", "abbaabbaabba"),  # which the noise does not resolve
+        # A disturbed start is made again in its place.
+        ({"*": {"a": [100], "b": [-100, 100]}}, 0.02, "PASS", "abbba"),
+    ],
+)
+def test_the_builds_of_an_ab_take_turns_until_they_are_decided(
+    make: Make, script: dict[str, Script], band: float, verdict: str, starts: str
+) -> None:
+    campaign, played = make(script, band=band, b=SLOWER)
     found = only(campaign)
-    run = campaign.session.run
-    run.record(record("verdict", {"test": "t", **fields_of(found)}))
-    run.record(record("group", {"scenario": campaign.scenario.id, "tests": ["t"], "content": {}}))
-    (probe,) = load_probes(campaign.scenario)
-    kept = kept_of(run.records()).outcome(probe, [probe])
-    assert kept is not None
-    assert len(kept.measurements) == 2, "controls are no measurements of the build under test"
-    assert replace(kept, resumed_from="", folder=found.folder) == replace(
-        found, measurements=kept.measurements, judge_input=None
+    assert (found.verdict, played.order) == (verdict, starts)
+    (judged,) = found.judgements
+    assert (judged.against, judged.needs_more_runs) == ("ab", False)
+    assert any("fresh start 2: a neighbour" in note for note in found.notes) == ("bbb" in starts)
+    if verdict == "REGRESSION":
+        assert judged.reason.startswith("B is 8.0 % slower than A (B/A 0.920")
+        assert (judged.baseline, judged.measured) == pytest.approx((100, 92))
+
+
+@pytest.mark.parametrize(
+    ("slow", "b", "loaded"),
+    [
+        ({"b": [92]}, SLOWER, [["c1", "c4"]] * 4 + [["c1"]] * 2),
+        ({"new": [92.0]}, None, [["c1", "c4"]] + [["c1"]] * 4),
+    ],
+)
+def test_only_undecided_probes_are_loaded_again(
+    make: Make, slow: Script, b: BuildSource | None, loaded: list[list[str]]
+) -> None:
+    campaign, played = make({"c1": slow}, points=(1, 4), b=b, band=0.04 if b is None else 0.02)
+    found = [campaign.outcome(probe).verdict for probe in load_probes(campaign.scenario)]
+    assert found == [Verdict.REGRESSION, Verdict.PASS]
+    assert played.loaded == loaded
+
+
+def test_a_build_of_an_ab_that_fails_is_named(make: Make) -> None:
+    failed = RunError("config_error", "no such option")
+    campaign, played = make({"start": {"a": [failed]}}, b=SLOWER)
+    found = only(campaign)
+    assert found.error is not None
+    assert (found.error.message, played.order) == ("build A: no such option", "a")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"budget_s": 0.0}, "of gate.budget_s 0"),
+        ({"budget": Budget("1s", 0.0)}, "--budget 1s is nearly used up"),
+    ],
+)
+def test_the_time_of_the_scenario_or_the_session_ends_an_ab(
+    make: Make, options: dict[str, Any], why: str
+) -> None:
+    campaign, played = make({"*": {"a": [100], "b": [92]}}, b=SLOWER, **options)
+    found = only(campaign)
+    assert (found.verdict, played.order) == (Verdict.INCONCLUSIVE, "ab")
+    assert any(why in note for note in found.notes)
+
+
+def test_both_builds_of_an_ab_are_named(make: Make) -> None:
+    campaign, _ = make({}, b=SLOWER)
+    found = only(campaign)
+    assert found.compared_with == (
+        "A = this (llama.cpp 1.2.0, commit abc123, image registry/engine:1.2.0); "
+        "B = registry/engine:1.3.0,engine.settings.max_batch_size=8 "
+        "(llama.cpp 1.3.0, commit def456, image registry/engine:1.3.0)"
     )
+    assert found.build is not None
+    assert found.build.version == "1.3.0"
+    assert found.injected == SLOWER.settings
+    a, b = ("a", "1.2.0", []), ("b", "1.3.0", [*SLOWER.settings])
+    lines = [(one["role"], one["engine"]["version"], one["injected"]) for one in records(campaign)]
+    assert lines[:4] == [a, b, b, a]
+    campaign, _ = make({}, b=BuildSource())
+    assert any("A and B are one build" in note for note in only(campaign).notes)
 
 
-def reasons(campaign: Campaign) -> list[str]:
-    """Why starts were made that were not planned, as whoever looks on is told."""
-    lines = read_lines(campaign.session.run.path / "progress.jsonl")
-    return [line["text"] for line in lines if line["event"] == "again"]
+# What is told. ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -343,19 +401,64 @@ def test_why_a_start_is_made_again_is_told_as_it_happens(
     make: Make, script: dict[str, Script], why: str
 ) -> None:
     campaign, played = make(script)
-    assert only(campaign).verdict == Verdict.PASS
-    assert played.starts == ["new", "new"]
+    assert (only(campaign).verdict, played.order) == (Verdict.PASS, "nn")
     assert reasons(campaign) == [f"start 2: again, as start 1 {why}"]
 
 
 def test_what_is_undecided_and_whose_build_is_a_control_are_told(make: Make) -> None:
     campaign, played = make({"c4": {"new": [93.0]}})
     only(campaign)
-    assert "baseline_control" in played.starts
+    assert CONTROL in played.starts
     told = reasons(campaign)
     assert re.search(
         r"after 1 start \(-7\.0 %, interval -\d+\.\d…[-+]\d+\.\d %, band 4 %\)", told[0]
     )
     for number, (role, line) in enumerate(zip(played.starts[1:], told, strict=True), start=2):
-        control = "control, the baseline's build: " if role == "baseline_control" else ""
+        control = "control, the baseline's build: " if role == CONTROL else ""
         assert line.startswith(f"start {number}: {control}c4: output_throughput undecided after ")
+
+
+C1, C4 = load_probes(building.SCENARIO)
+OPEN = building.judgement(
+    verdict=Verdict.INCONCLUSIVE, change=-0.012, interval=(-0.04, 0.015), band=0.05, runs_used=1
+)
+ANCHOR = building.judgement(change=-0.5, against="anchor")
+UNDECIDED = "c4: output_throughput undecided after"
+
+
+@each(
+    ("judgements", "controls", "told"),
+    [
+        ([OPEN], None, f"{UNDECIDED} 1 start (-1.2 %, interval -4.0…+1.5 %, band 5 %)"),
+        (
+            [replace(OPEN, metric=building.SUMS, band=0.025, runs_used=2)],
+            None,
+            f"c4: {building.SUMS} undecided after 2 starts (-1.2 points, interval -4.0…+1.5 "
+            "points, band 2.5 points)",
+        ),
+        ([replace(OPEN, change=None, interval=None)], None, f"{UNDECIDED} 1 start"),
+        # Of several the one nearest to a loss is named; of a control those that it is for.
+        ([OPEN, ANCHOR], None, f"{UNDECIDED} 2 starts (-50.0 %, *, and 1 more"),
+        ([OPEN, ANCHOR], "baseline", f"control, the baseline's build: {UNDECIDED} 1 start (*"),
+        ([OPEN, ANCHOR], "anchor", f"control, the anchor's build: {UNDECIDED} 2 starts (-50*"),
+        ([], None, "for a claim or a curve that is undecided"),
+    ],
+)
+def test_why_another_start_is_made(
+    judgements: list[Judgement], controls: Against | None, told: str
+) -> None:
+    opened = tuple(replace(one, needs_more_runs=True) for one in judgements)
+    judged = ProbeJudgement(Verdict.INCONCLUSIVE, opened, needs_more_runs=True)
+    decided = ProbeJudgement(Verdict.PASS, (building.judgement(change=-0.9),))
+    states = [(C1, ProbeState(judged=decided)), (C4, ProbeState(judged=judged))]
+    found = why_another(states, controls)
+    assert re.fullmatch(re.escape(told).replace(r"\*", ".*"), found), found
+
+
+def test_settings_that_a_report_does_not_show_are_said_once() -> None:
+    silent = (["kv_cache_fraction"], ["kv_cache_fraction", "ep"])
+    assert list(not_reported([Measurement({}, {"asked_not_reported": one}) for one in silent])) == [
+        "the report does not show kv_cache_fraction, ep: that it was in force as asked is not "
+        "established"
+    ]
+    assert not list(not_reported([Measurement({}, {"ep": 8})]))

@@ -1,0 +1,459 @@
+"""Builds: how a person names settings and builds, nothing guessed; another build beside the one
+under test: found, asked what it is, recorded, and started for real.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import building
+import psutil
+import pytest
+from tables import each
+
+from perfgate.campaign.builds.build import (
+    Build,
+    build_under_test,
+    other_build,
+    same_build,
+    source_of,
+    tools_under_test,
+)
+from perfgate.campaign.builds.controls import build_behind
+from perfgate.campaign.builds.words import inject, parse_ab, parse_injection, parse_source
+from perfgate.campaign.fresh_start import StartSetup, fresh_start
+from perfgate.campaign.session import Session
+from perfgate.core.errors import CannotDo, InputError, MissingProgram
+from perfgate.core.programs import AIPERF, LLAMA_CPP_PYTHON
+from perfgate.core.verdict import Against
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.build_source import BuildSource
+from perfgate.launchers.local.launcher import LocalLauncher
+from perfgate.plan.toolchain import BuildOverride
+from perfgate.runs.run_folder import RunFolder
+from perfgate.scenarios.probe import load_probes
+from perfgate.scenarios.scenario import AccuracyTask, EngineChoice, EngineSettings, Model
+
+# Settings. ----------------------------------------------------------------------------------------
+
+
+@each(
+    ("text", "value"),
+    [
+        ("engine.settings.cpu_threads=1", 1),
+        ("accuracy.temperature=1.5", 1.5),
+        ("accuracy.temperature=2", 2),
+        ("workload.streaming=false", False),
+        ("workload.api=chat", "chat"),
+        ("title=a=b", "a=b"),
+        ("title='7'", "7"),
+        ("engine.settings.cpu_threads=", None),
+        ("engine.settings.kv_cache_fraction=1", 1),
+        ("engine.settings.mtp=", None),
+    ],
+)
+def test_one_setting_is_changed_and_nothing_else(text: str, value: object) -> None:
+    injection = parse_injection(text)
+    assert (".".join(injection.path), type(injection.value)) == (text.split("=")[0], type(value))
+    changed: Any = inject(building.SCENARIO, (injection,))
+    *above, last = injection.path
+    before, now = building.SCENARIO, changed
+    for name in above:
+        before, now = (getattr(one, name) for one in (before, now))
+    if isinstance(now, tuple):
+        (before,), (now,) = before, now
+    assert (getattr(now, last), replace(now, **{last: getattr(before, last)})) == (value, before)
+
+
+def test_several_settings_are_all_changed_in_every_task() -> None:
+    two = replace(
+        building.SCENARIO,
+        accuracy=(*building.SCENARIO.accuracy, AccuracyTask("lm_eval", "gsm8k", 8)),
+    )
+    words = ("workload.isl=8", "accuracy.temperature=2", "workload.isl=7")
+    changed = inject(two, tuple(map(parse_injection, words)))
+    assert changed.workload is not None
+    assert changed.workload.isl == 7
+    assert [(one.task, one.temperature) for one in changed.accuracy] == [("sums", 2), ("gsm8k", 2)]
+
+
+@each(
+    "text",
+    ["", "=", "=1", "cpu_threads", "title=[1", "title=a: b: c", "t=@", "environment={A: b}"]
+    + ["workload.isl=010", "title=2020-99-99", "title=&a [*a]"]
+    + [f"workload.isl={value}" for value in ("[" * 900, "1" * 900, "[" * 50_000, "- " * 50_000)],
+    ids=lambda text: text[:20],
+)
+def test_what_is_no_setting_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--inject: not a setting") as caught:
+        parse_injection(text)
+    assert caught.value.found == repr(text[:1000])
+
+
+@each(
+    ("text", "expected"),
+    [
+        ("engine.settings.cpu_thread=1", "after engine.settings one of tp, pp, ep, "),
+        ("environment.OMP_NUM_THREADS=1", "after environment one of nothing"),
+        ("..=1", "after the start one of id, "),
+        ("engine.settings.cpu_threads=1.5", "int or null"),
+        ("engine.settings.tp=", "int"),
+        ("engine.settings.attention_dp=1", "true or false or null"),
+        ("engine.settings.mtp=1", "one of its own settings or null"),
+        ("workload.api=grpc", "'completions' or 'chat'"),
+        ("workload.concurrency=4", "one of its own settings"),
+        ("accuracy.temperature=hot", "float"),
+        ("title=1", "text"),
+    ],
+)
+def test_no_setting_of_the_scenario_or_of_another_type(text: str, expected: str) -> None:
+    problem = "no such setting" if expected.startswith("after") else "not a value of this setting"
+    with pytest.raises(InputError, match=f"--inject: {problem}") as caught:
+        inject(building.SCENARIO, (parse_injection(text),))
+    assert str(caught.value.expected).startswith(expected)
+    assert str(caught.value.found).startswith(text.rstrip("="))
+
+
+def test_what_is_recorded_of_a_setting_has_no_secret() -> None:
+    shown = [str(parse_injection(f"{name}=https://a:b@c")) for name in ("environment.TOKEN", "id")]
+    assert shown == ["environment.TOKEN=***", "id=https://***@c"]
+
+
+# Builds in words. ---------------------------------------------------------------------------------
+
+DIGEST = "sha256:" + "cd" * 32
+CALL = {"PERFGATE_PROGRAM_TRTLLM_SERVE": "nice trtllm-serve"}
+
+
+@each(
+    ("text", "source"),
+    [
+        *(
+            (image, BuildSource(image))
+            for image in (
+                "nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc1",
+                "own:5000/a/b:1",
+                "docker://me@nvcr.io#nvidia/tensorrt-llm/release:1.2",
+                "/images/old.sqsh",
+                "old.sqsh",
+            )
+        ),
+        (f"a/b@{DIGEST}", BuildSource(f"a/b@{DIGEST}", digest=DIGEST)),
+        (DIGEST, BuildSource(DIGEST, image_id=DIGEST)),
+        ("/opt/old", BuildSource(prefix="/opt/old")),
+        ("~/old", BuildSource(prefix=str(Path.home() / "old"))),
+        ("./old", BuildSource(prefix=str(Path.cwd() / "old"))),
+        ("./old.sqsh", BuildSource(str(Path.cwd() / "old.sqsh"))),
+        (
+            "a:1, /opt/in/it ,PERFGATE_PROGRAM_TRTLLM_SERVE=nice trtllm-serve,engine.settings.tp=2",
+            BuildSource("a:1", "", "", "/opt/in/it", CALL, ("engine.settings.tp=2",)),
+        ),
+        ("this", BuildSource()),
+        ("this,engine.settings.tp=1", BuildSource(settings=("engine.settings.tp=1",))),
+        ("engine.settings.tp=1", BuildSource(settings=("engine.settings.tp=1",))),
+    ],
+)
+def test_words_name_a_build_and_it_is_shown_in_words_that_name_it(
+    text: str, source: BuildSource
+) -> None:
+    assert parse_source(text) == source
+    assert parse_source(source.in_words) == source
+
+
+@each(
+    ("text", "told"),
+    [
+        ("", "a part is empty"),
+        ("a:1,", "a part is empty"),
+        ("old", r"a folder or an image[^§]*\./old for a folder, old:TAG"),
+        ("a b:1", "a folder or an image"),
+        ("a/" * 1900 + "!", "a folder or an image"),
+        (f"a@{DIGEST[:-1]}", "64 digits"),
+        ("a:1,b:2", "image is given twice"),
+        ("engine.settings.tp=1,engine.settings.tp=2", r"engine\.settings\.tp is given twice"),
+        ("a:1,./b", "the folder is in the image"),
+        ("this,/opt/a", "names two builds"),
+        ("tp=1", r"KEY=VALUE, e\.g\."),
+        ("engine.settings.tp={", "not a setting"),
+        ("PERFGATE_PROGRAM_TRTLLM_SERV=/a", "did you mean PERFGATE_PROGRAM_TRTLLM_SERVE"),
+        ("PERFGATE_PROGRAM_AIPERF=/a", "measured by the same client"),
+        ("PERFGATE_PROGRAM_TRTLLM_SERVE", "CALL"),
+        ("/opt/a\x1b[2J", "one line of printable text"),
+        ("/" * 5000, "one line of printable text"),
+    ],
+)
+def test_what_names_no_build_or_could_be_two_is_refused(text: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        parse_source(text, field="--control")
+
+
+@each(
+    ("words", "told"),
+    [
+        ("A=this A=this", "an A/B needs two builds"),
+        ("A=this C=this", "an A/B needs two builds"),
+        ("A= B=this", "an A/B needs two builds"),
+        ("this B=this", "an A/B needs two builds"),
+        ("A=this B=nonsense", "--ab B"),
+    ],
+)
+def test_an_ab_needs_two_builds_in_any_order(words: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        parse_ab(words.split())
+    found = parse_ab(["B=engine.settings.tp=8", "A=this"])
+    assert found.in_words == "A=this B=engine.settings.tp=8"
+
+
+# Another build, found here. -----------------------------------------------------------------------
+
+SMOLLM2 = replace(
+    building.SCENARIO,
+    model=Model("SmolLM2-135M-Instruct", "q4_1"),
+    engine=EngineChoice(
+        "llama.cpp", EngineSettings(max_batch_size=4, max_seq_len=2048, cpu_threads=1)
+    ),
+    accuracy=(),
+)
+OLD = EngineBuild("llama.cpp", "1.0", "1.0")
+PYTHON = """\
+case "$*" in
+  *--version) echo llama.cpp {version};;
+  *gguf_tokenizer.py*) for last; do :; done; mkdir -p "$last"; echo {{}} > "$last/tokenizer.json";;
+  *) exit 2;;
+esac"""
+Find = Callable[..., Build]
+
+
+def session(tmp_path: Path, **changes: object) -> Session:
+    made = Session(run=RunFolder(tmp_path), machine=building.MACHINE, launcher=LocalLauncher())
+    return replace(made, **changes)
+
+
+def executable(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+    return file
+
+
+def installed(folder: Path, version: str) -> Path:
+    """A prefix whose interpreter says that its llama.cpp is of that version."""
+    executable(folder / "bin/python", PYTHON.format(version=version))
+    return folder
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with version 2.0 to be tested, and 1.0 in a prefix, which is given."""
+    tested = installed(tmp_path / "tested", "2.0")
+    monkeypatch.setenv(LLAMA_CPP_PYTHON.variable, str(tested / "bin/python"))
+    monkeypatch.setenv(AIPERF.variable, str(executable(tmp_path / "aiperf", "echo 0.13")))
+    model = tmp_path / "model.gguf"
+    model.write_bytes(b"GGUF and more")
+    monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PERFGATE_MODEL_SMOLLM2_135M_INSTRUCT", str(model))
+    return installed(tmp_path / "old", "1.0")
+
+
+@pytest.fixture
+def find(machine: Path, tmp_path: Path) -> Find:
+    """Finds another build in a session of its own."""
+
+    def found(source: BuildSource, expected: EngineBuild | None = None, **changes: Any) -> Any:
+        return other_build(SMOLLM2, session(tmp_path, **changes), source, expected=expected)
+
+    return found
+
+
+def test_two_prefixes_are_two_builds_and_differ_in_nothing_else(
+    machine: Path, tmp_path: Path, find: Find
+) -> None:
+    before = dict(os.environ)
+    found = find(BuildSource(prefix=str(machine)), override=BuildOverride(commit="abc1234"))
+    tested = tools_under_test(SMOLLM2, session(tmp_path))
+    assert (found.tools.build, tested.build.version) == (OLD, "2.0")
+    assert dict(os.environ) == before
+    (probe, *_) = load_probes(SMOLLM2)
+    cpu = {"cpu": "a"}
+    assert found.tools.fingerprint(probe, cpu) == tested.fingerprint(probe, cpu)
+
+
+def test_a_program_that_is_named_or_only_settings_or_a_rehearsal(machine: Path, find: Find) -> None:
+    call = f"nice -n 5 {machine}/bin/python"
+    found = find(BuildSource(programs={LLAMA_CPP_PYTHON.variable: call}))
+    assert found.tools.build == OLD
+    assert Path(found.tools.locations.find(LLAMA_CPP_PYTHON)[0]).name == "nice"
+    found = find(parse_source("engine.settings.cpu_threads=8"))
+    assert found.tools.build.version == "2.0"
+    assert [*map(str, found.injections)] == ["engine.settings.cpu_threads=8"]
+    found = find(parse_source("/no/such,engine.settings.cpu_threads=8"), OLD, synthetic=True)
+    assert (found.tools.build, len(found.injections)) == (OLD, 1)
+
+
+def test_it_must_be_the_build_that_is_expected(machine: Path, find: Find, tmp_path: Path) -> None:
+    old, known = BuildSource(prefix=str(machine)), replace(OLD, commit="abc1234")
+    assert find(old, known).tools.build == known, "the commit that a person gave it"
+    installed(machine, "3.0")
+    with pytest.raises(InputError, match=r"found: .*/old is llama.cpp 3.0\n.*llama.cpp 1.0"):
+        find(old, OLD)
+    with pytest.raises(InputError, match="expected"):
+        find(BuildSource(), OLD)  # settings of the build under test are no other version
+    newer, tested = BuildOverride(commit="b" * 7), BuildSource(prefix=str(tmp_path / "tested"))
+    expected = EngineBuild("llama.cpp", "2.0", "a" * 7)
+    with pytest.raises(InputError, match="the build under test is in its place"):
+        find(tested, expected, override=newer)
+    same = replace(expected, commit="b" * 7)
+    assert find(tested, same, override=newer).tools.build == same
+
+
+@each(
+    ("source", "told"),
+    [
+        (BuildSource(prefix="/no/such"), "no folder /no/such"),
+        (BuildSource(prefix="/usr/bin"), "has no folder bin"),
+        (BuildSource(image="a:1"), "--launcher local starts programs in no container"),
+        (BuildSource(settings=("engine.settings.treads=1",)), "setting"),
+        (BuildSource(settings=("engine.settings.tp=2",)), "llama.cpp does not support this"),
+        (
+            BuildSource(programs={LLAMA_CPP_PYTHON.variable: "run --api-key ***"}),
+            "a secret in it was not recorded",
+        ),
+    ],
+)
+def test_what_is_no_build(find: Find, source: BuildSource, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        find(source)
+
+
+def test_a_folder_that_is_no_installation_of_it(machine: Path, find: Find) -> None:
+    python = machine / "bin/python"
+    for made, told in (
+        (lambda: executable(python, "echo no xllamacpp >&2; exit 1"), "run llama.cpp: no xllam"),
+        (lambda: python.chmod(0o644), "python is not executable"),
+        (lambda: python.rename(python.with_name("sglang")), r"no python in .*/old/bin"),
+    ):
+        made()
+        with pytest.raises(MissingProgram, match=told):
+            find(BuildSource(prefix=str(machine)))
+
+
+def test_whether_two_are_the_same_build(machine: Path, find: Find, tmp_path: Path) -> None:
+    old, this = BuildSource(prefix=str(machine)), find(BuildSource())
+    tested = find(BuildSource(prefix=str(tmp_path / "tested")))
+    assert same_build(tested, this) == "the same program and settings"
+    again = find(BuildSource(prefix=str(installed(tmp_path / "again", "1.0"))))
+    told = "both are llama.cpp 1.0, which may still be two builds"
+    assert same_build(again, find(old)) == told
+    slowed = find(replace(old, settings=("engine.settings.cpu_threads=2",)))
+    assert (same_build(find(old), this), same_build(find(old), slowed)) == ("", "")
+
+
+def recorded(tmp_path: Path, facts: Mapping[str, Any] | None = None, *injected: str) -> BuildSource:
+    """How the build under test is recorded."""
+    made = session(tmp_path)
+    tools = tools_under_test(SMOLLM2, made)
+    build = Build(SMOLLM2, tools, made.launcher, tuple(map(parse_injection, injected)))
+    found = source_of(build, facts or {})
+    assert found is not None
+    return found
+
+
+def test_the_record_of_a_prefix_starts_the_same_build(find: Find, tmp_path: Path) -> None:
+    source = recorded(tmp_path)
+    assert source == BuildSource(prefix=str(tmp_path / "tested"))
+    assert same_build(find(source), find(BuildSource()))
+
+
+def test_the_record_of_an_image_has_its_digest(machine: Path, tmp_path: Path) -> None:
+    name = "nvcr.io/nvidia/tensorrt-llm/release"
+    told = {"image": f"{name}:1.0", "id": "sha256:ab", "digests": [f"{name}@{DIGEST}"]}
+    found = recorded(tmp_path, {"docker": told})
+    assert (found.image, found.digest, found.image_id) == (f"{name}:1.0", DIGEST, "sha256:ab")
+    assert found.image_to_start == f"{name}@{DIGEST}"
+    never_pushed = {"docker": {"image": "mine:dev", "id": "sha256:ab"}}
+    assert recorded(tmp_path, never_pushed).image_to_start == "sha256:ab"
+
+
+def test_the_record_of_a_call_has_its_words_without_any_secret(
+    machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrapper = executable(tmp_path / "my wrap", "")
+    monkeypatch.setenv(LLAMA_CPP_PYTHON.variable, f"'{wrapper}' '--with space' --api-key sesame")
+    facts = {"docker": {"image": "https://ada:sesame@own/a:1"}}  # pragma: allowlist secret
+    found = recorded(tmp_path, facts, "environment.HF_TOKEN=sesame")
+    (words,) = found.programs.values()
+    assert shlex.split(words) == [str(wrapper), "--with space", "--api-key", "***"]
+    assert "sesame" not in str(found)
+
+
+def behind(
+    folder: Path, source: str | None, against: Against = "baseline", **changes: Any
+) -> Build:
+    """The build behind a baseline that recorded this prefix."""
+    known = building.baseline(
+        engine=changes.pop("engine", OLD), source=source and BuildSource(prefix=source)
+    )
+    return build_behind(SMOLLM2, session(folder, **changes), against, known)
+
+
+def test_a_baselines_build_is_as_recorded_or_as_a_person_names_it(
+    machine: Path, tmp_path: Path
+) -> None:
+    found = behind(tmp_path, str(machine))
+    assert (found.tools.build, found.note) == (OLD, "")
+    with pytest.raises(CannotDo, match=r"^the anchor does not say how its build was started$"):
+        behind(tmp_path, None, "anchor")
+    named, wrong = BuildSource(prefix=str(machine)), BuildSource(prefix="/no/such")
+    for against in ("baseline", "anchor"):
+        assert behind(tmp_path, None, against, control=named).tools.build == OLD
+    assert behind(tmp_path, str(machine), "anchor", control=wrong).tools.build == OLD
+    with pytest.raises(CannotDo, match=r"^the build named by --control cannot be started"):
+        behind(tmp_path, str(machine), control=wrong)
+    with pytest.raises(CannotDo) as told:
+        behind(tmp_path, "/gone")
+    assert str(told.value) == (
+        "the build that the baseline recorded cannot be started: the other build's prefix is "
+        "no installation, found no folder /gone, expected a folder with bin/, e.g. a virtual "
+        "environment"
+    )
+
+
+def test_the_build_under_test_itself_is_told_as_such(machine: Path, tmp_path: Path) -> None:
+    tested, engine = str(tmp_path / "tested"), EngineBuild("llama.cpp", "2.0", "2.0")
+    found = behind(tmp_path, tested, engine=engine)
+    assert found.note.startswith("the control is the build under test: the same program")
+    injected = (parse_injection("engine.settings.cpu_threads=8"),)
+    assert not behind(tmp_path, tested, engine=engine, injections=injected).note
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_two_environments_serve_one_after_the_other_and_see_nothing_of_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """llama.cpp's own server, of a virtual environment made for this, then that of the session."""
+    old, checkout = tmp_path / "old", str(tmp_path / "checkout-under-test")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(old)], check=True)
+    site = next(old.glob("lib/python*/site-packages"))
+    (site / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    monkeypatch.setenv("PYTHONPATH", checkout)
+    made = session(tmp_path / "run")
+    found = other_build(SMOLLM2, made, parse_source(str(old)))
+    tested = build_under_test(tools_under_test(SMOLLM2, made), made)
+    for build, prefix, path in ((found, old, ""), (tested, Path(sys.prefix), checkout)):
+        folder = tmp_path / f"starts-{prefix.name}"
+        setup = StartSetup(build.launcher, folder, tmp_path / "cache")
+        with fresh_start(SMOLLM2, build.tools, setup, load_probes(SMOLLM2)[:1]) as start:
+            assert start.server is not None
+            process = psutil.Process(start.server.pid)
+            served, first = process.environ(), process.cmdline()[0]
+        assert first.startswith(f"{prefix}/bin/python")
+        assert (served["VIRTUAL_ENV"], served.get("PYTHONPATH") or "") == (str(prefix), path)
+        assert str(old) not in served["PATH"] or build is found
