@@ -130,8 +130,8 @@ def test_a_selection_without_a_test_is_not_green_but_for_pytest_that_collects(su
     (suite.folder / "test_other.py").write_text("def test_other():\n    pass\n")
     done = suite.run("test_other.py", PERFGATE_MODLES="/models")
     assert (done.status, "PERFGATE_MODLES" in done.output) == (0, False), done.output
+    assert not done.folder.exists()
     suite.run("test_other.py", "-k", "nothing", "-n", "1").require(5)
-    assert not suite.run_folder.exists()
 
 
 def test_an_unreadable_baseline_is_an_error_that_names_the_file(with_baseline: Suite) -> None:
@@ -145,7 +145,7 @@ def test_an_unreadable_baseline_is_an_error_that_names_the_file(with_baseline: S
     assert done.output.count("baseline written by a newer perfgate") >= len(PASSED)
     counts, tests = with_baseline.junit()
     assert counts[:2] == ["0", str(len(tests))]
-    assert {one["extra_info"]["verdict"] for one in benchmarks(with_baseline)} == {"ERROR"}
+    assert benchmarks(with_baseline) == []
 
 
 def test_other_content_is_not_comparable_and_says_in_what(with_baseline: Suite) -> None:
