@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from checkouts import Finished, Suite, rerecord, twice_as_fast
-from road_words import ACCURACY, BROKEN, GIVEN_BAND, METRIC, POINT, STORED
+from road_words import ACCURACY, BROKEN, GIVEN_BAND, METRIC, POINT, SERVING, STORED
 from tables import each
 
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
@@ -32,6 +32,18 @@ def test_speed_against_the_machine_itself(suite: Suite) -> None:
         assert json.loads((run / "run.json").read_text())["id"] not in own
         counts.append(len(own))
     assert counts[1] == counts[0] + 1
+
+
+def test_the_speed_of_broken_answers_is_none_again(with_baseline: Suite, tmp_path: Path) -> None:
+    """The answers are judged again, too: a record that forgets them is not what the files say."""
+    done = with_baseline.run(SERVING, ACCURACY, "-k", "c1 or sums", *BROKEN)
+    assert done.verdicts == {"sums": "REGRESSION", "c1": "INCONCLUSIVE"}
+    assert with_baseline.differences() == []
+    folder = shutil.copytree(done.folder, tmp_path / "run")
+    forgets = {"broken": ""}
+    rerecord(folder, lambda line: (line.get("judge_input") or {}).update(forgets))
+    (told,) = with_baseline.differences(folder)
+    assert told.startswith("standin-serve-c1: judge_input.broken:  in the records, BROKEN_OUTPUT")
 
 
 def test_two_builds_side_by_side(suite: Suite) -> None:

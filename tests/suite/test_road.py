@@ -10,7 +10,7 @@ from typing import Any
 
 import forked
 import pytest
-from checkouts import Finished, Suite, rerecord, says
+from checkouts import Finished, Suite, says
 from road_words import ACCURACY, BROKEN, GIVEN_BAND, METRIC, NAMED, PLUGINS, POINT, SLOWER, STORED
 
 PASSED = {"c1": "PASS", "c2": "PASS", "sums": "PASS"}  # a curve needs four points
@@ -169,7 +169,7 @@ def test_what_this_machine_lacks_is_skipped_and_fails_the_gate(suite: Suite) -> 
     assert len(done.records("skipped")) == 3
 
 
-def test_speed_is_not_measured_once_answers_are_broken(suite: Suite, tmp_path: Path) -> None:
+def test_speed_is_not_measured_once_answers_are_broken(suite: Suite) -> None:
     suite.edit(("fewshot: 0}", "fewshot: 0, limit: 50}"))
     suite.promote(suite.run(ACCURACY).folder, "1.0")
     done = suite.run("perf_tests", *BROKEN, "--junitxml=junit.xml")
@@ -185,14 +185,7 @@ def test_speed_is_not_measured_once_answers_are_broken(suite: Suite, tmp_path: P
     assert counts == ["1", "0", "2"]
     undecided = tests["test_serving[standin-serve-c1]"].find("skipped")
     assert undecided.get("type") == "perfgate.INCONCLUSIVE"
-    # The answers are judged again from the raw files, and a record that forgets them is found.
     assert suite.differences() == []
-    folder = shutil.copytree(done.folder, tmp_path / "forgets")
-    forgets = {"broken": ""}
-    rerecord(folder, lambda line: (line.get("judge_input") or {}).update(forgets))
-    found = suite.differences(folder)
-    start = "standin-serve-c1: judge_input.broken:  in the records, BROKEN_OUTPUT in sums"
-    assert any(one.startswith(start) for one in found), found
 
 
 def test_the_numbers_of_a_stubbed_engine_are_synthetic_and_make_no_baseline(suite: Suite) -> None:
