@@ -11,7 +11,7 @@ from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.gate_repo import GateRepo
 from perfgate.core.git_query import QUIET, git_answer
 from perfgate.core.locations import Locations
-from perfgate.engines.sglang.discovery import question
+from perfgate.engines.served.discovery import question
 from perfgate.engines.tensorrt_llm.discovery import installed
 from perfgate.runs.run_folder import git_state
 
@@ -104,7 +104,7 @@ def test_a_clone_of_an_engine(attack: Attack, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     assert installed(Locations(source=attack.folder)).commit == head
     told = subprocess.run(
-        [sys.executable, "-c", question(), *QUIET],
+        [sys.executable, "-c", question(), "sglang", "sglang", *QUIET],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(attack.folder / "python")},
         capture_output=True,
         text=True,

@@ -26,8 +26,8 @@ RECORDED = Path(__file__).parents[1] / "data" / "calls.json"
 # The first release of each range, and one beyond the newest table.
 RELEASES = {
     "tensorrt-llm": [*(one.since for one in of_tensorrt_llm.all_releases()), "1.4.0"],
-    "vllm": [*(one.since for one in of_vllm.all_releases()), "0.34.0"],
-    "sglang": [*(one.since for one in of_sglang.all_releases()), "0.6.0"],
+    "vllm": [*(one.since for one in of_vllm.TABLES.all()), "0.34.0"],
+    "sglang": [*(one.since for one in of_sglang.TABLES.all()), "0.6.0"],
 }
 
 FOLDER = Path(__file__).parents[2] / "scenarios"

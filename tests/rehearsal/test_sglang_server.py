@@ -31,9 +31,9 @@ NAME = "sglang-eagle"
 MODEL = "deepseek-ai/DeepSeek-R1-0528"
 
 
-def eagle() -> Scenario:
+def eagle(dp: int | None = None) -> Scenario:
     """The document's line with everything on it."""
-    settings = EngineSettings(tp=8, attention_dp=True, torch_compile=True, mtp=Mtp(1))
+    settings = EngineSettings(tp=8, dp=dp, attention_dp=True, torch_compile=True, mtp=Mtp(1))
     case = scenarios()[SHAREGPT]
     return replace(
         case,
@@ -54,8 +54,8 @@ class Played:
     def build(self) -> EngineBuild:
         return EngineBuild("sglang", self.version, self.version)
 
-    def command(self, port: int = 8000) -> Command:
-        return SGLANG.serve(eagle(), self.build, Endpoint(HOST, port, MODEL), Locations())
+    def command(self, port: int = 8000, dp: int | None = None) -> Command:
+        return SGLANG.serve(eagle(dp), self.build, Endpoint(HOST, port, MODEL), Locations())
 
     def ended(self, port: int = 8000) -> tuple[int, str]:
         """Status and class of a server that does not start."""
@@ -131,7 +131,7 @@ def test_a_later_release_tells_under_its_own_names(play: Play, tmp_path: Path) -
 @pytest.mark.parametrize("version", ["0.4.6", "0.5.3", "0.5.23"])
 def test_its_python_and_its_help_page_are_those_of_the_release(play: Play, version: str) -> None:
     played = play(version)
-    build, command = played.build, played.command()
+    build, command = played.build, played.command(dp=8)
     assert SGLANG.build(Locations()).version == version
     assert SGLANG.verify(build, [command], Locations()) == ()
     for wrong in ("--enable-dp-atention", "--enable_dp_attention"):

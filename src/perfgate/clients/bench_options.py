@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from perfgate.clients.releases import BenchRelease
 from perfgate.core.errors import InputError
-from perfgate.engines.release_table import Option
+from perfgate.engines.release_tables import Option
 from perfgate.scenarios.scenario import Workload
 
 COMPLETIONS_PATHS = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from perfgate.engines.refusal import refusal
-from perfgate.engines.release_table import Option, ReleaseTable
+from perfgate.engines.release_tables import Option, ReleaseTable
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 Value = bool | int | float | str | tuple[int | str, ...] | None

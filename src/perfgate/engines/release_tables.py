@@ -9,16 +9,77 @@ import os
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 import yaml
+from msgspec import Struct
 from packaging.version import InvalidVersion, Version
 
 from perfgate.core.errors import InputError
 from perfgate.engines import table_lines
 from perfgate.engines.option_check import Mismatch
-from perfgate.engines.release_table import ReleaseTable
+from perfgate.scenarios.yaml_document import read_document
+
+
+class Option(Struct, frozen=True, forbid_unknown_fields=True):
+    """One command-line option.
+
+    Attributes:
+        name: as it is spelled; None: there is none but `opposite`.
+        aliases: other spellings, which are never rendered: an extra option may not say them.
+        flag: it takes no value.
+        opposite: the flag that says the opposite.
+        choices: the only values that it takes; empty: any.
+        deprecated: it is given only where it says another value than the program's default.
+    """
+
+    name: str | None = None
+    aliases: tuple[str, ...] = ()
+    flag: bool = False
+    opposite: str | None = None
+    choices: tuple[str, ...] = ()
+    deprecated: bool = False
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Every word that the program takes for it."""
+        return tuple(word for word in (self.name, self.opposite, *self.aliases) if word)
+
+
+Options = Mapping[str, Option]
+"""Setting → the option of one program that it becomes."""
+
+
+class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One range of releases that behave the same for perfgate.
+
+    Attributes:
+        title: name of the engine, for people.
+        since: the first release (or candidate) of the range.
+        programs: for each program that the range has, the option of each setting.
+        help: the option that makes a program print all others.
+        file: the table's file.
+        version: the release that was asked for; empty: the range as such.
+    """
+
+    title: ClassVar[str] = "the engine"
+
+    since: str
+    programs: Mapping[str, Options]
+    help: str = "--help"
+    file: str = ""
+    version: str = ""
+
+    def options(self, program: str) -> Options:
+        """The option of each setting of one program; empty when the range has no such program."""
+        return self.programs.get(program, {})
+
+    def choices(self, program: str, setting: str) -> tuple[str, ...]:
+        """The values that an option takes; empty: any, or there is no such option."""
+        option = self.options(program).get(setting)
+        return () if option is None else option.choices
+
 
 T = TypeVar("T", bound=ReleaseTable)
 
@@ -59,21 +120,21 @@ class ReleaseTables(Generic[T]):
 
         Raises:
             InputError: a file is not named after a release, two are after the same, or one says
-                what no table has, or takes away what the range before it lacks.
+                what no table has, or takes away what the range before it lacks; or one of a
+                person's own is no YAML, or beyond the limits of scenario files.
         """
         tables: list[T] = []
         fields: dict[str, Any] = {}
         for path in self._files(folders):
+            changes = self._own(path) if path.parent == self.folder else self._of_others(path)
             try:
-                # The loader is a safe one: it makes plain values only.
-                changes = yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506
                 fields = _patched(fields, _spelled_out(changes))
                 table = {**fields, "since": path.stem, "file": str(path)}
                 tables.append(msgspec.convert(table, self.kind))
             except KeyError as error:
                 found = f"null for {error}, which the range before it lacks"
                 raise self._wrong(path, found) from None
-            except (yaml.YAMLError, msgspec.ValidationError, TypeError, OSError) as error:
+            except (msgspec.ValidationError, TypeError) as error:
                 raise self._wrong(path, str(error)) from error
         return tuple(tables)
 
@@ -149,6 +210,16 @@ class ReleaseTables(Generic[T]):
     def told_by(self, version: str, mismatch: Mismatch) -> str:
         """The line of the tables that makes perfgate write something (`table_lines.told_by`)."""
         return table_lines.told_by(version, mismatch, self.folder)
+
+    def _own(self, path: Path) -> object:
+        # The loader is a safe one: it makes plain values only.
+        return yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506
+
+    def _of_others(self, path: Path) -> object:
+        document, errors = read_document(path, "programs", "write what changed, or delete the file")
+        if errors or document is None:
+            raise errors[0]
+        return document.value
 
     def _more(self) -> str | None:
         return os.environ.get(self._variable) or None if self._variable else None

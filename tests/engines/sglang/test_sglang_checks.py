@@ -8,7 +8,7 @@ from sglang_scenarios import DP, ENGINE, TP, build, render, scenario
 from tables import each
 
 from perfgate.core.errors import CannotDo, InputError
-from perfgate.engines.sglang import checks
+from perfgate.engines.sglang.engine import SGLang
 from perfgate.scenarios.scenario import CudaGraphs, MoeLoadBalancer
 
 PROGRAM = "sglang.launch_server"
@@ -42,16 +42,16 @@ def test_what_sglang_cannot_do_is_refused_with_what_it_can(
     settings: dict[str, Any], field: str, words: str
 ) -> None:
     with pytest.raises(CannotDo) as caught:
-        checks.check(scenario(replace(TP, **settings)), build())
+        SGLang().check(scenario(replace(TP, **settings)), build())
     assert caught.value.field == f"case.engine.settings.{field}"
     assert words in str(caught.value)
 
 
 def test_attention_dp_alone_is_refused_where_the_server_ends_with_an_error() -> None:
     with pytest.raises(CannotDo, match=r"set dp, e\.g\. to 8"):
-        checks.check(scenario(DP), build("0.5.1"))
-    checks.check(scenario(replace(DP, dp=8)), build("0.5.1"))
-    checks.check(scenario(DP), build("0.5.3"))  # the document's own line
+        SGLang().check(scenario(DP), build("0.5.1"))
+    SGLang().check(scenario(replace(DP, dp=8)), build("0.5.1"))
+    SGLang().check(scenario(DP), build("0.5.3"))  # the document's own line
 
 
 @each("version", ["0.4.6", "0.5.3", "0.5.23"])
@@ -72,7 +72,7 @@ def test_attention_dp_alone_is_refused_where_the_server_ends_with_an_error() -> 
         (("--enable-ep-moe",), "engine.settings.ep"),
         (("--random-seed", "1"), "engine.settings.seed"),
         (("--device", "cpu"), "hardware.gpu"),
-        (("--host", "0.0.0.0"), "perfgate itself"),  # noqa: S104
+        (("--host", "0.0.0.0"), "listen.host"),  # noqa: S104
         (("--api-key", "made-up"), "without a key"),
         (("--config", "file.yaml"), "engine.extra_args"),
         (("--nnodes", "2"), "one server"),
@@ -102,6 +102,9 @@ def test_any_other_extra_option_stands_behind_what_is_rendered() -> None:
 def test_options_of_other_programs_and_files_are_refused() -> None:
     other = scenario(TP, extra_args={"trtllm-serve": ("--x",)})
     (problem,) = ENGINE.refused_extras(other)
-    assert (problem.problem, problem.expected) == ("not a program of this scenario", PROGRAM)
+    assert (problem.problem, problem.expected) == (
+        "not the engine's program",
+        f"{PROGRAM}, for `python3 -m {PROGRAM}`",
+    )
     (problem,) = ENGINE.refused_extras(scenario(TP, extra_yaml={"a": 1}))
     assert problem.problem == "SGLang is given no settings file"

@@ -9,10 +9,9 @@ from tables import each
 from perfgate.core.errors import CannotDo
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.option_check import Call, of_call
-from perfgate.engines.sglang import checks
-from perfgate.engines.sglang.engine import words
-from perfgate.engines.sglang.releases import Release, all_releases, release, uncovered
-from perfgate.engines.sglang.releases.table import SERVE
+from perfgate.engines.sglang.engine import SGLang
+from perfgate.engines.sglang.releases import TABLES
+from perfgate.engines.sglang.releases.table import SERVE, Release
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Hardware, Mtp
 
 EVERY = {
@@ -45,9 +44,9 @@ def test_every_setting_is_an_option_of_the_releases_own_parser_or_refused(
     case = scenario(EVERY[name])
     if name in LACKING.get(version, ()):
         with pytest.raises(CannotDo, match=f"SGLang {version} cannot do this"):
-            checks.check(case, build(version))
+            SGLang().check(case, build(version))
         return
-    checks.check(case, build(version))
+    SGLang().check(case, build(version))
     argv = render(case, version).argv
     whole = page(version)
     found = list(of_call(Call(SERVE, (), argv[3:], SERVE), whole))
@@ -60,7 +59,7 @@ def test_every_setting_is_an_option_of_the_releases_own_parser_or_refused(
 def test_each_option_of_a_table_is_on_the_page_with_its_kind_and_choices(version: str) -> None:
     options = page(version).programs[SERVE]
     spelled = {word: one for one in options.values() for word in one.options}
-    for setting, option in release(version).options(SERVE).items():
+    for setting, option in TABLES.release(version).options(SERVE).items():
         found = {id(spelled[word]) for word in option.spellings if word in spelled}
         assert set(option.spellings) <= spelled.keys(), setting
         assert len(found) == 1, setting
@@ -109,13 +108,13 @@ def test_the_overlap_scheduler_under_speculation_is_as_in_the_document() -> None
 
 
 def test_a_later_minor_release_is_not_covered() -> None:
-    assert uncovered("0.5.3") is None
-    assert uncovered("0.5.99") is None
-    assert "no table of releases covers SGLang 0.6.0" in (uncovered("0.6.0") or "")
+    assert TABLES.uncovered("0.5.3") is None
+    assert TABLES.uncovered("0.5.99") is None
+    assert "no table of releases covers SGLang 0.6.0" in (TABLES.uncovered("0.6.0") or "")
 
 
 def test_words_of_a_scenario_are_those_of_any_release() -> None:
-    known = words()
+    known = SGLang.words()
     assert {"fp8_e5m2", "bf16"} <= known["kv_cache_dtype"]
     assert "fp8" not in known["kv_cache_dtype"]
     assert {"fa3", "dsa"} <= known["attention_backend"]
@@ -127,7 +126,7 @@ def test_a_scenario_on_a_cpu_is_served_there() -> None:
     assert "--device" not in render(scenario(TP)).argv
 
 
-@each("table", all_releases(), ids=lambda table: table.since)
+@each("table", TABLES.all(), ids=lambda table: table.since)
 @each("settings", DOCUMENTED.values(), ids=DOCUMENTED)
 def test_all_documented_settings_are_rendered_for_every_range(
     table: Release, settings: EngineSettings
@@ -135,6 +134,6 @@ def test_all_documented_settings_are_rendered_for_every_range(
     known = EngineBuild("sglang", table.since, table.since)
     if settings.attention_dp and table.attention_dp_alone == "fails":
         with pytest.raises(CannotDo, match="dp-size > 1"):
-            checks.check(scenario(settings), known)
+            SGLang().check(scenario(settings), known)
     else:
-        checks.check(scenario(settings), known)
+        SGLang().check(scenario(settings), known)

@@ -14,7 +14,7 @@ import perfgate
 from perfgate.core.command import Command
 from perfgate.core.errors import CannotDo, SeveralInputErrors
 from perfgate.engines.definitions import Definitions
-from perfgate.engines.extra_option_refusal import ExtraOptionRefused
+from perfgate.engines.refusal import ExtraOptionRefused
 from perfgate.engines.tensorrt_llm import bench, evaluation, serve
 from perfgate.engines.tensorrt_llm.checks import check, refused_extras
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE

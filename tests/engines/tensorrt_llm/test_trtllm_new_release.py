@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from tables import each
 from trtllm_scenarios import build, offline, options, render, scenario, served
 
 import perfgate.rehearsal
 from perfgate.cli.main import main
-from perfgate.core.errors import CannotDo, SeveralInputErrors
+from perfgate.core.errors import CannotDo, InputError, SeveralInputErrors
 from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
 from perfgate.engines.definitions import Definitions, KeyDefinition, OptionDefinition
@@ -155,3 +156,20 @@ def test_it_is_planned_and_told_on_the_command_line(capsys: pytest.CaptureFixtur
     assert "--kv_cache_share 0.8" in told.out
     assert "spelled for tensorrt-llm 1.5.0" in told.out
     assert "no table of releases" not in told.err
+
+
+@each(
+    ("text", "problem"),
+    [
+        ("a: " + "[" * 30_000, "nested too deep"),
+        ("a: &a [1]\n" + "".join(f"k{n}: [*a, *a]\n" for n in range(60_000)), "too"),
+        ("programs: {trtllm-serve: {tp: [", "broken YAML"),
+        ("", "empty file"),
+        ("programs: {trtllm-serve: {tp: 3}}", "not a table of TensorRT-LLM releases"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_its_file(tables: Path, text: str, problem: str) -> None:
+    (tables / "1.6.0.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=problem) as caught:
+        release("1.6.0")
+    assert "1.6.0.yaml" in str(caught.value)

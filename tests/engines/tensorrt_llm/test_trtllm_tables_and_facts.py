@@ -20,7 +20,7 @@ from perfgate.core.errors import CannotDo
 from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
-from perfgate.engines.release_table import Option
+from perfgate.engines.release_tables import Option
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.program_calls import calls
 from perfgate.engines.tensorrt_llm.releases import Release, release

@@ -6,8 +6,7 @@ import pytest
 from tables import each
 from vllm_scenarios import ON_PAPER, SERVED, build, rendered, scenario
 
-from perfgate.engines.extra_option_refusal import ExtraOptionRefused
-from perfgate.engines.vllm import checks
+from perfgate.engines.refusal import ExtraOptionRefused
 from perfgate.engines.vllm.engine import Vllm
 from perfgate.scenarios.scenario import Mtp
 
@@ -15,7 +14,7 @@ from perfgate.scenarios.scenario import Mtp
 def test_extra_words_stand_behind_all_others_and_tell_their_field() -> None:
     extra = {"vllm": ("--block-size", 64, "--enable-dbo")}
     case = scenario(tp=8, extra_args=extra)
-    checks.check(case, build("0.32.0"))
+    Vllm().check(case, build("0.32.0"))
     assert rendered(case, "0.32.0").endswith(" -tp 8 --block-size 64 --enable-dbo")
     command = Vllm().serve(case, build("0.32.0"), SERVED, ON_PAPER)
     assert command.asked_by == {
@@ -52,7 +51,7 @@ def test_what_a_field_says_or_perfgate_gives_is_refused(
 ) -> None:
     case = scenario(tp=8, extra_args={"vllm": words}, **settings)
     with pytest.raises(ExtraOptionRefused) as caught:
-        checks.check(case, build("0.32.0"))
+        Vllm().check(case, build("0.32.0"))
     assert owner in str(caught.value)
     assert [problem.path for problem in Vllm.refused_extras(case)] == [
         ("engine", "extra_args", "vllm", 0)
@@ -71,7 +70,7 @@ def test_what_says_more_than_a_setting_is_taken_while_that_is_left_open(
     words: tuple[str, ...],
 ) -> None:
     case = scenario(tp=8, extra_args={"vllm": words})
-    checks.check(case, build("0.32.0"))
+    Vllm().check(case, build("0.32.0"))
     assert rendered(case, "0.32.0").endswith(" ".join(words))
 
 

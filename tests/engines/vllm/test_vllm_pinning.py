@@ -3,7 +3,7 @@
 import pytest
 from vllm_scenarios import build, rendered, scenario
 
-from perfgate.engines.vllm.serve import pinned
+from perfgate.engines.vllm.engine import Vllm
 
 START = "vllm serve deepseek-ai/DeepSeek-R1-0528 -tp 8"
 CACHED = "--enable-prefix-caching --enable-chunked-prefill"
@@ -33,6 +33,6 @@ def test_the_documents_defaults_are_spelled_at_another_release(
 
 def test_what_the_scenario_says_is_never_replaced() -> None:
     case = scenario("0.11.0", tp=8, kv_cache_fraction=0.8, kv_cache_reuse=False, seed=3)
-    found = pinned(case, build("0.33.0"))
+    found = Vllm().pinned(case, build("0.33.0"))
     assert (found.kv_cache_fraction, found.kv_cache_reuse, found.seed) == (0.8, False, 3)
     assert found.overlap_scheduler is False

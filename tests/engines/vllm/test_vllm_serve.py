@@ -10,7 +10,6 @@ from vllm_scenarios import ON_PAPER, SERVED, build, rendered, scenario
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, engine
-from perfgate.engines.vllm import checks
 from perfgate.engines.vllm.engine import Vllm
 from perfgate.scenarios.scenario import CudaGraphs, MoeLoadBalancer, Mtp
 
@@ -65,7 +64,7 @@ def test_each_setting_in_the_spelling_of_its_release(
 ) -> None:
     gpus = settings.get("tp", 1) * settings.get("dp", 1)
     case = scenario(gpus=gpus, **settings)
-    checks.check(case, build(version))
+    Vllm().check(case, build(version))
     assert rendered(case, version) == f"{START} {words}".strip()
 
 
@@ -104,7 +103,7 @@ def test_what_a_release_cannot_do_is_refused_and_never_dropped(
 ) -> None:
     case = scenario(**{"tp": 1 if "dp" in more else 8, **more})
     with pytest.raises(InputError) as caught:
-        checks.check(case, build(version))
+        Vllm().check(case, build(version))
     told = str(caught.value)
     assert field in told
     assert expected in told
@@ -112,16 +111,16 @@ def test_what_a_release_cannot_do_is_refused_and_never_dropped(
 
 def test_a_variable_that_the_release_ignores_is_refused() -> None:
     case = scenario(tp=8, environment={"VLLM_ATTENTION_BACKEND": "FLASHMLA"})
-    checks.check(case, build("0.13.0"))
+    Vllm().check(case, build("0.13.0"))
     with pytest.raises(InputError, match="attention_backend instead"):
-        checks.check(case, build("0.17.1"))
+        Vllm().check(case, build("0.17.1"))
 
 
 def test_a_variable_that_says_otherwise_than_the_setting_is_refused() -> None:
     environment = {"VLLM_ATTENTION_BACKEND": "TRITON_MLA"}
     case = scenario(tp=8, environment=environment, attention_backend="FLASHMLA")
     with pytest.raises(InputError, match="TRITON_MLA"):
-        checks.check(case, build("0.11.0"))
+        Vllm().check(case, build("0.11.0"))
 
 
 def test_a_local_folder_is_served_under_the_models_public_name(tmp_path: Path) -> None:

@@ -14,9 +14,8 @@ from vllm_scenarios import ON_PAPER, RELEASES, SERVED, build, page, scenario
 
 from perfgate.core.errors import CannotDo
 from perfgate.engines.option_check import Mismatch, of_call
-from perfgate.engines.vllm import checks, serve
-from perfgate.engines.vllm.program_calls import calls
-from perfgate.engines.vllm.releases import release, told_by
+from perfgate.engines.vllm.engine import Vllm
+from perfgate.engines.vllm.releases import TABLES
 from perfgate.engines.vllm.releases.table import SERVE, Release
 from perfgate.scenarios.scenario import CudaGraphs, Mtp, Scenario
 
@@ -63,8 +62,8 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 
 
 def _unfit(case: Scenario, version: str) -> list[Mismatch]:
-    command = serve.serve(case, build(version), SERVED, ON_PAPER)
-    found = list(calls(command.argv, release(version), ON_PAPER))
+    command = Vllm().serve(case, build(version), SERVED, ON_PAPER)
+    found = list(Vllm().calls(command.argv, TABLES.release(version), ON_PAPER))
     assert [call.page for call in found] == [SERVE]
     return [one for call in found for one in of_call(call, page(version, shown=True))]
 
@@ -76,7 +75,7 @@ def test_any_settings_are_refused_or_rendered_as_the_release_takes_them(
     version: str, case: Scenario
 ) -> None:
     try:
-        checks.check(case, build(version))
+        Vllm().check(case, build(version))
     except CannotDo:
         return
     assert _unfit(case, version) == []
@@ -121,7 +120,7 @@ def test_of_single_settings_these_alone_are_refused(version: str) -> None:
         own = {"tp": 1} if name in ("pp", "dp") else {"tp": 8}
         case = scenario(**{**own, name: value})
         try:
-            checks.check(case, build(version))
+            Vllm().check(case, build(version))
         except CannotDo:
             refused.add(name)
         else:
@@ -149,13 +148,13 @@ def _differences(table: Release, version: str) -> list[str]:
 
 @every_release
 def test_each_option_and_choice_of_a_table_is_on_the_page(version: str) -> None:
-    assert _differences(release(version), version) == []
+    assert _differences(TABLES.release(version), version) == []
 
 
 @every_release
 def test_defaults_are_those_of_the_page(version: str) -> None:
     options = page(version).programs[SERVE]
-    defaults = release(version).defaults
+    defaults = TABLES.release(version).defaults
     assert defaults.kv_cache_fraction == options["gpu_memory_utilization"].default
     assert defaults.seed == (options["seed"].default or 0 if _is_told(version, "seed") else None)
     if "async_scheduling" in options:
@@ -171,4 +170,4 @@ def _is_told(version: str, name: str) -> bool:
 
 def test_the_line_that_makes_perfgate_write_an_option_is_named() -> None:
     wrong = Mismatch(SERVE, "--max-num-seqs", "no such option", "--max-num-seqs", "")
-    assert told_by("0.33.0", wrong).startswith("releases/0.6.6.yaml:")
+    assert TABLES.told_by("0.33.0", wrong).startswith("releases/0.6.6.yaml:")

@@ -11,7 +11,7 @@ import perfgate.rehearsal
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.definitions import Definitions
-from perfgate.engines.vllm import serve
+from perfgate.engines.vllm.engine import Vllm
 from perfgate.scenarios.scenario import (
     EngineChoice,
     EngineSettings,
@@ -65,7 +65,7 @@ def scenario(
 
 def rendered(case: Scenario, version: str) -> str:
     """The call, without where it listens."""
-    argv = serve.serve(case, build(version), SERVED, ON_PAPER).argv
+    argv = Vllm().serve(case, build(version), SERVED, ON_PAPER).argv
     line = " ".join(argv)
     where = " --host 127.0.0.1 --port 8123"
     assert where in line

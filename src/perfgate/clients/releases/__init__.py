@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, TypeVar
 
 from perfgate.core.errors import InputError
-from perfgate.engines.release_table import ReleaseTable
-from perfgate.engines.release_tables import ReleaseTables
+from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
 
 
 class BenchRelease(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=True):

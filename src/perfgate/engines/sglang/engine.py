@@ -1,99 +1,162 @@
-"""SGLang as perfgate's engine: each question goes to the module that answers it.
+"""SGLang as perfgate's engine: its server's options, and what is really its own."""
 
-`words` lists what settings can be called in any release; any other word is a typing error, found
-where a scenario file is read.
-"""
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from collections.abc import Iterable, Mapping, Sequence
-
-from perfgate.core.command import Command
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
+from perfgate.engines.arguments import Argument
 from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
-from perfgate.engines.checkpoint_engine import CheckpointEngine
 from perfgate.engines.in_force import InForce
-from perfgate.engines.sglang import checks, discovery, installed_options, resolved, serve
-from perfgate.engines.sglang.releases import all_releases, release, uncovered
-from perfgate.engines.sglang.releases.table import SERVE
-from perfgate.scenarios.problem import Problem
-from perfgate.scenarios.scenario import Scenario
+from perfgate.engines.model_reference import ModelReference
+from perfgate.engines.refusal import Refused
+from perfgate.engines.served.discovery import InstalledPackage
+from perfgate.engines.served.engine import ServedEngine
+from perfgate.engines.served.extra_args import ONE_SERVER, PERFGATE, ExtraArgs
+from perfgate.engines.sglang import options, resolved
+from perfgate.engines.sglang.releases import TABLES
+from perfgate.engines.sglang.releases.table import SERVE, Release
+from perfgate.scenarios.extra_options import ARGS, extra_options
+from perfgate.scenarios.problem import dotted
+from perfgate.scenarios.scenario import EngineSettings, Scenario
 
-_SETTINGS = ("kv_cache_dtype", "quantization", "attention_backend", "moe_backend")
-
-
-def words() -> Mapping[str, frozenset[str]]:
-    """Setting → what any release takes for it.
-
-    Raises:
-        InputError: a table of releases cannot be read.
-    """
-    tables = all_releases()
-    return {
-        setting: frozenset(word for table in tables for word in table.choices(SERVE, setting))
-        for setting in _SETTINGS
-    }
+# `ServerArgs` of 0.4.6 to 0.5.23: what holds where nothing else is said.
+_UNDER_SPECULATION = 48
+_COMPILED = 32
+_COMPILED_BY = "--torch-compile-max-bs"
+_OPEN = "nothing: perfgate and its clients ask without a key, over plain HTTP"
+_EXTRA_ARGS = ExtraArgs(
+    "SGLang",
+    SERVE,
+    f"python3 -m {SERVE}",
+    never={  # options of 0.4.6, 0.5.3 and 0.5.23
+        "--config": f"{dotted(ARGS)}, one option after the other",
+        "--model": "model",
+        "--tokenizer-path": "model",
+        "--revision": "model",
+        **dict.fromkeys(("--enable-ep-moe", "--ep-size"), "engine.settings.ep"),
+        "--cuda-graph-bs": "engine.settings.cuda_graphs",
+        "--cuda-graph-max-bs": "engine.settings.cuda_graphs",
+        "--cuda-graph-config": "engine.settings.cuda_graphs",
+        **dict.fromkeys(("--api-key", "--admin-api-key", "--ssl-keyfile", "--ssl-certfile"), _OPEN),
+        **dict.fromkeys(
+            ("--nnodes", "--node-rank", "--dist-init-addr", "--nccl-init-addr"), ONE_SERVER
+        ),
+        **dict.fromkeys(("--disaggregation-mode", "--grpc-mode", "--smg-grpc-mode"), ONE_SERVER),
+        "--fastapi-root-path": PERFGATE,
+    },
+    fields={
+        "model": "model",
+        "served_name": "model.name",
+        "host": "listen.host",
+        "port": "listen.port",
+        "device": "hardware.gpu",
+        "chunk_size": "engine.settings.max_num_tokens",
+        "prefill_tokens": "engine.settings.max_num_tokens",
+        "ep_of_tp": "engine.settings.ep",
+        "attention_dp_parts": "engine.settings.dp",
+    },
+)
 
 
 @engine("sglang")
-class SGLang(CheckpointEngine):
+class SGLang(ServedEngine):
     """SGLang's own server, 0.4.2 and newer."""
 
     name = "sglang"
     distribution = "sglang"
     image = ReleaseImage("lmsysorg/sglang", "v{version}")
     is_rehearsed = True
-    is_named = True
     programs = (SGLANG_SERVE, SGLANG_PYTHON, SGLANG_CLI)
     # /health generates a token from 0.5 on, and gives up after 20 s (SGLANG_HEALTH_CHECK_TIMEOUT).
     health_within_s = 30.0
     settings_paths = resolved.PATHS
     settings_words = resolved.WORDS
+    package = InstalledPackage("SGLang", "sglang", ("sglang",), SGLANG_PYTHON, SGLANG_SERVE)
+    tables = TABLES
+    page = SERVE
+    extra_args = _EXTRA_ARGS
+    worded = ("kv_cache_dtype", "quantization", "attention_backend", "moe_backend")
+    foreign = {  # noqa: RUF012 (the base declares it)
+        "moe_max_num_tokens": "it has no such limit",
+        "moe_load_balancer": "its own balancer has other numbers: write --enable-eplb under "
+        "extra_args",
+        "pdl": "it has no such switch",
+        "iteration_log": "its log tells every few steps by itself",
+        "cpu_threads": "SGLANG_CPU_OMP_THREADS_BIND under environment says it",
+        "backend": "it has one",
+    }
+    pins_moved_alone = True
+    dashes_alike = False
 
-    @classmethod
-    def words(cls) -> Mapping[str, frozenset[str]]:
-        """See `Engine.words`."""
-        return words()
+    def arguments(
+        self,
+        scenario: Scenario,
+        settings: EngineSettings,
+        known: Release,
+        model: ModelReference,
+        endpoint: Endpoint,
+    ) -> tuple[Argument, ...]:
+        """See `ServedEngine.arguments`."""
+        device = "cpu" if scenario.hardware.gpu == "none" else None
+        return (
+            Argument("model", model.where, "model"),
+            Argument("host", endpoint.host, "listen.host"),
+            Argument("port", endpoint.port, "listen.port"),
+            Argument("served_name", None if model.path is None else endpoint.model, "model.name"),
+            Argument("device", device, "hardware.gpu"),
+            *options.arguments(scenario, settings, known),
+        )
 
-    def check(self, scenario: Scenario, build: EngineBuild) -> None:
-        """See `Engine.check`."""
-        checks.check(scenario, build)
+    def refusals(self, scenario: Scenario) -> Iterator[Refused]:
+        """See `ServedEngine.refusals`."""
+        settings = scenario.engine.settings
+        parts = settings.dp or 1
+        if settings.attention_dp and settings.tp % parts:
+            expected = f"a divisor of tp {settings.tp}, which it divides"
+            yield Refused("engine.settings.dp", parts, expected)
 
-    @classmethod
-    def refused_extras(cls, scenario: Scenario) -> Iterable[Problem]:
-        """See `Engine.refused_extras`."""
-        return checks.refused_extras(scenario)
+    def defaults(self, settings: EngineSettings, known: Release) -> Mapping[str, Any]:
+        """See `ServedEngine.defaults`: of the overlap scheduler under speculation.
 
-    def build(self, locations: Locations) -> EngineBuild:
-        """See `Engine.build`."""
-        return discovery.installed(locations)
-
-    def uncovered(self, version: str) -> str | None:
-        """See `Engine.uncovered`."""
-        return uncovered(version)
+        All other defaults are the same in every release, the seed (a new one at each start) among
+        them, or follow from the GPU's memory.
+        """
+        speculates = settings.mtp is not None and settings.mtp.layers > 0
+        return {"overlap_scheduler": known.overlap_with_speculation} if speculates else {}
 
     def foreseen(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:
-        """See `Engine.foreseen`."""
-        return tuple(checks.foreseen(scenario, release(build.version)))
-
-    def served_model(self, scenario: Scenario, locations: Locations) -> str:  # noqa: ARG002
-        """See `Engine.served_model`: the public name, which a folder's model is given."""
-        return scenario.model.name
-
-    def verify(
-        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
-    ) -> tuple[str, ...]:
-        """See `Engine.verify`."""
-        return installed_options.verify(build, commands, locations)
-
-    def serve(
-        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
-    ) -> Command:
-        """See `Engine.serve`."""
-        return serve.serve(scenario, build, endpoint, locations)
+        """See `Engine.foreseen`: a running server reports the same (`resolved`)."""
+        return tuple(_foreseen(scenario, self.tables.release(build.version)))
 
     def in_force(
         self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]
     ) -> InForce | None:
         """See `Engine.in_force`."""
         return resolved.in_force(scenario, told, log)
+
+
+def _foreseen(scenario: Scenario, known: Release) -> Iterator[str]:
+    """What SGLang is known to ignore or to bound, but for what is inert: one line for each."""
+    settings, inert = scenario.engine.settings, scenario.engine.inert or {}
+    alone = options.attention_is_divided_alone(settings) and known.attention_dp_alone == "off"
+    if alone and "attention_dp" not in inert:
+        yield (
+            f"attention_dp: SGLang {known.version} switches it off without a word where dp is not "
+            f"above 1; dp: {settings.tp} divides the attention"
+        )
+    asked = resolved.in_flight(scenario)
+    admitted = settings.max_batch_size
+    if settings.mtp is not None and settings.mtp.layers and admitted is None:
+        admitted = _UNDER_SPECULATION
+        if asked > admitted:
+            yield (
+                f"mtp: SGLang runs at most {admitted} requests at once under speculative decoding, "
+                f"{asked} are in flight; max_batch_size says otherwise"
+            )
+    is_sized = any(one.name == _COMPILED_BY for one in extra_options(scenario.engine))
+    if settings.torch_compile and not is_sized and min(asked, admitted or asked) > _COMPILED:
+        yield (
+            f"torch_compile: SGLang compiles for batches of up to {_COMPILED} requests, {asked} "
+            f"are in flight; {_COMPILED_BY} under extra_args says otherwise"
+        )

@@ -8,9 +8,13 @@ from collections.abc import Iterator
 
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
-from perfgate.engines import extra_option_refusal
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.refusal import Refused, require_none
+from perfgate.engines.refusal import (
+    ExtraOptionRefused,
+    Refused,
+    refused_by_tables,
+    require_none,
+)
 from perfgate.engines.tensorrt_llm import (
     bench,
     dataset,
@@ -69,8 +73,8 @@ def _evaluators_can(scenario: Scenario, build: EngineBuild) -> None:
 
 
 def refused_extras(scenario: Scenario) -> Iterator[Problem]:
-    """See `extra_option_refusal.refused_extras`."""
-    return extra_option_refusal.refused_extras(scenario, check, all_releases)
+    """See `refusal.refused_by_tables`."""
+    return refused_by_tables(scenario, check, all_releases)
 
 
 def _extra_options_have_their_program(scenario: Scenario) -> None:
@@ -79,7 +83,7 @@ def _extra_options_have_their_program(scenario: Scenario) -> None:
     programs += [THROUGHPUT] if load is not None and load.client == BENCH_CLIENT else []
     programs += [EVAL] if any(task.evaluator == EVALUATOR for task in scenario.accuracy) else []
     for problem in extra_options.misplaced(scenario, programs):
-        raise extra_option_refusal.ExtraOptionRefused(scenario, problem)
+        raise ExtraOptionRefused(scenario, problem)
 
 
 def is_served(scenario: Scenario) -> bool:

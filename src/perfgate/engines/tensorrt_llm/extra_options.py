@@ -12,7 +12,7 @@ from typing import Any
 
 from perfgate.core.errors import CannotDo
 from perfgate.engines.arguments import Argument
-from perfgate.engines.extra_option_refusal import said_elsewhere
+from perfgate.engines.refusal import said_elsewhere
 from perfgate.engines.tensorrt_llm import llm_api_yaml
 from perfgate.engines.tensorrt_llm.releases import Release
 from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT

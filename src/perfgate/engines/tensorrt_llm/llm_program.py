@@ -10,8 +10,7 @@ from typing import Any
 from perfgate.core.command import Command
 from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.extra_option_refusal import asked_by
-from perfgate.engines.refusal import refusal
+from perfgate.engines.refusal import asked_by, refusal
 from perfgate.engines.tensorrt_llm import extra_options, llm_api_yaml
 from perfgate.engines.tensorrt_llm.environment import environment
 from perfgate.engines.tensorrt_llm.pinning import pinned

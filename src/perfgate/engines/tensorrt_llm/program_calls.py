@@ -1,10 +1,8 @@
 """The calls of TensorRT-LLM's programs inside a command, whatever launcher stands before them."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.programs import BENCHMARK_SERVING as BENCHMARK_SERVING_PROGRAM
 from perfgate.core.programs import (
@@ -14,6 +12,7 @@ from perfgate.core.programs import (
     TRTLLM_SERVE,
     Program,
 )
+from perfgate.engines.calls import program_words, shell_words
 from perfgate.engines.option_check import Call
 from perfgate.engines.tensorrt_llm.evaluation import TASKS
 from perfgate.engines.tensorrt_llm.releases.table import (
@@ -43,7 +42,7 @@ def calls(argv: Sequence[str], locations: Locations = _HERE) -> tuple[Call, ...]
     """
     for position, word in enumerate(argv):
         if " " in word and any(name in word for name in _executables()):
-            return calls(_words(word), locations)
+            return calls(shell_words(word), locations)
         found = _call(argv, position, locations)
         if found:
             return tuple(found)
@@ -56,7 +55,7 @@ def _call(argv: Sequence[str], position: int, locations: Locations) -> list[Call
         asked = (*_interpreter(argv, position, locations), argv[position], "--help")
         return list(_with_generator(word, asked, argv[position + 1 :]))
     for name, program in _PROGRAMS:
-        prefix = _prefix(argv, position, program, locations)
+        prefix = program_words(argv[position:], program, locations)
         if prefix is not None:
             rest = tuple(argv[position + len(prefix) :])
             return list(_split(name, prefix, rest))
@@ -95,27 +94,10 @@ def _with_generator(name: str, asked: tuple[str, ...], words: Sequence[str]) -> 
         yield Call(generator, (), tuple(words[at + 1 :]), generator)
 
 
-def _prefix(
-    argv: Sequence[str], position: int, program: Program, locations: Locations
-) -> tuple[str, ...] | None:
-    """The words of `program` at `position`: as typed, or as found where it is."""
-    try:
-        spellings = [locations.find(program), program.bare()]
-    except (MissingProgram, InputError):
-        spellings = [program.bare()]
-    for words in spellings:
-        there = tuple(argv[position : position + len(words)])
-        if there == words or (
-            len(there) == len(words) and Path(there[0]).name == words[0] and there[1:] == words[1:]
-        ):
-            return there
-    return None
-
-
 def _interpreter(argv: Sequence[str], position: int, locations: Locations) -> tuple[str, ...]:
     """The words before a script that run it: as found where it is, else the one before it."""
     for before in range(position):
-        found = _prefix(argv, before, TENSORRT_LLM_PYTHON, locations)
+        found = program_words(argv[before:], TENSORRT_LLM_PYTHON, locations)
         if found is not None and before + len(found) == position:
             return found
     return tuple(argv[max(0, position - 1) : position])
@@ -137,10 +119,3 @@ def _executables() -> tuple[str, ...]:
         BENCHMARK_SERVING_PROGRAM.arguments[-1],
         *_SCRIPTS,
     )
-
-
-def _words(line: str) -> list[str]:
-    try:
-        return shlex.split(line)
-    except ValueError:
-        return []

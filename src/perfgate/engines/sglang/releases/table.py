@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from perfgate.engines.release_table import ReleaseTable
+from perfgate.engines.release_tables import ReleaseTable
 
 SERVE = "sglang.launch_server"
 

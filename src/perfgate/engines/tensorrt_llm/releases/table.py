@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
-from perfgate.engines.release_table import ReleaseTable
+from perfgate.engines.release_tables import ReleaseTable
 
 Keys = tuple[str, ...]
 """A place in the YAML file, from the top down."""

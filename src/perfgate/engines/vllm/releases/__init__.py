@@ -5,18 +5,9 @@ from pathlib import Path
 from perfgate.engines.release_tables import ReleaseTables
 from perfgate.engines.vllm.releases.table import Release
 
-__all__ = ["Release", "all_releases", "read_tables", "release", "same_release", "told_by"]
-
-_TABLES = ReleaseTables(
+TABLES = ReleaseTables(
     Release,
     Path(__file__).parent,
     hint="use a newer release; the documents of the scenarios begin with 0.11",
     examples="0.11.0 or 0.33.0rc1",
 )
-
-read_tables = _TABLES.read
-all_releases = _TABLES.all
-release = _TABLES.release
-uncovered = _TABLES.uncovered
-same_release = _TABLES.same
-told_by = _TABLES.told_by

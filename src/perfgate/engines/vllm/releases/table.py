@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from perfgate.engines.release_table import ReleaseTable
+from perfgate.engines.release_tables import ReleaseTable
 
 SERVE = "vllm serve"
 
@@ -45,7 +45,6 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     Attributes:
         defaults: what the server does when it is not told.
         compilation: keys of the value of the option ``compilation``.
-        help: the option that prints all others.
         attention_variable: environment variable that names the kernels of the attention, where no
             option does.
         lone_graph_size_is_largest: the option of the sizes to capture takes a single one for the
@@ -56,6 +55,5 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     defaults: Defaults
     compilation: CompilationKeys
-    help: str
     attention_variable: str | None = None
     lone_graph_size_is_largest: bool = False

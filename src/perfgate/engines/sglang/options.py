@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.refusal import refusal
-from perfgate.engines.sglang.releases import Release
-from perfgate.engines.sglang.releases.table import SERVE
+from perfgate.engines.sglang.releases.table import SERVE, Release
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 _CHUNKS_OFF = -1
@@ -54,6 +53,15 @@ def _parallelism(
 ) -> Iterator[Argument]:
     """Of the attention and of replicas, which share an option up to 0.5.21; of the experts."""
     options = known.options(SERVE)
+    if attention_is_divided_alone(settings) and known.attention_dp_alone == "fails":
+        raise refusal(
+            scenario,
+            "engine.settings.attention_dp",
+            "true, without dp",
+            known,
+            "dp above 1: the server ends with 'Please set a dp-size > 1'",
+            f"set dp, e.g. to {settings.tp}",
+        )
     attention, parts = "engine.settings.attention_dp", "engine.settings.dp"
     if settings.attention_dp and settings.dp is not None and "attention_dp_parts" in options:
         yield Argument("attention_dp_parts", settings.dp, parts)
@@ -67,6 +75,11 @@ def _parallelism(
     elif settings.ep != 1:
         expected = f"{settings.tp}, as tp: it spreads the experts over all of it, or not at all"
         raise refusal(scenario, "engine.settings.ep", settings.ep, known, expected)
+
+
+def attention_is_divided_alone(settings: EngineSettings) -> bool:
+    """Whether attention DP is asked for without its number of parts."""
+    return bool(settings.attention_dp) and settings.dp in (None, 1)
 
 
 def _chunks(settings: EngineSettings) -> Iterator[Argument]:

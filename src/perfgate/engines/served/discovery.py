@@ -1,0 +1,123 @@
+"""Which release of a served engine is installed: version and commit, told without importing it.
+
+Importing the package takes ten seconds and torch; its metadata and one text file say the same.
+"""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from packaging.version import InvalidVersion, Version
+
+from perfgate.core.errors import MissingProgram
+from perfgate.core.git_query import QUIET
+from perfgate.core.locations import Locations
+from perfgate.core.programs import Program
+from perfgate.engines.base import EngineBuild
+from perfgate.engines.installed_pages import last_line
+from perfgate.engines.program_output import answer
+
+_ANSWER = re.compile(r"<perfgate-engine-build>(?P<json>.*?)</perfgate-engine-build>", re.DOTALL)
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_LOCAL = re.compile(r"(?:^|\.)g([0-9a-f]{7,40})(?:\.|$)")
+
+
+class InstalledPackage(NamedTuple):
+    """The package of a served engine, and the programs that can be asked what it is.
+
+    Attributes:
+        title: name of the engine, for people.
+        package: of its Python.
+        distributions: what its wheels are called: that for CPUs can have another name.
+        python: the Python that has it.
+        server: its server; a Python that is not named is found by it.
+        version_option: makes the server print its version; empty: it cannot.
+    """
+
+    title: str
+    package: str
+    distributions: tuple[str, ...]
+    python: Program
+    server: Program
+    version_option: str = ""
+
+
+def installed(name: str, engine: InstalledPackage, locations: Locations) -> EngineBuild:
+    """The build that the server belongs to.
+
+    Its Python tells the version from the package's metadata; where that cannot be asked, the server
+    prints it. The commit is what the package says, else that of the checkout that it is run from,
+    else what a version of a nightly build ends in (``+g1a2b3c4``), else the version stands for it:
+    wheels from PyPI name none.
+
+    Raises:
+        MissingProgram: nothing tells a version.
+        InputError: an environment variable names no program.
+        RunError: the container cannot be had.
+    """
+    said, told = _asked(engine, locations)
+    version = _version(told.get("version")) or _printed(engine, locations)
+    if version is None:
+        why = f" ({last_line(said)[:120]})" if said and not told else ""
+        raise MissingProgram(
+            f"{engine.title} is not installed: its Python has no package {engine.package}{why}",
+            hint=f"name it in {engine.server.variable}, and its Python in "
+            f"{engine.python.variable}, run inside its release container, or give "
+            "--engine-version",
+        )
+    return EngineBuild(name, version, _commit(told, version) or version)
+
+
+@cache
+def question() -> str:
+    """The program that the engine's Python is given."""
+    return Path(__file__).with_name("build_answer.py").read_text(encoding="utf-8")
+
+
+def _asked(engine: InstalledPackage, locations: Locations) -> tuple[str, dict[str, Any]]:
+    """What the engine's Python prints, and what of it is the answer."""
+    words = ("-c", question(), engine.package, ",".join(engine.distributions), *QUIET)
+    said = ""
+    for python in _pythons(engine, locations):
+        said = answer((*python, *words), locations)
+        if found := _ANSWER.search(said):
+            return said, dict(json.loads(found["json"]))
+    return said, {}
+
+
+def _pythons(engine: InstalledPackage, locations: Locations) -> list[tuple[str, ...]]:
+    """Where the engine's Python may be; images have no other name for it than this."""
+    others: list[tuple[str, ...]] = [] if locations.inside is None else [("python3",)]
+    try:
+        return [locations.find(engine.python), *others]
+    except MissingProgram:
+        return others
+
+
+def _printed(engine: InstalledPackage, locations: Locations) -> str | None:
+    if not engine.version_option:
+        return None
+    try:
+        server = locations.find(engine.server)
+    except MissingProgram:
+        return None
+    lines = answer((*server, engine.version_option), locations).splitlines()
+    versions = (_version(line.strip()) for line in reversed(lines))
+    return next((version for version in versions if version), None)
+
+
+def _version(told: object) -> str | None:
+    try:
+        return str(Version(str(told)))
+    except InvalidVersion:
+        return None
+
+
+def _commit(told: dict[str, Any], version: str) -> str | None:
+    said = str(told.get("commit") or "")
+    if _COMMIT.fullmatch(said):
+        return said
+    local = _LOCAL.search(Version(version).local or "")
+    return local[1] if local else None

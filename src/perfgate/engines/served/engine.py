@@ -1,0 +1,219 @@
+"""Served engine: an engine that is one server, as data and what is really its own.
+
+A new one is a table of releases, the settings that are options as they stand, and its rules
+(docs/how-to/new_engine.md).
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from perfgate.core.command import Command
+from perfgate.core.locations import Locations
+from perfgate.engines.arguments import Argument, spelled
+from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.engines.calls import program_words, shell_words
+from perfgate.engines.checkpoint_engine import CheckpointEngine
+from perfgate.engines.installed_pages import verify_pages
+from perfgate.engines.model_reference import ModelReference, reference
+from perfgate.engines.option_check import Call
+from perfgate.engines.refusal import (
+    Refused,
+    asked_by,
+    refused_by_tables,
+    require_none,
+)
+from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
+from perfgate.engines.served.discovery import InstalledPackage, installed
+from perfgate.engines.served.extra_args import ExtraArgs
+from perfgate.engines.served.rules import refusals
+from perfgate.scenarios.problem import Problem
+from perfgate.scenarios.scenario import EngineSettings, Scenario
+
+_ON_PAPER = Locations(on_paper=True)
+_NOWHERE = Endpoint("localhost", 8000, "model")
+
+
+class ServedEngine(CheckpointEngine):
+    """An engine whose one server takes its settings as options, and serves a checkpoint.
+
+    Attributes:
+        package: how it is found out which release is installed.
+        tables: of its releases.
+        page: the server, as the tables name it.
+        subcommand: words between the server's program and its options.
+        model_first: whether the model stands before all options.
+        extra_args: the options that a scenario may not give.
+        worded: settings whose value is one of the words that the tables list.
+        foreign: settings of other engines → what is written instead.
+        pins_moved_alone: whether a document's default is written out only where it moved since.
+        dashes_alike: whether the server takes ``_`` for ``-`` in an option's name.
+    """
+
+    is_named = True
+    package: ClassVar[InstalledPackage]
+    tables: ClassVar[ReleaseTables[Any]]
+    page: ClassVar[str]
+    subcommand: ClassVar[tuple[str, ...]] = ()
+    model_first: ClassVar[bool] = False
+    extra_args: ClassVar[ExtraArgs]
+    worded: ClassVar[tuple[str, ...]] = ()
+    foreign: ClassVar[Mapping[str, str]] = {}
+    pins_moved_alone: ClassVar[bool] = False
+    dashes_alike: ClassVar[bool] = True
+
+    # What is really its own. ----------------------------------------------------------------
+
+    @abstractmethod
+    def arguments(
+        self,
+        scenario: Scenario,
+        settings: EngineSettings,
+        known: Any,
+        model: ModelReference,
+        endpoint: Endpoint,
+    ) -> tuple[Argument, ...]:
+        """All that the server is told, in order.
+
+        Args:
+            scenario: for what is no setting, and for messages.
+            settings: the scenario's, with the document's defaults in the place of what it leaves
+                open.
+            known: the table of the release that is told.
+            model: where the model is.
+            endpoint: where the server listens, and the model's public name.
+
+        Raises:
+            CannotDo: a value that the release cannot express, where no option is missing for it.
+        """
+
+    @abstractmethod
+    def refusals(self, scenario: Scenario) -> Iterator[Refused]:
+        """What no release can honour and rendering cannot see."""
+
+    @abstractmethod
+    def defaults(self, settings: EngineSettings, known: Any) -> Mapping[str, Any]:
+        """What a release does where `settings` leave these open, of what moved between releases."""
+
+    # What all share. ------------------------------------------------------------------------
+
+    @classmethod
+    def words(cls) -> Mapping[str, frozenset[str]]:
+        """See `Engine.words`."""
+        tables: tuple[ReleaseTable, ...] = cls.tables.all()
+        return {
+            setting: frozenset(
+                word for table in tables for word in table.choices(cls.page, setting)
+            )
+            for setting in cls.worded
+        }
+
+    def check(self, scenario: Scenario, build: EngineBuild) -> None:
+        """See `Engine.check`: an option that the release lacks is refused by rendering itself."""
+        known = self.tables.release(build.version)
+        require_none(scenario, known, refusals(scenario, self.package.title, self.foreign))
+        require_none(scenario, known, self.refusals(scenario))
+        self.serve(scenario, build, _NOWHERE, _ON_PAPER)
+
+    @classmethod
+    def refused_extras(cls, scenario: Scenario) -> Iterable[Problem]:
+        """See `Engine.refused_extras`."""
+        return refused_by_tables(scenario, cls().check, cls.tables.all)
+
+    def build(self, locations: Locations) -> EngineBuild:
+        """See `Engine.build`."""
+        return installed(self.name, self.package, locations)
+
+    def uncovered(self, version: str) -> str | None:
+        """See `Engine.uncovered`."""
+        return self.tables.uncovered(version)
+
+    def served_model(self, scenario: Scenario, locations: Locations) -> str:  # noqa: ARG002
+        """See `Engine.served_model`: the public name, which a folder's model is given."""
+        return scenario.model.name
+
+    def verify(
+        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
+    ) -> tuple[str, ...]:
+        """See `Engine.verify`."""
+        known = self.tables.release(build.version)
+        return verify_pages(
+            build,
+            self.package.title,
+            commands,
+            lambda command: self.calls(command.argv, known, locations),
+            self.tables.told_by,
+            locations,
+            dashes_alike=self.dashes_alike,
+        )
+
+    def calls(self, argv: Sequence[str], known: ReleaseTable, locations: Locations) -> list[Call]:
+        """The call of the server in a command, whatever launcher stands before it; none, or one.
+
+        Args:
+            argv: a command's words.
+            known: the release, which says how its options are asked for.
+            locations: where programs are, which says how they are spelled.
+        """
+        for position, word in enumerate(argv):
+            if " " in word and self.extra_args.server.split()[-1] in word:
+                return self.calls(shell_words(word), known, locations)
+            prefix = program_words(argv[position:], self.package.server, locations)
+            if prefix is None:
+                continue
+            at = position + len(prefix) + len(self.subcommand)
+            whole = (*prefix, *self.subcommand)
+            if tuple(argv[position:at]) == whole:
+                return [Call(self.page, (*whole, known.help), tuple(argv[at:]), self.page)]
+        return []
+
+    def serve(
+        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
+    ) -> Command:
+        """See `Engine.serve`.
+
+        Raises:
+            InputError: a setting that this release cannot express.
+            MissingProgram: the program is not installed.
+        """
+        known, settings = self.tables.release(build.version), self.pinned(scenario, build)
+        model = reference(scenario, locations)
+        arguments = self.arguments(scenario, settings, known, model, endpoint)
+        return Command(
+            (
+                *locations.find(self.package.server),
+                *self.subcommand,
+                *((model.where,) if self.model_first else ()),
+                *spelled(scenario, known, self.page, arguments),
+                *self.extra_args.words(scenario, known.options(self.page), arguments),
+            ),
+            env=dict(scenario.environment),
+            asked_by=asked_by(scenario),
+        )
+
+    def pinned(self, scenario: Scenario, build: EngineBuild) -> EngineSettings:
+        """The scenario's settings, with the document's defaults for what the scenario leaves open.
+
+        A default that moved between releases is written out, so that it cannot pass for a
+        regression. At the document's own release nothing is added.
+
+        Args:
+            scenario: the scenario; without the document's release there is nothing to pin to.
+            build: the release under test.
+
+        Raises:
+            InputError: one of the two versions has no release table.
+        """
+        documented, settings = scenario.source.engine_version, scenario.engine.settings
+        if documented is None or self.tables.same(documented, build.version):
+            return settings
+        then = self.defaults(settings, self.tables.release(documented))
+        now = self.defaults(settings, self.tables.release(build.version))
+        left_open = {
+            name: value
+            for name, value in then.items()
+            if getattr(settings, name) is None
+            and not (self.pins_moved_alone and value == now[name])
+        }
+        return replace(settings, **left_open)
