@@ -23,8 +23,7 @@ from sizes import sized
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "suite"))
 
-from killing import KINDS, Killer
-from soaking import ENDED, begun_or_resumed, finished, judged_once, scenarios
+from soaking import ENDED, KINDS, Killer, begun_or_resumed, finished, judged_once, scenarios
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 

@@ -4,17 +4,16 @@
 for it. Small file systems are mounted in a mount namespace of the session's own, and end with it.
 """
 
-import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import forked
 import pytest
-from checkouts import ACCURACY, PLUGINS, ROOT, Suite
-from rehearsing import environment
-from sessions import untraced
+from checkouts import NOTHING, Finished, Suite, Watched, rehearsal_environment, run_alone
+from road_words import ACCURACY, PLUGINS, POINT, ROOT
 from sizes import sized
 
 # In it two tests, one fresh start; half a MiB.
@@ -28,99 +27,99 @@ TRANSITIONS = (0, 460, PASSES_FROM)
 pytestmark = pytest.mark.slow
 
 
-@dataclass(frozen=True)
-class Ended:
-    """A session that has ended, and a copy of its run folder."""
-
-    status: int
-    output: str
-    kept: Path
-
-    @property
-    def records(self) -> list[dict[str, object]]:
-        """Its records, each of which must be whole."""
-        file = self.kept / "records.jsonl"
-        text = file.read_text() if file.exists() else ""
-        assert not text or text.endswith("\n")
-        return [json.loads(line) for line in text.splitlines()]
-
-    def require_told(self, message: str) -> None:
-        """What happened is told, and nothing of Python's or pytest's inside but a program's log."""
-        assert message in self.output, self.output
-        own = [line for line in self.output.splitlines() if not line.startswith("  | ")]
-        for inside in ("Traceback", "INTERNALERROR", "OSError", "internal error", "exception"):
-            assert not [line for line in own if inside in line], self.output
+def records(done: Finished, kind: str) -> list[dict[str, object]]:
+    """Its records, each of which must be whole."""
+    file = done.folder / "records.jsonl"
+    if not file.exists():
+        return []
+    assert file.read_text()[-1:] in ("", "\n")
+    return done.records(kind)
 
 
-def rehearse(tmp_path: Path, before: str, *options: str, **more: str) -> Ended:
-    """One rehearsal with its run in ``run``, after lines of shell that mount something there."""
+def require(done: Finished, status: int, *told: str) -> None:
+    """It ended so and told this, and nothing of Python's or pytest's inside but a program's log."""
+    done.require(status, None, *told)
+    own = [line for line in done.output.splitlines() if not line.startswith("  | ")]
+    for inside in ("Traceback", "INTERNALERROR", "OSError", "internal error", "exception"):
+        assert not [line for line in own if inside in line], done.output
+
+
+def run_there(
+    folder: Path, before: str, call: Sequence[str], environment: Mapping[str, str]
+) -> Finished:
+    """A session with its run in ``run``, of which a copy is kept.
+
+    Args:
+        folder: where it runs.
+        before: lines of shell that mount something there.
+        call: the session.
+        environment: its environment.
+    """
     if subprocess.run(("unshare", "-m", "true"), check=False, capture_output=True).returncode:
         pytest.skip("needs the right to mount a small file system (unshare -m)")
-    (tmp_path / "run").mkdir()
-    call = [sys.executable, "-m", "pytest", *PLUGINS, "-q", "--rootdir", str(ROOT)]
-    call += ["-c", str(ROOT / "pyproject.toml"), str(ROOT / "perf_tests"), "--rehearse"]
+    (folder / "run").mkdir()
     script = f'{before}\n"$@"; status=$?; cp -r run kept; exit $status'
-    done = subprocess.run(
-        ("unshare", "-m", "sh", "-c", script, "sh", *call, "--run-dir=run", *SMALL, *options),
-        cwd=tmp_path,
-        env=untraced(environment(tmp_path, PERFGATE_ROOT=str(ROOT), **more)),
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    return Ended(done.returncode, done.stdout + done.stderr, tmp_path / "kept")
+    done = run_alone(("unshare", "-m", "sh", "-c", script, "sh", *call), folder, environment)
+    return Finished(*forked.outcome(done), folder / "kept")
+
+
+def rehearse_there(tmp_path: Path, before: str, *options: str, **more: str) -> Finished:
+    call = [sys.executable, "-m", "pytest", *PLUGINS, "-q", "--rootdir", str(ROOT), "--rehearse"]
+    call += ["-c", str(ROOT / "pyproject.toml"), str(ROOT / "perf_tests"), "--run-dir=run"]
+    environment = rehearsal_environment(tmp_path, PERFGATE_ROOT=str(ROOT), **more)
+    return run_there(tmp_path, before, [*call, *SMALL, *options], environment)
 
 
 def mounted(folder: str, kib: int) -> str:
     """The line that makes `folder` a file system of so many KiB."""
-    if kib:
-        return f"mount -t tmpfs -o mode=0700,size={kib}k none {folder}"
-    return f"mount -t tmpfs -o mode=0700,size=4k none {folder}; echo full > {folder}/.full"
+    filled = "" if kib else f"; echo full > {folder}/.full"
+    return f"mount -t tmpfs -o mode=0700,size={kib or 4}k none {folder}{filled}"
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("kib", sized(TRANSITIONS, tuple(range(0, PASSES_FROM + STEP, STEP))))
 def test_a_run_folder_on_a_full_disk(tmp_path: Path, kib: int) -> None:
-    done = rehearse(tmp_path, mounted("run", kib))
-    lines = done.records
-    if kib == PASSES_FROM:
-        assert done.status == 13, done.output
-    if done.status == 13:
-        assert [one["verdict"] for one in lines if one["record"] == "verdict"] == ["PASS"] * 2
+    done = rehearse_there(tmp_path, mounted("run", kib))
+    verdicts = [one["verdict"] for one in records(done, "verdict")]
+    if kib == PASSES_FROM or done.status == 13:
+        require(done, 13)
+        assert verdicts == ["PASS"] * 2
         return
-    done.require_told("No space left on device")
-    assert done.status == (11 if any(one["record"] == "selected" for one in lines) else 16)
-    verdicts = {one["verdict"] for one in lines if one["record"] == "verdict"}
-    assert verdicts <= {"ERROR"} or "this is on no record" in done.output
-    assert not [path for path in done.kept.rglob(".*") if path.name != ".full"]
+    require(done, 11 if records(done, "selected") else 16, "No space left on device")
+    assert set(verdicts) <= {"ERROR"} or "this is on no record" in done.output
+    assert not [path for path in done.folder.rglob(".*") if path.name != ".full"]
 
 
 def test_a_run_folder_on_a_full_disk_with_workers(tmp_path: Path) -> None:
-    done = rehearse(tmp_path, mounted("run", 520), "-n", "2")
-    done.require_told("No space left on device")
-    assert done.status == 11, done.output
+    done = rehearse_there(tmp_path, mounted("run", 520), "-n", "2")
+    require(done, 11, "No space left on device")
+
+
+def test_a_log_that_fills_the_disk_is_told_and_the_records_stay_readable(watched: Watched) -> None:
+    fault = {"PERFGATE_STANDIN_FAULT": "log-fills-disk"}
+    fault["PERFGATE_STANDIN_DISK"] = str(watched.run_folder)
+    environment = watched.environment | fault
+    done = run_there(watched.folder, mounted("run", 2 << 20), watched.command(*POINT), environment)
+    assert (done.status, "disk_full" in done.output) == (11, True), done.output
+    assert records(done, "selected")
+    assert watched.left() == NOTHING
 
 
 @pytest.mark.parametrize(
-    ("report", "fault", "status"),
-    [("--benchmark-json", (), 16), ("--junitxml", WORSE, 1)],
+    ("report", "fault", "status"), [("--benchmark-json", (), 16), ("--junitxml", WORSE, 1)]
 )
 def test_a_report_that_cannot_be_written_takes_nothing_with_it(
     tmp_path: Path, report: str, fault: tuple[str, ...], status: int
 ) -> None:
-    done = rehearse(tmp_path, ":", f"{report}=/dev/full", *fault)
-    assert done.status == status, done.output
-    done.require_told("a report of pytest or a plugin is lost: disk_full: cannot write a file")
-    assert f"exit status {status}:" in done.output
-    assert "**Exit status" in (done.kept / "summary.md").read_text()
+    done = rehearse_there(tmp_path, ":", f"{report}=/dev/full", *fault)
+    lost = "a report of pytest or a plugin is lost: disk_full: cannot write a file"
+    require(done, status, lost, f"exit status {status}:")
+    assert "**Exit status" in done.summary
 
 
 def test_a_read_only_run_folder(tmp_path: Path) -> None:
-    done = rehearse(tmp_path, "mount -t tmpfs -o mode=0700,ro none run")
-    done.require_told("unwritable: cannot write ")
-    assert "Read-only file system" in done.output
-    assert done.status == 16, done.output
+    done = rehearse_there(tmp_path, "mount -t tmpfs -o mode=0700,ro none run")
+    require(done, 16, "unwritable: cannot write ", "Read-only file system")
 
 
 def test_a_run_needs_no_other_folder_and_the_umask_says_who_may_read_it(tmp_path: Path) -> None:
@@ -130,7 +129,7 @@ def test_a_run_needs_no_other_folder_and_the_umask_says_who_may_read_it(tmp_path
     ]
     folders = {"TMPDIR": "full", "HOME": "home", "PERFGATE_HOME": "stores"}
     more = {name: str(tmp_path / folder) for name, folder in folders.items()}
-    done = rehearse(tmp_path, "\n".join(before), **more)
+    done = rehearse_there(tmp_path, "\n".join(before), **more)
     assert done.status == 13, done.output
     files = [path for path in (tmp_path / "run").rglob("*") if not path.is_symlink()]
     assert len(files) > 10
@@ -147,30 +146,14 @@ def test_nowhere_to_put_a_temporary_file(tmp_path: Path) -> None:
     before += "; mount --bind /tmp /tmp; mount -o remount,ro,bind /tmp; cd ."
     if not tmp_path.is_relative_to("/tmp"):
         pytest.skip("needs its temporary folders in /tmp")
-    done = rehearse(tmp_path, before)
-    assert done.status == 4, done.output
-    assert "ERROR: No usable temporary directory found in" in done.output
-
-
-FULL_FROM_THE_VERDICT_ON = """
-from perfgate.core.errors import RunError
-from perfgate.runs.run_folder import RunFolder
-
-whole = RunFolder.record
-
-def full(self, given, *more):
-    if type(given).__name__ == "VerdictRecord":
-        raise RunError("disk_full", "cannot write records.jsonl: No space left on device")
-    return whole(self, given, *more)
-
-RunFolder.record = full
-"""
+    done = rehearse_there(tmp_path, before)
+    require(done, 4, "ERROR: No usable temporary directory found in")
 
 
 def test_a_verdict_that_cannot_be_recorded_is_told_by_its_test(with_baseline: Suite) -> None:
-    with_baseline.add_to_conftest(FULL_FROM_THE_VERDICT_ON)
+    error = 'raise errors.RunError("disk_full", "cannot write records.jsonl: No space left")'
+    is_verdict = 'type(given[1]).__name__ == "VerdictRecord"'
+    with_baseline.change_at("perfgate.runs.run_folder", "RunFolder.record", error, is_verdict)
     done = with_baseline.run(ACCURACY)
-    told = Ended(done.status, done.output, done.folder)
-    told.require_told("this is on no record: disk_full: cannot write")
-    assert "PASS: standin-serve-sums" in done.output
-    assert done.status == 11, done.output
+    told = ("this is on no record: disk_full: cannot write", "PASS: standin-serve-sums")
+    require(done, 11, *told)

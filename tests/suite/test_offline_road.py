@@ -6,64 +6,24 @@ import shutil
 from pathlib import Path
 
 import pytest
-from checkouts import Finished, Suite, differences, make_suite, recomputed
-
-from perfgate.core.verdict import Verdict
+from checkouts import Finished, Suite, make_suite
 
 pytestmark = pytest.mark.slow
 
+Measured = tuple[Suite, Finished]
+
 FASTER, FLOOR = "standin-more-is-faster", "standin-much-output-throughput-floor"
-SCENARIOS = """
-schema_version: 1
-markers: {standin: played by the stand-ins of the tests}
-defaults:
-  source: {document: tests/standins, section: offline}
-  hardware: {gpu: none, gpus: 0}
-  engine: {name: stand-in}
-  workload: {client: stand-in-offline, dataset: synthetic, isl: 16, osl: 16}
-  gate:
-    metrics: [output_throughput]
-    reference: stored
-    max_starts: 3
-    disturbance: {others_cpu: 1, steal: 1, cpu_clock: 0} # neighbours void no start of a stand-in
-  limits: {start_s: 20, silence_s: 3, total_s: 60}
-  markers: [standin]
-scenarios:
-  - id: standin-much
-    title: Many requests
-    model: {name: made-up, precision: none}
-    workload: {concurrency: 50, requests: 50}
-    smoke: {client: stand-in-offline, prompts: [hello]}
-    floors: [{metric: output_throughput, value: 140}]
-  - id: standin-little
-    title: Few requests
-    model: {name: made-up, precision: none}
-    workload: {concurrency: 4, requests: 4}
-claims:
-  - id: standin-more-is-faster
-    title: More requests make it faster
-    source: {document: tests/standins, section: offline}
-    metric: output_throughput
-    scenario: standin-much
-    versus: standin-little
-    expect: better
-"""
-
-
-def with_offline_scenarios(suite: Suite) -> Suite:
-    (suite.folder / "scenarios" / "standin.yaml").write_text(SCENARIOS)
-    return suite
 
 
 @pytest.fixture
-def offline(suite: Suite) -> Suite:
-    return with_offline_scenarios(suite)
+def offline(tmp_path: Path) -> Suite:
+    return make_suite(tmp_path / "suite", scenarios="offline.yaml")
 
 
 @pytest.fixture(scope="module")
-def measured_twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Suite, Finished]:
+def measured_twice(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     """A checkout and its second session."""
-    suite = with_offline_scenarios(make_suite(tmp_path_factory.mktemp("offline")))
+    suite = make_suite(tmp_path_factory.mktemp("offline"), scenarios="offline.yaml")
     suite.run("perf_tests")
     # Smoke asks for 7 prompts, the points for 50 and 4: three datasets, however many starts.
     assert calls(suite, "prepare") == 3
@@ -74,9 +34,7 @@ def calls(suite: Suite, verb: str) -> int:
     return int((suite.folder / f"starts.{verb}").read_text())
 
 
-def test_probes_and_claims_have_tests_of_their_own_and_datasets_are_kept(
-    measured_twice: tuple[Suite, Finished],
-) -> None:
+def test_probes_and_claims_are_tests_and_datasets_are_kept(measured_twice: Measured) -> None:
     suite, done = measured_twice
     (selected,) = done.records("selected")
     offline = "perf_tests/test_offline_throughput.py::test_offline_throughput"
@@ -95,50 +53,42 @@ def test_probes_and_claims_have_tests_of_their_own_and_datasets_are_kept(
     assert (marks["PERFGATE_SCENARIO"], marks["PERFGATE_START"]) == ("standin-much", "1")
 
 
-def test_verdicts_of_claims_are_computed_anew_from_raw_files(
-    measured_twice: tuple[Suite, Finished], tmp_path: Path
-) -> None:
+def test_claims_are_computed_anew_from_raw_files(measured_twice: Measured, tmp_path: Path) -> None:
     suite, done = measured_twice
-    found = recomputed(suite)
-    assert differences(found) == []
+    verdicts, found = suite.judged_again(), suite.recomputed()
     for claim in (FASTER, FLOOR):
-        assert (found[claim].verdict, found[claim].metrics) == (Verdict.PASS, 1)
+        assert (verdicts[claim], found[claim].metrics) == ("PASS", 1)
     folder = shutil.copytree(done.folder, tmp_path / "changed")
     for raw in folder.glob("standin-much/start-*/c50/result.json"):
         plain = json.loads(raw.read_text())
         raw.write_text(json.dumps({**plain, "output_throughput": 1.0}))
-    found = recomputed(suite, folder)
-    assert found[FASTER].verdict != Verdict.PASS
+    assert suite.recomputed(folder)[FASTER].verdict != found[FASTER].verdict
     place = "standin-much/start-1-new/c50: output_throughput: "
-    assert any(place in one and "1.0 from the raw files" in one for one in differences(found))
+    told = [one for one in suite.differences(folder) if place in one]
+    assert any("1.0 from the raw files" in one for one in told), told
 
 
 def test_a_claim_whose_other_side_is_a_stored_baseline(offline: Suite) -> None:
     first = offline.run("perf_tests", "-k", "little", "--engine-commit", "aaa", "--record")
     offline.promote(first.folder, "aaa", "standin-little")
     done = offline.run("perf_tests", "-k", "much-c50 or more-is-faster", "--engine-commit", "bbb")
-    assert {line["scenario"] for line in done.records("measurement")} == {"standin-much"}
-    found = recomputed(offline)
-    assert differences(found) == []
-    assert found[FASTER].verdict == Verdict(done.verdicts[FASTER]), done.output
+    assert {line["scenario"] for line in done.measured} == {"standin-much"}
+    assert offline.judged_again()[FASTER] == done.verdicts[FASTER], done.output
     (kept,) = done.folder.glob("references/*/cpu/standin-little/aaa.json")
     throughput = r'"output_throughput": [\d.]+'
     kept.write_text(re.sub(throughput, '"output_throughput": 9e9', kept.read_text()))
-    found = recomputed(offline)
-    assert found[FASTER].verdict is None or differences(found), "another baseline gives the same"
+    same = offline.recomputed()[FASTER].verdict
+    assert same is None or offline.differences(), "another baseline gives the same"
 
 
-def test_a_claim_measures_and_keeps_both_scenarios_though_only_it_was_selected(
-    offline: Suite,
-) -> None:
+def test_a_claim_that_is_selected_measures_and_keeps_both_scenarios(offline: Suite) -> None:
     words = ("perf_tests", "-k", "more-is-faster")
     done = offline.run(*words)
-    assert done.status == 0, done.output
-    both = {"standin-much", "standin-little"}
-    assert {line["scenario"] for line in done.records("measurement")} == both
+    done.require(0)
+    assert {line["scenario"] for line in done.measured} == {"standin-much", "standin-little"}
     measured = calls(offline, "measure")
-    again = offline.again(*words)
-    assert (again.status, calls(offline, "measure")) == (0, measured), again.output
+    offline.session(f"--resume={done.folder}", *words).require(0)
+    assert calls(offline, "measure") == measured
 
 
 def test_a_claim_that_does_not_hold_is_a_regression(offline: Suite) -> None:
@@ -146,8 +96,7 @@ def test_a_claim_that_does_not_hold_is_a_regression(offline: Suite) -> None:
     swapped = (sides.format("much", "little"), sides.format("little", "much"))
     offline.edit(swapped, ("value: 140", "value: 1400"))
     done = offline.run("perf_tests/test_claims.py")
-    assert done.verdicts == dict.fromkeys((FASTER, FLOOR), "REGRESSION"), done.output
-    assert done.status == 1
+    done.require(1, dict.fromkeys((FASTER, FLOOR), "REGRESSION"))
 
 
 def test_no_probe_is_measured_after_a_failed_first_answer(offline: Suite) -> None:

@@ -1,230 +1,201 @@
-"""Resuming on the road: sessions killed at different moments, gone on with in the same folder."""
+"""Resuming on the road: sessions that were killed or out of time, gone on with in one folder."""
 
 import json
 import signal
 from pathlib import Path
 
-import forked
 import psutil
 import pytest
-from checkouts import (
-    ACCURACY,
-    Suite,
-    copied,
-    differences,
-    make_suite,
-    recomputed,
-    wait_for,
-    wait_until,
-)
-from resuming import BOTH, FIRST, SECOND, Road, copies
-
-from perfgate.core.verdict import Verdict
+from checkouts import Finished, Road, make_road, says, wait_until
+from road_words import ACCURACY, FIRST, SECOND
 
 pytestmark = pytest.mark.slow
 
 
+def kill_in_second(road: Road, *options: str, hangs: str) -> None:
+    """Kill a session once the client of the second scenario's first start is at work."""
+    with road.begun_hanging(*options, hangs=hangs):
+        if options:
+            wait_until((road.run_folder / f"{SECOND}.broken-1").exists)
+        wait_until(road.evaluating(SECOND).exists)
+
+
 @pytest.fixture(scope="module")
-def killed_and_resumed(tmp_path_factory: pytest.TempPathFactory) -> Road:
+def killed_and_resumed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Road, Finished]:
     """A run that was killed in its second group, and resumed."""
-    suite = make_suite(tmp_path_factory.mktemp("killed"))
-    copies(suite, FIRST, SECOND)
-    road = Road(suite)
-    road.kill_in(SECOND, hangs=SECOND)
+    road = make_road(tmp_path_factory.mktemp("killed"))
+    kill_in_second(road, hangs=SECOND)
     road.require_one_record_a_group(FIRST)
-    before = suite.starts
-    done = road.finish_here()
-    assert (done.status, suite.starts) == (0, before + 1), done.output
+    before = road.starts
+    done = road.resume()
+    assert (done.status, road.starts) == (0, before + 1), done.output
+    return road, done
+
+
+@pytest.fixture(scope="module")
+def once_finished(tmp_path_factory: pytest.TempPathFactory) -> Road:
+    """What `whole` copies."""
+    road = make_road(tmp_path_factory.mktemp("finished"))
+    road.begin("--gate").require(12)
     return road
 
 
-@pytest.fixture(scope="module")
-def once_finished(tmp_path_factory: pytest.TempPathFactory) -> Suite:
-    """What `finished_road` copies."""
-    suite = make_suite(tmp_path_factory.mktemp("finished"))
-    copies(suite, FIRST, SECOND)
-    done = Road(suite).begin_here("--gate")
-    assert done.status == 12, done.output
-    return suite
-
-
 @pytest.fixture
-def finished_road(once_finished: Suite, tmp_path: Path) -> Road:
-    """A run that has come to its end, whole."""
-    return Road(copied(once_finished, tmp_path / "suite"))
+def whole(once_finished: Road, tmp_path: Path) -> Road:
+    """A run that has come to its end."""
+    return once_finished.copy(tmp_path / "suite")
 
 
-def test_a_run_killed_in_a_group_goes_on_with_that_group_alone(
-    killed_and_resumed: Road,
-) -> None:
-    road = killed_and_resumed
+def test_a_killed_run_goes_on_with_its_group(killed_and_resumed: tuple[Road, Finished]) -> None:
+    road, done = killed_and_resumed
     road.require_one_record_a_group(FIRST, SECOND)
     assert len(road.records("verdict")) == len(road.records("measurement")) == 2
     (resumed,) = road.records("resumed")
     assert (resumed["repeats"], resumed["groups"]) == ([SECOND], [FIRST])
-    assert (road.folder / f"{SECOND}.broken-1" / "start-1-new").is_dir()
-    assert not (road.folder / f"{FIRST}.broken-1").exists()
-    summary = (road.folder / "summary.md").read_text()
-    assert "1 group kept, 1 measured again" in summary
-    assert "**Exit status 0**" in summary
-    assert road.checkout.wait_until_empty() == []
-
-
-def test_a_run_gone_on_with_is_computed_anew_and_becomes_a_baseline_like_any_other(
-    killed_and_resumed: Road,
-) -> None:
-    road = killed_and_resumed
-    found = recomputed(road.checkout)
-    assert {name: one.verdict for name, one in found.items()} == {
-        f"{name}-sums": Verdict.NO_BASELINE for name in BOTH
-    }
-    assert differences(found) == []
-    status, output = forked.outcome(road.checkout.perfgate("baseline", "record", str(road.folder)))
+    assert (done.folder / f"{SECOND}.broken-1" / "start-1-new").is_dir()
+    assert not (done.folder / f"{FIRST}.broken-1").exists()
+    says(done.summary, "1 group kept, 1 measured again", "**Exit status 0**")
+    assert road.wait_until_empty() == []
+    # It is computed anew and becomes a baseline like any other.
+    assert road.judged_again() == {f"{name}-sums": "NO_BASELINE" for name in (FIRST, SECOND)}
+    status, output = road.perfgate("baseline", "record", str(done.folder))
     assert status == 0, output
-    for scenario in BOTH:
-        path = road.checkout.folder / f"home/candidates/cpu/{scenario}/1.0.json"
+    for path in (road.folder / "home/candidates/cpu").glob("*/1.0.json"):
         (entry,) = json.loads(path.read_text())["entries"].values()
-        assert len(entry["runs"]) == 1
+        assert (path.parent.name in (FIRST, SECOND), len(entry["runs"])) == (True, 1)
 
 
-def test_a_finished_run_is_found_by_its_name_replayed_and_ends_the_same(
-    finished_road: Road,
-) -> None:
-    road = finished_road
-    runs = road.checkout.folder / "runs"
-    runs.mkdir()
-    road.folder = road.folder.rename(runs / "last-night")
-    raw = len((road.folder / "records.jsonl").read_text().splitlines())
-    starts = road.checkout.starts
-    done = road.checkout.session("--gate", "--resume", "last-night", ACCURACY)
-    assert done.status == 12, done.output
-    assert "last-night" in done.output
-    assert "2 no baseline" in done.output
-    assert road.checkout.starts == starts
-    lines = (road.folder / "records.jsonl").read_text().splitlines()
+def test_a_finished_run_is_found_by_its_name_and_replayed(whole: Road) -> None:
+    folder = whole.folder / "runs" / "last-night"
+    folder.parent.mkdir()
+    whole.run_folder.rename(folder)
+    raw = len((folder / "records.jsonl").read_text().splitlines())
+    starts = whole.starts
+    done = whole.session("--gate", "--resume", "last-night", ACCURACY)
+    done.require(12, None, "last-night", "2 no baseline")
+    assert whole.starts == starts
+    lines = (folder / "records.jsonl").read_text().splitlines()
     assert [json.loads(line)["record"] for line in lines[raw:]] == ["resumed", "ended"]
-    road.require_one_record_a_group(FIRST, SECOND)
 
 
-def test_a_failure_is_replayed_with_its_text_and_what_broke_off_twice_is_moved_aside_twice(
-    road: Road,
-) -> None:
-    road.checkout.edit(("silence_s: 20", "silence_s: 3"))
-    road.kill_in(SECOND, hangs=f"{FIRST} {SECOND}")
-    road.kill_in(SECOND, road.resumed, hangs=SECOND)
-    done = road.finish_here()
-    assert done.status == 11, done.output
-    for told in (f"ERROR: {FIRST}-sums", "hang: ", "next step:"):
-        assert told in done.output
+def test_a_failure_is_replayed_and_what_broke_off_twice_is_moved_twice(road: Road) -> None:
+    road.edit(("silence_s: 20", "silence_s: 3"))
+    kill_in_second(road, hangs=f"{FIRST} {SECOND}")
+    kill_in_second(road, f"--resume={road.run_folder}", hangs=SECOND)
+    road.resume().require(11, None, f"ERROR: {FIRST}-sums", "hang: ", "next step:")
     verdicts = {line["scenario"]: line["verdict"] for line in road.records("verdict")}
     assert verdicts == {FIRST: "ERROR", SECOND: "NO_BASELINE"}
     (failed,) = [line for line in road.records("group") if line["scenario"] == FIRST]
     assert failed["ended"] == "failed"
-    assert (road.folder / f"{SECOND}.broken-2").is_dir()
+    assert (road.run_folder / f"{SECOND}.broken-2").is_dir()
     road.require_one_record_a_group(FIRST, SECOND)
     assert len(road.records("resumed")) == 2
 
 
-def test_a_living_session_holds_its_run_and_one_that_was_broken_off_says_how_to_go_on(
-    road: Road,
-) -> None:
-    with road.begun(hangs=FIRST) as session:
-        wait_for(road.evaluating(FIRST))
-        resumed, begun = road.finish_here(), road.begin_here()
+def test_a_living_session_holds_its_run_and_a_broken_one_says_how_to_go_on(road: Road) -> None:
+    with road.begun_hanging(hangs=FIRST) as session:
+        wait_until(road.evaluating(FIRST).exists)
+        for refused in (road.resume(), road.begin()):
+            refused.require(4, None, "another run is writing to this folder")
         session.send_signal(signal.SIGINT)
         told, _ = session.communicate(timeout=120)
-    for refused in (resumed, begun):
-        assert refused.status == 4, refused.output
-        assert "another run is writing to this folder" in refused.output
     assert session.returncode == 2, told
-    summary = (road.folder / "summary.md").read_text()
-    assert f"{ACCURACY} --resume={road.folder}" in summary
+    summary = (road.run_folder / "summary.md").read_text()
+    assert f"{ACCURACY} --resume={road.run_folder}" in summary
     road.require_one_record_a_group()
-    again = road.begin_here()
-    assert again.status == 4
-    assert "already holds a run" in again.output
-    assert road.finish_here().status == 0
+    road.begin().require(4, None, "already holds a run")
+    road.resume().require(0)
     road.require_one_record_a_group(FIRST, SECOND)
 
 
 def test_the_group_of_a_killed_worker_is_measured_again(road: Road) -> None:
-    (road.checkout.folder / "site.yaml").write_text("schema_version: 1\nshare_cpu: true\n")
-    with road.begun("-n", "2", "--max-worker-restart", "0", hangs=SECOND) as session:
+    (road.folder / "site.yaml").write_text("schema_version: 1\nshare_cpu: true\n")
+    with road.begun_hanging("-n", "2", "--max-worker-restart", "0", hangs=SECOND) as session:
         wait_until(lambda: len(road.records("group")) == 1)
-        wait_for(road.evaluating(SECOND))
+        wait_until(road.evaluating(SECOND).exists)
         for worker in psutil.Process(session.pid).children():
             worker.kill()
         told, _ = session.communicate(timeout=120)
     assert session.returncode == 11, told
-    assert road.checkout.wait_until_empty() == []
+    assert road.wait_until_empty() == []
     road.require_one_record_a_group(FIRST)
-    before = road.checkout.starts
-    done = road.finish_here("-n", "2")
-    assert (done.status, road.checkout.starts) == (0, before + 1), done.output
+    before = road.starts
+    road.resume("-n", "2").require(0)
+    assert road.starts == before + 1
     road.require_one_record_a_group(FIRST, SECOND)
 
 
-def require_refused(road: Road, *options: str, told: tuple[str, ...]) -> str:
+def require_refused(road: Road, *options: str, told: tuple[str, ...]) -> None:
     """Resume the run with other options: wrong usage, which changes nothing of it."""
 
     def contents() -> dict[Path, bytes]:
-        files = [one for one in road.folder.iterdir() if one.is_file() and one.suffix != ".lock"]
-        return {path: path.read_bytes() for path in files}
+        files = [one for one in road.run_folder.iterdir() if one.is_file()]
+        return {path: path.read_bytes() for path in files if path.suffix != ".lock"}
 
     before = contents()
-    done = road.finish_here("--gate", *options)
-    assert done.status == 4, done.output
-    for one in told:
-        assert one in done.output, done.output
+    done = road.resume("--gate", *options)
+    done.require(4, None, *told)
+    assert "\x1b" not in done.output
     assert contents() == before
-    return done.output
 
 
-def test_a_run_that_was_started_for_something_else_is_refused_and_left_as_it_is(
-    finished_road: Road,
-) -> None:
-    road = finished_road
+def test_a_run_of_something_else_is_refused_and_left_as_it_is(whole: Road) -> None:
     selection = ("1 missing", "the 2 tests selected then")
-    require_refused(road, "-k", FIRST, told=(*selection, "--gate"))
-    require_refused(road, "-n", "1", "-k", FIRST, told=selection)
-    require_refused(
-        road, "--inject", "accuracy.temperature=2", told=("temperature=2", "expected: nothing")
-    )
-    require_refused(road, "--engine-commit", "another", told=("commit another", "commit 1.0"))
-    require_refused(road, "--run-dir", str(road.folder), told=("--run-dir beside it",))
-    road.checkout.edit(("fewshot: 0", "fewshot: 2"))
-    require_refused(road, told=("was changed since it was measured", "sums: "))
-    (road.folder / "run.json").unlink()
-    require_refused(road, told=("no such run",))
+    require_refused(whole, "-k", FIRST, told=(*selection, "--gate"))
+    require_refused(whole, "-n", "1", "-k", FIRST, told=selection)
+    hotter = ("--inject", "accuracy.temperature=2")
+    require_refused(whole, *hotter, told=("temperature=2", "expected: nothing"))
+    require_refused(whole, "--engine-commit", "another", told=("commit another", "commit 1.0"))
+    require_refused(whole, "--run-dir", str(whole.run_folder), told=("--run-dir beside it",))
+    whole.edit(("fewshot: 0", "fewshot: 2"))
+    require_refused(whole, told=("was changed since it was measured", "sums: "))
+    (whole.run_folder / "run.json").unlink()
+    require_refused(whole, told=("no such run",))
 
 
-def test_a_run_that_was_attacked_is_refused_and_left_as_it_is(finished_road: Road) -> None:
+def test_an_attacked_run_is_refused_and_left_as_it_is(whole: Road) -> None:
     """Which lines and files are seen for what they are: tests/runs/test_attacked_run_folder.py."""
-    road = finished_road
-    records = road.folder / "records.jsonl"
-    whole = records.read_text()
-    forged = whole.replace('"verdict": "NO_BASELINE"', '"verdict": "PASS"')
-    assert forged != whole
+    records = whole.run_folder / "records.jsonl"
+    text = records.read_text()
+    forged = text.replace('"verdict": "NO_BASELINE"', '"verdict": "PASS"')
+    assert forged != text
     records.write_text(forged.replace('"reason": "', '"reason": "\\u001b]0;owned\\u0007\\u202e'))
-    told = ("the checksum is not that of this line", "fix: ")
-    assert "\x1b" not in require_refused(road, told=told)
-    first, *rest = whole.splitlines(keepends=True)
+    require_refused(whole, told=("the checksum is not that of this line", "fix: "))
+    first, *rest = text.splitlines(keepends=True)
     records.write_text("".join([first, rest[0][:40] + "\n", *rest[1:]]))
-    require_refused(road, told=("records.jsonl:2: not JSON", "measure again in a new run folder"))
-    records.write_text(whole)
-    done = road.finish_here("--gate")
-    assert done.status == 12, done.output
-    assert "esumed from the session before" in (road.folder / "summary.md").read_text()
+    require_refused(whole, told=("records.jsonl:2: not JSON", "measure again in a new run folder"))
+    records.write_text(text)
+    done = whole.resume("--gate")
+    done.require(12)
+    assert "esumed from the session before" in done.summary
 
 
-def test_what_was_skipped_for_a_lack_is_asked_again(road: Road) -> None:
-    road.checkout.edit(("name: stand-in,", "name: missing,"))
-    lacking = road.begin_here("-rs")
-    assert (lacking.status, len(road.records("skipped"))) == (12, 2)
-    assert "PERFGATE_PROGRAM_MISSING" in lacking.output
-    road.checkout.edit(("name: missing,", "name: stand-in,"))
-    done = road.finish_here()
-    assert done.status == 0, done.output
+def test_what_was_skipped_for_a_lack_is_tried_again(road: Road) -> None:
+    road.edit(("name: stand-in,", "name: missing,"))
+    road.begin("-rs").require(12, None, "PERFGATE_PROGRAM_MISSING")
+    assert len(road.records("skipped")) == 2
+    road.edit(("name: missing,", "name: stand-in,"))
+    road.resume().require(0)
     assert road.records("skipped") == []
     assert len(road.records("verdict")) == 2
     road.require_one_record_a_group(FIRST, SECOND)
+
+
+def test_what_the_budget_has_no_time_for_is_told_and_run_when_resumed(road: Road) -> None:
+    done = road.begin("--budget", "1s", "--gate", "-rs", "-n", "1")
+    assert (done.status, road.starts) == (12, 0), done.output
+    skipped = road.records("skipped")
+    assert [line["why"] for line in skipped] == ["budget", "budget"]
+    says(skipped[0]["reason"], "limits say at most 20 s", "of --budget 1s are left")
+    assert "## Not run for lack of time" in done.summary
+    road.require_one_record_a_group()
+    # Then all the time of the world until the first start, none from then on.
+    started = 'os.path.exists(os.environ["PERFGATE_STANDIN_COUNTER"])'
+    road.change_at("perfgate.campaign.budget", "Budget.left_s", "return 0.0", started)
+    begun = road.run("--budget", "4h", "--record", ACCURACY)
+    begun.require(0, None, "nothing was judged")
+    assert [line["name"] for line in road.records("skipped")] == [f"{SECOND}-sums"]
+    road.require_one_record_a_group(FIRST)
+    road.resume().require(0)
+    road.require_one_record_a_group(FIRST, SECOND)
+    assert road.records("skipped") == []

@@ -1,4 +1,4 @@
-"""Session options: what the command line asks for, read when needed; a wrong option is told."""
+"""Session options: what the command line asks for, read when needed and repeated to run again."""
 
 from contextlib import closing
 from pathlib import Path
@@ -7,35 +7,24 @@ from typing import Any
 import pytest
 from tables import each
 
-from perfgate.campaign.campaigns import Campaigns
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.engines.base import engine
 from perfgate.runs.run_folder import RunFolder
-from perfgate.suite.session_options import SessionOptions
+from perfgate.suite.session_options import SessionOptions, shaping_options
 
 AB = ["A=this", "B=engine.settings.cpu_threads=8"]
 H200 = "t.py::test_serving[h200-serve-c4]"
-DEFAULTS = {
-    "--rehearse": False,
-    "--launcher": "local",
-    "--self-reference": "auto",
-    "--inject": [],
-    "--control": "auto",
-    "--shape": [],
-}
+DEFAULTS = {"rehearse": False, "launcher": "local", "inject": [], "shape": []}
+DEFAULTS |= dict.fromkeys(("self_reference", "control"), "auto")
 
 
-def asked(deadline: float | None = None, **changes: Any) -> SessionOptions:
+def options(**given: Any) -> dict[str, Any]:
     """Options by their names, underscores for hyphens; all others are not given."""
-    given = DEFAULTS | {f"--{name.replace('_', '-')}": value for name, value in changes.items()}
-    return SessionOptions(given.get, deadline)
+    return {f"--{name.replace('_', '-')}": value for name, value in (DEFAULTS | given).items()}
 
 
-def campaigns(folder: Path, **options: Any) -> tuple[Path, Campaigns]:
-    """Those of a run with these options, and the run's folder."""
-    facts = {"started": "2026-11-22T00:00:00+00:00"}
-    with closing(RunFolder.create(folder / "run", facts)) as run:
-        return run.path, asked(**options).campaigns(run)
+def asked(deadline: float | None = None, **given: Any) -> SessionOptions:
+    return SessionOptions(options(**given).get, deadline)
 
 
 def test_the_time_begins_once_and_ends_for_a_worker_when_it_does_for_the_main_process() -> None:
@@ -43,14 +32,12 @@ def test_the_time_begins_once_and_ends_for_a_worker_when_it_does_for_the_main_pr
     session = asked(budget="1h")
     session.require_possible()
     assert session.budget is session.budget
-    assert session.budget is not None
-    there = asked(session.budget.deadline, budget="1h").budget
-    assert there is not None
-    assert there.deadline == session.budget.deadline
+    there = asked(session.budget.deadline, budget="1h")
+    assert there.budget.deadline == session.budget.deadline
 
 
 @each(
-    ("options", "told"),
+    ("given", "told"),
     [
         ({"ab": ["A=this", "C=this"]}, "--ab"),
         ({"ab": AB, "record": True}, "--record beside it"),
@@ -59,47 +46,24 @@ def test_the_time_begins_once_and_ends_for_a_worker_when_it_does_for_the_main_pr
         ({"control": "old"}, "^--control: this names no build"),
     ],
 )
-def test_what_cannot_be_had_is_told_before_any_work(options: dict[str, Any], told: str) -> None:
+def test_what_cannot_be_had_is_told_before_any_work(given: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told):
-        asked(**options).require_possible()
+        asked(**given).require_possible()
 
 
-def test_builds_are_named_by_their_settings_and_no_loss_of_two_is_waived(
-    two_scenarios: Path,
-) -> None:
-    session = asked(ab=AB, scenarios=str(two_scenarios))
-    session.require_possible()
-    assert session.ab is not None
-    assert session.ab.b.settings == ("engine.settings.cpu_threads=8",)
-    assert session.waivers == ()
-    assert asked().control is None
-    named = asked(control="engine.settings.cpu_threads=2").control
-    assert named is not None
-    assert named.settings == ("engine.settings.cpu_threads=2",)
-
-
-def test_files_are_read_when_they_are_needed(two_scenarios: Path) -> None:
-    (two_scenarios / "h200.yaml").write_text("scenarios: none\n")
-    session = asked(scenarios=two_scenarios)
-    session.require_possible()
-    with pytest.raises(SeveralInputErrors, match=r"h200\.yaml"):
-        _ = session.scenarios
-
-
-@pytest.mark.parametrize("rehearse", [False, True])
-def test_a_file_of_waivers_must_be_right_and_lets_no_loss_of_a_rehearsal_through(
-    two_scenarios: Path, rehearse: bool
-) -> None:
+def test_waivers_must_be_right_and_count_for_no_rehearsal_or_ab(two_scenarios: Path) -> None:
     file = two_scenarios / "waivers.yaml"
     one = (
         "{scenario: s, metric: output_throughput, hardware: cpu, at_most: 0.03, reason: r, "
         "link: 'http://a', owner: o, last_day: 2027-01-01}"
     )
     file.write_text(f"schema_version: 1\nwaivers: [{one}]\n")
-    assert len(asked(waivers=file, rehearse=rehearse).waivers) == int(not rehearse)
+    counts = [len(asked(waivers=file, **more).waivers) for more in ({}, {"rehearse": True})]
+    assert (counts, asked(ab=AB, scenarios=two_scenarios).waivers) == ([1, 0], ())
     file.write_text("schema_version: 1\nwaivers: none\n")
-    with pytest.raises(SeveralInputErrors, match=r"waivers\.yaml:2"):
-        asked(waivers=file, rehearse=rehearse).require_possible()
+    for rehearse in (False, True):
+        with pytest.raises(SeveralInputErrors, match=r"waivers\.yaml:2"):
+            asked(waivers=file, rehearse=rehearse).require_possible()
 
 
 def test_a_rehearsal_waits_for_a_stand_in_as_long_as_one_needs() -> None:
@@ -107,12 +71,6 @@ def test_a_rehearsal_waits_for_a_stand_in_as_long_as_one_needs() -> None:
     shorter = {name for name, one in real.items() if played[name].limits != one.limits}
     assert shorter == {name for name, one in real.items() if engine[one.engine.name].is_rehearsed}
     assert {real[name].engine.name for name in shorter} == {"tensorrt-llm", "vllm", "sglang"}
-
-
-def test_a_rehearsal_keeps_its_datasets_in_its_own_run(two_scenarios: Path, tmp_path: Path) -> None:
-    run, found = campaigns(tmp_path, scenarios=two_scenarios, rehearse=True)
-    assert found.session.synthetic
-    assert run in found.session.cache.parents
 
 
 def test_what_is_worth_a_look_is_told(two_scenarios: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,24 +82,45 @@ def test_what_is_worth_a_look_is_told(two_scenarios: Path, monkeypatch: pytest.M
         H200: ("h200-serve", "c4")
     }
     variable, shared = session.warnings(selected)
-    assert "did you mean PERFGATE_MODELS?" in variable
-    assert shared == "shared"
-    rehearsed = asked(scenarios=two_scenarios, rehearse=True).warnings(selected)
-    assert rehearsed == (variable,)
+    assert ("did you mean PERFGATE_MODELS?" in variable, shared) == (True, "shared")
+    assert asked(scenarios=two_scenarios, rehearse=True).warnings(selected) == (variable,)
 
 
-def test_the_site_says_how_gpus_and_the_cpu_are_shared(
+def test_the_site_says_what_is_shared_and_a_rehearsal_keeps_datasets_in_its_run(
     suite_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PERFGATE_SITE", raising=False)
     site = "schema_version: 1\nshare_cpu: true\nwait_for_gpus_s: 0\n"
     (suite_root / "site.yaml").write_text(site)
-    session = campaigns(tmp_path)[1].session
-    assert session.pool is not None
+    with closing(RunFolder.create(tmp_path / "run", {"started": "2026-11-22"})) as run:
+        session = asked().campaigns(run).session
+        rehearsed = asked(rehearse=True).campaigns(run).session
     assert (session.pool.share_cpu, session.site.wait_for_gpus_s) == (True, 0)
+    assert (rehearsed.synthetic, run.path in rehearsed.cache.parents) == (True, True)
 
 
 def test_a_control_that_cannot_be_started_is_told_before_any_gpu_time(two_scenarios: Path) -> None:
     session = asked(scenarios=two_scenarios, control="/no/such")
     with pytest.raises(InputError, match=r"^--control: .*\n  found: no folder /no/such"):
         session.require_here(session.named_by([H200]))
+
+
+@each(
+    ("given", "repeated"),
+    [
+        ({}, []),
+        ({"gate": True, "run_dir": Path("r"), "resume": Path("r"), "budget": "4h"}, []),
+        ({"launcher": "slurm", "rehearse": True}, ["--launcher=slurm", "--rehearse"]),
+        ({"rehearse_fault": "slow:8%"}, ["--rehearse-fault=slow:8%"]),
+        ({"engine_repo": Path("clones of mine")}, ["--engine-repo=clones of mine"]),
+        # A name that another plugin has is repeated by its long name.
+        ({"shape": ["1024/2048", "8/8"]}, ["--perfgate-shape=1024/2048", "--perfgate-shape=8/8"]),
+        ({"ab": AB}, ["--perfgate-ab", *AB]),
+    ],
+)
+def test_all_that_shapes_a_number_and_was_given_is_repeated(
+    given: dict[str, Any], repeated: list[str]
+) -> None:
+    taken = {"--ab": "--perfgate-ab", "--shape": "--perfgate-shape"}
+    words = shaping_options(options(**given).get, lambda name: taken.get(name, name))
+    assert sorted(words) == sorted(repeated)

@@ -1,91 +1,66 @@
 """Exit statuses on the road: bugs, failures of others, and output that cannot be written."""
 
+import json
 import shutil
-import subprocess
+import signal
+import sys
 
 import pytest
-from checkouts import ACCURACY, Finished, Suite
-from sessions import untraced
+from checkouts import Finished, Suite, run_alone, wait_until
+from road_words import ACCURACY
 from tables import each
 
+Words = tuple[str, ...]
 pytestmark = pytest.mark.slow
 
 WORSE = ("--inject", "accuracy.temperature=2")
-BUG_WHEN_MEASURED = """
-from perfgate.campaign.campaigns import Campaigns
-
-def outcome(self, probe):
-    raise TypeError("made up")
-
-Campaigns.outcome = outcome
-"""
-BUG_AT_THE_END = """
-import perfgate.suite.run_end
-
-def summary(*_):
-    raise TypeError("made up")
-
-perfgate.suite.run_end.summary = summary
-"""
-NO_ROOM_FOR_THE_SUMMARY = """
-from perfgate.core.errors import RunError
-from perfgate.runs.run_folder import RunFolder
-
-whole = RunFolder.write_summary
-
-def full(self, *given):
-    if any(type(one).__name__ == "VerdictRecord" for one in self.records()):
-        raise RunError("disk_full", "cannot write summary.md: No space left on device")
-    return whole(self, *given)
-
-RunFolder.write_summary = full
-"""
-ANOTHERS_FAILURE_AT_THE_END = """
-def pytest_sessionfinish():
-    raise TypeError("made up")
-"""
+MADE_UP = 'raise TypeError("made up")'
+FULL = 'raise errors.RunError("disk_full", "cannot write it: No space left on device")'
 
 
 @each("workers", [(), ("-n", "1")])
-def test_a_bug_while_measuring_is_15(with_baseline: Suite, workers: tuple[str, ...]) -> None:
-    with_baseline.add_to_conftest(BUG_WHEN_MEASURED)  # a second time it changes nothing
+def test_a_bug_while_measuring_is_15(with_baseline: Suite, workers: Words) -> None:
+    with_baseline.change_at("perfgate.campaign.campaigns", "Campaigns.outcome", MADE_UP)
     done = with_baseline.run(ACCURACY, *workers)
-    assert done.status == 15, done.output
-    assert "exit status 15: perfgate itself failed" in done.output
+    done.require(15, None, "exit status 15: perfgate itself failed")
 
 
+RUN_END = "perfgate.suite.run_end"
+SUMMARY = ("perfgate.runs.run_folder", "RunFolder.write_summary", FULL)
+JUDGED = 'any(type(one).__name__ == "VerdictRecord" for one in given[0].records())'
 TRACEBACK = "TypeError: made up; the traceback follows"
-NO_SUMMARY = "the run could not be summed up: disk_full: cannot write summary.md"
+NO_SUMMARY = "the run could not be summed up: disk_full: cannot write it"
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "status", "told"),
+    ("change", "options", "status", "told"),
     [
-        (BUG_AT_THE_END, (), 15, TRACEBACK),
-        (BUG_AT_THE_END, WORSE, 1, TRACEBACK),
-        (ANOTHERS_FAILURE_AT_THE_END, (), 3, TRACEBACK),
-        (NO_ROOM_FOR_THE_SUMMARY, (), 16, NO_SUMMARY),
-        (NO_ROOM_FOR_THE_SUMMARY, WORSE, 1, NO_SUMMARY),
+        ((RUN_END, "summary", MADE_UP), (), 15, TRACEBACK),
+        ((RUN_END, "summary", MADE_UP), WORSE, 1, TRACEBACK),
+        ((*SUMMARY, JUDGED), (), 16, NO_SUMMARY),
+        ((*SUMMARY, JUDGED), WORSE, 1, NO_SUMMARY),
+        # The page of a session.
+        ((RUN_END, "write_formats", FULL), ("--html",), 16, "could not be written: disk_full: "),
+        ((RUN_END, "write_formats", MADE_UP), ("--html",), 16, "a bug of perfgate:\nTraceback"),
     ],
-    ids=["bug", "bug of a worse build", "plugin", "full", "full of a worse build"],
+    ids=["bug", "bug of a worse build", "full", "full of a worse build", "no page", "page's bug"],
 )
 def test_what_fails_at_the_end_is_no_regression_and_takes_no_verdict_with_it(
-    with_baseline: Suite, text: str, options: tuple[str, ...], status: int, told: str
+    with_baseline: Suite, change: Words, options: Words, status: int, told: str
 ) -> None:
-    with_baseline.add_to_conftest(text)
+    with_baseline.change_at(*change)
     done = with_baseline.run(ACCURACY, *options)
-    assert done.status == status, done.output
-    assert told in done.output
-    assert ("Traceback" in done.output) is (told == TRACEBACK)
+    done.require(status, None, told)
+    assert ("Traceback" in done.output) is (MADE_UP in change)
 
 
-def test_the_failure_of_a_test_that_is_not_of_the_suite_is_no_regression(
-    with_baseline: Suite,
-) -> None:
+def test_failures_of_other_plugins_and_tests_are_no_regression(with_baseline: Suite) -> None:
     (with_baseline.folder / "test_mine.py").write_text("def test_mine():\n    assert False\n")
     done = with_baseline.run(ACCURACY, "test_mine.py")
-    assert done.verdicts == {"sums": "PASS"}, done.output
-    assert done.status == 11, done.output
+    done.require(11, {"sums": "PASS"})
+    with (with_baseline.folder / "conftest.py").open("a") as file:
+        file.write(f"def pytest_sessionfinish():\n    {MADE_UP}\n")
+    with_baseline.run(ACCURACY).require(3, None, TRACEBACK)
 
 
 UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
@@ -103,30 +78,36 @@ UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
     ],
 )
 def test_output_that_cannot_be_written_is_no_verdict_and_loses_no_record(
-    with_baseline: Suite,
-    redirected: str,
-    options: tuple[str, ...],
-    status: int,
-    variables: dict[str, str],
+    with_baseline: Suite, redirected: str, options: Words, status: int, variables: dict[str, str]
 ) -> None:
-    shutil.rmtree(with_baseline.folder / "run", ignore_errors=True)
-    done = subprocess.run(
-        ["bash", "-c", f'"$@" {redirected}', "-", *with_baseline.command(ACCURACY, *options)],
-        cwd=with_baseline.folder,
-        env=untraced(with_baseline.environment) | variables,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == status, done.stderr
+    shutil.rmtree(with_baseline.run_folder, ignore_errors=True)
+    call = ("bash", "-c", f'"$@" {redirected}', "-", *with_baseline.command(ACCURACY, *options))
+    done = run_alone(call, with_baseline.folder, with_baseline.environment | variables)
+    run = Finished(done.returncode, done.stderr, with_baseline.run_folder)
+    run.require(status, {"sums": "REGRESSION" if options == WORSE else "PASS"})
     assert "Traceback" not in done.stderr
-    run = Finished(done.returncode, done.stderr, with_baseline.folder / "run")
-    assert run.verdicts == {"sums": "REGRESSION" if options == WORSE else "PASS"}
-    assert "**Exit status" in (run.folder / "summary.md").read_text()
+    assert "**Exit status" in run.summary
     if redirected == "> /dev/full":
         assert "perfgate: standard output cannot be written" in done.stderr
     if not redirected:
-        assert done.stdout.isascii()
-        assert "\\u2026" in done.stdout
+        assert (done.stdout.isascii(), "\\u2026" in done.stdout) == (True, True)
+
+
+NOTE = "import sys; open(sys.argv[1], 'a').write(sys.argv[2])"
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["main", "worker"])
+def test_the_guard_runs_the_sites_commands_after_a_kill(suite: Suite, workers: Words) -> None:
+    notes = suite.folder / "notes"
+    note = [sys.executable, "-I", "-S", "-c", NOTE, str(notes)]
+    calls = {"before": [[*note, "b"]], "after": [[*note, "a"], [*note, "A"]]}
+    (suite.folder / "site.yaml").write_text(json.dumps({"schema_version": 1, **calls}))
+    with suite.begun(ACCURACY, *workers, PERFGATE_STANDIN_FAULT="never-ready") as session:
+        wait_until((suite.folder / "starts").exists)
+        assert notes.read_text() == "b"
+        session.send_signal(signal.SIGKILL)
+        session.wait(60)
+    wait_until(lambda: notes.read_text() == "baA")
+    assert suite.wait_until_empty() == []
+    facts = json.loads((suite.run_folder / "run.json").read_text())
+    assert facts["site_commands"].keys() == {"before", "after"}
