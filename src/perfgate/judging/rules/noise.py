@@ -2,7 +2,7 @@
 
 All values and sigmas are on the log scale of `rules.scale` (0.005 = 0.5 %). One value is one fresh
 start of the engine: repetitions on one server share that start's luck and are averaged before they
-come here. Formulas: docs/reference/verdicts.md, "The rule for performance", and statistics §1.
+come here. Formulas: statistics §1 and §2.
 scipy is loaded with the first quantile: that takes half as long as all of pytest and perfgate, and
 a session that collects, skips or fails before anything is judged needs none of it.
 """

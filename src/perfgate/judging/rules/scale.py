@@ -2,8 +2,8 @@
 
 Performance: ``x = -ln(value)`` where larger values are better and ``x = +ln(value)`` where smaller
 ones are, so that a positive difference is always a loss and noise in per cent is the same at every
-level (docs/reference/verdicts.md, "The rule for performance"). Accuracy: the share itself, a
-positive difference being a drop. Differences and margins on this scale have no unit.
+level (docs/explanation/statistics.md). Accuracy: the share itself, a positive difference being a
+drop. Differences and margins on this scale have no unit.
 """
 
 import math
