@@ -84,7 +84,7 @@ def _has_document(test: Selected) -> bool:
 
 def _check(arguments: argparse.Namespace) -> int:
     """`perfgate release check`: hold runs against a release policy
-    (docs/reference/release_policy.md).
+    (docs/reference/release.md).
 
     Tells of every required test what the runs have of it: passed, missing, stale, synthetic, of
     other hardware, waived, a regression, …; the worst first, what passed in one line for each part.
