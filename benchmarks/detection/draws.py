@@ -7,6 +7,7 @@ numbers.
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -14,22 +15,30 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from perfgate.judging.forecast.noise_scenarios import IN_SESSION, SCENARIOS, session_counts, starts
+from perfgate.judging.forecast.simulation import (
+    HEAVY,
+    IN_SESSION,
+    REAL,
+    NoiseScenario,
+    session_counts,
+    starts,
+)
 
 SEED = 20_261_122
 
 # Noise as it is first, Gaussian noise second.
-NOISES = (
-    "real",
-    "real-start",
-    "real-sess",
-    "heavy",
-    "heavy50",
-    "old4x6",
-    "gauss",
-    "session",
-    "session50",
-)
+SCENARIOS = {
+    "real": REAL,
+    "real-start": NoiseScenario(0.75, 0.3, of_starts=(0.045, 0.020)),
+    "real-sess": NoiseScenario(0.75, 0.3, of_sessions=(0.045, 0.020)),
+    "heavy": HEAVY,
+    "heavy50": replace(HEAVY, between=0.5),
+    "old4x6": NoiseScenario(1.0, 0.0, of_starts=(0.04, 0.0), event_size=6.0),
+    "gauss": NoiseScenario(1.0, 0.0),
+    "session": NoiseScenario(1.0, 0.3),
+    "session50": NoiseScenario(1.0, 0.5),
+}
+NOISES = tuple(SCENARIOS)
 
 Values = NDArray[Any]
 
@@ -53,7 +62,7 @@ def noise(key: str, kind: str, trials: int, counts: Sequence[int]) -> Values:
     """
     if kind not in SCENARIOS:
         raise ValueError(f"unknown noise {kind!r}")
-    return starts(source(key), kind, trials, 1, counts)[:, 0].astype(np.float64)
+    return starts(source(key), SCENARIOS[kind], trials, 1, counts)[:, 0].astype(np.float64)
 
 
 @lru_cache(maxsize=2)
@@ -62,8 +71,8 @@ def probes(
 ) -> tuple[Values, Values]:
     """Baselines and sessions of a new build, in sigma: shape (trials, metrics, starts) each."""
     rng = source(f"probes {kind} {n_base} {sessions} {metrics}", part)
-    base = starts(rng, kind, trials, metrics, session_counts(n_base, sessions))
-    return base, starts(rng, kind, trials, metrics, [IN_SESSION])
+    base = starts(rng, SCENARIOS[kind], trials, metrics, session_counts(n_base, sessions))
+    return base, starts(rng, SCENARIOS[kind], trials, metrics, [IN_SESSION])
 
 
 def throughputs(losses: Values, level: float = 1000.0) -> Values:

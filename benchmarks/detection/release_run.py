@@ -11,19 +11,20 @@ from functools import cache
 
 import numpy as np
 
-from benchmarks.detection.draws import Values, source
+from benchmarks.detection.draws import SCENARIOS, Values, source
 from benchmarks.detection.error_rates import BAND, CONTROLS, CURVES, MOST_RUNS
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.paths import packaged
 from perfgate.judging.assembly.bands import band_of, sigma_of
-from perfgate.judging.forecast.noise_scenarios import (
+from perfgate.judging.forecast.simulation import (
     IN_SESSION,
-    SCENARIOS,
+    REAL,
+    BaselineDesign,
+    Control,
     NoiseScenario,
     session_counts,
     starts,
 )
-from perfgate.judging.forecast.simulation import BaselineDesign, Control
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.scale import ANCHOR_MARGIN
 from perfgate.judging.rules.sequential import (
@@ -142,9 +143,9 @@ def _of_probe(
     for first in range(0, trials, _PROBES_AT_ONCE):
         size = min(_PROBES_AT_ONCE, trials - first)
         rng = source(f"probe {n_base} {sessions}", first // _PROBES_AT_ONCE)
-        base = starts(rng, "real", size, METRICS, session_counts(n_base, sessions))
-        anchor = starts(rng, "real", size, METRICS, session_counts(*ANCHOR))
-        session = starts(rng, "real", size, METRICS, [IN_SESSION])
+        base = starts(rng, REAL, size, METRICS, session_counts(n_base, sessions))
+        anchor = starts(rng, REAL, size, METRICS, session_counts(*ANCHOR))
+        session = starts(rng, REAL, size, METRICS, [IN_SESSION])
         tests = _tests(base, sessions, 1.0, band, control, session)
         both = [*tests, *_tests(anchor, ANCHOR[1], ANCHOR_MARGIN, band, control, session)]
         counts["of_a_metric"] += sum(one.share(REGRESSION) for one in tests) / METRICS * size
@@ -234,9 +235,9 @@ def _drawn(
 ) -> Values:
     """Starts of all probes, shape (trials × probes, metrics, starts)."""
     rows = trials * shape.probes
-    if not case.shared:
-        return starts(rng, case.noise, rows, shape.metrics, counts)
     kind = SCENARIOS[case.noise]
+    if not case.shared:
+        return starts(rng, kind, rows, shape.metrics, counts)
     quiet = NoiseScenario(kind.core, kind.between)
     events = NoiseScenario(0.0, 0.0, kind.of_starts, kind.of_sessions, kind.event_size)
     own = starts(rng, quiet, rows, shape.metrics, counts)

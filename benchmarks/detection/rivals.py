@@ -10,8 +10,7 @@ from benchmarks.detection.draws import NOISES, Values, latencies, noise, through
 from benchmarks.detection.error_rates import MOST_RUNS
 from benchmarks.detection.rules import RULES
 from perfgate.core.metrics import lookup
-from perfgate.judging.forecast.noise_scenarios import IN_SESSION
-from perfgate.judging.forecast.simulation import BaselineDesign, Control
+from perfgate.judging.forecast.simulation import IN_SESSION, BaselineDesign, Control
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.sequential import INCONCLUSIVE, REGRESSION, levels
 

@@ -31,9 +31,9 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Against, Judgement, Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
+from perfgate.judging.assembly.judge_input import ProbeJudgement
 from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.sweeps import SweepProbe
-from perfgate.judging.rules.probe import ProbeJudgement
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.probe import Probe, load_probes

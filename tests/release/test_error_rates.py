@@ -14,7 +14,6 @@ from tables import each
 from perfgate.core.measurement import ChangedQuestions, MeasuredControl
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.forecast.noise_scenarios import starts
 from perfgate.judging.forecast.release_rates import (
     DOCUMENTED_SPEED,
     IN_TURNS,
@@ -23,6 +22,7 @@ from perfgate.judging.forecast.release_rates import (
     TestRates,
     probe_rates,
 )
+from perfgate.judging.forecast.simulation import REAL, starts
 from perfgate.release.check_result import CheckedTest, Finding
 from perfgate.release.error_rates import at_most, band_in_sigma, error_rates
 
@@ -180,8 +180,8 @@ def test_the_combination_holds_by_the_rule_of_the_gate() -> None:
     releases, probes = sized(120, 1200), 4
     rng = np.random.default_rng(20)
     rows = releases * probes
-    base, anchor = (starts(rng, "real", rows, 3, [1] * 3) for _ in range(2))
-    session = starts(rng, "real", rows, 3, [5])
+    base, anchor = (starts(rng, REAL, rows, 3, [1] * 3) for _ in range(2))
+    session = starts(rng, REAL, rows, 3, [5])
     red, told = 0, 0.0
     for release in range(releases):
         tests = []

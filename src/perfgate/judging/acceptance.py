@@ -202,8 +202,7 @@ def history(
             since = _changes(label, anchor.entries.get(label) if anchor else None, entry)
             for metric in entry.metrics():
                 has_band = lookup(metric).family.band is not None
-                shown = has_band if metrics is None else metric in metrics
-                if shown:
+                if has_band if metrics is None else metric in metrics:
                     mean = fmean(entry.values(metric))
                     changes = (before.get(metric), since.get(metric))
                     values.append(MetricHistory(label, metric, mean, *changes))

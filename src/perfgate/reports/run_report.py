@@ -20,7 +20,7 @@ from perfgate.core.measurement import (
 )
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.verdict import Count, Judgement, Verdict, counted
-from perfgate.judging.rules.diagnostics import Moved, moved_together
+from perfgate.judging.rules.diagnostics import moved_together
 from perfgate.reports.candidates import candidate_lines
 from perfgate.reports.figures import bad_sign
 from perfgate.runs.ended_run import end_of
@@ -426,7 +426,7 @@ def suspicion(results: Sequence[TestResult]) -> str:
     """That the host moved and not the build, if nearly everything did; empty: no sign of it."""
     return moved_together(
         [
-            Moved(result.scenario, one.metric, one.change, _is_lost(one))
+            (result.scenario, one.change, _is_lost(one))
             for result in results
             if not result.synthetic
             for one in result.judgements

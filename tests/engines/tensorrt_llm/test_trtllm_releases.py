@@ -101,7 +101,6 @@ class TestFiles:
             "programs: [trtllm-serve]",
             "programs: {trtllm-serve: {backend: {choices: {pytorch: true}}}}",
             "- a list",
-            "{",
             "spelling: {overlap: null}",
             "defaults: {trtllm-serve: {cuda_graphs: sometimes}}",
         ],

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import building
 import pytest
@@ -17,7 +18,7 @@ from perfgate.core.metrics import lookup
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.assembly import bands
 from perfgate.judging.assembly.bands import NO_HISTORY, noises_on
-from perfgate.judging.rules.noise import NoiseComponents
+from perfgate.judging.rules import noise
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.scenario import Scenario
 
@@ -107,19 +108,24 @@ def known(**options: Any) -> bands.HardwareNoise:
     return bands.HardwareNoise(*noise_table("8xH200", **{"own": False, **options}))
 
 
-def components(metric: str = SPEED, **options: Any) -> NoiseComponents:
-    return known(**options).components(metric, SIGMA)[0]
+def learnt(metric: str = SPEED, **options: Any) -> noise.RunNoise:
+    return known(**options).learnt(metric, SIGMA)[0]
 
 
 def counts(metric: str = SPEED, **options: Any) -> tuple[int, int]:
-    found = components(metric, **options)
-    return found.n_within, found.n_between
+    """Differences within sessions and between them that the noise is learnt from."""
+    with patch.object(noise, "learnt_noise", wraps=noise.learnt_noise) as given:
+        differences = learnt(metric, **options).differences
+    sizes = [[len(one) for one in sessions] for sessions in given.call_args.args[0] if sessions]
+    found = sum(sum(one) - len(one) for one in sizes), sum(len(one) - 1 for one in sizes)
+    assert sum(found) == differences
+    return found
 
 
 def test_single_starts_are_no_history() -> None:
     for _ in ("nothing stored", "one start of a run, one of a baseline"):
-        found, told = known().components(SPEED, SIGMA)
-        assert (found.has_history, told, found.sigma) == (False, (), pytest.approx(SIGMA))
+        found, told = known().learnt(SPEED, SIGMA)
+        assert (found.differences, told, found.sigma) == (0, (), pytest.approx(SIGMA))
         keep("a", 100.0)
         accept(0, [100.0])
 
@@ -160,16 +166,15 @@ def test_differences_within_sessions_and_between_them(accepted, expected) -> Non
 def test_the_history_of_a_louder_machine_is_louder() -> None:
     accept(0, [100.0])
     accept(1, [150.0], **BETTER)
-    assert components().sigma < 2 * SIGMA
+    assert learnt().sigma < 2 * SIGMA
     accept(0, *[[100.0 * (1 + 0.03 * (-1) ** day)] for day in range(10)])
-    assert components().sigma > 2 * SIGMA
+    assert learnt().sigma > 2 * SIGMA
 
 
 def test_of_a_run_only_differences_within_its_session_count_and_none_twice() -> None:
     keep("a", 100.0, 101.0)
     keep("b", 120.0, 121.0, 122.0)
     assert counts() == (3, 0)
-    assert components().session == pytest.approx((0.3 * SIGMA**2) ** 0.5)
     accept(0, [100.0, 101.0])
     for build, expected in (("commit0", 4), ("its-control", 5)):
         keep("run-1", 100.0, 101.0, build=build)
@@ -201,8 +206,8 @@ def test_a_machine_that_measures_itself_or_of_another_kind_has_a_history_of_its_
 def test_zeros_mixed_units_and_values_that_never_move_are_left_out_and_told(values, why) -> None:
     keep("good", 100.0, 101.0)
     keep("bad", *values, probe="c4")
-    found, (told,) = known().components(SPEED, SIGMA)
-    assert (found.n_within, found.n_between) == (1, 0)
+    _, (told,) = known().learnt(SPEED, SIGMA)
+    assert counts() == (1, 0)
     assert told.startswith("small-serve-c4: ")
     assert why in told
 
@@ -218,7 +223,7 @@ def test_of_many_baselines_the_newest_of_every_scenario_are_read(suite_root: Pat
         os.utime(damaged, (1, 1))
     found = known(first="small-serve")
     assert len(found.unread) == MOST_BASELINES - 4
-    assert found.components(SPEED, SIGMA)[0].n_within == 4
+    assert found.learnt(SPEED, SIGMA)[0].differences == 4
     edited = of_scenario.parent / "other" / "commit9.json"
     edited.write_text(edited.read_text().replace("101", "102"))
     assert "other/commit9.json: the baseline was edited by hand" in known().unread
@@ -226,11 +231,11 @@ def test_of_many_baselines_the_newest_of_every_scenario_are_read(suite_root: Pat
 
 def test_of_a_hardware_is_that_of_its_history_else_the_family_s_on_so_many_nodes() -> None:
     keep("a", *[100.0, 103.0] * 10)
-    noise = noises_on("8xH200", [SPEED, "request_throughput", "accuracy:gsm8k:exact_match:strict"])
-    assert set(noise) == {SPEED, "request_throughput"}
-    assert noise[SPEED].sigma > 2 * lookup(SPEED).family.sigma
-    assert noise[SPEED].note == ""
-    assert noise["request_throughput"] == noise[SPEED]  # metrics of a family share its first one's
+    found = noises_on("8xH200", [SPEED, "request_throughput", "accuracy:gsm8k:exact_match:strict"])
+    assert set(found) == {SPEED, "request_throughput"}
+    assert found[SPEED].sigma > 2 * lookup(SPEED).family.sigma
+    assert found[SPEED].note == ""
+    assert found["request_throughput"] == found[SPEED]  # metrics of a family share its first one's
     for hardware, sigma in (("8xB200", 0.005), ("2x4xGB200", 0.016)):
         prior = noises_on(hardware, [SPEED])[SPEED]
         assert (prior.sigma, prior.note) == (pytest.approx(sigma), NO_HISTORY)

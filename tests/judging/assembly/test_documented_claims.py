@@ -138,7 +138,7 @@ def played(name: str, value: float) -> Outcome:
         starts[probe] += 1
         return starts[probe] <= len(ready[probe])
 
-    return claim_outcome(claim_probe, outcome, again)
+    return claim_outcome(claim_probe, outcome, again, {})
 
 
 def measurements(metric: str, value: float) -> Iterator[Measurement]:

@@ -56,7 +56,7 @@ def test_one_start_a_side_at_a_time_until_it_is_decided_or_none_is_left(value, v
         measured = [Measurement({TPOT: values[probe]})] * made[probe]
         return Outcome(probe, Verdict.NO_BASELINE, measurements=measured)
 
-    found = claim_outcome(claim, outcome, again)
+    found = claim_outcome(claim, outcome, again, {})
     assert (found.verdict, list(made.values())) == (verdict, [3, 3])
     assert found.compared_with == "what guide.md, section Chunked context, says"
     assert found.reason == TITLE
@@ -69,7 +69,7 @@ def became(claim: ClaimProbe, on: Fields, off: Fields) -> Outcome:
         fields = on if probe.scenario.id == ON.id else off
         return Outcome(probe, **{"verdict": Verdict.NO_BASELINE, **fields})
 
-    return claim_outcome(claim, outcome, lambda _probe: False)
+    return claim_outcome(claim, outcome, lambda _probe: False, {})
 
 
 def starts(value: float, facts: Fields | None = None, **fields: Any) -> Fields:

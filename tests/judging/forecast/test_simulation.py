@@ -10,11 +10,19 @@ from plain_values import judge_performance
 from sizes import sized
 from tables import each
 
+from benchmarks.detection.draws import NOISES, SCENARIOS, Values
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.forecast import noise_scenarios, simulation
-from perfgate.judging.forecast.noise_scenarios import IN_SESSION, session_counts, starts
-from perfgate.judging.forecast.simulation import BaselineDesign, of_probe, outcomes, slowest
+from perfgate.judging.forecast import simulation
+from perfgate.judging.forecast.simulation import (
+    IN_SESSION,
+    BaselineDesign,
+    of_probe,
+    outcomes,
+    session_counts,
+    slowest,
+    starts,
+)
 from perfgate.judging.rules.paired import AB_RULE, OWN_NOISE_RULE
 
 TRIALS = 1500
@@ -27,7 +35,8 @@ def judged(one: BaselineDesign, loss: float, draw: np.random.Generator) -> list[
     sigma = float(draw.uniform(0.003, 0.03))
     counts = session_counts(one.n_base, one.sessions)
     base, now = (
-        starts(draw, "real", TRIALS, 1, some)[:, 0].astype(float) for some in (counts, [IN_SESSION])
+        starts(draw, simulation.REAL, TRIALS, 1, some)[:, 0].astype(float)
+        for some in (counts, [IN_SESSION])
     )
     is_controlled = one.control == "controlled"
     new = now[:, (0, 1, 4, 5)][:, : one.most] if is_controlled else now[:, : one.most]
@@ -167,10 +176,8 @@ def test_what_an_ab_finds_at_each_effect() -> None:
     assert own.worse < 0.03
 
 
-def drawn(
-    scenario: str, metrics: int, counts: list[int], trials: int = 40_000
-) -> noise_scenarios.Values:
-    return starts(np.random.default_rng([7, metrics]), scenario, trials, metrics, counts)
+def drawn(scenario: str, metrics: int, counts: list[int], trials: int = 40_000) -> Values:
+    return starts(np.random.default_rng([7, metrics]), SCENARIOS[scenario], trials, metrics, counts)
 
 
 @each("scenario, between", [("gauss", 0), ("session", 0.3), ("session50", 0.5), ("real", 0.3)])
@@ -198,7 +205,7 @@ def test_the_middle_of_three_nights_reverts_as_often_as_in_published_nightlies()
 
 
 def test_every_scenario_draws_whole_starts_of_the_metrics_that_are_modelled() -> None:
-    for name in noise_scenarios.SCENARIOS:
+    for name in NOISES:
         values = drawn(name, 2, [3, 1], trials=50)
         assert values.shape == (50, 2, 4)
         assert np.isfinite(values).all()

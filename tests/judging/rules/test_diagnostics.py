@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_values import judge_probe
-from rule_cases import SCORE, SPEED
+from rule_cases import SCORE
 from scipy.stats import false_discovery_control
 from tables import each
 
@@ -15,7 +15,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.rule import Rule
 from perfgate.judging.rules import diagnostics
 from perfgate.judging.rules.accuracy import AccuracyTest
-from perfgate.judging.rules.diagnostics import Moved, changed_questions, faults_of, moved_together
+from perfgate.judging.rules.diagnostics import changed_questions, faults_of, moved_together
 
 FLEXIBLE = SCORE.replace("strict-match", "flexible-extract")
 
@@ -126,9 +126,9 @@ def test_p_values_that_are_none(bad) -> None:
         diagnostics.false_discoveries([0.5], bad if bad else 0.0)
 
 
-def moves(lost: int, stayed: int) -> list[Moved]:
-    down = [Moved(f"s{number}", SPEED, -0.04 - number / 1000, True) for number in range(lost)]
-    return down + [Moved(f"t{number}", SPEED, -0.001, False) for number in range(stayed)]
+def moves(lost: int, stayed: int) -> list[tuple[str, float, bool]]:
+    down = [(f"s{number}", -0.04 - number / 1000, True) for number in range(lost)]
+    return down + [(f"t{number}", -0.001, False) for number in range(stayed)]
 
 
 # Four at least, and four fifths of all.
@@ -146,7 +146,7 @@ def test_the_sentence_counts_a_scenario_once_with_its_worst_metric() -> None:
         "each): this may be the host and not the build; look at its clocks and its neighbours, "
         "and measure the baseline's commit on it; the verdicts stand"
     )
-    told = ((SPEED, -0.05, True), ("tpot_median_ms", 0.08, True), ("ttft_median_ms", 0.5, False))
-    both = [Moved(f"s{number}", *one) for number in range(4) for one in told]
+    told = ((-0.05, True), (0.08, True), (0.5, False))
+    both = [(f"s{number}", *one) for number in range(4) for one in told]
     assert "4 of 4 scenarios got worse at once, by 8.0 % to 8.0 %" in moved_together(both)
-    assert moved_together([Moved("s", f"m {n}", -0.1, True) for n in range(9)]) == ""
+    assert moved_together([("s", -0.1, True)] * 9) == ""

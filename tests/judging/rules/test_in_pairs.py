@@ -28,11 +28,12 @@ from rule_cases import (
 )
 from tables import each
 
+from benchmarks.detection.draws import SCENARIOS
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.forecast.noise_scenarios import starts
+from perfgate.judging.forecast.simulation import starts
 from perfgate.judging.rules import paired
 from perfgate.judging.rules.accuracy import counted_score
 from perfgate.judging.rules.claims import EarlierStarts
@@ -253,7 +254,8 @@ def test_a_claim_by_hand(expect, new, more, verdict, words) -> None:
 def test_the_error_rates_of_the_size(sessions) -> None:
     """+7.6 % with a tolerance of 5 % (statistics §10): at the limit neither is said."""
     kind, counts = ("real", [6] + [1] * sessions) if sessions else ("heavy", [12])
-    drawn = starts(np.random.default_rng([16, 4]), kind, 400, 1, counts)[:, 0].astype(float)
+    draw = np.random.default_rng([16, 4])
+    drawn = starts(draw, SCENARIOS[kind], 400, 1, counts)[:, 0].astype(float)
     more = {"documented": 0.076, "tolerance": 0.05}
     more["earlier"] = EarlierStarts("other", sessions) if sessions else None
 

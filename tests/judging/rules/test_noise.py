@@ -15,11 +15,12 @@ from scipy import stats
 from sizes import sized
 from tables import each
 
+from benchmarks.detection.draws import SCENARIOS, Values
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import THROUGHPUT
 from perfgate.core.verdict import Verdict
-from perfgate.judging.forecast.noise_scenarios import Values, starts
-from perfgate.judging.rules.noise import Sessions, noise_components, t_quantile, t_tail
+from perfgate.judging.forecast.simulation import starts
+from perfgate.judging.rules.noise import Sessions, learnt_noise, t_quantile, t_tail
 from perfgate.judging.rules.sequential import levels
 
 DEGREES = st.one_of(st.floats(1, 200), st.just(math.inf))
@@ -60,8 +61,8 @@ def test_neither_the_plugin_nor_the_gate_imports_scipy_before_it_judges() -> Non
 # Both components are those of the published formula, whatever the history looks like. --------
 
 
-def obvious(histories: list[Sessions], prior: float = SIGMA) -> tuple[float, float, float]:
-    """σ², sb² and ρ, line by line as the page on statistics has them."""
+def obvious(histories: list[Sessions], prior: float = SIGMA) -> tuple[float, float]:
+    """σ² and ρ, line by line as the page on statistics has them."""
     e0, b0 = (1 - RHO) * prior**2, RHO * prior**2
     several = [sessions for sessions in histories if len(sessions) >= 2]
     w = [d for sessions in histories for session in sessions for d in steps(session)]
@@ -76,7 +77,7 @@ def obvious(histories: list[Sessions], prior: float = SIGMA) -> tuple[float, flo
     rho = RHO
     if len(w) >= 8 and len(g) >= 5:
         rho = min(max(sb2 / (se2 + sb2), 0.1), 0.7)
-    return se2 + sb2, sb2, rho
+    return se2 + sb2, rho
 
 
 def steps(values: Sequence[float]) -> list[float]:
@@ -91,8 +92,9 @@ def clipped(d: list[float], prior: float) -> float:
 
 
 def is_obvious(histories: list[Sessions], prior: float = SIGMA) -> bool:
-    found = noise_components(histories, prior)
-    ours = (found.sigma**2, found.session**2, found.between)
+    found = learnt_noise(histories, prior)
+    assert found.sigma is not None
+    ours = (found.sigma**2, found.between)
     return ours == pytest.approx(obvious(histories, prior), rel=1e-9, abs=1e-15)
 
 
@@ -109,7 +111,7 @@ def test_it_is_the_published_formula(histories: list[Sessions], prior: float) ->
 @each("scenario", ["gauss", "session50", "real", "heavy", "old4x6"])
 @each("counts", [[1] * 10, [3] * 10, [2, 1, 4, 1, 1, 2]])
 def test_it_is_the_published_formula_on_noise_as_it_is(scenario: str, counts: list[int]) -> None:
-    drawn = SIGMA * starts(np.random.default_rng(5), scenario, 20, 1, counts)[:, 0]
+    drawn = SIGMA * starts(np.random.default_rng(5), SCENARIOS[scenario], 20, 1, counts)[:, 0]
     for values in drawn:
         history = [list(map(float, one)) for one in np.split(values, np.cumsum(counts)[:-1])]
         assert is_obvious([history])
@@ -123,10 +125,10 @@ def test_the_share_between_sessions_needs_differences_of_both_kinds() -> None:
         ([one[:1] for one in alternating], RHO),
         (steady, 0.1),
     ):
-        assert noise_components([history], SIGMA).between == share
+        assert learnt_noise([history], SIGMA).between == share
     for prior in (0.0, -1.0, 1.5, math.nan):
         with pytest.raises(InputError, match="the prior noise"):
-            noise_components([], prior)
+            learnt_noise([], prior)
 
 
 # Noise learnt from a few nights makes the gate alarm far less than the prior does (statistics §1):
@@ -147,12 +149,12 @@ def alarms(
     """False alarms per 1,000 builds, and the share of builds of which every point passes."""
     rng = np.random.default_rng([15, int(100 * factor)])
     sigma = factor * THROUGHPUT.sigma
-    base = sigma * starts(rng, scenario, TRIALS, POINTS, [1] * NIGHTS)
-    session = sigma * starts(rng, scenario, TRIALS, POINTS, [8])
+    base = sigma * starts(rng, SCENARIOS[scenario], TRIALS, POINTS, [1] * NIGHTS)
+    session = sigma * starts(rng, SCENARIOS[scenario], TRIALS, POINTS, [8])
     lost = passed = 0
     for trial in range(TRIALS):
         histories = [[[x] for x in point] for point in base[trial].tolist()] if learnt else []
-        noise = noise_components(histories, THROUGHPUT.sigma)
+        noise = learnt_noise(histories, THROUGHPUT.sigma)
         verdicts = {
             judge_performance(
                 "output_throughput",

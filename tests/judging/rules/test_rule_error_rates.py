@@ -7,9 +7,11 @@ from plain_values import judge_sweep
 from sizes import sized
 from tables import each
 
+from benchmarks.detection.draws import SCENARIOS
 from perfgate.core.rule import ControlRule, Rule
 from perfgate.core.verdict import Verdict
-from perfgate.judging.forecast.noise_scenarios import starts as noisy_starts
+from perfgate.judging.forecast.simulation import REAL
+from perfgate.judging.forecast.simulation import starts as noisy_starts
 from perfgate.judging.rules import sequential
 
 # Under coverage these take four times as long; other tests reach every line that they do.
@@ -54,8 +56,8 @@ def test_error_rates_of_the_rule(
     noise, n_base, sessions, controls, loss, fails, passes, starts
 ) -> None:
     random, trials = np.random.default_rng([77, n_base, sessions]), sized(10_000, 40_000)
-    base = noisy_starts(random, noise, trials, 1, [n_base // sessions] * sessions)[:, 0]
-    session = noisy_starts(random, noise, trials, 1, [8])[:, 0].astype(np.float64)
+    base = noisy_starts(random, SCENARIOS[noise], trials, 1, [n_base // sessions] * sessions)[:, 0]
+    session = noisy_starts(random, SCENARIOS[noise], trials, 1, [8])[:, 0].astype(np.float64)
     against = sequential.levels(base.astype(np.float64), 1.0, sessions=sessions)
     if controls:
         new = session[:, [0, 1, 4, 5]] + loss * 4.04
@@ -83,8 +85,8 @@ def test_a_curve_finds_what_no_point_does(correlation: float, loss: float, fails
     trials, random, delta = TRIALS // 4, np.random.default_rng([5, int(10 * loss)]), 4.04 * SIGMA
 
     def points(counts: list[int]) -> NDArray[np.float64]:
-        own = [noisy_starts(random, "real", trials, 1, counts)[:, 0] for _ in range(8)]
-        together = noisy_starts(random, "session", trials, 1, counts)[:, 0]
+        own = [noisy_starts(random, REAL, trials, 1, counts)[:, 0] for _ in range(8)]
+        together = noisy_starts(random, SCENARIOS["session"], trials, 1, counts)[:, 0]
         apart = np.sqrt(1 - correlation) * np.stack(own, axis=-1)
         return SIGMA * (apart + 0.75 * np.sqrt(correlation) * together[..., np.newaxis])
 

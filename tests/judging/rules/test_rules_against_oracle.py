@@ -15,9 +15,10 @@ import rules_oracle as oracle
 from plain_values import judge_performance
 from sizes import sized
 
+from benchmarks.detection.draws import NOISES, SCENARIOS
 from perfgate.core.rule import ControlPolicy, ControlRule, Rule
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.forecast.noise_scenarios import SCENARIOS, starts
+from perfgate.judging.forecast.simulation import starts
 from perfgate.judging.rules import accuracy, documented
 from perfgate.judging.rules import sequential as many
 
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.nightly
 METRIC = "tpot_mean_ms"  # lower is better: a loss is a plus on the scale
 SCORE = "accuracy:gsm8k:exact_match:strict-match"
 SIGMA, ROWS = 0.005, 40
+KINDS = (*NOISES[6:], *NOISES[:6])
 NAMES = {
     many.INCONCLUSIVE: "INCONCLUSIVE",
     many.PASS: "PASS",
@@ -60,7 +62,7 @@ class Case:
             prior_dof=float(draw.integers(1, 30)),
         )
         self.margin = SIGMA * float(draw.uniform(2, 6))
-        kind = str(draw.choice(list(SCENARIOS)))
+        kind = SCENARIOS[draw.choice(KINDS)]
         self.base = SIGMA * starts(draw, kind, ROWS, 1, [1] * self.n_base)[:, 0].astype(np.float64)
         now = SIGMA * starts(draw, kind, ROWS, 1, [8])[:, 0].astype(np.float64)
         moved = draw.choice([0.0, 0.0, 1.0, 3.5], (ROWS, 1)) * self.margin

@@ -148,51 +148,46 @@ class HardwareNoise:
         self._histories: dict[tuple[str, ...], list[NoiseSeries]] = defaultdict(list)
         for row in table:
             self._histories[row.scenario, row.probe, row.content, row.build].append(row)
-        self.components = cache(self._components)
+        self.learnt = cache(self._learn)
 
-    def _components(
-        self, metric: str, prior: float
-    ) -> tuple[noise.NoiseComponents, tuple[str, ...]]:
+    def _learn(self, metric: str, prior: float) -> tuple[noise.RunNoise, tuple[str, ...]]:
         """The noise of one start in `metric`, and what was left out of it, and why.
 
         Args:
             metric: canonical name of a performance metric.
             prior: that of its family on this hardware.
         """
-        usable, left_out = [], list(self.unread)
+        family, usable, left_out = lookup(metric).family.name, [], list(self.unread)
+        names = [metric, *(name for name, one in METRICS.items() if one.family.name == family)]
         for (scenario, probe, *_), sessions in self._histories.items():
             try:
-                usable.append(_losses(sessions, metric, f"{scenario}-{probe}"))
+                usable.append(_losses(sessions, names, f"{scenario}-{probe}"))
             except InputError as error:
                 left_out.append(f"{scenario}-{probe}: {error.problem}")
-        return noise.noise_components(usable, prior), tuple(dict.fromkeys(left_out))
+        return noise.learnt_noise(usable, prior), tuple(dict.fromkeys(left_out))
 
 
-def _losses(sessions: Sequence[NoiseSeries], metric: str, name: str) -> list[tuple[float, ...]]:
-    """The values of `metric`, session by session, on the log scale.
+def _losses(
+    sessions: Sequence[NoiseSeries], names: Sequence[str], place: str
+) -> list[tuple[float, ...]]:
+    """The values of the first metric of `names` that a session has, by session, on the log scale.
 
-    Where no session has it, those of the first metric of its family that one has: all metrics of a
-    family in one start are one observation, not several.
+    The others are of its family, and stand in where no session has it: all metrics of a family in
+    one start are one observation, not several.
 
     Raises:
         InputError: a value without a logarithm, or values that cannot be in one unit or never move.
     """
-    names = (metric, *_of_family(lookup(metric).family.name))
     used = next((one for one in names if any(row.values.get(one) for row in sessions)), None)
     if used is None:
         return []
     values = [of_session for row in sessions if (of_session := row.values.get(used))]
-    flat = scale.badness(lookup(used), [one for of_session in values for one in of_session], name)
+    flat = scale.badness(lookup(used), [one for of_session in values for one in of_session], place)
     scale.check_unit(lookup(used), flat, flat)
     if len(flat) > 1 and min(flat) == max(flat):
         raise InputError(f"every value of {used} is the same")
     ends = accumulate(map(len, values))
     return [flat[end - len(one) : end] for one, end in zip(values, ends, strict=True)]
-
-
-@cache
-def _of_family(family: str) -> tuple[str, ...]:
-    return tuple(name for name, one in METRICS.items() if one.family.name == family)
 
 
 def read_noise(scenario: Scenario, machine: Machine | None) -> HardwareNoise:
@@ -259,16 +254,11 @@ def _learnt(
             continue
         shown = first.setdefault(lookup(metric).family.name, metric)
         shown = metric if metric in gating else shown
-        components, left_out = known.components(shown, prior(metric))
-        notes = [] if components.has_history else [NO_HISTORY]
+        learnt, left_out = known.learnt(shown, prior(metric))
+        notes = [] if learnt.differences else [NO_HISTORY]
         if left_out:
             more = len(left_out) - _MOST_TOLD
             told = [*left_out[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])]
             notes.append(f"noise: left out of the history: {'; '.join(told)}")
-        noises[metric] = noise.RunNoise(
-            components.sigma,
-            components.between,
-            note="; ".join(notes),
-            differences=components.n_within + components.n_between,
-        )
+        noises[metric] = replace(learnt, note="; ".join(notes))
     return noises

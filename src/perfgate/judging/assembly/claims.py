@@ -8,7 +8,6 @@ only where it is not decided yet.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from types import MappingProxyType
 from typing import Any
 
 from perfgate.baselines import Baseline, Entry
@@ -122,17 +121,11 @@ def _probe(claim: Claim, scenarios: dict[str, Scenario], name: str) -> Probe:
 
 
 def claim_test(
-    claim: Claim,
-    new: Sequence[Measurement],
-    versus: Sequence[Measurement] = (),
-    *,
-    nodes: int = 1,
-    earlier: EarlierStarts | None = None,
-    own_noise: bool = False,
+    claim: Claim, new: Sequence[Measurement], versus: Sequence[Measurement] = (), **noise: Any
 ) -> ClaimTest:
     """A claim and the measurements of both sides, one per fresh start; none: it has one side.
 
-    Other arguments as the fields of `ClaimTest`.
+    `noise` is, of a speed, what `ClaimTest` has of the noise of a start.
 
     Raises:
         InputError: a score of an unknown number of questions.
@@ -143,8 +136,7 @@ def claim_test(
         scores = tuple(measured.measured_score(metric, side[0]) if side else None for side in sides)
         return ClaimTest(claim, answers=answers, scores=scores)
     values = tuple([one.metrics[metric] for one in side] for side in sides)
-    sigma = lookup(metric).family.on(nodes).sigma
-    return ClaimTest(claim, values, earlier=earlier, own_noise=own_noise, sigma=sigma)
+    return ClaimTest(claim, values, **noise)
 
 
 def claim_input(
@@ -169,13 +161,9 @@ def claim_input(
             earlier = EarlierStarts("new" if of_claim else "other", side.sessions(claim.metric))
             side = _measurements(side, claim.metric)
         given.append(side)
-    test = claim_test(
-        claim,
-        *given,
-        nodes=scenario.hardware.nodes,
-        earlier=earlier,
-        own_noise=claim_probe.own_noise,
-    )
+    sigma = lookup(claim.metric).family.on(scenario.hardware.nodes).sigma
+    noise: dict[str, Any] = {"earlier": earlier, "own_noise": claim_probe.own_noise, "sigma": sigma}
+    test = claim_test(claim, *given, **noise)
     return JudgeInput.of(scenario, claim_probe.label, Rule(), tests=[test])
 
 
@@ -268,14 +256,11 @@ def stored_sides(
     ]
 
 
-_NONE_STORED: Mapping[Probe, StoredSide] = MappingProxyType({})
-
-
 def claim_outcome(
     claim_probe: ClaimProbe,
     outcome: Callable[[Probe], Outcome],
     again: Callable[[Probe], bool],
-    stored: Mapping[Probe, StoredSide] = _NONE_STORED,
+    stored: Mapping[Probe, StoredSide],
 ) -> Outcome:
     """What becomes of a claim.
 

@@ -9,7 +9,7 @@ field with the recorded one, and calls the same function.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Protocol
@@ -126,14 +126,9 @@ class JudgeInput:
 
         Those are in the measurements' records and the kept baselines already.
         """
-        recorded = {
-            one.name: getattr(self, one.name)
-            for one in fields(self)
-            if one.name not in _NOT_RECORDED
-        }
-        recorded["tests"] = [_recorded(one) for one in self.tests]
-        recorded["anchor"] = [_recorded(one) for one in self.anchor]
-        return dict(to_plain(recorded))
+        tests, anchor = ([_recorded(one) for one in side] for side in (self.tests, self.anchor))
+        recorded = {**vars(self), "tests": tests, "anchor": anchor}
+        return {name: to_plain(one) for name, one in recorded.items() if name not in _NOT_RECORDED}
 
 
 def _recorded(test: JudgedTest) -> dict[str, Any]:
@@ -210,7 +205,7 @@ def _from_values(given: JudgeInput) -> ProbeJudgement:
         together(judgements),
         observed=changes,
         notes=(*given.notes, *notes),
-        changed=tuple(one for one in changed if one is not None),
+        changed=tuple(filter(None, changed)),
     )
 
 
@@ -277,10 +272,7 @@ def _with_waivers(judged: ProbeJudgement, given: JudgeInput) -> ProbeJudgement:
     if judgements == judged.judgements:
         return judged
     return replace(
-        together(judgements),
-        observed=judged.observed,
-        notes=judged.notes,
-        changed=judged.changed,
+        together(judgements), observed=judged.observed, notes=judged.notes, changed=judged.changed
     )
 
 

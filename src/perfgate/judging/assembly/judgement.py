@@ -285,26 +285,16 @@ def _interleaved(metric: str, entry: Entry, evidence: ProbeEvidence) -> Interlea
     for run in earlier.runs if earlier else ():
         if metric in run.metrics:
             sessions.setdefault(run.run, []).append(run.metrics[metric])
-    return InterleavedTest(
-        metric,
-        band_of(metric, evidence.scenario),
-        entry.values(metric),
-        evidence.values(metric),
-        list(sessions.values()),
-        evidence.scenario.gate.max_starts,
-    )
+    values = entry.values(metric), evidence.values(metric), list(sessions.values())
+    band, most = band_of(metric, evidence.scenario), evidence.scenario.gate.max_starts
+    return InterleavedTest(metric, band, *values, most)
 
 
 def _performance_test(metric: str, entry: Entry, evidence: ProbeEvidence) -> PerformanceTest:
     """A performance metric of a scenario, with its band and the noise that the gate believes in."""
-    return PerformanceTest(
-        metric,
-        band_of(metric, evidence.scenario),
-        entry.values(metric),
-        evidence.values(metric),
-        noise_of(metric, evidence.scenario, evidence.reference.noise),
-        entry.sessions(metric),
-    )
+    scenario, values = evidence.scenario, (entry.values(metric), evidence.values(metric))
+    band, noise = band_of(metric, scenario), noise_of(metric, scenario, evidence.reference.noise)
+    return PerformanceTest(metric, band, *values, noise, entry.sessions(metric))
 
 
 @dataclass(frozen=True)
@@ -328,10 +318,7 @@ class AbAccuracyTest:
 
 
 def ab_input(
-    probe: Probe,
-    a: Sequence[Measurement],
-    b: Sequence[Measurement],
-    noise: Mapping[str, RunNoise],
+    probe: Probe, a: Sequence[Measurement], b: Sequence[Measurement], noise: Mapping[str, RunNoise]
 ) -> JudgeInput:
     """All that the verdict of `probe` rests on.
 

@@ -97,12 +97,9 @@ def gap(metric: str, documented: float, now: float) -> float:
 
 def measured_build(build: EngineBuild, measurements: Sequence[Measurement]) -> MeasuredBuild:
     """The build, with the image that its newest measurement tells of."""
-    image: Mapping[str, Json] = {}
-    for measurement in measurements:
-        for name in _IMAGE_FACTS:
-            told = measurement.facts.get(name)
-            if isinstance(told, dict) and told.get("image"):
-                image = told
+    told = [measurement.facts.get(name) for measurement in measurements for name in _IMAGE_FACTS]
+    images = [one for one in told if isinstance(one, dict) and one.get("image")]
+    image = images[-1] if images else {}
     digests = image.get("digests")
     digest = digests[0] if isinstance(digests, list) and digests else image.get("id")
     return MeasuredBuild(

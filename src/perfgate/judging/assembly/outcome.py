@@ -1,7 +1,7 @@
 """Outcome: what became of one probe or claim: its verdict, the numbers behind it, or the error."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -121,11 +121,8 @@ class Outcome:
             documented: what the scenario's document says.
         """
         error = self.error
-        as_they_are = {
-            one.name: getattr(self, one.name)
-            for one in fields(self)
-            if one.name in VerdictRecord.__struct_fields__
-        }
+        names = VerdictRecord.__struct_fields__
+        as_they_are = {name: one for name, one in vars(self).items() if name in names}
         others: dict[str, Any] = {
             "name": self.probe.id,
             "scenario": self.probe.scenario.id,

@@ -32,6 +32,7 @@ class SweepProbe:
     """All points of one scenario, as one curve."""
 
     kind: ClassVar[Kind] = "throughput"
+    label: ClassVar[str] = "sweep"
     scenario: Scenario
 
     def __hash__(self) -> int:
@@ -41,10 +42,6 @@ class SweepProbe:
     def id(self) -> str:
         """Readable name, unique in the suite: ``local-smollm2-serve-sweep``."""
         return f"{self.scenario.id}-{self.label}"
-
-    @property
-    def label(self) -> str:
-        return "sweep"
 
     @property
     def probes(self) -> tuple[Probe, ...]:

@@ -17,14 +17,7 @@ from perfgate.core.rule import FEWEST_REFERENCES, Rule
 from perfgate.core.verdict import Judgement, Verdict, counted
 from perfgate.judging.assembly.bands import noises_on
 from perfgate.judging.assembly.judge_input import JudgedTest, JudgeInput, judge, observed_changes
-from perfgate.judging.comparison.sides import (
-    PROGRAM,
-    Fact,
-    Kind,
-    Measured,
-    Side,
-    differences,
-)
+from perfgate.judging.comparison.sides import PROGRAM, Fact, Kind, Measured, Side, differences
 from perfgate.judging.rules import noise as noises
 from perfgate.judging.rules.accuracy import AccuracyTest, Score, pooled_score
 from perfgate.judging.rules.diagnostics import false_discoveries

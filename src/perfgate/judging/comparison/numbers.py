@@ -159,14 +159,9 @@ def _performance_test(test: NumberTest) -> PerformanceTest:
             found=test.sessions,
             expected=f"at most {len(test.baseline)}",
         )
+    noise = RunNoise(test.sigma)
     return PerformanceTest(
-        test.metric,
-        band,
-        test.baseline,
-        test.new,
-        RunNoise(test.sigma),
-        test.sessions,
-        test.controls,
+        test.metric, band, test.baseline, test.new, noise, test.sessions, test.controls
     )
 
 

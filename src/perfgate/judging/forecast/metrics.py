@@ -6,7 +6,6 @@ Pure. Noise, bands and error rates are those of the verdict, and the rules are s
 
 import math
 from collections.abc import Callable, Iterable
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -116,15 +115,14 @@ def forecast_metric(
     elif entry is None and value is not None:
         against, make = "documented", partial(_of_document, probe, value, most)
     band = resolve_band(metric, probe.scenario, value if against == "documented" else None)
-    begun = MetricForecast(metric, against, band=band.loss, band_source=band.source)
-    found, design = copy(begun), None
+    begin = partial(MetricForecast, metric, against, band=band.loss, band_source=band.source)
+    found, design = begin(), None
     try:
         design = make(found) if make else None
         if design is not None:
             _simulate(found, design, measures_noise=probe.scenario.gate.noise == "measured")
     except InputError as error:
-        found, design = begun, None
-        found.problem = error
+        found, design = begin(problem=error), None
     if found.problem is not None:
         found.problem.problem = f"{probe.label}: {found.problem.problem}"
         found.problem.file = probe.scenario.file
@@ -302,7 +300,7 @@ def _warnings(design: simulation.BaselineDesign) -> tuple[str, ...]:
 
 def _too_weak(found: MetricForecast, design: simulation.BaselineDesign) -> InputError | None:
     """The error of a test that finds too little; None: it does not."""
-    share = simulation.outcomes(design, _REFUSED_AT).regression
+    share = _found_share(design)
     if share >= _LEAST_FOUND:
         return None
     beyond = scale.band(lookup(found.metric), _REFUSED_AT * design.band * (found.sigma or 0.0))
@@ -317,6 +315,10 @@ def _too_weak(found: MetricForecast, design: simulation.BaselineDesign) -> Input
     )
 
 
+def _found_share(design: simulation.BaselineDesign) -> float:
+    return simulation.outcomes(design, _REFUSED_AT).regression
+
+
 def _remedies(found: MetricForecast, design: simulation.BaselineDesign) -> str:
     """Each change that would do by itself."""
     if design.control == "unproved":
@@ -326,12 +328,7 @@ def _remedies(found: MetricForecast, design: simulation.BaselineDesign) -> str:
         )
 
     def first(designs: Iterable[simulation.BaselineDesign]) -> simulation.BaselineDesign | None:
-        enough = (
-            one
-            for one in designs
-            if simulation.outcomes(one, _REFUSED_AT).regression >= _LEAST_FOUND
-        )
-        return next(enough, None)
+        return next((one for one in designs if _found_share(one) >= _LEAST_FOUND), None)
 
     ways = []
     steps = range(1, int((_WIDEST - design.band) / _WIDER) + 1)

@@ -2,9 +2,9 @@
 
 Pure, and the same each time: the gate's own rules on drawn numbers (statistics §6), with one seed a
 baseline size and the same draws for every band and loss. The starts are as noisy as published
-nightlies (`forecast.noise_scenarios`, "real"); for an A/B the prior noise holds, and 3.5 % of the
-starts are far off ("heavy", statistics §1). What is compared with a document, and answers question
-by question, have draws of their own. It loads numpy, so only what plans imports it.
+nightlies (`REAL`); for an A/B the prior noise holds, and 3.5 % of the starts are far off (`HEAVY`).
+What is compared with a document, and answers question by question, have draws of their own. It
+loads numpy, so only what plans imports it.
 """
 
 import math
@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct, field
+from numpy.random import Generator
 
 from perfgate.core.errors import InputError
 from perfgate.core.rule import ControlRule, Rule
-from perfgate.judging.forecast.noise_scenarios import IN_SESSION, session_counts, starts
 from perfgate.judging.rules import accuracy, documented
 from perfgate.judging.rules import sequential as many
 from perfgate.judging.rules.noise import BETWEEN
@@ -37,7 +37,7 @@ CHANGED_ANSWERS = 0.04
 """Share of a fixed set of questions whose answers differ between two evaluations of one build: in
 public nightly results of DeepSeek-R1, Kimi, GLM and others 1 to 8 % did."""
 
-_NOISE, _SEED = "real", 1
+_SEED = 1
 _TURNS_TRIALS, _TURNS_SEED = 10_000, 9
 _AB_TRIALS, _AB_SEED = 1000, (15, 10)
 EFFECTS = (0.0, 0.5, 1.0, 2.0)
@@ -62,6 +62,110 @@ _STEP = 0.02
 # controlled: the baseline's build is started beside the new one; alone: it is not; unproved: it is
 # not, and `gate.control: required` lets no loss count without it.
 Control = Literal["controlled", "alone", "unproved"]
+
+
+# Starts as noisy as engines are: model and figures in statistics §1. ------------------------------
+
+# An event is 4 sigma large, and by an exponential of mean 2 larger.
+EVENT_LEAST = 4.0
+EVENT_MEAN_BEYOND = 2.0
+
+# Metrics of one probe: throughput, time per output token, time to first token; then a second
+# throughput, two more times between tokens, a second time to first token. The figures of the first
+# three are from statistics §1. That two metrics of one kind have no more in common than a
+# throughput and a time per output token is ours: the less they have, the more false alarms.
+_OF_FIRST_TOKEN = np.array([False, False, True, False, False, False, True])
+CORRELATION = np.where(_OF_FIRST_TOKEN[:, np.newaxis] == _OF_FIRST_TOKEN, 0.8, 0.4)
+np.fill_diagonal(CORRELATION, 1.0)
+
+
+# How often something makes a start, or a whole session, slower and faster than usual.
+Events = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class NoiseScenario:
+    """One kind of noise.
+
+    Attributes:
+        core: standard deviation of a start without events, in prior sigmas.
+        between: the share of its variance that all starts of a session have in common.
+        of_starts: events of single starts.
+        of_sessions: events of whole sessions.
+        event_size: size of every event, in prior sigmas; None: 4 + Exp(2).
+    """
+
+    core: float
+    between: float
+    of_starts: Events = (0.0, 0.0)
+    of_sessions: Events = (0.0, 0.0)
+    event_size: float | None = None
+
+
+REAL = NoiseScenario(0.75, 0.3, (0.025, 0.010), (0.020, 0.010))
+HEAVY = replace(REAL, core=1.0)
+
+# Starts of a new build's session: N1 N2 C1 C2 N3 N4 C3, and one more.
+IN_SESSION = 8
+
+
+def session_counts(n_base: int, sessions: int) -> list[int]:
+    """How many of a baseline's starts are of each session, as even as can be."""
+    return [n_base // sessions + (place < n_base % sessions) for place in range(sessions)]
+
+
+def starts(
+    rng: Generator, kind: NoiseScenario, trials: int, metrics: int, counts: Sequence[int]
+) -> Floats:
+    """Losses of unchanged starts against their true level, in prior sigmas: positive is worse.
+
+    Args:
+        rng: source of the random numbers.
+        kind: how noisy they are.
+        trials: how many probes are drawn, independently of each other.
+        metrics: of each probe, 1 to 7, in the order of `CORRELATION`.
+        counts: starts of each session, in order.
+
+    Returns:
+        shape (trials, metrics, sum of counts): the starts of the first session come first.
+
+    Raises:
+        ValueError: not 1 to 7 metrics.
+    """
+    if not 1 <= metrics <= len(CORRELATION):
+        raise ValueError(f"{metrics} metrics: 1 to {len(CORRELATION)} are modelled")
+    own, shared = kind.core * (1 - kind.between) ** 0.5, kind.core * kind.between**0.5
+    found = _drawn(rng, own, kind.of_starts, kind.event_size, (trials, metrics, sum(counts)))
+    if kind.between or any(kind.of_sessions):
+        shape = (trials, metrics, len(counts))
+        of_session = _drawn(rng, shared, kind.of_sessions, kind.event_size, shape)
+        found += of_session[:, :, np.repeat(np.arange(len(counts)), counts)]
+    return found
+
+
+def _drawn(
+    rng: Generator, core: float, events: Events, size: float | None, shape: tuple[int, int, int]
+) -> Floats:
+    """Normal values, correlated between the metrics as `CORRELATION` says, and their events.
+
+    Times to first token have events of their own.
+    """
+    (slow, fast), (trials, metrics, number) = events, shape
+    mixing = np.linalg.cholesky(CORRELATION[:metrics, :metrics]).astype(np.float32)
+    drawn = rng.standard_normal(shape, dtype=np.float32)
+    found = core * np.asarray(np.einsum("ij,tjk->tik", mixing, drawn))
+    for alike in (~_OF_FIRST_TOKEN[:metrics], _OF_FIRST_TOKEN[:metrics]):
+        if any(events) and alike.any():
+            luck = rng.random((trials, number), dtype=np.float32)
+            sizes = np.full_like(luck, size or EVENT_LEAST)
+            if size is None:
+                sizes += EVENT_MEAN_BEYOND * rng.standard_exponential(luck.shape, np.float32)
+            sizes *= np.where(luck < slow, 1, np.where(luck > 1 - fast, -1, 0))
+            found[:, alike] += sizes[:, np.newaxis]
+    return found
+
+
+# What becomes of a test. --------------------------------------------------------------------------
 
 
 class Odds(Struct, frozen=True):
@@ -236,7 +340,8 @@ def _turns(
 ) -> Look:
     """The look that decides each trial; `lost` on the log scale."""
     draw = np.random.default_rng([_TURNS_SEED, references, most])
-    noise = sigma * _starts(draw, _NOISE, _TURNS_TRIALS, references + most)
+    drawn = starts(draw, REAL, _TURNS_TRIALS, 1, [references + most])[:, 0]
+    noise = sigma * drawn.astype(np.float64)
     before, new = noise[:, :references], noise[:, references:] + lost
     return paired_test(before, new, Effect.below_band(declared, widest), rule_for(most))
 
@@ -296,7 +401,7 @@ def paired_answers(
     Raises:
         InputError: no questions, no evaluation, or a share outside of that.
     """
-    drawn = _drawn(questions, changed_share, min(evaluations, _MOST_BASE))
+    drawn = _drawn_answers(questions, changed_share, min(evaluations, _MOST_BASE))
     sums, squares, alone = (
         one + round(drop * questions) for one in (drawn.sums, drawn.squares, drawn.alone)
     )
@@ -336,7 +441,7 @@ def changed_share(evaluations: Sequence[accuracy.Answers]) -> float | None:
 
 
 @lru_cache(maxsize=64)
-def _drawn(questions: int, changed_share: float, base_runs: int) -> many.Differences:
+def _drawn_answers(questions: int, changed_share: float, base_runs: int) -> many.Differences:
     """Draw the answers that vary; those that never do cancel out.
 
     A trial is a count of questions for every combination of a chance of being right, right answers
@@ -401,7 +506,7 @@ def of_probe(designs: Sequence[Design], *, slower: bool) -> Outcomes:
     """How the tests of one probe end; one start where nothing is judged.
 
     Metrics against a baseline share the noise of their starts, as engines show it
-    (`noise_scenarios.CORRELATION`).
+    (`CORRELATION`).
 
     Args:
         designs: one per metric that is judged.
@@ -447,11 +552,7 @@ def _trials(design: BaselineDesign, loss: float) -> many.Verdicts:
     sessions, between = design.sessions, round(design.between, 2)
     base, session = (drawn[:, design.column] for drawn in _draws(design.n_base, sessions))
     against = many.levels(
-        base.astype(np.float64),
-        1.0,
-        sessions=sessions,
-        between=between,
-        prior_dof=design.prior_dof,
+        base.astype(np.float64), 1.0, sessions=sessions, between=between, prior_dof=design.prior_dof
     )
     return design.decided(loss, against, session)
 
@@ -460,13 +561,8 @@ def _trials(design: BaselineDesign, loss: float) -> many.Verdicts:
 def _draws(n_base: int, sessions: int) -> tuple[Floats, Floats]:
     """Baseline and the new build's session, in sigma: once for each size of a baseline."""
     rng = np.random.default_rng([_SEED, n_base, sessions])
-    base = starts(rng, _NOISE, TRIALS, 3, session_counts(n_base, sessions))
-    return base, starts(rng, _NOISE, TRIALS, 3, [IN_SESSION])
-
-
-def _starts(draw: np.random.Generator, noise: str, trials: int, count: int) -> Floats:
-    """So many starts of one session, of one metric, in sigma; shape (trials, count)."""
-    return starts(draw, noise, trials, 1, [count])[:, 0].astype(np.float64)
+    base = starts(rng, REAL, TRIALS, 3, session_counts(n_base, sessions))
+    return base, starts(rng, REAL, TRIALS, 3, [IN_SESSION])
 
 
 @dataclass(frozen=True)
@@ -502,7 +598,7 @@ def expected_ab(rule: PairedRule, margin: float) -> tuple[AbEffort, ...]:
         margin: the band on the log scale.
     """
     draw, count = np.random.default_rng(_AB_SEED), 2 * rule.most
-    noise = rule.sigma * _starts(draw, "heavy", _AB_TRIALS, count)
+    noise = rule.sigma * starts(draw, HEAVY, _AB_TRIALS, 1, [count])[:, 0].astype(np.float64)
     is_b = np.resize([False, True, True, False], count)
 
     def effort(bands: float) -> AbEffort:

@@ -96,11 +96,6 @@ class ClaimTest:
         return lookup(self.claim.metric)
 
     @property
-    def is_accuracy(self) -> bool:
-        """Whether it is about an accuracy."""
-        return is_accuracy(self.metric.name)
-
-    @property
     def has_margin(self) -> bool:
         """Whether a margin of loss, or of gain, does not count yet."""
         return self.claim.expect in ("not_worse", "not_better")
@@ -160,7 +155,7 @@ class ClaimTest:
         told = seen.describe(self.metric)
         notes: tuple[str, ...] = ()
         if self.claim.minimum_effect:
-            unit = "points" if self.is_accuracy else "%"
+            unit = "points" if is_accuracy(self.claim.metric) else "%"
             effect = f"minimum effect {100 * self.claim.minimum_effect:g} {unit}"
             notes = (f"{effect}, ours: the document gives no number",)
         if lacks:
@@ -218,7 +213,7 @@ class ClaimTest:
         Raises:
             InputError: nothing to compare, or values that cannot be judged.
         """
-        judged = self._of_accuracy() if self.is_accuracy else self._of_speed()
+        judged = self._of_accuracy() if is_accuracy(self.claim.metric) else self._of_speed()
         return replace(judged, against="claim")
 
     def _of_speed(self) -> Judgement:
@@ -231,7 +226,7 @@ class ClaimTest:
         stored = (ours if rule.complete == "new" else theirs) if rule.sessions else None
         few = stored is not None and len(stored) < FEWEST
         if few or self.takes_all:
-            rule = rule.once
+            rule = replace(rule, looks=(rule.most,))
         seen = paired.paired_test(theirs, ours, self.effect, rule)
         verdict, lacks, made = seen.verdict, "", counted(seen.starts, "fresh start")
         if self.takes_all:

@@ -6,7 +6,6 @@ everything on a host got worse at once.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean, median
 
 from perfgate.core.errors import InputError
@@ -132,37 +131,21 @@ def false_discoveries(p_values: Sequence[float], q: float = 0.10) -> tuple[bool,
     return tuple(bool(least) and value <= least[-1] for value in p_values)
 
 
-@dataclass(frozen=True)
-class Moved:
-    """How one metric of one scenario moved against its baseline.
-
-    Attributes:
-        scenario: id of the scenario.
-        metric: canonical name.
-        change: signed change of the value, as in `perfgate.core.verdict.Judgement`.
-        lost: whether the judgement's interval excludes "no loss".
-    """
-
-    scenario: str
-    metric: str
-    change: float
-    lost: bool
-
-
-def moved_together(moves: Sequence[Moved]) -> str:
+def moved_together(moves: Sequence[tuple[str, float, bool]]) -> str:
     """The suspicion that the host moved and not the build, in one sentence; "" if there is none.
 
     There is one if at least four scenarios were judged and at least four fifths of them lost
     something beyond doubt. Give performance only: accuracy does not depend on a host's speed.
 
     Args:
-        moves: every judged metric, also those that stayed as they were.
+        moves: of every judged metric, also those that stayed as they were: id of its scenario,
+            signed change as in `Judgement`, whether the judgement's interval excludes "no loss".
     """
-    judged = {move.scenario for move in moves}
+    judged = {scenario for scenario, _, _ in moves}
     losses: dict[str, float] = {}
-    for move in moves:
-        if move.lost:
-            losses[move.scenario] = max(losses.get(move.scenario, 0.0), abs(move.change))
+    for scenario, change, is_lost in moves:
+        if is_lost:
+            losses[scenario] = max(losses.get(scenario, 0.0), abs(change))
     if len(judged) < _FEWEST_SCENARIOS or len(losses) < _NEARLY_ALL * len(judged):
         return ""
     sizes = list(losses.values())

@@ -117,43 +117,8 @@ def checked_sigma(sigma: float) -> float:
     return sigma
 
 
-@dataclass(frozen=True)
-class NoiseComponents:
-    """The noise of one fresh start, in the two parts that it is made of.
-
-    Attributes:
-        start: standard deviation of a start within its session, on the log scale.
-        session: that of a session's level.
-        n_within: differences within sessions that they were estimated from.
-        n_between: differences between sessions.
-    """
-
-    start: float
-    session: float
-    n_within: int = 0
-    n_between: int = 0
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of one start in a session of its own."""
-        return math.hypot(self.start, self.session)
-
-    @property
-    def between(self) -> float:
-        """The share ρ of that variance which all starts of a session have in common."""
-        if self.n_within < _FEWEST_WITHIN or self.n_between < _FEWEST_BETWEEN:
-            return BETWEEN
-        share = (self.session / self.sigma) ** 2
-        return min(max(share, _LEAST_SHARE), _LARGEST_SHARE)
-
-    @property
-    def has_history(self) -> bool:
-        """Whether there was any difference to learn from."""
-        return self.n_within + self.n_between > 0
-
-
-def noise_components(histories: Iterable[Sessions], prior: float) -> NoiseComponents:
-    """Estimate both components from histories that share their noise, each of one build and probe.
+def learnt_noise(histories: Iterable[Sessions], prior: float) -> RunNoise:
+    """Estimate the noise from histories that share theirs, each of one build and probe.
 
     w = (x[i+1] - x[i]) / √2 of successive starts of a session; g the same of the medians of
     successive sessions of one history. With e0 = (1-ρ0) σ0² and k the mean of 1/starts over the
@@ -162,6 +127,7 @@ def noise_components(histories: Iterable[Sessions], prior: float) -> NoiseCompon
         se² = (10 e0 + 0.7 Σ clip(w)) / (10 + 0.7 n_w)
         st² = (5 t0 + 0.67 Σ clip(g)) / (5 + 0.67 n_g),  t0 = ρ0 σ0² + k e0
         sb² = max(st² - k se², 0.1 ρ0 σ0²)
+        σ² = se² + sb²,  ρ = sb²/σ² within 0.1…0.7; ρ0 with under 8 w or under 5 g
 
     Args:
         histories: on the log scale of `rules.scale`; a session without starts counts for
@@ -189,7 +155,12 @@ def noise_components(histories: Iterable[Sessions], prior: float) -> NoiseCompon
         k = math.fsum(shares) / len(shares)
         total = _shrunk(between, shared + k * own, _PRIOR_BETWEEN, _WEIGHT_BETWEEN)
         of_session = max(total - k * of_start, _LEAST_BETWEEN * shared)
-    return NoiseComponents(math.sqrt(of_start), math.sqrt(of_session), len(within), len(between))
+    share = BETWEEN
+    if len(within) >= _FEWEST_WITHIN and len(between) >= _FEWEST_BETWEEN:
+        share = of_session / (of_start + of_session)
+        share = min(max(share, _LEAST_SHARE), _LARGEST_SHARE)
+    learnt_from = len(within) + len(between)
+    return RunNoise(math.sqrt(of_start + of_session), share, differences=learnt_from)
 
 
 def _differences(values: Sequence[float]) -> list[float]:

@@ -88,11 +88,6 @@ class PairedRule:
         """New starts, at most."""
         return self.looks[-1]
 
-    @property
-    def once(self) -> "PairedRule":
-        """The rule with its last look alone."""
-        return replace(self, looks=(self.most,))
-
 
 AB_RULE = PairedRule()
 CLAIM_RULE = PairedRule(alpha=0.002, beta=0.002, looks=(3, 4, 5, 6))
@@ -495,10 +490,8 @@ class AbTest:
             return replace(unknown, notes=tuple(of_noise), against="ab")
         ours, theirs = scale.badness(metric, self.b, "B"), scale.badness(metric, self.a, "A")
         scale.check_unit(metric, theirs, ours)
-        effect, rule = (
-            Effect.below_band(scale.margin(metric, declared)),
-            ab_rule(metric, self.noise),
-        )
+        effect = Effect.below_band(scale.margin(metric, declared))
+        rule = ab_rule(metric, self.noise)
         seen, verdict, more, notes = _decide(theirs, ours, effect, rule)
         wide = scale.band(metric, seen.upper)
         if seen.upper > effect.upper:

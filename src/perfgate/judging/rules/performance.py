@@ -194,16 +194,13 @@ class CurveTest(PerformanceTest):
         metric, noise = scale.performance_metric(self.metric), self.noise
         if why := self.has_zero():
             return unjudged(self.metric, Verdict.NOT_COMPARABLE, why, band=self.band)
+        sides = {"baseline": self.baseline, "new": self.new, "control": self.made}
         before, now, other = (
             [
                 scale.badness(metric, start, f"{what} start {number},")
                 for number, start in enumerate(side, start=1)
             ]
-            for side, what in (
-                (self.baseline, "baseline"),
-                (self.new, "new"),
-                (self.made, "control"),
-            )
+            for what, side in sides.items()
         )
         points = len(before[0])
         for number in range(points):

@@ -307,11 +307,8 @@ def stipulated(
     if agreed is not None:
         lost &= agreed
     lost[:, 0] = False
-
-    def look(cases: Cases, starts: int, _: int) -> Codes:
-        return _codes(passed[cases, starts - 1], lost[cases, starts - 1])
-
-    return _decided(len(losses), without_controls(losses.shape[1]), look)
+    codes, looks = _codes(passed, lost), without_controls(losses.shape[1])
+    return _decided(len(losses), looks, lambda cases, starts, _: codes[cases, starts - 1])
 
 
 def running_means(values: Floats) -> Floats:
@@ -389,7 +386,7 @@ def without_controls(most: int) -> Looks:
 
 def _codes(passed: Booleans, lost: Booleans | None = None) -> Codes:
     """PASS goes before REGRESSION; neither is INCONCLUSIVE."""
-    codes = np.zeros(len(passed), dtype=np.int8)
+    codes = np.zeros(passed.shape, dtype=np.int8)
     if lost is not None:
         codes[lost] = REGRESSION
     codes[passed] = PASS
