@@ -15,7 +15,6 @@ from plain_values import judge_performance
 from perfgate.baselines import Baseline, ChosenBaseline, read, suite_store
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.recording import record_candidates
-from perfgate.core.errors import InputError
 from perfgate.core.verdict import Judgement, Verdict, worst
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.acceptance import Promotion, promote
@@ -30,11 +29,7 @@ FACTS = {"content": "5d41402abc4b2a76", "cpu": "Grace", "gpus": "H200", "driver"
 # What fresh starts of one build differ by: the family's prior is 0.5 %.
 _SPREAD = (1.0, 1.004, 0.996, 1.002, 0.998)
 _DAYS = count(1)
-_WHO = {
-    f"GIT_{role}_{what}": text
-    for role in ("AUTHOR", "COMMITTER")
-    for what, text in (("NAME", "Tests"), ("EMAIL", "tests@localhost"))
-}
+_GIT = ("-c", "commit.gpgsign=false", "-c", "user.name=Tests", "-c", "user.email=tests@localhost")
 
 
 class Clone:
@@ -49,13 +44,9 @@ class Clone:
         """Run git here; what it prints."""
         # Whatever runs these tests may itself be a git hook, or sign its commits.
         kept = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
-        done = subprocess.run(
-            ["git", "-C", str(self.path), "-c", "commit.gpgsign=false", *words],
-            check=True,
-            capture_output=True,
-            text=True,
-            env={**kept, **_WHO, "GIT_CONFIG_GLOBAL": os.devnull},
-        )
+        env = {**kept, "GIT_CONFIG_GLOBAL": os.devnull}
+        argv = ["git", "-C", str(self.path), *_GIT, *words]
+        done = subprocess.run(argv, check=True, capture_output=True, text=True, env=env)
         return done.stdout.strip()
 
     def commit(self, message: str = "more") -> str:
@@ -86,13 +77,6 @@ def judge(run: RunFolder, probe: str = "c4", verdict: Any = "NO_BASELINE", **cha
     told = {"probe": probe, "name": f"small-serve-{probe}", **changes}
     plain = {**fields_of(outcome(verdict=Verdict(verdict), judgements=judgements)), **told}
     run.record(record("verdict", {"test": plain["name"], **plain}))
-
-
-def refused(act: Any, *arguments: Any, match: str = "", **named: Any) -> InputError:
-    """Why this is refused."""
-    with pytest.raises(InputError, match=match or None) as caught:
-        act(*arguments, **named)
-    return caught.value
 
 
 @dataclass

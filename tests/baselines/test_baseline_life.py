@@ -7,7 +7,8 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from life import HARDWARE, SCENARIO, Life, life, refused
+from life import HARDWARE, SCENARIO, Life, life
+from refusals import refused
 
 from perfgate import baselines
 from perfgate.baselines import read, rehearsal_store, suite_store

@@ -4,10 +4,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from building import baseline, entry
-from life import METRIC, Clone, clone, refused
+from life import METRIC, Clone, clone
+from refusals import refused
 from tables import each
 
 from perfgate import baselines
@@ -45,9 +47,7 @@ def build(text: str = "x 1.3.0") -> EngineBuild:
     return EngineBuild("llama.cpp", version, commit)
 
 
-def chosen(
-    found: Sequence[Baseline], of: EngineBuild, repo: EngineRepo | None = None
-) -> ChosenBaseline:
+def chosen(found: Sequence[Baseline], of: EngineBuild, repo: Any = None) -> ChosenBaseline:
     made = choose(list(found), of, repo)
     stored = {Path(one.engine.commit): one for one in made.window}
     heads = tuple(head_of(replace(one, file=file)) for file, one in stored.items())

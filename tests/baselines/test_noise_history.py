@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from life import METRIC, begun, judge, refused
+from life import METRIC, begun, judge
 from life import measure as record_measurement
+from refusals import refused
 from tables import each
 
 from perfgate.baselines import noise_history

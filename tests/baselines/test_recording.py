@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 from building import SUMS, applied, judgement
-from life import METRIC, begun, judge, measure, refused
+from life import METRIC, begun, judge, measure
 from plain_records import record
+from refusals import refused
 from tables import each
 
 from perfgate.baselines import MOST_RUNS, Baseline, candidate_store, read, suite_store
@@ -20,9 +21,7 @@ pytestmark = pytest.mark.usefixtures("suite_root")
 Fields = dict[str, Any]
 
 
-def filled(
-    folder: Path, starts: list[Fields], ends: list[Fields], *others: Any, **facts: object
-) -> RunFolder:
+def filled(folder: Path, starts: Any, ends: Any, *others: Any, **facts: object) -> RunFolder:
     """A finished run of these measurements and verdicts."""
     run = begun(folder, **facts)
     for start in starts:
@@ -52,14 +51,11 @@ def no_candidate(*runs: RunFolder) -> InputError:
 def test_a_run_becomes_a_candidate(tmp_path) -> None:
     answers = {SUMS: {"q1": True, "q2": False}}
     image, programs = "registry.example/trtllm:1.3.0", {"PERFGATE_PROGRAM_AIPERF": "/a"}
-    starts = [
-        {
-            "value": value,
-            "started": f"2026-11-{day}T01:00:00+00:00",
-            "source": {"image": image, "digest": digest, "programs": programs},
-        }
-        for day, digest, value in (("02", "sha256:new", 102.0), ("01", "sha256:old", 100.0))
-    ]
+    starts = []
+    for day, digest, value in (("02", "sha256:new", 102.0), ("01", "sha256:old", 100.0)):
+        source = {"image": image, "digest": digest, "programs": programs}
+        started = f"2026-11-{day}T01:00:00+00:00"
+        starts.append({"value": value, "started": started, "source": source})
     of_task = {"probe": "sums", "metrics": {SUMS: 0.5}, "answers": answers}
     candidate = recorded(filled(tmp_path / "one", [*starts, of_task], [{}, {"probe": "sums"}]))
     assert candidate.file == candidate_store().folder / "cpu" / "small-serve" / "abc123.json"
@@ -136,9 +132,7 @@ OWN = "small-serve-c1: compared with the machine itself, so its numbers stay her
         ([{}, {"probe": "c1", "machine_bound": True}], [{}, C1], {**NEW, "c1": "PASS"}, (OWN,)),
     ],
 )
-def test_what_becomes_one_and_what_is_left_out_of_it(
-    starts, ends, verdicts, left_out, tmp_path
-) -> None:
+def test_what_becomes_one_and_what_does_not(starts, ends, verdicts, left_out, tmp_path) -> None:
     run = filled(tmp_path / "one", starts, ends)
     (path,), told = record_candidates([run.path], anew=True)
     candidate = read(path)
@@ -149,17 +143,11 @@ def test_what_becomes_one_and_what_is_left_out_of_it(
 
 def test_one_failed_probe_leaves_the_whole_scenario_out(tmp_path) -> None:
     told = {"name": "small-serve-c32", "scenario": "small-serve", "probe": "c32"}
-    run = filled(
-        tmp_path / "one",
-        [{"probe": probe} for probe in ("c1", "c4", "c8")] + [{"scenario": "other"}],
-        [
-            {"probe": "c1"},
-            {"verdict": "INCONCLUSIVE"},
-            {"probe": "c16", "verdict": "ERROR"},
-            {"scenario": "other", "verdict": "PASS"},
-        ],
-        record("skipped", {"test": "c32", **told, "reason": "needs 1×B200, found none"}),
-    )
+    starts = [{"probe": "c1"}, {"probe": "c4"}, {"probe": "c8"}, {"scenario": "other"}]
+    open_, failed = {"verdict": "INCONCLUSIVE"}, {"probe": "c16", "verdict": "ERROR"}
+    ends = [{"probe": "c1"}, open_, failed, {"scenario": "other", "verdict": "PASS"}]
+    skipped = record("skipped", {"test": "c32", **told, "reason": "needs 1×B200, found none"})
+    run = filled(tmp_path / "one", starts, ends, skipped)
     why = (
         "c32 was skipped: needs 1×B200, found none",
         "c8 has no verdict",

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from life import refused
+from refusals import refused
 from tables import each
 
 from perfgate.baselines import Store, read, rehearsal_store, suite_store

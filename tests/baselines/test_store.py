@@ -7,7 +7,6 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -17,10 +16,8 @@ from typing import Any
 
 import pytest
 from building import SUMS, baseline, entry, of_commit, with_answers
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from life import METRIC as SPEED
-from life import refused
+from refusals import refused
 from sizes import sized
 from tables import each
 
@@ -30,7 +27,6 @@ from perfgate.baselines.decisions import retire
 from perfgate.baselines.file import head_of, read_head
 from perfgate.baselines.questions import questions_of, unpacked
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import METRICS
 from perfgate.core.plain import to_plain
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
@@ -57,68 +53,36 @@ def digest(value: object) -> str:
 
 
 # The file. ---------------------------------------------------------------------------------------
-NAME = st.from_regex(r"[A-Za-z0-9_+-][A-Za-z0-9_.+-]{0,20}", fullmatch=True)
-WORDS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
-METRIC = st.sampled_from([*METRICS, SUMS, GSM8K[0]])
-TIME = st.datetimes().map(lambda time: time.isoformat(timespec="seconds") + "+00:00")
-RUN = st.builds(
-    BaselineRun,
-    WORDS,
-    TIME,
-    st.dictionaries(METRIC, st.floats(0, 1, allow_nan=False), min_size=1, max_size=3),
-    st.dictionaries(WORDS, st.dictionaries(WORDS, st.booleans(), min_size=1), max_size=2),
-    st.none() | st.floats(0, 1e6),
-    st.none() | st.integers(1, 99),
-)
-ENTRY = st.builds(
-    Entry,
-    st.dictionaries(WORDS, WORDS, min_size=1, max_size=3),
-    st.lists(RUN, min_size=1, max_size=3).map(tuple),
-)
-SOURCE = st.builds(
-    BuildSource,
-    **dict.fromkeys(("image", "digest", "prefix"), st.just("") | WORDS),
-    programs=st.dictionaries(WORDS, WORDS, max_size=2),
-    settings=st.lists(WORDS, max_size=2).map(tuple),
-)
-BASELINE = st.builds(
-    baselines.Baseline,
-    scenario=NAME,
-    hardware=NAME,
-    engine=st.builds(EngineBuild, WORDS, WORDS, NAME),
-    accepted_by=WORDS,
-    accepted_at=TIME,
-    reason=WORDS,
-    entries=st.dictionaries(WORDS, ENTRY, min_size=1, max_size=2),
-    verdicts=st.dictionaries(WORDS, st.sampled_from(["PASS", "REGRESSION"]), max_size=2),
-    change=st.sampled_from(["first", "none", "regression", "improvement"]),
-    regression=st.just("") | WORDS,
-    retired=st.none() | st.builds(Retired, WORDS, TIME, WORDS),
-    source=st.none() | SOURCE,
-)
-drawn = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=sized(25, 100)
+ODD = "é\u2028\x00\x1f ' \"\\{}\U0001f600"
+AT = "1999-12-31T23:59:59+00:00"
+ANSWERS = {ODD: {ODD: True, "q": False}}
+ODDLY = BaselineRun(ODD, AT, {SPEED: 5e-324, SUMS: 0.1 + 0.2}, ANSWERS, 1e6, 99)
+WITH_ALL = baseline(
+    engine=EngineBuild(ODD, ODD, "a-b.c+d_1"),
+    accepted_by=ODD,
+    accepted_at=AT,
+    reason=ODD,
+    entries={ODD: Entry({ODD: ODD}, (ODDLY, ODDLY)), "c1": entry(1.0)},
+    verdicts={ODD: "PASS", "c1": "REGRESSION"},
+    change="regression",
+    regression=ODD,
+    retired=Retired(ODD, AT, ODD),
+    source=BuildSource(ODD, ODD, ODD, ODD, {ODD: ODD}, (ODD,)),
 )
 
 
-@pytest.mark.nightly
-@drawn
-@given(value=BASELINE, data=st.data())
-def test_reads_back_what_was_saved_and_cut_anywhere_it_is_refused(
-    value, data, suite_root, tmp_path_factory
-) -> None:
-    path = Store(tmp_path_factory.mktemp("store")).save(value)
-    assert read(path) == value
-    assert read(path).file == path
+@each("value", [baseline(), WITH_ALL], ids=["few fields", "all fields"])
+def test_reads_back_what_was_saved_and_cut_anywhere_it_is_refused(value, tmp_path) -> None:
+    path = Store(tmp_path).save(value)
+    assert (read(path), read(path).file) == (value, path)
     assert read_head(path) == head_of(read(path))
     whole = path.read_bytes()
-    path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 2))])
-    assert refused(read, path, match="restore the file from git").file == path
+    for size in (*range(0, len(whole) - 2, 11), len(whole) - 2):
+        path.write_bytes(whole[:size])
+        assert refused(read, path, match="restore the file from git").file == path
 
 
-def test_lies_where_its_content_says_one_value_a_line_with_the_hash_of_it(
-    store, monkeypatch
-) -> None:
+def test_lies_where_its_content_says_one_value_a_line_with_its_hash(store, monkeypatch) -> None:
     value = of_commit("abc123", hardware="8xH200", scenario="deepseek-r1-serve")
     path = store.save(value)
     assert path == store.folder / "8xH200" / "deepseek-r1-serve" / "abc123.json"
@@ -170,7 +134,6 @@ VERSIONS = (
         (f"{FIRST}.{SUMS}", 66.7, f"{IN_FIRST}.{SUMS}", ""),
         (f"{FIRST}.{SPEED}", -1.0, f"{IN_FIRST}.{SPEED}", ""),
         (f"{FIRST}.{SPEED}", float("nan"), f"{IN_FIRST}.{SPEED}", "not a finite"),
-        (f"{FIRST}.{SPEED}", float("-inf"), f"{IN_FIRST}.{SPEED}", "not a finite"),
         ("accepted.by", "", "accepted.by", ""),
         ("accepted.at", "yesterday", "accepted.at", ""),
         ("accepted.at", "2026-11-05T12:00:00+02:00", "accepted.at", ""),
@@ -186,15 +149,12 @@ VERSIONS = (
         ("entries.c1.fingerprint.cpu", "Xeon", "entries.c1", BY_HAND),
         ("probes.c1", "0" * 64, "hash", BY_HAND),
         ("accepted.by", "Grace", "hash", BY_HAND),
-        ("accepted.change", "none", "hash", BY_HAND),
         ("engine.version", "9.9", "hash", BY_HAND),
         ("retired", RETIRED, "hash", BY_HAND),
         ("hash", "0" * 64, "hash", BY_HAND),
     ],
 )
-def test_edited_it_is_refused_with_the_field(
-    place, value, field, problem, suite_root, tmp_path
-) -> None:
+def test_edited_it_is_refused(place, value, field, problem, suite_root, tmp_path) -> None:
     """Nor is anything chosen beside an edited head: a changed version or date decides which."""
     store = Store(tmp_path)
     path = edit(store.save(baseline(change="first")), place, value)
@@ -425,9 +385,7 @@ def test_any_metric_has_a_folder_of_its_own_below_the_store(metric) -> None:
         (lambda plain: plain.update(task="other"), "was edited by hand"),
     ],
 )
-def test_missing_or_altered_questions_are_refused_until_the_next_baseline_writes_them(
-    change, problem, suite_root, tmp_path
-) -> None:
+def test_altered_questions_are_refused(change, problem, suite_root, tmp_path) -> None:
     store = Store(tmp_path)
     path = store.save(baseline(entries=TWO))
     read(path)  # what was read before is not believed
@@ -522,9 +480,8 @@ def test_what_is_no_draft_stays(store) -> None:
 
 @pytest.mark.nightly
 def test_killed_at_each_step_it_leaves_the_old_or_the_new(suite_root, tmp_path) -> None:
-    argv = [sys.executable, HERE / "killed_promotion.py", tmp_path, str(sized(4, 1))]
+    counts = map(str, (sized(4, 1), sized(5, 20)))
+    argv = [sys.executable, HERE / "killed_promotion.py", tmp_path, *counts]
     env = {**os.environ, "PYTHONPATH": str(HERE.parent)}
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
-    kills = re.match(r"(\d+) kills", done.stdout)
-    assert int(kills[1]) > sized(5, 20)

@@ -15,17 +15,13 @@ from perfgate.release.policy import Policy, ReleasedBuild, Required
 from perfgate.release.release_check import check
 from perfgate.release.required_tests import SuiteTests
 from perfgate.runs.ended_run import EndedRun
-from perfgate.runs.record import VerdictRecord
 
 SCENARIO = replace(building.SCENARIO, id="small")
 C1, C4, SUMS = "small-c1", "small-c4", "small-sums"
 AT = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)
 SUITE = SuiteTests([SCENARIO], (), {"local", "b200", "streaming", "claim"})
-POLICY = Policy(
-    "small 1.3.0",
-    ReleasedBuild("llama.cpp", "1.3.0"),
-    (Required("all of it", select="local"),),
-)
+ALL = Required("all of it", select="local")
+POLICY = Policy("small 1.3.0", ReleasedBuild("llama.cpp", "1.3.0"), (ALL,))
 PASSED: dict[str, Verdict | str | None] = dict.fromkeys((C1, C4, SUMS), Verdict.PASS)
 
 
@@ -53,10 +49,7 @@ def of_test(found: ReleaseCheck, test: str = C1) -> CheckedTest:
 
 def changed(found: EndedRun, test: str, **changes: Any) -> EndedRun:
     """The run with fields of one test's verdict changed."""
-    records = [
-        record("verdict", {**to_plain(one), **changes})
-        if isinstance(one, VerdictRecord) and one.test == test
-        else one
-        for one in found.records
-    ]
+    records = [*found.records]
+    (at,) = [at for at, one in enumerate(records) if getattr(one, "test", "") == test]
+    records[at] = record("verdict", {**to_plain(records[at]), **changes})
     return replace(found, records=records)

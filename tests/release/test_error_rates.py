@@ -15,32 +15,24 @@ from perfgate.core.measurement import ChangedQuestions, MeasuredControl
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.release_rates import (
-    DOCUMENTED_SPEED,
-    IN_TURNS,
-    PAIRED,
-    SCORE,
-    TestRates,
     probe_rates,
 )
 from perfgate.judging.forecast.simulation import REAL, starts
 from perfgate.release.check_result import CheckedTest, Finding
 from perfgate.release.error_rates import at_most, band_in_sigma, error_rates
 
-SCORE_NAME = "accuracy:gsm8k:exact_match:strict-match"
 TIGHT = (-0.006, 0.004)
+NONE_STARTED = (MeasuredControl("baseline", None, 0, "the image is gone"),)
 
 
 def with_judgements(*judgements: Judgement, number: int = 0, **changes) -> CheckedTest:
     one = checked(number)
-    assert one.result is not None
     found = replace(one.result, judgements=judgements, **changes)
     return replace(one, result=found, metrics=len(judgements))
 
 
 def found_of(*tests: CheckedTest):
-    rates = error_rates(check(*tests))
-    assert rates is not None
-    return rates
+    return error_rates(check(*tests))
 
 
 def test_what_is_not_checked_adds_nothing() -> None:
@@ -59,103 +51,82 @@ def test_a_whole_release_with_controls() -> None:
     ]
     rates = found_of(*(with_judgements(*speeds, number=place) for place in range(72)))
     simulated = probe_rates("controlled", 3.9)
-    assert simulated is not None
     assert rates.false_alarm == pytest.approx(1 - (1 - simulated.with_anchor) ** 72)
     assert 0.0074 < rates.false_alarm < 0.01
     assert rates.found == simulated.found
-    assert "at most 0.9 %" in rates.sentence
-    assert "432 comparisons in 72 tests" in rates.sentence
-    assert '"real"' in rates.sentence
-    assert "3.9 sigma" in rates.sentence
-    assert "91 %" in rates.sentence
+    for told in ("at most 0.9 %", "432 comparisons in 72 tests", '"real"', "3.9 sigma", "91 %"):
+        assert told in rates.sentence
 
 
-class TestControls:
-    def test_where_one_could_not_be_started(self) -> None:
-        """The whole scenario counts as without, whichever of its tests asked for one."""
-        lacking = (MeasuredControl("baseline", None, 0, "the image is gone"),)
-        first = checked(0)
-        assert first.result is not None
-        first = replace(first, result=replace(first.result, controls=lacking))
-        rates = found_of(first, checked(1), checked(5))
-        alone, other = probe_rates("alone", 3.9), probe_rates("controlled", 3.9)
-        assert alone is not None
-        assert other is not None
-        sound = (1 - 2 * alone.of_a_metric) ** 2 * (1 - 2 * other.of_a_metric)
-        assert rates.false_alarm == pytest.approx(1 - sound)
-        assert rates.found == min(alone.found, other.found)
-        assert "in 1 scenario the baseline's build could not be started" in rates.sentence
-
-    def test_a_loss_without_control_says_so_by_its_mark(self) -> None:
-        marked = judged(Verdict.REGRESSION, mark="NO_CONTROL")
-        assert found_of(with_judgements(marked)).false_alarm > 0.02
+def test_a_scenario_whose_control_could_not_be_started_counts_as_without() -> None:
+    """Whichever of its tests asked for one."""
+    lacking = replace(checked(0).result, controls=NONE_STARTED)
+    rates = found_of(replace(checked(0), result=lacking), checked(1), checked(5))
+    alone, other = probe_rates("alone", 3.9), probe_rates("controlled", 3.9)
+    sound = (1 - 2 * alone.of_a_metric) ** 2 * (1 - 2 * other.of_a_metric)
+    assert rates.false_alarm == pytest.approx(1 - sound)
+    assert rates.found == min(alone.found, other.found)
+    assert "in 1 scenario the baseline's build could not be started" in rates.sentence
+    # A loss without control says so by its mark.
+    marked = judged(Verdict.REGRESSION, mark="NO_CONTROL")
+    assert found_of(with_judgements(marked)).false_alarm > 0.02
 
 
-class TestBand:
-    def test_of_noise_that_is_clearly_more(self) -> None:
-        """Several nodes: the interval is as wide as three times that noise makes it."""
-        wide = judged(Verdict.PASS, -0.001, interval=(-0.045, 0.045), band=0.06, runs_used=1)
-        found = band_in_sigma(wide)
-        assert found is not None
-        assert 3 < found < 4
-
-    @pytest.mark.parametrize("scale", [1.0, 3.0])
-    def test_it_is_not_told_wider_than_the_noise_makes_it(self, scale: float) -> None:
-        """By the gate's own intervals, whatever the baseline."""
-        rng = np.random.default_rng(7)
-        sigma = scale * 0.005
-        for sessions in (3, 10):
-            base = 1000 * np.exp(sigma * rng.standard_normal(sessions))
-            one = judge_performance(
-                "output_throughput", base.tolist(), [1000.0], band=0.05, sigma=sigma
-            )
-            told = band_in_sigma(one)
-            assert told is not None
-            assert told < 1.15 * -math.log(0.95) / sigma
-
-    @pytest.mark.parametrize(
-        "one",
-        [
-            judged(Verdict.PASS, -0.001, metric="of another version"),
-            judged(Verdict.PASS, -0.001, band=None),
-            judged(Verdict.PASS, -0.001, band=0.005),
-            judged(Verdict.PASS, -0.001, interval=(-0.3, 0.3)),
-            judged(Verdict.PASS, -0.001, interval=(-1.0, 0.3)),
-        ],
-    )
-    def test_what_was_not_simulated_claims_nothing(self, one: Judgement) -> None:
-        rates = found_of(with_judgements(one), checked(5))
-        assert rates.false_alarm == 1
-        assert rates.found == 0
-        assert "No error rate can be told: of 3 comparisons, 1 have" in rates.sentence
+def test_the_band_of_noise_that_is_clearly_more() -> None:
+    """Several nodes: the interval is as wide as three times that noise makes it."""
+    wide = judged(Verdict.PASS, -0.001, interval=(-0.045, 0.045), band=0.06, runs_used=1)
+    assert 3 < band_in_sigma(wide) < 4
 
 
-@pytest.mark.parametrize(
-    ("judgement", "changed", "kind"),
+@each("scale", [1.0, 3.0])
+def test_a_band_is_not_told_wider_than_the_noise_makes_it(scale) -> None:
+    """By the gate's own intervals, whatever the baseline."""
+    rng, sigma = np.random.default_rng(7), scale * 0.005
+    for sessions in (3, 10):
+        base = (1000 * np.exp(sigma * rng.standard_normal(sessions))).tolist()
+        one = judge_performance("output_throughput", base, [1000.0], band=0.05, sigma=sigma)
+        assert band_in_sigma(one) < 1.15 * -math.log(0.95) / sigma
+
+
+@each(
+    "fields",
     [
-        (
-            judged(Verdict.PASS, 0.0, metric=SCORE_NAME),
-            (ChangedQuestions(SCORE_NAME, "baseline", 198, 1, 1, ("a",), ("b",)),),
-            PAIRED,
-        ),
-        (judged(Verdict.PASS, 0.0, metric=SCORE_NAME), (), SCORE),
-        (judged(Verdict.PASS, 0.0, metric=SCORE_NAME, against="documented"), (), SCORE),
-        (judged(Verdict.PASS, 0.0, against="documented"), (), DOCUMENTED_SPEED),
-        (replace(judged(Verdict.PASS, 0.0), is_interleaved=True), (), IN_TURNS),
+        {"metric": "of another version"},
+        {"band": None},
+        {"band": 0.005},
+        {"interval": (-0.3, 0.3)},
+        {"interval": (-1.0, 0.3)},
     ],
 )
-def test_tests_of_other_kinds_have_their_own(
-    judgement: Judgement, changed: tuple[ChangedQuestions, ...], kind: TestRates
-) -> None:
+def test_what_was_not_simulated_claims_nothing(fields) -> None:
+    rates = found_of(with_judgements(judged(Verdict.PASS, -0.001, **fields)), checked(5))
+    assert (rates.false_alarm, rates.found) == (1, 0)
+    assert "No error rate can be told: of 3 comparisons, 1 have" in rates.sentence
+
+
+SCORED = judged(Verdict.PASS, 0.0, metric="accuracy:gsm8k:exact_match:strict-match")
+MOVED = ChangedQuestions(SCORED.metric, "baseline", 198, 1, 1, ("a",), ("b",))
+
+
+@each(
+    "judgement, changed, kind",
+    [
+        (SCORED, (MOVED,), release_rates.PAIRED),
+        (SCORED, (), release_rates.SCORE),
+        (replace(SCORED, against="documented"), (), release_rates.SCORE),
+        (judged(Verdict.PASS, 0.0, against="documented"), (), release_rates.DOCUMENTED_SPEED),
+        (replace(judged(Verdict.PASS, 0.0), is_interleaved=True), (), release_rates.IN_TURNS),
+    ],
+)
+def test_tests_of_other_kinds_have_their_own(judgement, changed, kind) -> None:
     rates = found_of(with_judgements(judgement, changed=changed))
-    assert rates.false_alarm == pytest.approx(kind.false_alarm)
-    assert rates.found == kind.found
+    assert (rates.false_alarm, rates.found) == (pytest.approx(kind.false_alarm), kind.found)
     assert kind.words in rates.sentence
     assert "simulated with the noise" not in rates.sentence
 
 
 @each(
-    ("share", "told"),
+    "share, told",
     [
         (0.0, "less than 0.01 %"),
         (0.0001, "less than 0.01 %"),
@@ -167,7 +138,7 @@ def test_tests_of_other_kinds_have_their_own(
         (1.0, "at most 100 %"),
     ],
 )
-def test_shares_are_rounded_up(share: float, told: str) -> None:
+def test_shares_are_rounded_up(share, told) -> None:
     assert at_most(share) == told
 
 
@@ -221,11 +192,7 @@ _METRICS = ("output_throughput", "output_speed_per_user", "ttft_mean_ms")
 def _judged(place: int, base, new, band: float) -> Judgement:
     """A metric of the probe by the gate; all have the prior noise of its family."""
     metric = lookup(_METRICS[place])
-    sigma, sign = metric.family.sigma, -1 if metric.direction == "higher" else 1
+    scale = metric.family.sigma * (-1 if metric.direction == "higher" else 1)
     wide = band if metric.family.band == 0.02 else 0.15 if band == 0.02 else 0.21
-    return judge_performance(
-        metric.name,
-        (1000 * np.exp(sign * sigma * base[place].astype(float))).tolist(),
-        (1000 * np.exp(sign * sigma * new[place].astype(float))).tolist(),
-        band=wide,
-    )
+    sides = ((1000 * np.exp(scale * side[place].astype(float))).tolist() for side in (base, new))
+    return judge_performance(metric.name, *sides, band=wide)

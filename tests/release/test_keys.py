@@ -3,20 +3,17 @@
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-)
+from refusals import refused
+from tables import each
 
-from perfgate.core.errors import InputError
 from perfgate.release import keys
-from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+from perfgate.release.release_status import ReleaseStatus
 
 
 def write(path: Path, content: bytes, mode: int = 0o600) -> Path:
@@ -25,11 +22,10 @@ def write(path: Path, content: bytes, mode: int = 0o600) -> Path:
     return path
 
 
-def refused(path: Path) -> str:
-    with pytest.raises(ReleaseRefused) as told:
-        keys.read_private_key(path)
-    assert told.value.status == ReleaseStatus.KEY
-    return str(told.value)
+def refusal(given: Any, read: Any = keys.read_private_key) -> str:
+    error = refused(read, given)
+    assert error.status == ReleaseStatus.KEY
+    return str(error)
 
 
 def test_made_keys_are_read_again_and_none_is_overwritten(tmp_path: Path) -> None:
@@ -43,8 +39,7 @@ def test_made_keys_are_read_again_and_none_is_overwritten(tmp_path: Path) -> Non
     path_beside = tmp_path / "other.key"
     keys.public_path(path_beside).write_text("mine")
     for taken in (path, path_beside):
-        with pytest.raises(InputError, match="no key is ever overwritten"):
-            keys.make_keys(taken)
+        refused(keys.make_keys, taken, match="no key is ever overwritten")
     assert path.read_bytes() == before
     assert not path_beside.exists()
 
@@ -55,61 +50,52 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "release.key"
 
 
-def test_a_key_that_is_not_its_users_alone_is_refused(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_is_not_its_users_alone_is_refused(path, monkeypatch) -> None:
     link = path.with_name("link")
     link.symlink_to(path)
-    assert "a symbolic link" in refused(link)
+    assert "a symbolic link" in refusal(link)
     for mode in (0o640, 0o604):
         path.chmod(mode)
-        told = refused(path)
+        told = refusal(path)
         assert f"mode {mode:04o}" in told
         assert f"chmod 600 {path}" in told
     path.chmod(0o600)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert "another user's file" in refused(path)
+    assert "another user's file" in refusal(path)
 
 
 def test_each_kind_of_key_only_where_it_belongs(path: Path) -> None:
     public = keys.public_path(path)
     public.chmod(0o600)
-    assert "expected: the private key's file" in refused(public)
-    with pytest.raises(ReleaseRefused, match="expected: the public key's file") as told:
-        keys.read_public_key(path)
-    assert told.value.status == ReleaseStatus.KEY
-    assert path.read_text().splitlines()[1] not in str(told.value)
+    assert "expected: the private key's file" in refusal(public)
+    told = refusal(path, keys.read_public_key)
+    assert "expected: the public key's file" in told
+    assert path.read_text().splitlines()[1] not in told
 
 
 def test_keys_of_another_kind_encrypted_large_and_damaged_are_refused(path: Path) -> None:
-    form = (Encoding.PEM, PrivateFormat.PKCS8)
-    whole, passphrase = path.read_bytes(), BestAvailableEncryption(b"x")
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    plain, locked = serialization.NoEncryption(), serialization.BestAvailableEncryption(b"x")
+    other, own = ec.generate_private_key(ec.SECP256R1()), Ed25519PrivateKey.generate()
+    whole = path.read_bytes()
     for told, content in {
-        "a key of another kind": generate_private_key(SECP256R1()).private_bytes(
-            *form, NoEncryption()
-        ),
-        "without a passphrase": Ed25519PrivateKey.generate().private_bytes(*form, passphrase),
+        "a key of another kind": other.private_bytes(*form, plain),
+        "without a passphrase": own.private_bytes(*form, locked),
         "expected: the private key's file": whole[:60],
         "too large for a key": whole + b"x" * keys.LARGEST_KEY,
     }.items():
-        assert told in refused(write(path, content))
+        assert told in refusal(write(path, content))
 
 
 PRIME = 2**255 - 19
 Y_OF_ORDER_8 = int("7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7", 16)
 
 
-@pytest.mark.parametrize("sign", [0, 1])
-@pytest.mark.parametrize(
-    "y", [0, 1, PRIME - 1, PRIME, PRIME + 1, Y_OF_ORDER_8, PRIME - Y_OF_ORDER_8]
-)
-def test_a_public_key_of_small_order_is_refused(tmp_path: Path, y: int, sign: int) -> None:
+@each("sign", [0, 1])
+@each("y", [0, 1, PRIME - 1, PRIME, PRIME + 1, Y_OF_ORDER_8, PRIME - Y_OF_ORDER_8])
+def test_a_public_key_of_small_order_is_refused(tmp_path, y, sign) -> None:
     weak = Ed25519PublicKey.from_public_bytes((y | sign << 255).to_bytes(32, "little"))
     path = write(tmp_path / "weak.pub", keys.pem(weak))
-    for read in (
-        lambda: keys.read_public_key(path),
-        lambda: keys.public_key_of(keys.as_policy_has_it(weak)),
-    ):
-        with pytest.raises(ReleaseRefused, match="small order") as refusal:
-            read()
-        assert refusal.value.status == ReleaseStatus.KEY
+    in_policy = keys.as_policy_has_it(weak)
+    for read, given in ((keys.read_public_key, path), (keys.public_key_of, in_policy)):
+        assert "small order" in refusal(given, read)

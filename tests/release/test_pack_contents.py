@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +13,9 @@ import releases
 from made_runs import write_run
 from msgspec import structs
 from plain_records import record
+from refusals import refused
 
-from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.errors import SeveralInputErrors
 from perfgate.release.certificate import root_of
 from perfgate.release.pack_archive import CERTIFICATE, CHECK_JSON, POLICY, open_pack, write_pack
 from perfgate.release.pack_contents import Contents, contents, newest_end
@@ -91,11 +91,6 @@ def made(places: Path, *runs: EndedRun, **changes: Any) -> Contents:
     return contents(releases.checked(*runs, at=newest_end(runs)), runs, **given)
 
 
-def packed(output: Path, found: Contents) -> bytes:
-    write_pack(output, found.manifest, found.ingredients)
-    return output.read_bytes()
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> EndedRun:
     return written(tmp_path / "a", ended(releases.run()))
@@ -103,7 +98,7 @@ def run(tmp_path: Path) -> EndedRun:
 
 def test_it_holds_each_file_in_its_role(places: Path, run: EndedRun, tmp_path: Path) -> None:
     found = made(places, run)
-    packed(tmp_path / "p.tar", found)
+    write_pack(tmp_path / "p.tar", found.manifest, found.ingredients)
     manifest = open_pack(tmp_path / "p.tar").manifest
     files = made_packs.files_of(tmp_path / "p.tar")
     assert {one.path: one.role for one in manifest.files} == {
@@ -126,9 +121,7 @@ def test_it_holds_each_file_in_its_role(places: Path, run: EndedRun, tmp_path: P
     assert root_of(one for one in manifest.files if one.role == "raw") in text
 
 
-def test_a_test_measured_twice_leaves_a_report_of_each_run(
-    places: Path, run: EndedRun, tmp_path: Path
-) -> None:
+def test_a_test_measured_twice_leaves_a_report_of_each_run(places, run, tmp_path) -> None:
     second = written(tmp_path / "a", ended(releases.run("two", "08:30")))
     found = made(places, run, second).manifest
     names = {f"report/{name}.{kind}" for name in ("one", "two") for kind in ("html", "json")}
@@ -141,86 +134,67 @@ def test_every_file_with_a_secret_is_refused_by_file_and_line(places: Path, run:
     of_run = [run.folder / name for name in FILES]
     for file in (places / "small.yaml", *of_run):
         file.write_text(text)
-    with pytest.raises(SeveralInputErrors) as caught:
-        made(places, run, policy=text.encode(), waivers=text.encode())
-    written_by_hand = (POLICY, "waivers.yaml", places / "small.yaml")
-    assert {(str(one.file), one.line) for one in caught.value.errors} == {
-        ("scenarios/1/small.yaml" if file == places / "small.yaml" else str(file), 3)
-        for file in (*written_by_hand, *of_run)
-    }
-    assert TOKEN not in str(caught.value)
+    of_hand = {"policy": text.encode(), "waivers": text.encode()}
+    told = refused(made, places, run, **of_hand, error=SeveralInputErrors)
+    named = {POLICY, "waivers.yaml", "scenarios/1/small.yaml", *map(str, of_run)}
+    assert {(str(one.file), one.line) for one in told.errors} == {(x, 3) for x in named}
+    assert TOKEN not in str(told)
 
 
-def test_what_only_stands_behind_the_name_of_a_secret_is_told_and_packed(
-    places: Path, run: EndedRun
-) -> None:
+def test_what_only_stands_behind_the_name_of_a_secret_is_told_and_packed(places, run) -> None:
     (run.folder / "progress.jsonl").write_text("first\nHF_TOKEN=abcdefgh\nmy token: a word\n")
     assert made(places, run).named == (f"runs/{run.id}/progress.jsonl:2",)
 
 
 def test_a_scenario_that_changed_since_is_refused(places: Path, run: EndedRun) -> None:
     hardware = replace(releases.SCENARIO.hardware, gpu="B200", gpus=8)
-    with pytest.raises(ReleaseRefused, match="another one than the run measured") as caught:
-        made(places, run, scenarios=[replace(releases.SCENARIO, hardware=hardware)])
-    assert caught.value.status == ReleaseStatus.INCOMPLETE
-    assert "small, c1: " in str(caught.value)
+    other, why = replace(releases.SCENARIO, hardware=hardware), "another one than the run measured"
+    error = refused(made, places, run, scenarios=[other], match=why)
+    assert error.status == ReleaseStatus.INCOMPLETE
+    assert "small, c1: " in str(error)
 
 
 def test_the_newest_end_is_that_of_the_last_run_to_end() -> None:
     runs = [ended(releases.run(), END_AT)]
     runs.append(ended(releases.run("two", "07:00"), "2026-11-23T12:00:00+02:00"))
     assert newest_end(runs) == datetime(2026, 11, 23, 10, tzinfo=UTC)
-    with pytest.raises(ReleaseRefused, match="did not end") as caught:
-        newest_end([releases.run(end=None)])
-    assert caught.value.status == ReleaseStatus.INCOMPLETE
+    error = refused(newest_end, [releases.run(end=None)], match="did not end")
+    assert error.status == ReleaseStatus.INCOMPLETE
     for at in ("noon", "2026-11-23T09:00:00"):
-        with pytest.raises(InputError, match=r"records\.jsonl: ended\.at: not a time"):
-            newest_end([ended(releases.run(), at)])
+        why = r"records\.jsonl: ended\.at: not a time"
+        refused(newest_end, [ended(releases.run(), at)], match=why)
 
 
-@pytest.mark.parametrize(
-    ("name", "make"),
-    [
+def test_what_is_no_regular_file_of_a_usual_name_is_refused_by_name(places, run) -> None:
+    for name, make in (
         ("small/linked.log", lambda path: path.symlink_to("/etc/passwd")),
         ("linked", lambda path: path.symlink_to(path.parent / "small")),
         ("pipe", os.mkfifo),
         ("a\nb", Path.touch),
         (os.fsdecode(b"a\xff"), Path.touch),
-    ],
-    ids=["link", "link to a folder", "FIFO", "control character", "no Unicode"],
-)
-def test_what_is_no_regular_file_of_a_usual_name_is_refused_by_name(
-    places: Path, run: EndedRun, name: str, make: Callable[[Path], object]
-) -> None:
-    make(run.folder / name)
-    with pytest.raises(InputError) as caught:
-        made(places, run)
-    assert caught.value.file == run.folder / name
-    assert "fix:" in str(caught.value)
+    ):
+        make(run.folder / name)
+        error = refused(made, places, run, match="fix:")
+        assert error.file == run.folder / name
+        (run.folder / name).unlink()
 
 
-def test_names_that_leave_their_folder_or_are_one_on_some_systems_are_refused(
-    places: Path, run: EndedRun
-) -> None:
+def test_names_that_leave_their_folder_or_are_one_on_some_systems_are_refused(places, run) -> None:
     for name in ("../../up", "/etc", "a\nb"):
         renamed = replace(run, facts={**run.facts, "id": name})
-        with pytest.raises(InputError, match=r"a file has a"):
-            made(places, renamed)
+        refused(made, places, renamed, match="a file has a")
     for name in ("Ready.md", "ready.md"):
         (run.folder / name).write_text("")
-    with pytest.raises(InputError, match="one on some systems"):
-        made(places, run)
+    refused(made, places, run, match="one on some systems")
 
 
-def test_what_nobody_could_read_or_changes_while_it_is_packed_is_not_written(
-    places: Path, run: EndedRun, tmp_path: Path
-) -> None:
+def test_what_nobody_could_read_or_changes_meanwhile_is_not_written(places, run, tmp_path) -> None:
     found, output = made(places, run), tmp_path / "p.tar"
     strange = structs.replace(found.manifest, release="a\x1b[2J")
-    with pytest.raises(ReleaseRefused, match="not as perfgate writes it"):
-        write_pack(output, strange, found.ingredients)
+    error = refused(write_pack, output, strange, found.ingredients, error=ReleaseRefused)
+    assert "not as perfgate writes it" in str(error)
     for text in ("more than it had", "less"):
         (run.folder / "progress.jsonl").write_text(text)
-        with pytest.raises(InputError, match="changed while it was packed"):
-            write_pack(output, found.manifest, found.ingredients)
+        why = "changed while it was packed"
+        refused(write_pack, output, found.manifest, found.ingredients, match=why)
     assert not [*tmp_path.glob("*p.tar*")]

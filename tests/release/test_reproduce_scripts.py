@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import releases
+from refusals import refused
 
-from perfgate.core.errors import InputError
 from perfgate.core.measurement import MeasuredBuild
 from perfgate.release.check_result import CheckedTest
 from perfgate.release.rendered_files import reproduce_scripts
@@ -85,6 +85,5 @@ def test_what_was_masked_is_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rerun", ["rm -rf /", "pytest 'a", "A=1", "a-b=1 pytest"])
 def test_what_is_no_command_line_of_the_suite_is_refused(rerun: str) -> None:
-    with pytest.raises(InputError, match="small-c1 in run one"):
-        made(rerun)
+    refused(made, rerun, match="small-c1 in run one")
     assert not reproduce_scripts([checked(""), replace(checked("x"), result=None)], {})

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from building import SUMS, baseline, entry, of_commit, with_answers
+from refusals import refused
 from tables import each
 
 from perfgate.baselines import Retired, candidate_store, own_store, read, suite_store
-from perfgate.core.errors import InputError
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.acceptance import Promotion, compare, history, promote
 from perfgate.runs.run_folder import now
@@ -34,12 +34,6 @@ def accepted(**changes: Any) -> Path:
 
 def accept(file: Path, **options: Any) -> Promotion:
     return promote(file, **{"by": "Ada", "reason": "x", **options})
-
-
-def refused(file: Path, match: str, **options: Any) -> InputError:
-    with pytest.raises(InputError, match=match) as caught:
-        accept(file, **options)
-    return caught.value
 
 
 def test_accepts_the_numbers_as_they_are_and_keeps_the_other_entries_of_the_commit() -> None:
@@ -110,11 +104,11 @@ SEEN_NOW = "c4 output_throughput: its run did not compare it, and now it is REGR
 def test_a_regression_is_refused(value, verdicts, found) -> None:
     kept = accepted()
     file = candidate(value, value, engine=NEW, verdicts=verdicts)
-    error = refused(file, "the candidate is a regression")
+    error = refused(accept, file, match="the candidate is a regression")
     assert error.found == found
     assert "--accept-regression" in str(error.hint)
     assert suite_store().list() == [kept]
-    error = refused(file, "must not be empty", accept_regression=" ")
+    error = refused(accept, file, match="must not be empty", accept_regression=" ")
     assert error.field == "--accept-regression"
 
 
@@ -124,7 +118,7 @@ def test_lost_answers_that_its_run_could_not_see_are_refused() -> None:
     accepted(entries={"sums": with_answers(right)})
     entries, verdicts = {"sums": with_answers(wrong)}, {"sums": "NO_BASELINE"}
     file = candidate(engine=NEW, entries=entries, verdicts=verdicts)
-    refused(file, "the candidate is a regression")
+    refused(accept, file, match="the candidate is a regression")
 
 
 @pytest.mark.parametrize("version", ["1.3.0", "1.3.0rc1"])
@@ -141,7 +135,8 @@ def test_an_accepted_loss_still_counts_against_an_older_anchor(version) -> None:
 
 def test_nothing_to_accept_is_told() -> None:
     file = candidate(99.5, verdicts={"c4": "PASS"})
-    error = refused(file, "there is no regression to accept", accept_regression="habit")
+    why = "there is no regression to accept"
+    error = refused(accept, file, accept_regression="habit", match=why)
     assert error.found == "c4 PASS"
 
 
@@ -170,7 +165,7 @@ def test_refused(kept, changes, edit, message) -> None:
     before = suite_store().save(baseline(entries=kept)).read_bytes() if kept else None
     file = candidate(110.0, **changes)
     file.write_text(file.read_text().replace(*edit))
-    error = refused(file, message)
+    error = refused(accept, file, match=message)
     assert not changes.get("entries") or error.found == "cpu: Grace (c1), Xeon (c4)"
     assert [one.read_bytes() for one in suite_store().list()] == ([before] if kept else [])
 

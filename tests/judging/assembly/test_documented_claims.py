@@ -1,5 +1,5 @@
-"""Every claim on made-up values: what a documented one says if true and if false, through the
-verdict's road; and of each shipped one verdict, starts, interval and words as recorded.
+"""Every claim on made-up values: what a documented one says if true and if false; and of each
+shipped one verdict, starts, interval and words as recorded.
 
 To record them, after `VERSION` in perfgate/core/rule.py was raised:
 python tests/judging/assembly/test_documented_claims.py
@@ -22,13 +22,11 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import VERSION, Rule
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.claims import claim_outcome, claim_probes, claim_test
-from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.claims import claim_test
 from perfgate.judging.rules.claims import EarlierStarts
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.documented import documented_values
 from perfgate.scenarios.files import load_suite
-from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Claim
 
 SHIPPED, SUITE = load_suite(Path(__file__).parents[3] / "scenarios"), documented_suite()
@@ -99,7 +97,7 @@ def test_a_claim_passes_where_it_is_true_and_there_alone(name: str) -> None:
     assert played(name, case.holds).verdict == Verdict.PASS
     lost = played(name, case.broken)
     assert lost.verdict == Verdict.REGRESSION
-    assert lost.judgements[0].reason.startswith("the claim does not hold")
+    assert lost.reason.startswith("the claim does not hold")
     assert played(name, case.edge).verdict in (Verdict.INCONCLUSIVE, Verdict.REGRESSION)
 
 
@@ -107,7 +105,7 @@ def test_a_claim_passes_where_it_is_true_and_there_alone(name: str) -> None:
 def test_what_is_ours_in_a_claim_is_told_and_a_size_is_the_ratio_of_results(name: str) -> None:
     """Far better than a size is no failure."""
     claim, holds = CLAIMS[name], case_of(name).holds
-    (judgement,) = played(name, holds).judgements
+    judgement = played(name, holds)
     if claim.minimum_effect:
         assert any("minimum effect 5 %, ours" in note for note in judgement.notes)
     elif claim.margin:
@@ -144,10 +142,8 @@ def played(name: str, value: float) -> Outcome:
 def measurements(metric: str, value: float) -> Iterator[Measurement]:
     """Five starts: speeds with a little noise around the value, scores as so many right answers."""
     for noise in (0.001, -0.002, 0.0, 0.002, -0.001):
-        if is_accuracy(metric):
-            yield scored(metric, round(value * QUESTIONS), QUESTIONS)
-        else:
-            yield Measurement({metric: value * (1 + noise)})
+        speed = Measurement({metric: value * (1 + noise)})
+        yield share_of(metric, value) if is_accuracy(metric) else speed
 
 
 # As recorded. ------------------------------------------------------------------------------------
@@ -164,10 +160,8 @@ def judged(claim: Claim) -> Iterator[tuple[str, Judgement]]:
     """Case → judgement."""
     if is_accuracy(claim.metric):
         for drop in (-0.04, 0.0, 0.01, 0.05):
-            new, other = (
-                [] if share is None else [share_of(claim.metric, share)]
-                for share in ((claim.value or 0.9) - drop, 0.9 if claim.value is None else None)
-            )
+            new = [share_of(claim.metric, (claim.value or 0.9) - drop)]
+            other = [share_of(claim.metric, 0.9)] if claim.value is None else []
             yield f"drop {drop}", claim_test(claim, new, other).judge(Rule())
         return
     for name, (loss, noise) in SETS.items():

@@ -12,9 +12,10 @@ from typing import Any
 
 import building
 import pytest
+from starts_made import FACTS, entry_of
 from tables import each
 
-from perfgate.baselines import BaselineRun, Entry
+from perfgate.baselines import Entry
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
@@ -25,14 +26,11 @@ from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import GatePolicy, Hardware
 
-FACTS = {"cpu": "a"}
 RECORDED = json.loads(Path(__file__).with_name("recorded_judgements.json").read_text())
 
 
 def entry(runs: Sequence[Mapping[str, float]] | None) -> Entry | None:
-    if runs is None:
-        return None
-    return Entry(FACTS, tuple(BaselineRun("r", "2026-01-01T00:00:00+00:00", run) for run in runs))
+    return None if runs is None else entry_of(*map(Measurement, runs))
 
 
 def judged(case: Mapping[str, Any]) -> Any:

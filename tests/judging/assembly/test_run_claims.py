@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import building
-import pytest
+from refusals import refused
 from tables import each
 
 from perfgate.clients.client_facts import DATASET_DIFFERS
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import RunError
 from perfgate.core.measurement import MeasuredBuild, Measurement
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.claims import ClaimProbe, claim_outcome, claim_probes
@@ -36,8 +36,7 @@ def the(claim: Claim, on: Any = ON) -> ClaimProbe:
      {"metric": "accuracy:gsm8k:exact_match:strict-match"}],
 )  # fmt: skip
 def test_a_claim_about_what_nobody_measures_is_refused(changes) -> None:
-    with pytest.raises(InputError, match="chunked-lowers-tpot"):
-        the(replace(FASTER, **changes))
+    refused(the, replace(FASTER, **changes), match="chunked-lowers-tpot")
 
 
 @each("value, verdict", [(80.0, Verdict.PASS), (100.0, OPEN)])

@@ -116,10 +116,8 @@ def test_without_a_comparable_curve_nothing_is_claimed(first, other, verdict, re
 
 
 def test_a_curve_is_measured_by_the_starts_that_measured_every_point() -> None:
-    measured = [
-        point(C1, STEADY, {1: 90.0, 2: 100.0, 4: 90.0, 5: 1.0}),
-        point(C4, STEADY, {1: 160.0, 4: 40.0, 5: 1.0}),
-    ]
+    c1 = point(C1, STEADY, {1: 90.0, 2: 100.0, 4: 90.0, 5: 1.0})
+    measured = [c1, point(C4, STEADY, {1: 160.0, 4: 40.0, 5: 1.0})]
     passed = ProbeJudgement(Verdict.PASS, (building.judgement(verdict=Verdict.PASS, runs_used=2),))
     first = building.outcome(probe=C1)
     found = curve_outcome(SWEEP, passed, measured, first)

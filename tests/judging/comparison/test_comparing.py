@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 from building import baseline, entry
-from plain_records import record
 from plain_values import judge_performance
+from refusals import refused
 from sides_made import FINGERPRINT, SUMS, aiperf, measurement, run, scaled, throughputs
 from tables import each
 
 from perfgate.baselines import Store
-from perfgate.core.durable_files import append_line
-from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
@@ -26,7 +24,6 @@ from perfgate.judging.comparison.comparison import Comparison, ProbeComparison, 
 from perfgate.judging.comparison.numbers import judge_numbers, read_fields
 from perfgate.judging.comparison.sides import Fact, differences, read_side, reported_facts
 from perfgate.judging.rules.noise import OWN_DOF, OWN_SIGMA
-from perfgate.runs.record import as_line
 
 DATA = Path(__file__).parents[2] / "data"
 SPEED, TPOT, P99 = "output_throughput", "tpot_mean_ms", "ttft_p99_ms"
@@ -108,8 +105,7 @@ def markdown(score: str) -> Make:
 )
 def test_a_run_on_both_sides_is_refused(make, other, tmp_path) -> None:
     a = make(tmp_path / "a")
-    with pytest.raises(InputError, match="both sides hold the same run"):
-        compared(a, other(a))
+    refused(compared, a, other(a), match="both sides hold the same run")
 
 
 def test_runs_are_judged_as_the_gate_judges_whatever_stands_beside_them(tmp_path) -> None:
@@ -151,13 +147,11 @@ def test_which_probes_are_matched(tmp_path) -> None:
     probe = only(one, other, across=frozenset({"scenario"}))
     assert (probe.name, probe.verdict) == ("c1", Verdict.PASS)
     mixed = run(tmp_path / "mixed", [TWO[0], {**TWO[0], "scenario": "two"}])
-    with pytest.raises(InputError, match="several scenarios"):
-        compared(one, mixed, across=frozenset({"scenario"}))
+    refused(compared, one, mixed, across=frozenset({"scenario"}), match="several scenarios")
     # Results of another tool are held against one probe.
     results = aiperf(tmp_path / "tool", 1.0)
     like = run(tmp_path / "like", [{**line, "metrics": {SPEED: 74.8}} for line in TWO])
-    with pytest.raises(InputError, match="--probe: results of another tool"):
-        compared(like, results)
+    refused(compared, like, results, match="--probe: results of another tool")
     probe = only(like, results, probes=("c4",))
     assert (probe.name, probe.verdict) == ("small-serve-c4", Verdict.PASS)
 
@@ -255,9 +249,7 @@ def test_baselines_are_a_side(suite_root, tmp_path) -> None:
         ({"metrics": (SPEED,)}, PASS, [SPEED], [TPOT, P99]),
     ],
 )
-def test_metrics_with_a_band_are_judged_and_the_others_reported(
-    options, verdict, judged, reported, tmp_path
-) -> None:
+def test_metrics_without_a_band_are_reported(options, verdict, judged, reported, tmp_path) -> None:
     a, b = starts(VALUES, VALUES), starts(*[{**VALUES, P99: 75.0, TPOT: 12.0}] * 2)
     probe = only(a(tmp_path / "a"), b(tmp_path / "b"), **options)
     assert [judgement.metric for judgement in probe.judgements] == judged
@@ -277,8 +269,7 @@ BARE_SCORE = starts({SUMS: 0.95}, probe="sums", facts={"evaluator": "lm_eval"})
     ],
 )
 def test_metrics_that_cannot_be_judged_are_refused(a, b, options, problem, tmp_path) -> None:
-    with pytest.raises(InputError, match=problem):
-        compared(a(tmp_path / "a"), b(tmp_path / "b"), **options)
+    refused(compared, a(tmp_path / "a"), b(tmp_path / "b"), match=problem, **options)
 
 
 def test_the_questions_of_one_side_are_enough(tmp_path) -> None:
@@ -303,22 +294,6 @@ def whole(folder: Path, *lines: Mapping[str, object]) -> Path:
     return run(folder / "run", made)
 
 
-def truncated(folder: Path) -> Path:
-    path = throughputs(folder / "run", 100.0, 101.0)
-    records = path / "records.jsonl"
-    records.write_bytes(records.read_bytes()[:-40] + b"\n")
-    return path
-
-
-def without_fingerprint(folder: Path) -> Path:
-    path = throughputs(folder / "run", 100.0)
-    (path / "records.jsonl").unlink()
-    line = as_line(record("measurement"), "2026-11-20T08:00:00+00:00")
-    del line["fingerprint"]
-    append_line(path / "records.jsonl", line, base=path / "run.json")
-    return path
-
-
 def files(folder: Path, *contents: str) -> Path:
     for number, content in enumerate(contents):
         (folder / f"{number}.txt").write_text(content)
@@ -327,12 +302,10 @@ def files(folder: Path, *contents: str) -> Path:
 
 BENCH = (DATA / "trtllm_bench" / "b200_fp8kv_max_throughput.txt").read_text()
 OTHER_LOAD = (DATA / "aiperf" / "not_streamed.json").read_text()
+FAST = json.dumps(scaled(1.0))
 FILES = (
     ("", "0.txt:1: no usable result"),
-    (json.dumps(scaled(1.0))[:500], "truncated_output"),
-    ("torch.OutOfMemoryError: CUDA out of memory.", "oom"),
-    ('{"hello": 1}', "no report of a known program"),
-    (json.dumps({**scaled(1.0), "was_cancelled": True}), "the run was cut short"),
+    (FAST[:500], "truncated_output"),
     ('{"entries": {}, "accepted": {}, "schema_version": 99}', "baseline"),
 )
 
@@ -343,24 +316,19 @@ FILES = (
         (lambda at: at / "none", "there is nothing to compare"),
         (lambda at: at, "neither a run nor a result"),
         (lambda at: files(at, *["{}"] * 101), "too many files"),
-        (lambda at: files(at, json.dumps(scaled(1.0)), BENCH), "two programs"),
-        (lambda at: files(at, json.dumps(scaled(1.0)), OTHER_LOAD), "not of one load"),
+        (lambda at: files(at, FAST, BENCH), "two programs"),
+        (lambda at: files(at, FAST, OTHER_LOAD), "not of one load"),
         (lambda at: files(at, BENCH, BENCH), "two files tell of the same run"),
         (lambda at: files(at, BENCH, ""), "a folder must hold nothing but results"),
         *((lambda at, one=one: files(at, one) / "0.txt", problem) for one, problem in FILES),
-        (lambda _: DATA / "aiperf" / "server_killed.json", "no usable result"),
-        (lambda _: DATA / "aiperf" / "prefix_cached.json", "no usable result"),
         (whole, "measured nothing that can be compared"),
         (lambda at: whole(at, {"disturbed": ["x"]}), "measured nothing that can"),
-        (without_fingerprint, "a record is not whole"),
-        (truncated, "not JSON"),
         (lambda at: whole(at, {}, {"fingerprint": {}}), "on unlike machines"),
     ],
     ids=lambda one: one if isinstance(one, str) else one.__name__,
 )
 def test_what_is_no_side_is_refused(make, problem, tmp_path) -> None:
-    with pytest.raises(InputError, match=problem):
-        read_side(make(tmp_path))
+    refused(read_side, make(tmp_path), match=problem)
 
 
 # Numbers of a line or of options. ----------------------------------------------------------------
@@ -368,17 +336,18 @@ GSM8K, NAN, INFINITY = SUMS.replace("sums", "gsm8k"), float("nan"), float("inf")
 BAND, SIGMA = "expected: a fraction between 0 and 1, e.g. 0.02", "the prior noise of one run cannot"
 
 
+def of_numbers(fields: Mapping[str, Any], *, are_texts: bool = False) -> Judgement:
+    return judge_numbers(read_fields(fields, are_texts=are_texts))
+
+
 @each(
     "metric, fields, problem",
     [
         (SPEED, {"new": [1.0, NAN]}, "new value 2 of output_throughput cannot be judged"),
-        (SPEED, {"new": [-1.0]}, "new value 1 of output_throughput cannot be judged"),
-        (SPEED, {"baseline": [1.0, INFINITY]}, "baseline value 2 of output_throughput cannot"),
         (SPEED, {"controls": [INFINITY]}, "control value 1 of output_throughput cannot"),
         *((SPEED, {"band": band}, BAND) for band in (0, -0.1, 1, NAN, INFINITY)),
         *((SPEED, {"sigma": sigma}, SIGMA) for sigma in (0, -1, 1, NAN, INFINITY)),
         (GSM8K, {"questions": 0}, "questions: it cannot be used\n  found: "),
-        (GSM8K, {"questions": 9, "new": [INFINITY]}, "value 1 is no share of right answers"),
         (GSM8K, {"questions": 9, "baseline": [NAN]}, "value 1 is no share of right answers"),
         (GSM8K, {"questions": 9, "band": 0}, "expected: an absolute fraction between 0 and 1"),
         (GSM8K, {"questions": 9, "sessions": 1}, "sessions means nothing for an accuracy"),
@@ -392,24 +361,17 @@ def test_values_that_cannot_be_judged(metric, fields, problem) -> None:
         for name, value in given.items()
     }
     for plain, are_texts in ((given, False), (texts, True)):
-        with pytest.raises(InputError) as caught:
-            judge_numbers(read_fields(plain, are_texts=are_texts))
-        assert problem in str(caught.value)
+        assert problem in str(refused(of_numbers, plain, are_texts=are_texts))
 
 
-def test_a_raised_margin_is_told_and_more_values_are_asked_for_only_where_they_would_be_used() -> (
-    None
-):
+def test_a_raised_margin_is_told_and_more_are_asked_for_only_where_they_would_be_used() -> None:
     """Who sends values while more are needed would never end if the last allowed one asked too."""
     score = {"metric": GSM8K, "baseline": [0.9], "new": [0.9], "questions": 100}
-    found = judge_numbers(read_fields(score))
+    found = of_numbers(score)
     assert found.band == pytest.approx(0.148, abs=1e-3)
     assert found.notes[0].startswith("margin raised from 2.0 to 14.8 points")
     speed = {"metric": SPEED, "baseline": [100.0, 101.0, 99.0], "new": [96.0]}
-    for most, more, reason in (
-        ({}, True, "up to 4 more may decide"),
-        ({"max_runs": 1}, False, "no more"),
-    ):
-        found = judge_numbers(read_fields({**speed, **most}))
-        assert (found.verdict, found.needs_more_runs) == (OPEN, more)
-        assert reason in found.reason
+    for most, more in ({}, "up to 4 more may decide"), ({"max_runs": 1}, ""):
+        found = of_numbers({**speed, **most})
+        assert (found.verdict, found.needs_more_runs) == (OPEN, bool(more))
+        assert (more or "no more") in found.reason

@@ -20,7 +20,6 @@ from perfgate.judging.forecast.simulation import (
     of_probe,
     outcomes,
     session_counts,
-    slowest,
     starts,
 )
 from perfgate.judging.rules.paired import AB_RULE, OWN_NOISE_RULE
@@ -39,24 +38,18 @@ def judged(one: BaselineDesign, loss: float, draw: np.random.Generator) -> list[
         for some in (counts, [IN_SESSION])
     )
     is_controlled = one.control == "controlled"
+    settings = {"band": float(np.expm1(one.band * sigma)), "sigma": sigma, "sessions": one.sessions}
+    settings["policy"] = "required" if one.control == "unproved" else "auto"
+    settings["rule"] = Rule(max_runs=one.most)
     new = now[:, (0, 1, 4, 5)][:, : one.most] if is_controlled else now[:, : one.most]
     before, after, controls = (
         (20 * np.exp(sigma * losses)).tolist()
         for losses in (base, new + loss * one.band, now[:, (2, 3, 6)])
     )
+    controls = controls if is_controlled else [None] * TRIALS
     return [
-        judge_performance(
-            "tpot_mean_ms",
-            before[trial],
-            after[trial],
-            band=float(np.expm1(one.band * sigma)),
-            sigma=sigma,
-            sessions=one.sessions,
-            controls=controls[trial] if is_controlled else None,
-            policy="required" if one.control == "unproved" else "auto",
-            rule=Rule(max_runs=one.most),
-        )
-        for trial in range(TRIALS)
+        judge_performance("tpot_mean_ms", *sides, controls=beside, **settings)
+        for *sides, beside in zip(before, after, controls, strict=True)
     ]
 
 
@@ -119,7 +112,7 @@ def test_the_starts_of_three_metrics(n_base: int, mean: float) -> None:
     assert alone.new == pytest.approx(outcomes(three[0], 0.0).new)
     assert found.starts > alone.starts
     # Eight probes that each stop after the first start with chance p: all do with p^8.
-    eight = slowest([alone] * 8)
+    eight = simulation.slowest([alone] * 8)
     assert eight.new[0] == pytest.approx(alone.new[0] ** 8)
     assert 1 - eight.regression == pytest.approx((1 - alone.regression) ** 8)
 
@@ -130,23 +123,15 @@ def test_the_starts_of_three_metrics(n_base: int, mean: float) -> None:
         (TEN, 4, 3),
         (replace(TEN, most=2), 2, 2),
         (replace(TEN, most=3, control="alone"), 3, 0),
-        (
-            simulation.RuleDesign(0.1, simulation.documented_speed, (0.1, 0.005, 2), is_speed=True),
-            2,
-            0,
-        ),
-        (
-            simulation.RuleDesign(0.1, simulation.documented_speed, (0.1, 0.005, 5), is_speed=True),
-            3,
-            0,
-        ),
+        *((RuleDesign(0.1, simulation.documented_speed, (0.1, 0.005, most), is_speed=True), used, 0)
+          for most, used in ((2, 2), (5, 3))),
         (simulation.in_turns(0.02, 0.29, 0.03, 6, 6), 6, 0),
-        (simulation.RuleDesign(0.02, simulation.paired_answers, (1319, 0.04, 1, 0.02)), 3, 0),
+        (RuleDesign(0.02, simulation.paired_answers, (1319, 0.04, 1, 0.02)), 3, 0),
     ],
-)
+)  # fmt: skip
 def test_a_test_never_asks_for_more_starts_than_it_may(design, new, controls) -> None:
     for slower in (False, True):
-        found = slowest([of_probe([design], slower=slower), of_probe([], slower=slower)])
+        found = simulation.slowest([of_probe([design], slower=slower), of_probe([], slower=slower)])
         assert (len(found.new), len(found.controls) - 1) == (new, controls)
         assert found.most == new + controls
         assert sum(found.new) == pytest.approx(1) == sum(found.controls)
@@ -181,9 +166,7 @@ def drawn(scenario: str, metrics: int, counts: list[int], trials: int = 40_000) 
 
 
 @each("scenario, between", [("gauss", 0), ("session", 0.3), ("session50", 0.5), ("real", 0.3)])
-def test_a_start_has_the_spread_of_the_prior_and_shares_a_part_of_its_luck(
-    scenario, between
-) -> None:
+def test_a_start_has_the_spread_of_the_prior_and_shares_its_luck(scenario, between) -> None:
     if scenario != "real":  # without events
         values = drawn(scenario, 3, [2, 2])
         assert values.mean(axis=(0, 2)) == pytest.approx([0, 0, 0], abs=0.02)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plain_values import judge_performance
 from scipy import stats
@@ -102,7 +102,6 @@ losses = st.floats(-0.3, 0.3).map(lambda x: round(x, 6))
 sessions_of_one = st.lists(st.lists(losses, min_size=1, max_size=4), min_size=1, max_size=8)
 
 
-@settings(deadline=None)
 @given(st.lists(sessions_of_one, max_size=6), st.sampled_from([0.005, 0.03, 0.08]))
 def test_it_is_the_published_formula(histories: list[Sessions], prior: float) -> None:
     assert is_obvious(histories, prior)
@@ -143,9 +142,7 @@ def speeds(losses: Values) -> list[float]:
     return [1000 * math.exp(-x) for x in losses.tolist()]
 
 
-def alarms(
-    scenario: str, factor: float, *, learnt: bool, controls: bool = True
-) -> tuple[float, float]:
+def alarms(scenario: str, factor: float, *, learnt: bool, controls: bool = True):
     """False alarms per 1,000 builds, and the share of builds of which every point passes."""
     rng = np.random.default_rng([15, int(100 * factor)])
     sigma = factor * THROUGHPUT.sigma

