@@ -14,9 +14,8 @@ from tables import each
 from perfgate.core.measurement import ChangedQuestions, MeasuredControl
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.forecast.release_rates import (
-    probe_rates,
-)
+from perfgate.judging.forecast import release_rates
+from perfgate.judging.forecast.release_rates import probe_rates
 from perfgate.judging.forecast.simulation import REAL, starts
 from perfgate.release.check_result import CheckedTest, Finding
 from perfgate.release.error_rates import at_most, band_in_sigma, error_rates

@@ -119,24 +119,11 @@ def test_what_is_ours_in_a_claim_is_told_and_a_size_is_the_ratio_of_results(name
     assert played(name, value).verdict == Verdict.PASS
 
 
-def played(name: str, value: float) -> Outcome:
-    """What becomes of the claim if five starts of either side give these values, but for noise."""
-    (claim_probe,) = claim_probes([CLAIMS[name]], SUITE.scenarios)
-    values = (value, case_of(name).other)
-    ready = {
-        probe: list(measurements(CLAIMS[name].metric, of_side))
-        for probe, of_side in zip(claim_probe.probes, values, strict=False)
-    }
-    starts = dict.fromkeys(ready, 1)
-
-    def outcome(probe: Probe) -> Outcome:
-        return Outcome(probe, Verdict.NO_BASELINE, measurements=ready[probe][: starts[probe]])
-
-    def again(probe: Probe) -> bool:
-        starts[probe] += 1
-        return starts[probe] <= len(ready[probe])
-
-    return claim_outcome(claim_probe, outcome, again, {})
+def played(name: str, value: float) -> Judgement:
+    """Of a claim, by five starts of either side that give these values, but for noise."""
+    claim = CLAIMS[name]
+    new, other = ([*measurements(claim.metric, x)] for x in (value, case_of(name).other))
+    return claim_test(claim, new, other if claim.value is None else []).judge(Rule())
 
 
 def measurements(metric: str, value: float) -> Iterator[Measurement]:

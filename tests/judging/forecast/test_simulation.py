@@ -17,6 +17,7 @@ from perfgate.judging.forecast import simulation
 from perfgate.judging.forecast.simulation import (
     IN_SESSION,
     BaselineDesign,
+    RuleDesign,
     of_probe,
     outcomes,
     session_counts,

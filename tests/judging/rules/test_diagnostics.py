@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_values import judge_probe
+from refusals import refused
 from rule_cases import SCORE
 from scipy.stats import false_discovery_control
 from tables import each
