@@ -24,6 +24,7 @@ from typing import Any
 
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, XDIST, inherited, untraced
 
+_BEGUN_WITHIN_S = 300.0  # a crowded machine takes its time to import everything
 _servers: list["_Server"] = []
 
 
@@ -44,9 +45,10 @@ def run(
         timeout: in seconds; then it is killed, and the test fails.
         traced: whether the processes that it starts count for the coverage, too.
     """
-    if not _servers:
-        _servers.append(_Server())
-    return _servers[0].run(argv, cwd, env if traced else untraced(env), timeout)
+    server = _servers.pop() if _servers else _Server()
+    done = server.run(argv, cwd, env if traced else untraced(env), timeout)
+    _servers.append(server)  # not one that was too late: its next answer would be an old one
+    return done
 
 
 def session(
@@ -76,10 +78,10 @@ class _Server:
             cwd=tempfile.gettempdir(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
-            bufsize=1,
+            bufsize=0,  # what was read ahead, `select` would wait for
         )
         self._process.wait()  # only its fork goes on
+        self._pid = self._answer(_BEGUN_WITHIN_S)
         atexit.register(self._end)
 
     def run(
@@ -90,13 +92,14 @@ class _Server:
             outputs = [Path(folder) / name for name in ("out", "err")]
             task = {"argv": list(argv[2:]), "cwd": str(cwd), "env": dict(env)}
             task["outputs"] = [str(path) for path in outputs]
-            self._process.stdin.write(json.dumps(task) + "\n")
-            pid = self._answer(60)
+            self._process.stdin.write(f"{json.dumps(task)}\n".encode())
+            pids = [self._pid]
             try:
+                pids.append(self._answer(_BEGUN_WITHIN_S))
                 status = self._answer(timeout)
             except TimeoutError:
-                os.kill(pid, signal.SIGKILL)
-                self._answer(60)
+                for pid in pids:
+                    os.kill(pid, signal.SIGKILL)
                 raise
             out, err = (path.read_text(errors="replace") for path in outputs)
         return subprocess.CompletedProcess(argv, status, out, err)
@@ -116,7 +119,8 @@ def _serve() -> Any:
     """Fork a program for each line of standard input; in a fork: what the program is to do."""
     if os.fork() != 0:
         os._exit(0)
-    tasks, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    tasks, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w", buffering=1)
+    answers.write(f"{os.getpid()}\n")
     _lead_to(os.devnull, os.devnull)
     _import_everything()
     for line in tasks:
@@ -126,9 +130,7 @@ def _serve() -> Any:
             os.close(answers.fileno())
             return json.loads(line)
         answers.write(f"{pid}\n")
-        answers.flush()
         answers.write(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n")
-        answers.flush()
     os._exit(0)  # without data of coverage, which nobody would combine
 
 

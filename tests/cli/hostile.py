@@ -36,31 +36,8 @@ curl docker mpirun srun sbatch scancel python trtllm-bench trtllm-serve trtllm-l
 aiperf lm_eval vllm sleep
 """
 
-SERVED: Mapping[str, Any] = yaml.safe_load("""
-id: small-serve
-title: A small model
-source:
-  {document: guide.md, section: Serving, url: "https://example.org/guide", engine_version: 1.0.0}
-hardware: {gpu: H200, gpus: 8, nodes: 1}
-model: {name: nvidia/Small, precision: fp8, folder: small, quantization: {quant_algo: FP8}}
-engine:
-  name: tensorrt-llm
-  settings:
-    tp: 8
-    backend: pytorch
-    kv_cache_dtype: fp8
-    moe_backend: CUTLASS
-    attention_backend: TRTLLM
-environment: {TRTLLM_DG_ENABLED: "1", MY_SWITCH: "1"}
-smoke: {client: completion, prompts: ['Where is New York?'], max_tokens: 8}
-workload:
-  {client: aiperf, dataset: synthetic, isl: 64, osl: 32, concurrency: [1], requests: 4}
-accuracy: [{evaluator: lm_eval, task: gsm8k, fewshot: 5, extra_body: {reasoning: none}}]
-container: {image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", name: tensorrt_llm}
-listen: {host: localhost, port: 8000}
-gate: {metrics: [output_throughput, "accuracy:gsm8k:exact_match:strict-match"]}
-limits: {start_s: 60, silence_s: 60, total_s: 60}
-""")
+SCENARIO = Path(__file__).parents[1] / "data" / "hostile_scenario.yaml"
+SERVED: Mapping[str, Any] = yaml.safe_load(SCENARIO.read_text())
 
 
 def _on_two_nodes(by: str, *left_out: str) -> dict[str, Any]:

@@ -67,27 +67,11 @@ def test_again_it_changes_nothing_and_adds_what_is_missing(
     assert after == before
 
 
-def test_a_project_of_its_own_is_told_what_to_add(tmp_path: Path, capsys: Capture) -> None:
-    mine = tmp_path / "pyproject.toml"
-    mine.write_text("[project]\nname = 'mine'\n")
-    assert main(["init", str(tmp_path)]) == 1
-    assert mine.read_text() == "[project]\nname = 'mine'\n"
-    added = capsys.readouterr().out.partition("Add to it:\n")[2]
-    mine.write_text(mine.read_text() + added)
-    assert main(["init", str(tmp_path)]) == 0
-
-
 def test_a_link_is_not_written_through(tmp_path: Path) -> None:
     (tmp_path / "gate").mkdir()
     (tmp_path / "gate" / "waivers.yaml").symlink_to(tmp_path / "elsewhere")
     main(["init", str(tmp_path / "gate")])
     assert not (tmp_path / "elsewhere").exists()
-
-
-@each("name", ["file", "file/below"])
-def test_what_cannot_be_a_folder(tmp_path: Path, perfgate: Perfgate, name: str) -> None:
-    (tmp_path / "file").touch()
-    assert str(tmp_path / "file") in perfgate.refused(f"init {tmp_path / name}")
 
 
 @each(

@@ -6,6 +6,7 @@ writes the outputs anew into tests/data/reports/; look at the difference before 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,21 @@ from building import (
 from lxml import etree, html
 from made_runs import facts, verdict_record
 from plain_records import record
+from run_reports import judged as judged_speed
+from run_reports import report, result
 
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Change, MeasuredBuild, MeasuredControl, MeasuredMetric
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules.diagnostics import ChangedQuestions
+from perfgate.reports.charts import ChartSet
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.formats.junit import properties
 from perfgate.reports.outcome_text import render
-from perfgate.reports.run_report import report_of
+from perfgate.reports.page import page_of
+from perfgate.reports.page.sections import LOG_LINES
+from perfgate.reports.run_report import Failure, report_of
 from perfgate.reports.run_text import summary, terminal_lines
 from perfgate.runs.ended_run import end_of
 from perfgate.runs.exit_status import ExitStatus
@@ -282,18 +288,38 @@ def outputs(records: Sequence[Record], **changes: Any) -> dict[str, str]:
     end = end_of(records)
     status = None if end is None else ExitStatus(end.status)
     run = facts("20261123-1", "01:00", **changes)
-    report = report_of(run, records)
+    read = report_of(run, records)
     made = {
-        report_format[name].file: report_format[name]().render(report, ReportContext())
+        report_format[name].file: report_format[name]().render(read, ReportContext())
         for name in ("markdown", "junit", "json", "annotations", "html")
     }
     page = made.pop("report.html")
     return {
-        "terminal.txt": "".join(f"{line}\n" for line, _ in terminal_lines(report, status)),
-        "summary.md": summary(report, status),
+        "terminal.txt": "".join(f"{line}\n" for line, _ in terminal_lines(read, status)),
+        "summary.md": summary(read, status),
         "first_screen.txt": first_screen_text(page),
         **made,
     }
+
+
+def page_text() -> str:
+    """All that a reader sees of a page: a loss, an error and changed questions in full."""
+    lost = judged_speed(Verdict.REGRESSION)
+    both = (lost, replace(lost, against="anchor", mark="NO_CONTROL"))
+    moved = Change(WAIT, 4.9, 5.0, 0.02, (-0.02, 0.06), 2, 0.4)
+    lines = tuple(f"line {number}" for number in range(LOG_LINES + 3))
+    changed = tuple(
+        ChangedQuestions(f"{SUMS}:{name}", "baseline", 100, 3, 1, ("a", "b"), ("c",))
+        for name in ("strict", "flexible")
+    )
+    results = (
+        result(0, Verdict.REGRESSION, judgements=both, observed=(moved,)),
+        result(1, Verdict.ERROR, failure=Failure("hang", "no answer", lines, "look there")),
+        result(2, changed=changed),
+    )
+    told = {"suspicion": "the host moved", "waiver_faults": ("old",), "merged": ("retry",)}
+    page = page_of(report(*results, **told), ChartSet((), "no charts"), lambda: None)
+    return first_screen_text(page, "//body")
 
 
 def outcome_texts() -> str:
@@ -324,11 +350,12 @@ def outcome_texts() -> str:
 _BLOCKS = {"li", "tr", "h1", "h2", "p", "dt", "summary"}
 
 
-def first_screen_text(page: str) -> str:
+def first_screen_text(page: str, place: str = "//section[@id='verdict']") -> str:
     """What a reader sees of it, a line each; without drawings."""
-    (screen,) = html.document_fromstring(page).xpath("//section[@id='verdict']")
-    for drawing in screen.xpath(".//*[local-name()='svg']"):
-        drawing.drop_tree()
+    (screen,) = html.document_fromstring(page).xpath(place)
+    unseen = (f"local-name()='{name}'" for name in ("svg", "script", "style"))
+    for unread in screen.xpath(f".//*[{' or '.join(unseen)}]"):
+        unread.drop_tree()
     screen.tail = None
     lines = [""]
     for event, one in etree.iterwalk(screen, ("start", "end")):
@@ -343,6 +370,7 @@ def first_screen_text(page: str) -> str:
 
 def main() -> None:
     (FOLDER / "outcomes.txt").write_text(outcome_texts(), encoding="utf-8")
+    (FOLDER / "page.txt").write_text(page_text(), encoding="utf-8")
     for night, records in NIGHTS.items():
         folder = FOLDER / night
         folder.mkdir(parents=True, exist_ok=True)

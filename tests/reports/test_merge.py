@@ -37,12 +37,21 @@ def row_of(name: str, expression: str, shard: str, scenarios: tuple[str, ...]) -
 ROWS = tuple(
     row_of(f"b200-{number}-of-2", "b200", f"{number}/2", PARTS[number - 1]) for number in (1, 2)
 )
+OTHER_ROW = row_of("gb200-1-of-1", "gb200", "1/1", ("d",))
+OTHER = run("gb", "10:09", {"d-c1": PASS}, shard=Shard(1, 1, "gb200", "0dd", (("d",),)))
 
 
-def fails(*runs: EndedRun, **options: Any) -> str:
-    with pytest.raises((InputError, SeveralInputErrors)) as told:
-        merge(runs, **options)
-    return str(told.value)
+def second(results: dict[str, Any], **more: Any) -> EndedRun:
+    """The second shard, with another end."""
+    return run("two", "10:05", results, shard=SHARDS[1], **more)
+
+
+def early(results: dict[str, Any], **more: Any) -> EndedRun:
+    return run("one", "10:00", results, **more)
+
+
+def late(results: dict[str, Any], **more: Any) -> EndedRun:
+    return run("three", "11:00", results, **more)
 
 
 # One run: the status that it ended with.
@@ -77,22 +86,9 @@ def test_a_run_that_ended_has_the_status_that_it_ended_with(
         record=record,
         rehearsed=rehearsed,
     )
-    found = merge(
-        [
-            run(
-                "one",
-                "10:00",
-                results,
-                failed=end.failed,
-                bugs=bugs,
-                end=end.status,
-                gate=gate,
-                recording=record,
-                changes={"synthetic": rehearsed},
-            )
-        ]
-    )
-    assert found.status == end.status
+    ended = {"failed": end.failed, "bugs": bugs, "end": end.status, "gate": gate}
+    made = early(results, recording=record, changes={"synthetic": rehearsed}, **ended)
+    assert merge([made]).status == end.status
 
 
 @each(
@@ -115,11 +111,11 @@ def test_a_run_that_ended_has_the_status_that_it_ended_with(
     ],
 )
 def test_the_statuses(results: dict[str, Any], more: dict[str, Any], status: int) -> None:
-    assert merge([run("one", "10:00", results, **more)]).status == status
+    assert merge([early(results, **more)]).status == status
 
 
 def test_a_run_that_did_not_end_is_told_as_such() -> None:
-    found = merge([run("one", "10:00", {"a-c1": PASS, "a-c4": None}, end=None)])
+    found = merge([early({"a-c1": PASS, "a-c4": None}, end=None)])
     assert found.runs[0].status is None
     assert "run one did not end" in found.meaning
     (unfinished,) = [one for one in found.results if one.verdict is None]
@@ -127,9 +123,9 @@ def test_a_run_that_did_not_end_is_told_as_such() -> None:
 
 
 def test_a_test_that_failed_beside_its_verdict_is_an_error_in_the_report() -> None:
-    found = merge([run("one", "10:00", {"a-c1": PASS}, failed=["a-c1"], end=11)])
-    assert found.results[0].verdict == ERROR
-    assert found.results[0].failure is not None
+    (found,) = merge([early({"a-c1": PASS}, failed=["a-c1"], end=11)]).results
+    assert found.verdict == ERROR
+    assert found.failure is not None
 
 
 # Shards.
@@ -143,112 +139,41 @@ def test_all_shards_make_the_whole() -> None:
     assert found.merged == ()
 
 
-def test_a_missing_shard_is_named_with_its_scenarios() -> None:
-    told = fails(FIRST)
-    assert "shard 2/2 is missing" in told
-    assert "with c" in told
-    assert "shard 1/2 is missing" in fails(SECOND)
-
-
-def test_a_session_reports_its_own_shard_alone() -> None:
-    assert merge([FIRST], part=True).status == 0
-
-
-def test_an_empty_shard_is_not_missed() -> None:
+def test_a_shard_needs_no_other_where_it_reports_alone_or_they_are_empty() -> None:
     alone = Shard(1, 2, "b200", "f1a9", (("a",), ()))
-    assert merge([run("one", "10:00", {"a-c1": PASS}, shard=alone)]).status == 0
+    assert merge([FIRST], part=True).status == 0
+    assert merge([early({"a-c1": PASS}, shard=alone)]).status == 0
+    assert merge([FIRST, SECOND, OTHER], matrix=(*ROWS, OTHER_ROW)).status == 0
 
 
-def test_a_missing_row_of_the_matrix_is_named() -> None:
-    whole = run("gb", "10:09", {"d-c1": PASS}, shard=Shard(1, 1, "gb200", "0dd", (("d",),)))
-    row = row_of("gb200-1-of-1", "gb200", "1/1", ("d",))
-    assert merge([FIRST, SECOND, whole], matrix=(*ROWS, row)).status == 0
-    assert "row gb200-1-of-1 of the matrix has no run" in fails(FIRST, SECOND, matrix=(*ROWS, row))
-    assert "run gb is of no row" in fails(FIRST, SECOND, whole, matrix=ROWS)
+def refused(*runs: EndedRun, told: str, **options: Any) -> str:
+    with pytest.raises((InputError, SeveralInputErrors)) as error:
+        merge(runs, **options)
+    assert told in str(error.value)
+    return str(error.value)
 
 
-def test_other_scenarios_than_the_row_has_are_told() -> None:
-    rows = (ROWS[0], row_of("b200-2-of-2", "b200", "2/2", ("c", "d")))
-    assert "other scenarios than row b200-2-of-2" in fails(FIRST, SECOND, matrix=rows)
-
-
-def test_a_shard_of_another_selection_does_not_fill_the_gap() -> None:
-    foreign = Shard(2, 2, "b200", "0ther", (("a",), ("b", "c")))
-    told = fails(FIRST, run("two", "10:05", {"c-c1": PASS}, shard=foreign))
+def test_what_is_missing_or_doubled_or_of_another_selection_is_named() -> None:
+    assert "with c" in refused(FIRST, told="shard 2/2 is missing")
+    refused(SECOND, told="shard 1/2 is missing")
+    no_run = "row gb200-1-of-1 of the matrix has no run"
+    refused(FIRST, SECOND, matrix=(*ROWS, OTHER_ROW), told=no_run)
+    refused(FIRST, SECOND, OTHER, matrix=ROWS, told="run gb is of no row")
+    more = (ROWS[0], row_of("b200-2-of-2", "b200", "2/2", ("c", "d")))
+    refused(FIRST, SECOND, matrix=more, told="other scenarios than row b200-2-of-2")
+    foreign = late({"c-c1": PASS}, shard=Shard(2, 2, "b200", "0ther", (("a",), ("b", "c"))))
+    told = refused(FIRST, foreign, told="run three is shard 2/2 of another selection")
     assert "shard 2/2 is missing" in told
-    assert "run two is shard 2/2 of another selection" in told
-
-
-def test_a_doubled_shard_names_both_runs() -> None:
-    again = run("three", "11:00", {"c-c1": PASS}, shard=SHARDS[1])
-    told = fails(FIRST, SECOND, again)
-    assert "shard 2/2 is doubled" in told
+    again = late({"c-c1": PASS}, shard=SHARDS[1])
+    told = refused(FIRST, SECOND, again, told="shard 2/2 is doubled")
     assert "in run two and in run three" in told
+    refused(FIRST, SECOND, SECOND, told="a run is named twice")
+    for number, of in ((3, 2), (0, 2), (1, 3)):
+        wrong = Shard(number, of, "b200", "f1a9", PARTS)
+        refused(early({"a-c1": PASS}, shard=wrong), told="a record is not whole")
 
 
-@pytest.mark.parametrize(("number", "of"), [(3, 2), (0, 2), (1, 3)])
-def test_a_shard_that_contradicts_itself_is_refused(number: int, of: int) -> None:
-    wrong = Shard(number, of, "b200", "f1a9", PARTS)
-    assert "a record is not whole" in fails(run("one", "10:00", {"a-c1": PASS}, shard=wrong))
-
-
-def test_a_run_named_twice_is_told() -> None:
-    assert "a run is named twice" in fails(FIRST, SECOND, SECOND)
-
-
-# Retries.
-
-
-def test_a_retry_replaces_what_was_not_judged_and_is_listed() -> None:
-    broken = run(
-        "two", "10:05", {"c-c1": ERROR, "c-c4": PASS, "c-c8": "lack"}, shard=SHARDS[1], end=11
-    )
-    retry = run("three", "11:00", {"c-c1": REGRESSION, "c-c8": PASS})
-    found = merge([FIRST, broken, retry])
-    assert found.status == ExitStatus.REGRESSION
-    assert found.merged == (
-        "c-c1: ERROR oom (run two) replaced by REGRESSION (run three)",
-        "c-c8: lack (run two) replaced by PASS (run three)",
-    )
-    assert {one.test: one.run for one in found.results}["c-c4"] == "two"
-
-
-@each("first", [PASS, REGRESSION, Verdict.INCONCLUSIVE, Verdict.NO_BASELINE, Verdict.IMPROVEMENT])
-@each("second", [PASS, REGRESSION, Verdict.INCONCLUSIVE])
-def test_no_verdict_is_chosen_over_another(first: Verdict, second: Verdict) -> None:
-    told = fails(run("one", "10:00", {"a-c1": first}), run("two", "11:00", {"a-c1": second}))
-    assert "a-c1 in run one and in run two" in told
-
-
-def test_a_verdict_stays_where_a_later_run_has_none() -> None:
-    found = merge(
-        [run("one", "10:00", {"a-c1": REGRESSION}), run("two", "11:00", {"a-c1": ERROR}, end=11)]
-    )
-    assert found.status == ExitStatus.REGRESSION
-    assert found.merged == ("a-c1: ERROR oom (run two) left out for REGRESSION (run one)",)
-
-
-def test_a_killed_shard_is_made_up_for_by_a_run_of_what_it_lacks() -> None:
-    killed = run("two", "10:05", {"c-c1": PASS, "c-c4": None}, shard=SHARDS[1], end=None)
-    assert merge([FIRST, killed]).status == ExitStatus.ERROR
-    found = merge([FIRST, killed, run("three", "11:00", {"c-c4": PASS})])
-    assert found.status == 0
-    assert "run two did not end; what it lacks is in run three" in found.merged
-
-
-def test_a_retry_that_was_killed_too_does_not_end_in_0() -> None:
-    killed = run("two", "10:05", {"c-c1": None, "c-c4": None}, shard=SHARDS[1], end=None)
-    retry = run("three", "11:00", {"c-c1": PASS, "c-c4": None}, end=None)
-    assert merge([FIRST, killed, retry]).status == ExitStatus.ERROR
-
-
-def test_a_bug_that_a_retry_made_up_for_counts_no_more() -> None:
-    buggy = run("one", "10:00", {"a-c1": None}, failed=["a-c1"], bugs=["a-c1"], end=15)
-    assert merge([buggy]).status == ExitStatus.INTERNAL_ERROR
-    assert merge([buggy, run("two", "11:00", {"a-c1": PASS})]).status == 0
-
-
-# Runs that are not one.
+B200 = {"gpus": "B200", "boost_slider": "0 vboost 4 0"}
 
 
 @each(
@@ -260,40 +185,76 @@ def test_a_bug_that_a_retry_made_up_for_counts_no_more() -> None:
         ({"injected": ["kv_cache_fraction=0.5"]}, "different --inject"),
         ({"site_commands": {"before": "set it"}}, "different commands before and after"),
         ({"fingerprint": {"gpus": "B200", "boost_slider": "0 vboost 4 4"}}, "boost sliders"),
+        # Those of other GPUs are not compared.
+        ({"fingerprint": {"gpus": "B200"}}, ""),
+        ({"fingerprint": {"gpus": "H200", "boost_slider": "none"}}, ""),
     ],
 )
 def test_runs_of_different_things_are_refused(changes: dict[str, Any], words: str) -> None:
-    fingerprint = {"gpus": "B200", "boost_slider": "0 vboost 4 0"}
-    usual = {"injected": [], "site_commands": {}, "fingerprint": fingerprint}
-    one = run("one", "10:00", {"a-c1": PASS}, changes=usual)
-    two = run("two", "11:00", {"b-c1": PASS}, changes=usual | changes)
-    assert words in fails(one, two)
+    usual = {"injected": [], "site_commands": {}, "fingerprint": B200}
+    one = early({"a-c1": PASS}, changes=usual)
+    two = late({"b-c1": PASS}, changes=usual | changes)
+    if words:
+        refused(one, two, told=words)
+    else:
+        assert merge([one, two]).status == 0
 
 
-@pytest.mark.parametrize("there", [{"gpus": "B200"}, {"gpus": "H200", "boost_slider": "none"}])
-def test_boost_sliders_of_other_gpus_are_not_compared(there: dict[str, str]) -> None:
-    here = {"gpus": "B200", "boost_slider": "0 vboost 4 0"}
-    one = run("one", "10:00", {"a-c1": PASS}, changes={"fingerprint": here})
-    two = run("two", "11:00", {"b-c1": PASS}, changes={"fingerprint": there})
-    assert merge([one, two]).status == 0
+def test_runs_of_two_builds_of_one_engine_or_one_that_only_records_are_refused() -> None:
+    one = early({"a-c1": PASS})
+    of, other = (
+        late({"b-c1": PASS}, build=MeasuredBuild(name, "1.4.0", "fff999"))
+        for name in ("llama.cpp", "vllm")
+    )
+    told = refused(one, of, told="different builds of llama.cpp")
+    assert "run three: 1.4.0 at fff999" in told
+    assert merge([one, other]).status == 0
+    recorded = late({"b-c1": Verdict.NO_BASELINE}, recording=True)
+    refused(one, recorded, told="a run with --record and one without")
 
 
-def test_runs_of_two_builds_of_one_engine_are_refused() -> None:
-    build = MeasuredBuild("llama.cpp", "1.4.0", "fff999")
-    one, two = run("one", "10:00", {"a-c1": PASS}), run("two", "11:00", {"b-c1": PASS}, build=build)
-    told = fails(one, two)
-    assert "different builds of llama.cpp" in told
-    assert "run two: 1.4.0 at fff999" in told
-    other = MeasuredBuild("vllm", "0.11", "0.11")
-    assert merge([one, run("two", "11:00", {"b-c1": PASS}, build=other)]).status == 0
+# Retries.
 
 
-def test_a_run_that_only_records_is_not_merged_with_one_that_judges() -> None:
-    one = run("one", "10:00", {"a-c1": Verdict.NO_BASELINE}, recording=True)
-    assert "a run with --record and one without" in fails(one, run("two", "11:00", {"b-c1": PASS}))
+def test_a_killed_shard_or_a_bug_is_made_up_for_by_a_run_of_what_it_lacks() -> None:
+    killed = second({"c-c1": PASS, "c-c4": None}, end=None)
+    assert merge([FIRST, killed]).status == ExitStatus.ERROR
+    found = merge([FIRST, killed, late({"c-c4": PASS})])
+    assert found.status == 0
+    assert "run two did not end; what it lacks is in run three" in found.merged
+    killed_too = late({"c-c1": PASS, "c-c4": None}, end=None)
+    killed = second({"c-c1": None, "c-c4": None}, end=None)
+    assert merge([FIRST, killed, killed_too]).status == ExitStatus.ERROR
+    buggy = early({"a-c1": None}, failed=["a-c1"], bugs=["a-c1"], end=15)
+    assert merge([buggy]).status == ExitStatus.INTERNAL_ERROR
+    assert merge([buggy, late({"a-c1": PASS})]).status == 0
+
+
+def test_a_retry_replaces_what_was_not_judged_and_is_listed() -> None:
+    broken = second({"c-c1": ERROR, "c-c4": PASS, "c-c8": "lack"}, end=11)
+    found = merge([FIRST, broken, late({"c-c1": REGRESSION, "c-c8": PASS})])
+    assert found.status == ExitStatus.REGRESSION
+    assert found.merged == (
+        "c-c1: ERROR oom (run two) replaced by REGRESSION (run three)",
+        "c-c8: lack (run two) replaced by PASS (run three)",
+    )
+    assert {one.test: one.run for one in found.results}["c-c4"] == "two"
+
+
+@each("before", [PASS, REGRESSION, Verdict.INCONCLUSIVE, Verdict.NO_BASELINE, Verdict.IMPROVEMENT])
+@each("after", [PASS, REGRESSION, Verdict.INCONCLUSIVE])
+def test_no_verdict_is_chosen_over_another(before: Verdict, after: Verdict) -> None:
+    told = "a-c1 in run one and in run three"
+    refused(early({"a-c1": before}), late({"a-c1": after}), told=told)
+
+
+def test_a_verdict_stays_where_a_later_run_has_none() -> None:
+    found = merge([early({"a-c1": REGRESSION}), late({"a-c1": ERROR}, end=11)])
+    assert found.status == ExitStatus.REGRESSION
+    assert found.merged == ("a-c1: ERROR oom (run three) left out for REGRESSION (run one)",)
 
 
 def test_runs_of_one_name_are_told_apart() -> None:
-    found = merge([run("run", "10:00", {"a-c1": PASS}), run("run", "11:00", {"b-c1": PASS})])
-    assert [one.id for one in found.runs] == ["run", "run~2"]
-    assert [one.run for one in found.results] == ["run", "run~2"]
+    found = merge([early({"a-c1": PASS}), run("one", "11:00", {"b-c1": PASS})])
+    assert [one.id for one in found.runs] == ["one", "one~2"]
+    assert [one.run for one in found.results] == ["one", "one~2"]

@@ -4,7 +4,7 @@ A change of one shows as a difference of its file. `night_runs.py` writes the fi
 """
 
 import pytest
-from night_runs import FACTS, FOLDER, NIGHTS, killed_night, outcome_texts, outputs
+from night_runs import FACTS, FOLDER, NIGHTS, killed_night, outcome_texts, outputs, page_text
 
 from perfgate.reports.candidates import ready
 
@@ -18,6 +18,10 @@ def test_every_output_of_a_night_is_as_reviewed(night: str) -> None:
 
 def test_every_end_of_a_test_is_as_reviewed() -> None:
     assert outcome_texts() == (FOLDER / "outcomes.txt").read_text(encoding="utf-8")
+
+
+def test_a_whole_page_is_as_reviewed() -> None:
+    assert page_text() == (FOLDER / "page.txt").read_text(encoding="utf-8")
 
 
 def test_ready_is_what_the_last_line_of_a_measured_candidate_says() -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from building import SCENARIO, SUMS, judgement, outcome
 from made_runs import facts
+from night_runs import outputs
 from tables import each
 
-from perfgate.core.measurement import Change, MeasuredBuild, MeasuredControl
+from perfgate.core.measurement import Change
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Verdict
 from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, MetricTest, Provenance
@@ -17,13 +18,9 @@ from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.noise import RunNoise
 from perfgate.judging.rules.paired import InterleavedTest
 from perfgate.judging.rules.performance import PerformanceTest
-from perfgate.reports.formats.base import ReportContext
-from perfgate.reports.formats.html import HtmlFormat
-from perfgate.reports.formats.json import JsonFormat
-from perfgate.reports.formats.markdown import MarkdownFormat
 from perfgate.reports.overview import marked, probably_worse, resolution
 from perfgate.reports.run_report import WITHOUT_CONTROLS, RunReport, report_of
-from perfgate.reports.run_text import summary, terminal_lines
+from perfgate.reports.run_text import terminal_lines
 from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.probe import load_probes
@@ -84,10 +81,6 @@ def test_nearly_everything_slower_on_one_host_is_suspicious() -> None:
 # Marks, and controls
 
 
-SHIFTED = judgement(verdict=Verdict.PASS, mark="HOST_SHIFT", controls_used=2)
-CONTROL = MeasuredControl("baseline", MeasuredBuild("llama.cpp", "1.2.0", "abc123"), 2)
-
-
 def test_each_mark_is_one_entry_that_counts_its_tests() -> None:
     lost = judgement(mark="NO_CONTROL")
     made = report(*(of(number, judgements=(lost, lost)) for number in range(7)))
@@ -101,16 +94,6 @@ def without(policy: ControlPolicy, why_not: str = "", **changes: Any) -> Outcome
     missing: dict[Against, str] = {"baseline": why_not} if why_not else {}
     sources = Provenance(controls=ControlSources(policy, {}, missing))
     return outcome(provenance=sources, judgements=(judgement(**changes),))
-
-
-def every_report(records: list[dict[str, Any]]) -> dict[str, str]:
-    made = report_of(FACTS, records)
-    formats = (MarkdownFormat(), HtmlFormat(), JsonFormat())
-    return {
-        "summary.md": summary(made, None),
-        "terminal": " ".join(" ".join(terminal(made)).split()),
-        **{type(one).__name__: one.render(made, ReportContext()) for one in formats},
-    }
 
 
 @each(
@@ -162,11 +145,13 @@ def test_the_smallest_loss_that_shows_is_a_band_that_the_noise_widened(
     assert resolution(report(judged, outcome())) == told
 
 
-def test_every_report_states_which_error_rates_hold_without_controls() -> None:
-    for name, text in every_report(recorded(without("auto", mark="NO_CONTROL"))).items():
-        assert text.count(f"1 test judged without controls: {WITHOUT_CONTROLS}") == 1, name
-    for name, text in every_report(recorded(without("auto", controls_used=2))).items():
-        assert "judged without controls" not in text, name
+@each("name", ["terminal.txt", "summary.md", "first_screen.txt", "report.md", "report.json"])
+@each(("more", "times"), [({"mark": "NO_CONTROL"}, 1), ({"controls_used": 2}, 0)])
+def test_every_report_states_which_error_rates_hold_without_controls(
+    name: str, more: dict[str, Any], times: int
+) -> None:
+    text = " ".join(outputs(recorded(without("auto", **more)))[name].split())
+    assert text.count(f"1 test judged without controls: {WITHOUT_CONTROLS}") == times
 
 
 def test_the_error_rates_without_controls_are_those_of_the_simulation() -> None:

@@ -93,72 +93,7 @@ def cases(text: str) -> Iterator[tuple[str, float, list[str]]]:
         yield events, float(clock), shown
 
 
-AT_WORK = """
-plan start c1 c4; begin start 10; end start 14; begin c1 14 at 75
-a: step 2 of 3: the c1, for 1 min 1 s, time left not yet known
-
-# A step that takes too long takes nothing from those after it.
-plan start c1; begin start 0; end start 4; begin c1 4; end c1 9; plan start c1; begin start 9 at 109
-a: step 3 of 4: the start, for 1 min 40 s, about 5 s left
-
-# The mean of what was seen.
-plan c1 c1 c1; begin c1 0; end c1 10; begin c1 10; end c1 30; begin c1 30 at 31
-a: step 3 of 3: the c1, for 1 s, about 14 s left
-
-# What one campaign learns serves the other.
-b:plan c1; b:begin c1 0; b:end c1 60; plan c1; begin c1 60 at 60
-a: step 1 of 1: the c1, for 0 s, about 1 min 0 s left
-
-# Two at once, and a clock that was set back.
-plan c1; begin c1 0; b:plan c1; b:begin c1 9 at 2
-a: step 1 of 1: the c1, for 2 s, time left not yet known
-b: step 1 of 1: the c1, for 0 s, time left not yet known
-
-plan start; note 10 waiting for 8 GPUs at 75
-a: waiting for 8 GPUs, for 1 min 5 s
-
-# It waits no longer.
-plan start; note 10 waiting; begin start 20 at 21
-a: step 1 of 1: the start, for 1 s, time left not yet known
-
-plan start; begin start 20; note 80 job 7 waits at 81
-a: step 1 of 1: the start, for 1 min 1 s, time left not yet known; job 7 waits
-
-begin start 0; over 5 at 6
-"""
-WHOLE = """
-selection a=3600 b=7200 at 0
-0 of 2 scenarios done, 2 to come; about 3 h 0 min left
-
-selection a=3600 b= at 0
-0 of 2 scenarios done, 2 to come; about 1 h 0 min left, and 1 scenario not yet known
-
-# Its baseline's seconds, less what it has run for.
-selection a=3600; plan start; begin start 0 at 600
-0 of 1 scenarios done, 1 running; about 50 min 0 s left
-
-# Steps that are all known are nearer to the truth than a baseline.
-selection a=3600; plan start start; begin start 0; end start 60; begin start 60 at 70
-0 of 1 scenarios done, 1 running; about 50 s left
-
-# Two run at once, so that what is to come takes half as long.
-selection a=1000 b=1000 c=1000 d=1000; begin start 0; b:begin start 0 at 0
-0 of 4 scenarios done, 2 running, 2 to come; about 33 min 20 s left
-
-# But never less than the longest of them.
-selection a=10 b=10 c=1000; begin x 0; b:begin y 0 at 0
-0 of 3 scenarios done, 2 running, 1 to come; about 16 min 40 s left
-
-# As long as those done, where nothing else is known.
-selection a= b= c=; begin start 0; over 100 at 100
-1 of 3 scenarios done, 2 to come; about 3 min 20 s left
-
-selection a= b= c=; note 0 waiting for a GPU; b:begin start 0; b:end start 1 at 5
-0 of 3 scenarios done, 1 waiting, 1 between starts, 1 to come; time left not yet known
-
-selection a b a=5 b= at 10
-2 of 2 scenarios done
-"""
+AT_WORK, WHOLE = (Path(__file__).parents[1] / "data/progress.txt").read_text().split("---\n")
 
 
 @each(("events", "clock", "lines"), [*cases(AT_WORK), ("", 0, [])])

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from subprocess import DEVNULL, PIPE, STDOUT, Popen
+from typing import IO, Any, Self
 from xml.etree import ElementTree
 
 import forked
@@ -32,6 +33,7 @@ from perfgate.runs.ended_run import read_run
 from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.files import load_suite
 
+Begun = AbstractContextManager["Popen[str]"]
 CHANGED_FUNCTION = """
 import os
 import perfgate.core.errors as errors
@@ -86,6 +88,21 @@ class Finished:
         says(self.output, *told)
 
 
+@contextmanager
+def begun(
+    call: Sequence[str], folder: Path, environment: Mapping[str, str], log: int | IO[str] = PIPE
+) -> Iterator["Popen[str]"]:
+    """A program that runs while the block does; killed at its end if it still runs."""
+    program = Popen(
+        call, cwd=folder, env=environment, stdin=DEVNULL, stdout=log, stderr=STDOUT, text=True
+    )
+    try:
+        yield program
+    finally:
+        program.kill()
+        program.communicate()
+
+
 @dataclass
 class Suite:
     """A small checkout."""
@@ -125,22 +142,10 @@ class Suite:
         done = forked.run(self.command(*options), cwd=self.folder, env=environment)
         return Finished(*forked.outcome(done), self.run_folder)
 
-    @contextmanager
-    def begun(self, *options: str, **variables: str) -> Iterator["subprocess.Popen[str]"]:
-        """A session that runs while the block does; killed at its end if it still runs."""
-        session = subprocess.Popen(
-            self.command(*options),
-            cwd=self.folder,
-            env={**untraced(self.environment), **variables},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        try:
-            yield session
-        finally:
-            session.kill()
-            session.communicate()
+    def begun(self, *options: str, **variables: str) -> Begun:
+        """A session in the background."""
+        environment = {**untraced(self.environment), **variables}
+        return begun(self.command(*options), self.folder, environment)
 
     def perfgate(self, *words: str, folder: Path | None = None) -> tuple[int, str]:
         """A command of perfgate in this checkout, or in a folder: its status and output."""
@@ -242,9 +247,7 @@ class Suite:
 class Road(Suite):
     """A checkout of two scenarios with one accuracy task each, and sessions in one run folder."""
 
-    def begun_hanging(
-        self, *options: str, hangs: str
-    ) -> AbstractContextManager["subprocess.Popen[str]"]:
+    def begun_hanging(self, *options: str, hangs: str) -> Begun:
         """A session while a block runs; on its start of scenario `hangs` the client hangs."""
         return self.begun(*_recording(options), PERFGATE_STANDIN_HANGS=hangs)
 

@@ -8,7 +8,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
@@ -29,8 +29,8 @@ class Planted:
     """A secret that must be found nowhere, and the text around it, or variable, that has it."""
 
     kind: str
-    secret: str
     place: Place
+    secret: str
     text: str = "{}"
     name: str = ""
 
@@ -43,55 +43,49 @@ def _hex(seed: str, length: int = 40) -> str:
     return (base64.b16encode(seed.encode()).decode().lower() * 9)[:length]
 
 
-ENVIRONMENT: Sequence[tuple[str, str, str, str]] = (
-    ("Hugging Face token", "hf_" + "QwErTy12" * 4 + "Ab", "HF_TOKEN", "{}"),
-    ("GitHub PAT by name", _hex("pat"), "GITHUB_PAT", "{}"),
-    ("JSON Web Token", f"eyJ{_hex('a')}.eyJ{_hex('b')}.{_hex('c')}", "CI_JOB_JWT", "{}"),
-    ("cookie", "sid-" + _hex("cookie"), "SESSION_COOKIE", "{}"),
-    ("hub", "hubpass-" + _hex("hub", 12), "HF_ENDPOINT", "https://bot:{}@hub.example/api"),
-    ("proxy", "proxypass-" + _hex("proxy", 12), "https_proxy", "http://me:{}@proxy.example:3128"),
-    ("API key by name", _hex("wandb"), "WANDB_API_KEY", "{}"),
-    ("passphrase", "correct horse " + _hex("gpg", 8), "GPG_PASSPHRASE", "{}"),
-    ("database password", "pg-" + _hex("pg", 16), "MYSQL_PWD", "{}"),
-    (
-        "call of a program",
-        "llm-" + _hex("call", 20),
-        "PERFGATE_PROGRAM_LM_EVAL",
-        "/usr/bin/env LM_API_KEY={} lm_eval",
-    ),
-)
-ELSEWHERE: Sequence[tuple[str, str, Place, str]] = (
-    ("site option", "site-" + _hex("site", 24), "site", "--env=REGISTRY_PASSWORD={}"),
-    ("option", "-x" + _hex("option", 24), "option", "--api-key\n{}"),
-    ("password of -u", "upw-" + _hex("user", 12), "option", "-u\nme:{}"),
-    ("password in an address", "S3cr3t@w0rd", "log", "GET https://user:{}@hub failed"),
-    ("GitHub", "github_pat_" + "11ABCDEFG0" * 5, "log", "{}"),
-    ("GitHub App", "ghs_" + "a1B2c3D4" * 5, "log", "clone {}: denied"),
-    ("NVIDIA", "nvapi-" + "Zz-9_" * 12, "log", "{}"),
-    ("AWS", "AKIA" + "Q7ZZ" * 4, "log", "id {}."),
-    ("GitLab", "glpat-" + "x9_Yz" * 4, "log", "{}"),
-    ("Slack", "xoxb-" + "123456789012-" * 2 + "AbCdEf", "log", "{}"),
-    ("OpenAI", "sk-" + "proj-" + "T3st" * 10, "log", "{}"),
-    ("Google", "AIza" + "Sy_D-" * 7, "log", "{}"),
-    ("Azure signature", "aB%2Fc" * 8, "log", "https://b.example/c?sv=1&se=2099&sig={}&sp=r"),
-    ("bearer", "opaque." + _hex("bearer", 30), "log", "Authorization: Bearer {}"),
-    ("bearer alone", _hex("alone", 30), "log", "sent with Bearer {} in it"),
-    ("cookie header", _hex("sess", 20), "log", "Cookie: lang=en; session={}"),
-    ("password in JSON", "pw with blanks 7", "log", '{"user": "me", "password": "{}"}'),
-    ("option of a log", _hex("opt", 18), "log", "args: ['--api-key', '{}', '--port', '1']"),
-    (
-        "private key",
-        _KEY.splitlines()[2],
-        "log",
-        f"-----BEGIN RSA PRIVATE KEY-----\n{_KEY}\n-----END RSA PRIVATE KEY-----",
-    ),
-)
-SIGNED = "https://s3.example/m?X-Amz-Credential=abc&X-Amz-Signature={}"
+def _variable(name: str, secret: str, text: str = "{}", place: Place = "environment") -> Planted:
+    return Planted(name, place, secret, text, name)
+
+
+def _logged(kind: str, secret: str, text: str = "{}") -> Planted:
+    return Planted(kind, "log", secret, text)
+
+
+_LINES = f"-----BEGIN RSA PRIVATE KEY-----\n{_KEY}\n-----END RSA PRIVATE KEY-----"
+_LM_EVAL = "/usr/bin/env LM_API_KEY={} lm_eval"
+_SIGNED = "https://s3.example/m?X-Amz-Credential=abc&X-Amz-Signature={}"
 SECRETS = (
-    *(Planted(kind, text, "environment", form, name) for kind, text, name, form in ENVIRONMENT),
-    *(Planted(*row) for row in ELSEWHERE),
-    Planted("token of a scenario", "svc-" + _hex("svc", 24), "scenario", name="SERVICE_TOKEN"),
-    Planted("signature of S3", _hex("amz", 64), "scenario", SIGNED, "MODEL_SOURCE"),
+    _variable("HF_TOKEN", "hf_" + "QwErTy12" * 4 + "Ab"),
+    _variable("GITHUB_PAT", _hex("pat")),
+    _variable("CI_JOB_JWT", f"eyJ{_hex('a')}.eyJ{_hex('b')}.{_hex('c')}"),
+    _variable("SESSION_COOKIE", "sid-" + _hex("cookie")),
+    _variable("HF_ENDPOINT", "hubpass-" + _hex("hub", 12), "https://bot:{}@hub.example/api"),
+    _variable("https_proxy", "proxypass-" + _hex("proxy", 12), "http://me:{}@proxy.example:3128"),
+    _variable("WANDB_API_KEY", _hex("wandb")),
+    _variable("GPG_PASSPHRASE", "correct horse " + _hex("gpg", 8)),
+    _variable("MYSQL_PWD", "pg-" + _hex("pg", 16)),
+    _variable("PERFGATE_PROGRAM_LM_EVAL", "llm-" + _hex("call", 20), _LM_EVAL),
+    _variable("SERVICE_TOKEN", "svc-" + _hex("svc", 24), place="scenario"),
+    _variable("MODEL_SOURCE", _hex("amz", 64), _SIGNED, "scenario"),
+    Planted("site option", "site", "site-" + _hex("site", 24), "--env=REGISTRY_PASSWORD={}"),
+    Planted("option", "option", "-x" + _hex("option", 24), "--api-key\n{}"),
+    Planted("password of -u", "option", "upw-" + _hex("user", 12), "-u\nme:{}"),
+    _logged("password in an address", "S3cr3t@w0rd", "GET https://user:{}@hub failed"),
+    _logged("GitHub", "github_pat_" + "11ABCDEFG0" * 5),
+    _logged("GitHub App", "ghs_" + "a1B2c3D4" * 5, "clone {}: denied"),
+    _logged("NVIDIA", "nvapi-" + "Zz-9_" * 12),
+    _logged("AWS", "AKIA" + "Q7ZZ" * 4, "id {}."),
+    _logged("GitLab", "glpat-" + "x9_Yz" * 4),
+    _logged("Slack", "xoxb-" + "123456789012-" * 2 + "AbCdEf"),
+    _logged("OpenAI", "sk-" + "proj-" + "T3st" * 10),
+    _logged("Google", "AIza" + "Sy_D-" * 7),
+    _logged("Azure signature", "aB%2Fc" * 8, "https://b.example/c?sv=1&se=2099&sig={}&sp=r"),
+    _logged("bearer", "opaque." + _hex("bearer", 30), "Authorization: Bearer {}"),
+    _logged("bearer alone", _hex("alone", 30), "sent with Bearer {} in it"),
+    _logged("cookie header", _hex("sess", 20), "Cookie: lang=en; session={}"),
+    _logged("password in JSON", "pw with blanks 7", '{"user": "me", "password": "{}"}'),
+    _logged("option of a log", _hex("opt", 18), "args: ['--api-key', '{}', '--port', '1']"),
+    _logged("private key", _KEY.splitlines()[2], _LINES),
 )
 
 

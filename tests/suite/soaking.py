@@ -19,6 +19,7 @@ from pathlib import Path
 
 import psutil
 import yaml
+from checkouts import begun
 from plain_records import recorded
 
 from perfgate.runs.run_folder import RunFolder
@@ -43,26 +44,14 @@ ENDED = (0, 10, 11)
 def begun_or_resumed(
     argv: Sequence[str], run: Path, environment: Mapping[str, str], log: Path
 ) -> Iterator["subprocess.Popen[str]"]:
-    """A session in the folder above the run, which it begins or goes on with; killed in the end."""
+    """A session in the folder above the run, which it begins or goes on with."""
     is_run = (run / "run.json").exists()
     if not is_run:
         shutil.rmtree(run, ignore_errors=True)  # killed before it was a run
     where = ("--resume" if is_run else "--run-dir", str(run))
-    with log.open("w") as out:
-        session = subprocess.Popen(
-            [*argv, "-q", *where, "-n", "2", "-m", "standin", "perf_tests"],
-            cwd=run.parent,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        try:
-            yield session
-        finally:
-            session.kill()
-            session.wait()
+    call = [*argv, "-q", *where, "-n", "2", "-m", "standin", "perf_tests"]
+    with log.open("w") as out, begun(call, run.parent, environment, out) as session:
+        yield session
 
 
 def finished(run: Path) -> set[str]:

@@ -4,11 +4,11 @@ The server is a family of processes with shared memory between them, as engines 
 """
 
 import json
-import signal
 import subprocess
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from signal import SIGINT, SIGKILL, SIGTERM, Signals
 
 import psutil
 import pytest
@@ -96,38 +96,27 @@ def test_a_crash_fails_what_needed_the_server_and_is_told_once(watched: Watched)
     assert watched.left() == NOTHING
 
 
-ALONE, WITH_A_WORKER = (), ("-n", "1", "--max-worker-restart", "0")
-INTERRUPTED, KILLED, LOST = 2, -signal.SIGKILL, 11
-ON_EACH_PUSH = [
-    (signal.SIGINT, ALONE, INTERRUPTED),
-    (signal.SIGTERM, WITH_A_WORKER, INTERRUPTED),
-    (signal.SIGKILL, ALONE, KILLED),
-    ("worker", WITH_A_WORKER, LOST),
-]
-AT_NIGHT = [
-    (signal.SIGINT, WITH_A_WORKER, INTERRUPTED),
-    (signal.SIGTERM, ALONE, INTERRUPTED),
-    (signal.SIGKILL, WITH_A_WORKER, KILLED),
-]
+ALONE, WORKER = (), ("-n", "1", "--max-worker-restart", "0")
+STATUS = {SIGINT: 2, SIGTERM: 2, SIGKILL: -SIGKILL, "worker": 11}
+ON_EACH_PUSH = [(SIGINT, ALONE), (SIGTERM, WORKER), (SIGKILL, ALONE), ("worker", WORKER)]
+AT_NIGHT = [(SIGINT, WORKER), (SIGTERM, ALONE), (SIGKILL, WORKER)]
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("kill", "workers", "status"), sized(ON_EACH_PUSH, ON_EACH_PUSH + AT_NIGHT)
-)
+@pytest.mark.parametrize(("kill", "workers"), sized(ON_EACH_PUSH, ON_EACH_PUSH + AT_NIGHT))
 def test_a_killed_session_leaves_nothing(
-    watched: Watched, kill: signal.Signals | str, workers: tuple[str, ...], status: int
+    watched: Watched, kill: Signals | str, workers: tuple[str, ...]
 ) -> None:
     with watched.begun(*POINT, *workers, PERFGATE_STANDIN_FAULT="client-hangs") as session:
         under_load(watched, session, "standin-serve")
-        if isinstance(kill, signal.Signals):
+        if isinstance(kill, Signals):
             session.send_signal(kill)
         else:
             kill_at_once(psutil.Process(session.pid).children())
         session.communicate(timeout=PATIENCE_S)
         assert watched.left() == NOTHING
-    assert session.returncode == status
-    done = Finished(status, "", watched.run_folder)
+    assert session.returncode == STATUS[kill]
+    done = Finished(session.returncode, "", watched.run_folder)
     assert (len(done.records("selected")), done.records("verdict")) == (1, [])
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from checkouts import Suite, pytest_in, run_alone, says
-from road_words import ROOT
+from road_words import ROOT, WORKERS
 from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS, inherited
 from tables import each
 
@@ -115,7 +115,7 @@ def test_of_theirs(request):
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["plugin-before", "conftest-after"])
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
+@WORKERS
 def test_a_project_keeps_its_options(tmp_path: Path, first: bool, workers: Words) -> None:
     (tmp_path / "theirs.py").write_text(THEIRS if first else "")
     conftest = 'pytest_plugins = ["perfgate.suite.plugin"]\n' + ("" if first else THEIRS)

@@ -3,9 +3,8 @@
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
 from checkouts import pytest_in
-from road_words import ROOT
+from road_words import ROOT, WORKERS
 from tables import each
 
 from perfgate.suite.result_files import rewrite_junit, with_verdicts
@@ -43,7 +42,7 @@ def session(folder: Path, *words: str) -> tuple[int, str]:
     return pytest_in(folder, *words, "test_it.py")
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
+@WORKERS
 def test_a_session_counts_and_lists_verdicts(tmp_path: Path, workers: tuple[str, ...]) -> None:
     status, output = session(tmp_path, *workers, "-rfs")
     assert (status, COUNTS in output, ".RIEbcFs" in output) == (1, True, True), output

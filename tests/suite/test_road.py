@@ -4,8 +4,10 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import forked
@@ -45,6 +47,9 @@ def test_an_unchanged_build_passes_with_every_record(unchanged: Measured) -> Non
     (entry,) = [one for one in benchmarks(checkout) if one["name"] == name]
     told = entry["extra_info"]
     assert (told["verdict"], told["unit"], told["direction"]) == ("PASS", "tokens/s", "higher")
+    compared = {line["probe"]: line["compared_with"] for line in done.records("verdict")}
+    assert told["compared_with"] == compared["c2"] != ""
+    assert entry["stats"]["mean"] == pytest.approx(fmean(entry["stats"]["data"]))
     assert (entry["param"], "more is better" in entry["group"]) == ("standin-serve-c2", True)
     assert entry["stats"]["data"] == [
         line["metrics"]["output_throughput"]
@@ -81,6 +86,7 @@ def test_a_slowed_build_is_a_regression(unchanged: Measured, tmp_path: Path) -> 
     failure = tests["test_serving[standin-serve-c1]"].find("failure")
     assert failure.get("type") == "perfgate.REGRESSION"
     assert str(failure.get("message")).startswith("REGRESSION: output_throughput -")
+    says(str(failure.text), "baseline", "rerun: ")  # all that pytest wrote
     names = {one.get("name") for one in tests["test_serving[standin-serve-c1]"].iter("property")}
     assert {"metric.output_throughput.change", "metric.server_cpu_s_per_1k_tokens.n"} <= names
     # Workers measured; the main process wrote the file.
@@ -215,17 +221,36 @@ def one_night(without_baseline: Measured, tmp_path: Path) -> Suite:
     return without_baseline[0].copy(tmp_path / "suite")
 
 
+def require_enough_without_a_store(pipeline: Suite) -> None:
+    """A job on another machine has no store, but the run folder of the last night."""
+    shutil.rmtree(pipeline.folder / "home")
+    for words in (
+        *(("init", "-q"), ("config", "user.name", "Ada"), ("config", "user.email", "a@b.c")),
+        *(("add", "scenarios", "pyproject.toml"), ("commit", "-qm", "A suite")),
+    ):
+        subprocess.run(("git", *words), cwd=pipeline.folder, check=True)
+    words = ("--scenario", "standin-serve", "--branch", "nights", "--import", "standin")
+    status, told = pipeline.perfgate("baseline", "promote", str(pipeline.run_folder), *words)
+    assert status == 0, told
+    stored = ("git", "show", "nights:baselines/cpu/standin-serve/1.0.json")
+    (entry,) = json.loads(subprocess.check_output(stored, cwd=pipeline.folder))["entries"].values()
+    assert len({run["run"] for run in entry["runs"]}) == 3
+
+
 def test_three_sessions_make_a_baseline_and_each_says_what_is_missing(
-    without_baseline: Measured, one_night: Suite
+    without_baseline: Measured, one_night: Suite, tmp_path: Path
 ) -> None:
     one = said_of_candidate(without_baseline[1].output)
     assert one.startswith("standin-serve: 1 of 3 sessions; two more: pytest ")
-    lines = []
+    lines, ready = [], []
     for _ in range(2):
         done = one_night.run(ACCURACY, "--record")
         done.require(0)
         lines.append(said_of_candidate(done.output))
         assert lines[-1] in done.summary
+        ready.append(one_night.perfgate("baseline", "ready", str(done.folder)))
+    assert ready == [(0, ""), (0, "standin-serve\n")]
+    require_enough_without_a_store(one_night.copy(tmp_path / "pipeline"))
     two, three = lines
     assert two.startswith("standin-serve: 2 of 3 sessions; one more: pytest ")
     assert two.endswith(f"{ACCURACY} --record, on another night or node")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from building import SCENARIO
 from checkouts import pytest_in, says
-from road_words import ROOT
+from road_words import ROOT, WORKERS
 from tables import each
 from xdist.remote import Producer
 
@@ -20,7 +20,6 @@ from perfgate.suite.selection import unknown_markers, unrequested_templates
 from perfgate.suite.workers import groups, scheduler_by_scenario
 
 Words = tuple[str, ...]
-WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
 TEMPLATE = "b200-r1-fp4-explore"
 LEFT_OUT = f"1 template left out ({TEMPLATE}): ask with -m explore --shape ISL/OSL"
 

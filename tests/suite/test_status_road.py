@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from checkouts import Finished, Suite, run_alone, wait_until
-from road_words import ACCURACY
+from road_words import ACCURACY, WORKERS
 from tables import each
 
 Words = tuple[str, ...]
@@ -18,7 +18,7 @@ MADE_UP = 'raise TypeError("made up")'
 FULL = 'raise errors.RunError("disk_full", "cannot write it: No space left on device")'
 
 
-@each("workers", [(), ("-n", "1")])
+@WORKERS
 def test_a_bug_while_measuring_is_15(with_baseline: Suite, workers: Words) -> None:
     with_baseline.change_at("perfgate.campaign.campaigns", "Campaigns.outcome", MADE_UP)
     done = with_baseline.run(ACCURACY, *workers)
@@ -96,7 +96,7 @@ def test_output_that_cannot_be_written_is_no_verdict_and_loses_no_record(
 NOTE = "import sys; open(sys.argv[1], 'a').write(sys.argv[2])"
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["main", "worker"])
+@WORKERS
 def test_the_guard_runs_the_sites_commands_after_a_kill(suite: Suite, workers: Words) -> None:
     notes = suite.folder / "notes"
     note = [sys.executable, "-I", "-S", "-c", NOTE, str(notes)]

@@ -1,6 +1,6 @@
 """What a metric could show, before anything is measured: noise, bands and rates are the gate's.
 
-Every kind of comparison is in tests/cli/recorded_plans.json, as `perfgate plan` shows it.
+Every kind of comparison is in tests/data/cli/plan*.txt, as `perfgate plan` shows it.
 """
 
 import math

@@ -8,12 +8,10 @@ from lxml import html
 from run_reports import judged, of_size, report, result
 
 from benchmarks.report_page import made_report
-from perfgate.core.measurement import Change, ChangedQuestions
 from perfgate.core.verdict import Verdict
 from perfgate.reports.charts import Chart, ChartSet, ChartTable
 from perfgate.reports.formats.base import report_format
 from perfgate.reports.page import page_of
-from perfgate.reports.page.sections import LOG_LINES
 from perfgate.reports.run_report import Failure, RunReport
 
 NO_CHARTS = ChartSet((), "no charts: vl-convert is not installed")
@@ -35,17 +33,6 @@ def cells(row: html.HtmlElement) -> str:
 def one(of: html.HtmlElement, selector: str) -> html.HtmlElement:
     (found,) = of.xpath(selector)
     return found
-
-
-def test_suspicion_waiver_faults_and_merging_are_on_the_first_screen() -> None:
-    told = words(
-        one(
-            page(report(suspicion="the host moved", waiver_faults=("old",), merged=("retry",))),
-            "//section[@id='verdict']",
-        )
-    )
-    for said in ("Suspicion: the host moved", "Waiver that does not hold: old", "Merging retry"):
-        assert said in told
 
 
 def test_a_run_without_anything_is_a_page() -> None:
@@ -76,64 +63,6 @@ def test_every_link_leads_to_a_place_of_the_page() -> None:
     assert len(ids) == len(set(ids))
     assert links
     assert {link.removeprefix("#") for link in links} <= set(ids)
-
-
-def test_a_section_has_all_metrics_of_a_test() -> None:
-    lost = judged(Verdict.REGRESSION)
-    moved = Change("ttft_p99_ms", 4.9, 5.0, 0.02, (-0.02, 0.06), 2, 0.4)
-    both = (lost, replace(lost, against="anchor", mark="NO_CONTROL"))
-    made = result(0, Verdict.REGRESSION, judgements=both, observed=(moved,))
-    article = one(page(report(made)), "//article")
-    heads = [words(head) for head in article.xpath(".//thead//th")]
-    rows = [[words(cell) for cell in row] for row in article.xpath(".//tbody/tr")]
-    assert heads == [
-        *("Metric", "Unit", "Value", "n", "Documented"),
-        *("Baseline", "Change", "Interval", "Band", "Verdict"),
-    ]
-    assert rows[0] == [
-        *("output_throughput", "tokens/s", "950", "2", "1100"),
-        *("1000", "-5.0 %", "-6.0 … -4.0 %", "-2.0 %", "▼ REGRESSION"),
-    ]
-    assert [row[0] for row in rows] == [
-        *("output_throughput", "output_throughput since the anchor", "tpot_mean_ms"),
-        *("total_token_throughput", "ttft_mean_ms", "ttft_p99_ms", "e2el_mean_ms", "itl_mean_ms"),
-    ]
-    assert rows[5][-1] == "· reported"
-    told = words(article)
-    for said in ("NO_CONTROL: no control: the machine", "documented inguide.md, H200", "rerun: "):
-        assert said in told
-
-
-def test_a_failure_has_its_class_last_lines_and_next_step() -> None:
-    lines = tuple(f"line {number}" for number in range(300))
-    failed = result(0, Verdict.ERROR, failure=Failure("hang", "no answer", lines, "look there"))
-    read = one(page(report(failed)), "//div[@class='failure']")
-    shown = one(read, ".//pre").text_content().split("\n")
-    assert shown[0] == "… 100 lines before, in the run folder"
-    assert shown[1:] == list(lines[-LOG_LINES:])
-    assert "hang: no answer" in words(read)
-    assert "Next step: look there" in words(read)
-
-
-def test_the_changed_questions_of_each_score_are_named() -> None:
-    task = "accuracy:gsm8k:exact_match:"
-    changed = tuple(
-        ChangedQuestions(f"{task}{filter_}", "baseline", 100, 3, 1, ("a", "b"), ("c",))
-        for filter_ in ("strict-match", "flexible-extract")
-    )
-    of = result(0, changed=changed)
-    told = words(page(report(of)))
-    for filter_ in ("strict-match", "flexible-extract"):
-        assert (
-            f"{task}{filter_}: 3 of 100 questions lost, 1 gained "
-            "Lost (the first 2 of 3): a b Gained: c" in told
-        )
-
-
-def test_machine_and_run_facts_are_told() -> None:
-    told = words(one(page(of_size(20)), "//section[@id='runs']"))
-    for said in ("node7", "B200; B200", "abc123", "-m b200", "exit status 1"):
-        assert said in told
 
 
 def test_synthetic_results_are_stamped_everywhere() -> None:
