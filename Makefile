@@ -221,7 +221,7 @@ docs: $(VENV)/.stamp-dev ## the site of docs/ into site/: open site/index.html
 	@echo "== the site; whatever is amiss with a page or a link ends it"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-reference: $(VENV)/.stamp-base ## the tables of docs/reference that are made from the code, anew
+reference: $(VENV)/.stamp-base ## the tables of docs/reference that are made from the code, again
 	@$(BIN)/python -m ci.maintenance.reference_pages
 
 nightly: $(VENV)/.stamp-dev ## what `make test` and .ci/run do a part of, whole: soaks, rehearsals, pipelines, Slurm, detection, a real vLLM (root, Debian; two hours)
@@ -255,10 +255,10 @@ bench: $(VENV)/.stamp-dev ## perfgate's own cost, and that of its stores, as rat
 	@$(BIN)/python benchmarks/baseline_store.py
 	@$(BIN)/python benchmarks/report_cost.py
 
-detection: $(VENV)/.stamp-dev ## the study of error rates anew, into docs/explanation/detection.md (about 10 min idle)
+detection: $(VENV)/.stamp-dev ## the study of error rates again, into docs/explanation/detection.md (about 10 min idle)
 	@$(BIN)/python -m benchmarks.detection $(DETECTION)
 
-constraints: ## resolve the newest versions anew, with hashes, into requirements/ and constraints.txt
+constraints: ## resolve the newest versions again, with hashes, into requirements/ and constraints.txt
 	@$(PYTHON) ci/maintenance/pinned_packages.py --upgrade
 	@$(PYTHON) -m ci.maintenance.engine_packages
 

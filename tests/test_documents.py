@@ -34,8 +34,39 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _NAMED = re.compile(r"(?<![\w/.-])docs/[\w/-]+\.(?:md|svg)")
 
 
+# Words of an English of our own, each with what readers of other projects expect.
+_PLAIN = {
+    "told": "reported",
+    "mends?": "fix",
+    "mended": "fixed",
+    "anew": "again",
+    "whoever": "a person who",
+    "holds? (?:it|them) against": "compare with",
+    "held against": "compared with",
+    "believed": "trusted",
+    "goes before": "overrides",
+    "spelled": "rendered",
+}
+_OWN_WORDS = re.compile(rf"\b(?:{'|'.join(_PLAIN)})\b", re.IGNORECASE)
+_ENDS = re.compile(r"(?<=[.!?:])\s+(?=[A-Z*\[\"x])")
+_MOST_WORDS, _AT_MOST = 25, 0.05  # of a sentence; of all sentences have more
+_CODE = re.compile(r"`[^`\n]*`")
+
+
 def prose(file: Path) -> str:
     return _FENCE.sub("", file.read_text(encoding="utf-8"))
+
+
+def own_words(text: str) -> list[str]:
+    return _OWN_WORDS.findall(_CODE.sub("", text))
+
+
+def sentences(file: Path) -> list[str]:
+    """The sentences of a document's text, a code or a link's address as a word; no tables."""
+    text = re.sub(r"<!--.*?-->|\]\([^)]*\)", "", prose(file), flags=re.DOTALL)
+    text = _CODE.sub("x", re.sub(r"^ *(?:\||#|!\[).*$", "", text, flags=re.MULTILINE))
+    blocks = re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text)
+    return [one for block in blocks for one in _ENDS.split(" ".join(block.split()))]
 
 
 def links(file: Path) -> list[tuple[str, Path, str]]:
@@ -96,3 +127,28 @@ def test_the_tutorials_scenario_and_waiver_are_good_files_and_fit_each_other(
     (waiver,) = load_waivers(files[1])
     assert (waiver.scenario, waiver.hardware) == (scenario.id, scenario.hardware.label)
     assert waiver.metric in scenario.gate.metrics
+
+
+def test_the_words_of_our_own_are_known_where_they_stand() -> None:
+    assert own_words("It is told anew, and held against `told`.") == [
+        "told",
+        "anew",
+        "held against",
+    ]
+
+
+@each("document", DOCUMENTS)
+def test_a_document_says_it_in_plain_words(document: Path) -> None:
+    assert own_words(prose(document)) == []
+
+
+def test_sentences_are_short() -> None:
+    words = [
+        (len(re.findall(r"[\w'%-]+", one)), f"{file.name}: {one}")
+        for file in DOCUMENTS
+        for one in sentences(file)
+    ]
+    counted = [(count, where) for count, where in words if count > 2]
+    long = [where for count, where in counted if count > _MOST_WORDS]
+    assert len(counted) > 1000
+    assert len(long) < _AT_MOST * len(counted), "\n".join(long)

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--otava", type=Path, help="python of an environment with apache-otava")
     parser.add_argument("--out", type=Path, default=_FOLDER, help="where detection.md lies")
     parser.add_argument("--parts", nargs="+", metavar="PART", help="only these parts")
-    parser.add_argument("--page-only", action="store_true", help="only write page and plots anew")
+    parser.add_argument("--page-only", action="store_true", help="only write page and plots again")
     parser.add_argument("--results", type=Path, default=results.FOLDER, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.series and not options.otava:

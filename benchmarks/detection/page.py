@@ -21,12 +21,12 @@ TABLES: Mapping[str, Callable[[Path], str]] = {
 
 
 def write(folder: Path, path: Path) -> None:
-    """Write the page anew from the results in `folder`."""
+    """Write the page again from the results in `folder`."""
     write_text(path, render(path.read_text(), folder))
 
 
 def render(text: str, folder: Path) -> str:
-    """The page's text with every table made anew.
+    """The page's text with every table made again.
 
     Raises:
         ValueError: a table that the page does not show, or one that it asks for and nobody makes.

@@ -76,7 +76,7 @@ def by_otava(series: Sequence[Labelled], python: Path) -> Iterator[tuple[str, fl
     }
     yield "Otava p=0.001, offline: sees the whole series", 1.0, offline
     yield (
-        "Otava p=0.001, online: anew at every point",
+        "Otava p=0.001, online: again at every point",
         1.0,
         {one.name: _otava_online(one.values, python) for one in series},
     )

@@ -2,7 +2,7 @@
 
 Every rule takes accepted values and new ones, shapes (trials, n) in the order measured, says for
 each trial whether the new build is worse, and is told whether higher values are better. Each is
-read from its own source and written anew; where a source leaves a choice, the docstring says which
+read from its own source and written again; where a source leaves a choice, the docstring says which
 was made.
 """
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Start a real, private Slurm on this one machine: Debian 12, root, no systemd.
 #
-#   up.sh STATE      start it, or mend what is missing; then:  . STATE/env.sh
+#   up.sh STATE      start it, or fix what is missing; then:  . STATE/env.sh
 #
 # STATE is an empty or new folder, or that of an earlier call; path of 70 characters at most.
 # What the cluster is: nodes n1, n2, ... with a slurmd, an address, a host name and a /dev/shm of
 # their own, 8 pretended GPUs each, PMIx. Everything is below STATE, but for the packages.
 #
-# Settings, from the environment (a change of one makes the cluster anew):
+# Settings, from the environment (a change of one makes the cluster again):
 #   SLURM_WITH_NODES=4     number of nodes, 1 to 9
 #   SLURM_WITH_GPUS=8      GPUs of a node, 1 to 9
 #   SLURM_WITH_SSHD=1      an sshd on each node, port SLURM_WITH_SSH_PORT=2233, for mpirun
@@ -41,7 +41,7 @@ umask 022
 exec 9<"$S"
 flock -w 120 9 || die 1 "another up.sh or down.sh works on $S"
 
-# A change of settings makes the cluster anew.
+# A change of settings makes the cluster again.
 settings="v1 $nodes $gpus $sshd $ssh_port $cgroup $uts $(cksum < "${conf:-/dev/null}")"
 if [ -s "$S/.cluster" ] && [ "$(cat "$S/.cluster")" != "$settings" ]; then
   flock -u 9 && "$HERE/down.sh" "$S" >/dev/null && flock -w 120 9

@@ -134,7 +134,7 @@ OWN = "small-serve-c1: compared with the machine itself, so its numbers stay her
 )
 def test_what_becomes_one_and_what_does_not(starts, ends, verdicts, left_out, tmp_path) -> None:
     run = filled(tmp_path / "one", starts, ends)
-    (path,), told = record_candidates([run.path], anew=True)
+    (path,), told = record_candidates([run.path], fresh=True)
     candidate = read(path)
     assert (candidate.verdicts, tuple(told)) == (verdicts, left_out)
     assert list(candidate.entries) == ["c4"]
@@ -253,7 +253,7 @@ def test_sessions_of_one_build_add_up_by_themselves(nights) -> None:
 def test_a_folder_of_the_same_name_is_another_session(nights) -> None:
     first, second = nights.made("nightly"), nights.made("nightly")
     assert nights.record(first, second, second, first).sessions == 2
-    (path,), _ = record_candidates([second.path], anew=True)
+    (path,), _ = record_candidates([second.path], fresh=True)
     assert read(path).entries["c4"].values(METRIC) == [102.0]
 
 
@@ -268,7 +268,7 @@ def test_a_folder_of_the_same_name_is_another_session(nights) -> None:
 )
 def test_what_is_unlike_begins_a_candidate_and_says_so(changes, fact, tmp_path) -> None:
     nights = Sessions(tmp_path)
-    record_candidates([nights.made().path], anew=True)
+    record_candidates([nights.made().path], fresh=True)
     nights.record()
     (path,), (told,) = record_session(nights.made(**changes).path)
     assert read(path).sessions == 1

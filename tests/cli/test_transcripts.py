@@ -12,7 +12,7 @@ Each file of tests/data/cli/ is one, with these lines:
 
 FOLDER is the test's own, ROOT this checkout, NOW the time, TODAY the day, USER who runs the tests,
 VERSION that of perfgate.
-`RECORD_TRANSCRIPTS=1 pytest tests/cli/test_transcripts.py` writes the answers anew; look at the
+`RECORD_TRANSCRIPTS=1 pytest tests/cli/test_transcripts.py` writes the answers again; look at the
 difference before it is committed.
 """
 

@@ -1,7 +1,7 @@
 """What every recorded output says, whole and damaged: as recorded.
 
 Values and refusals stand there in full; of the damaged forms (cut, or one number replaced) a digest
-of all that is said of them. Run as a program, this file writes the record anew.
+of all that is said of them. Run as a program, this file writes the record again.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Every rendered call of every shipped scenario, at every release that has a table: as recorded.
 
 What a digest stands for is printed by `perfgate scenarios command ID --engine-version RELEASE`. Run
-as a program, this file writes the record anew.
+as a program, this file writes the record again.
 """
 
 import hashlib

@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests python tests/reports/night_runs.py
 
-writes the outputs anew into tests/data/reports/; look at the difference before it is committed.
+writes the outputs again into tests/data/reports/; look at the difference before it is committed.
 """
 
 from collections.abc import Sequence

@@ -25,7 +25,7 @@ def kill(cluster: Cluster, daemon: str) -> None:
     eventually(lambda: not lives(pid))
 
 
-def mend(cluster: Cluster) -> None:
+def fix(cluster: Cluster) -> None:
     """Start again what was killed, with the settings that the cluster was made with."""
     done = up(cluster.state, **cluster.settings)
     assert done.returncode == 0, done.stderr
@@ -41,7 +41,7 @@ def test_a_node_whose_daemon_is_killed_is_told_and_the_start_made_elsewhere(
             kill(slurm, f"slurmd.{lost}")
             output, _ = session.communicate(timeout=PATIENCE_S)
     finally:
-        mend(slurm)
+        fix(slurm)
     assert session.returncode == 0, output
     assert road.verdicts() == {"c1": "PASS"}, output
     records = (road.folder / "run" / "records.jsonl").read_text()
@@ -61,7 +61,7 @@ def test_a_step_that_a_lost_node_does_not_begin_is_told(
             with pytest.raises(RunError, match=f"programs cannot be started on {node}") as caught:
                 placement.free_port()
         finally:
-            mend(slurm)
+            fix(slurm)
     assert caught.value.failure == "node_failed"
     nothing_is_left(slurm, start_request.folder)
 
@@ -90,7 +90,7 @@ def test_a_run_goes_on_when_the_controller_is_killed_and_comes_back(
                     assert step.wait(total_s=60).status == 1
                 assert job.poll() is None
             finally:
-                mend(slurm)
+                fix(slurm)
         assert lost.value.failure == "slurm_unreachable"
         met = RunError("client_failed", "it failed", evidence=step.tail())
         assert placement.explained(met).failure == "slurm_unreachable"

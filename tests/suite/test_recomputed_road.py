@@ -1,4 +1,4 @@
-"""Verdicts of real sessions, computed anew from what their programs wrote; and what was changed."""
+"""Verdicts of real sessions computed again from what their programs wrote; what was changed."""
 
 import json
 import shutil
@@ -127,7 +127,7 @@ RESULT, CPU = f"{START}/c2/result.json", f"{START}/c1/server_cpu.json"
 def test_what_was_changed_is_named(
     measured: Measured, tmp_path: Path, told: str, change: Callable[..., None], words: Any
 ) -> None:
-    """In the files, or in the records with their checksums written anew."""
+    """In the files, or in the records with their checksums written again."""
     checkout, done = measured
     folder = shutil.copytree(done.folder, tmp_path / "run")
     change(folder, *words)

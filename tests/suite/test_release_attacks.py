@@ -120,7 +120,7 @@ def test_an_untouched_pack_holds(capsys: Capture) -> None:
     assert verify() == Status.PASSED
     unchecked = "which release this is was not checked"
     told = capsys.readouterr().out
-    says(told, "1 of 1 computed anew from raw files, all as recorded", unchecked, "Ada")
+    says(told, "1 of 1 computed again from raw files, all as recorded", unchecked, "Ada")
     wanted = ("--policy", str(RULES), "--commit", COMMIT[:12])
     assert verify(*wanted, "--subject", f"engine.whl=sha256:{WHEEL}") == Status.PASSED
     told = capsys.readouterr().out
@@ -247,7 +247,7 @@ def replace(files: Files, path: str, old: str, new: str) -> None:
 
 
 def change_records(files: Files, change: Callable[[dict[str, Any]], object]) -> None:
-    """With every checksum written anew."""
+    """With every checksum written again."""
     run = Path("forged")
     run.mkdir(exist_ok=True)
     for name in ("run.json", "records.jsonl"):

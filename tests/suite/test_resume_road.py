@@ -56,7 +56,7 @@ def test_a_killed_run_goes_on_with_its_group(killed_and_resumed: tuple[Road, Fin
     assert not (done.folder / f"{FIRST}.broken-1").exists()
     says(done.summary, "1 group kept, 1 measured again", "**Exit status 0**")
     assert road.wait_until_empty() == []
-    # It is computed anew and becomes a baseline like any other.
+    # It is computed again and becomes a baseline like any other.
     assert road.judged_again() == {f"{name}-sums": "NO_BASELINE" for name in (FIRST, SECOND)}
     status, output = road.perfgate("baseline", "record", str(done.folder))
     assert status == 0, output

@@ -20,13 +20,13 @@ from perfgate.core.verdict import Verdict, counted, worst
 _MACHINE_FACTS = ("cpu", "cores", "gpus", "driver", "boost_slider")  # as in `Machine.fingerprint`
 
 
-def keep(store: Store, found: Sequence[Baseline], *, anew: bool) -> tuple[list[Path], list[str]]:
+def keep(store: Store, found: Sequence[Baseline], *, fresh: bool) -> tuple[list[Path], list[str]]:
     """Write candidates, each with the sessions that were recorded of the same before.
 
     Args:
         store: the store of candidates.
         found: what was recorded now, of at most one build a scenario.
-        anew: begin each anew instead.
+        fresh: begin each again instead.
 
     Returns:
         their files, and which earlier sessions are not counted any more, and why.
@@ -39,7 +39,7 @@ def keep(store: Store, found: Sequence[Baseline], *, anew: bool) -> tuple[list[P
         gathered = []
         for one in found:
             path = store.path(one.hardware, one.scenario, one.engine.commit)
-            before = None if anew or not path.is_file() else _read(path)
+            before = None if fresh or not path.is_file() else _read(path)
             unlike = unlike_before(before, one) if before else ()
             if before is not None and unlike:
                 counted_not = counted(before.sessions, "session")
@@ -63,8 +63,8 @@ def gather(folder: Path, found: Sequence[Baseline], known: Sequence[Store]) -> S
     for other, candidate in product(known, found):
         path = other.path(candidate.hardware, candidate.scenario, candidate.engine.commit)
         if path.is_file():
-            keep(store, [read(path)], anew=False)
-    paths, _ = keep(store, found, anew=False)
+            keep(store, [read(path)], fresh=False)
+    paths, _ = keep(store, found, fresh=False)
     return paths
 
 

@@ -87,7 +87,7 @@ class _Found:
 
 
 def record_candidates(
-    runs: Sequence[Path], *, rehearsal: bool = False, anew: bool = False
+    runs: Sequence[Path], *, rehearsal: bool = False, fresh: bool = False
 ) -> tuple[list[Path], list[str]]:
     """Write a candidate for every scenario that passed in full, pooling the runs' fresh starts.
 
@@ -99,7 +99,7 @@ def record_candidates(
     Args:
         runs: folders of finished runs, of the same engine commit.
         rehearsal: take what stand-ins made, and only that; it stays among rehearsals.
-        anew: leave out what was recorded before.
+        fresh: leave out what was recorded before.
 
     Returns:
         The candidates' files, and what was left out, and why.
@@ -112,7 +112,7 @@ def record_candidates(
     """
     candidates, left_out = candidates_of(runs, rehearsal=rehearsal)
     store = rehearsal_candidate_store() if rehearsal else candidate_store()
-    paths, uncounted = keep(store, candidates, anew=anew)
+    paths, uncounted = keep(store, candidates, fresh=fresh)
     return paths, sorted({*left_out, *uncounted})
 
 
@@ -172,7 +172,7 @@ def record_session(
         left_out |= why
         candidates += [] if made is None else [replace(made, synthetic=rehearsal)]
     store = rehearsal_candidate_store() if rehearsal else candidate_store()
-    paths, uncounted = keep(store, candidates, anew=False)
+    paths, uncounted = keep(store, candidates, fresh=False)
     return paths, sorted({*left_out, *uncounted})
 
 
@@ -267,7 +267,7 @@ def _require_real(folder: RunFolder) -> None:
             field="synthetic",
             found=f"{facts.get('synthetic')}" + (f", beside {', '.join(signs)}" if signs else ""),
             expected="true where the run was a rehearsal, else false",
-            hint="measure anew in a new run folder",
+            hint="measure again in a new run folder",
         )
 
 

@@ -1,7 +1,7 @@
 """Stored JSON: what the files of baselines share: schema version, schema, place and hash.
 
 ``hash`` is the SHA-256 of all else, so that a number changed by hand is noticed. It proves nothing
-against a person who computes it anew: a baseline changes by review, and review sees the change.
+against a person who computes it again: a baseline changes by review, and review sees the change.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ def read_stored(
         what: what it is, for messages.
         schema: name of its schema, a file beside this one.
         version: the schema version that it must have.
-        hint: how to mend a damaged one.
+        hint: how to fix a damaged one.
 
     Raises:
         InputError: not JSON, with a number that is not finite, of another schema version, or not as

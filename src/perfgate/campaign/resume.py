@@ -2,7 +2,7 @@
 with that run at all. Pure: reads nothing, writes nothing.
 
 A group is one scenario's campaign in one session; its record is written when the last test that
-needs it has its outcome. What has none is measured anew, and its earlier lines no longer count.
+needs it has its outcome. What has none is measured again, and its earlier lines no longer count.
 """
 
 import shlex

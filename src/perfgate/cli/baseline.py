@@ -57,7 +57,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("folder", type=Path, nargs="+", help=several)
     rehearsed = "what stand-ins made, for rehearsals alone: never read by another session"
     add("--rehearsal", action="store_true", help=rehearsed)
-    add("--anew", action="store_true", help="without what was recorded before of the build")
+    add("--fresh", action="store_true", help="without what was recorded before of the build")
 
     summary = "accept a candidate as baseline, or make a branch or patch of runs for review"
     baseline_promote.add_options(make("promote", summary))
@@ -163,7 +163,7 @@ def _in_a_line(value: object) -> object:
 def _record(arguments: argparse.Namespace) -> int:
     try:
         paths, left_out = record_candidates(
-            arguments.folder, rehearsal=arguments.rehearsal, anew=arguments.anew
+            arguments.folder, rehearsal=arguments.rehearsal, fresh=arguments.fresh
         )
     except InputError:
         # Starts of a run that proves nothing are as noisy as any.

@@ -33,7 +33,7 @@ from perfgate.runs.run_folder import CANDIDATES
 from perfgate.scenarios.scenario import Scenario
 
 _OF_FILES = {"--accept-regression": None, "--dry-run": False, "--rehearsal": False}
-_OF_RUNS: Mapping[str, object] = {"--anew": False, "--body": None, "--scenario": []}
+_OF_RUNS: Mapping[str, object] = {"--fresh": False, "--body": None, "--scenario": []}
 
 
 def add_options(verb: argparse.ArgumentParser) -> None:
@@ -65,7 +65,7 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     only = "only this scenario; may be given again"
     of_runs.add_argument("--scenario", action="append", default=[], metavar="ID", help=only)
     fresh = "leave out what was recorded before of the build"
-    of_runs.add_argument("--anew", action="store_true", help=fresh)
+    of_runs.add_argument("--fresh", action="store_true", help=fresh)
     add_import(verb)
     verb.set_defaults(execute=_promote)
 
@@ -127,7 +127,7 @@ def _for_review(arguments: argparse.Namespace, engine_repo: EngineRepo | None) -
     with TemporaryDirectory(prefix="perfgate-promote-") as folder:
         scratch = Path(folder).resolve()
         repo = GateRepo(baselines_folder(), scratch)
-        paths = gather(scratch / "candidates", candidates, [] if arguments.anew else known)
+        paths = gather(scratch / "candidates", candidates, [] if arguments.fresh else known)
         noise = keep_noise([run.folder for run in runs], store=repo.baselines)
         proposals = _committed(repo, paths, noise, suite, arguments, engine_repo)
         if arguments.body:

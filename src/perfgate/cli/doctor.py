@@ -178,7 +178,7 @@ def _why_not(scenario: Scenario, machine: Machine) -> Obstacle | None:
     try:
         checks = judge_software(toolchain_for(scenario))
     except PerfgateError as error:
-        return Obstacle(" ".join(str(error).split()), "mend what the message names")
+        return Obstacle(" ".join(str(error).split()), "fix what the message names")
     failed = [check for check in checks if check.outcome == "failed"]
     if not failed:
         return None

@@ -27,7 +27,7 @@ COMMANDS = {
     "judge": "a verdict for numbers of any source, given as options or as JSON lines",
     "compare": "the gate's verdicts for two runs, baselines or results of other tools",
     "report": "reports and one exit status of one run or several, merged",
-    "release": "hold runs against a release policy; pack, sign and verify the evidence",
+    "release": "compare runs with a release policy; pack, sign and verify the evidence",
     "ci": "for pipelines: jobs of a selection, decision on a status, child pipeline of GitLab",
     "doctor": "what this machine can run, and whether it is fit for it",
     "parse": "read results of benchmarks and evaluations, or the log of a failed run",

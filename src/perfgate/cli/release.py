@@ -20,14 +20,14 @@ Verb = Callable[[argparse.Namespace], int]
 _VERBS: dict[str, tuple[Callable[[argparse.ArgumentParser], Verb], str]] = {
     "check": (
         add_check,
-        "hold runs against a release policy: what is required, found, missing, why",
+        "compare runs with a release policy: what is required, found, missing, why",
     ),
     "pack": (
         add_pack,
-        "collect the evidence of a release in one file that tells its own tampering",
+        "collect the evidence of a release in one file that shows any change to it",
     ),
     "keygen": (add_keygen, "make a pair of keys to sign releases with"),
-    "sign": (add_sign, "state what a pack shows, as computed anew from it, and sign that"),
+    "sign": (add_sign, "state what a pack shows, as computed again from it, and sign that"),
     "verify": (
         add_verify,
         "whether a signed pack holds: bytes, signer, verdicts, result, age",

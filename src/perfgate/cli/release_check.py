@@ -83,7 +83,7 @@ def _has_document(test: Selected) -> bool:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    """`perfgate release check`: hold runs against a release policy
+    """`perfgate release check`: compare runs with a release policy
     (docs/reference/release.md).
 
     Tells of every required test what the runs have of it: passed, missing, stale, synthetic, of

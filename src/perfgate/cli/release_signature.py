@@ -37,7 +37,7 @@ _SIGN_HELP = {
 _VERIFY_HELP = {
     "pack": "what perfgate release sign wrote",
     "--key": "public key of a signer; may be given again",
-    "--policy": "the policy that it must have been held against; its signers are trusted, too",
+    "--policy": "the policy that it must have been checked with; its signers are trusted, too",
     "--commit": "the commit that it must be about, 12 or more digits",
     "--subject": "an artifact that it must be about; may be given again",
     "--scenarios": "folder of your scenario files, which must require the same; may be given again",
@@ -81,7 +81,7 @@ def add_sign(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], 
 def _sign(arguments: argparse.Namespace) -> int:
     """`perfgate release sign`: state what a pack shows, and sign it (docs/reference/release.md).
 
-    Every verdict is computed anew from the raw files, and the policy held against the runs again;
+    Every verdict is computed again from the raw files, and the policy held against the runs again;
     what that gives is signed, PASSED, WARNED or FAILED. No option states a result.
 
     exit status: 0 signed, whatever the result; 2 unusable input; 21 no digest names what was
@@ -104,7 +104,7 @@ def _sign(arguments: argparse.Namespace) -> int:
     print(
         visible(
             f"signed {target}: release {again.check.policy.release}, {again.check.result}, "
-            f"{len(again.verdicts)} verdicts computed anew, by key {key_id(key.public_key())}"
+            f"{len(again.verdicts)} verdicts computed again, by key {key_id(key.public_key())}"
         )
     )
     return 0
@@ -154,7 +154,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     """`perfgate release verify`: whether a signed pack holds (docs/reference/release.md).
 
     Holds every byte against the manifest and the signatures against the keys that you trust;
-    computes every verdict anew from the raw files, and from those the result; compares that with
+    computes every verdict again from the raw files, and from those the result; compares that with
     the signed one. Whom to trust comes from --key, or from the signers of --policy; never from the
     pack.
 

@@ -3,7 +3,7 @@
 Several runs are shards of one selection (`pytest --shard K/N`), runs of different tests, or later
 runs of what an earlier one did not judge. docs/reference/report.md
 
-exit status: that of the merged run, worked out anew from all results: 0, 1, 10 to 16; 2 unusable
+exit status: that of the merged run, worked out again from all results: 0, 1, 10 to 16; 2 unusable
 input: a missing or doubled shard, runs that are not one
 """
 

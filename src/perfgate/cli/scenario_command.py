@@ -51,7 +51,7 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     add(
         "--engine-version",
         metavar="RELEASE",
-        help="release whose spelling is used (default: the one of the scenario's document)",
+        help="release that options are rendered for (default: the one of the scenario's document)",
     )
     add_folder(verb)
     add(

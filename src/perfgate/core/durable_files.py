@@ -224,7 +224,7 @@ def _last_checksum(path: Path, file: FileIO, end: int, base: Path) -> str:
             "the last line has no checksum, so something else than perfgate wrote it",
             file=path,
             expected="lines as perfgate writes them",
-            hint="measure anew in a new run folder",
+            hint="measure again in a new run folder",
         )
     return found
 

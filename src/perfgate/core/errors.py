@@ -45,7 +45,7 @@ class InputError(PerfgateError):
     """Something a person wrote cannot be used: a file, an option, a setting.
 
     The message names the place (file, line, field), what was found, what was expected and how to
-    mend it; parts that do not apply are left out, and secrets are masked.
+    fix it; parts that do not apply are left out, and secrets are masked.
     """
 
     failure = "config_error"  # the class that a run which meets it fails with

@@ -1,7 +1,7 @@
 """Kept files: a folder that is made once and used by later runs, with size and hash of its files.
 
 A power cut, a full disk or a stray hand can leave a kept file cut or changed, and a run that loaded
-it would measure something else. What does not match is made anew.
+it would measure something else. What does not match is made again.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ ANOTHER_STORE = "free space, or choose another folder with PERFGATE_HOME"
 
 
 def kept_folder(folder: Path, make: Callable[[Path], None]) -> bool:
-    """Have `folder` there, whole: as it was kept, else made anew.
+    """Have `folder` there, whole: as it was kept, else made again.
 
     Others may do the same meanwhile; their folder is as good.
 

@@ -23,7 +23,7 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-_HINT = "find out who put it there and remove it; then measure anew in a new run folder"
+_HINT = "find out who put it there and remove it; then measure again in a new run folder"
 
 
 class UntrustedFile(InputError):

@@ -75,7 +75,7 @@ def check_ranks(
     if launch is None:
         return None
     ranks = ranks_of(scenario)
-    # Outside of an allocation Slurm chooses nodes anew for every srun and sbatch, and lets each
+    # Outside of an allocation Slurm chooses nodes again for every srun and sbatch, and lets each
     # wait for them; a job of sbatch has nodes of its own wherever it is submitted.
     is_here = launch.by == "mpirun" or (launch.by == "srun" and "SLURM_JOB_ID" in os.environ)
     if not placement.nodes and not is_here:

@@ -151,7 +151,7 @@ class Occupants:
 
 @dataclass(frozen=True)
 class NvmlGpu:
-    """One GPU, asked anew for each value.
+    """One GPU, asked again for each value.
 
     Attributes:
         nvml: the opened library.

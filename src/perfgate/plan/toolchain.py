@@ -21,7 +21,7 @@ class BuildOverride:
     """What a person says of the engine's build; None: ask the program.
 
     Attributes:
-        version: release whose spelling is used; ``ENGINE=RELEASE`` of one engine.
+        version: release that options are rendered for; ``ENGINE=RELEASE`` of one engine.
         commit: commit that names the baseline; likewise.
     """
 

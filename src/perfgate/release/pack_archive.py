@@ -245,7 +245,7 @@ class Ingredient:
                 f"a file has {problem}",
                 file=self.source if isinstance(self.source, Path) else None,
                 found=repr(self.path),
-                hint="rename or remove it, or measure anew in a new run folder; then pack again",
+                hint="rename or remove it, or measure again in a new run folder; then pack again",
             )
 
     @contextmanager

@@ -122,7 +122,7 @@ def _script(one: CheckedTest, rerun: str, environment: Mapping[str, str]) -> str
             field=f"rerun of {one.test} in run {one.run}",
             found=rerun[:200],
             expected="NAME=value … pytest TEST OPTION…, as perfgate writes it",
-            hint="measure anew in a new run folder",
+            hint="measure again in a new run folder",
         )
     beside = {name: value for name, value in environment.items() if name not in variables}
     build = one.result.build if one.result else None

@@ -85,7 +85,7 @@ class Replayed:
 
     Attributes:
         check: the packed policy held against the packed runs, at the time of the manifest.
-        verdicts: every verdict of the runs, computed anew from their raw files.
+        verdicts: every verdict of the runs, computed again from their raw files.
         not_compared: paths of reports, certificates and scripts that another perfgate rendered;
             empty: this one did, and each was rendered again and is the same.
         checked_at: the check as of another time; errors as of `release_check.check`.
@@ -108,7 +108,7 @@ class Verified:
 
     Attributes:
         attested: what was stated, and by whom.
-        replayed: what its files give, as attested: verdicts computed anew, the check.
+        replayed: what its files give, as attested: verdicts computed again, the check.
         rows: what was verified, and how it was found, in the order in which it was.
         notes: what was not, one sentence each.
     """
@@ -262,9 +262,9 @@ def _require_recomputed(
         hint = "trust none of this pack; ask who made it for the run's folder"
         raise _not_reproduced(pack, problem, different, hint=hint)
     good = (Verdict.PASS, Verdict.IMPROVEMENT)
-    anew = {(one.run, one.test): one.verdict for one in verdicts}
+    recomputed = {(one.run, one.test): one.verdict for one in verdicts}
     for test in found.tests:
-        verdict = anew.get((test.run, test.test))
+        verdict = recomputed.get((test.run, test.test))
         if test.finding == Finding.PASSED and verdict not in good:
             problem = "a test passes that the raw files do not let pass"
             expected = "PASS or IMPROVEMENT, computed from the raw files"
@@ -417,7 +417,7 @@ def _rows(
     pack: Pack, asked: Asked, attested: Attested, again: Replayed
 ) -> Iterator[tuple[str, str]]:
     verdicts, check = again.verdicts, again.check
-    anew = sum(one.verdict is not None for one in verdicts)
+    judged = sum(one.verdict is not None for one in verdicts)
     yield "files", f"{len(pack.manifest.files)} are as the manifest lists them, none is extra"
     yield "manifest", f"SHA-256 {pack.manifest_sha256}, the signed one"
     yield "signature", f"by {_signer(attested.signer, asked, check.policy)}"
@@ -430,8 +430,8 @@ def _rows(
         required += ", as the policy has it"
     yield "required", required
     yield from (("required test", name) for name in again.tests)
-    yield "verdicts", f"{anew} of {len(verdicts)} computed anew from raw files, all as recorded"
-    yield "metrics", f"{sum(one.metrics for one in verdicts)} judged anew"
+    yield "verdicts", f"{judged} of {len(verdicts)} computed again from raw files, all as recorded"
+    yield "metrics", f"{sum(one.metrics for one in verdicts)} judged again"
     rendered = sum(one.role in ROLES for one in pack.manifest.files)
     if not again.not_compared:
         yield "rendered", f"{rendered} reports, certificates and scripts again, all as packed"

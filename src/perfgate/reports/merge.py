@@ -1,6 +1,6 @@
 """Merge: one report and one exit status of one run or several: shards, nodes, retries. Pure.
 
-The status is worked out anew from all results, by the same table as a run's own. A later run may
+The status is worked out again from all results, by the same table as a run's own. A later run may
 replace only what has no judged verdict in an earlier one: choosing between two verdicts of one
 test would change the gate's error rates.
 """

@@ -38,7 +38,7 @@ _MEANINGS = {
     ExitStatus.INTERNAL_ERROR: "perfgate itself failed: a bug, so nothing is claimed",
     ExitStatus.ERROR: "an engine, client, evaluator or the machine failed, or a test without a "
     "verdict did",
-    ExitStatus.WAIVERS: "a waiver is expired, unmatched or exceeded: mend or remove it",
+    ExitStatus.WAIVERS: "a waiver is expired, unmatched or exceeded: fix or remove it",
     ExitStatus.NOT_JUDGED: "a selected scenario got no verdict where each must have one (--gate), "
     "or none was judged",
     ExitStatus.INCONCLUSIVE: "the allowed fresh starts did not decide between pass and regression",
@@ -158,28 +158,28 @@ class Decision:
 
 _SENTENCES: dict[tuple[int, ...], str] = {
     (ExitStatus.PASSED,): "every judged test passed; what was only recorded claims nothing",
-    (ExitStatus.REGRESSION,): "a regression is proved: the build's author mends it, or its owner "
+    (ExitStatus.REGRESSION,): "a regression is proved: the build's author fixes it, or its owner "
     "waives it with a reason",
     (ExitStatus.INCONCLUSIVE,): "neither a pass nor a regression is proved: run it again when the "
     "machine is quiet",
     (ExitStatus.ERROR,): "nothing is claimed of the build: the engine, a client or the machine "
-    "failed, the report names which, and its owner mends it",
+    "failed, the report names which, and its owner fixes it",
     (ExitStatus.NOT_JUDGED,): "a selected test got no verdict, so green would claim what nobody "
-    "measured: record and promote a baseline, or mend what was skipped",
+    "measured: record and promote a baseline, or fix what was skipped",
     (ExitStatus.REHEARSED,): "stand-ins made the numbers, so nothing is claimed of any build: run "
     "without --rehearse",
-    (ExitStatus.WAIVERS,): "a waiver is expired, unmatched or exceeded: its owner mends or removes "
+    (ExitStatus.WAIVERS,): "a waiver is expired, unmatched or exceeded: its owner fixes or removes "
     "it",
     (ExitStatus.INTERNAL_ERROR,): "perfgate itself failed, nothing is claimed: report the "
     "traceback to its maintainers",
     (ExitStatus.UNWRITABLE,): "a report or record could not be written: the runner's owner makes "
-    "room or mends rights",
+    "room or fixes rights",
     (20,): "perfgate release check --strict: some of what the policy requires was let through, by "
     "a waiver or by the policy; without --strict that is 0, and in the certificate",
     (21,): "something that the release policy requires is missing, undecided, stale, synthetic or "
     "of other hardware: measure what the table names",
     (22, 23, 24): "the release policy cannot be used, the runs are not of its build, or a clock is "
-    "wrong, so nothing is claimed: mend what the message names",
+    "wrong, so nothing is claimed: fix what the message names",
     (25, 26, 27, 28, 29, 30, 31): "the evidence of the release is damaged, of another release, not "
     "signed by a known key, or not reproduced: it proves nothing, and is not published",
     (2,): "interrupted, or runs that make no whole, as where a shard is missing; nothing is "
@@ -187,9 +187,9 @@ _SENTENCES: dict[tuple[int, ...], str] = {
     (130, 137, 143): "the run was interrupted or killed, nothing is claimed: run it again, resumed "
     "if it can be",
     (3,): "pytest or one of its plugins failed, nothing is claimed",
-    (4,): "wrong usage or an unusable file, nothing was measured: the pipeline's owner mends the "
+    (4,): "wrong usage or an unusable file, nothing was measured: the pipeline's owner fixes the "
     "job",
-    (5,): "no test was selected, so nothing was measured: the pipeline's owner mends the "
+    (5,): "no test was selected, so nothing was measured: the pipeline's owner fixes the "
     "expression",
     (124,): "the time limit ended the run, nothing is claimed: raise it above the harness's own "
     "limits",

@@ -346,7 +346,7 @@ def require_own_files(folder: Path, names: Sequence[str]) -> None:
                 field="--resume",
                 found=found,
                 expected=f"a file of {user_name(owner)}, writable by nobody else",
-                hint="find out who did that; then measure anew in a new run folder",
+                hint="find out who did that; then measure again in a new run folder",
             )
 
 

@@ -18,7 +18,7 @@ class Problem:
         problem: what is wrong, in a few words.
         found: what is there; None: left out of the message.
         expected: what may be there.
-        hint: how to mend it.
+        hint: how to fix it.
     """
 
     path: Keys

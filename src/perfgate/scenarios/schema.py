@@ -186,18 +186,18 @@ def in_json(problem: Problem, file: Path, value: Json, hint: str | None = None) 
         problem: what is wrong.
         file: the file.
         value: all that it holds.
-        hint: how to mend any such file; None: as the problem says.
+        hint: how to fix any such file; None: as the problem says.
     """
-    mended = problem if hint is None else replace(problem, hint=hint)
+    fixed = problem if hint is None else replace(problem, hint=hint)
     found: Any = value
     try:
         for part in problem.path:
             found = found[part]
     except LookupError:
-        return mended.error(file)
+        return fixed.error(file)
     shown = json.dumps(found, ensure_ascii=False)
     is_long = len(shown) > _LONGEST_FOUND
-    return mended.error(file, found=f"{shown[:_LONGEST_FOUND]}…" if is_long else shown)
+    return fixed.error(file, found=f"{shown[:_LONGEST_FOUND]}…" if is_long else shown)
 
 
 def _unknown(path: Keys, names: Iterable[str], known: list[str]) -> Iterator[Problem]:

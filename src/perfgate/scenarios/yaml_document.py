@@ -109,7 +109,7 @@ def read_document(
     Args:
         file: the file.
         expected: what an empty one should hold.
-        hint: how to mend an empty one.
+        hint: how to fix an empty one.
     """
     try:
         text = read_input(file, LARGEST_FILE, "YAML file").decode("utf-8")

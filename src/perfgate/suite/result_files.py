@@ -31,7 +31,7 @@ from perfgate.suite.session import SESSION
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
-    """Add entries before pytest-benchmark saves its own; mend JUnit's file once it is written."""
+    """Add entries before pytest-benchmark saves its own; fix JUnit's file once it is written."""
     if hasattr(session.config, "workerinput"):
         return (yield)
     benchmarks = session.config.pluginmanager.getplugin("pytest-benchmark")

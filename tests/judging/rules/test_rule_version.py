@@ -1,4 +1,4 @@
-"""What turns numbers into verdicts changes only with its version: recorded judgements, given anew.
+"""What turns numbers into verdicts changes only with its version: recorded judgements, given again.
 
 To record them, after `VERSION` in perfgate/core/rule.py was raised:
 python tests/judging/rules/test_rule_version.py
@@ -25,7 +25,7 @@ from perfgate.judging.rules.performance import PerformanceTest
 
 RECORDED = Path(__file__).parents[2] / "data" / f"rule_{VERSION}.json"
 SPREAD = (1.0, 1.004, 0.997, 1.002, 0.999)
-CHANGED = "the gate gives another judgement: raise VERSION in core/rule.py, and record it anew"
+CHANGED = "the gate gives another judgement: raise VERSION in core/rule.py, and record it again"
 
 
 def cases() -> Iterator[tuple[str, Sequence[MetricTest]]]:

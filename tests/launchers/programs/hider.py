@@ -88,7 +88,7 @@ def scrubbed() -> None:
 
 
 def phoenix(life: int = 0) -> None:
-    """Forks itself anew whenever it is told to end, twenty times; the last one does not listen."""
+    """Forks itself again whenever it is told to end, twenty times; the last one does not listen."""
 
     def rise(*_: object) -> None:
         # Told again before it has its own handler, the new one would live this life once more.

@@ -94,7 +94,7 @@ def known_of(probes: Iterable[WaiverTarget]) -> dict[str, Known]:
 
 @dataclass(frozen=True)
 class WaiverFault:
-    """Why a waiver fails the run; `message` has its place, what was found and how to mend it."""
+    """Why a waiver fails the run; `message` has its place, what was found and how to fix it."""
 
     waiver: Waiver
     kind: Kind
