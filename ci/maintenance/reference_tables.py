@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 from perfgate.campaign.selection import Selected, measured_scenarios, selected_with, suite_tests
 from perfgate.cli.main import parser
-from perfgate.core.environment_variables import VARIABLES, Setter
+from perfgate.core.environment_variables import Setter, known_variables
 from perfgate.core.errors import FAILURES
 from perfgate.core.metrics import METRICS
 from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
@@ -116,7 +116,7 @@ def variables(set_by: Setter) -> str:
     """The environment variables that one party sets."""
     rows = [
         (f"`{one.name}`", prose(one.meaning) + (f" ({more})" if more else ""))
-        for one in VARIABLES
+        for one in known_variables()
         if one.set_by == set_by
         for more in [_MORE.get(one.name)]
     ]

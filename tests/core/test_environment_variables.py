@@ -7,7 +7,7 @@ from tables import each
 
 from perfgate.core import programs
 from perfgate.core.environment_variables import (
-    VARIABLES,
+    known_variables,
     recorded,
     unknown_variables,
     variables_set,
@@ -17,7 +17,7 @@ from perfgate.engines.gguf_model import MODELS
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "perfgate"
-NAMES = {one.name for one in VARIABLES if "<" not in one.name}  # the rest are families
+NAMES = {one.name for one in known_variables() if "<" not in one.name}  # the rest are families
 # A name in quotes is read, set or told to a person; one in running text is only spoken of.
 QUOTED = re.compile(r"""["'](PERFGATE_[A-Z0-9_]*[A-Z0-9])["'=]""")
 

@@ -106,7 +106,7 @@ def test_where_its_python_says_nothing_the_program_tells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VLLM_PYTHON.variable, "false")
-    printed = "W1123 triton.py:53] Triton 3.5 not available\\n0.32.0+cpu"
+    printed = "W1123 triton.py:53] Triton 3.5 not available\\n0.32.0+cpu\\n53"
     monkeypatch.setenv(VLLM_SERVE.variable, script(tmp_path / "vllm", f"printf '{printed}\\n'"))
     assert found("vllm")[0] == "0.32.0+cpu"
 
@@ -122,4 +122,15 @@ def test_what_is_nowhere_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(SGLANG, f"{broken} -m sglang.launch_server")
     answer.cache_clear()
     with pytest.raises(MissingProgram, match="cannot open the disk"):
+        found("sglang")
+
+
+def test_an_answer_that_cannot_be_read_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = "perfgate-engine-build"
+    broken = script(tmp_path / "python3", f"echo '<{mark}>{{cut</{mark}>'")
+    monkeypatch.setenv(SGLANG, f"{broken} -m sglang.launch_server")
+    monkeypatch.delenv("PERFGATE_PROGRAM_SGLANG_PYTHON", raising=False)
+    with pytest.raises(MissingProgram, match="has no package sglang"):
         found("sglang")

@@ -32,7 +32,9 @@ RELEASES = {
 
 CLONE = Path(__file__).parents[2]
 # Calls of the embedded default name files of this machine.
-SCENARIOS = {one.id: one for one in load_scenarios([CLONE / "scenarios"]) if one.engine.name in RELEASES}
+SCENARIOS = {
+    one.id: one for one in load_scenarios([CLONE / "scenarios"]) if one.engine.name in RELEASES
+}
 
 
 def rendered(scenario: Scenario) -> dict[str, str]:

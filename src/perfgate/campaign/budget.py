@@ -229,10 +229,10 @@ def scenario_seconds(scenario: Scenario, baselines: Sequence[Baseline]) -> Scena
     usual = [one for one in baselines if one.retired is None]
     newest_first = [*reversed(in_order(usual))] if usual else []
     measured = [one for one in all_probes(scenario) if not one.is_smoke]
-    told = [_recorded(probe, newest_first) for probe in measured]
-    known = [one for one in told if one is not None]
+    recorded = [_recorded(probe, newest_first) for probe in measured]
+    known = [one for one in recorded if one is not None]
     hanging = limits.start_s + limits.total_s * max(1, len(all_probes(scenario)))
-    one_start = math.fsum(known) + limits.total_s * (len(told) - len(known))
+    one_start = math.fsum(known) + limits.total_s * (len(recorded) - len(known))
     if not known:
         one_start += limits.start_s  # else its share of the start is in each measurement
     gate = scenario.gate
@@ -245,7 +245,7 @@ def scenario_seconds(scenario: Scenario, baselines: Sequence[Baseline]) -> Scena
         starts, most = min(_USUAL_STARTS, most_new), most_new + _MOST_CONTROLS
     return ScenarioSeconds(
         max(one_start, 1.0) * starts,
-        bool(told) and len(known) == len(told),
+        bool(recorded) and len(known) == len(recorded),
         max(one_start, 1.0) * most + hanging,
     )
 

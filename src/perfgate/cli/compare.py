@@ -9,6 +9,7 @@ regression. docs/reference/compare.md
 """
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from perfgate.cli.output import add_format, answer, described
@@ -49,7 +50,7 @@ def _run(arguments: argparse.Namespace) -> int:
         tuple(_words("--metric", arguments.metric)),
     )
     result = compare(read_side(arguments.a), read_side(arguments.b), options)
-    shown = text(result, markdown=arguments.format == "markdown")
+    shown = partial(text, result, markdown=arguments.format == "markdown")
     return answer(arguments, plain(result), shown, status=status_of(result).value)
 
 

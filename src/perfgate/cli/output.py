@@ -64,13 +64,21 @@ def refuse_given(
             raise InputError(problem, field=option, **told)
 
 
-def answer(arguments: argparse.Namespace, value: object, *texts: str, status: int = 0) -> int:
-    """Print a value as JSON or the texts, as --format asks; returns the exit status."""
+def answer(
+    arguments: argparse.Namespace,
+    value: object,
+    *texts: str | Callable[[], str],
+    status: int = 0,
+) -> int:
+    """Print a value as JSON or the texts, as --format asks; returns the exit status.
+
+    A text that takes time is given as what makes it: it is made where it is printed alone.
+    """
     if arguments.format == "json":
         print_json(value)
     else:
         for text in texts:
-            print(text)
+            print(text() if callable(text) else text)
     return status
 
 

@@ -10,6 +10,7 @@ password in it.
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -41,12 +42,15 @@ class EnvironmentVariable:
     set_by: Setter
 
 
-_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-VARIABLES: tuple[EnvironmentVariable, ...] = tuple(
-    EnvironmentVariable(name, meaning, set_by)
-    for set_by in get_args(Setter)
-    for name, meaning in _TABLE[set_by].items()
-)
+@cache
+def known_variables() -> tuple[EnvironmentVariable, ...]:
+    """The whole table."""
+    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    return tuple(
+        EnvironmentVariable(name, meaning, set_by)
+        for set_by in get_args(Setter)
+        for name, meaning in table[set_by].items()
+    )
 
 
 _SHAPE_NUMBERS = """
@@ -78,7 +82,8 @@ def variables_set(environment: Mapping[str, str]) -> dict[str, str]:
 
 def unknown_variables(environment: Iterable[str]) -> tuple[str, ...]:
     """A sentence for each name in `environment` that looks like perfgate's and is not."""
-    known = {one.name for one in VARIABLES if "<" not in one.name} | known_program_variables()
+    known = {one.name for one in known_variables() if "<" not in one.name}
+    known |= known_program_variables()
     named = (name for name in environment if name.startswith(PREFIX))
     wrong = sorted(name for name in named if name not in known and not name.startswith(_STANDINS))
     return tuple(f"{name}: perfgate has no such variable{_meant(name, known)}" for name in wrong)

@@ -586,7 +586,7 @@ def _has_all(kept: Baseline, candidate: Baseline) -> bool:
 
 
 def _compared(
-    candidate: Baseline, other: ChosenBaseline, band_of: Callable[[str, str], float | None]
+    candidate: Baseline, other: ChosenBaseline, band_for: Callable[[str, str], float | None]
 ) -> tuple[MetricEvidence, ...]:
     """The metrics of a candidate that have a band beside those of another baseline."""
     found = []
@@ -594,7 +594,7 @@ def _compared(
         old = other.entry(label)
         changes = compare(label, old, entry)
         for change in changes.metrics:
-            band = band_of(label, change.metric)
+            band = band_for(label, change.metric)
             if band is not None and change.after is not None:
                 verdict = verdict_between(change.metric, old, entry, band)
                 found.append(MetricEvidence(change, band, verdict, changes.facts))

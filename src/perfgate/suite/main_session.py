@@ -263,12 +263,7 @@ class MainSession(SuiteSession):
             if counts:
                 self._end(self.run)
             self._record_end(self.run)
-            write_summary(self.run, self.status)
-            failure = (
-                write_page(self.run, self.config.rootpath / "runs") if self._wants_page else ""
-            )
-            if failure:
-                self._lose(failure)
+            self._write_reports(self.run)
         except (PerfgateError, OSError) as error:  # the disk is full, a record was damaged
             if counts and self.status is None:
                 self.status = ExitStatus.ERROR

@@ -22,7 +22,7 @@ from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.resume import KeptResults, kept_of
 from perfgate.campaign.selection import Selected, suite_tests
 from perfgate.campaign.session import open_session
-from perfgate.core.environment_variables import PREFIX, VARIABLES, unknown_variables
+from perfgate.core.environment_variables import PREFIX, known_variables, unknown_variables
 from perfgate.core.errors import InputError
 from perfgate.core.paths import BASELINES, SCENARIOS, machine_store, scenario_folders
 from perfgate.core.redaction import mask_arguments
@@ -56,7 +56,6 @@ _NOT_BESIDE_AB = ("--record", "--inject", "--control")
 _SHAPES_NOTHING = frozenset(
     {"--gate", "--record", "--run-dir", "--resume", "--budget", "--shard", "--html"}
 )
-_OF_PROGRAMS = frozenset(one.name for one in VARIABLES if one.set_by == "perfgate")
 # Variables that an option of the command line speaks for.
 _FOLDERS = {SCENARIOS: "--scenarios", BASELINES: "--baselines"}
 
@@ -311,10 +310,11 @@ def rerun_line(config: pytest.Config, node: str, environment: Mapping[str, str])
     options = [*(["-c", str(settings)] if settings else []), *shaping]
     options = mask_arguments(options)
     given = {short_name(word.partition("=")[0]) for word in options}
+    of_programs = {one.name for one in known_variables() if one.set_by == "perfgate"}
     variables = [
         f"{name}={shlex.quote(value)}"
         for name, value in sorted(environment.items())
-        if name.startswith(PREFIX) and name not in _OF_PROGRAMS and _FOLDERS.get(name) not in given
+        if name.startswith(PREFIX) and name not in of_programs and _FOLDERS.get(name) not in given
     ]
     return " ".join([*variables, shlex.join(["pytest", _from_here(config, node), *options])])
 

@@ -61,6 +61,13 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
 
 
+def test_the_server_is_found_behind_words_that_only_look_like_it() -> None:
+    for before in (["env", "NOTE=to serve it"], ["sudo", "-p", "who serves it?"]):
+        argv = [*before, "vllm", "serve", "m", "--port", "1"]
+        (call,) = Vllm().calls(argv, TABLES.release("0.11.0"), ON_PAPER)
+        assert call.arguments == ("m", "--port", "1")
+
+
 def _unfit(case: Scenario, version: str) -> list[Mismatch]:
     command = Vllm().serve(case, build(version), SERVED, ON_PAPER)
     found = list(Vllm().calls(command.argv, TABLES.release(version), ON_PAPER))

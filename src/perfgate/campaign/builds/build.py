@@ -323,16 +323,16 @@ class AbBuilds:
             outcome: of B against A.
             measurements: A, B → what it gave, which tells of its image.
         """
-        told = []
+        sides = []
         for side, one in (("A", self.a), ("B", self.b)):
             (named,) = mask_arguments([one.source.in_words])
             build = measured_build(one.tools.build, measurements.get(side, ()))
-            told.append(f"{side} = {named} ({build.in_words})")
+            sides.append(f"{side} = {named} ({build.in_words})")
         same = same_build(self.a, self.b) if outcome.error is None else ""
         notes = (f"A and B are one build ({same}): an A/A run",) if same else ()
         return replace(
             outcome,
-            compared_with="; ".join(told),
+            compared_with="; ".join(sides),
             injected=tuple(str(one) for one in self.b.injections),
             notes=(*outcome.notes, *notes),
         )
@@ -359,20 +359,20 @@ def source_of(build: Build, facts: Mapping[str, Json]) -> BuildSource | None:
 
 
 def _image(facts: Mapping[str, Json]) -> dict[str, str]:
-    told: dict[str, Any] = {}
+    image_facts: dict[str, Any] = {}
     for name in _IMAGE_FACTS:
         of_launcher = facts.get(name)
         if isinstance(of_launcher, dict) and of_launcher.get("image"):
-            told = of_launcher
-    if not told:
+            image_facts = of_launcher
+    if not image_facts:
         return {}
-    (image,) = mask_arguments([str(told["image"])])
-    digests = [str(one) for one in told.get("digests") or []]
+    (image,) = mask_arguments([str(image_facts["image"])])
+    digests = [str(one) for one in image_facts.get("digests") or []]
     own = [one for one in digests if one.partition("@")[0] == without_tag(image)]
     digest = (own or digests or [""])[0]
     if not own and digest:  # the same content, known under another registry's name
         image = digest.partition("@")[0]
-    image_id = str(told.get("id") or "")
+    image_id = str(image_facts.get("id") or "")
     return {"image": image, "digest": digest.partition("@")[2], "image_id": image_id}
 
 

@@ -21,6 +21,7 @@ from perfgate.engines.program_output import answer
 
 _ANSWER = re.compile(r"<perfgate-engine-build>(?P<json>.*?)</perfgate-engine-build>", re.DOTALL)
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_VERSION = re.compile(r"^v?(\d+\.\d+\S*)$")
 _LOCAL = re.compile(r"(?:^|\.)g([0-9a-f]{7,40})(?:\.|$)")
 
 
@@ -82,9 +83,19 @@ def _asked(engine: InstalledPackage, locations: Locations) -> tuple[str, dict[st
     said = ""
     for python in _pythons(engine, locations):
         said = answer((*python, *words), locations)
-        if found := _ANSWER.search(said):
-            return said, dict(json.loads(found["json"]))
+        if told := _told(said):
+            return said, told
     return said, {}
+
+
+def _told(said: str) -> dict[str, Any]:
+    """The answer in what was printed; empty: there is none that can be read."""
+    found = _ANSWER.search(said)
+    try:
+        told = json.loads(found["json"]) if found else None
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 def _pythons(engine: InstalledPackage, locations: Locations) -> list[tuple[str, ...]]:
@@ -109,8 +120,10 @@ def _printed(engine: InstalledPackage, locations: Locations) -> str | None:
 
 
 def _version(told: object) -> str | None:
+    """The version that a text is; None: it is none, as a lone number among log lines."""
+    found = _VERSION.match(str(told))
     try:
-        return str(Version(str(told)))
+        return str(Version(found[1])) if found else None
     except InvalidVersion:
         return None
 

@@ -157,7 +157,7 @@ class ServedEngine(CheckpointEngine):
             locations: where programs are, which says how they are spelled.
         """
         for position, word in enumerate(argv):
-            if " " in word and self.extra_args.server.split()[-1] in word:
+            if " " in word and self.page in word:
                 return self.calls(shell_words(word), known, locations)
             prefix = program_words(argv[position:], self.package.server, locations)
             if prefix is None:

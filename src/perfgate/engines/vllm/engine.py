@@ -133,8 +133,8 @@ class Vllm(ServedEngine):
     ) -> Command:
         """See `Engine.serve`: the kernels of the attention once had a variable, and no option."""
         command = super().serve(scenario, build, endpoint, locations)
-        settings, known = self.pinned(scenario, build), self.tables.release(build.version)
-        return replace(command, env=options.environment(scenario, settings, known))
+        known = self.tables.release(build.version)
+        return replace(command, env=options.environment(scenario, known))
 
     def in_force(
         self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]

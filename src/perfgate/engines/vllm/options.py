@@ -61,7 +61,7 @@ _FIELD = "engine.settings.attention_backend"
 _OLD = "VLLM_ATTENTION_BACKEND"  # a release that has an option instead may ignore it
 
 
-def environment(scenario: Scenario, settings: EngineSettings, known: Release) -> dict[str, str]:
+def environment(scenario: Scenario, known: Release) -> dict[str, str]:
     """Variables to add to those of the caller.
 
     Raises:
@@ -75,7 +75,7 @@ def environment(scenario: Scenario, settings: EngineSettings, known: Release) ->
             hint = "write engine.settings.attention_backend instead"
             raise refusal(scenario, f"environment.{_OLD}", said, known, expected, hint)
         return dict(scenario.environment)
-    asked = settings.attention_backend
+    asked = scenario.engine.settings.attention_backend
     if asked is None:
         return dict(scenario.environment)
     if said not in (None, asked):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,6 +33,9 @@ from perfgate.scenarios.scenario import Scenario
 
 ENDED_S = 2.0
 STARTED_S = 60.0  # beyond the program's own time: Docker makes a container first
+TELL_EVERY_S = 30.0
+_LAYER = re.compile(r"^[0-9a-f]{12}: (.*)$", re.MULTILINE)
+_LAYER_IS_HERE = ("Pull complete", "Already exists")
 
 
 def image_of(scenario: Scenario, site: DockerSite, version: str | None) -> str:
@@ -74,7 +78,7 @@ def fetched(image: str, site: DockerSite, tell: Callable[[str], None]) -> dict[s
     Args:
         image: its name.
         site: says how long pulling may take.
-        tell: says that it is pulled.
+        tell: says how far it is.
 
     Raises:
         RunError: it cannot be had, or Docker does not answer.
@@ -107,7 +111,18 @@ def _inspected(image: str) -> dict[str, Any] | None:
 def _pull(image: str, within_s: float, tell: Callable[[str], None]) -> None:
     with started(docker("pull", image), "pull") as job:
         tell(f"pulling {image}")
-        ended = job.wait(total_s=within_s)
+        told = time.monotonic()
+
+        def progress() -> None:
+            nonlocal told
+            if time.monotonic() - told >= TELL_EVERY_S:
+                told = time.monotonic()
+                said = _LAYER.findall(job.stdout.read_text(errors="replace"))
+                layers = sum(one.startswith("Pulling fs layer") for one in said)
+                here = sum(one.startswith(_LAYER_IS_HERE) for one in said)
+                tell(f"pulling {image}: {here} of {max(layers, here)} layers are here")
+
+        ended = job.wait(total_s=within_s, watch=progress)
         said = job.tail(8)
     if ended.reason == "total":
         raise RunError(
