@@ -31,7 +31,7 @@ DEV := -r requirements/dev.txt
 export PYTHONDONTWRITEBYTECODE =
 
 # How the embedded default is slowed, and broken, on purpose.
-SLOW := --inject engine.settings.cpu_threads=8 --inject engine.settings.max_num_tokens=4
+SLOW := --inject engine.settings.slowed_percent=15
 BROKEN := --inject accuracy.temperature=2
 
 # What a real Slurm, or a real Open MPI, is needed for; and how to have one while a command runs.

@@ -5,11 +5,12 @@ the harness takes it for an engine's.
 
 Its speed is 100 tokens/s a thread, a little different at every start, so that the gate sees noise.
 PERFGATE_STANDIN_FAULT puts in a fault: never-ready, die-at-start, die-on-load, die-after-load,
-wrong-model, as-the-scenario (the one that the scenario is named after). PERFGATE_STANDIN_SAYS is a
-file whose content it writes into its log first.
+wrong-model, short-answers, as-the-scenario (the one that the scenario is named after).
+PERFGATE_STANDIN_SAYS is a file whose content it writes into its log first.
 """
 
 import argparse
+import json
 import math
 import os
 import sys
@@ -64,9 +65,17 @@ class Handler(JsonHandler):
             loaded.set()
 
     def do_POST(self) -> None:  # noqa: N802 - as http.server calls it
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        asked = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "{}")
         if self.path == "/v1/completions":
-            self.answer_json(200, {"choices": [{"text": " 2"}]})
+            tokens = int(asked.get("max_tokens", 1))
+            if tokens > 1:  # a block of load
+                if fault == "die-on-load":
+                    os._exit(5)
+                work()
+                time.sleep(tokens / speed)
+                tokens -= fault == "short-answers"
+            usage = {"completion_tokens": tokens}
+            self.answer_json(200, {"choices": [{"text": " 2"}], "usage": usage})
 
     def log_message(self, *words: object) -> None:
         pass

@@ -15,6 +15,7 @@ from perfgate.campaign.campaign_state import CampaignState
 from perfgate.campaign.probe_state import suspected
 from perfgate.campaign.schedule import (
     AB,
+    BLOCKS,
     CONTROL_ROLES,
     LoopState,
     Schedule,
@@ -27,8 +28,9 @@ from perfgate.campaign.schedule import (
     taking_turns,
 )
 from perfgate.campaign.session import Session
-from perfgate.campaign.starter import Starter
+from perfgate.campaign.starter import Starter, can_make_blocks
 from perfgate.core.errors import PerfgateError
+from perfgate.core.rule import FIRST_LOOK
 from perfgate.core.verdict import Against
 from perfgate.judging.assembly.judge_input import ProbeJudgement
 from perfgate.judging.assembly.measured import measured_build
@@ -70,10 +72,12 @@ class Campaign:
     ) -> None:
         self.scenario, self.tools, self.session = tools.scenario, tools, session
         self._ab = ab
+        # What stood beside another build was measured for that one alone: no session takes it over.
+        own_anew = session.reference == "auto" and can_make_blocks(self.scenario, session)
         self._references = References(
             tools,
             session.machine,
-            session.reference,
+            "fresh" if own_anew else session.reference,
             synthetic=session.synthetic or self.scenario.is_synthetic,
             repo=session.repo,
             commands=command_facts(session.site),
@@ -176,6 +180,10 @@ class Campaign:
         request = next_start(self._seen(self._schedule.opening))
         while request is not None:
             self._make(request)
+            if request.beside and not self._starter.can_make_blocks:  # no room for both
+                self._plan()
+                request = next_start(self._seen(self._schedule.opening))
+                continue
             if not request.then:
                 self._judge()
             request = next_start(self._seen(request.then))
@@ -190,13 +198,16 @@ class Campaign:
         """Settle the order of the starts: those of the machine's own reference may be due."""
         if self._ab is None and any(self._references.are_due(one) for one in self._state.states):
             starts = self.scenario.gate.reference_starts
-            self._schedule = (
-                taking_turns(starts, self._state.rule.max_runs)
-                if self._state.takes_turns
-                else around_own_reference(starts)
-            )
+            if self._state.takes_turns and self._starter.can_make_blocks:
+                self._schedule = BLOCKS
+            elif self._state.takes_turns:
+                self._schedule = taking_turns(starts, self._state.rule.max_runs)
+            else:
+                self._schedule = around_own_reference(starts)
         planned = self._schedule.opening
-        if self._ab is not None:  # no look is taken before
+        if self._schedule.beside is not None:
+            planned = ("new", self._schedule.beside) * FIRST_LOOK
+        elif self._ab is not None:  # no look is taken before
             own_noise = self.scenario.gate.noise == "measured"
             planned *= (OWN_NOISE_RULE if own_noise else AB_RULE).looks[0]
         self.starts.planned = sum(
@@ -227,7 +238,8 @@ class Campaign:
     def _judge(self) -> None:
         """Judge what is measured; again where a build turns out to be no control."""
         self._rounds += 1
-        self._starter.explains = True
+        # Of blocks nothing can be decided before the first look.
+        self._starter.explains = not self._schedule.beside or self._rounds >= FIRST_LOOK
         self._state.judge()
         if self.controls.look_up(self._state.suspected):
             self._state.judge()

@@ -150,7 +150,10 @@ class CampaignState:
         own = {
             probe: state.own_reference
             for probe, state in self.states.items()
-            if state.own_reference and state.error is None and not state.is_dropped
+            # Of one that a build was up beside, a later session has no use.
+            if state.own_reference
+            and state.error is None
+            and not (state.is_dropped or state.in_blocks)
         }
         if own and not self._reference_saved:
             self._references.save(own)
@@ -331,7 +334,8 @@ class CampaignState:
             return ab_input(probe, sides["A"], sides["B"], self._references.noise_of(probe))
         state.comparison = self._references.comparison(probe, state.own_reference)
         is_due = self._references.are_due(probe)
-        if is_due and state.disturbed and len(state.own_reference) < FEWEST_REFERENCES:
+        too_few = len(state.own_reference) < FEWEST_REFERENCES and not state.in_blocks
+        if is_due and state.disturbed and too_few:
             return None
         controls = self._control_starts(probe) or ControlStarts()
         return self._with_waivers(probe_input(self._evidence(probe, controls), self.rule))

@@ -9,10 +9,12 @@ import json
 import math
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+
+import psutil
 
 from perfgate.campaign.serving import (
     answers,
@@ -22,6 +24,7 @@ from perfgate.campaign.serving import (
     told_settings,
     wait_until_ready,
 )
+from perfgate.clients import blocks
 from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.client_facts import client_facts
 from perfgate.clients.first_answers import compared_with_texts
@@ -41,10 +44,19 @@ from perfgate.launchers.start_commands import commands_around, require_here
 from perfgate.machine.leases import Lease
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Measurable, Scenario, Smoke
+from perfgate.scenarios.scenario import (
+    AccuracyTask,
+    LoadPoint,
+    Measurable,
+    Scenario,
+    Smoke,
+    Workload,
+)
 
 # A server may still be busy with the last requests of a client that has ended.
 WELL_WITHIN_S = 60.0
+# Memory that must be free for another server, in sizes of the first.
+_ROOM = 1.25
 # A free port can be taken by another program before the server has it: no fault of the server.
 _TRIES_OF_PORTS = 2
 
@@ -90,6 +102,9 @@ class FreshStart:
         server: the running server; None where the programs are offline.
         target: where clients find the server.
         server_facts: what the server says that it runs with.
+        beside: the start of the other build that is up at the same time, on this machine: load
+            takes turns on both in short blocks; None: it is alone.
+        whole_load: whether the load client puts its whole load on it, beside blocks or without.
     """
 
     scenario: Scenario
@@ -99,11 +114,24 @@ class FreshStart:
     server: Job | None = None
     target: Target | None = None
     server_facts: Mapping[str, Json] = field(default_factory=dict)
+    beside: "FreshStart | None" = None
+    whole_load: bool = True
 
     @property
     def has_ended(self) -> bool:
         """Whether the server, if there is one, has ended by itself."""
         return self.server is not None and self.server.poll() is not None
+
+    @property
+    def leaves_room(self) -> bool:
+        """Whether the machine has memory for another server like this one."""
+        if self.server is None:
+            return True
+        used = 0
+        for process in self.server.processes():
+            with suppress(psutil.Error):
+                used += process.memory_info().rss
+        return psutil.virtual_memory().available > _ROOM * used
 
     def measure(self, probe: Probe) -> Measurement:
         """Measure one probe on this start; its files go into a folder of the probe's name.
@@ -187,17 +215,53 @@ class FreshStart:
         load, server = self.scenario.workload, self.server
         if load is None or server is None:
             raise ValueError(f"{self.scenario.id} has no workload")
-        command = client.command(self._target, load, point, folder)
-        before = server.cpu_seconds()
-        with self._start_client(
-            command, folder, "client", probe, of_engine=client.of_engine
-        ) as job:
-            run_to_end(job, server, self.scenario.limits)
-        write_server_cpu(folder, server.cpu_seconds() - before)
-        measured = client.parse(load, point, folder)
-        derived = of_load(measured, self.scenario, point, folder)
-        told = client_facts(client, self._target, self.scenario, self.tools.build, measured)
-        return Measurement({**measured.metrics, **derived}, {**measured.facts, **told})
+        told: Mapping[str, Json] = {}
+        if self.whole_load:
+            command = client.command(self._target, load, point, folder)
+            before = server.cpu_seconds()
+            with self._start_client(
+                command, folder, "client", probe, of_engine=client.of_engine
+            ) as job:
+                run_to_end(job, server, self.scenario.limits)
+            write_server_cpu(folder, server.cpu_seconds() - before)
+            measured = client.parse(load, point, folder)
+            told = client_facts(client, self._target, self.scenario, self.tools.build, measured)
+        if self.beside is not None:
+            self._make_blocks(self.beside, load, point, probe)
+        measured = parsed_load(client, self.scenario, point, folder)
+        return replace(measured, facts={**measured.facts, **told})
+
+    def _make_blocks(
+        self, other: "FreshStart", load: Workload, point: LoadPoint, probe: Probe
+    ) -> None:
+        """Let blocks of load take turns on both servers; each side's file goes to its own start."""
+        folder, place = self.setup.folder / probe.label, other.setup.folder / probe.label
+        targets = {
+            one.setup.role: (one._target, one.server.pid)
+            for one in (self, other)
+            if one.server is not None
+        }
+        command = blocks.command(targets, load, point, self.scenario.gate)
+        with self._start_client(command, folder, "blocks", probe, of_engine=False) as job:
+            run_to_end(job, self.server, self.scenario.limits)
+        with write_errors_named(place):
+            make_new_folders(place)
+            name = blocks.file_of(other.setup.role)
+            (folder / name).replace(place / name)
+
+    def other_half(self, probe: Probe) -> Measurement:
+        """What the blocks of load gave on the start beside this one, after `measure`."""
+        program, other = self.tools.program_of(probe), self.beside
+        if (
+            other is None
+            or not isinstance(program, Client)
+            or not isinstance(probe.what, LoadPoint)
+        ):
+            raise ValueError(f"{probe.label} was not measured in blocks")
+        folder = other.setup.folder / probe.label
+        measured = parsed_load(program, self.scenario, probe.what, folder)
+        facts = {**measured.facts, **other.server_facts, **other.placement.facts}
+        return replace(measured, facts=facts)
 
     def _evaluate(
         self, evaluator: Evaluator, task: AccuracyTask, probe: Probe, folder: Path
@@ -371,6 +435,31 @@ def write_server_cpu(folder: Path, seconds: float) -> None:
     """
     known = seconds if math.isfinite(seconds) else None
     write_json(folder / _SERVER_CPU, {"schema_version": _SCHEMA_VERSION, "seconds": known})
+
+
+def parsed_load(client: Client, scenario: Scenario, point: LoadPoint, folder: Path) -> Measurement:
+    """What the files of a load give: those of the client's whole load, of blocks, or of both.
+
+    Args:
+        client: whose result files they are.
+        scenario: as it was started.
+        point: of its sweep.
+        folder: of the probe.
+
+    Raises:
+        RunError, InputError: as `Client.parse`; a file is missing or damaged.
+    """
+    side, load = blocks.side_of(folder), scenario.workload
+    measured = Measurement({})
+    if load is not None and (side is None or (folder / _SERVER_CPU).exists()):
+        measured = client.parse(load, point, folder)
+        derived = of_load(measured, scenario, point, folder)
+        measured = replace(measured, metrics={**measured.metrics, **derived})
+    if side is None:
+        return measured
+    found = blocks.parse(folder, side, scenario.gate.blocks)
+    metrics, facts = {**measured.metrics, **found.metrics}, {**measured.facts, **found.facts}
+    return replace(measured, metrics=metrics, facts=facts, disturbed=found.disturbed)
 
 
 def of_load(

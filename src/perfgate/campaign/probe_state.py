@@ -6,6 +6,7 @@ from pathlib import Path
 
 from perfgate.baselines import BaselineRun
 from perfgate.campaign.schedule import CONTROL_ROLES, StartRole
+from perfgate.clients.blocks import FACT
 from perfgate.clients.client_facts import NOTED
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Measurement
@@ -52,6 +53,11 @@ class ProbeState:
     @property
     def measurements(self) -> list[Measurement]:
         return list(self.measured.values())
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether load took turns on its build and another in short blocks."""
+        return any(FACT in one.facts for one in self.measurements)
 
     @property
     def controls(self) -> Mapping[Against, Mapping[int, Measurement]]:

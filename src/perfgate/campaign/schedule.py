@@ -63,12 +63,15 @@ class Schedule:
         further: the rounds after it, over and over, while the judgement leaves a probe open.
         tested: the role whose measurements are judged.
         most_rounds: rounds, at most; None: as many starts as the rule allows.
+        beside: the role whose build is up at the same time as each start of `tested`, so that load
+            takes turns on both in short blocks; None: each start is alone.
     """
 
     opening: tuple[StartRole, ...] = ("new",)
     further: tuple[tuple[StartRole, ...], ...] = (("new",),)
     tested: StartRole = "new"
     most_rounds: int | None = None
+    beside: StartRole | None = None
 
 
 # Each two starts of an A/B are a pair: A B | B A | A B … (statistics §10).
@@ -106,6 +109,10 @@ def taking_turns(references: int, most: int) -> Schedule:
     return Schedule((*outside, *pair, *middle, *odd, *pair, *outside), (_starts("new", together),))
 
 
+# Both builds are up in each start, and each start is judged.
+BLOCKS = Schedule(beside="reference")
+
+
 def _starts(role: StartRole, count: int) -> tuple[StartRole, ...]:
     return (role,) * count
 
@@ -137,11 +144,13 @@ class StartRequest:
         role: which build it is of.
         probes: what is to be measured on it.
         then: the starts of its round that come after it; empty: then it is judged.
+        beside: the role of the start that is up at the same time; None: none is.
     """
 
     role: StartRole
     probes: tuple[Probe, ...]
     then: tuple[StartRole, ...] = field(default=())
+    beside: StartRole | None = None
 
 
 def next_start(state: LoopState) -> StartRequest | None:
@@ -154,7 +163,8 @@ def next_start(state: LoopState) -> StartRequest | None:
     while due:
         role = due.pop(0)
         if probes := state.serves.get(role):
-            return StartRequest(role, probes, tuple(due))
+            beside = state.schedule.beside if any(one.is_load for one in probes) else None
+            return StartRequest(role, probes, tuple(due), beside)
     return None
 
 

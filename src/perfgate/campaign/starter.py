@@ -35,11 +35,13 @@ from perfgate.core.verdict import Against
 from perfgate.judging.assembly.judgement import measures_itself
 from perfgate.judging.assembly.references import References
 from perfgate.machine.conditions.watch import Watch
+from perfgate.machine.leases import Lease
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.progress import Progress
 from perfgate.runs.record import MeasurementRecord
 from perfgate.runs.run_folder import PROGRESS, now
 from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.scenario import Scenario
 
 # Failures after which nothing else is measured on the same start.
 _ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
@@ -56,6 +58,7 @@ class StartAttempt:
         folder: where its files go.
         probes: what is to be measured on it.
         watch: what watches the machine since before it; None: nothing does.
+        other: the start of another build that is up at the same time; None: none is.
     """
 
     build: Build
@@ -64,6 +67,7 @@ class StartAttempt:
     folder: Path
     probes: Sequence[Probe]
     watch: Watch | None = None
+    other: "StartAttempt | None" = None
 
     @property
     def controls(self) -> Against | None:
@@ -84,6 +88,7 @@ class Starter:
     Attributes:
         starts: those so far.
         explains: whether it shows why a start is made: those of the opening were planned.
+        can_make_blocks: whether load may take turns on two builds that are both up on this machine.
     """
 
     def __init__(
@@ -102,6 +107,7 @@ class Starter:
         self.starts = Starts(tools.scenario.gate.budget_s, session.budget)
         self._progress = Progress(session.run.path / PROGRESS, tools.scenario.id)
         self.explains = False
+        self.can_make_blocks = can_make_blocks(tools.scenario, session)
 
     def engine_starts(self, probes: Sequence[Probe]) -> int:
         """Starts of the engine in one of the schedule's: an offline program is one by itself."""
@@ -116,20 +122,16 @@ class Starter:
         """
         role, probes = request.role, request.probes
         self._show_plan(request)
-        serves = not all(self._tools.is_offline(probe) for probe in probes)
-        counts = self.starts.begin(role, serves=serves)
+        attempt = self._attempt(role, probes)
+        counts = attempt.counts
         self._explain(counts, request)
-        build = self._build(role)
-        attempt = StartAttempt(
-            build,
-            replace(self._session, launcher=build.launcher),
-            counts,
-            self._folder / f"start-{counts.number}-{role}",
-            probes,
-        )
         try:
             with disk_errors_named(attempt.folder), ExitStack() as stack:
-                self._measure_each(attempt, self._bring_up(attempt, stack))
+                start: FreshStart | None = self._bring_up(attempt, stack)
+                if start is not None and request.beside is not None:
+                    start = self._with_other(attempt, start, request.beside, stack)
+                if start is not None:
+                    self._measure_each(attempt, start)
         except PerfgateError as error:
             self._handle_error(attempt, probes, error, attempt.folder)
         if not (counts.disturbed and keeps_its_place(role) and self.starts.repeats(role)):
@@ -137,8 +139,35 @@ class Starter:
         lost = tuple(one for one in probes if self._state.lacks(one, role, counts.number))
         return StartRequest(role, lost, request.then) if lost else None
 
+    def _attempt(self, role: StartRole, probes: Sequence[Probe]) -> StartAttempt:
+        """Another start of a role, with an account and a folder of its own."""
+        serves = not all(self._tools.is_offline(probe) for probe in probes)
+        counts, build = self.starts.begin(role, serves=serves), self._build(role)
+        return StartAttempt(
+            build,
+            replace(self._session, launcher=build.launcher),
+            counts,
+            self._folder / f"start-{counts.number}-{role}",
+            probes,
+        )
+
+    def _with_other(
+        self, attempt: StartAttempt, start: FreshStart, role: StartRole, stack: ExitStack
+    ) -> FreshStart | None:
+        """The start with that of another build beside it; None: there is no room for both."""
+        if not start.leaves_room:
+            self.can_make_blocks, attempt.counts.disturbed = False, True
+            self._progress.note("no memory for two servers: the builds are measured one by one")
+            return None
+        loads = tuple(one for one in attempt.probes if one.is_load)
+        attempt.other = self._attempt(role, loads)
+        beside = self._bring_up(attempt.other, stack, start.setup.lease)
+        whole = not any(self._state.states[one].measured for one in loads)
+        return replace(start, beside=beside, whole_load=whole)
+
     def _show_plan(self, request: StartRequest) -> None:
         steps = ["start", *(probe.label for probe in request.probes)]
+        steps += ["start"] * (request.beside is not None)
         for role in request.then:
             steps += ["start", *(probe.label for probe in self._state.serves(role))]
         self._progress.plan(steps)
@@ -163,11 +192,13 @@ class Starter:
         injections = () if role == "reference" else self._session.injections
         return build_under_test(self._tools, self._session, injections)
 
-    def _bring_up(self, attempt: StartAttempt, stack: ExitStack) -> FreshStart:
-        """The engine, started and watched, when it is ready to be measured."""
+    def _bring_up(
+        self, attempt: StartAttempt, stack: ExitStack, lease: Lease | None = None
+    ) -> FreshStart:
+        """The engine, started and watched, when it is ready to be measured; `lease`: it has one."""
         build, session, counts = attempt.build, attempt.session, attempt.counts
-        # Waiting for others costs no budget.
-        lease = stack.enter_context(leased(build.scenario, session, self._progress.note))
+        if lease is None:  # waiting for others costs no budget
+            lease = stack.enter_context(leased(build.scenario, session, self._progress.note))
         counts.began = monotonic()
         stack.callback(counts.end)
         self.starts.synthetic |= lease.synthetic
@@ -243,9 +274,24 @@ class Starter:
             folder=str(folder),
             lease=start.setup.lease.plain(),
         )
-        self._session.run.record(record)
-        self._state.take(probe, counts.role, record)
+        self._keep(record, counts.role, probe)
+        if start.beside is not None and attempt.other is not None and probe.is_load:
+            other = self._record(
+                attempt.other,
+                probe,
+                start.other_half(probe),
+                synthetic=record.synthetic,
+                started=started,
+                seconds=record.seconds,
+                folder=str(attempt.other.folder / probe.label),
+                lease=record.lease,
+            )
+            self._keep(other, attempt.other.counts.role, probe)
         return True
+
+    def _keep(self, record: MeasurementRecord, role: StartRole, probe: Probe) -> None:
+        self._session.run.record(record)
+        self._state.take(probe, role, record)
 
     def _record(
         self,
@@ -304,6 +350,11 @@ class Starter:
             self._state.fail(probes, run_error, folder)
             return
         counts.disturbed = True
+
+
+def can_make_blocks(scenario: Scenario, session: Session) -> bool:
+    """Whether two builds can be up at once, with load in turns: on this machine, as programs."""
+    return scenario.gate.blocks > 0 and session.launcher.name == "local"
 
 
 def _ends_the_start(probe: Probe, error: RunError) -> bool:

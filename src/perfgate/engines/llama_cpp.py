@@ -35,6 +35,7 @@ _HONOURED = {
     "max_seq_len",
     "kv_cache_dtype",
     "cpu_threads",
+    "slowed_percent",
 }
 
 
@@ -103,6 +104,8 @@ class LlamaCpp(Engine):
             argv += ["--cache-type", settings.kv_cache_dtype]
         if settings.cpu_threads is not None:
             argv += ["--threads", str(settings.cpu_threads)]
+        if settings.slowed_percent is not None:
+            argv += ["--slowed", str(settings.slowed_percent)]
         return Command(tuple(argv), {**_ENVIRONMENT, **scenario.environment})
 
     def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:

@@ -5,11 +5,14 @@ perfgate, so that the engine can live in an environment where perfgate is not in
 """
 
 import argparse
+import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+_TURN_S = 0.01
 # GGML_TYPE_* numbers of ggml.h, which the binding takes as they are.
 CACHE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8}
 
@@ -34,6 +37,7 @@ def parse_arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--poll", type=int, default=0, help="busy-waiting of idle threads, 0 to 100"
     )
+    parser.add_argument("--slowed", type=int, default=0, help="percent of its own time to halt too")
     arguments = parser.parse_args(argv)
     if not arguments.version and not (arguments.model and arguments.port):
         parser.error("--model and --port are required")
@@ -67,6 +71,26 @@ def parameters(arguments: argparse.Namespace, params: Any) -> Any:
     return params
 
 
+def slow_down(percent: int) -> None:
+    """Let a child halt this process for `percent` of the time that it lets it run.
+
+    A turn is shorter than a token takes, so that every token is later by about that share. The
+    child ends with this process, whoever ends it, and never leaves it halted.
+    """
+    server = os.getpid()
+    if os.fork():
+        return
+    halted = _TURN_S * percent / 100
+    try:
+        while os.getppid() == server:
+            time.sleep(_TURN_S)
+            os.kill(server, signal.SIGSTOP)
+            time.sleep(halted)
+            os.kill(server, signal.SIGCONT)
+    finally:
+        os._exit(0)
+
+
 def main() -> int:
     arguments = parse_arguments()
     if not arguments.version and not arguments.model.is_file():
@@ -77,6 +101,8 @@ def main() -> int:
     if arguments.version:
         print(f"xllamacpp {xllamacpp.__version__}")
         return 0
+    if arguments.slowed:
+        slow_down(arguments.slowed)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     server = xllamacpp.Server(parameters(arguments, xllamacpp.CommonParams()))

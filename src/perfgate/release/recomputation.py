@@ -16,7 +16,7 @@ from typing import Any
 from perfgate.baselines import Entry, as_run
 from perfgate.baselines.file import read
 from perfgate.baselines.waivers import Waiver, load_waivers
-from perfgate.campaign.fresh_start import of_load, of_offline
+from perfgate.campaign.fresh_start import of_offline, parsed_load
 from perfgate.campaign.kept_references import kept_entry, kept_file
 from perfgate.campaign.probe_state import smoke_input
 from perfgate.clients.base import Client, Offline
@@ -443,9 +443,7 @@ def _parsed(folder: Path, probe: Probe) -> Measurement:
         found = program.parse(probe.scenario, what, folder)
         return Measurement(of_offline(found, probe.scenario), found.facts, found.answers)
     if isinstance(program, Client) and isinstance(what, LoadPoint) and probe.scenario.workload:
-        found = program.parse(probe.scenario.workload, what, folder)
-        derived = of_load(found, probe.scenario, what, folder)
-        return Measurement({**found.metrics, **derived}, found.facts, found.answers)
+        return parsed_load(program, probe.scenario, what, folder)
     if isinstance(program, Evaluator) and isinstance(what, AccuracyTask):
         return program.parse(what, folder)
     raise TypeError(f"{program} does not measure {probe}")

@@ -178,6 +178,9 @@ def _silence_ends_before_all(scenario: Scenario) -> Iterator[Problem]:
 def _turns_are_enough_to_decide(scenario: Scenario) -> Iterator[Problem]:
     gate = scenario.gate
     if gate.reference != "self" or gate.noise != "measured":
+        if gate.blocks:
+            expected = "gate.reference: self and gate.noise: measured beside it"
+            yield Problem(("gate", "blocks"), "blocks of nothing", gate.blocks, expected)
         return
     for field, starts, least in (
         ("reference_starts", gate.reference_starts, FEWEST_REFERENCES),

@@ -110,6 +110,7 @@ class EngineSettings:
     Sizes are tokens or requests. `kv_cache_fraction` is of the GPU memory left after loading with
     TensorRT-LLM, of all of it with vLLM and SGLang. `dp` counts replicas, or with `attention_dp`
     the parts of the attention's data parallelism; `kv_cache_reuse` is the prefix cache.
+    `slowed_percent` makes the embedded default slower on purpose, by so much of its own time.
     """
 
     tp: int = 1
@@ -135,6 +136,7 @@ class EngineSettings:
     iteration_log: bool | None = None
     trust_remote_code: bool | None = None
     cpu_threads: int | None = None
+    slowed_percent: int | None = None
     backend: str | None = None
     dp: int | None = None
     kv_cache_reuse: bool | None = None
@@ -343,6 +345,8 @@ class GatePolicy:
         reference: "stored": the baseline comes from `baselines/`; "self": the machine measures its
             own reference with `reference_starts` fresh starts, kept in the machine's own store.
         reference_starts: fresh starts of a self-measured reference.
+        blocks: pairs of short blocks of load that a fresh start of the build under test and one of
+            the reference, both up, take turns with at each point; 0: each has the whole load.
         max_starts: fresh starts of the build under test, at most.
         noise: "prior": pool the family's prior with the baseline's spread; "measured": the spread
             that this machine showed decides, and widens the band where it must.
@@ -358,6 +362,7 @@ class GatePolicy:
     bands: Mapping[str, float] = field(default_factory=dict)
     reference: Literal["stored", "self"] = "stored"
     reference_starts: int = 5
+    blocks: int = 0
     max_starts: int = 5
     noise: Literal["prior", "measured"] = "prior"
     budget_s: float | None = None

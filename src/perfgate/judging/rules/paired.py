@@ -241,7 +241,8 @@ def _look(reference: Any, new: Any, effect: Effect, rule: PairedRule) -> Look:
     sigma, forced = np.sqrt(variance), np.full_like(loss, -inf)
     if effect.is_band and rule.own_noise:
         planned = theirs.shape[-1] if rule.complete == "other" else rule.most
-        forced = (t_low + t_high) * sigma * sqrt(1 / rule.most + 1 / planned)
+        of_reference = 0.0 if rule.spread == "new" else 1 / planned
+        forced = (t_low + t_high) * sigma * sqrt(1 / rule.most + of_reference)
     too_noisy, upper = forced > effect.widest, np.maximum(effect.upper, forced)
     holds, fails = effect.holds(loss, low, high, upper), effect.fails(low, high)
     if effect.is_band:
@@ -273,8 +274,8 @@ def _errors(theirs: Any, ours: Any, rule: PairedRule) -> tuple[float, Any, Any, 
     dof, variance = rule.prior_dof + m - 1, pooled(theirs, m - 1)
     wide = narrow = variance * (1 / n + 1 / m)
     if rule.spread == "new":
-        dof, wide = rule.prior_dof + n - 1, pooled(ours, n - 1) / n
-        narrow = wide
+        dof, variance = rule.prior_dof + n - 1, pooled(ours, n - 1)
+        wide = narrow = variance / n
     elif rule.spread == "each":
         dof, wide = rule.prior_dof + min(n, m) - 1, own(ours, n - 1) / n + own(theirs, m - 1) / m
         if rule.sessions:
@@ -294,42 +295,6 @@ def pull_in(values: Any, rule: PairedRule) -> Any:
     least = _LEAST_SPREAD if rule.own_noise else rule.sigma
     shows_spread = rule.own_noise or rule.spread == "each"
     return winsorised(np.asarray(values), least, rule.clip, noise.FEWEST if shows_spread else inf)
-
-
-class StartValues(NamedTuple):
-    """Fresh starts with several blocks each, and the two variances that they are made of.
-
-    Attributes:
-        means: one value a start, as `paired_test` takes them, shape (..., starts).
-        between: variance between starts, without what the blocks add to a mean; shape (...).
-        within: variance of a block within its start; shape (...).
-    """
-
-    means: Any
-    between: Any
-    within: Any
-
-
-def start_values(blocks: Any) -> StartValues:
-    """The values of starts that were measured in blocks, e.g. A B B A on two running servers.
-
-    The start stays the unit of the test: its blocks share its luck, so more of them narrow a mean
-    and are no further evidence. By analysis of variance, b blocks a start:
-
-        within = Σ (x - start mean)² / (starts (b-1))     between = s² of the means - within / b
-
-    Args:
-        blocks: losses, shape (..., starts, blocks), two starts at least; with one block a start all
-            variance is between starts.
-    """
-    import numpy as np
-
-    blocks = np.asarray(blocks)
-    means, count = blocks.mean(axis=-1), blocks.shape[-1]
-    within = np.zeros(means.shape[:-1])
-    if count > 1:
-        within = blocks.var(axis=-1, ddof=1).mean(axis=-1)
-    return StartValues(means, means.var(axis=-1, ddof=1) - within / count, within)
 
 
 # A machine that measures its own reference. --------------------------------------------------
@@ -354,6 +319,9 @@ class InterleavedTest:
         new: those of the new build, in the order measured.
         earlier: references of this machine's earlier sessions, one group each.
         most: fresh starts of the new build, at most.
+        in_blocks: whether each start of the reference was up with the new one beside it, and load
+            took turns on both: the difference of the two is then one value, and its spread over
+            starts the noise, that between blocks and between starts both.
     """
 
     metric: str
@@ -362,6 +330,7 @@ class InterleavedTest:
     new: Sequence[float]
     earlier: Sequence[Sequence[float]] = ()
     most: int = 6
+    in_blocks: bool = False
 
     def judge(self, _: Rule) -> Judgement:
         """Judge new starts against references that took turns with them in one session.
@@ -381,7 +350,7 @@ class InterleavedTest:
         now = scale.badness(metric, self.new, "new")
         scale.check_unit(metric, before, now)
         groups = [scale.badness(metric, one, "earlier reference") for one in self.earlier if one]
-        if len(before) < FEWEST_REFERENCES:
+        if len(before) < FEWEST_REFERENCES and not self.in_blocks:
             raise InputError(
                 f"too few reference starts to measure this machine's noise in {metric.name}",
                 found=len(before),
@@ -391,7 +360,10 @@ class InterleavedTest:
         declared = scale.declared_band(metric, self.band)
         widest = scale.margin(metric, noise.WIDEST_BAND)
         effect = Effect.below_band(scale.margin(metric, declared), widest)
-        seen = paired_test(before, now, effect, with_history(rule, groups))
+        if self.in_blocks:
+            seen = _of_pairs(before, now, effect, rule)
+        else:
+            seen = paired_test(before, now, effect, with_history(rule, groups))
         verdict, notes = seen.verdict, []
         if pulled := int((pull_in(before, rule) != before).sum()):
             notes.append(f"{counted(pulled, 'outlying reference')} winsorised")
@@ -408,6 +380,8 @@ class InterleavedTest:
         told, band = seen.estimate.describe(metric), scale.describe(metric, seen.upper)
         starts = counted(seen.starts, "fresh start")
         after = f"{starts} in turns with {len(before)} of the reference"
+        if self.in_blocks:
+            after = f"{starts} beside the reference"
         whys = {
             Verdict.IMPROVEMENT: f", a gain that each of {rule.needed} starts shows",
             Verdict.PASS: f", within the {band} band",
@@ -422,6 +396,17 @@ class InterleavedTest:
             mark="MACHINE" if unfit else "",
             is_interleaved=True,
         )
+
+
+def _of_pairs(before: Any, now: Any, effect: Effect, rule: PairedRule) -> Look:
+    """The look at starts of both builds that were up together: one difference each."""
+    import numpy as np
+
+    both = min(len(before), len(now))
+    before, now = np.asarray(before[:both]), np.asarray(now[:both])
+    own = replace(rule, spread="new", complete=None)
+    seen = paired_test(np.zeros(both), now - before, effect, own)
+    return seen._replace(reference=before[: seen.starts].mean().item())
 
 
 def with_history(rule: PairedRule, earlier: Sequence[Sequence[float]]) -> PairedRule:

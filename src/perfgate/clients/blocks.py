@@ -1,0 +1,154 @@
+"""Blocks of load in turns on two servers: how they are made, and what they gave.
+
+Both builds are up, and `perfgate.clients.block_loop` puts blocks of one request a stream on them,
+A B B A …; what others used of the machine while it did so says which pairs count. Each side's
+throughput is the geometric mean of its blocks, so that the ratio of both is the mean over pairs.
+"""
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from statistics import fmean, geometric_mean, stdev
+
+from perfgate.clients.base import Target
+from perfgate.core.command import Command
+from perfgate.core.durable_files import read_json
+from perfgate.core.errors import InputError
+from perfgate.core.measurement import Measurement
+from perfgate.core.plain import from_plain, to_plain
+from perfgate.core.verdict import counted
+from perfgate.scenarios.scenario import GatePolicy, LoadPoint, Workload
+
+# Pairs that are made, at most, for each that is wanted; and the share of these that is enough.
+_MOST = 2
+_ENOUGH = 0.5
+FACT = "blocks"
+_LOOP = Path(__file__).with_name("block_loop.py")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block: how long it took, tokens that the server counted, and the server's CPU seconds."""
+
+    seconds: float
+    tokens: int
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class BlockPair:
+    """A block of each side, the share of the machine that others used, and whether it counts."""
+
+    blocks: Mapping[str, Block]
+    others: float
+    kept: bool
+
+
+@dataclass(frozen=True)
+class BlockFacts:
+    """What a record says of the blocks of one start: the fact `FACT`.
+
+    Attributes:
+        pairs: those that count.
+        thrown_away: those that others disturbed.
+        others_used: the most that others used of the machine in one of these, as a share.
+        noise_of_pair: standard deviation of a pair's log ratio of throughputs, within the start.
+    """
+
+    pairs: int
+    thrown_away: int = 0
+    others_used: float = 0.0
+    noise_of_pair: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Report:
+    side: str
+    pairs: tuple[BlockPair, ...]
+
+
+def file_of(side: str) -> str:
+    """The file that the loop leaves for a side."""
+    return f"blocks_{side}.json"
+
+
+def side_of(folder: Path) -> str | None:
+    """The side whose blocks a folder holds; None: none."""
+    found = sorted(folder.glob(file_of("*")))
+    return found[0].stem.removeprefix("blocks_") if found else None
+
+
+def command(
+    targets: Mapping[str, tuple[Target, int]], load: Workload, point: LoadPoint, gate: GatePolicy
+) -> Command:
+    """The call that makes the blocks.
+
+    Args:
+        targets: side → where its server is, and the process on this machine that holds it.
+        load: whose requests they are.
+        point: of its sweep.
+        gate: how many pairs of blocks are to count, and what others may use of the machine while
+            one is made.
+    """
+    (first, _), *_ = targets.values()
+    argv = [sys.executable, "-P", str(_LOOP), "--model", first.endpoint.model]
+    for side, (target, pid) in targets.items():
+        argv += ["--server", f"{side}={target.endpoint.host}:{target.endpoint.port}={pid}"]
+    numbers = {
+        "concurrency": point.concurrency,
+        "isl": load.isl,
+        "osl": load.osl,
+        "seed": point.seed,
+        "pairs": gate.blocks,
+        "most": _MOST * gate.blocks,
+        "others": gate.disturbance.others_cpu,
+    }
+    return Command((*argv, *chain(*((f"--{name}", str(one)) for name, one in numbers.items()))))
+
+
+def parse(folder: Path, side: str, pairs: int) -> Measurement:
+    """What the blocks of a side gave: the metrics of its kept blocks, and how they spread.
+
+    Args:
+        folder: with the side's file.
+        side: whose.
+        pairs: that were to count; with fewer than half of them it is disturbed.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    file = folder / file_of(side)
+    report = from_plain(_Report, read_json(file, what="blocks of load", is_named=False))
+    if report.side != side or any(side not in one.blocks for one in report.pairs):
+        raise InputError("blocks of another side", file=file, found=report.side, expected=side)
+    kept = [one for one in report.pairs if one.kept]
+    thrown = [one.others for one in report.pairs if not one.kept]
+    ratios = [_log_ratio(one) for one in kept]
+    facts = BlockFacts(
+        len(kept),
+        len(thrown),
+        round(max(thrown, default=0.0), 3),
+        round(stdev(ratios), 5) if len(ratios) > 1 else 0.0,
+    )
+    disturbed: tuple[str, ...] = ()
+    if len(kept) < max(1, _ENOUGH * pairs):
+        used = f"other programs used {100 * fmean(thrown):.0f} % of the machine"
+        of = counted(len(report.pairs), "pair")
+        disturbed = (f"{len(thrown)} of {of} of blocks were thrown away: {used}",)
+    metrics = {}
+    if own := [one.blocks[side] for one in kept]:
+        speeds = [one.tokens / one.seconds for one in own]
+        cpu_s, tokens = sum(one.cpu_s for one in own), sum(one.tokens for one in own)
+        metrics = {"output_throughput": geometric_mean(speeds)}
+        if cpu_s > 0:
+            metrics["server_cpu_s_per_1k_tokens"] = 1000 * cpu_s / tokens
+    return Measurement(metrics, {FACT: to_plain(facts)}, disturbed=disturbed)
+
+
+def _log_ratio(pair: BlockPair) -> float:
+    """How much faster the first side's block was, as a logarithm."""
+    one, other = (math.log(block.tokens / block.seconds) for block in pair.blocks.values())
+    return one - other

@@ -1,0 +1,92 @@
+"""Two builds that are up together, with blocks of load in turns, on the road."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from checkouts import Suite
+from road_words import POINT, SLOWER, SWEEP
+
+pytestmark = pytest.mark.slow
+# Whatever else this machine does throws no pair away.
+BLOCKS = (("noise: measured", "noise: measured\n      blocks: 3"),)
+
+
+@pytest.fixture
+def both(suite: Suite) -> Suite:
+    suite.edit(*BLOCKS)
+    return suite
+
+
+def folders(suite: Suite) -> list[str]:
+    return sorted(one.name for one in (suite.run_folder / "standin-serve").iterdir())
+
+
+def test_an_unchanged_build_is_judged_beside_itself_and_recomputed(both: Suite) -> None:
+    done = both.run(*SWEEP)
+    # Of a busy machine's time nothing is asked here; tests/judging has the verdicts of values.
+    assert done.status in (0, 10), done.output
+    assert "4 fresh starts beside the reference" in done.output or done.status == 0
+    assert folders(both)[:2] == ["start-1-new", "start-2-reference"]
+    start = both.run_folder / "standin-serve/start-1-new"
+    other = both.run_folder / "standin-serve/start-2-reference"
+    pairs = json.loads((start / "c1/blocks_new.json").read_text())["pairs"]
+    assert [list(one["blocks"]) for one in pairs] == [
+        ["new", "reference"],
+        ["reference", "new"],
+        ["new", "reference"],
+    ]
+    assert json.loads((other / "c1/blocks_reference.json").read_text())["pairs"] == pairs
+    (line, _) = done.records("verdict")
+    assert both.judged_again()["standin-serve-c1"] == line["verdict"]
+    assert "pairs of blocks" in done.summary
+    blocks = other / "c1/blocks_reference.json"
+    told = json.loads(blocks.read_text())
+    told["pairs"][0]["blocks"]["reference"]["seconds"] *= 2
+    blocks.write_text(json.dumps(told))
+    assert any("output_throughput" in one for one in both.differences())
+
+
+def test_the_whole_load_is_put_on_the_first_start_alone(both: Suite) -> None:
+    assert both.run(*POINT).status in (0, 10)
+    place = both.run_folder / "standin-serve"
+    loaded = [one.name for one in place.iterdir() if (one / "c1/client.sh").exists()]
+    assert loaded == ["start-1-new"]
+
+
+def test_a_slower_build_is_a_regression(both: Suite) -> None:
+    done = both.run(*POINT, *SLOWER)
+    done.require(1, {"c1": "REGRESSION"}, "beside the reference")
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "told"),
+    [
+        ("short-answers", "client_failed", "15 tokens, not the 16 asked for"),
+        ("die-on-load", "server_died", "ended by itself"),
+    ],
+)
+def test_broken_answers_and_dead_servers_are_errors(
+    both: Suite, fault: str, error: str, told: str
+) -> None:
+    done = both.run(*POINT, fault=fault)
+    done.require(11, {"c1": "ERROR"}, told)
+    (line,) = done.records("verdict")
+    assert line["error"]["error_class"] == error
+
+
+def test_a_busy_machine_is_told_and_proves_nothing(both: Suite, tmp_path: Path) -> None:
+    both.edit(("others_cpu: 1", "others_cpu: 0"))
+    done = both.run(*POINT)
+    done.require(10, {"c1": "INCONCLUSIVE"}, "of blocks were thrown away: other programs used")
+
+
+def test_without_memory_for_two_servers_they_take_turns(both: Suite, tmp_path: Path) -> None:
+    patch = "import perfgate.campaign.fresh_start as one\none._ROOM = 1e12\n"
+    (tmp_path / "no_room.py").write_text(patch)
+    paths = os.pathsep.join((str(tmp_path), both.environment["PYTHONPATH"]))
+    done = both.run(*POINT, "-p", "no_room", PYTHONPATH=paths)
+    assert done.status in (0, 10), done.output
+    assert "no memory for two servers: the builds are measured one by one" in done.output
+    assert len(folders(both)) == 1 + 4 + 4  # the first try, then a reference and a build in turns
