@@ -85,7 +85,7 @@ class Played:
         if isinstance(given := self._given(("start",), setup.role), Exception):
             raise given
         image = f"registry/engine:{tools.build.version}"
-        yield SimpleNamespace(setup=setup, image=image, has_ended=False)
+        yield SimpleNamespace(setup=setup, image=image, has_ended=False, beside=None)
 
     def _measure(self, start: Any, probe: Probe, watch: object) -> Measurement:
         self.loaded[-1].append(probe.label)

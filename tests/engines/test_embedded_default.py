@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import psutil
 import pytest
 from building import SCENARIO
 
@@ -208,9 +209,13 @@ def test_the_server_names_the_model_and_honours_its_settings(target: Target) -> 
     assert props["default_generation_settings"]["n_ctx"] == 2048
 
 
-def test_the_server_takes_every_cache_type_and_a_small_batch(tmp_path: Path) -> None:
+def test_the_server_takes_every_cache_type_a_small_batch_and_halts(tmp_path: Path) -> None:
     settings = EngineSettings(
-        cpu_threads=1, max_seq_len=512, max_num_tokens=8, kv_cache_dtype="q8_0"
+        cpu_threads=1,
+        max_seq_len=512,
+        max_num_tokens=8,
+        kv_cache_dtype="q8_0",
+        slowed_percent=50,
     )
     scenario = replace(SMOLLM2, engine=EngineChoice("llama.cpp", settings))
     endpoint = Endpoint("127.0.0.1", _free_port(), "m")
@@ -220,10 +225,12 @@ def test_the_server_takes_every_cache_type_and_a_small_batch(tmp_path: Path) -> 
             _wait_until_healthy(server, endpoint)
             body = {"prompt": "The capital of France is", "max_tokens": 4, "temperature": 0}
             answer = ask(f"{endpoint.url}/v1/completions", body)
+            (slowing,) = psutil.Process(server.pid).children()
         finally:
             server.terminate()
             status = server.wait(20)
     assert "Paris" in answer["choices"][0]["text"]
+    slowing.wait(20)  # what halts the server ends with it
     assert status == 0, "a server that is asked to end does so as if it were done"
 
 

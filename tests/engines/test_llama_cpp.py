@@ -34,6 +34,7 @@ HONOURED: dict[str, Any] = {
     "max_seq_len": 2048,
     "kv_cache_dtype": "q8_0",
     "cpu_threads": 2,
+    "slowed_percent": 15,
 }
 
 

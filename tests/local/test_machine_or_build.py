@@ -127,7 +127,8 @@ def checkout_in(folder: Path) -> Checkout:
     scenario["workload"].update(concurrency=[1], requests=4, osl=16)
     metrics = ["output_throughput", "server_cpu_s_per_1k_tokens"]
     starts = {"reference_starts": 4, "max_starts": 4}
-    scenario["gate"].update(metrics=metrics, noise="measured", bands={}, **starts)
+    alone = {"blocks": 0, "disturbance": {"others_cpu": 1, "steal": 1, "cpu_clock": 0}}
+    scenario["gate"].update(metrics=metrics, noise="measured", bands={}, **starts, **alone)
     (folder / "scenarios").mkdir(parents=True)
     (folder / "baselines").mkdir()
     (folder / "scenarios" / "local.yaml").write_text(yaml.safe_dump(plain))

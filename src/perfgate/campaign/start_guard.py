@@ -12,7 +12,6 @@ from pathlib import Path
 from perfgate.campaign.fresh_start import FreshStart
 from perfgate.campaign.schedule import StartRole
 from perfgate.campaign.session import Session
-from perfgate.clients.blocks import FACT
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.plain import from_plain, to_plain
@@ -108,7 +107,7 @@ def guarded(
         measured,
         facts={**measured.facts, "environment": environment},
         # Of blocks, those that somebody disturbed were thrown away one by one.
-        disturbed=measured.disturbed if FACT in measured.facts else disturbed,
+        disturbed=measured.disturbed if scenario.gate.blocks else disturbed,
     )
 
 

@@ -345,8 +345,8 @@ class GatePolicy:
         reference: "stored": the baseline comes from `baselines/`; "self": the machine measures its
             own reference with `reference_starts` fresh starts, kept in the machine's own store.
         reference_starts: fresh starts of a self-measured reference.
-        blocks: pairs of short blocks of load that a fresh start of the build under test and one of
-            the reference, both up, take turns with at each point; 0: each has the whole load.
+        blocks: pairs of short blocks of load at each point, on two builds that are both up; 0:
+            whole loads, one build after the other.
         max_starts: fresh starts of the build under test, at most.
         noise: "prior": pool the family's prior with the baseline's spread; "measured": the spread
             that this machine showed decides, and widens the band where it must.

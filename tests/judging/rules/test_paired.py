@@ -13,10 +13,11 @@ from rule_cases import judge_claim, statement
 from sizes import sized
 
 from perfgate.core.metrics import lookup
-from perfgate.core.verdict import Verdict
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules import paired, scale
 from perfgate.judging.rules.claims import EarlierStarts
-from perfgate.judging.rules.paired import Effect, paired_test
+from perfgate.judging.rules.paired import Effect, InterleavedTest, paired_test
 
 ROWS = 100
 SPEED = lookup("output_throughput")
@@ -163,16 +164,53 @@ def test_starts_one_by_one_end_as_all_at_once() -> None:
         assert not (found.holds | found.fails)[~done].any()
 
 
-def test_blocks_of_one_start_are_one_value_and_show_both_spreads() -> None:
-    rng = np.random.default_rng(7)
-    between, within = 0.02, 0.05
-    values = between * rng.standard_normal((20_000, 6, 1))
-    values = values + within * rng.standard_normal((20_000, 6, 4))
-    found = paired.start_values(values)
-    assert found.means.shape == (20_000, 6)
-    assert np.mean(found.within) == pytest.approx(within**2, rel=0.02)
-    assert np.mean(found.between) == pytest.approx(between**2, rel=0.05)
-    single = paired.start_values(values[..., :1])
-    assert (single.means == values[..., 0]).all()
-    assert (single.within == 0).all()
-    assert np.mean(single.between) == pytest.approx(between**2 + within**2, rel=0.02)
+def judged(references: list[float], new: list[float], *, in_blocks: bool = True) -> Judgement:
+    """Of throughputs, the reference's and the new build's start by start."""
+    most = 6
+    test = InterleavedTest("output_throughput", None, references, new, (), most, in_blocks)
+    return test.judge(Rule())
+
+
+# The machine has a good and a bad hour; both builds were up in each.
+HOURS = [100.0, 71.0, 102.0, 69.0]
+
+
+def test_builds_that_are_up_together_are_compared_start_by_start() -> None:
+    new = [one * factor for one, factor in zip(HOURS, (1.01, 0.99, 1.0, 1.01), strict=True)]
+    found = judged(HOURS, new)
+    assert (found.verdict, found.runs_used) == (Verdict.PASS, 4)
+    assert found.band is not None
+    assert found.band < 0.07
+    assert found.baseline == pytest.approx(np.exp(np.mean(np.log(HOURS))))
+    assert judged(HOURS, new, in_blocks=False).verdict == Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("factors", "verdict"),
+    [
+        ((0.90, 0.89, 0.91, 0.90), Verdict.REGRESSION),
+        ((1.11, 1.10, 1.12, 1.11), Verdict.IMPROVEMENT),
+        ((0.6, 1.5, 0.7, 1.4), Verdict.INCONCLUSIVE),  # nothing can be told on such a machine
+        ((0.90, 0.89, 0.91), Verdict.INCONCLUSIVE),  # before the first look
+    ],
+)
+def test_what_pairs_of_starts_prove(factors: tuple[float, ...], verdict: Verdict) -> None:
+    hours = HOURS[: len(factors)]
+    found = judged(hours, [one * factor for one, factor in zip(hours, factors, strict=True)])
+    assert found.verdict == verdict
+    assert found.needs_more_runs == (len(factors) < 4)
+
+
+def test_the_spread_within_and_between_starts_both_widen_what_can_be_shown() -> None:
+    """Errors of whole sessions: benchmarks/blocks.py."""
+    rng, effect = np.random.default_rng(7), Effect.below_band(0.02, WIDEST)
+
+    def shown(between: float, within: float) -> float:
+        starts = between * rng.standard_normal((2000, 4))
+        blocks = within * rng.standard_normal((2000, 4, 5))
+        losses = starts + blocks.mean(axis=-1)
+        seen = paired_test(np.zeros(4), losses, effect, paired.blocks_rule(6))
+        assert seen.fails.mean() < 0.002
+        return float(np.median(seen.upper))
+
+    assert shown(0.0, 0.0) < shown(0.02, 0.0) < shown(0.02, 0.09)

@@ -361,7 +361,7 @@ class InterleavedTest:
         widest = scale.margin(metric, noise.WIDEST_BAND)
         effect = Effect.below_band(scale.margin(metric, declared), widest)
         if self.in_blocks:
-            seen = _of_pairs(before, now, effect, rule)
+            seen = _of_pairs(before, now, effect, self.most)
         else:
             seen = paired_test(before, now, effect, with_history(rule, groups))
         verdict, notes = seen.verdict, []
@@ -398,15 +398,18 @@ class InterleavedTest:
         )
 
 
-def _of_pairs(before: Any, now: Any, effect: Effect, rule: PairedRule) -> Look:
-    """The look at starts of both builds that were up together: one difference each."""
+def blocks_rule(most: int) -> PairedRule:
+    """The rule for starts of both builds that are up together: each difference is one value."""
+    return replace(rule_for(most), spread="new", complete=None)
+
+
+def _of_pairs(before: Sequence[float], now: Sequence[float], effect: Effect, most: int) -> Look:
+    """The look at starts of both builds that were up together."""
     import numpy as np
 
-    both = min(len(before), len(now))
-    before, now = np.asarray(before[:both]), np.asarray(now[:both])
-    own = replace(rule, spread="new", complete=None)
-    seen = paired_test(np.zeros(both), now - before, effect, own)
-    return seen._replace(reference=before[: seen.starts].mean().item())
+    differences = np.asarray([new - old for old, new in zip(before, now, strict=False)])
+    seen = paired_test(np.zeros(len(differences)), differences, effect, blocks_rule(most))
+    return seen._replace(reference=float(np.mean(before[: seen.starts])))
 
 
 def with_history(rule: PairedRule, earlier: Sequence[Sequence[float]]) -> PairedRule:
