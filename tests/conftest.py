@@ -76,6 +76,6 @@ def two_scenarios(suite_root: Path) -> Path:
     plain = yaml.safe_load(text)
     (one,) = plain["scenarios"]
     one.update(id="h200-serve", hardware={"gpu": "H200", "gpus": 1}, markers=["serving"])
-    one["gate"]["reference"] = "stored"
+    one["gate"].update(reference="stored", blocks=0)
     (folder / "h200.yaml").write_text(yaml.safe_dump(plain))
     return folder
