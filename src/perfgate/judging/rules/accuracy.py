@@ -425,17 +425,21 @@ class AccuracyTest:
         reason = found.reason
         if self.against == "documented" and found.verdict == Verdict.REGRESSION:
             reason = f"worse than the documented score: {reason}"
+        elif self.against == "ab" and found.change is not None:
+            ahead = "lower" if found.change < 0 else "higher"
+            reason = f"B is {abs(100 * found.change):.1f} points {ahead} than A: {reason}"
         notes = (*found.notes, *faults_of(self.metric, *self.measured))
         return replace(found, reason=reason, notes=notes, against=self.against)
 
     def changed(self, used: int, against: Against) -> ChangedQuestions | None:
-        """Which questions are answered otherwise; None: the answers are not known on both sides.
+        """Which questions are answered otherwise; None: the answers are not known on both sides,
+        or are those of an A/B, which has no baseline.
 
         Args:
             used: how many evaluations of the new build the verdict rests on.
             against: what the baseline is.
         """
-        if self.scores is not None or not used:
+        if self.scores is not None or not used or against == "ab":
             return None
         baseline, new = self.answers
         return changed_questions(self.metric, baseline, new[:used], against)
