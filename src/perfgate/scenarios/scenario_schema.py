@@ -23,7 +23,7 @@ _RIGHT: dict[tuple[int, bytes], Any] = {}
 
 
 def _properties(
-    validator: Any, rules: Mapping[str, Any], instance: object, _: Mapping[str, Any]
+    validator: Any, rules: Mapping[str, Any], instance: Any, _: Mapping[str, Any]
 ) -> Iterator[ValidationError]:
     """The rule of that name in JSON Schema, which remembers what is right."""
     for name, rule in rules.items() if isinstance(instance, dict) else ():
