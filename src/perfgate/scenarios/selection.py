@@ -32,12 +32,10 @@ def select(scenarios: Sequence[Scenario], patterns: Sequence[str]) -> tuple[Scen
     ]
     if errors:
         raise SeveralInputErrors(errors)
-    if not patterns:
-        return tuple(scenarios)
     return tuple(
         scenario
         for scenario in scenarios
-        if any(fnmatchcase(scenario.id, pattern) for pattern in patterns)
+        if not patterns or any(fnmatchcase(scenario.id, pattern) for pattern in patterns)
     )
 
 
