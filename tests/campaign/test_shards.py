@@ -40,7 +40,7 @@ def claim(one: str, other: str | None) -> ClaimProbe:
         versus=other,
         value=None if other else 1.0,
     )
-    return ClaimProbe(told, PROBES[one][0], PROBES[other][0] if other else None)
+    return ClaimProbe(told, tuple(PROBES[name][0] for name in (one, other) if name))
 
 
 def selection(names: list[str], pairs: list[tuple[str, str]]) -> dict[str, Selected]:

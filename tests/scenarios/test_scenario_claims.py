@@ -84,7 +84,7 @@ BROKEN: list[tuple[str, str, list[Change]]] = [
     ("metric", "score of a task that is not measured (off)",
      [(METRIC, "    metric: accuracy:gsm8k:exact_match:strict-match")]),
     ("concurrency", "not a point of the sweep (on)", beside("concurrency: 8")),
-    ("concurrency", "one point of the sweep of sweep: (1, 4)",
+    ("concurrency", "one point of the sweep of sweep: 1, 4",
      [(ID, ID), (VERSUS, "versus: sweep")]),
     ("versus", "run on different hardware\n  found: cpu and 1xH200",
      [(VERSUS, "versus: elsewhere")]),

@@ -357,17 +357,12 @@ def _acceptable(candidate: Path, store: Store) -> Baseline:
     """
     found = read(candidate)
     if found.synthetic != store.synthetic:
-        raise InputError(
-            "stand-ins made these numbers: they can never be a baseline of measured ones"
-            if found.synthetic
-            else "these numbers were measured, and belong into no store of rehearsals",
-            file=candidate,
-            field="synthetic",
-            found=str(found.synthetic).lower(),
-            hint="--rehearsal puts it into the store that rehearsals alone are compared with"
-            if found.synthetic
-            else "leave out --rehearsal",
-        )
+        problem = "these numbers were measured, and belong into no store of rehearsals"
+        hint, is_so = "leave out --rehearsal", str(found.synthetic).lower()
+        if found.synthetic:
+            problem = "stand-ins made these numbers: they can never be a baseline of measured ones"
+            hint = "--rehearsal puts it into the store that rehearsals alone are compared with"
+        raise InputError(problem, file=candidate, field="synthetic", found=is_so, hint=hint)
     if found.retired is not None:
         raise InputError(
             "a retired baseline cannot be accepted again",

@@ -32,9 +32,7 @@ def broken_claim_rules(claim: Claim, scenarios: Mapping[str, Scenario]) -> list[
     """All that is wrong with a claim, given all scenarios by id; paths from the claim down."""
     return [
         *_needs_one_other(claim),
-        *_margin_has_a_use(claim),
-        *_effect_has_a_use(claim),
-        *_documented_has_a_use(claim),
+        *_numbers_have_a_use(claim),
         *_fits(claim, scenarios),
     ]
 
@@ -80,59 +78,46 @@ def _needs_one_other(claim: Claim) -> Iterator[Problem]:
         )
 
 
-def _margin_has_a_use(claim: Claim) -> Iterator[Problem]:
-    if claim.margin and claim.expect not in ("not_worse", "not_better"):
-        yield Problem(
-            ("margin",),
-            "the margin is not used",
-            f"margin {claim.margin:g} with expect {claim.expect}",
-            "expect not_worse or not_better, or no margin",
-        )
-
-
-def _effect_has_a_use(claim: Claim) -> Iterator[Problem]:
+def _numbers_have_a_use(claim: Claim) -> Iterator[Problem]:
+    """Margin, minimum effect, documented size and tolerance decide something, where they stand."""
+    is_sized, expect = claim.expect in ("better", "worse"), f"with expect {claim.expect}"
+    tolerance, documented = f"tolerance {claim.tolerance:g}", claim.documented
+    if claim.margin and is_sized:
+        expected = "expect not_worse or not_better, or no margin"
+        yield _unused("margin", f"margin {claim.margin:g} {expect}", expected)
     if claim.minimum_effect and (claim.expect != "better" or claim.value is not None):
-        other = "versus" if claim.value is None else "value"
-        yield Problem(
-            ("minimum_effect",),
-            "the minimum effect is not used",
-            f"minimum_effect {claim.minimum_effect:g} with expect {claim.expect} and {other}",
-            "expect better than another scenario, or no minimum effect",
-        )
-
-
-def _documented_has_a_use(claim: Claim) -> Iterator[Problem]:
-    sized = claim.expect in ("better", "worse")
-    if claim.documented is None:
+        found = f"minimum_effect {claim.minimum_effect:g} {expect} and "
+        found += "versus" if claim.value is None else "value"
+        expected = "expect better than another scenario, or no minimum effect"
+        yield _unused("minimum_effect", found, expected)
+    if documented is None:
         if claim.tolerance:
-            found = f"tolerance {claim.tolerance:g} without documented"
             expected = "documented beside it, or no tolerance"
-            yield Problem(("tolerance",), "the tolerance is not used", found, expected)
+            yield _unused("tolerance", f"{tolerance} without documented", expected)
         return
-    told = f"documented {claim.documented:g} with expect {claim.expect}"
+    told = f"documented {documented:g} {expect}"
     if claim.versus is None or claim.minimum_effect or is_accuracy(claim.metric):
-        yield Problem(
-            ("documented",),
-            "the documented size is not used",
-            told,
-            "a speed, compared with another scenario, without minimum_effect",
-        )
-    elif sized != bool(claim.tolerance):
-        yield Problem(
-            ("tolerance",),
-            "missing" if sized else "the tolerance is not used",
-            None if sized else f"tolerance {claim.tolerance:g} with expect {claim.expect}",
-            "how far the change may fall short of documented"
-            if sized
-            else "expect better or worse, or no tolerance",
-        )
-    elif sized and not _goes_as_expected(claim, claim.documented):
+        expected = "a speed, compared with another scenario, without minimum_effect"
+        yield _unused("documented", told, expected, "documented size")
+    elif claim.tolerance and not is_sized:
+        expected = "expect better or worse, or no tolerance"
+        yield _unused("tolerance", f"{tolerance} {expect}", expected)
+    elif is_sized and not claim.tolerance:
+        expected = "how far the change may fall short of documented"
+        yield Problem(("tolerance",), "missing", expected=expected)
+    elif is_sized and not _goes_as_expected(claim, documented):
         yield Problem(
             ("documented",),
             f"the documented change is not {claim.expect}",
             told,
             "the change of the value with its sign, e.g. -0.348 for a time that is 34.8 % shorter",
         )
+
+
+def _unused(field: str, found: str, expected: str, what: str = "") -> Problem:
+    """The problem of a number that decides nothing; `what`: how it is called, if otherwise."""
+    what = what or field.replace("_", " ")
+    return Problem((field,), f"the {what} is not used", found, expected)
 
 
 def _goes_as_expected(claim: Claim, change: float) -> bool:
@@ -166,16 +151,10 @@ def _no_scenario(path: Keys, name: str, scenarios: Mapping[str, Scenario]) -> Pr
 
 def _gives(claim: Claim, scenario: Scenario) -> Iterator[Problem]:
     """Whether the scenario measures the claim's metric, once or at the named point."""
-    problem = unmeasured_metric(scenario, ("metric",), claim.metric)
-    if problem is None:
-        path = ("concurrency",)
-        problem = misplaced_point(scenario, path, claim.metric, claim.concurrency)
-        sweep = scenario.workload.concurrency if scenario.workload else ()
-        if claim.concurrency is None and not is_accuracy(claim.metric) and len(sweep) > 1:
-            problem = Problem(
-                path, "missing", expected=f"one point of the sweep of {scenario.id}: {sweep}"
-            )
-    if problem is not None:
+    sweep = f"one point of the sweep of {scenario.id}:"
+    if problem := unmeasured_metric(scenario, ("metric",), claim.metric) or misplaced_point(
+        scenario, ("concurrency",), claim.metric, claim.concurrency, missing=sweep
+    ):
         yield replace(problem, problem=f"{problem.problem} ({scenario.id})")
 
 

@@ -11,11 +11,10 @@ from typing import Any
 
 from perfgate.core.durable_files import read_json
 from perfgate.core.errors import SeveralInputErrors
-from perfgate.core.metrics import is_accuracy
 from perfgate.core.paths import baselines_folder, packaged, require_own
 from perfgate.core.plain import from_plain
 from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
-from perfgate.scenarios.problem import Keys, Problem
+from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario, Source
 from perfgate.scenarios.schema import in_json, read_schema
 
@@ -94,15 +93,10 @@ def _misfits(plain: Mapping[str, Any], scenario: Scenario) -> Iterator[Problem]:
         yield Problem(
             ("scenario",), "not the scenario of the file's name", plain["scenario"], scenario.id
         )
-    sweep = scenario.workload.concurrency if scenario.workload else ()
     for name, value in plain["values"].items():
-        path: Keys = ("values", name)
+        path, point = ("values", name), value.get("concurrency")
         problem = unknown_metric(path, name) or unmeasured_metric(scenario, path, name)
-        if problem is None:
-            point: Keys = (*path, "concurrency")
-            concurrency = value.get("concurrency")
-            problem = misplaced_point(scenario, point, name, concurrency)
-            if concurrency is None and not is_accuracy(name) and len(sweep) > 1:
-                problem = Problem(point, "missing", expected="one of " + ", ".join(map(str, sweep)))
-        if problem is not None:
+        if problem := problem or misplaced_point(
+            scenario, (*path, "concurrency"), name, point, missing="one of"
+        ):
             yield problem

@@ -124,34 +124,21 @@ def _named_twice(
     document = content.document
     if document is None:
         return
-    for position, scenario in enumerate(content.scenarios):
-        path: Keys = ("scenarios", position, "id")
-        yield from _second(document, path, "scenario", scenario.id, first_places)
-    for position, claim in enumerate(content.claims):
-        yield from _second(document, ("claims", position, "id"), "claim", claim.id, first_places)
-    for name in content.markers:
-        path = ("markers", name)
-        if problem := taken_name(path, name):
-            yield problem.error(document.file, document.line(path))
-        yield from _second(document, path, "marker", name, first_places)
-
-
-def _second(
-    document: Document,
-    path: Keys,
-    kind: str,
-    name: str,
-    first_places: dict[tuple[str, str], str],
-) -> Iterator[InputError]:
-    line = document.line(path)
-    first = first_places.setdefault((kind, name), f"{document.file}:{line}")
-    if first != f"{document.file}:{line}":
-        is_marker = kind == "marker"
-        problem = "marker declared twice" if is_marker else "id given twice"
-        one = "one declaration" if is_marker else f"one {kind} of that id"
-        yield Problem(path, problem, name, f"{one}; the first is in {first}").error(
-            document.file, line
-        )
+    named: list[tuple[str, Keys, str]] = [
+        *(("scenario", ("scenarios", at, "id"), x.id) for at, x in enumerate(content.scenarios)),
+        *(("claim", ("claims", at, "id"), x.id) for at, x in enumerate(content.claims)),
+        *(("marker", ("markers", name), name) for name in content.markers),
+    ]
+    for kind, path, name in named:
+        line, is_marker = document.line(path), kind == "marker"
+        if is_marker and (taken := taken_name(path, name)):
+            yield taken.error(document.file, line)
+        first = first_places.setdefault((kind, name), f"{document.file}:{line}")
+        if first != f"{document.file}:{line}":
+            problem = "marker declared twice" if is_marker else "id given twice"
+            one = "one declaration" if is_marker else f"one {kind} of that id"
+            expected = f"{one}; the first is in {first}"
+            yield Problem(path, problem, name, expected).error(document.file, line)
 
 
 def _shared_markers(files: Iterable[Path]) -> Mapping[str, str]:

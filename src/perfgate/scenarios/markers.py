@@ -123,13 +123,12 @@ def undeclared_markers(scenario: Scenario, declared: Mapping[str, str]) -> Itera
             yield unknown_marker(("markers", position), marker, declared)
 
 
-def unknown_marker(path: Keys, marker: str, declared: Mapping[str, str]) -> Problem:
-    """What is said of a marker that is declared nowhere."""
-    return Problem(
-        path,
-        "unknown marker",
-        marker,
-        "one of " + ", ".join(sorted(declared)),
-        did_you_mean(marker, declared)
-        or "declare it, with its meaning, under markers of a scenario file",
-    )
+def unknown_marker(
+    path: Keys,
+    marker: str,
+    declared: Mapping[str, str],
+    hint: str = "declare it, with its meaning, under markers of a scenario file",
+) -> Problem:
+    """What is said of a marker that is declared nowhere; `hint`: where none is like it."""
+    hint = did_you_mean(marker, declared) or hint
+    return Problem(path, "unknown marker", marker, "one of " + ", ".join(sorted(declared)), hint)

@@ -44,17 +44,23 @@ def unmeasured_metric(scenario: Scenario, path: Keys, name: str) -> Problem | No
 
 
 def misplaced_point(
-    scenario: Scenario, path: Keys, metric: str, concurrency: int | None
+    scenario: Scenario, path: Keys, metric: str, concurrency: int | None, missing: str = ""
 ) -> Problem | None:
-    """What is wrong with a value of `metric` at that sweep point (None: no point is named)."""
+    """What is wrong with a value of `metric` at that sweep point (None: no point is named).
+
+    `missing`: what is expected before the points where a sweep of several must have one named;
+    empty: none must.
+    """
+    sweep = scenario.workload.concurrency if scenario.workload else ()
+    points = ", ".join(map(str, sweep)) or "nothing"
     if concurrency is None:
-        return None
+        if not missing or is_accuracy(metric) or len(sweep) < 2:
+            return None
+        return Problem(path, "missing", expected=f"{missing} {points}")
     if is_accuracy(metric):
         return Problem(path, "a score has no sweep point", hint="remove concurrency")
-    sweep = scenario.workload.concurrency if scenario.workload else ()
     if concurrency in sweep:
         return None
-    points = ", ".join(map(str, sweep)) or "nothing"
     return Problem(path, "not a point of the sweep", concurrency, points)
 
 

@@ -9,22 +9,19 @@ from perfgate.core.measurement import Json
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.scenarios.scenario import Scenario
 
-# Fields that may be left out, although every reader of a scenario must say what they are.
-_SCENARIO: Mapping[str, Any] = {"workload": None, "accuracy": ()}
-_WORKLOAD: Mapping[str, Any] = {"isl": None, "osl": None}
-
 
 def scenario_from_plain(plain: Mapping[str, Any], file: Path | None = None) -> Scenario:
     """The scenario of plain values that fit the schema and have their defaults merged in.
 
-    A sweep of one point may be written without a list.
+    A sweep of one point may be written without a list, and a load without lengths, of which every
+    reader must say what they are.
     """
-    values = {**_SCENARIO, **plain}
-    if values["workload"] is not None:
-        workload = values["workload"] = {**_WORKLOAD, **values["workload"]}
-        if isinstance(workload["concurrency"], int):
-            workload["concurrency"] = [workload["concurrency"]]
-    return replace(from_plain(Scenario, values), file=file)
+    load = plain.get("workload")
+    if load is not None:
+        load = {"isl": None, "osl": None, **load}
+        if isinstance(load["concurrency"], int):
+            load["concurrency"] = [load["concurrency"]]
+    return replace(from_plain(Scenario, {**plain, "workload": load}), file=file)
 
 
 def scenario_to_plain(scenario: Scenario) -> dict[str, Json]:

@@ -464,7 +464,7 @@ class Claim:
         return (self.scenario,) if self.versus is None else (self.scenario, self.versus)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Scenario:
     """One documented workload: what to launch, on what, what it should reach, how it is judged."""
 
@@ -474,8 +474,8 @@ class Scenario:
     hardware: Hardware
     model: Model
     engine: EngineChoice
-    workload: Workload | None
-    accuracy: tuple[AccuracyTask, ...]
+    workload: Workload | None = None
+    accuracy: tuple[AccuracyTask, ...] = ()
     gate: GatePolicy
     limits: Limits
     environment: Mapping[str, str] = field(default_factory=dict)

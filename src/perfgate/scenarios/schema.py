@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
@@ -80,13 +80,15 @@ class Schema:
         one_line: whether every text, names too, is one line without control characters.
     """
 
+    validator: ClassVar[Any] = Validator
+
     def __init__(
         self, schema: dict[str, Any], *, described: bool = False, one_line: bool = False
     ) -> None:
         self._schema = schema
         self._described = described
         self._one_line = one_line
-        self._whole = Validator(schema)
+        self._whole = self.validator(schema)
 
     def problems(self, value: Json) -> list[Problem]:
         """All that is wrong with a file's value, one problem a place."""

@@ -6,7 +6,13 @@ from fnmatch import fnmatchcase
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.marker_expression import parse
-from perfgate.scenarios.markers import EXPLORE, OPT_IN_MARKERS, kinds_of, markers_of_test
+from perfgate.scenarios.markers import (
+    EXPLORE,
+    OPT_IN_MARKERS,
+    kinds_of,
+    markers_of_test,
+    unknown_marker,
+)
 from perfgate.scenarios.scenario import Scenario
 
 _SHOWN = 3  # ids of templates in a line
@@ -26,12 +32,10 @@ def select(scenarios: Sequence[Scenario], patterns: Sequence[str]) -> tuple[Scen
     ]
     if errors:
         raise SeveralInputErrors(errors)
-    if not patterns:
-        return tuple(scenarios)
     return tuple(
         scenario
         for scenario in scenarios
-        if any(fnmatchcase(scenario.id, pattern) for pattern in patterns)
+        if not patterns or any(fnmatchcase(scenario.id, pattern) for pattern in patterns)
     )
 
 
@@ -61,9 +65,10 @@ def select_marked(
     if not expression:
         return tuple(scenarios)
     parsed = parse(expression)
-    unknown = [name for name in sorted(parsed.names) if name not in declared]
-    if unknown:
-        raise SeveralInputErrors([_no_marker(name, declared) for name in unknown])
+    explained = "`perfgate scenarios list --markers` explains them"
+    if unknown := sorted(parsed.names - declared.keys()):
+        problems = (unknown_marker(("-m",), name, declared, explained) for name in unknown)
+        raise SeveralInputErrors([one.error() for one in problems])
     return tuple(
         scenario
         for scenario in scenarios
@@ -103,16 +108,6 @@ def left_out_lines(templates: Mapping[str, str]) -> list[str]:
         asked = f"-m {marker} --shape ISL/OSL" if marker == EXPLORE else f"-m {marker}"
         found.append(f"{count} left out ({shown}): ask with {asked}")
     return found
-
-
-def _no_marker(name: str, declared: Mapping[str, str]) -> InputError:
-    return InputError(
-        "unknown marker",
-        field="-m",
-        found=name,
-        expected="one of " + ", ".join(sorted(declared)),
-        hint=did_you_mean(name, declared) or "`perfgate scenarios list --markers` explains them",
-    )
 
 
 def pick(scenarios: Sequence[Scenario], name: str) -> Scenario:

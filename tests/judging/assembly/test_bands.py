@@ -104,12 +104,12 @@ def keep(run: str, *values: float, own: bool = False, **changes: Any) -> None:
     save(NoiseRun("8xH200", run, at, (replace(series, **changes),)), own=own)
 
 
-def known(**options: Any) -> bands.HardwareNoise:
-    return bands.HardwareNoise(*noise_table("8xH200", **{"own": False, **options}))
+def known(**options: Any) -> bands.Learnt:
+    return bands.known_noise(*noise_table("8xH200", **{"own": False, **options}))
 
 
 def learnt(metric: str = SPEED, **options: Any) -> noise.RunNoise:
-    return known(**options).learnt(metric, SIGMA)[0]
+    return known(**options)(metric, SIGMA)[0]
 
 
 def counts(metric: str = SPEED, **options: Any) -> tuple[int, int]:
@@ -124,7 +124,7 @@ def counts(metric: str = SPEED, **options: Any) -> tuple[int, int]:
 
 def test_single_starts_are_no_history() -> None:
     for _ in ("nothing stored", "one start of a run, one of a baseline"):
-        found, told = known().learnt(SPEED, SIGMA)
+        found, told = known()(SPEED, SIGMA)
         assert (found.differences, told, found.sigma) == (0, (), pytest.approx(SIGMA))
         keep("a", 100.0)
         accept(0, [100.0])
@@ -206,7 +206,7 @@ def test_a_machine_that_measures_itself_or_of_another_kind_has_a_history_of_its_
 def test_zeros_mixed_units_and_values_that_never_move_are_left_out_and_told(values, why) -> None:
     keep("good", 100.0, 101.0)
     keep("bad", *values, probe="c4")
-    _, (told,) = known().learnt(SPEED, SIGMA)
+    _, (told,) = known()(SPEED, SIGMA)
     assert counts() == (1, 0)
     assert told.startswith("small-serve-c4: ")
     assert why in told
@@ -222,11 +222,11 @@ def test_of_many_baselines_the_newest_of_every_scenario_are_read(suite_root: Pat
         damaged.write_text("{")
         os.utime(damaged, (1, 1))
     found = known(first="small-serve")
-    assert len(found.unread) == MOST_BASELINES - 4
-    assert found.learnt(SPEED, SIGMA)[0].differences == 4
+    noise_found, unread = found(SPEED, SIGMA)
+    assert (len(unread), noise_found.differences) == (MOST_BASELINES - 4, 4)
     edited = of_scenario.parent / "other" / "commit9.json"
     edited.write_text(edited.read_text().replace("101", "102"))
-    assert "other/commit9.json: the baseline was edited by hand" in known().unread
+    assert "other/commit9.json: the baseline was edited by hand" in known()(SPEED, SIGMA)[1]
 
 
 def test_of_a_hardware_is_that_of_its_history_else_the_family_s_on_so_many_nodes() -> None:

@@ -13,10 +13,11 @@ from tables import each
 
 from perfgate.core.rule import Rule
 from perfgate.judging.rules import diagnostics
+from perfgate.judging.rules.accuracy import MOST_NAMED as MOST
 from perfgate.judging.rules.accuracy import AccuracyTest
-from perfgate.judging.rules.diagnostics import changed_questions, faults_of, moved_together
+from perfgate.judging.rules.diagnostics import faults_of, moved_together
 
-FLEXIBLE, MOST = SCORE.replace("strict-match", "flexible-extract"), diagnostics.MOST
+FLEXIBLE = SCORE.replace("strict-match", "flexible-extract")
 
 
 def answers(right: str) -> dict[str, bool]:
@@ -36,7 +37,8 @@ def answers(right: str) -> dict[str, bool]:
     ],
 )  # fmt: skip
 def test_lost_and_gained_questions_are_named(before, new, lost, gained) -> None:
-    found = changed_questions(SCORE, list(map(answers, before)), list(map(answers, new)))
+    sides = list(map(answers, before)), list(map(answers, new))
+    found = AccuracyTest(SCORE, None, sides, None, ({}, {})).changed(len(new), "baseline")
     if lost is None:
         assert found is None
         return
@@ -52,7 +54,8 @@ def test_a_probe_tells_them_of_the_evaluations_that_its_verdict_rests_on() -> No
     assert [(one.against, one.lost) for one in judged.changed] == [("baseline", 3), ("anchor", 3)]
     assert test.changed(0, "baseline") is None
     # A broken build names some and counts all.
-    found = changed_questions(SCORE, [answers("r" * 1319)], [answers("w" * 1319)])
+    test = AccuracyTest(SCORE, 0.02, ([answers("r" * 1319)], [answers("w" * 1319)]), None, ({}, {}))
+    found = test.changed(1, "baseline")
     assert (found.lost, len(found.lost_keys)) == (1319, MOST)
 
 

@@ -26,6 +26,10 @@ from perfgate.scenarios.scenario import Scenario
 BandSource = Literal["family", "nodes", "scenario", "document"]
 NO_HISTORY = "noise: the family's prior; no history of this hardware yet"
 
+# Of a speed and its family's prior on a hardware: the noise of one start, and what was left out of
+# it, and why.
+Learnt = Callable[[str, float], tuple[noise.RunNoise, tuple[str, ...]]]
+
 _MOST_TOLD = 2  # of what was left out
 _BETWEEN_NODES = 2  # the label of several nodes names them first: ``2x4xGB200``
 
@@ -134,37 +138,30 @@ def sigma_of(metric: str, scenario: Scenario) -> float:
     return lookup(metric).family.on(scenario.hardware.nodes).sigma
 
 
-class HardwareNoise:
+def known_noise(table: Sequence[NoiseSeries] = (), unread: Sequence[str] = ()) -> Learnt:
     """What is known of the noise of one hardware.
 
     Args:
         table: what it is learnt from, as `noise_table` gives it.
         unread: files that could not be used, and why.
     """
+    # The sessions of one build of one test, in time.
+    histories: dict[tuple[str, ...], list[NoiseSeries]] = defaultdict(list)
+    for row in table:
+        histories[row.scenario, row.probe, row.content, row.build].append(row)
 
-    def __init__(self, table: Sequence[NoiseSeries] = (), unread: Sequence[str] = ()) -> None:
-        self.unread = unread
-        # The sessions of one build of one test, in time.
-        self._histories: dict[tuple[str, ...], list[NoiseSeries]] = defaultdict(list)
-        for row in table:
-            self._histories[row.scenario, row.probe, row.content, row.build].append(row)
-        self.learnt = cache(self._learn)
-
-    def _learn(self, metric: str, prior: float) -> tuple[noise.RunNoise, tuple[str, ...]]:
-        """The noise of one start in `metric`, and what was left out of it, and why.
-
-        Args:
-            metric: canonical name of a performance metric.
-            prior: that of its family on this hardware.
-        """
-        family, usable, left_out = lookup(metric).family.name, [], list(self.unread)
+    @cache
+    def learn(metric: str, prior: float) -> tuple[noise.RunNoise, tuple[str, ...]]:
+        family, usable, left_out = lookup(metric).family.name, [], list(unread)
         names = [metric, *(name for name, one in METRICS.items() if one.family.name == family)]
-        for (scenario, probe, *_), sessions in self._histories.items():
+        for (scenario, probe, *_), sessions in histories.items():
             try:
                 usable.append(_losses(sessions, names, f"{scenario}-{probe}"))
             except InputError as error:
                 left_out.append(f"{scenario}-{probe}: {error.problem}")
         return noise.learnt_noise(usable, prior), tuple(dict.fromkeys(left_out))
+
+    return learn
 
 
 def _losses(
@@ -190,7 +187,7 @@ def _losses(
     return [flat[end - len(one) : end] for one, end in zip(values, ends, strict=True)]
 
 
-def read_noise(scenario: Scenario, machine: Machine | None) -> HardwareNoise:
+def read_noise(scenario: Scenario, machine: Machine | None) -> Learnt:
     """All that is stored about the noise of the hardware of `scenario`.
 
     Without a GPU the hardware's label says nothing of the machine: then only what a machine with
@@ -202,11 +199,11 @@ def read_noise(scenario: Scenario, machine: Machine | None) -> HardwareNoise:
     hardware = scenario.hardware
     facts = machine.fingerprint() if machine and hardware.gpu == "none" else None
     own = scenario.gate.reference == "self"
-    return HardwareNoise(*noise_table(hardware.label, own=own, machine=facts, first=scenario.id))
+    return known_noise(*noise_table(hardware.label, own=own, machine=facts, first=scenario.id))
 
 
 def run_noises(
-    known: HardwareNoise, scenario: Scenario, metrics: Iterable[str]
+    known: Learnt, scenario: Scenario, metrics: Iterable[str]
 ) -> dict[str, noise.RunNoise]:
     """Metric → the noise that the gate goes by; scores have none.
 
@@ -232,13 +229,13 @@ def noises_on(hardware: str, metrics: Iterable[str]) -> dict[str, noise.RunNoise
     Raises:
         InputError: the history's folder could be another user's.
     """
-    known = HardwareNoise(*noise_table(hardware, own=False))
+    known = known_noise(*noise_table(hardware, own=False))
     nodes = int(hardware.split("x")[0]) if hardware.count("x") == _BETWEEN_NODES else 1
     return _learnt(known, metrics, lambda metric: lookup(metric).family.on(nodes).sigma)
 
 
 def _learnt(
-    known: HardwareNoise,
+    known: Learnt,
     metrics: Iterable[str],
     prior: Callable[[str], float],
     gating: Sequence[str] = (),
@@ -254,7 +251,7 @@ def _learnt(
             continue
         shown = first.setdefault(lookup(metric).family.name, metric)
         shown = metric if metric in gating else shown
-        learnt, left_out = known.learnt(shown, prior(metric))
+        learnt, left_out = known(shown, prior(metric))
         notes = [] if learnt.differences else [NO_HISTORY]
         if left_out:
             more = len(left_out) - _MOST_TOLD

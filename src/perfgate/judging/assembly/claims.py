@@ -38,13 +38,12 @@ class ClaimProbe:
 
     Attributes:
         claim: the statement.
-        probe: what it speaks of.
-        versus: what that is compared with; None: a number.
+        probes: what must be measured: what it speaks of, then what that is compared with where
+            that is no number.
     """
 
     claim: Claim
-    probe: Probe
-    versus: Probe | None = None
+    probes: tuple[Probe, ...]
 
     def __hash__(self) -> int:
         return hash(self.id)
@@ -63,9 +62,9 @@ class ClaimProbe:
         return self.claim.id
 
     @property
-    def probes(self) -> tuple[Probe, ...]:
-        """What must be measured."""
-        return (self.probe,) if self.versus is None else (self.probe, self.versus)
+    def probe(self) -> Probe:
+        """What it speaks of."""
+        return self.probes[0]
 
     @property
     def takes_turns(self) -> bool:
@@ -74,7 +73,7 @@ class ClaimProbe:
         That is without a GPU. Scores do not depend on when they are measured.
         """
         starts = [one.is_load and one.scenario.hardware.gpu == "none" for one in self.probes]
-        return self.versus is not None and all(starts)
+        return len(starts) > 1 and all(starts)
 
     @property
     def own_noise(self) -> bool:
@@ -90,11 +89,7 @@ def claim_probes(claims: Sequence[Claim], scenarios: Sequence[Scenario]) -> tupl
     """
     by_id = {scenario.id: scenario for scenario in scenarios}
     return tuple(
-        ClaimProbe(
-            claim,
-            _probe(claim, by_id, claim.scenario),
-            None if claim.versus is None else _probe(claim, by_id, claim.versus),
-        )
+        ClaimProbe(claim, tuple(_probe(claim, by_id, name) for name in claim.sides))
         for claim in claims
     )
 
@@ -341,7 +336,7 @@ def _builds(claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome]) -> Iterator[
 
 def _blind(claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome]) -> Iterator[str]:
     """That "no worse" would hold if a setting in which the sides differ were ignored."""
-    if claim_probe.claim.expect != "not_worse" or claim_probe.versus is None:
+    if claim_probe.claim.expect != "not_worse":
         return
     silent: dict[str, str] = {}
     for end in ends.values():

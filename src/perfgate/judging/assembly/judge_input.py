@@ -8,7 +8,7 @@ come from. Whoever recomputes the verdict assembles the input again from those, 
 field with the recorded one, and calls the same function.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -186,42 +186,29 @@ def _from_values(given: JudgeInput) -> ProbeJudgement:
     Each has the same error rates whatever stands beside it: a verdict depends neither on what else
     is selected nor on how CI splits it (statistics §3).
     """
+    changes, notes = list[Change](), [*given.notes]
+    for test in given.observed:
+        try:
+            changes.append(test.change(given.rule))
+        except InputError as error:  # what does not gate spoils no verdict
+            notes.append(f"{test.metric} is not compared: {error.problem}")
+    told: dict[str, Any] = {"observed": tuple(changes), "notes": tuple(notes)}
     if given.verdict is not None:
         more = given.verdict == Verdict.INCONCLUSIVE
-        return ProbeJudgement(given.verdict, reason=given.reason, needs_more_runs=more)
-    judgements = [_with_gap(test.judge(given.rule), given.documented) for test in given.tests]
-    for test in given.anchor:
-        judged = _with_anchor_band(test).judge(given.rule)
+        return ProbeJudgement(given.verdict, (), given.reason, more, **told)
+    judgements = [_with_gap(one.judge(given.rule), given.documented) for one in given.tests]
+    for one in given.anchor:
+        judged = _with_anchor_band(one).judge(given.rule)
         reason = judged.reason.replace("than the baseline by", "than the anchor by")
         reason = f"since the last release: {reason}"
         judgements.append(replace(judged, against="anchor", reason=reason))
-    changes, notes = observed_changes(given.observed, given.rule)
+    pairs = zip([*given.tests, *given.anchor], judgements, strict=True)
     changed = (
-        test.changed(judged.runs_used, judged.against)
-        for test, judged in zip([*given.tests, *given.anchor], judgements, strict=True)
-        if isinstance(test, AccuracyTest)
+        one.changed(judged.runs_used, judged.against)
+        for one, judged in pairs
+        if isinstance(one, AccuracyTest)
     )
-    return replace(
-        together(judgements),
-        observed=changes,
-        notes=(*given.notes, *notes),
-        changed=tuple(filter(None, changed)),
-    )
-
-
-def observed_changes(
-    tests: Iterable[PerformanceTest], rule: Rule
-) -> tuple[tuple[Change, ...], tuple[str, ...]]:
-    """How the metrics moved that are reported and do not gate; and a note on each that cannot be
-    compared, as what does not gate spoils no verdict.
-    """
-    changes, notes = [], []
-    for test in tests:
-        try:
-            changes.append(test.change(rule))
-        except InputError as error:
-            notes.append(f"{test.metric} is not compared: {error.problem}")
-    return tuple(changes), tuple(notes)
+    return replace(together(judgements), changed=tuple(filter(None, changed)), **told)
 
 
 def _with_anchor_band(test: MetricTest) -> MetricTest:

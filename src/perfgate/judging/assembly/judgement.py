@@ -17,7 +17,7 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import ControlPolicy, Rule
-from perfgate.core.verdict import Against, Judgement, Verdict
+from perfgate.core.verdict import Against, Verdict
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.bands import band_of, noise_of, resolve_band, sigma_of
 from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, MetricTest, NoTest
@@ -28,13 +28,7 @@ from perfgate.judging.assembly.measured import (
     unlike_baseline,
     unlike_documented,
 )
-from perfgate.judging.rules.accuracy import (
-    AccuracyTest,
-    Answers,
-    Score,
-    documented_score,
-    pooled_score,
-)
+from perfgate.judging.rules.accuracy import AccuracyTest, Score, documented_score, pooled_score
 from perfgate.judging.rules.documented import LEAST_TOLERANCE, DocumentedTest
 from perfgate.judging.rules.noise import RunNoise
 from perfgate.judging.rules.paired import AB_RULE, AbTest, InterleavedTest
@@ -301,26 +295,6 @@ def _performance_test(metric: str, entry: Entry, evidence: ProbeEvidence) -> Per
     return PerformanceTest(metric, band, *values, noise, entry.sessions(metric))
 
 
-@dataclass(frozen=True)
-class AbAccuracyTest:
-    """An accuracy of two builds; fields as in `AccuracyTest`, A in place of a baseline."""
-
-    metric: str
-    band: float | None
-    answers: tuple[Sequence[Answers], Sequence[Answers]]
-    scores: tuple[Score, Sequence[Score]] | None
-    measured: tuple[Mapping[str, float], Mapping[str, float]]
-
-    def judge(self, rule: Rule) -> Judgement:
-        """The verdict; errors as of `AccuracyTest.judge`."""
-        judged = AccuracyTest(**vars(self), against="ab").judge(rule)
-        if judged.change is None:
-            return judged
-        ahead = "lower" if judged.change < 0 else "higher"
-        told = f"B is {abs(100 * judged.change):.1f} points {ahead} than A"
-        return replace(judged, reason=f"{told}: {judged.reason}")
-
-
 def ab_input(
     probe: Probe, a: Sequence[Measurement], b: Sequence[Measurement], noise: Mapping[str, RunNoise]
 ) -> JudgeInput:
@@ -343,14 +317,15 @@ def ab_input(
     def values(metric: str) -> tuple[list[float], list[float]]:
         return [one.metrics[metric] for one in a], [one.metrics[metric] for one in b]
 
-    def accuracy(metric: str) -> AbAccuracyTest:
+    def accuracy(metric: str) -> AccuracyTest:
         """Answer by answer where both builds' are known, else by their scores."""
         answers, scores = (answers_of(metric, a), answers_of(metric, b)), None
         if not all(map(all, answers)):
             theirs, ours = ([measured_score(metric, one) for one in side] for side in (a, b))
             scores = (pooled_score(theirs), ours)
         measured = (a[-1].metrics, b[-1].metrics)
-        return AbAccuracyTest(metric, band_of(metric, scenario), answers, scores, measured)
+        band = band_of(metric, scenario)
+        return AccuracyTest(metric, band, answers, scores, measured, against="ab")
 
     def observed(metric: str) -> PerformanceTest:
         """Both builds share their session's noise."""

@@ -16,7 +16,7 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import FEWEST_REFERENCES, Rule
 from perfgate.core.verdict import Judgement, Verdict, counted
 from perfgate.judging.assembly.bands import noises_on
-from perfgate.judging.assembly.judge_input import JudgedTest, JudgeInput, judge, observed_changes
+from perfgate.judging.assembly.judge_input import JudgedTest, JudgeInput, judge
 from perfgate.judging.comparison.sides import PROGRAM, Fact, Kind, Measured, Side, differences
 from perfgate.judging.rules import noise as noises
 from perfgate.judging.rules.accuracy import AccuracyTest, Score, pooled_score
@@ -254,23 +254,24 @@ def _compared(name: str, a: Measured, b: Measured, options: ComparisonOptions) -
         values = a.values(metric), b.values(metric)
         speed = PerformanceTest(metric, band, *values, noise[metric], a.sessions)
         (unjudged if band is None else speeds).append(speed)
-    reported, notes = observed_changes(unjudged, rule)
-    called_out = false_discoveries([change.p_value for change in reported]) if reported else ()
-    warned = [one.metric for one, out in zip(reported, called_out, strict=True) if out]
-    result = replace(
+    given = JudgeInput("", "", name, rule, [*tests, *speeds], observed=unjudged)
+    if not given.tests:
+        without = "none of the metrics that both sides have is judged: they have no band"
+        given = replace(given, verdict=result.verdict, reason=without)
+    judged = judge(given)
+    reported = judged.observed
+    called_out = false_discoveries([change.p_value for change in reported])
+    return replace(
         result,
+        verdict=judged.verdict,
+        reason=judged.reason,
+        judgements=judged.judgements,
         reported=reported,
-        warned=tuple(warned),
+        warned=tuple(one.metric for one, out in zip(reported, called_out, strict=True) if out),
         only_in_a=tuple(metric for metric in a.metrics() if metric not in shared),
         only_in_b=tuple(metric for metric in b.metrics() if metric not in shared),
-        warnings=(*_warnings(a, b, rule), *notes),
+        warnings=(*_warnings(a, b, rule), *judged.notes),
     )
-    tests += speeds
-    if not tests:
-        without = "none of the metrics that both sides have is judged: they have no band"
-        return replace(result, reason=without)
-    judged = judge(JudgeInput("", "", name, rule, tests=tests))
-    return replace(result, verdict=judged.verdict, judgements=judged.judgements)
 
 
 def _noise(a: Measured, b: Measured) -> Mapping[str, RunNoise]:

@@ -25,7 +25,7 @@ from perfgate.core.verdict import (
     unjudged,
 )
 from perfgate.judging.rules import scale
-from perfgate.judging.rules.diagnostics import changed_questions, faults_of
+from perfgate.judging.rules.diagnostics import faults_of
 from perfgate.judging.rules.performance import no_improvement
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ Answers = Mapping[str, bool]
 PAIRED_RULE = NormalRule(pass_z=1.645, loss_z=2.88)
 SCORE_RULE = NormalRule(pass_z=1.645, loss_z=2.576)
 MOST_EVALUATIONS = PAIRED_RULE.most
+MOST_NAMED = 200  # changed questions of each kind; a broken build changes nearly all
+_HALF = 0.5
 # Evaluations that, each alone, must lose more than half the margin before a loss is called.
 _MUST_AGREE = 2
 # A margin of less than so many standard errors of one evaluation could not be found.
@@ -425,17 +427,30 @@ class AccuracyTest:
         reason = found.reason
         if self.against == "documented" and found.verdict == Verdict.REGRESSION:
             reason = f"worse than the documented score: {reason}"
+        elif self.against == "ab" and found.change is not None:
+            ahead = "lower" if found.change < 0 else "higher"
+            reason = f"B is {abs(100 * found.change):.1f} points {ahead} than A: {reason}"
         notes = (*found.notes, *faults_of(self.metric, *self.measured))
         return replace(found, reason=reason, notes=notes, against=self.against)
 
     def changed(self, used: int, against: Against) -> ChangedQuestions | None:
-        """Which questions are answered otherwise; None: the answers are not known on both sides.
+        """Which questions are answered otherwise; None: the answers are not known on both sides, an
+        evaluation was asked other questions, or there is no baseline, as of an A/B.
 
         Args:
             used: how many evaluations of the new build the verdict rests on.
             against: what the baseline is.
         """
-        if self.scores is not None or not used:
+        baseline, new = self.answers[0], self.answers[1][:used]
+        if self.scores is not None or against == "ab" or not (baseline and new and baseline[0]):
             return None
-        baseline, new = self.answers
-        return changed_questions(self.metric, baseline, new[:used], against)
+        if any(one.keys() != baseline[0].keys() for one in (*baseline, *new)):
+            return None
+        moved = {
+            key: fmean(bool(one[key]) for one in new) - fmean(bool(one[key]) for one in baseline)
+            for key in sorted(baseline[0])
+        }
+        lost = tuple(key for key, change in moved.items() if change <= -_HALF)
+        gained = tuple(key for key, change in moved.items() if change >= _HALF)
+        few = lost[:MOST_NAMED], gained[:MOST_NAMED]
+        return ChangedQuestions(self.metric, against, len(moved), len(lost), len(gained), *few)

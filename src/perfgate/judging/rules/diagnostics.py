@@ -1,20 +1,15 @@
 """Diagnostics: what is reported beside the verdicts of numbers, and is no verdict itself. Pure.
 
-Which questions a new build answers otherwise; faults that make a score meaningless, told apart from
-a small regression; which of many metrics that do not gate moved by more than chance; and whether
-everything on a host got worse at once.
+Faults that make a score meaningless, told apart from a small regression; which of many metrics that
+do not gate moved by more than chance; and whether everything on a host got worse at once.
 """
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean, median
+from statistics import median
 
 from perfgate.core.errors import InputError
-from perfgate.core.measurement import ChangedQuestions
-from perfgate.core.verdict import Against, percent
+from perfgate.core.verdict import percent
 from perfgate.judging.rules.scale import as_number
-
-MOST = 200  # questions that are named on each side; a broken build changes nearly all
-_HALF = 0.5
 
 OUTPUT_FORMAT = "OUTPUT_FORMAT"
 BROKEN_OUTPUT = "BROKEN_OUTPUT"
@@ -29,35 +24,6 @@ _GOOD_REFERENCE = 0.8
 # features leaves at least a fifth of the scenarios alone more often than a slow host does.
 _FEWEST_SCENARIOS = 4
 _NEARLY_ALL = 0.8
-
-
-def changed_questions(
-    metric: str,
-    baseline: Sequence[Mapping[str, bool]],
-    new: Sequence[Mapping[str, bool]],
-    against: Against = "baseline",
-) -> ChangedQuestions | None:
-    """What changed; None: an evaluation has no answers, or was asked other questions.
-
-    Args:
-        metric: canonical name of the score.
-        baseline: question key → answered rightly, of each evaluation of the baseline.
-        new: the same of the new build.
-        against: what the baseline is.
-    """
-    every = [*baseline, *new]
-    if not baseline or not new or not every[0]:
-        return None
-    if any(one.keys() != every[0].keys() for one in every):
-        return None
-    moved = {
-        key: fmean(bool(one[key]) for one in new) - fmean(bool(one[key]) for one in baseline)
-        for key in sorted(every[0])
-    }
-    lost = tuple(key for key, change in moved.items() if change <= -_HALF)
-    gained = tuple(key for key, change in moved.items() if change >= _HALF)
-    few = lost[:MOST], gained[:MOST]
-    return ChangedQuestions(metric, against, len(moved), len(lost), len(gained), *few)
 
 
 def faults_of(
