@@ -2,12 +2,12 @@
 
 from tables import each
 
-from perfgate.core.control_characters import escaped, found_in
+from perfgate.core.redaction import control_character_in, escaped
 
 
 @each("text", ["", "two words", "Zoë’s “№1”", "日本", "العربية", "a\xa0b", "👩‍🚀"])
 def test_what_people_write_has_none(text: str) -> None:
-    assert found_in(text) is None
+    assert control_character_in(text) is None
     assert escaped(text) == text
 
 
@@ -24,6 +24,6 @@ def test_what_people_write_has_none(text: str) -> None:
     ],
 )
 def test_the_first_is_told_as_an_escape(text: str, found: str) -> None:
-    assert found_in(text) == found
+    assert control_character_in(text) == found
     assert found in escaped(text)
     assert text not in escaped(text)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.core.errors import InputError
-from perfgate.core.input_files import open_input, read_input
+from perfgate.core.untrusted_files import open_input, read_input
 
 
 def test_a_regular_file_is_read_also_through_a_link(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from tables import each
 
-from perfgate.core import ownership
-from perfgate.core.ownership import doubt
+from perfgate.core import untrusted_files
+from perfgate.core.untrusted_files import doubt
 
 NOBODY = 65534
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
@@ -45,7 +45,7 @@ def test_another_users(file: Path) -> None:
 
 @only_root
 def test_roots_is_believed_by_all(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ownership.os, "geteuid", lambda: 1234)
+    monkeypatch.setattr(untrusted_files.os, "geteuid", lambda: 1234)
     assert doubt(file) is None
 
 
@@ -57,7 +57,7 @@ def test_the_caller_of_sudo_is_believed_by_root_alone(file: Path, monkeypatch) -
     monkeypatch.setenv("SUDO_UID", "²" * 5000)
     assert doubt(file) is not None
     monkeypatch.setenv("SUDO_UID", "1234")
-    monkeypatch.setattr(ownership.os, "geteuid", lambda: 4321)
+    monkeypatch.setattr(untrusted_files.os, "geteuid", lambda: 4321)
     assert doubt(file) is not None
 
 
@@ -108,7 +108,7 @@ class TestGroups:
     @only_root
     def test_numbers_without_names_as_in_a_container(self, file: Path, monkeypatch) -> None:
         self.names(monkeypatch, None)
-        monkeypatch.setattr(ownership.os, "geteuid", lambda: 1234)
+        monkeypatch.setattr(untrusted_files.os, "geteuid", lambda: 1234)
         for gid, is_private in ((1234, True), (0, True), (100, False)):
             os.chown(file, 1234, gid)
             assert (doubt(file) is None) is is_private

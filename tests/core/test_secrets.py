@@ -1,6 +1,6 @@
 from tables import each
 
-from perfgate.core.secrets import is_secret
+from perfgate.core.redaction import is_secret
 
 SECRETS = """
     HF_TOKEN GITHUB_TOKEN --token --api-key OPENAI_API_KEY apikey PGPASSWORD

@@ -3,13 +3,14 @@
 The classes of failure are in failure_classes.toml: what each means, and a person's next step.
 """
 
+import difflib
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from perfgate.core.redaction import MASK, mask, redact, redacted_lines, visible
-from perfgate.core.secrets import is_secret
+from perfgate.core.redaction import MASK, is_secret, mask, redact, redacted_lines, visible
 
 
 @dataclass(frozen=True)
@@ -169,3 +170,16 @@ def as_run_error(error: PerfgateError) -> RunError:
         return error
     failure = error.failure if isinstance(error, InputError) else "config_error"
     return RunError(failure, str(error))
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that differs from `word` in a few letters or in case; None: there is none."""
+    lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), lower, n=1)
+    return lower[close[0]] if close else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """The hint of a message: ``did you mean b200?``; None: no known word is near."""
+    found = nearest(word, known)
+    return None if found is None else f"did you mean {found}?"

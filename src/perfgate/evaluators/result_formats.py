@@ -27,8 +27,8 @@ from perfgate.clients.sglang_results import require_one_run
 from perfgate.core import json_text
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.failures import FAILURES, TELLING, diagnose_log
-from perfgate.core.input_files import open_input
 from perfgate.core.measurement import Json, Measurement
+from perfgate.core.untrusted_files import open_input
 from perfgate.evaluators import lm_eval_tables, trtllm_eval_results, trtllm_gpqa
 
 Lines = tuple[Line, ...]
