@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.machine.preflight.shared_python import shared_python
+from perfgate.machine.preflight.software import own_environment
 
 
 def installed(site: Path, name: str, version: str) -> None:
@@ -16,14 +16,15 @@ def installed(site: Path, name: str, version: str) -> None:
 
 
 def test_an_environment_of_its_own_is_well() -> None:
-    assert shared_python() is None
+    assert own_environment() is None
 
 
 def test_engines_beside_perfgate_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     installed(tmp_path, "tensorrt_llm", "1.0.0")
     installed(tmp_path, "sglang", "0.4.1")
-    told = shared_python()
-    assert told is not None
+    own = own_environment()
+    assert own is not None
+    told = own.found
     assert f"({sys.executable}) with tensorrt_llm 1.0.0, sglang 0.4.1: " in told
     assert "numpy and huggingface_hub" in told
