@@ -6,7 +6,7 @@ The classes of failure are in failure_classes.toml: what each means, and a perso
 import difflib
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ class PerfgateError(Exception):
     """Root of all errors raised on purpose; anything else that escapes is a bug."""
 
 
+@dataclass(eq=False, repr=False)
 class InputError(PerfgateError):
     """Something a person wrote cannot be used: a file, an option, a setting.
 
@@ -51,31 +52,19 @@ class InputError(PerfgateError):
 
     failure = "config_error"  # the class that a run which meets it fails with
 
-    def __init__(
-        self,
-        problem: str,
-        *,
-        file: Path | None = None,
-        line: int | None = None,
-        field: str | None = None,
-        found: object = None,
-        expected: str | None = None,
-        hint: str | None = None,
-    ) -> None:
-        self.problem = problem
-        self.file = file
-        self.line = line
-        self.field = field
-        self.found = found
-        self.expected = expected
-        self.hint = hint
-        super().__init__(str(self))
+    problem: str
+    _: KW_ONLY
+    file: Path | None = None
+    line: int | None = None
+    field: str | None = None
+    found: object = None
+    expected: str | None = None
+    hint: str | None = None
 
     @property
     def arguments(self) -> dict[str, Any]:
         """All that it was made with, by the names of its arguments."""
-        names = ("problem", "file", "line", "field", "found", "expected", "hint")
-        return {name: getattr(self, name) for name in names}
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __str__(self) -> str:
         place = ""

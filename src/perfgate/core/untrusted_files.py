@@ -14,6 +14,7 @@ import io
 import os
 import re
 import stat
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -110,17 +111,27 @@ def opened_regular(path: Path, flags: int, mode: int = _NEW_FILE) -> int:
         UntrustedFile: it is a link, or not a regular file.
         OSError: it cannot be opened for another reason.
     """
-    # Truncated only when it is known to be what it should be.
     safe = (flags & ~os.O_TRUNC) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         handle = os.open(path, safe, mode)
     except OSError:
         refuse_special(path)
         raise
+    return _checked(handle, path, _require_regular, truncates=bool(flags & os.O_TRUNC))
+
+
+def _checked(
+    handle: int,
+    path: Path,
+    require: Callable[[Path, os.stat_result], None],
+    *,
+    truncates: bool = False,
+) -> int:
+    """The descriptor of a file that is what it should be; truncated only when that is known."""
     try:
-        _require_regular(path, os.fstat(handle))
+        require(path, os.fstat(handle))
         os.set_blocking(handle, True)  # programs inherit it
-        if flags & os.O_TRUNC:
+        if truncates:
             os.ftruncate(handle, 0)
     except BaseException:
         os.close(handle)
@@ -235,18 +246,11 @@ def open_input(path: Path) -> BinaryIO:
     """
     _require_input(path, path.stat())  # before it is opened: that alone can act on a device
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    file = os.fdopen(handle, "rb")
-    try:
-        status = os.fstat(handle)
-        _require_input(path, status)
-    except BaseException:
-        file.close()
-        raise
-    if status.st_size == 0:
-        file.close()
-        return io.BytesIO()
-    os.set_blocking(handle, True)
-    return file
+    file = os.fdopen(_checked(handle, path, _require_input), "rb")
+    if os.fstat(handle).st_size > 0:
+        return file
+    file.close()
+    return io.BytesIO()
 
 
 def read_input(path: Path, limit: int, what: str = "file") -> bytes:
