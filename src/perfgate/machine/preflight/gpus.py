@@ -9,10 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perfgate.machine.conditions.clock_reasons import IDLE, culprits, reasons_in, slows
 from perfgate.machine.hardware import is_model
 from perfgate.machine.leases.devices import Device, Devices, nvml_gpu, visible_devices
-from perfgate.machine.nvml import Nvml, NvmlGpu, Unreadable, known, read_nvml, watts
+from perfgate.machine.nvml import (
+    IDLE,
+    Nvml,
+    NvmlGpu,
+    Unreadable,
+    culprits,
+    known,
+    read_nvml,
+    reasons_in,
+    slows,
+    watts,
+)
 from perfgate.machine.preflight.check import (
     WORST_FIRST,
     Case,

@@ -102,16 +102,6 @@ def judge_host(host: HostFacts, need: Need) -> tuple[Check, ...]:
     return tuple(checked(name, one, **facts) for name, one in findings.items() if one is not None)
 
 
-def _run_folder(case: Case[HostFacts]) -> Finding:
-    """Room for the run's own files."""
-    return _room(case.subject.run_folder)
-
-
-def _store(case: Case[HostFacts]) -> Finding:
-    """Room for what is kept: tokenizers, synthetic datasets, own baselines."""
-    return _room(case.subject.store)
-
-
 def _shared_memory(case: Case[HostFacts]) -> Finding | None:
     """NCCL and MPI exchange data of the ranks of one machine there."""
     if case.need.gpus < 2:
@@ -181,8 +171,8 @@ def _room(disk: Disk) -> Finding:
 
 # In the order in which they are reported.
 HOST_RULES: Mapping[str, Judge[HostFacts]] = {
-    "run folder": _run_folder,
-    "own store": _store,
+    "run folder": lambda case: _room(case.subject.run_folder),
+    "own store": lambda case: _room(case.subject.store),
     "shared memory": _shared_memory,
     "open files": _open_files,
     "locked memory": _locked_memory,
