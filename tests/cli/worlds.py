@@ -29,6 +29,7 @@ from perfgate.engines.build_source import BuildSource
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.evaluators.base import evaluator
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget
+from perfgate.machine.preflight.check import Finding, checked
 from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.probe import all_probes
@@ -377,7 +378,8 @@ def variable(world: World, name: str, value: str) -> None:
 
 @given
 def shared_python(world: World) -> None:
-    world.patch.setattr("perfgate.cli.doctor.shared_python", lambda: "shared with vllm 1")
+    own = checked("own environment", Finding("warning", "shared with vllm 1"))
+    world.patch.setattr("perfgate.cli.doctor.own_environment", lambda: own)
 
 
 @given

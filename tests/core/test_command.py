@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tables import each
 
 from perfgate.core.command import Command
+from perfgate.core.environment_variables import ASKED
 from perfgate.core.errors import InputError
-from perfgate.core.script_variables import ASKED
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 

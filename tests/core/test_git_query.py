@@ -9,8 +9,8 @@ import pytest
 
 from perfgate.baselines.engine_repo import EngineRepo
 from perfgate.baselines.gate_repo import GateRepo
-from perfgate.core.git_query import QUIET, git_answer
 from perfgate.core.locations import Locations
+from perfgate.core.program_query import QUIET, git_answer
 from perfgate.engines.served.discovery import question
 from perfgate.engines.tensorrt_llm.discovery import installed
 from perfgate.runs.run_folder import git_state

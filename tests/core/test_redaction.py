@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from tables import each
 
 from perfgate.core.redaction import (
+    control_character_in,
+    escaped,
+    is_secret,
     mask_arguments,
     mask_environment,
     mask_plain,
@@ -222,3 +225,54 @@ def test_what_is_redacted_stays_as_it_is(text: str) -> None:
     once = redact(text)
     assert visible(once) == once
     assert not any(ord(one) < 32 and one not in "\t\n" for one in once)
+
+
+SECRETS = """
+    HF_TOKEN GITHUB_TOKEN --token --api-key OPENAI_API_KEY apikey PGPASSWORD
+    AWS_SECRET_ACCESS_KEY Authorization GOOGLE_APPLICATION_CREDENTIALS GITHUB_PAT
+    AZURE_DEVOPS_EXT_PAT INPUT_TOKEN CI_JOB_JWT CI_JOB_JWT_V2 SESSION_COOKIE Set-Cookie
+    session_key --private_key privateKey SSH_PRIVATE_KEY GPG_PASSPHRASE SIGNING_KEY clientSecret
+    x-api-key Proxy-Authorization AWS_ACCESS_KEY_ID WANDB_KEY MYSQL_PWD DB_PASS SSHPASS
+    DB_PW DBPW MYSQLPW PW
+    NPM_CONFIG__AUTH REGISTRY_AUTH SLACK_WEBHOOK_URL hfToken API_TOKENS
+"""
+OTHERS = """
+    max_num_tokens --max-num-tokens --tokenizer TOKENIZERS_PARALLELISM tokenized_requests --key
+    PERFGATE_PROGRAM_LM_EVAL HF_HOME PATH PWD OLDPWD HF_TOKEN_PATH SSH_AUTH_SOCK GIT_ASKPASS
+    GIT_AUTHOR_NAME time_per_output_token first_token_ms eos_token_id kv_cache_key --sort-key
+    public_key second_pass pass@1 CUDA_VISIBLE_DEVICES NCCL_IB_PKEY patience
+"""
+
+
+@each("name", SECRETS.split())
+def test_a_secret_is_known_by_its_name(name: str) -> None:
+    assert is_secret(name)
+
+
+@each("name", OTHERS.split())
+def test_what_only_sounds_like_one_is_none(name: str) -> None:
+    assert not is_secret(name)
+
+
+@each("text", ["", "two words", "Zoë’s “№1”", "日本", "العربية", "a\xa0b", "👩‍🚀"])
+def test_what_people_write_has_none(text: str) -> None:
+    assert control_character_in(text) is None
+    assert escaped(text) == text
+
+
+@each(
+    ("text", "found"),
+    [
+        ("a\nb", r"\n"),
+        ("\x1b[2J", r"\x1b"),
+        ("\x7f", r"\x7f"),
+        ("\x85", r"\x85"),
+        ("\u2028", r"\u2028"),
+        ("\u202e", r"\u202e"),
+        ("\ud800", r"\ud800"),
+    ],
+)
+def test_the_first_is_told_as_an_escape(text: str, found: str) -> None:
+    assert control_character_in(text) == found
+    assert found in escaped(text)
+    assert text not in escaped(text)

@@ -12,7 +12,7 @@ from tables import each
 from perfgate.core.command import ROLES, Step
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
-from perfgate.core.secrets import is_secret
+from perfgate.core.redaction import is_secret
 from perfgate.engines.base import EngineBuild
 from perfgate.plan import calls as plan
 from perfgate.scenarios.files import load_scenarios

@@ -14,8 +14,8 @@ from jsonschema import Draft202012Validator
 from tables import each
 from written_files import GOOD, SECTIONS, Write, assert_told, changed, errors_of, line_of
 
-from perfgate.core.control_characters import found_in
 from perfgate.core.errors import SeveralInputErrors
+from perfgate.core.redaction import control_character_in
 from perfgate.scenarios import yaml_document
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.plain import scenario_to_plain
@@ -405,7 +405,7 @@ def test_a_file_that_cannot_be_read_is_told(write: Write, monkeypatch: pytest.Mo
 # Schema, files and dataclasses say the same. ------------------------------------------------
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1).filter(
-    lambda text: found_in(text) is None
+    lambda text: control_character_in(text) is None
 )
 SUITE = load_scenarios(ROOT / "scenarios")  # which sets nearly all that there is
 

@@ -9,6 +9,7 @@ from tables import each
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.engines.base import engine
+from perfgate.machine.preflight import Check
 from perfgate.runs.run_folder import RunFolder
 from perfgate.suite.session_options import SessionOptions, shaping_options
 
@@ -75,7 +76,8 @@ def test_a_rehearsal_waits_for_a_stand_in_as_long_as_one_needs() -> None:
 
 def test_what_is_worth_a_look_is_told(two_scenarios: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERFGATE_MODLES", "/models")
-    monkeypatch.setattr("perfgate.suite.session_options.shared_python", lambda: "shared")
+    own = Check("own environment", "warning", "shared")
+    monkeypatch.setattr("perfgate.suite.session_options.own_environment", lambda: own)
     session = asked(scenarios=two_scenarios, engine_version="zzz")
     selected = session.named_by([H200, "t.py::test_else[c4]", "x"])
     assert {test: (one.scenario.id, one.label) for test, one in selected.items()} == {

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfgate.core.errors import InputError
-from perfgate.core.git_query import ask_git
-from perfgate.core.program_query import Answer
+from perfgate.core.program_query import Answer, ask_git
 
 _HASH = re.compile(r"[0-9a-f]{7,64}")
 

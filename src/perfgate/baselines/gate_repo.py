@@ -10,7 +10,7 @@ from pathlib import Path
 
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError
-from perfgate.core.git_query import ask_git
+from perfgate.core.program_query import ask_git
 from perfgate.core.redaction import visible
 
 # What settings of a person could change about a patch that another git must take.

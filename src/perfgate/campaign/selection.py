@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.suggestion import did_you_mean
+from perfgate.core.errors import InputError, SeveralInputErrors, did_you_mean
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.sweeps import SweepProbe, sweep_probes
 from perfgate.scenarios.marker_expression import parse

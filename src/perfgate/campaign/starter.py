@@ -27,8 +27,7 @@ from perfgate.campaign.schedule import (
 from perfgate.campaign.session import Session
 from perfgate.campaign.start_guard import PlaceCheck, leased, measure_guarded, watch_start
 from perfgate.core.durable_files import disk_errors_named
-from perfgate.core.errors import PerfgateError, RunError, as_run_error
-from perfgate.core.failures import FAILURES
+from perfgate.core.errors import FAILURES, PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Against

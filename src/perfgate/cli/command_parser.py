@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import perfgate
-from perfgate.core.suggestion import did_you_mean
+from perfgate.core.errors import did_you_mean
 
 SHELLS = ("bash", "zsh", "tcsh")
 # Each of many verbs: they may also stand before the verb.

@@ -24,8 +24,7 @@ from perfgate.launchers.base import Launcher, launcher
 from perfgate.launchers.site import load_site
 from perfgate.machine.hardware import Machine, counted, detect
 from perfgate.machine.preflight import Check, PreflightTarget
-from perfgate.machine.preflight.shared_python import HINT, shared_python
-from perfgate.machine.preflight.software import EVALUATORS, judge_software
+from perfgate.machine.preflight.software import EVALUATORS, judge_software, own_environment
 from perfgate.plan.toolchain import toolchain_for
 from perfgate.scenarios.scenario import Scenario
 
@@ -99,7 +98,8 @@ def _overview(arguments: argparse.Namespace, scenarios: Sequence[Scenario]) -> i
     """The machine, and each scenario with the first reason why it cannot run."""
     machine = detect()
     obstacles = {scenario.id: _why_not(scenario, machine) for scenario in scenarios}
-    surroundings = {"variables": variables_set(os.environ), "shared_python": shared_python()}
+    own = own_environment()
+    surroundings = {"variables": variables_set(os.environ), "shared_python": own and own.found}
     if arguments.format == "json":
         reasons = {
             name: None if why is None or why.of_accuracy else why.reason
@@ -117,7 +117,13 @@ def _overview(arguments: argparse.Namespace, scenarios: Sequence[Scenario]) -> i
     gpus = f"none ({machine.gpu_note})"
     if machine.gpus:
         gpus = f"{counted(gpu.name for gpu in machine.gpus)}, driver {machine.gpus[0].driver}"
-    shown = {"machine": machine, "gpus": gpus, "rows": rows, "fixes": numbered, "hint": HINT}
+    shown = {
+        "machine": machine,
+        "gpus": gpus,
+        "rows": rows,
+        "fixes": numbered,
+        "hint": own and own.hint,
+    }
     print_template("doctor_machine.txt", {**shown, **surroundings})
     return 0
 
@@ -137,7 +143,8 @@ def _preflight(arguments: argparse.Namespace, scenario: Scenario) -> int:
     machine = detect()
     start_with, where = _target(arguments)
     report = preflight_of(scenario, machine, start_with, where)
-    report = replace(report, checks=(*report.checks, *_own_environment()))
+    own = own_environment()
+    report = replace(report, checks=(*report.checks, *filter(None, [own])))
     if arguments.format == "json":
         print_json(
             {
@@ -153,15 +160,6 @@ def _preflight(arguments: argparse.Namespace, scenario: Scenario) -> int:
         values = {"scenario": scenario, "machine": machine, "report": report, "rows": rows}
         print_template("doctor_scenario.txt", values)
     return 1 if report.of("failed") else 0
-
-
-def _own_environment() -> tuple[Check, ...]:
-    """Whether perfgate leaves the engine's packages alone; nothing to say where it does."""
-    shared = shared_python()
-    if shared is None:
-        return ()
-    expected = "an environment of perfgate's own"
-    return (Check("own environment", "warning", shared, expected, HINT),)
 
 
 def _in_table(check: Check) -> str:

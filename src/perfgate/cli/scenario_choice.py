@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 
 from perfgate.core.environment_variables import unknown_variables
-from perfgate.core.errors import InputError
+from perfgate.core.errors import InputError, did_you_mean
 from perfgate.core.locations import Locations
 from perfgate.core.paths import scenario_folders
-from perfgate.core.suggestion import did_you_mean
 from perfgate.engines.base import EngineBuild, engine, said_of
 from perfgate.plan.registered import registered
 from perfgate.plan.release_coverage import uncovered

@@ -13,8 +13,8 @@ from typing import Any
 
 from perfgate.core import json_text
 from perfgate.core.errors import InputError
-from perfgate.core.input_files import open_input
 from perfgate.core.locations import DATASETS, Locations
+from perfgate.core.untrusted_files import open_input
 from perfgate.scenarios.scenario import Scenario
 
 ON_PAPER = Path("YOUR_DATASET.jsonl")

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
+from perfgate.core.environment_variables import export_line
 from perfgate.core.redaction import holds_secret, mask_arguments, remember
-from perfgate.core.script_variables import export_line
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,7 @@ from typing import Any
 
 from perfgate.core import json_text
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.input_files import read_input
-from perfgate.core.untrusted_files import open_regular, opened_regular, read_regular
+from perfgate.core.untrusted_files import open_regular, opened_regular, read_input, read_regular
 
 _BLOCK_BYTES = 65536
 _SHOWN_BYTES = 60  # of a damaged line

@@ -1,4 +1,5 @@
-"""Environment variables: every `PERFGATE_…` that perfgate reads, and which variables a run records.
+"""Environment variables: every `PERFGATE_…` that perfgate reads, which variables a run records, and
+which a script sets.
 
 The table itself is environment_variables.toml. A variable with a wrong name is set for nothing, and
 nobody would notice: the run says so. A variable is recorded because it shapes numbers (devices,
@@ -7,21 +8,23 @@ was; no other is. Values are masked all the same: an address of a hub or a progr
 password in it.
 """
 
+import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+from perfgate.core.errors import InputError, nearest
 from perfgate.core.programs import PROGRAM_PREFIX, known_program_variables
-from perfgate.core.redaction import mask_environment
-from perfgate.core.script_variables import FAMILIES
-from perfgate.core.secrets import is_secret
-from perfgate.core.suggestion import nearest
+from perfgate.core.redaction import holds_secret, is_secret, mask_environment
 
 PREFIX = "PERFGATE_"
 _STANDINS = "PERFGATE_STANDIN_"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+ASKED = "its value is not written down, set it yourself"
 
 Setter = Literal["you", "perfgate", "the tests"]
 
@@ -45,33 +48,22 @@ class EnvironmentVariable:
 @cache
 def known_variables() -> tuple[EnvironmentVariable, ...]:
     """The whole table."""
-    table = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
     return tuple(
         EnvironmentVariable(name, meaning, set_by)
         for set_by in get_args(Setter)
-        for name, meaning in table[set_by].items()
+        for name, meaning in _table()[set_by].items()
     )
 
 
-_SHAPE_NUMBERS = """
-    HF_HOME HF_HUB_CACHE HF_HUB_OFFLINE HF_ENDPOINT TRANSFORMERS_OFFLINE TOKENIZERS_PARALLELISM
-    LD_PRELOAD PYTHONHASHSEED
-"""
-_SCHEDULER = """
-    SLURM_JOB_ID SLURM_JOB_NAME SLURM_JOB_NODELIST SLURM_JOB_NUM_NODES SLURM_JOB_PARTITION
-    SLURM_JOB_QOS SLURM_ARRAY_JOB_ID SLURM_ARRAY_TASK_ID SLURM_CLUSTER_NAME SLURM_NTASKS
-    SLURM_CPUS_PER_TASK SLURM_CPUS_ON_NODE SLURM_GPUS_ON_NODE SLURM_STEP_ID
-"""
-_CI = """
-    CI
-    GITHUB_ACTIONS GITHUB_REPOSITORY GITHUB_WORKFLOW GITHUB_JOB GITHUB_RUN_ID GITHUB_RUN_NUMBER
-    GITHUB_RUN_ATTEMPT GITHUB_SHA GITHUB_REF GITHUB_EVENT_NAME
-    GITLAB_CI CI_PROJECT_PATH CI_PIPELINE_ID CI_PIPELINE_SOURCE CI_JOB_ID CI_JOB_NAME CI_COMMIT_SHA
-    CI_COMMIT_REF_NAME CI_MERGE_REQUEST_IID CI_RUNNER_ID
-    JOB_NAME BUILD_NUMBER BUILD_TAG
-    BUILDKITE BUILDKITE_BUILD_NUMBER BUILDKITE_JOB_ID BUILDKITE_COMMIT BUILDKITE_BRANCH
-"""
-_RECORDED = frozenset(f"{_SHAPE_NUMBERS} {_SCHEDULER} {_CI}".split())
+@cache
+def _table() -> Mapping[str, Any]:
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _names(of: str) -> frozenset[str]:
+    """The names in one of the table's lists."""
+    return frozenset(" ".join(_table()[of].values()).split())
 
 
 def variables_set(environment: Mapping[str, str]) -> dict[str, str]:
@@ -105,5 +97,35 @@ def recorded(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_recorded(name: str) -> bool:
-    of_engines = name.startswith(FAMILIES) and not is_secret(name)
-    return name in _RECORDED or name.startswith(PREFIX) or of_engines
+    of_engines = _is_of_family(name) and not is_secret(name)
+    return name in _names("recorded") or name.startswith(PREFIX) or of_engines
+
+
+def is_written(name: str, value: str) -> bool:
+    """Whether the variable stands in scripts with its value.
+
+    No value of a variable stands in an argv, where `ps` shows it to everybody. A script, which is
+    kept and handed on, holds the values of those alone that are known to say nothing but how an
+    engine is set; any other has to be in the environment of whoever runs it.
+    """
+    known = name in _names("in scripts") or _is_of_family(name) or not value
+    return known and not holds_secret(name, value)
+
+
+def export_line(name: str, value: str) -> str:
+    """The line of a shell script that sets the variable, or ends the script where it is not set.
+
+    Raises:
+        InputError: no shell has a variable of that name.
+    """
+    if not _NAME.fullmatch(name):
+        raise InputError(
+            "not a variable's name", found=repr(name), expected="letters, digits and underscores"
+        )
+    if is_written(name, value):
+        return f"export {name}={shlex.quote(value)}"
+    return f'export {name}="${{{name}:?{ASKED}}}"'
+
+
+def _is_of_family(name: str) -> bool:
+    return name.startswith(tuple(_names("families")))

@@ -3,13 +3,14 @@
 The classes of failure are in failure_classes.toml: what each means, and a person's next step.
 """
 
+import difflib
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from perfgate.core.redaction import MASK, mask, redact, redacted_lines, visible
-from perfgate.core.secrets import is_secret
+from perfgate.core.redaction import MASK, is_secret, mask, redact, redacted_lines, visible
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class PerfgateError(Exception):
     """Root of all errors raised on purpose; anything else that escapes is a bug."""
 
 
+@dataclass(eq=False, repr=False)
 class InputError(PerfgateError):
     """Something a person wrote cannot be used: a file, an option, a setting.
 
@@ -50,31 +52,19 @@ class InputError(PerfgateError):
 
     failure = "config_error"  # the class that a run which meets it fails with
 
-    def __init__(
-        self,
-        problem: str,
-        *,
-        file: Path | None = None,
-        line: int | None = None,
-        field: str | None = None,
-        found: object = None,
-        expected: str | None = None,
-        hint: str | None = None,
-    ) -> None:
-        self.problem = problem
-        self.file = file
-        self.line = line
-        self.field = field
-        self.found = found
-        self.expected = expected
-        self.hint = hint
-        super().__init__(str(self))
+    problem: str
+    _: KW_ONLY
+    file: Path | None = None
+    line: int | None = None
+    field: str | None = None
+    found: object = None
+    expected: str | None = None
+    hint: str | None = None
 
     @property
     def arguments(self) -> dict[str, Any]:
         """All that it was made with, by the names of its arguments."""
-        names = ("problem", "file", "line", "field", "found", "expected", "hint")
-        return {name: getattr(self, name) for name in names}
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __str__(self) -> str:
         place = ""
@@ -169,3 +159,16 @@ def as_run_error(error: PerfgateError) -> RunError:
         return error
     failure = error.failure if isinstance(error, InputError) else "config_error"
     return RunError(failure, str(error))
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that differs from `word` in a few letters or in case; None: there is none."""
+    lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word.lower(), lower, n=1)
+    return lower[close[0]] if close else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """The hint of a message: ``did you mean b200?``; None: no known word is near."""
+    found = nearest(word, known)
+    return None if found is None else f"did you mean {found}?"

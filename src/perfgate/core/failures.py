@@ -9,28 +9,15 @@ import signal
 import tomllib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from perfgate.core.errors import FAILURES, Failure
+from perfgate.core.errors import FAILURES
 from perfgate.core.memory_shortage import BINDING_ADVICE, MemoryShortage
 from perfgate.core.raw_log import lines_with
 from perfgate.core.redaction import redact
-
-__all__ = [
-    "FAILURES",
-    "TELLING",
-    "Diagnosis",
-    "Failure",
-    "Shown",
-    "class_of_status",
-    "classify",
-    "classify_logs",
-    "diagnose",
-    "diagnose_log",
-]
 
 LONGEST_EVIDENCE = 300  # characters of one line of evidence
 _MOST_TELLING = 20_000  # lines that have a telling word, at the beginning of a log and at its end
@@ -75,29 +62,10 @@ TELLING = (*TELLING_WORDS, "component could not be created", "is using gpu", "mp
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # What stands before a program's own words, in any number and order.
-_PREFIX = re.compile(
-    r"""
-      \[\S*\d+,\d+\]<(?:stdout|stderr|stddiag)>:[ ]?   # mpirun --tag-output: [1,3]<stderr>:
-    | [ ]*\d+:[ ]                                      # srun --label
-    | \[rank\d+\]:[ ]?                                 # torch
-    | \((?:\w+[ ])?pid=\d+(?:,[ ]ip=\S+)?\)[ ]         # vLLM and Ray workers
-    | [\w.-]+[ ]+\|[ ]                                 # docker compose
-    | \d{4}-\d\d-\d\d[ T][\d:.,]+Z?[ ]+(?:-[ ]+)?      # times of Python, uvicorn, docker
-    | \[\d\d/\d\d/\d{4}-[\d:]+\][ ]+                   # TensorRT-LLM
-    | \[\d{4}-\d\d-\d\d[ ][\d:]+(?:[ ][A-Z]+\d+)*\][ ]  # SGLang: [2026-11-23 06:45:25 DP0 TP3]
-    | \[TRT(?:-LLM)?\][ ]+ | \[TensorRT-LLM\][ ]?
-    | \[RANK[ ]\d+\][ ]+
-    | \[(?P<bracketed>[A-Z]+)\][ ]*                    # [I] [W] [E] [INFO] [WARNING] [ERROR]
-    | (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL)(?::[ ]+|[ ]+(?:\d\d-\d\d[ ][\d:]+[ ])?)
-    | \[?[\w./]+\.py:\d+\][ ]                          # vLLM: where it was logged
-    """,
-    re.VERBOSE,
-)
+_PREFIX = re.compile(_TABLE["prefix"], re.VERBOSE)
 _ON_ONE_GPU = re.compile(r"Duplicate GPU detected : rank \d+ and rank \d+ both on CUDA device \w+")
 # Signals that a program makes itself; others come from outside: a person, a scheduler, the kernel.
-_OF_A_CRASH = {
-    *(signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL),
-}
+_OF_A_CRASH = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
 _CALM = {"I", "V", "D", "INFO", "VERBOSE", "DEBUG", "TRACE"}
 
 
@@ -124,16 +92,6 @@ class Diagnosis:
     def evidence(self) -> tuple[str, ...]:
         """The telling lines, in order."""
         return (self.text, *(text for _, text in self.details))
-
-
-@dataclass(frozen=True)
-class _Sign:
-    """One telling line."""
-
-    failure: str
-    rank: Rank
-    line: int
-    text: str
 
 
 def diagnose(lines: Iterable[str]) -> Diagnosis | None:
@@ -174,20 +132,21 @@ def _first_and_last(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str
 
 
 def _diagnosed(numbered: Iterator[tuple[int, str]]) -> Diagnosis | None:
-    lesser: dict[Rank, _Sign] = {}
+    lesser: dict[Rank, Diagnosis] = {}
     shortage = MemoryShortage()
     for number, line in numbered:
-        sign = _sign(number, line)
-        if sign is None:
+        seen = _sign(number, line)
+        if seen is None:
             shortage.before(line)
             continue
-        if sign.rank == "cause":
-            return _diagnosis(sign, line, numbered, shortage)
-        kept = lesser.get(sign.rank)
+        rank, sign = seen
+        if rank == "cause":
+            return _completed(sign, line, numbered, shortage)
+        kept = lesser.get(rank)
         if kept is None or (kept.failure == "unknown" and sign.failure != "unknown"):
-            lesser[sign.rank] = sign
+            lesser[rank] = sign
     best = lesser.get("symptom") or lesser.get("banner")
-    return None if best is None else _diagnosis(best, best.text, iter(()), shortage)
+    return None if best is None else _completed(best, best.text, iter(()), shortage)
 
 
 def classify(lines: Iterable[str], otherwise: str = "unknown") -> tuple[str, tuple[str, ...]]:
@@ -245,8 +204,8 @@ def _class_of(found: Diagnosis | None, otherwise: str) -> tuple[str, tuple[str, 
     return (otherwise if found.failure == "unknown" else found.failure), found.evidence
 
 
-def _sign(number: int, line: str) -> _Sign | None:
-    """What the line tells; None: nothing."""
+def _sign(number: int, line: str) -> tuple[Rank, Diagnosis] | None:
+    """What the line tells, and as what; None: nothing."""
     lowered = line.lower()
     if not any(word in lowered for word in TELLING_WORDS):
         return None
@@ -259,7 +218,8 @@ def _sign(number: int, line: str) -> _Sign | None:
             continue
         found = signature.pattern.search(words)
         if found:
-            return _Sign(signature.failure, signature.rank, number, _shortened(plain, found[0]))
+            text = _shortened(plain, found[0])
+            return signature.rank, Diagnosis(signature.failure, number, text)
     return None
 
 
@@ -284,28 +244,27 @@ def _shortened(line: str, telling: str) -> str:
     return line[begin : begin + LONGEST_EVIDENCE]
 
 
-def _diagnosis(
-    sign: _Sign, line: str, rest: Iterator[tuple[int, str]], shortage: MemoryShortage
+def _completed(
+    sign: Diagnosis, line: str, rest: Iterator[tuple[int, str]], shortage: MemoryShortage
 ) -> Diagnosis:
-    """The diagnosis with what the rest of the log adds to it."""
-    step = FAILURES[sign.failure].next_step
+    """The diagnosis with what the rest of the log adds to it, and the next step."""
+    sign = replace(sign, next_step=FAILURES[sign.failure].next_step)
     if sign.failure == "nccl":
-        return _of_nccl(sign, line, rest, step)
+        return _of_nccl(sign, line, rest)
     if sign.failure != "oom":
-        return Diagnosis(sign.failure, sign.line, sign.text, next_step=step)
+        return sign
     shortage.cause(_COLOUR.sub("", line))
     for number, following in rest:
         shortage.after(number, _COLOUR.sub("", following))
     details = tuple((number, _shortened(text, text)) for number, text, _ in shortage.details)
-    return Diagnosis(sign.failure, sign.line, sign.text, details, shortage.advice(step))
+    return replace(sign, details=details, next_step=shortage.advice(sign.next_step))
 
 
-def _of_nccl(sign: _Sign, line: str, rest: Iterator[tuple[int, str]], step: str) -> Diagnosis:
+def _of_nccl(sign: Diagnosis, line: str, rest: Iterator[tuple[int, str]]) -> Diagnosis:
     """The diagnosis of NCCL's failure: two ranks on one GPU are told before it or after it."""
     for number, one in chain([(sign.line, line)], rest):
         if found := _ON_ONE_GPU.search(one):
             more = ((number, _shortened(_COLOUR.sub("", one), found[0])),)
-            step = f"{found[0]}: {BINDING_ADVICE}"
             details = more if number != sign.line else ()
-            return Diagnosis(sign.failure, sign.line, sign.text, details, step)
-    return Diagnosis(sign.failure, sign.line, sign.text, next_step=step)
+            return replace(sign, details=details, next_step=f"{found[0]}: {BINDING_ADVICE}")
+    return sign

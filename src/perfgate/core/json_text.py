@@ -10,6 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ LONGEST_WHOLE_NUMBER = 300  # digits: the largest float has 309
 _SHOWN = 60
 
 
+@dataclass(eq=False, repr=False)
 class JsonError(ValueError):
     """The text is not JSON, or beyond a limit.
 
@@ -34,18 +36,15 @@ class JsonError(ValueError):
         is_cut: it is not whole JSON, as what a killed program leaves.
     """
 
-    def __init__(
-        self,
-        problem: str,
-        *,
-        line: int | None = None,
-        found: str | None = None,
-        expected: str | None = None,
-        is_cut: bool = False,
-    ) -> None:
-        self.problem, self.line, self.found = problem, line, found
-        self.expected, self.is_cut = expected, is_cut
-        super().__init__(f"{problem}: {found}" if found else problem)
+    problem: str
+    _: KW_ONLY
+    line: int | None = None
+    found: str | None = None
+    expected: str | None = None
+    is_cut: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.problem}: {self.found}" if self.found else self.problem
 
     def input_error(
         self, what: str, *, file: Path, line: int | None = None, hint: str | None = None

@@ -1,22 +1,16 @@
 """A lack of memory as a log tells it: what did not fit, who else is on the GPU, the next step."""
 
 import re
+import tomllib
 from collections import defaultdict
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from perfgate.core.redaction import redact
 
-# What the executor says to a component that did not fit (`tuning_knobs` of TensorRT-LLM's
-# py_executor_creator.py); the longer name stands before the one it begins with. Only of the KV
-# cache the documents' advice is true as well: its fraction frees nothing for what comes before it.
-_COMPONENTS = (
-    ("Initial KV cache", "lower max_num_tokens", False),
-    ("KV cache", "lower the KV cache fraction", True),
-    ("Model", "lower max_num_tokens or spread the weights over more GPUs", False),
-    ("Draft", "lower max_seq_len or the number of draft layers", False),
-    ("Sampler", "lower max_seq_len", False),
-    ("Additional executor resources", "lower max_num_tokens", False),
-)
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+BINDING_ADVICE: str = _TABLE["binding_advice"]
+_NEIGHBOUR_ADVICE: str = _TABLE["neighbour_advice"]
 
 # The lines after the executor's message that say what did not fit, and into how much.
 _DETAILS = tuple(
@@ -47,17 +41,6 @@ _RANK = re.compile(
 _BYTES = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 # A display's few MiB are not why it did not fit; the share is that of the check "gpu memory".
 _LEAST_SHARE = 0.03
-
-HOST_ADVICE = "give the job more host memory (Slurm: --mem), or look for what else runs there"
-BINDING_ADVICE = (
-    "give each rank a GPU of its own: as many ranks on a node as it has GPUs (mpirun: -H "
-    "HOST:GPUS; Slurm: --ntasks-per-node), and CUDA_VISIBLE_DEVICES must show every rank all GPUs "
-    "of its node"
-)
-_NEIGHBOUR_ADVICE = (
-    "see whose it is with `nvidia-smi` on that machine, and end it or use other GPUs; settings of "
-    "the engine are not at fault"
-)
 
 
 @dataclass
@@ -108,7 +91,7 @@ class MemoryShortage:
             general: the documents' advice, for memory that the engine itself divides up.
         """
         if self._on_host:
-            return HOST_ADVICE
+            return str(_TABLE["host_advice"])
         ranks, gpu = self._ranks_together()
         if ranks:
             named = " and ".join(map(str, sorted(ranks)))
@@ -123,10 +106,10 @@ class MemoryShortage:
             )
         if self._taken_before:
             return f"something else had the GPU's memory before the engine; {_NEIGHBOUR_ADVICE}"
-        for name, advice, is_divided in _COMPONENTS:
+        for name, advice in _TABLE["components"].items():
             if self._component.startswith(name):
                 step = f"{redact(self._component)} did not fit: {advice}"
-                return f"{step}; in general: {general}" if is_divided else step
+                return f"{step}; in general: {general}" if name == "KV cache" else step
         return general
 
     def _neighbours(self, line: str) -> None:

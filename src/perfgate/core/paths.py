@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError
-from perfgate.core.input_files import read_input
-from perfgate.core.ownership import doubt, keeps_its_entries
+from perfgate.core.untrusted_files import doubt, keeps_its_entries, read_input
 
 ROOT = "PERFGATE_ROOT"
 HOME = "PERFGATE_HOME"

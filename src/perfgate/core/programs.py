@@ -11,8 +11,10 @@ import os
 import shlex
 import shutil
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -193,62 +195,37 @@ def _absolute(path: str) -> str:
     return str(Path(path).absolute())
 
 
-AIPERF = Program("aiperf", "aiperf", "`make setup-local`")
-LM_EVAL = Program("lm_eval", "lm_eval", "`pip install 'perfgate[lm-eval]'`")
-LLAMA_CPP_PYTHON = Program(
-    "llama.cpp",
-    "python",
-    "an interpreter with xllamacpp (`make setup-local`)",
-    is_engine_here=True,
-)
+_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
-_TENSORRT_LLM = "TensorRT-LLM: its wheel or its release container"
-TRTLLM_BENCH = Program("trtllm-bench", "trtllm-bench", _TENSORRT_LLM, of_engine=True)
-TRTLLM_SERVE = Program("trtllm-serve", "trtllm-serve", _TENSORRT_LLM, of_engine=True)
-TRTLLM_EVAL = Program("trtllm-eval", "trtllm-eval", _TENSORRT_LLM, of_engine=True)
-TENSORRT_LLM_PYTHON = Program(
-    "tensorrt-llm", "python", _TENSORRT_LLM, of_engine=True, runs=TRTLLM_BENCH
-)
-BENCHMARK_SERVING = Program(
-    "benchmark_serving",
-    "python",
-    _TENSORRT_LLM,
-    ("-m", "tensorrt_llm.serve.scripts.benchmark_serving"),
-    of_engine=True,
-    runs=TRTLLM_SERVE,
-)
-TRTLLM_LAUNCH = Program(
-    "trtllm-llmapi-launch", "trtllm-llmapi-launch", _TENSORRT_LLM, of_engine=True
-)
-_VLLM = "vLLM: `pip install vllm` in an environment of its own, or its release container"
-VLLM = Program("vllm", "vllm", _VLLM)  # as load client, whatever the engine
-VLLM_SCRIPT = Program("vllm-benchmark-serving", "benchmark_serving.py", _VLLM)
-VLLM_SERVE = Program("vllm-serve", "vllm", _VLLM, of_engine=True)  # as engine
-VLLM_PYTHON = Program("vllm-python", "python", _VLLM, of_engine=True, runs=VLLM_SERVE)
-_SGLANG = "SGLang: `pip install sglang` in an environment of its own, or its release container"
-SGLANG_CLI = Program("sglang-cli", "sglang", _SGLANG, of_engine=True)  # since 0.5.5
-SGLANG_SERVE = Program(
-    "sglang",
-    "python3",
-    _SGLANG,
-    ("-m", "sglang.launch_server"),
-    of_engine=True,
-    runs=SGLANG_CLI,
-    package="sglang",
-)
-SGLANG_PYTHON = Program(
-    "sglang-python", "python3", _SGLANG, of_engine=True, runs=SGLANG_SERVE, package="sglang"
-)
-SGLANG_BENCH = Program(
-    "sglang-bench-serving",
-    "python3",
-    _SGLANG,
-    ("-m", "sglang.bench_serving"),
-    runs=SGLANG_CLI,
-    package="sglang",
-)
-MPIRUN = Program("mpirun", "mpirun", "Open MPI")
-SRUN = Program("srun", "srun", "Slurm")
-SBATCH = Program("sbatch", "sbatch", "Slurm")
-SCANCEL = Program("scancel", "scancel", "Slurm")
-DOCKER = Program("docker", "docker", "Docker with the NVIDIA Container Toolkit")
+
+@cache
+def _program(name: str) -> Program:
+    """The program of this name in programs.toml."""
+    facts = dict(_TABLE[name])
+    runs = facts.pop("runs", None)
+    arguments = tuple(facts.pop("arguments", ()))
+    return Program(name, arguments=arguments, runs=runs and _program(runs), **facts)
+
+
+AIPERF = _program("aiperf")
+LM_EVAL = _program("lm_eval")
+LLAMA_CPP_PYTHON = _program("llama.cpp")
+TRTLLM_BENCH = _program("trtllm-bench")
+TRTLLM_SERVE = _program("trtllm-serve")
+TRTLLM_EVAL = _program("trtllm-eval")
+TENSORRT_LLM_PYTHON = _program("tensorrt-llm")
+BENCHMARK_SERVING = _program("benchmark_serving")
+TRTLLM_LAUNCH = _program("trtllm-llmapi-launch")
+VLLM = _program("vllm")  # as load client, whatever the engine
+VLLM_SCRIPT = _program("vllm-benchmark-serving")
+VLLM_SERVE = _program("vllm-serve")  # as engine
+VLLM_PYTHON = _program("vllm-python")
+SGLANG_CLI = _program("sglang-cli")  # since 0.5.5
+SGLANG_SERVE = _program("sglang")
+SGLANG_PYTHON = _program("sglang-python")
+SGLANG_BENCH = _program("sglang-bench-serving")
+MPIRUN = _program("mpirun")
+SRUN = _program("srun")
+SBATCH = _program("sbatch")
+SCANCEL = _program("scancel")
+DOCKER = _program("docker")

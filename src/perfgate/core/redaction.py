@@ -2,29 +2,36 @@
 
 What a program wrote itself stays as it is, in its raw log. All that leaves that log passes here: a
 secret is known by its value (what programs were given, what this process's environment has), by the
-name that it stands behind (`perfgate.core.secrets`), by its place in an address, or by its shape
-(`perfgate.core.secrets`). A secret of another shape that stands alone is not recognised.
+name that it stands behind, by its place in an address, or by its shape (names and shapes are in
+secrets.toml). A secret of another shape that stands alone is not recognised.
 """
 
 import base64
 import json
 import os
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
+from pathlib import Path
 from urllib.parse import quote, unquote
 
 from perfgate.core.measurement import Json
-from perfgate.core.secrets import SHAPES, is_secret
 
 MASK = "***"
 SHORTEST = 6  # characters of a known value; a shorter one would mask every second word
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:?]*[A-Za-z]")
+# What no text of one line needs, and what makes another text of it, for a terminal, a shell or a
+# reader: C0, DEL and C1; bidirectional marks, embeddings and isolates; line and paragraph
+# separators; surrogates, which are no characters.
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # categories of Unicode that are not seen
 
 # The user-info of an address; a password may hold what should have been encoded in it.
@@ -57,11 +64,65 @@ _USER = re.compile(r"(-u|--(?:proxy-)?user=)?((?!\d+:\d+$)[^:/\s]+:).+", re.DOTA
 _NAME = re.compile(r"[\w.-]+")
 _OPTION = re.compile(r"--[A-Za-z][\w-]*(?:=.*)?", re.DOTALL)
 
+_TABLE = tomllib.loads(Path(__file__).with_name("secrets.toml").read_text(encoding="utf-8"))
+_WORDS = {kind: frozenset(words.split()) for kind, words in _TABLE["words"].items()}
+_SHAPES = tuple(
+    map(
+        re.compile,
+        (
+            *_TABLE["shapes"]["private_keys"],
+            rf"(?<![A-Za-z0-9])(?:{'|'.join(_TABLE['shapes']['tokens'])})",
+            *_TABLE["shapes"]["others"],
+        ),
+    )
+)
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+# Long enough to mean the same inside a word that was written without separators: PGPASSWORD.
+_INSIDE = re.compile(
+    r"passw|passphrase|secret|credential|authorization|oauth"
+    r"|(?:api|access|private|session|signing|encryption|ssh|auth|master)keys?$"
+    r"|(?:auth|access|api|bearer|refresh|hf|github|gitlab|session|id|csrf|xsrf)tokens?$"
+)
+
 _LONGEST_NAME = 120
 _NO_VALUES = {"", "none", "null", "true", "false", MASK}
 
 _given: set[str] = set()
 _ignoring: ContextVar[bool] = ContextVar("known values are ignored", default=False)
+
+
+@lru_cache(maxsize=4096)
+def is_secret(name: str) -> bool:
+    """Whether a variable, option, header or field of this name is taken for a secret.
+
+    A name that says where a secret is (``HF_TOKEN_PATH``), or counts tokens (``max_num_tokens``),
+    is none.
+    """
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not words or (words[-1] in _WORDS["about"] and "webhook" not in words):
+        return False
+    if any(word in _WORDS["always"] or _INSIDE.search(word) for word in words):
+        return True
+    if not words[-1].isdigit() and words[-1].endswith("pw"):  # DBPW
+        return True
+    before, last = set(words[:-1]), words[-1]
+    return (
+        _is_token(words)
+        or (
+            last == "key"
+            and bool(before - _WORDS["other_key"])
+            and not before & _WORDS["other_key"]
+        )
+        or any(one in _WORDS["key_of"] and two in ("key", "keys") for one, two in pairwise(words))
+        or (last in ("pass", "pwd", "auth") and bool(before) and not before & _WORDS["no_pass"])
+    )
+
+
+def _is_token(words: list[str]) -> bool:
+    """Whether the name is that of a token that lets somebody in, not of one that is text."""
+    if "token" in words:
+        return not _WORDS["text_token"].intersection(words) and words[-1] not in _WORDS["counted"]
+    return any(one in _WORDS["tokens_of"] and two == "tokens" for one, two in pairwise(words))
 
 
 def remember(environment: Mapping[str, str], arguments: Iterable[str] = ()) -> None:
@@ -106,6 +167,21 @@ def one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
+def control_character_in(text: str) -> str | None:
+    """The first control character as an escape, ``\\n``; None: there is none."""
+    found = _CONTROL.search(text)
+    return found and _escape(found)
+
+
+def escaped(text: str) -> str:
+    """The text on one line, with escapes for its control characters."""
+    return _CONTROL.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
 @contextmanager
 def known_values_ignored() -> Iterator[None]:
     """Let `mask` find secrets by their shape and name alone, not by the values of this process.
@@ -131,7 +207,7 @@ def mask(text: str, *, by_name: bool = True) -> str:
         text = text.replace(value, MASK)
     text = _USER_INFO.sub(f"://{MASK}@", text)
     text = _SIGNED.sub(rf"\g<1>{MASK}", text)
-    for shape in SHAPES:
+    for shape in _SHAPES:
         text = shape.sub(MASK, text)
     for named in (_NAMED, _OPTION_AND, _PAIR) if by_name else ():
         text = _mask_named(text, named)

@@ -7,8 +7,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Generic, TypeVar
 
-from perfgate.core.errors import InputError
-from perfgate.core.suggestion import did_you_mean
+from perfgate.core.errors import InputError, did_you_mean
 
 T = TypeVar("T")
 

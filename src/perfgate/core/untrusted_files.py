@@ -1,18 +1,27 @@
-"""Untrusted files: open what another program may have put in place, in folders that it may change.
+"""Untrusted files: open what another program may have put in place, or a person names; who else
+could have written what was found.
 
-A symbolic link in the place of the file or folder itself is not followed; the folders above it are
-trusted. Only regular files are read or written, so that nobody waits for a FIFO. Files that a
-person names are not for this module: a link among them is that person's own.
+Only regular files are read or written: a FIFO would wait for ever, a device never ends. In folders
+that programs may change, a symbolic link in the place of the file or folder itself is not followed
+(`open_regular`); the folders above it are trusted. A link among the files that a person names, or a
+pull request brings, is that person's own (`open_input`). What perfgate finds rather than is told
+may start programs as the user, so `doubt` looks at its owner and mode, by stat(2) alone; access
+control lists are not looked at.
 """
 
+import errno
+import io
 import os
+import re
 import stat
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from perfgate.core.errors import InputError
 
+_ROOT = 0
 _NEW_FILE = 0o644
 _NEW_FOLDER = 0o755  # writable by its owner alone, whatever the umask
 _KINDS = {
@@ -102,17 +111,27 @@ def opened_regular(path: Path, flags: int, mode: int = _NEW_FILE) -> int:
         UntrustedFile: it is a link, or not a regular file.
         OSError: it cannot be opened for another reason.
     """
-    # Truncated only when it is known to be what it should be.
     safe = (flags & ~os.O_TRUNC) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         handle = os.open(path, safe, mode)
     except OSError:
         refuse_special(path)
         raise
+    return _checked(handle, path, _require_regular, truncates=bool(flags & os.O_TRUNC))
+
+
+def _checked(
+    handle: int,
+    path: Path,
+    require: Callable[[Path, os.stat_result], None],
+    *,
+    truncates: bool = False,
+) -> int:
+    """The descriptor of a file that is what it should be; truncated only when that is known."""
     try:
-        _require_regular(path, os.fstat(handle))
+        require(path, os.fstat(handle))
         os.set_blocking(handle, True)  # programs inherit it
-        if flags & os.O_TRUNC:
+        if truncates:
             os.ftruncate(handle, 0)
     except BaseException:
         os.close(handle)
@@ -216,3 +235,121 @@ def _untrusted(path: Path, status: os.stat_result, expected: str) -> UntrustedFi
         expected=expected,
         hint=_HINT,
     )
+
+
+def open_input(path: Path) -> BinaryIO:
+    """Open a regular file; one that says it is empty is so.
+
+    Raises:
+        InputError: it is a FIFO, a socket or a device.
+        OSError: it cannot be opened; it is a folder.
+    """
+    _require_input(path, path.stat())  # before it is opened: that alone can act on a device
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = os.fdopen(_checked(handle, path, _require_input), "rb")
+    if os.fstat(handle).st_size > 0:
+        return file
+    file.close()
+    return io.BytesIO()
+
+
+def read_input(path: Path, limit: int, what: str = "file") -> bytes:
+    """The content of a regular file of at most `limit` bytes.
+
+    Args:
+        path: the file.
+        limit: the most that is read of it.
+        what: what it should be, for the message.
+
+    Raises:
+        InputError: it is larger, or a FIFO, a socket or a device.
+        OSError: it cannot be read; it is a folder.
+    """
+    why = " (docs/reference/limits.md)"
+    with closing(open_input(path)) as file:
+        return read_within(file, path, limit, f"too large for a {what}", why)
+
+
+def _require_input(path: Path, status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(
+            "not a regular file",
+            file=path,
+            found=kind_of(status),
+            expected="a regular file, or a link to one",
+            hint="write what it gives into a file, and name that",
+        )
+
+
+def doubt(path: Path) -> str | None:
+    """Why what `path` names could be another user's work; None: it could not, or is not there.
+
+    It should belong to the effective user, to root, or, for root by way of sudo, to who called
+    sudo; and nobody else should be able to write to it. Write permission of a group is none of
+    somebody else's where that is the owner's private group, as an umask of 002 expects.
+    """
+    try:
+        named = path.lstat()
+        if stat.S_ISLNK(named.st_mode):
+            if named.st_uid not in _trusted():
+                return f"the link belongs to {user_name(named.st_uid)}"
+            named = path.stat()
+    except OSError:
+        return None
+    if named.st_uid not in _trusted():
+        return f"it belongs to {user_name(named.st_uid)}"
+    mode = stat.S_IMODE(named.st_mode)
+    if mode & stat.S_IWOTH:
+        return f"everybody may write to it (mode {mode:04o})"
+    if mode & stat.S_IWGRP and not _is_private(named.st_gid, named.st_uid):
+        return f"{_group_name(named.st_gid)} may write to it (mode {mode:04o})"
+    return None
+
+
+def keeps_its_entries(folder: Path) -> bool:
+    """Whether nobody else can replace what this user has in `folder`: it is sticky, as /tmp is."""
+    try:
+        seen = folder.stat()
+    except OSError:
+        return False
+    return seen.st_uid in _trusted() and bool(seen.st_mode & stat.S_ISVTX)
+
+
+def user_name(uid: int) -> str:
+    """A user for messages: ``ada (uid 1000)``."""
+    import pwd
+
+    try:
+        return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"
+    except KeyError:
+        return f"uid {uid}"
+
+
+def _trusted() -> set[int]:
+    user = os.geteuid()
+    caller = os.environ.get("SUDO_UID", "") if user == _ROOT else ""
+    return {_ROOT, user, *([int(caller)] if re.fullmatch(r"[0-9]{1,10}", caller) else [])}
+
+
+def _is_private(gid: int, owner: int) -> bool:
+    """Whether nobody but the owner is in the group; where it has no name, by its number."""
+    import grp
+    import pwd
+
+    try:
+        group = grp.getgrgid(gid)
+        user = pwd.getpwuid(owner)
+    except KeyError:
+        return gid in (owner, _ROOT)
+    return group.gr_name == user.pw_name and not set(group.gr_mem) - {user.pw_name}
+
+
+def _group_name(gid: int) -> str:
+    import grp
+
+    try:
+        return f"the group {grp.getgrgid(gid).gr_name} (gid {gid})"
+    except KeyError:
+        return f"the group {gid}"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from perfgate.core.suggestion import nearest
+from perfgate.core.errors import nearest
 from perfgate.engines.definitions import Definitions, OptionDefinition
 
 TRUTH = frozenset({"true", "false", "t", "f", "1", "0", "yes", "no", "y", "n", "on", "off"})

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from perfgate.core import json_text
 from perfgate.core.errors import InputError
-from perfgate.core.input_files import read_input
 from perfgate.core.locations import MODELS, Locations
 from perfgate.core.measurement import Json
+from perfgate.core.untrusted_files import read_input
 from perfgate.engines.model_reference import reference
 from perfgate.scenarios.deepseek_tables import CHECKPOINTS
 from perfgate.scenarios.scenario import Scenario

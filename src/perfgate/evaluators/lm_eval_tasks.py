@@ -6,8 +6,8 @@ from pathlib import Path
 import yaml
 
 from perfgate.core.errors import InputError
-from perfgate.core.input_files import read_input
 from perfgate.core.paths import packaged, repository, require_own
+from perfgate.core.untrusted_files import read_input
 from perfgate.scenarios.yaml_limits import LARGEST_FILE, compose
 
 # `metric_list` and `filter_list` of `lm_eval/tasks/gsm8k/gsm8k.yaml`, lm_eval 0.4.

@@ -25,10 +25,10 @@ from perfgate.clients.report_lines import Line, last_line
 from perfgate.clients.report_log import report_lines, telling_lines
 from perfgate.clients.sglang_results import require_one_run
 from perfgate.core import json_text
-from perfgate.core.errors import InputError, RunError
-from perfgate.core.failures import FAILURES, TELLING, diagnose_log
-from perfgate.core.input_files import open_input
+from perfgate.core.errors import FAILURES, InputError, RunError
+from perfgate.core.failures import TELLING, diagnose_log
 from perfgate.core.measurement import Json, Measurement
+from perfgate.core.untrusted_files import open_input
 from perfgate.evaluators import lm_eval_tables, trtllm_eval_results, trtllm_gpqa
 
 Lines = tuple[Line, ...]

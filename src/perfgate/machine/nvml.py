@@ -9,7 +9,7 @@ GPU is asked for, and not before.
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -25,6 +25,25 @@ PATIENCE_S = 10.0  # for one reading in all; a driver that hangs must not hang w
 _MPS = "nvidia-cuda-mps"
 _TEMPERATURE = ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature")  # the latter until CUDA 14
 _REASONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+
+IDLE = 0x1
+# Bits that say why a GPU's clocks are what they are (nvml.h, group nvmlClocksEventReasons,
+# nvmlClocksThrottleReasons before CUDA 12.2) → name in records; what held the clocks down, so that
+# the GPU is slower than the same one on another day, in words, empty where that is its normal life.
+# A B200 under load lives at its power cap; so that cap is recorded and does not count.
+CLOCK_REASONS: Mapping[int, tuple[str, str]] = {
+    IDLE: ("gpu_idle", ""),
+    0x2: ("applications_clocks_setting", ""),
+    0x4: ("sw_power_cap", ""),
+    0x8: ("hw_slowdown", "its hardware protection"),
+    0x10: ("sync_boost", ""),
+    0x20: ("sw_thermal_slowdown", "heat"),
+    0x40: ("hw_thermal_slowdown", "heat"),
+    0x80: ("hw_power_brake_slowdown", "the power brake"),
+    0x100: ("display_clock_setting", ""),
+    0x200: ("board_limit", ""),
+    0x400: ("reliability", ""),
+}
 
 _Value = TypeVar("_Value")
 
@@ -219,7 +238,7 @@ class NvmlGpu:
 
     @property
     def clock_reasons(self) -> int | Unreadable:
-        """Bits that say why the clock is what it is (`conditions.clock_reasons`)."""
+        """Bits that say why the clock is what it is (`CLOCK_REASONS`)."""
         return self._ask_first(_REASONS)
 
     @property
@@ -300,6 +319,32 @@ def read_nvml(read: Callable[[Nvml], _Value]) -> _Value | Unreadable:
     if not found:
         return Unreadable(f"the driver did not answer in {PATIENCE_S:.0f} s", "hangs")
     return found[0]
+
+
+def reasons_in(bits: int) -> tuple[str, ...]:
+    """The names in NVML's answer; a bit of a later driver by its number."""
+    set_bits = (1 << place for place in range(bits.bit_length()) if bits >> place & 1)
+    return tuple(CLOCK_REASONS.get(bit, (f"unknown_0x{bit:x}",))[0] for bit in set_bits)
+
+
+def slows(bits: int) -> bool:
+    """Whether one of the reasons in NVML's answer counts as a slowdown."""
+    return any(bits & bit and culprit for bit, (_, culprit) in CLOCK_REASONS.items())
+
+
+def culprits(names: Mapping[str, float]) -> tuple[str, ...]:
+    """Who held the clocks down, in words, most frequent first.
+
+    ``hw_slowdown`` is set beside the bit that tells the cause, so it speaks only where it is alone.
+    """
+    shares: dict[str, float] = {}
+    for name, culprit in CLOCK_REASONS.values():
+        share = names.get(name, 0.0)
+        if culprit and share > shares.get(culprit, 0.0):
+            shares[culprit] = share
+    if len(shares) > 1:
+        shares.pop(CLOCK_REASONS[0x8][1], None)
+    return tuple(sorted(shares, key=lambda one: -shares[one]))
 
 
 def watts(milliwatts: int) -> float:

@@ -26,9 +26,13 @@ from cryptography.hazmat.primitives.serialization import (
 
 from perfgate.core.durable_files import make_folder, sync_folder, write_errors_named
 from perfgate.core.errors import InputError
-from perfgate.core.input_files import read_input
-from perfgate.core.ownership import user_name
-from perfgate.core.untrusted_files import FileTooLarge, UntrustedFile, open_regular
+from perfgate.core.untrusted_files import (
+    FileTooLarge,
+    UntrustedFile,
+    open_regular,
+    read_input,
+    user_name,
+)
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
 LARGEST_KEY = 16 * 2**10  # bytes: a PEM file of Ed25519 has some 120

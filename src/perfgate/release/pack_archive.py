@@ -26,10 +26,9 @@ from msgspec import Meta, Struct
 
 from perfgate.core.durable_files import write_errors_named, written_whole
 from perfgate.core.errors import InputError
-from perfgate.core.input_files import open_input
 from perfgate.core.json_text import LARGEST_OWN, JsonError, parse
 from perfgate.core.plain import to_plain
-from perfgate.core.untrusted_files import open_regular
+from perfgate.core.untrusted_files import open_input, open_regular
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
 SCHEMA_VERSION: Literal[2] = 2

@@ -15,9 +15,9 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.input_files import read_input
 from perfgate.core.json_text import LARGEST_OWN
 from perfgate.core.rule import VERSION as RULE
+from perfgate.core.untrusted_files import read_input
 from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.pack_archive import (
     POLICY,

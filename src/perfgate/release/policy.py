@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from perfgate.core.errors import InputError
-from perfgate.core.input_files import read_input
 from perfgate.core.metrics import lookup
 from perfgate.core.plain import from_plain
+from perfgate.core.untrusted_files import read_input
 from perfgate.release.keys import KEY_BYTES, key_bytes
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.scenarios.metric_rules import unknown_metric

@@ -12,9 +12,9 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from perfgate.core.environment_variables import export_line
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.redaction import MASK, known_values_ignored
-from perfgate.core.script_variables import export_line
 from perfgate.plan.shell_text import call, comment
 from perfgate.release.certificate import certificate_markdown, certificate_page
 from perfgate.release.check_result import CheckedTest, ReleaseCheck

@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import NamedTuple, Self
 
 from perfgate.campaign.selection import Selected, selected_with, suite_tests
-from perfgate.core.errors import InputError, SeveralInputErrors
+from perfgate.core.errors import InputError, SeveralInputErrors, did_you_mean
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.plain import to_plain
-from perfgate.core.suggestion import did_you_mean
 from perfgate.judging.assembly.claims import ClaimProbe, claims_of_suite
 from perfgate.release.policy import Policy, Required
 from perfgate.scenarios.files import LoadedSuite

@@ -36,15 +36,16 @@ from perfgate.core.durable_files import (
 )
 from perfgate.core.environment_variables import recorded
 from perfgate.core.errors import InputError
-from perfgate.core.git_query import git_answer
-from perfgate.core.ownership import doubt, user_name
 from perfgate.core.plain import to_plain
+from perfgate.core.program_query import git_answer
 from perfgate.core.redaction import mask_arguments
 from perfgate.core.untrusted_files import (
+    doubt,
     make_new_folder,
     opened_folder,
     opened_regular,
     refuse_special,
+    user_name,
 )
 from perfgate.machine.hardware import Machine
 from perfgate.runs.record import (

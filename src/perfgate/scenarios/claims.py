@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from perfgate.core.errors import did_you_mean
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Claim, Floor, Scenario

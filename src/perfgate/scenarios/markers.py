@@ -8,7 +8,7 @@ test, all others those of all tests of a scenario.
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from perfgate.core.suggestion import did_you_mean
+from perfgate.core.errors import did_you_mean
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from perfgate.core.errors import InputError
+from perfgate.core.errors import InputError, did_you_mean
 from perfgate.core.metrics import METRICS, is_accuracy, lookup
-from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
 

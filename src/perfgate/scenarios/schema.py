@@ -13,11 +13,10 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from perfgate.core.control_characters import escaped, found_in
 from perfgate.core.durable_files import read_json
-from perfgate.core.errors import InputError
+from perfgate.core.errors import InputError, did_you_mean
 from perfgate.core.measurement import Json
-from perfgate.core.suggestion import did_you_mean
+from perfgate.core.redaction import control_character_in, escaped
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.yaml_limits import MOST_ERRORS
 
@@ -167,11 +166,11 @@ def read_schema(file: Path, *, described: bool = False, one_line: bool = False) 
 
 def with_control_characters(value: Json, at: Keys = ()) -> Iterator[Problem]:
     """The texts of a file that have control characters, names of fields among them."""
-    if isinstance(value, str) and (found := found_in(value)) is not None:
+    if isinstance(value, str) and (found := control_character_in(value)) is not None:
         yield Problem(at, "a control character", found, "one line of printable text")
     elif isinstance(value, Mapping):
         for name, part in value.items():
-            if (found := found_in(str(name))) is not None:
+            if (found := control_character_in(str(name))) is not None:
                 path = (*at, escaped(str(name)))
                 yield Problem(path, "a control character in a name", found, "a printable name")
             else:

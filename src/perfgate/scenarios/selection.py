@@ -3,8 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.suggestion import did_you_mean
+from perfgate.core.errors import InputError, SeveralInputErrors, did_you_mean
 from perfgate.scenarios.marker_expression import parse
 from perfgate.scenarios.markers import (
     EXPLORE,

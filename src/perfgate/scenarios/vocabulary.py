@@ -7,8 +7,8 @@ registered by then, or gives one of them a word that it does not know in any rel
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from perfgate.core.errors import did_you_mean
 from perfgate.core.metrics import is_accuracy
-from perfgate.core.suggestion import did_you_mean
 from perfgate.scenarios.metric_rules import named_metrics
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario

@@ -13,8 +13,8 @@ from pathlib import Path
 import yaml
 
 from perfgate.core.errors import InputError
-from perfgate.core.input_files import read_input
 from perfgate.core.measurement import Json
+from perfgate.core.untrusted_files import read_input
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.yaml_limits import (
     DEEPEST,

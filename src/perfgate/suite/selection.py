@@ -7,8 +7,7 @@ import pytest
 
 from perfgate.campaign.selection import Selected, probes_of
 from perfgate.clients.base import Offline, client
-from perfgate.core.errors import PerfgateError
-from perfgate.core.suggestion import did_you_mean
+from perfgate.core.errors import PerfgateError, did_you_mean
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.scenarios.marker_expression import parse

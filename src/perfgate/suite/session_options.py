@@ -34,7 +34,7 @@ from perfgate.launchers.base import launcher
 from perfgate.launchers.site import Site, load_site
 from perfgate.launchers.start_commands import require_here
 from perfgate.machine.hardware import Machine, detect
-from perfgate.machine.preflight.shared_python import shared_python
+from perfgate.machine.preflight.software import own_environment
 from perfgate.plan.registered import registered
 from perfgate.plan.release_coverage import uncovered
 from perfgate.plan.toolchain import BuildOverride
@@ -248,8 +248,8 @@ class SessionOptions:
             f"claim {one.id} is left out: --shape replaced a scenario that it speaks of"
             for one in self._explored_away
         ]
-        if not self.rehearses and (shared := shared_python()) is not None:
-            found.append(shared)
+        if not self.rehearses and (own := own_environment()) is not None:
+            found.append(own.found)
         return tuple(found)
 
     def named_by(self, tests: Iterable[str]) -> dict[str, Selected]:

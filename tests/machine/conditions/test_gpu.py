@@ -9,7 +9,7 @@ import pytest
 from fake_pynvml import MIB, FakeGpu, Looks, Refusal
 from tables import each
 
-from perfgate.machine.conditions import clock_reasons
+from perfgate.machine import nvml
 from perfgate.machine.conditions.conditions import GpuConditions
 from perfgate.machine.conditions.gpu import Gpus, open_gpus
 from perfgate.machine.conditions.processes import Process
@@ -74,14 +74,14 @@ def test_a_sample_with_two_reasons_counts_once(install) -> None:
     install(FakeGpu(reasons=(hot, hot, pynvml.nvmlClocksEventReasonSwThermalSlowdown, 0)))
     (gpu,) = after(opened(), 4)
     assert gpu.slowed_share == 0.75
-    assert clock_reasons.culprits(gpu.slowdown) == ("heat",)
+    assert nvml.culprits(gpu.slowdown) == ("heat",)
 
 
 def test_every_bit_of_the_real_module_is_known() -> None:
     everything = pynvml.nvmlClocksThrottleReasonAll
-    assert not [name for name in clock_reasons.reasons_in(everything) if "unknown" in name]
-    assert clock_reasons.reasons_in(1 << 40) == ("unknown_0x10000000000",)
-    assert not clock_reasons.slows(1 << 40)
+    assert not [name for name in nvml.reasons_in(everything) if "unknown" in name]
+    assert nvml.reasons_in(1 << 40) == ("unknown_0x10000000000",)
+    assert not nvml.slows(1 << 40)
 
 
 def test_older_and_newer_names_of_the_same_functions(install) -> None:

@@ -9,7 +9,14 @@ from contextlib import contextmanager
 import pytest
 
 from perfgate.machine.conditions import processes
-from perfgate.machine.conditions.processes import Marked, Process, process_table
+from perfgate.machine.conditions.processes import (
+    Marked,
+    Process,
+    began,
+    lives,
+    pid_namespace,
+    process_table,
+)
 
 VARIABLE = "PERFGATE_PLACE"
 # It tells when it runs, so that its environment is its own; what it starts has cleared its own.
@@ -96,3 +103,29 @@ def test_what_starts_ours_for_slurm_or_open_mpi_is_ours(
     starter, other = Process(4, 1, name, 0.0, 10), Process(6, 4, "z", 0.0, 10)
     found = look(Marked(VARIABLE, "a"), starter, Process(5, 4, "x", 0.0, 10), other)
     assert found == ({4, 5, 6} if is_ours else {5})
+
+
+def test_a_living_process_is_known_by_its_start() -> None:
+    start = began(os.getpid())
+    assert start is not None
+    assert lives(os.getpid(), start)
+    assert not lives(os.getpid(), start + 1)
+
+
+def test_one_that_has_ended_does_not_live_though_nobody_has_collected_it() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        start = began(process.pid)
+        assert start
+        assert lives(process.pid, start)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert began(process.pid) == 0
+        assert not lives(process.pid, start)
+    assert began(process.pid) is None
+    assert not lives(process.pid, start)
+
+
+def test_the_namespace_is_that_of_all_processes_here() -> None:
+    code = "from perfgate.machine.conditions.processes import pid_namespace; print(pid_namespace())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == pid_namespace() != ""

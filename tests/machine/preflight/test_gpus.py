@@ -14,7 +14,7 @@ from perfgate.core.errors import InputError
 from perfgate.machine import nvml
 from perfgate.machine.leases.devices import Device
 from perfgate.machine.nvml import NotReadable, Unreadable, known
-from perfgate.machine.preflight.check import Check, Need
+from perfgate.machine.preflight.check import Check, Finding, Need, checked
 from perfgate.machine.preflight.gpus import GPU_RULES, GpuLook, look_at_gpus
 
 ONE, TWO = (Need(gpus=count, gpu="H200", gpus_in_all=count) for count in (1, 2))
@@ -133,11 +133,12 @@ def test_what_a_gpu_amounts_to(install, question, answers: dict, outcome: str, t
 
 
 def test_every_question_has_rows_for_well_not_well_and_unknown() -> None:
-    for rule in GPU_RULES:
-        outcomes = {row[2] for row in TABLE if row[0] == rule.name}
-        assert {"ok", "unknown"} < outcomes, rule.name
-        assert rule.expected, rule.name
-        assert rule.hint, rule.name
+    for name in GPU_RULES:
+        outcomes = {row[2] for row in TABLE if row[0] == name}
+        assert {"ok", "unknown"} < outcomes, name
+        check = checked(name, Finding("failed", ""), free=0.97, close_c=5)
+        assert check.expected, name
+        assert check.hint, name
 
 
 @each(

@@ -76,7 +76,7 @@ def test_gpus_that_are_well(install) -> None:
     have = made(hardware=H200)
     report = look(have.scenario, have, machine("NVIDIA H200", "NVIDIA H200"))
     of_gpus = list(outcomes(report.checks))[:12]
-    assert of_gpus == ["gpus", *(rule.name for rule in GPU_RULES)]
+    assert of_gpus == ["gpus", *GPU_RULES]
     assert {outcomes(report.checks)[name] for name in of_gpus} == {"ok"}
     assert report.observed["driver"] == "580.65.06"
     assert report.observed["cuda of the driver"] == "13.0"
@@ -223,10 +223,9 @@ def test_a_refusal_tells_the_first_failures_and_how_to_mend_them(install) -> Non
 
 def test_every_check_is_documented() -> None:
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "preflight.md").read_text()
-    rules = [rule.name for rule in GPU_RULES]
     others = [*HOST, *SOFTWARE, "gpus", "driver", "shared memory", "locked memory", "model cache"]
     others += ["evaluators", "dataset", "options", "container", "slurm", "hosts"]
-    for name in (*rules, *others):
+    for name in (*GPU_RULES, *others):
         assert f"| {name} |" in page, name
 
 

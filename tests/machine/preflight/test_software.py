@@ -1,6 +1,7 @@
 """Software: what the run's own functions say of engine, programs, model and dataset."""
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from perfgate.core.paths import repository
 from perfgate.evaluators.trtllm_eval_results import EVALUATOR as EVAL
 from perfgate.evaluators.trtllm_gpqa import EVALUATOR as GPQA
 from perfgate.machine.preflight.check import Check
-from perfgate.machine.preflight.software import dataset_of, judge_software
+from perfgate.machine.preflight.software import dataset_of, judge_software, own_environment
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import AccuracyTask, Scenario
@@ -194,3 +195,25 @@ class TestDocumentedWeights:
         cut = self.checked(WEIGHED[0], tmp_path / "cut", {7: 2**31})
         assert "git lfs pull" not in cut.found
         assert "GiB, within 1" in cut.expected
+
+
+def installed(site: Path, name: str, version: str) -> None:
+    metadata = site / f"{name}-{version}.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (site / f"{name}.py").write_text("raise RuntimeError('an engine was imported')\n")
+
+
+def test_an_environment_of_its_own_is_well() -> None:
+    assert own_environment() is None
+
+
+def test_engines_beside_perfgate_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    installed(tmp_path, "tensorrt_llm", "1.0.0")
+    installed(tmp_path, "sglang", "0.4.1")
+    own = own_environment()
+    assert own is not None
+    told = own.found
+    assert f"({sys.executable}) with tensorrt_llm 1.0.0, sglang 0.4.1: " in told
+    assert "numpy and huggingface_hub" in told

@@ -16,8 +16,7 @@ from perfgate.baselines.waivers.waiver import (
     loss_of,
     lost_beyond,
 )
-from perfgate.core.errors import InputError
-from perfgate.core.suggestion import did_you_mean
+from perfgate.core.errors import InputError, did_you_mean
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.runs.record import VerdictRecord
 from perfgate.scenarios.scenario import Scenario

@@ -24,11 +24,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import yaml
 
-from perfgate.core.control_characters import found_in
-from perfgate.core.errors import InputError
+from perfgate.core.errors import InputError, did_you_mean
 from perfgate.core.programs import PROGRAM_PREFIX, engine_variables, known_program_variables
-from perfgate.core.redaction import mask_arguments, visible
-from perfgate.core.suggestion import did_you_mean
+from perfgate.core.redaction import control_character_in, mask_arguments, visible
 from perfgate.engines.build_source import BuildSource
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.yaml_document import read_value
@@ -151,7 +149,7 @@ def parse_source(text: str, *, field: str = "a build") -> BuildSource:
         InputError: a part that is none of the forms, or could be two; one that is given twice; a
             program that is not the engine's.
     """
-    if len(text) > _LONGEST or found_in(text) is not None:
+    if len(text) > _LONGEST or control_character_in(text) is not None:
         raise _refused(field, repr(text[:200]), "one line of printable text")
     found: dict[str, str] = {}
     parts = [part.strip() for part in text.split(",")]

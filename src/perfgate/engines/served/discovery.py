@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from packaging.version import InvalidVersion, Version
 
 from perfgate.core.errors import MissingProgram
-from perfgate.core.git_query import QUIET
 from perfgate.core.locations import Locations
+from perfgate.core.program_query import QUIET
 from perfgate.core.programs import Program
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.installed_pages import last_line

@@ -11,8 +11,8 @@ import yaml
 from msgspec import UNSET
 
 from perfgate.core.command import Command
+from perfgate.core.errors import nearest
 from perfgate.core.locations import Locations
-from perfgate.core.suggestion import nearest
 from perfgate.engines.definitions import YAML, Definitions, KeyDefinition, Keys
 from perfgate.engines.option_check import TRUTH, Mismatch, is_number, of_call
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE

@@ -6,8 +6,8 @@ import re
 from packaging.version import InvalidVersion, Version
 
 from perfgate.core.errors import MissingProgram
-from perfgate.core.git_query import git_answer
 from perfgate.core.locations import Locations
+from perfgate.core.program_query import git_answer
 from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.program_output import LIMIT_S, answer

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from perfgate.core import json_text
 from perfgate.core.errors import RunError
-from perfgate.core.process_identity import began, lives, pid_namespace
 from perfgate.core.program_query import Answer, NoStatus, ask_here
 from perfgate.core.programs import DOCKER
+from perfgate.machine.conditions.processes import began, lives, pid_namespace
 
 HOST = "perfgate.host"
 START = "perfgate.start"

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from perfgate.core.command import Command
-from perfgate.core.control_characters import found_in
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.programs import SRUN
+from perfgate.core.redaction import control_character_in
 from perfgate.launchers.site import SlurmSite
 from perfgate.plan.container import with_mounts
 from perfgate.plan.ranks import Ranks, of_each_rank, ranks_of
@@ -279,7 +279,7 @@ def _named(site: SlurmSite, environ: Mapping[str, str], *more: str) -> Iterator[
 
 def _quoted(option: str) -> str:
     """An option for a ``#SBATCH`` line, where a bare ``#`` would begin a comment."""
-    if found_in(option) is not None:
+    if control_character_in(option) is not None:
         raise InputError("a job script's option is one line of printable text", found=repr(option))
     if re.fullmatch(r"[\w=:.,/@%+\[\]-]+", option):
         return option

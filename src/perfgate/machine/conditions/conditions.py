@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from perfgate.core.measurement import Json
 from perfgate.core.plain import from_plain, to_plain
-from perfgate.machine.conditions.clock_reasons import culprits
+from perfgate.machine.nvml import culprits
 from perfgate.scenarios.scenario import DisturbanceLimits
 
 _DIGITS = 4  # a share to 0.01 %; more is noise
@@ -52,7 +52,7 @@ class GpuConditions:
         sm_mhz_median: … and their median.
         power_w_mean: mean power in W.
         temperature_c_top: highest temperature in °C.
-        slowdown: reason (`clock_reasons`) → share of the samples in which it set the clocks.
+        slowdown: reason (`nvml.CLOCK_REASONS`) → share of the samples in which it set the clocks.
         slowed_share: share of the samples in which at least one of the reasons held that count as
             a slowdown; None: the reasons were not readable.
         strangers: processes on it that are not ours: ``pid 4711 (python)``.

@@ -9,16 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from perfgate.machine.conditions.clock_reasons import IDLE, reasons_in, slows
 from perfgate.machine.conditions.conditions import GpuConditions
 from perfgate.machine.conditions.processes import Process
 from perfgate.machine.nvml import (
+    IDLE,
     UNSEEN_LEAST,
     Nvml,
     NvmlGpu,
     Unreadable,
     is_service,
     open_nvml,
+    reasons_in,
+    slows,
     unseen_words,
     words_of,
 )

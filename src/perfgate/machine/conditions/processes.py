@@ -6,6 +6,7 @@ would cost several passes and mix several moments.
 
 import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -106,15 +107,54 @@ def _below(tops: Iterable[int], table: Mapping[int, Process]) -> list[Process]:
     return [table[pid] for pid in found]
 
 
+def pid_namespace() -> str:
+    """The namespace that process numbers seen here are of; empty where it cannot be known."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
+def began(pid: int) -> int | None:
+    """When a process started, as of `Process.started`; 0: it is a zombie.
+
+    It tells a process from a reuse of its number. None: there is none, or it is hidden.
+    """
+    seen = _stat(pid)
+    if seen is None:
+        return None
+    return 0 if seen[1][0] in "ZX" else int(seen[1][19])
+
+
+def lives(pid: int, start: int) -> bool:
+    """Whether the process that began then is there; other users' may be hidden from us."""
+    seen = began(pid)
+    if seen is not None:
+        return seen == start
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
+
+
 def _read(pid: int) -> Process | None:
+    seen = _stat(pid)
+    if seen is None:
+        return None
+    name, fields = seen
+    ticks = sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
+    return Process(pid, int(fields[1]), name, ticks / TICKS_PER_S, int(fields[19]))
+
+
+def _stat(pid: int) -> tuple[str, list[str]] | None:
+    """Name, and the fields after it, of a process; proc_pid_stat(5) numbers the first of them 3."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - as above
             line = file.read().decode(errors="replace")
     except OSError:  # it has ended, or the table is hidden from us
         return None
-    # The name may hold anything, brackets and blanks too; proc_pid_stat(5) numbers the fields.
-    head, _, tail = line.rpartition(")")
-    fields = tail.split()
-    ticks = sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
-    name, started = head.partition("(")[2], int(fields[19])
-    return Process(pid, int(fields[1]), name, ticks / TICKS_PER_S, started)
+    head, _, tail = line.rpartition(")")  # the name may hold anything, brackets and blanks too
+    return head.partition("(")[2], tail.split()

@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perfgate.core import json_text
-from perfgate.core.control_characters import escaped
 from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import InputError, RunError
-from perfgate.core.ownership import user_name
-from perfgate.core.untrusted_files import opened_regular, read_regular
+from perfgate.core.redaction import escaped
+from perfgate.core.untrusted_files import opened_regular, read_regular, user_name
 
 SETTING = "PERFGATE_LEASES"
 # The same for every user, so neither TMPDIR nor whether /run/lock happens to be writable counts.

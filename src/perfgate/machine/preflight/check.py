@@ -3,9 +3,10 @@
 Whatever could not be asked is unknown.
 """
 
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
+from pathlib import Path
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from perfgate.core.measurement import Json
@@ -18,6 +19,9 @@ Subject = TypeVar("Subject")
 # What all GPUs together amount to is the worst of them; not knowing is worse than being well.
 WORST_FIRST: tuple[Outcome, ...] = ("failed", "warning", "unknown", "ok")
 _GIB = 2**30
+_QUESTIONS: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    Path(__file__).with_name("checks.toml").read_text(encoding="utf-8")
+)
 # Oldest driver by document: "Drivers: CUDA Driver 575 or Later" (section "Prerequisites").
 DRIVERS: Mapping[str, int] = {"quick-start-recipe-for-deepseek-r1-on-trtllm.md": 575}
 
@@ -47,10 +51,7 @@ class Check:
 
 
 class Finding(NamedTuple):
-    """What was found, as `Check` has it; `expected` and `hint` where they depend on what is needed.
-
-    They override those of the rule.
-    """
+    """What was found, as `Check` has it; `expected`, `hint` where checks.toml cannot say them."""
 
     outcome: Outcome
     text: str
@@ -91,50 +92,33 @@ class Case(NamedTuple, Generic[Subject]):
 
 
 Judge = Callable[[Case[Subject]], Finding | None]
+"""What is found; None where the question does not apply."""
 
 
-@dataclass(frozen=True)
-class Rule(Generic[Subject]):
-    """One question.
+def finding_of(judge: Judge[Subject], case: Case[Subject]) -> Finding | None:
+    """What the judge finds; a fact that it needs and cannot be read is unknown."""
+    try:
+        return judge(case)
+    except NotReadable as error:
+        return Finding("unknown", str(error))
 
-    Attributes:
-        name: what is looked at.
-        judge: what is found; None where the question does not apply.
-        expected: what is well, as far as that does not depend on what is needed.
-        hint: how to fix it, likewise.
+
+def checked(question: str, finding: Finding, **facts: object) -> Check:
+    """The answer to a question of checks.toml.
+
+    Args:
+        question: its name there.
+        finding: the answer, whose `expected` and `hint` override those there.
+        facts: what those there are filled in with.
     """
-
-    name: str
-    judge: Judge[Subject]
-    expected: str = ""
-    hint: str = ""
-
-    def check(self, finding: Finding) -> Check:
-        """The answer."""
-        outcome, text, expected, hint = finding
-        return Check(self.name, outcome, text, expected or self.expected, hint or self.hint)
-
-
-class Rules(list[Rule[Subject]]):
-    """Rules in the order in which they are asked."""
-
-    def add(
-        self, name: str, expected: str = "", hint: str = ""
-    ) -> Callable[[Judge[Subject]], Judge[Subject]]:
-        """Make the function a rule; a fact that it needs and cannot be read is unknown."""
-
-        def add(judge: Judge[Subject]) -> Judge[Subject]:
-            @wraps(judge)
-            def judge_readable(case: Case[Subject]) -> Finding | None:
-                try:
-                    return judge(case)
-                except NotReadable as error:
-                    return Finding("unknown", str(error))
-
-            self.append(Rule(name, judge_readable, expected, hint))
-            return judge_readable
-
-        return add
+    texts = _QUESTIONS[question]
+    return Check(
+        texts.get("name", question),
+        finding.outcome,
+        finding.text,
+        finding.expected or texts.get("expected", "").format(**facts),
+        finding.hint or texts.get("fix", ""),
+    )
 
 
 def need_of(

@@ -5,22 +5,34 @@ guide" is TensorRT-LLM's page on `trtllm-bench`, section "Before Benchmarking".
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from perfgate.machine.conditions.clock_reasons import IDLE, culprits, reasons_in, slows
 from perfgate.machine.hardware import is_model
 from perfgate.machine.leases.devices import Device, Devices, nvml_gpu, visible_devices
-from perfgate.machine.nvml import Nvml, NvmlGpu, Unreadable, known, read_nvml, watts
+from perfgate.machine.nvml import (
+    IDLE,
+    Nvml,
+    NvmlGpu,
+    Unreadable,
+    culprits,
+    known,
+    read_nvml,
+    reasons_in,
+    slows,
+    watts,
+)
 from perfgate.machine.preflight.check import (
     WORST_FIRST,
     Case,
     Check,
     Finding,
+    Judge,
     Need,
     Outcome,
-    Rules,
+    checked,
+    finding_of,
     gib,
 )
 
@@ -29,8 +41,6 @@ CLOSE_C = 5  # °C before a GPU slows down
 NEAR_MOST = 0.95  # of the highest clock
 _ASKED = 0x2  # clock reason: what applications are given
 _GRAPHICS = "NVML_CLOCK_GRAPHICS"
-
-GPU_RULES: Rules[NvmlGpu] = Rules()  # each is asked of every GPU, in this order
 
 
 @dataclass(frozen=True)
@@ -83,11 +93,11 @@ def look_at_gpus(need: Need, leased: Sequence[Device] | None = None) -> GpuLook 
 
 def _checks(gpus: dict[str, NvmlGpu], need: Need) -> tuple[Check, ...]:
     checks = []
-    for question in GPU_RULES:
-        findings = [(label, question.judge(Case(gpu, need))) for label, gpu in gpus.items()]
+    for question, judge in GPU_RULES.items():
+        findings = [(label, finding_of(judge, Case(gpu, need))) for label, gpu in gpus.items()]
         answers = [(label, finding) for label, finding in findings if finding is not None]
         if answers:
-            checks.append(question.check(_summed(answers)))
+            checks.append(checked(question, _summed(answers), free=FREE, close_c=CLOSE_C))
     return tuple(checks)
 
 
@@ -103,25 +113,18 @@ def _summed(answers: Sequence[tuple[str, Finding]]) -> Finding:
     return Finding(worst, "; ".join(texts))
 
 
-@GPU_RULES.add("gpu split", "whole GPUs", "nvidia-smi -i N -mig 0 as root, or use another machine")
 def _split(case: Case[NvmlGpu]) -> Finding:
     """MIG: a part of a GPU is another machine than the whole that a scenario names."""
     is_split = known(case.subject.is_split)
     return Finding("failed", "split (MIG)") if is_split else Finding("ok", "whole")
 
 
-@GPU_RULES.add("gpu processes", "no other process", "wait until they end, or contact their owners")
 def _processes(case: Case[NvmlGpu]) -> Finding:
     """Anybody there before the start disturbs the measurement."""
     users = known(case.subject.users)
     return Finding("failed", ", ".join(users)) if users else Finding("ok", "none")
 
 
-@GPU_RULES.add(
-    "gpu memory",
-    f"room for the weights, and {FREE:.0%} free",
-    "look for a process in another container that holds memory; reset the GPU if there is none",
-)
 def _memory(case: Case[NvmlGpu]) -> Finding:
     """At least the GPU's part of the weights; and nobody who holds memory unseen."""
     sizes = case.subject.ask(_free_of_all, "nvmlDeviceGetMemoryInfo")
@@ -135,12 +138,6 @@ def _memory(case: Case[NvmlGpu]) -> Finding:
     return Finding("ok" if free >= FREE * whole else "warning", text)
 
 
-@GPU_RULES.add(
-    "gpu errors",
-    "no memory errors since the driver was loaded",
-    "look for Xid lines in dmesg; after uncorrected errors reset the GPU and test it before it is "
-    "used",
-)
 def _errors(case: Case[NvmlGpu]) -> Finding:
     """Memory errors since the driver was loaded (NVML: volatile counters)."""
     kinds: tuple[tuple[str, Outcome], ...] = (("uncorrected", "failed"), ("corrected", "warning"))
@@ -151,11 +148,6 @@ def _errors(case: Case[NvmlGpu]) -> Finding:
     return Finding("ok", "none")
 
 
-@GPU_RULES.add(
-    "gpu rows",
-    "no row of memory waits to be replaced",
-    "reset the GPU; where a row could not be replaced, have the GPU replaced",
-)
 def _rows(case: Case[NvmlGpu]) -> Finding:
     """Replaced rows; before Ampere, retired pages. A GPU tells one of the two."""
     found = case.subject.ask(tuple, "nvmlDeviceGetRemappedRows")
@@ -171,11 +163,6 @@ def _rows(case: Case[NvmlGpu]) -> Finding:
     return Finding("ok", f"{replaced} replaced, none waits" if replaced else "none")
 
 
-@GPU_RULES.add(
-    "gpu clocks",
-    "clocks as the driver chooses them",
-    "nvidia-smi -rgc and nvidia-smi -rac as root undo what was set",
-)
 def _clocks(case: Case[NvmlGpu]) -> Finding:
     """A lower clock that somebody asked for; an idle GPU clocks down by itself."""
     gpu = case.subject
@@ -196,11 +183,6 @@ def _clocks(case: Case[NvmlGpu]) -> Finding:
     return Finding("ok", text)
 
 
-@GPU_RULES.add(
-    "gpu throttling",
-    "not slowed down",
-    "let it cool; check cooling and power supply (nvidia-smi -q -d PERFORMANCE)",
-)
 def _throttling(case: Case[NvmlGpu]) -> Finding:
     """Heat, power brake, hardware protection; a power cap is a GPU's normal life."""
     reasons = known(case.subject.clock_reasons)
@@ -211,7 +193,6 @@ def _throttling(case: Case[NvmlGpu]) -> Finding:
     return Finding("ok", ", ".join(names) or "by nothing")
 
 
-@GPU_RULES.add("gpu power limit", "at least the default limit", "nvidia-smi -pl WATTS as root")
 def _power(case: Case[NvmlGpu]) -> Finding:
     """The limit in force against the one that the GPU comes with."""
     limit = known(case.subject.ask(watts, "nvmlDeviceGetEnforcedPowerLimit"))
@@ -220,18 +201,12 @@ def _power(case: Case[NvmlGpu]) -> Finding:
     return Finding("warning" if limit < usual else "ok", text)
 
 
-@GPU_RULES.add("gpu persistence", "persistence mode on", "nvidia-smi -pm 1 as root")
 def _persistence(case: Case[NvmlGpu]) -> Finding:
     """Without it the driver lets go of an idle GPU, and its settings with it."""
     is_on = known(case.subject.ask(bool, "nvmlDeviceGetPersistenceMode"))
     return Finding("ok", "on") if is_on else Finding("warning", "off")
 
 
-@GPU_RULES.add(
-    "gpu temperature",
-    f"more than {CLOSE_C} °C before it slows down",
-    "let it cool; check fans and neighbours",
-)
 def _temperature(case: Case[NvmlGpu]) -> Finding:
     """What is left until the GPU slows itself down, before any load of ours.
 
@@ -250,9 +225,6 @@ def _temperature(case: Case[NvmlGpu]) -> Finding:
     return Finding("warning" if margin <= CLOSE_C else "ok", text)
 
 
-@GPU_RULES.add(
-    "nvlink", "all links up", "compare with nvidia-smi nvlink --status and nvidia-smi topo -m"
-)
 def _links(case: Case[NvmlGpu]) -> Finding | None:
     """A link that is down leaves its traffic to the others. Without any link there is PCIe.
 
@@ -285,3 +257,19 @@ def _free_of_all(memory: Any) -> tuple[int, int]:
 def _cuda(version: int) -> str:
     """12080 → 12.8."""
     return f"{version // 1000}.{version % 1000 // 10}"
+
+
+# Each is asked of every GPU, in this order.
+GPU_RULES: Mapping[str, Judge[NvmlGpu]] = {
+    "gpu split": _split,
+    "gpu processes": _processes,
+    "gpu memory": _memory,
+    "gpu errors": _errors,
+    "gpu rows": _rows,
+    "gpu clocks": _clocks,
+    "gpu throttling": _throttling,
+    "gpu power limit": _power,
+    "gpu persistence": _persistence,
+    "gpu temperature": _temperature,
+    "nvlink": _links,
+}

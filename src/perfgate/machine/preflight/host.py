@@ -14,7 +14,16 @@ from pathlib import Path
 import psutil
 
 from perfgate.machine.nvml import Unreadable, known
-from perfgate.machine.preflight.check import Case, Check, Finding, Need, Rules, gib
+from perfgate.machine.preflight.check import (
+    Case,
+    Check,
+    Finding,
+    Judge,
+    Need,
+    checked,
+    finding_of,
+    gib,
+)
 
 _GIB = 2**30
 # Logs, results and evidence of one scenario's starts are tens to hundreds of MiB.
@@ -86,40 +95,13 @@ class HostFacts:
     unjudged: Mapping[str, str]
 
 
-HOST_RULES: Rules[HostFacts] = Rules()  # in the order in which they are told
-
-
 def judge_host(host: HostFacts, need: Need) -> tuple[Check, ...]:
     """All that applies to what is needed."""
-    answers = [(question, question.judge(Case(host, need))) for question in HOST_RULES]
-    return tuple(question.check(found) for question, found in answers if found is not None)
+    facts = {"well_free": gib(WELL_FREE), "well_shm": gib(WELL_SHM), "first_year": FIRST_YEAR}
+    findings = {name: finding_of(judge, Case(host, need)) for name, judge in HOST_RULES.items()}
+    return tuple(checked(name, one, **facts) for name, one in findings.items() if one is not None)
 
 
-@HOST_RULES.add(
-    "run folder",
-    f"{gib(WELL_FREE)} free",
-    "free disk space, or choose another folder with --run-dir",
-)
-def _run_folder(case: Case[HostFacts]) -> Finding:
-    """Room for the run's own files."""
-    return _room(case.subject.run_folder)
-
-
-@HOST_RULES.add(
-    "own store",
-    f"{gib(WELL_FREE)} free",
-    "free disk space, or choose another folder with PERFGATE_HOME",
-)
-def _store(case: Case[HostFacts]) -> Finding:
-    """Room for what is kept: tokenizers, synthetic datasets, own baselines."""
-    return _room(case.subject.store)
-
-
-@HOST_RULES.add(
-    "shared memory",
-    f"{gib(WELL_SHM)} free in /dev/shm",
-    "start the container with --ipc=host as documented, or with --shm-size=8g",
-)
 def _shared_memory(case: Case[HostFacts]) -> Finding | None:
     """NCCL and MPI exchange data of the ranks of one machine there."""
     if case.need.gpus < 2:
@@ -131,7 +113,6 @@ def _shared_memory(case: Case[HostFacts]) -> Finding | None:
     return Finding("warning" if free < WELL_SHM else "ok", text)
 
 
-@HOST_RULES.add("open files")
 def _open_files(case: Case[HostFacts]) -> Finding:
     """Each request in flight is an open file of the client and of the server."""
     wanted = case.need.connections + SPARE_FILES
@@ -144,11 +125,6 @@ def _open_files(case: Case[HostFacts]) -> Finding:
     return Finding("warning" if is_low else "ok", text, expected, f"ulimit -n {wanted}")
 
 
-@HOST_RULES.add(
-    "locked memory",
-    "no limit",
-    "ulimit -l unlimited; in a container --ulimit memlock=-1, as documented",
-)
 def _locked_memory(case: Case[HostFacts]) -> Finding | None:
     """Memory that other GPUs or network cards read from must stay where it is."""
     if case.need.gpus < 2:
@@ -158,7 +134,6 @@ def _locked_memory(case: Case[HostFacts]) -> Finding | None:
     return Finding("warning", f"{gib(case.subject.locked_bytes)} for a process")
 
 
-@HOST_RULES.add("ports", hint="end what holds them (ss -s), or widen net.ipv4.ip_local_port_range")
 def _ports(case: Case[HostFacts]) -> Finding:
     """Connections take their ports from the range that servers' free ports come from, too."""
     found, wanted = known(case.subject.ports), case.need.connections + SPARE_PORTS
@@ -167,14 +142,12 @@ def _ports(case: Case[HostFacts]) -> Finding:
     return Finding("failed" if free < wanted else "ok", text, f"{wanted:,} free")
 
 
-@HOST_RULES.add("date", f"{FIRST_YEAR} or later", "set the machine's clock (timedatectl)")
 def _date(case: Case[HostFacts]) -> Finding:
     """Certificates, waivers and the order of baselines depend on it."""
     is_sane = FIRST_YEAR <= case.subject.year <= FIRST_YEAR + 50
     return Finding("ok" if is_sane else "failed", f"the year {case.subject.year}")
 
 
-@HOST_RULES.add("model cache", hint="free disk space, or choose another folder with HF_HOME")
 def _model_cache(case: Case[HostFacts]) -> Finding | None:
     """Room for the part of the weights that would still have to be fetched."""
     if case.subject.hub is None:
@@ -194,6 +167,19 @@ def _room(disk: Disk) -> Finding:
     if free < LEAST_FREE:
         return Finding("failed", text)
     return Finding("warning" if free < WELL_FREE else "ok", text)
+
+
+# In the order in which they are reported.
+HOST_RULES: Mapping[str, Judge[HostFacts]] = {
+    "run folder": lambda case: _room(case.subject.run_folder),
+    "own store": lambda case: _room(case.subject.store),
+    "shared memory": _shared_memory,
+    "open files": _open_files,
+    "locked memory": _locked_memory,
+    "ports": _ports,
+    "date": _date,
+    "model cache": _model_cache,
+}
 
 
 def look_at_host(run_folder: Path, store: Path, model: str | None) -> HostFacts:

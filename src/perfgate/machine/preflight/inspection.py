@@ -14,7 +14,7 @@ from perfgate.machine.hardware import Machine, counted
 from perfgate.machine.leases.devices import Device
 from perfgate.machine.nvml import Unreadable
 from perfgate.machine.preflight import reachability as reaching
-from perfgate.machine.preflight.check import Check, Need, Outcome, need_of
+from perfgate.machine.preflight.check import Check, Finding, Need, Outcome, checked, need_of
 from perfgate.machine.preflight.gpus import GpuLook, look_at_gpus
 from perfgate.machine.preflight.host import judge_host, look_at_host
 from perfgate.machine.preflight.software import judge_software
@@ -134,18 +134,19 @@ def judge_presence(
     look: GpuLook | Unreadable, need: Need, hardware: Hardware, machine: Machine
 ) -> Check:
     """Name and number of the GPUs, by NVML; nvidia-smi's word alone is not enough to be sure."""
-    name, expected = "gpus", f"{need.gpus}×{need.gpu}"
-    hint = "use a machine that has them; CUDA_VISIBLE_DEVICES must not hide them"
-    if isinstance(look, Unreadable):
-        if look.kind == "hangs":
-            return Check(name, "failed", look.why, expected, "look for Xid lines in dmesg; reboot")
-        if lacking := machine.lacks(hardware):
-            return Check(name, "failed", f"{lacking}; NVML: {look.why}", expected, hint)
-        return Check(name, "unknown", f"NVML: {look.why}; nvidia-smi shows them", expected)
-    if len(look.gpus) >= need.gpus:
-        labels = ", ".join(gpu.label for gpu in look.gpus)
-        return Check(name, "ok", f"{len(look.gpus)}×{look.gpus[0].name}: {labels}", expected)
-    return Check(name, "failed", counted(look.names) or "none", expected, hint)
+    if not isinstance(look, Unreadable):
+        if len(look.gpus) >= need.gpus:
+            labels = ", ".join(gpu.label for gpu in look.gpus)
+            found = Finding("ok", f"{len(look.gpus)}×{look.gpus[0].name}: {labels}")
+        else:
+            found = Finding("failed", counted(look.names) or "none")
+    elif look.kind == "hangs":
+        found = Finding("failed", look.why, hint="look for Xid lines in dmesg; reboot")
+    elif lacking := machine.lacks(hardware):
+        found = Finding("failed", f"{lacking}; NVML: {look.why}")
+    else:
+        found = Finding("unknown", f"NVML: {look.why}; nvidia-smi shows them")
+    return checked("gpus", found, gpus=need.gpus, gpu=need.gpu)
 
 
 def judge_driver(driver: str | Unreadable, need: Need) -> tuple[Check, ...]:
@@ -160,9 +161,7 @@ def judge_driver(driver: str | Unreadable, need: Need) -> tuple[Check, ...]:
     else:
         found = driver
         outcome = "warning" if int(branch) < need.driver else "ok"
-    expected = f"{need.driver} or later, by the scenario's document"
-    hint = "install a newer driver; a container's compatibility package may do, too"
-    return (Check("driver", outcome, found, expected, hint),)
+    return (checked("driver", Finding(outcome, found), driver=need.driver),)
 
 
 def _gpu_checks(

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from perfgate.core.program_query import Answer, NoStatus, ask_here
-from perfgate.machine.preflight.check import Check
+from perfgate.machine.preflight.check import Check, Finding, checked
 
 CALL_S = 5.0
 _NAME_THEM = "set PERFGATE_HOSTS to the nodes, this one first"
@@ -52,58 +52,42 @@ def ask_hosts(hosts: Sequence[str], port: int | None) -> dict[str, Answer]:
 def judge_slurm(ping: Answer) -> Check:
     """`scontrol ping`: "Slurmctld(primary) at host is UP", one line for each controller."""
     is_up = any(line.rstrip().endswith("UP") for line in ping.text.splitlines())
-    return _answered(
-        "slurm",
-        ping.status == 0 and is_up,
-        _one_line(ping),
-        "a controller that answers",
-        "try `sinfo` in the same shell: is SLURM_CONF right, does the controller run?",
-    )
+    return _answered("slurm", ping.status == 0 and is_up, _one_line(ping))
 
 
 def judge_hosts(hosts: Sequence[str], wanted: int, replies: Mapping[str, Answer] | None) -> Check:
     """The hosts of `mpirun`; nobody was asked where `replies` is None."""
-    name, expected = "hosts", f"{wanted} hosts that this user can log in to without a prompt"
     if len(hosts) < wanted:
-        named = ", ".join(hosts) or "none"
-        return Check(name, "failed", f"{named} in PERFGATE_HOSTS", expected, _NAME_THEM)
+        text = f"{', '.join(hosts) or 'none'} in PERFGATE_HOSTS"
+        return checked("hosts", Finding("failed", text, hint=_NAME_THEM), wanted=wanted)
     if replies is None:
-        asked = f"{', '.join(hosts)}: checked only with --reach, which contacts other machines"
-        return Check(name, "unknown", asked, expected)
+        text = f"{', '.join(hosts)}: checked only with --reach, which contacts other machines"
+        return checked("hosts", Finding("unknown", text), wanted=wanted)
     silent = "; ".join(
         f"{host}: {' '.join(reply.text.split()) or f'status {reply.status}'}"
         for host, reply in replies.items()
         if reply.status != 0
     )
-    hint = "set up keys as in the DeepSeek-V3 example, section 'mpirun'; try ssh by hand"
-    return _answered(name, not silent, silent or ", ".join(replies), expected, hint)
+    return _answered("hosts", not silent, silent or ", ".join(replies), wanted=wanted)
 
 
 def judge_docker(version: Answer) -> Check:
     """`docker version`: the daemon's own version, which only a daemon that answers tells."""
-    found = _one_line(version)
-    return _answered(
-        "container",
-        version.status == 0,
-        f"Docker {found}" if version.status == 0 else found,
-        "a Docker daemon that this user may use",
-        "start the daemon, or add this user to the group docker",
-    )
+    is_good, found = version.status == 0, _one_line(version)
+    return _answered("docker", is_good, f"Docker {found}" if is_good else found)
 
 
 def judge_pyxis(options: Answer) -> Check:
     """`srun --help` shows the options of the pyxis plugin where Slurm has it."""
-    name, expected = "container", "srun with the pyxis plugin"
     if options.status is None:
-        return Check(name, "failed", options.text, expected)
+        return Check("container", "failed", options.text, "srun with the pyxis plugin")
     is_there = "--container-image" in options.text
     found = f"srun {'knows' if is_there else 'does not know'} --container-image"
-    hint = "install pyxis and enroot, or use no container"
-    return _answered(name, is_there, found, expected, hint)
+    return _answered("pyxis", is_there, found)
 
 
-def _answered(name: str, is_good: bool, found: str, expected: str, hint: str) -> Check:
-    return Check(name, "ok" if is_good else "failed", found, expected, hint)
+def _answered(question: str, is_good: bool, found: str, **facts: object) -> Check:
+    return checked(question, Finding("ok" if is_good else "failed", found), **facts)
 
 
 def _one_line(answer: Answer) -> str:

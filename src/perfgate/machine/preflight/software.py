@@ -4,8 +4,10 @@ Asked with the functions that a run itself uses, so that both refuse the same. N
 installed programs are asked for version and options, which happens once a process.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 
 from perfgate.clients import datasets
 from perfgate.clients.base import Offline
@@ -13,9 +15,9 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError
 from perfgate.core.locations import MODELS
 from perfgate.core.redaction import redact
-from perfgate.engines.base import Engine, EngineBuild
+from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.evaluators import trtllm_eval_results, trtllm_gpqa
-from perfgate.machine.preflight.check import Check, Finding, gib
+from perfgate.machine.preflight.check import Check, Finding, checked, gib
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain
 from perfgate.plan.wrapping import wrapped
@@ -28,7 +30,6 @@ class SoftwareCheck:
 
     Attributes:
         name: what is looked at.
-        expected: what is well.
         ask: tells what is there, or raises.
         of_engine: it asks the engine's programs, which are not here where they are in a container.
         of_build: it needs the engine's version, too.
@@ -36,7 +37,6 @@ class SoftwareCheck:
     """
 
     name: str
-    expected: str
     ask: Callable[[Toolchain], str | Finding]
     of_engine: bool = False
     of_build: bool = False
@@ -67,8 +67,7 @@ def judge_software(
             finding = Finding("unknown", "the engine reports no version")
         else:
             finding = _asked(question, tools)
-        outcome, found, expected, hint = finding
-        checks.append(Check(question.name, outcome, found, expected or question.expected, hint))
+        checks.append(checked(question.name, finding))
     return tuple(checks)
 
 
@@ -179,39 +178,44 @@ def _options(tools: Toolchain) -> str | Finding:
 _LAUNCH = "launch"
 EVALUATORS = "evaluators"
 SOFTWARE: tuple[SoftwareCheck, ...] = (
-    SoftwareCheck(
-        "engine", "an engine that supports what the scenario needs", _engine, of_engine=True
-    ),
-    SoftwareCheck("clients", "load clients installed", _clients, of_engine=True, of_build=True),
-    SoftwareCheck(
-        EVALUATORS,
-        "programs that measure accuracy; without one its accuracy tests are skipped",
-        _evaluators,
-        applies=lambda tools: tools.evaluators,
-    ),
-    SoftwareCheck("model", "the weights as the scenario says", _model),
-    SoftwareCheck(
-        "dataset",
-        "a dataset of the right kind and size",
-        _dataset,
-        applies=lambda tools: dataset_of(tools.scenario),
-    ),
+    SoftwareCheck("engine", _engine, of_engine=True),
+    SoftwareCheck("clients", _clients, of_engine=True, of_build=True),
+    SoftwareCheck(EVALUATORS, _evaluators, applies=lambda tools: tools.evaluators),
+    SoftwareCheck("model", _model),
+    SoftwareCheck("dataset", _dataset, applies=lambda tools: dataset_of(tools.scenario)),
     SoftwareCheck(
         "options",
-        "every option, choice and key known to the build",
         _options,
         of_engine=True,
         of_build=True,
         applies=lambda tools: type(tools.engine).verify is not Engine.verify,
     ),
-    SoftwareCheck(
-        _LAUNCH,
-        "the programs that start it on its nodes",
-        _launch,
-        applies=lambda tools: tools.scenario.launch,
-    ),
+    SoftwareCheck(_LAUNCH, _launch, applies=lambda tools: tools.scenario.launch),
 )
 
 
 def _line(value: object) -> str:
     return redact(" ".join(str(value).split()))
+
+
+def own_environment() -> Check | None:
+    """Which engines are in perfgate's own Python, and what that does; None: none is.
+
+    Only the metadata of packages is read: importing an engine takes a minute, and a GPU.
+    """
+    names = [known.distribution for known in engine.values() if known.distribution]
+    found = [f"{name} {one}" for name in names if (one := _version(name)) is not None]
+    if not found:
+        return None
+    text = (
+        f"perfgate shares its Python ({sys.executable}) with {', '.join(found)}: what perfgate "
+        "needs replaces packages of the engine under test, such as numpy and huggingface_hub"
+    )
+    return checked("own environment", Finding("warning", text))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
