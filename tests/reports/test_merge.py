@@ -18,7 +18,7 @@ from perfgate.reports.merge import merge
 from perfgate.reports.run_report import Shard
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.exit_status import ExitStatus
-from perfgate.suite.run_end import conclude
+from perfgate.suite.session_run import conclude
 
 PASS, REGRESSION, ERROR = Verdict.PASS, Verdict.REGRESSION, Verdict.ERROR
 FIRST = run("one", "10:00", {"a-c1": PASS, "b-c1": PASS}, shard=SHARDS[0])

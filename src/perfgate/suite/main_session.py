@@ -13,25 +13,26 @@ from perfgate.core.durable_files import cannot_write
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.output_stream import OutputStream
 from perfgate.launchers.base import launcher
-from perfgate.reports.formats.base import report_format
 from perfgate.reports.run_text import terminal_lines
 from perfgate.runs.exit_status import ExitStatus, worst
 from perfgate.runs.progress_view import ProgressView
-from perfgate.runs.record import EndedRecord, RehearsalRecord, SelectedRecord, WaiverFaultRecord
+from perfgate.runs.record import EndedRecord, RehearsalRecord, SelectedRecord
 from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.selection import left_out_lines
-from perfgate.suite.run_end import (
-    conclude,
-    record_candidates_of,
-    report_so_far,
-    write_page,
-    write_summary,
-)
-from perfgate.suite.run_opening import opened, record_selection, resume
 from perfgate.suite.selection import has_strict_markers, unknown_markers
 from perfgate.suite.session import BUG, SuiteSession
 from perfgate.suite.session_guard import end_on_sigterm, usage_errors
 from perfgate.suite.session_options import SessionOptions
+from perfgate.suite.session_run import (
+    conclude,
+    opened,
+    record_candidates_of,
+    record_selection,
+    report_so_far,
+    resume,
+    write_page,
+    write_summary,
+)
 from perfgate.suite.workers import DESELECTED, TEMPLATES, scheduler_by_scenario
 
 _NOTHING_SELECTED = "no test of the suite was selected, so nothing was measured"
@@ -68,8 +69,6 @@ class MainSession(SuiteSession):
             )
         if self.sharding is not None:
             self.sharding.require_sense()
-        if self._wants_page:
-            report_format["html"]  # an error names those that there are
 
     @property
     def _wants_page(self) -> bool:
@@ -197,8 +196,7 @@ class MainSession(SuiteSession):
         if config.getoption("dist") not in ("load", "loadgroup"):
             return None
         with usage_errors():
-            claims = [one.claim for one in self.options.claims]
-            return scheduler_by_scenario(config, log, self.options.scenarios, claims)
+            return scheduler_by_scenario(config, log, [one for one, _ in self.options.tests])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
@@ -261,9 +259,10 @@ class MainSession(SuiteSession):
         counts = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and has_tests
         try:
             if counts:
-                self._end(self.run)
-            self._record_end(self.run)
-            self._write_reports(self.run)
+                self._conclude(self.run)
+            write_summary(self.run, self.status)
+            if self._wants_page:
+                self._lose(write_page(self.run, self.config.rootpath / "runs"))
         except (PerfgateError, OSError) as error:  # the disk is full, a record was damaged
             if counts and self.status is None:
                 self.status = ExitStatus.ERROR
@@ -272,8 +271,8 @@ class MainSession(SuiteSession):
         if counts:
             session.exitstatus = self.status or exitstatus
 
-    def _end(self, run: RunFolder) -> None:
-        """Conclude the run, write down which waivers do not hold, and record candidates."""
+    def _conclude(self, run: RunFolder) -> None:
+        """Write down which waivers do not hold, the candidates, and how the run ended."""
         rehearses, gate = self.options.rehearses, self.option("--gate")
         self._ended, faults = conclude(
             run.records(),
@@ -288,30 +287,25 @@ class MainSession(SuiteSession):
         )
         self.status = ExitStatus(self._ended.status)
         for fault in faults:
-            run.record(WaiverFaultRecord(kind=fault.kind, message=fault.message))
+            run.record(fault)
         if self.option("--record"):
-            arguments = self.config.invocation_params.args
-            record_candidates_of(run, arguments, only_unjudged=gate, rehearsal=rehearses)
-
-    def _record_end(self, run: RunFolder, *, unwritten: bool = False) -> None:
-        """Write down how the run ended; the last such record counts."""
-        if self.status is not None and self._ended is not None:
-            run.record(replace(self._ended, status=self.status.value, unwritten=unwritten))
-
-    def _write_reports(self, run: RunFolder) -> None:
-        """Write the summary, and the page if requested, into the run folder."""
-        write_summary(run, self.status)
-        if self._wants_page and (failure := write_page(run, self.config.rootpath / "runs")):
-            self._lose(failure)
+            record_candidates_of(run, only_unjudged=gate, rehearsal=rehearses)
+        run.record(self._ended)
 
     def _lose(self, text: str) -> None:
-        """Take in that something could not be written, which outweighs only good news."""
+        """Take in that something could not be written, which outweighs only good news.
+
+        The last record of an end counts.
+        """
+        if not text:
+            return
         self._unwritten.append(text)
         if self.status is not None:
             self.status = worst([self.status, ExitStatus.UNWRITABLE])
-            if self.run is not None:
+            if self.run is not None and self._ended is not None:
+                end = replace(self._ended, status=self.status.value, unwritten=True)
                 with suppress(PerfgateError, OSError):  # the disk is full
-                    self._record_end(self.run, unwritten=True)
+                    self.run.record(end)
 
     def pytest_terminal_summary(
         self,

@@ -11,7 +11,7 @@ process adds what the records of the run hold, which workers of pytest-xdist wri
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,9 @@ import pytest
 
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import PerfgateError
-from perfgate.core.measurement import MeasuredMetric
-from perfgate.core.verdict import Judgement, Verdict
-from perfgate.reports.formats.benchmark import benchmark_entry, full_name
-from perfgate.reports.formats.junit import COUNTS, ELEMENTS, kind, message
+from perfgate.core.verdict import Verdict
+from perfgate.reports.formats.benchmark import benchmark_entries
+from perfgate.reports.formats.junit import COUNTS, ELEMENTS, count_elements, kind, message
 from perfgate.runs.record import VerdictRecord
 from perfgate.suite.session import SESSION
 
@@ -37,10 +36,11 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     benchmarks = session.config.pluginmanager.getplugin("pytest-benchmark")
     run = session.config.stash[SESSION].run
     if benchmarks is not None and run is not None:
-        found: list[object] = []
+        found: list[dict[str, Any] | None] = []
         with suppress(PerfgateError, OSError):  # the end of the session tells of it
-            found += entries(run.records_of(VerdictRecord))
-        benchmarks.benchmarks += found or [NoEntry()]
+            for record in run.records_of(VerdictRecord):
+                found += benchmark_entries(record)
+        benchmarks.benchmarks += map(MetricEntry, found or [None])
     yield
     rewrite_junit(session.config)
 
@@ -73,13 +73,14 @@ def with_verdicts(text: str) -> str:
         text: JUnit XML as pytest writes it.
     """
     root = ElementTree.fromstring(text)  # noqa: S314 (pytest wrote it in this session)
-    tests = [(suite, test) for suite in root.iter("testsuite") for test in suite.iter("testcase")]
-    if not any([_as_verdict(suite, test) for suite, test in tests]):  # each of them
+    if not any([_as_verdict(test) for test in root.iter("testcase")]):  # each of them
         return text
+    for suite in root.iter("testsuite"):
+        count_elements(suite)
     return '<?xml version="1.0" encoding="utf-8"?>' + ElementTree.tostring(root, encoding="unicode")
 
 
-def _as_verdict(suite: ElementTree.Element, test: ElementTree.Element) -> bool:
+def _as_verdict(test: ElementTree.Element) -> bool:
     """Whether the test has a verdict, and an element that is now that of it."""
     known = {one.get("name"): one.get("value", "") for one in test.iter("property")}
     if not {"scenario", "probe", "summary"} <= known.keys() or known.get("verdict") not in ELEMENTS:
@@ -87,8 +88,6 @@ def _as_verdict(suite: ElementTree.Element, test: ElementTree.Element) -> bool:
     verdict = Verdict(known["verdict"])
     for element in test:
         if element.tag in COUNTS:
-            for tag, more in ((element.tag, -1), (ELEMENTS[verdict], +1)):
-                suite.set(COUNTS[tag], str(int(suite.get(COUNTS[tag], "0")) + more))
             element.tag = ELEMENTS[verdict]
             element.set("type", kind(verdict))
             element.set("message", message(verdict, known["summary"]))
@@ -96,43 +95,25 @@ def _as_verdict(suite: ElementTree.Element, test: ElementTree.Element) -> bool:
     return False
 
 
-def entries(verdicts: Sequence[VerdictRecord]) -> list["MetricEntry"]:
-    """One entry per test and measured metric.
+class MetricEntry:
+    """One metric of one test, as pytest-benchmark takes an entry.
+
+    One without values stands where nothing was measured: pytest-benchmark would warn, which can end
+    the session, and leave an empty file. What has an error it leaves out. All entries are false:
+    its table and its comparison are about seconds, of which less is better, and leave out what is
+    false.
 
     Args:
-        verdicts: the records of a run's verdicts.
-    """
-    found = []
-    for line in verdicts:
-        judged = {one.metric: one for one in reversed(line.judgements)}
-        found += [MetricEntry(line, one, judged.get(one.metric)) for one in line.measured]
-    return found
-
-
-class NoEntry:
-    """In place of entries where nothing was measured: a file without any is written.
-
-    Without it pytest-benchmark warns, which can end the session, and leaves an empty file. What has
-    an error it leaves out. All entries are false: the table and the comparison of pytest-benchmark
-    are about seconds, of which less is better, and leave out what is false.
+        entry: of `benchmark_entries`; None: nothing was measured.
     """
 
-    has_error = True
+    def __init__(self, entry: dict[str, Any] | None) -> None:
+        self._entry = entry or {}
+        self.has_error = entry is None
+        self.fullname = self._entry.get("fullname")
 
     def __bool__(self) -> bool:
         return False
-
-
-class MetricEntry(NoEntry):
-    """One metric of one test, as pytest-benchmark takes an entry."""
-
-    has_error = False
-
-    def __init__(
-        self, line: VerdictRecord, measured: MeasuredMetric, judgement: Judgement | None
-    ) -> None:
-        self._values = (line, measured, judgement)
-        self.fullname = full_name(line, measured)
 
     def as_dict(self, include_data: bool = True, **_others: object) -> dict[str, Any]:
         """The entry as plain values, in the format of pytest-benchmark.
@@ -140,4 +121,6 @@ class MetricEntry(NoEntry):
         Args:
             include_data: whether the values of the single fresh starts are among them.
         """
-        return benchmark_entry(*self._values, include_data=include_data)
+        left_out = () if include_data else ("data",)
+        stats = {name: one for name, one in self._entry["stats"].items() if name not in left_out}
+        return self._entry | {"stats": stats}

@@ -96,9 +96,8 @@ class SessionOptions:
     @cached_property
     def claims(self) -> tuple[ClaimProbe, ...]:
         """All claims about the scenarios: both sides are there."""
-        found = claims_of(self.scenarios, self._loaded.claims)
-        left_out = {one.id for one in self._explored_away}
-        return claim_probes([one for one in found if one.id not in left_out], self.scenarios)
+        whole = [one for one in self._loaded.claims if one not in self._explored_away]
+        return claim_probes(claims_of(self.scenarios, whole), self.scenarios)
 
     @cached_property
     def tests(self) -> list[tuple[Selected, tuple[str, ...]]]:
@@ -184,11 +183,9 @@ class SessionOptions:
             InputError: not a span of time.
         """
         text = self.option("--budget")
-        if text is None:
-            return None
-        if self._deadline is not None:
-            return Budget(text, self._deadline)
-        return Budget.from_now(text)
+        if text is None or self._deadline is None:
+            return text and Budget.from_now(text)
+        return Budget(text, self._deadline)
 
     @property
     def control(self) -> BuildSource | None:
@@ -329,7 +326,7 @@ def shaping_options(option: Callable[[str], Any], name_of: Callable[[str], str])
     words: list[str] = []
     for short, settings in OPTIONS.items():
         value = option(short)
-        if short in _SHAPES_NOTHING or value == settings.get("default") or not _is_given(value):
+        if short in _SHAPES_NOTHING or value in (None, False, [], settings.get("default")):
             continue
         name = name_of(short)
         if value is True:
@@ -339,10 +336,6 @@ def shaping_options(option: Callable[[str], Any], name_of: Callable[[str], str])
         else:
             words += [f"{name}={one}" for one in (value if isinstance(value, list) else [value])]
     return words
-
-
-def _is_given(value: object) -> bool:
-    return value is not None and value is not False and value != []
 
 
 def _from_here(config: pytest.Config, node: str) -> str:
