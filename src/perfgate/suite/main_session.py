@@ -8,25 +8,26 @@ from typing import Any, TextIO, cast
 import pytest
 from msgspec.structs import replace
 
+from perfgate.baselines.recording import record_in_run
+from perfgate.campaign.resume import call_of
 from perfgate.campaign.selection import Selected
 from perfgate.core.durable_files import cannot_write
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.output_stream import OutputStream
 from perfgate.launchers.base import launcher
+from perfgate.reports.merge import conclude
 from perfgate.reports.run_text import terminal_lines
 from perfgate.runs.exit_status import ExitStatus, worst
 from perfgate.runs.progress_view import ProgressView
 from perfgate.runs.record import EndedRecord, RehearsalRecord, SelectedRecord
-from perfgate.runs.run_folder import RunFolder
+from perfgate.runs.run_folder import PROGRESS, RunFolder
 from perfgate.scenarios.selection import left_out_lines
 from perfgate.suite.selection import has_strict_markers, unknown_markers
 from perfgate.suite.session import BUG, SuiteSession
 from perfgate.suite.session_guard import end_on_sigterm, usage_errors
 from perfgate.suite.session_options import SessionOptions
 from perfgate.suite.session_run import (
-    conclude,
     opened,
-    record_candidates_of,
     record_selection,
     report_so_far,
     resume,
@@ -40,26 +41,14 @@ _ANOTHER_PLACE = "free space, or name another place where --junitxml, --benchmar
 
 
 class MainSession(SuiteSession):
-    """The main process opens the run folder, admits the selection, and ends the run."""
+    """The main process opens the run folder, admits the selection, and ends the run.
+
+    Raises:
+        InputError: options that say what status 0 means contradict each other.
+    """
 
     def __init__(self, config: pytest.Config, options: SessionOptions) -> None:
         super().__init__(config, options)
-        self._view: ProgressView | None = None
-        self._rehearsal: dict[str, str] = {}  # variables of a rehearsal, which workers need too
-        self._failed: set[str] = set()
-        self._with_bug: set[str] = set()
-        self._unwritten: list[str] = []
-        self._ended: EndedRecord | None = None
-        # Output is not captured yet: this is the terminal's own error stream.
-        self._terminal = os.dup(2)
-        config.add_cleanup(lambda: os.close(self._terminal))
-
-    def require_sense(self) -> None:
-        """Check the options that say what status 0 means.
-
-        Raises:
-            InputError: they contradict each other.
-        """
         if self.option("--record") and self.option("--rehearse-fault"):
             raise InputError(
                 "a fault that mocks play becomes no baseline, not even of rehearsals",
@@ -67,8 +56,16 @@ class MainSession(SuiteSession):
                 found="--rehearse-fault beside it",
                 expected="--rehearse, or no --record",
             )
-        if self.sharding is not None:
-            self.sharding.require_sense()
+        self._view: ProgressView | None = None
+        self._rehearsal: dict[str, str] = {}  # variables of a rehearsal, which workers need too
+        self._failed: set[str] = set()
+        self._with_bug: set[str] = set()
+        self._unwritten: list[str] = []
+        self._ended: EndedRecord | None = None
+        # Output is not captured yet: this is the terminal's own error stream.
+        number = os.dup(2)
+        self._terminal = cast(TextIO, OutputStream(os.fdopen(number, "w"), number))
+        config.add_cleanup(self._terminal.close)
 
     @property
     def _wants_page(self) -> bool:
@@ -88,9 +85,10 @@ class MainSession(SuiteSession):
             raise pytest.UsageError("\n".join(unknown))
 
     def _unknown_markers(self) -> list[str]:
-        registered = self.config.getini("markers")
         return unknown_markers(
-            self.config.option.markexpr, registered, lambda: self.options.markers
+            self.config.option.markexpr,
+            self.config.getini("markers"),
+            lambda: self.options.loaded.markers,
         )
 
     def open_run(self) -> RunFolder:
@@ -99,19 +97,16 @@ class MainSession(SuiteSession):
             self.options.require_possible()
             self.run = opened(self.options, self.config.rootpath)
             self.config.add_cleanup(self.run.close)
-            self._show_progress(self.run)
+            self._view = ProgressView(
+                self.run.path / PROGRESS,
+                self._terminal,
+                from_now=self.options.resumes,
+                column=self._column,
+            )
+            self._view.start()
             if self.options.rehearses:
                 self._rehearse(self.run)
         return self.run
-
-    def _show_progress(self, run: RunFolder) -> None:
-        number = os.dup(self._terminal)
-        stream = cast(TextIO, OutputStream(os.fdopen(number, "w"), number))
-        self.config.add_cleanup(stream.close)
-        progress = run.path / "progress.jsonl"
-        resumes = self.options.resumes
-        self._view = ProgressView(progress, stream, from_now=resumes, column=self._column)
-        self._view.start()
 
     def _column(self) -> int:
         """Where pytest's own output stands on its line."""
@@ -207,17 +202,14 @@ class MainSession(SuiteSession):
 
     # Ending. --------------------------------------------------------------------------------
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep which tests failed, and which of them in a bug of perfgate."""
+    def pytest_runtest_logreport(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        """Keep which tests and files failed, and which of them in a bug of perfgate."""
         if report.failed:
             self._failed.add(report.nodeid)
         if getattr(report, BUG, False):
             self._with_bug.add(report.nodeid)
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Keep which files could not be collected."""
-        if report.failed:
-            self._failed.add(report.nodeid)
+    pytest_collectreport = pytest_runtest_logreport
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None]:
@@ -278,7 +270,7 @@ class MainSession(SuiteSession):
             run.records(),
             self._failed,
             self._with_bug,
-            scenarios=self.options.all_scenarios,
+            scenarios=(*self.options.loaded.scenarios, *self.options.scenarios),
             waivers=self.options.waivers,
             today=run.day(),
             gate=gate,
@@ -289,7 +281,8 @@ class MainSession(SuiteSession):
         for fault in faults:
             run.record(fault)
         if self.option("--record"):
-            record_candidates_of(run, only_unjudged=gate, rehearsal=rehearses)
+            again = call_of(run.facts())
+            record_in_run(run, again, only_unjudged=gate, rehearsal=rehearses)
         run.record(self._ended)
 
     def _lose(self, text: str) -> None:

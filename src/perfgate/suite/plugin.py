@@ -23,11 +23,7 @@ from perfgate.suite.session_guard import guarded, usage_errors
 from perfgate.suite.session_options import SessionOptions
 from perfgate.suite.workers import WorkerSession
 
-pytest_plugins = (
-    "perfgate.suite.fixtures",
-    "perfgate.suite.result_files",
-    "perfgate.suite.terminal",
-)
+pytest_plugins = ("perfgate.suite.fixtures", "perfgate.suite.outputs")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -46,10 +42,8 @@ def _session(config: pytest.Config) -> SuiteSession:
     worker = getattr(config, "workerinput", None)
     if worker is not None:
         return WorkerSession(config, SessionOptions(option, worker["perfgate_deadline"]))
-    session = MainSession(config, SessionOptions(option))
     with usage_errors():
-        session.require_sense()
-    return session
+        return MainSession(config, SessionOptions(option))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -156,6 +156,10 @@ class Sharding:
 
     Args:
         config: the session's.
+
+    Raises:
+        InputError: no such shard; or an option of pytest would choose among the tests by what is on
+            this machine.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -163,15 +167,8 @@ class Sharding:
         self._shard = parse_shard(option_of(config)("--shard"))
         self._record: ShardRecord | None = None
         self._file: Path | None = None
-
-    def require_sense(self) -> None:
-        """Check that nothing of this machine's past would choose among the tests.
-
-        Raises:
-            InputError: an option of pytest would.
-        """
         for name in _CHOOSE_LATER:
-            if getattr(self._config.option, name, False):
+            if getattr(config.option, name, False):
                 raise InputError(
                     "what ran on this machine before would choose the tests of the shard",
                     field="--shard",

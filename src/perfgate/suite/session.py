@@ -113,7 +113,7 @@ class SuiteSession:
 
     def register_markers(self) -> None:
         """Make the scenarios' markers known to pytest."""
-        for marker, meaning in self.options.markers.items():
+        for marker, meaning in self.options.loaded.markers.items():
             self.config.addinivalue_line("markers", f"{marker}: {meaning}")
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:

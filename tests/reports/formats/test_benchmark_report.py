@@ -11,7 +11,7 @@ from run_reports import of_size
 from perfgate.reports.formats.base import ReportContext
 from perfgate.reports.formats.benchmark import BenchmarkFormat, benchmark_entries
 from perfgate.reports.run_report import report_of
-from perfgate.suite.result_files import MetricEntry
+from perfgate.suite.outputs import MetricEntry
 
 TEST = "perf_tests/test_serving.py::test_serving[small-serve-c4]"
 FACTS = {
