@@ -67,11 +67,6 @@ class MainSession(SuiteSession):
         self._terminal = cast(TextIO, OutputStream(os.fdopen(number, "w"), number))
         config.add_cleanup(self._terminal.close)
 
-    @property
-    def _wants_page(self) -> bool:
-        """Whether report.html is requested; the option of pytest-html requests both reports."""
-        return bool(self.option("--html") or self.config.getoption("htmlpath", None))
-
     # Opening. -------------------------------------------------------------------------------
 
     @pytest.hookimpl(tryfirst=True)
@@ -149,18 +144,11 @@ class MainSession(SuiteSession):
             record_selection(run, selected, shard)
             campaigns.tell_selection()
         except BaseException:
-            if self.options.resumes:
-                self._refuse()
+            if self.options.resumes and self.run is not None:
+                self.run.close()  # this session may not go on with it
+                self.run = None
             raise
         self._campaigns = campaigns
-
-    def _refuse(self) -> None:
-        """Let go of a run that this session may not resume."""
-        if self._view is not None:
-            self._view.stop()
-        if self.run is not None:
-            self.run.close()
-        self.run = None
 
     # With workers of pytest-xdist. ----------------------------------------------------------
 
@@ -253,7 +241,8 @@ class MainSession(SuiteSession):
             if counts:
                 self._conclude(self.run)
             write_summary(self.run, self.status)
-            if self._wants_page:
+            # The option of pytest-html requests both reports.
+            if self.option("--html") or self.config.getoption("htmlpath", None):
                 self._lose(write_page(self.run, self.config.rootpath / "runs"))
         except (PerfgateError, OSError) as error:  # the disk is full, a record was damaged
             if counts and self.status is None:
