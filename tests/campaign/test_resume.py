@@ -234,3 +234,7 @@ def test_the_call_that_goes_on_names_the_run_and_nothing_twice() -> None:
     plain = {"id": "20261105-1", "arguments": ["pytest", "--resume=older", "-m", "local"]}
     assert resuming_call({**plain, "arguments": ["pytest"]}) == "pytest --resume=20261105-1"
     assert resuming_call(plain) == "pytest -m local --resume=older"
+    words = ["--perfgate-run-dir", "/runs/long", "--perfgate-record"]
+    long = {**plain, "arguments": ["pytest", *words]}
+    assert call_of(long) == "pytest --perfgate-record"
+    assert resuming_call(long) == "pytest --perfgate-record --resume=/runs/long"

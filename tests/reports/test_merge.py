@@ -14,11 +14,10 @@ from perfgate.campaign.shards import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.measurement import MeasuredBuild
 from perfgate.core.verdict import Verdict
-from perfgate.reports.merge import merge
+from perfgate.reports.merge import conclude, merge
 from perfgate.reports.run_report import Shard
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.exit_status import ExitStatus
-from perfgate.suite.run_end import conclude
 
 PASS, REGRESSION, ERROR = Verdict.PASS, Verdict.REGRESSION, Verdict.ERROR
 FIRST = run("one", "10:00", {"a-c1": PASS, "b-c1": PASS}, shard=SHARDS[0])

@@ -7,7 +7,7 @@ from checkouts import pytest_in
 from road_words import ROOT, WORKERS
 from tables import each
 
-from perfgate.suite.result_files import rewrite_junit, with_verdicts
+from perfgate.suite.outputs import rewrite_junit, with_verdicts
 
 TESTS = """
 import pytest

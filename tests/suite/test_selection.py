@@ -13,9 +13,11 @@ from road_words import ROOT, WORKERS
 from tables import each
 from xdist.remote import Producer
 
+from perfgate.campaign.selection import Selected, suite_tests
 from perfgate.core.errors import InputError
+from perfgate.judging.assembly.claims import claim_probes
 from perfgate.scenarios.probe import load_probes
-from perfgate.scenarios.scenario import Claim, Hardware, Source
+from perfgate.scenarios.scenario import Claim, Hardware, Scenario, Source
 from perfgate.suite.selection import unknown_markers, unrequested_templates
 from perfgate.suite.workers import groups, scheduler_by_scenario
 
@@ -136,17 +138,21 @@ def claim(scenario: str, versus: str | None, name: str = "a-claim") -> Claim:
     return Claim(name, "faster", source, "output_throughput", scenario, "better", versus=versus)
 
 
+def all_tests(scenarios: list[Scenario], *claims: Claim) -> list[Selected]:
+    return [one for one, _ in suite_tests(scenarios, claim_probes(claims, scenarios))]
+
+
 def test_what_a_claim_compares_is_one_group_with_all_probes_of_its_scenarios() -> None:
     one = SCENARIO.id
-    alone = groups([SCENARIO, TWO])
+    alone = groups(all_tests([SCENARIO, TWO]))
     assert alone["small-serve-c1"] == alone["small-serve-c4"] == alone["small-serve-sums"]
     assert alone["small-serve-c1"] != alone["other-serve-c1"]
-    compared = groups([SCENARIO, TWO, THREE], [claim(one, TWO.id)])
+    compared = groups(all_tests([SCENARIO, TWO, THREE], claim(one, TWO.id)))
     assert compared["small-serve-c1"] == compared["other-serve-c4"] == compared["a-claim"]
     assert compared["third-serve-c1"] != compared["a-claim"]
-    linked = [claim(one, TWO.id), claim(TWO.id, THREE.id, "another")]
-    assert len(set(groups([SCENARIO, TWO, THREE], linked).values())) == 1
-    of_a_number = groups([SCENARIO, TWO], [claim(TWO.id, None)])
+    linked = claim(one, TWO.id), claim(TWO.id, THREE.id, "another")
+    assert len(set(groups(all_tests([SCENARIO, TWO, THREE], *linked)).values())) == 1
+    of_a_number = groups(all_tests([SCENARIO, TWO], claim(TWO.id, None)))
     assert of_a_number["a-claim"] == of_a_number["other-serve-c1"]
 
 
@@ -190,7 +196,7 @@ def test_after_a_crash_all_other_tests_run(crash_after: int, pytestconfig: pytes
         getoption=lambda name, *_: ["popen", "popen"] if name == "tx" else False,
         getvalue=lambda _: ["popen", "popen"],
     )
-    scheduler = scheduler_by_scenario(config, Producer("test", enabled=False), SCENARIOS)
+    scheduler = scheduler_by_scenario(config, Producer("test", enabled=False), all_tests(SCENARIOS))
     workers = [Worker("gw0"), Worker("gw1")]
     for one in workers:
         scheduler.add_node(one)

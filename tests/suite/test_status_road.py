@@ -25,7 +25,8 @@ def test_a_bug_while_measuring_is_15(with_baseline: Suite, workers: Words) -> No
     done.require(15, None, "exit status 15: perfgate itself failed")
 
 
-RUN_END = "perfgate.suite.run_end"
+RUN = "perfgate.suite.session_run"
+AT_THE_END = (RUN, "summary", MADE_UP, "given[1] is not None")
 SUMMARY = ("perfgate.runs.run_folder", "RunFolder.write_summary", FULL)
 JUDGED = 'any(type(one).__name__ == "VerdictRecord" for one in given[0].records())'
 TRACEBACK = "TypeError: made up; the traceback follows"
@@ -35,13 +36,13 @@ NO_SUMMARY = "the run could not be summed up: disk_full: cannot write it"
 @pytest.mark.parametrize(
     ("change", "options", "status", "told"),
     [
-        ((RUN_END, "summary", MADE_UP), (), 15, TRACEBACK),
-        ((RUN_END, "summary", MADE_UP), WORSE, 1, TRACEBACK),
+        (AT_THE_END, (), 15, TRACEBACK),
+        (AT_THE_END, WORSE, 1, TRACEBACK),
         ((*SUMMARY, JUDGED), (), 16, NO_SUMMARY),
         ((*SUMMARY, JUDGED), WORSE, 1, NO_SUMMARY),
         # The page of a session.
-        ((RUN_END, "write_formats", FULL), ("--html",), 16, "could not be written: disk_full: "),
-        ((RUN_END, "write_formats", MADE_UP), ("--html",), 16, "a bug of perfgate:\nTraceback"),
+        ((RUN, "write_formats", FULL), ("--html",), 16, "could not be written: disk_full: "),
+        ((RUN, "write_formats", MADE_UP), ("--html",), 16, "a bug of perfgate:\nTraceback"),
     ],
     ids=["bug", "bug of a worse build", "full", "full of a worse build", "no page", "page's bug"],
 )

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from perfgate.baselines import (
+    ENOUGH_SESSIONS,
     NOBODY,
     Baseline,
     BaselineRun,
     Entry,
+    Store,
     candidate_store,
+    read,
     rehearsal_candidate_store,
 )
 from perfgate.baselines.candidates import (
@@ -22,19 +25,22 @@ from perfgate.baselines.candidates import (
     refuse_copies,
     unlike_machines,
 )
-from perfgate.baselines.noise_history import rehearsal_signs
+from perfgate.baselines.noise_history import keep_noise, rehearsal_signs
 from perfgate.core.errors import InputError
 from perfgate.core.plain import from_plain
 from perfgate.core.verdict import Verdict, worst
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
 from perfgate.runs.record import (
+    CandidateRecord,
     MeasurementRecord,
+    NoiseKeptRecord,
+    NotRecordedRecord,
     SelectedRecord,
     SkippedRecord,
     VerdictRecord,
 )
-from perfgate.runs.run_folder import RunFolder, now
+from perfgate.runs.run_folder import CANDIDATES, RunFolder, now
 
 Line = Mapping[str, Any]
 
@@ -174,6 +180,48 @@ def record_session(
     store = rehearsal_candidate_store() if rehearsal else candidate_store()
     paths, uncounted = keep(store, candidates, fresh=False)
     return paths, sorted({*left_out, *uncounted})
+
+
+def record_in_run(run: RunFolder, again: str, *, only_unjudged: bool, rehearsal: bool) -> None:
+    """Record the candidates of a session that ends, and write into its run how far each is.
+
+    What its starts showed of the noise is kept, whatever became of them. A copy of each candidate
+    stays in the run folder, so that it can be proposed where the store of this machine is not.
+
+    Args:
+        run: its run folder.
+        again: the command line that makes another such session.
+        only_unjudged: leave out the scenarios that baselines judged.
+        rehearsal: mocks made the numbers, which stay among rehearsals and tell no noise.
+
+    Raises:
+        InputError: an earlier candidate is unusable, or another process holds the store.
+        RunError: a candidate, or what the session shows of the noise, cannot be written.
+    """
+    # Undecided starts are as noisy as any.
+    noise = [] if rehearsal else keep_noise([run.path])
+    if noise:
+        run.record(NoiseKeptRecord(files=tuple(str(path) for path in noise)))
+    paths, left_out = record_session(run.path, only_unjudged=only_unjudged, rehearsal=rehearsal)
+    copies = Store(run.path / CANDIDATES, synthetic=rehearsal)
+    for path in paths:
+        candidate = read(path)
+        copies.folder.mkdir(exist_ok=True)
+        copies.save(candidate, merge=False)
+        run.record(
+            CandidateRecord(
+                scenario=candidate.scenario,
+                hardware=candidate.hardware,
+                commit=candidate.engine.commit,
+                file=str(path),
+                sessions=candidate.sessions,
+                wanted=ENOUGH_SESSIONS,
+                again=again,
+                synthetic=rehearsal,
+            )
+        )
+    if left_out:
+        run.record(NotRecordedRecord(reasons=left_out))
 
 
 def _found(folders: Sequence[RunFolder], *, synthetic: bool) -> Mapping[str, _Found]:

@@ -232,7 +232,7 @@ def _without_folder(arguments: Sequence[str]) -> tuple[list[str], str]:
     rest = iter(arguments)
     for word in rest:
         name, equals, value = word.partition("=")
-        if name in ("--run-dir", "--resume"):
+        if name.replace("--perfgate-", "--") in ("--run-dir", "--resume"):
             folder = value if equals else next(rest, "")
         else:
             words.append(word)

@@ -5,12 +5,16 @@ replace only what has no judged verdict in an earlier one: choosing between two 
 test would change the gate's error rates.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 
+from perfgate.baselines.waivers import Waiver, faults, known_of
+from perfgate.campaign.selection import suite_tests
 from perfgate.campaign.shards import MatrixRow
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.verdict import Verdict, counted
+from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.reports.merge_checks import require_complete, require_mergeable
 from perfgate.reports.run_report import (
     RunReport,
@@ -22,7 +26,17 @@ from perfgate.reports.run_report import (
 )
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.exit_status import ExitStatus, exit_status, meaning, worst
+from perfgate.runs.record import (
+    EndedRecord,
+    Record,
+    SelectedRecord,
+    VerdictRecord,
+    WaiverFaultRecord,
+    records_of,
+)
+from perfgate.scenarios.scenario import Scenario
 
+_FAILING = frozenset({Verdict.REGRESSION, Verdict.INCONCLUSIVE, Verdict.ERROR})
 _NOT_ENDED = "did not end: it was killed, goes on, or is of a perfgate that did not record its end"
 
 
@@ -53,7 +67,7 @@ def merge(
     chosen, told = _chosen(reports)
     results = [*chosen.values()] if len(reports) == 1 else sorted(chosen.values(), key=_by_test)
     open_ends, more = _not_ended(reports, chosen)
-    faults = tuple(dict.fromkeys(fault for one in reports for fault in one.waiver_faults))
+    unheld = tuple(dict.fromkeys(fault for one in reports for fault in one.waiver_faults))
     synthetic = any(one.synthetic for one in reports)
     recording = all(one.runs[0].recording for one in reports)
     gate = gate or any(one.runs[0].gate for one in reports)
@@ -64,7 +78,7 @@ def merge(
             gate=gate,
             record=recording,
             rehearsed=synthetic,
-            waivers_hold=not faults,
+            waivers_hold=not unheld,
         )
     ]
     found += [ExitStatus.INTERNAL_ERROR] if _bugs(runs, chosen) else []
@@ -85,13 +99,65 @@ def merge(
         results=tuple(results),
         scenarios=_scenarios(reports),
         efforts=tuple(effort for one in reports for effort in one.efforts),
-        waiver_faults=faults,
+        waiver_faults=unheld,
         suspicion=suspicion(results),
         without_controls=without_controls(results),
         merged=(*told, *more),
         recorded=tuple(line for one in reports for line in one.recorded),
         resumptions=tuple(line for one in reports for line in one.resumptions),
     )
+
+
+def conclude(
+    records: Sequence[Record],
+    failed: Collection[str],
+    with_bug: Collection[str] = (),
+    *,
+    scenarios: Sequence[Scenario],
+    waivers: Sequence[Waiver] = (),
+    today: date,
+    gate: bool,
+    record: bool = False,
+    rehearsed: bool,
+) -> tuple[EndedRecord, list[WaiverFaultRecord]]:
+    """Sum a run up: its exit status and what that is made of, and the waivers that do not hold.
+
+    Args:
+        records: all of the run's records.
+        failed: ids of the tests, or files, that pytest saw fail.
+        with_bug: ids of those that ended in a bug of perfgate.
+        scenarios: all of the suite, by which a waiver is known or unknown.
+        waivers: the losses that people let through.
+        today: the day that waivers are held against.
+        gate: whether every selected test must have a verdict.
+        record: whether the run is to record what later ones are compared with.
+        rehearsed: whether stand-ins made the numbers; as a verdict that says so.
+    """
+    selected = {test for one in records_of(SelectedRecord, records) for test in one.tests}
+    ends = records_of(VerdictRecord, records)
+    verdicts: dict[str, Verdict | None] = dict.fromkeys(selected)
+    verdicts |= {record.test: record.verdict for record in ends}
+    # Their verdicts did not make them fail: a crashed worker, a full disk, or a test of others.
+    without = tuple(sorted(test for test in failed if verdicts.get(test) not in _FAILING))
+    verdicts |= dict.fromkeys(without, Verdict.ERROR)
+    tests = suite_tests(scenarios, ())
+    known = known_of(one for one, _ in tests if not isinstance(one, ClaimProbe))
+    rehearsed = rehearsed or any(record.synthetic for record in ends)
+    # What stand-ins played says nothing of a loss that was let through.
+    found = () if rehearsed else faults(waivers, ends, known=known, today=today)
+    status = exit_status(
+        verdicts.values(), gate=gate, record=record, rehearsed=rehearsed, waivers_hold=not found
+    )
+    if with_bug:
+        status = worst([status, ExitStatus.INTERNAL_ERROR])
+    end = EndedRecord(
+        status=status.value,
+        gate=gate,
+        recording=record,
+        failed=without,
+        bugs=tuple(sorted(with_bug)),
+    )
+    return end, [WaiverFaultRecord(kind=one.kind, message=one.message) for one in found]
 
 
 def is_judged(result: TestResult) -> bool:

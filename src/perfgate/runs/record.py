@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 
@@ -27,6 +27,7 @@ from perfgate.core.measurement import (
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.engines.base import EngineBuild
+from perfgate.scenarios.scenario import Scenario
 
 SCHEMA_VERSION = 3
 HINT = "restore run.json and records.jsonl from a copy, or measure again in a new run folder"
@@ -73,6 +74,22 @@ class ScenarioRecord(Record, frozen=True, kw_only=True, tag="scenario"):
     document: str = ""
     section: str = ""
     markers: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, scenario: Scenario, markers: Sequence[str]) -> Self:
+        """What reports say of a scenario."""
+        hardware = scenario.hardware
+        return cls(
+            scenario=scenario.id,
+            title=scenario.title,
+            engine_name=scenario.engine.name,
+            model=scenario.model.name,
+            hardware=hardware.label,
+            gpus=0 if hardware.gpu == "none" else hardware.gpus,
+            document=scenario.source.document,
+            section=scenario.source.section,
+            markers=tuple(markers),
+        )
 
 
 class ShardRecord(Record, frozen=True, kw_only=True, tag="shard"):

@@ -8,30 +8,32 @@ from typing import Any, TextIO, cast
 import pytest
 from msgspec.structs import replace
 
+from perfgate.baselines.recording import record_in_run
+from perfgate.campaign.resume import call_of
 from perfgate.campaign.selection import Selected
 from perfgate.core.durable_files import cannot_write
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.output_stream import OutputStream
 from perfgate.launchers.base import launcher
-from perfgate.reports.formats.base import report_format
+from perfgate.reports.merge import conclude
 from perfgate.reports.run_text import terminal_lines
 from perfgate.runs.exit_status import ExitStatus, worst
 from perfgate.runs.progress_view import ProgressView
-from perfgate.runs.record import EndedRecord, RehearsalRecord, SelectedRecord, WaiverFaultRecord
-from perfgate.runs.run_folder import RunFolder
+from perfgate.runs.record import EndedRecord, RehearsalRecord, SelectedRecord
+from perfgate.runs.run_folder import PROGRESS, RunFolder
 from perfgate.scenarios.selection import left_out_lines
-from perfgate.suite.run_end import (
-    conclude,
-    record_candidates_of,
-    report_so_far,
-    write_page,
-    write_summary,
-)
-from perfgate.suite.run_opening import opened, record_selection, resume
 from perfgate.suite.selection import has_strict_markers, unknown_markers
 from perfgate.suite.session import BUG, SuiteSession
 from perfgate.suite.session_guard import end_on_sigterm, usage_errors
 from perfgate.suite.session_options import SessionOptions
+from perfgate.suite.session_run import (
+    opened,
+    record_selection,
+    report_so_far,
+    resume,
+    write_page,
+    write_summary,
+)
 from perfgate.suite.workers import DESELECTED, TEMPLATES, scheduler_by_scenario
 
 _NOTHING_SELECTED = "no test of the suite was selected, so nothing was measured"
@@ -39,26 +41,14 @@ _ANOTHER_PLACE = "free space, or name another place where --junitxml, --benchmar
 
 
 class MainSession(SuiteSession):
-    """The main process opens the run folder, admits the selection, and ends the run."""
+    """The main process opens the run folder, admits the selection, and ends the run.
+
+    Raises:
+        InputError: options that say what status 0 means contradict each other.
+    """
 
     def __init__(self, config: pytest.Config, options: SessionOptions) -> None:
         super().__init__(config, options)
-        self._view: ProgressView | None = None
-        self._rehearsal: dict[str, str] = {}  # variables of a rehearsal, which workers need too
-        self._failed: set[str] = set()
-        self._with_bug: set[str] = set()
-        self._unwritten: list[str] = []
-        self._ended: EndedRecord | None = None
-        # Output is not captured yet: this is the terminal's own error stream.
-        self._terminal = os.dup(2)
-        config.add_cleanup(lambda: os.close(self._terminal))
-
-    def require_sense(self) -> None:
-        """Check the options that say what status 0 means.
-
-        Raises:
-            InputError: they contradict each other.
-        """
         if self.option("--record") and self.option("--rehearse-fault"):
             raise InputError(
                 "a fault that mocks play becomes no baseline, not even of rehearsals",
@@ -66,15 +56,16 @@ class MainSession(SuiteSession):
                 found="--rehearse-fault beside it",
                 expected="--rehearse, or no --record",
             )
-        if self.sharding is not None:
-            self.sharding.require_sense()
-        if self._wants_page:
-            report_format["html"]  # an error names those that there are
-
-    @property
-    def _wants_page(self) -> bool:
-        """Whether report.html is requested; the option of pytest-html requests both reports."""
-        return bool(self.option("--html") or self.config.getoption("htmlpath", None))
+        self._view: ProgressView | None = None
+        self._rehearsal: dict[str, str] = {}  # variables of a rehearsal, which workers need too
+        self._failed: set[str] = set()
+        self._with_bug: set[str] = set()
+        self._unwritten: list[str] = []
+        self._ended: EndedRecord | None = None
+        # Output is not captured yet: this is the terminal's own error stream.
+        number = os.dup(2)
+        self._terminal = cast(TextIO, OutputStream(os.fdopen(number, "w"), number))
+        config.add_cleanup(self._terminal.close)
 
     # Opening. -------------------------------------------------------------------------------
 
@@ -89,9 +80,10 @@ class MainSession(SuiteSession):
             raise pytest.UsageError("\n".join(unknown))
 
     def _unknown_markers(self) -> list[str]:
-        registered = self.config.getini("markers")
         return unknown_markers(
-            self.config.option.markexpr, registered, lambda: self.options.markers
+            self.config.option.markexpr,
+            self.config.getini("markers"),
+            lambda: self.options.loaded.markers,
         )
 
     def open_run(self) -> RunFolder:
@@ -100,19 +92,16 @@ class MainSession(SuiteSession):
             self.options.require_possible()
             self.run = opened(self.options, self.config.rootpath)
             self.config.add_cleanup(self.run.close)
-            self._show_progress(self.run)
+            self._view = ProgressView(
+                self.run.path / PROGRESS,
+                self._terminal,
+                from_now=self.options.resumes,
+                column=self._column,
+            )
+            self._view.start()
             if self.options.rehearses:
                 self._rehearse(self.run)
         return self.run
-
-    def _show_progress(self, run: RunFolder) -> None:
-        number = os.dup(self._terminal)
-        stream = cast(TextIO, OutputStream(os.fdopen(number, "w"), number))
-        self.config.add_cleanup(stream.close)
-        progress = run.path / "progress.jsonl"
-        resumes = self.options.resumes
-        self._view = ProgressView(progress, stream, from_now=resumes, column=self._column)
-        self._view.start()
 
     def _column(self) -> int:
         """Where pytest's own output stands on its line."""
@@ -155,18 +144,11 @@ class MainSession(SuiteSession):
             record_selection(run, selected, shard)
             campaigns.tell_selection()
         except BaseException:
-            if self.options.resumes:
-                self._refuse()
+            if self.options.resumes and self.run is not None:
+                self.run.close()  # this session may not go on with it
+                self.run = None
             raise
         self._campaigns = campaigns
-
-    def _refuse(self) -> None:
-        """Let go of a run that this session may not resume."""
-        if self._view is not None:
-            self._view.stop()
-        if self.run is not None:
-            self.run.close()
-        self.run = None
 
     # With workers of pytest-xdist. ----------------------------------------------------------
 
@@ -197,8 +179,7 @@ class MainSession(SuiteSession):
         if config.getoption("dist") not in ("load", "loadgroup"):
             return None
         with usage_errors():
-            claims = [one.claim for one in self.options.claims]
-            return scheduler_by_scenario(config, log, self.options.scenarios, claims)
+            return scheduler_by_scenario(config, log, [one for one, _ in self.options.tests])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
@@ -209,17 +190,14 @@ class MainSession(SuiteSession):
 
     # Ending. --------------------------------------------------------------------------------
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep which tests failed, and which of them in a bug of perfgate."""
+    def pytest_runtest_logreport(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        """Keep which tests and files failed, and which of them in a bug of perfgate."""
         if report.failed:
             self._failed.add(report.nodeid)
         if getattr(report, BUG, False):
             self._with_bug.add(report.nodeid)
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Keep which files could not be collected."""
-        if report.failed:
-            self._failed.add(report.nodeid)
+    pytest_collectreport = pytest_runtest_logreport
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Generator[None]:
@@ -261,9 +239,11 @@ class MainSession(SuiteSession):
         counts = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and has_tests
         try:
             if counts:
-                self._end(self.run)
-            self._record_end(self.run)
-            self._write_reports(self.run)
+                self._conclude(self.run)
+            write_summary(self.run, self.status)
+            # The option of pytest-html requests both reports.
+            if self.option("--html") or self.config.getoption("htmlpath", None):
+                self._lose(write_page(self.run, self.config.rootpath / "runs"))
         except (PerfgateError, OSError) as error:  # the disk is full, a record was damaged
             if counts and self.status is None:
                 self.status = ExitStatus.ERROR
@@ -272,14 +252,14 @@ class MainSession(SuiteSession):
         if counts:
             session.exitstatus = self.status or exitstatus
 
-    def _end(self, run: RunFolder) -> None:
-        """Conclude the run, write down which waivers do not hold, and record candidates."""
+    def _conclude(self, run: RunFolder) -> None:
+        """Write down which waivers do not hold, the candidates, and how the run ended."""
         rehearses, gate = self.options.rehearses, self.option("--gate")
         self._ended, faults = conclude(
             run.records(),
             self._failed,
             self._with_bug,
-            scenarios=self.options.all_scenarios,
+            scenarios=(*self.options.loaded.scenarios, *self.options.scenarios),
             waivers=self.options.waivers,
             today=run.day(),
             gate=gate,
@@ -288,30 +268,26 @@ class MainSession(SuiteSession):
         )
         self.status = ExitStatus(self._ended.status)
         for fault in faults:
-            run.record(WaiverFaultRecord(kind=fault.kind, message=fault.message))
+            run.record(fault)
         if self.option("--record"):
-            arguments = self.config.invocation_params.args
-            record_candidates_of(run, arguments, only_unjudged=gate, rehearsal=rehearses)
-
-    def _record_end(self, run: RunFolder, *, unwritten: bool = False) -> None:
-        """Write down how the run ended; the last such record counts."""
-        if self.status is not None and self._ended is not None:
-            run.record(replace(self._ended, status=self.status.value, unwritten=unwritten))
-
-    def _write_reports(self, run: RunFolder) -> None:
-        """Write the summary, and the page if requested, into the run folder."""
-        write_summary(run, self.status)
-        if self._wants_page and (failure := write_page(run, self.config.rootpath / "runs")):
-            self._lose(failure)
+            again = call_of(run.facts())
+            record_in_run(run, again, only_unjudged=gate, rehearsal=rehearses)
+        run.record(self._ended)
 
     def _lose(self, text: str) -> None:
-        """Take in that something could not be written, which outweighs only good news."""
+        """Take in that something could not be written, which outweighs only good news.
+
+        The last record of an end counts.
+        """
+        if not text:
+            return
         self._unwritten.append(text)
         if self.status is not None:
             self.status = worst([self.status, ExitStatus.UNWRITABLE])
-            if self.run is not None:
+            if self.run is not None and self._ended is not None:
+                end = replace(self._ended, status=self.status.value, unwritten=True)
                 with suppress(PerfgateError, OSError):  # the disk is full
-                    self._record_end(self.run, unwritten=True)
+                    self.run.record(end)
 
     def pytest_terminal_summary(
         self,

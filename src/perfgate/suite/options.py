@@ -5,7 +5,6 @@ the first moment. It imports nothing of the suite: a session of other tests pays
 alone. The suite's own conftest names the plugin that does the work.
 """
 
-import argparse
 import copy
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from pathlib import Path
@@ -162,21 +161,6 @@ def joined(args: Sequence[str], others: Collection[str] = ()) -> list[str]:
     return words
 
 
-def shard_of(text: str) -> str:
-    """The shard as the command line has it, checked.
-
-    Raises:
-        ArgumentTypeError: it is none.
-    """
-    from perfgate.campaign.shards import parse_shard
-    from perfgate.core.errors import InputError
-
-    try:
-        return str(parse_shard(text))
-    except InputError as error:
-        raise argparse.ArgumentTypeError(f"{error.problem}: {text!r}; {error.expected}") from error
-
-
 def _settings(name: str, value: str, help_line: str) -> Mapping[str, Any]:
     """How pytest reads an option: a flag where it has no value, a path where its value is one."""
     if not value:
@@ -193,7 +177,6 @@ _MORE: Mapping[str, Mapping[str, Any]] = {
     "--inject": dict(action="append", default=[]),
     "--ab": dict(nargs=2, metavar=("A=BUILD", "B=BUILD")),
     "--shape": dict(action="append", default=[]),
-    "--shard": dict(type=shard_of),
 }
 # Short name, value, help.
 _TABLE = (

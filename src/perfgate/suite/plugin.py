@@ -18,38 +18,26 @@ from perfgate.core.paths import (
 )
 from perfgate.suite.main_session import MainSession
 from perfgate.suite.options import option_of
-from perfgate.suite.session import SESSION, SuiteSession
+from perfgate.suite.session import SESSION
 from perfgate.suite.session_guard import guarded, usage_errors
 from perfgate.suite.session_options import SessionOptions
 from perfgate.suite.workers import WorkerSession
 
-pytest_plugins = (
-    "perfgate.suite.fixtures",
-    "perfgate.suite.result_files",
-    "perfgate.suite.terminal",
-)
+pytest_plugins = ("perfgate.suite.fixtures", "perfgate.suite.outputs")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the suite's part of this process."""
     settle_folders(config)
-    session = config.stash[SESSION] = _session(config)
-    config.pluginmanager.register(session, "perfgate-session")
-    if getattr(config.option, "markers", False):
-        with usage_errors():
-            session.register_markers()
-
-
-def _session(config: pytest.Config) -> SuiteSession:
-    option = option_of(config)
     worker = getattr(config, "workerinput", None)
-    if worker is not None:
-        return WorkerSession(config, SessionOptions(option, worker["perfgate_deadline"]))
-    session = MainSession(config, SessionOptions(option))
+    options = SessionOptions(option_of(config), worker and worker["perfgate_deadline"])
     with usage_errors():
-        session.require_sense()
-    return session
+        kind = WorkerSession if worker else MainSession
+        session = config.stash[SESSION] = kind(config, options)
+        config.pluginmanager.register(session, "perfgate-session")
+        if getattr(config.option, "markers", False):
+            session.register_markers()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -20,6 +20,7 @@ from perfgate.scenarios.selection import template_marker
 from perfgate.suite.options import option_of
 from perfgate.suite.selection import (
     PARAMETERS,
+    Sharding,
     has_nothing,
     parameter_of,
     selected_by,
@@ -27,7 +28,6 @@ from perfgate.suite.selection import (
 )
 from perfgate.suite.session_guard import end_on_sigterm, is_ours, usage_errors
 from perfgate.suite.session_options import SessionOptions, rerun_line
-from perfgate.suite.sharding import Sharding
 
 SESSION: pytest.StashKey["SuiteSession"] = pytest.StashKey()
 BUG = "perfgate_bug"  # attribute of a test's report, which a worker's report keeps
@@ -57,7 +57,7 @@ class SuiteSession:
         self.templates: dict[str, str] = {}
         self._campaigns: Campaigns | None = None
         self._unusable: PerfgateError | None = None
-        self.sharding = Sharding(config, options) if self.option("--shard") else None
+        self.sharding = Sharding(config) if self.option("--shard") else None
 
     # What the processes differ in. ----------------------------------------------------------
 
@@ -113,7 +113,7 @@ class SuiteSession:
 
     def register_markers(self) -> None:
         """Make the scenarios' markers known to pytest."""
-        for marker, meaning in self.options.markers.items():
+        for marker, meaning in self.options.loaded.markers.items():
             self.config.addinivalue_line("markers", f"{marker}: {meaning}")
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -150,7 +150,7 @@ class SuiteSession:
         self._keep(items, [item.nodeid not in templates for item in items])
         if self.sharding is not None:
             with usage_errors():
-                kept = self.sharding.is_kept(items)
+                kept = self.sharding.is_kept(items, lambda: self.options.whole_scenarios)
             self._keep(items, kept)
 
     def _keep(self, items: list[pytest.Item], is_kept: Sequence[bool]) -> None:

@@ -51,9 +51,8 @@ def is_ours(error: BaseException) -> bool:
     requested end of the test (`pytest.fail`, `pytest.skip`, a time limit), nor a disk that is full
     or read-only.
     """
-    if isinstance(error, PerfgateError | pytest.fail.Exception | pytest.skip.Exception):
-        return False
-    if not isinstance(error, Exception) or is_unwritable(error):
+    # What pytest ends a test with (`pytest.fail`, …) is no Exception.
+    if not isinstance(error, Exception) or isinstance(error, PerfgateError) or is_unwritable(error):
         return False
     files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
     hooks = [place for place, file in enumerate(files) if file.is_relative_to(_HOOKS)]

@@ -91,14 +91,13 @@ class SessionOptions:
     def whole_scenarios(self) -> tuple[Scenario, ...]:
         """As `scenarios`, with the limits of their files in a rehearsal, too."""
         shapes = [parse_shape(text) for text in self.option("--shape")]
-        return explored(self._loaded.scenarios, shapes)
+        return explored(self.loaded.scenarios, shapes)
 
     @cached_property
     def claims(self) -> tuple[ClaimProbe, ...]:
         """All claims about the scenarios: both sides are there."""
-        found = claims_of(self.scenarios, self._loaded.claims)
-        left_out = {one.id for one in self._explored_away}
-        return claim_probes([one for one in found if one.id not in left_out], self.scenarios)
+        whole = [one for one in self.loaded.claims if one not in self._explored_away]
+        return claim_probes(claims_of(self.scenarios, whole), self.scenarios)
 
     @cached_property
     def tests(self) -> list[tuple[Selected, tuple[str, ...]]]:
@@ -109,17 +108,7 @@ class SessionOptions:
     def _explored_away(self) -> tuple[Claim, ...]:
         """The claims with a side that is there in other shapes alone."""
         ids = {scenario.id for scenario in self.scenarios}
-        return tuple(one for one in self._loaded.claims if not ids.issuperset(one.sides))
-
-    @property
-    def markers(self) -> Mapping[str, str]:
-        """Every marker that a scenario can have → what it means."""
-        return self._loaded.markers
-
-    @property
-    def all_scenarios(self) -> tuple[Scenario, ...]:
-        """Those of the files, and those in the shapes that were asked for."""
-        return (*self._loaded.scenarios, *self.scenarios)
+        return tuple(one for one in self.loaded.claims if not ids.issuperset(one.sides))
 
     @cached_property
     def ab(self) -> AbSources | None:
@@ -184,11 +173,9 @@ class SessionOptions:
             InputError: not a span of time.
         """
         text = self.option("--budget")
-        if text is None:
-            return None
-        if self._deadline is not None:
-            return Budget(text, self._deadline)
-        return Budget.from_now(text)
+        if text is None or self._deadline is None:
+            return text and Budget.from_now(text)
+        return Budget(text, self._deadline)
 
     @property
     def control(self) -> BuildSource | None:
@@ -225,7 +212,7 @@ class SessionOptions:
             InputError: the suite gates too much; the site has commands for this machine, and a
                 scenario is started on other nodes; or the control cannot be started.
         """
-        require_small_family(self._loaded.scenarios)
+        require_small_family(self.loaded.scenarios)
         scenarios = [*scenarios_of(selected).values()]
         started_by = launcher[self.option("--launcher")]()
         can_run = [one for one in scenarios if not self.machine.lacks(one.hardware, one.launch)]
@@ -293,7 +280,8 @@ class SessionOptions:
         return replace(site, before=(), after=()) if self.rehearses else site
 
     @cached_property
-    def _loaded(self) -> LoadedSuite:
+    def loaded(self) -> LoadedSuite:
+        """What the suite's files say, in the shapes that stand there; errors as of `scenarios`."""
         return load_suite(scenario_folders(), registered())
 
 
@@ -329,7 +317,7 @@ def shaping_options(option: Callable[[str], Any], name_of: Callable[[str], str])
     words: list[str] = []
     for short, settings in OPTIONS.items():
         value = option(short)
-        if short in _SHAPES_NOTHING or value == settings.get("default") or not _is_given(value):
+        if short in _SHAPES_NOTHING or value in (None, False, [], settings.get("default")):
             continue
         name = name_of(short)
         if value is True:
@@ -339,10 +327,6 @@ def shaping_options(option: Callable[[str], Any], name_of: Callable[[str], str])
         else:
             words += [f"{name}={one}" for one in (value if isinstance(value, list) else [value])]
     return words
-
-
-def _is_given(value: object) -> bool:
-    return value is not None and value is not False and value != []
 
 
 def _from_here(config: pytest.Config, node: str) -> str:

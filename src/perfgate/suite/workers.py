@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from perfgate.campaign.selection import Selected, suite_tests
+from perfgate.campaign.selection import Selected
+from perfgate.campaign.shards import groups_of
 from perfgate.core.errors import PerfgateError
 from perfgate.runs.run_folder import RunFolder
-from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.suite.selection import named_in
 from perfgate.suite.session import SuiteSession
 
@@ -52,27 +52,25 @@ class WorkerSession(SuiteSession):
         output |= {DESELECTED: self.deselected, TEMPLATES: self.templates}
 
 
-def groups(scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()) -> dict[str, str]:
-    """Id of a probe or claim, as it stands between a test's brackets → name of its group.
+def groups(tests: Sequence[Selected]) -> dict[str, str]:
+    """Id of each test, as it stands between the brackets of pytest's → name of its group.
 
     A group is named by a scenario; scenarios that a claim compares are in one.
     """
-    group = {scenario.id: scenario.id for scenario in scenarios}
-    for claim in claims:
-        if claim.versus is not None:
-            joined, into = group[claim.versus], group[claim.scenario]
-            group = {name: into if one == joined else one for name, one in group.items()}
-    found = {one.id: group[one.scenario.id] for one, _ in suite_tests(scenarios, ())}
-    return found | {claim.id: group[claim.scenario] for claim in claims}
+    group = {name: names[0] for names in groups_of(tests) for name in names}
+    return {one.id: group[one.scenario.id] for one in tests}
 
 
-def scheduler_by_scenario(
-    config: Any, log: Any, scenarios: Sequence[Scenario], claims: Sequence[Claim] = ()
-) -> Any:
-    """An xdist scheduler that sends all tests of a group to one worker."""
+def scheduler_by_scenario(config: Any, log: Any, tests: Sequence[Selected]) -> Any:
+    """An xdist scheduler that sends all tests of a group to one worker.
+
+    Args:
+        config, log: of pytest-xdist.
+        tests: all of the suite.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
-    group_of = groups(scenarios, claims)
+    group_of = groups(tests)
 
     class ByScenario(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:

@@ -9,9 +9,9 @@ from building import outcome
 from run_reports import of_size
 
 from perfgate.reports.formats.base import ReportContext
-from perfgate.reports.formats.benchmark import BenchmarkFormat
+from perfgate.reports.formats.benchmark import BenchmarkFormat, benchmark_entries
 from perfgate.reports.run_report import report_of
-from perfgate.suite.result_files import entries
+from perfgate.suite.outputs import MetricEntry
 
 TEST = "perf_tests/test_serving.py::test_serving[small-serve-c4]"
 FACTS = {
@@ -27,7 +27,7 @@ FACTS = {
 def test_the_entries_are_those_of_the_session() -> None:
     line = outcome(injected=("a=1",)).as_record(TEST)
     text = BenchmarkFormat().render(report_of(FACTS, [line]), ReportContext())
-    own = json.loads(json.dumps([one.as_dict() for one in entries([line])]))
+    own = json.loads(json.dumps([MetricEntry(one).as_dict() for one in benchmark_entries(line)]))
     assert len(own) == 2
     assert json.loads(text)["benchmarks"] == own
 

@@ -369,7 +369,9 @@ class InterleavedTest:
             notes.append(f"{counted(pulled, 'outlying reference')} winsorised")
         if seen.upper > effect.upper:
             notes.append(widened_note(declared, scale.band(metric, seen.upper), seen.sigma))
-        gains = sum(x - seen.reference < -seen.upper / 2 for x in now[: seen.starts])
+        than = before if self.in_blocks else [seen.reference] * len(now)
+        pairs = zip(now[: seen.starts], than, strict=False)
+        gains = sum(new - old < -seen.upper / 2 for new, old in pairs)
         if verdict == Verdict.PASS and seen.high < 0 and gains >= rule.needed:
             verdict = Verdict.IMPROVEMENT
         if verdict == Verdict.PASS and seen.low > 0:

@@ -24,25 +24,23 @@ _OF_TEST = ("scenario", "probe", "synthetic", "extra_options", "compared_with")
 _JUDGED = ("verdict", "baseline", "change", "interval", "band", "against")
 
 
-def benchmark_entry(
-    result: Tested,
-    measured: MeasuredMetric,
-    judgement: Judgement | None,
-    *,
-    include_data: bool = True,
-) -> dict[str, Any]:
-    """The entry as plain values.
+def benchmark_entries(result: Tested) -> list[dict[str, Any]]:
+    """An entry for each measured metric of a test, as plain values.
 
     Args:
         result: of the test.
-        measured: the metric.
-        judgement: what the gate says of it; None: it was not judged.
-        include_data: whether the values of the single fresh starts are among them.
     """
+    if result.verdict is None:
+        return []
+    judged = {one.metric: one for one in reversed(result.judgements)}
+    return [_entry(result, one, judged.get(one.metric)) for one in result.measured]
+
+
+def _entry(result: Tested, measured: MeasuredMetric, judgement: Judgement | None) -> dict[str, Any]:
     stats = Stats()
     for value in measured.values:
         stats.update(value)
-    fullname = full_name(result, measured)
+    fullname = f"{result.test} {measured.metric}"
     return {
         "group": _group(result, measured),
         "name": fullname.rpartition("::")[2],
@@ -51,17 +49,8 @@ def benchmark_entry(
         "param": result.test.partition("[")[2].removesuffix("]"),
         "extra_info": _extra_info(result, measured, judgement),
         "options": {},
-        "stats": {
-            **stats.as_dict(),
-            **({"data": stats.data} if include_data else {}),
-            "iterations": 1,
-        },
+        "stats": {**stats.as_dict(), "data": stats.data, "iterations": 1},
     }
-
-
-def full_name(result: Tested, measured: MeasuredMetric) -> str:
-    """The test's id and the metric."""
-    return f"{result.test} {measured.metric}"
 
 
 def _group(result: Tested, measured: MeasuredMetric) -> str:
@@ -106,15 +95,8 @@ class BenchmarkFormat(ReportFormat):
         whole = {
             "machine_info": to_plain(machine),
             "commit_info": to_plain(git),
-            "benchmarks": [entry for one in report.results for entry in _entries(one)],
+            "benchmarks": [entry for one in report.results for entry in benchmark_entries(one)],
             "datetime": "" if first is None else first.started,
             "version": pytest_benchmark.__version__,
         }
         return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _entries(result: TestResult) -> list[dict[str, Any]]:
-    if result.verdict is None:
-        return []
-    judged = {one.metric: one for one in reversed(result.judgements)}
-    return [benchmark_entry(result, one, judged.get(one.metric)) for one in result.measured]

@@ -174,7 +174,8 @@ class JunitFormat(ReportFormat):
             suite.set("time", f"{spent:.0f}")
             for result in of_it:
                 suite.append(_case(result, _unique(result.name, names), all_measured=whole))
-            _count(suite)
+            suite.set("tests", str(len(suite)))
+            count_elements(suite)
         for name in ("tests", "failures", "errors"):  # what Jenkins' schema lets it have
             root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
         ElementTree.indent(root)
@@ -193,8 +194,8 @@ def _unique(name: str, names: dict[str, int]) -> str:
     return shown if names[shown] == 1 else _unique(f"{shown} ({names[shown]})", names)
 
 
-def _count(suite: ElementTree.Element) -> None:
-    suite.set("tests", str(len(suite)))
+def count_elements(suite: ElementTree.Element) -> None:
+    """Have a suite say how many of its tests failed, had an error or were skipped."""
     for element, attribute in COUNTS.items():
         suite.set(attribute, str(len(suite.findall(f"testcase/{element}"))))
 

@@ -1,6 +1,7 @@
-"""Run opening: the run folder of a session, a new one or a resumed one, and what is selected."""
+"""Session run: the run of a session, from its folder, new or resumed, to verdicts and reports."""
 
 import sys
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,8 +19,13 @@ from perfgate.core.redaction import mask_arguments
 from perfgate.launchers.base import launcher
 from perfgate.launchers.site import load_site
 from perfgate.launchers.start_commands import command_facts
-from perfgate.reports.run_report import report_of
+from perfgate.reports.formats.base import ReportContext, write_formats
+from perfgate.reports.histories import gathered_histories
+from perfgate.reports.merge import merge
+from perfgate.reports.run_report import RunReport, report_of
 from perfgate.reports.run_text import summary
+from perfgate.runs.ended_run import read_run
+from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import (
     ResumedRecord,
     ScenarioRecord,
@@ -31,9 +37,10 @@ from perfgate.runs.record import (
 from perfgate.runs.run_folder import RunFolder, session_facts
 from perfgate.scenarios.markers import markers_of
 from perfgate.scenarios.probe import all_probes
-from perfgate.scenarios.scenario import Scenario
 from perfgate.suite.selection import scenarios_of
 from perfgate.suite.session_options import SessionOptions
+
+# Opening. -----------------------------------------------------------------------------------
 
 
 def opened(options: SessionOptions, root: Path) -> RunFolder:
@@ -65,7 +72,7 @@ def opened(options: SessionOptions, root: Path) -> RunFolder:
         facts |= session_facts(options.machine, sys.argv, root)
         facts |= {"gate": option("--gate"), "recording": option("--record")}
         run = RunFolder.create(run_path(option("--run-dir"), root), facts)
-        run.write_summary(summary(report_of(run.facts(), []), None))
+        write_summary(run, None)
         return run
     if option("--run-dir") is not None:
         raise InputError(
@@ -147,20 +154,46 @@ def record_selection(
     known = {one.scenario for one in run.records_of(ScenarioRecord)}
     for name, scenario in sorted(scenarios_of(selected).items()):
         if name not in known:
-            run.record(_scenario_record(scenario))
+            run.record(ScenarioRecord.of(scenario, markers_of(scenario)))
 
 
-def _scenario_record(scenario: Scenario) -> ScenarioRecord:
-    """What reports say of a scenario."""
-    hardware = scenario.hardware
-    return ScenarioRecord(
-        scenario=scenario.id,
-        title=scenario.title,
-        engine_name=scenario.engine.name,
-        model=scenario.model.name,
-        hardware=hardware.label,
-        gpus=0 if hardware.gpu == "none" else hardware.gpus,
-        document=scenario.source.document,
-        section=scenario.source.section,
-        markers=tuple(markers_of(scenario)),
-    )
+# Ending. ------------------------------------------------------------------------------------
+
+
+def write_summary(run: RunFolder, status: ExitStatus | None) -> None:
+    """Write ``summary.md`` into the run folder.
+
+    Raises:
+        PerfgateError: a record is damaged, or it cannot be written.
+    """
+    run.write_summary(summary(report_so_far(run), status))
+
+
+def report_so_far(run: RunFolder) -> RunReport:
+    """The run as its records have it now.
+
+    Raises:
+        InputError: a record is damaged.
+    """
+    return report_of(run.facts(), run.records())
+
+
+def write_page(run: RunFolder, beside: Path) -> str:
+    """Write ``report.html`` into the run folder; returns why that failed, empty if it did not.
+
+    Whatever fails in making a page, the verdict of the run stands.
+
+    Args:
+        run: the run, ended.
+        beside: the folder of runs by default; runs there are its history if it is among them.
+    """
+    try:
+        found = merge([read_run(run.path)], part=True)
+        earlier = beside if run.path.parent == beside.resolve() else None
+        histories, _ = gathered_histories(found, None, earlier)
+        write_formats(run.path, ["html"], found, ReportContext(histories))
+    except (PerfgateError, OSError) as error:  # the disk is full, a store is damaged
+        return f"the page could not be written: {error}"
+    except Exception:
+        return f"the page could not be made, a bug of perfgate:\n{traceback.format_exc()}"
+    return ""
