@@ -22,8 +22,7 @@ from perfgate.core.locations import Installation, Locations
 from perfgate.core.programs import TRTLLM_BENCH, TRTLLM_SERVE
 from perfgate.launchers.base import Placement, PlacementRequest
 from perfgate.launchers.docker import image
-from perfgate.launchers.docker.calls import OWNER, START, ContainerOwner
-from perfgate.launchers.docker.job import DockerJob
+from perfgate.launchers.docker.containers import OWNER, START, ContainerOwner, DockerJob
 from perfgate.launchers.docker.launcher import DockerLauncher
 from perfgate.launchers.site import DockerSite
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
@@ -321,8 +320,8 @@ class TestTrouble:
         self, run: Run, host: DockerHost, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         host.trouble("hangs")
-        monkeypatch.setattr("perfgate.launchers.docker.calls.CALL_S", 0.5)
-        monkeypatch.setattr("perfgate.launchers.docker.calls.call.__defaults__", (0.5,))
+        monkeypatch.setattr("perfgate.launchers.docker.containers.CALL_S", 0.5)
+        monkeypatch.setattr("perfgate.launchers.docker.containers.call.__defaults__", (0.5,))
         with pytest.raises(RunError, match="no answer from") as caught:
             run.place()
         assert "the Docker daemon does not answer" in caught.value.hint

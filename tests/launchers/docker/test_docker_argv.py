@@ -21,7 +21,7 @@ from perfgate.launchers.docker.argv import (
     handed_to_docker,
     run_words,
 )
-from perfgate.launchers.docker.calls import not_started
+from perfgate.launchers.docker.containers import not_started
 from perfgate.launchers.docker.launcher import DockerLauncher
 from perfgate.launchers.site import DockerSite
 

@@ -11,6 +11,7 @@ import select
 import subprocess
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -260,11 +261,33 @@ class OuterJob(Job):
         self.stdout = outer.stdout
         self.stderr = outer.stderr
         self._began = time.monotonic()
+        self._why: Reason | None = None
+        self._exit: Exit | None = None
 
     @property
     def pid(self) -> int:
         """Process id of the program here; the other's own is of another place."""
         return self._outer.pid
+
+    def poll(self) -> Exit | None:
+        if self._exit is None and (ended := self._outer.poll()) is not None:
+            self._exit = self._concluded(ended)
+        return self._exit
+
+    def _end(self, why: Reason, grace_s: float) -> Exit:
+        if (ended := self.poll()) is not None:
+            return ended
+        self._why = why
+        self._exit = self._concluded(self._stopped(grace_s))
+        return self._exit
+
+    @abstractmethod
+    def _stopped(self, grace_s: float) -> Exit:
+        """Stop the program here and the other one; the end of the one here."""
+
+    @abstractmethod
+    def _concluded(self, ended: Exit) -> Exit:
+        """The end of the program here as that of the other."""
 
     def _pause(self, seconds: float) -> None:
         self._outer.until(seconds)
