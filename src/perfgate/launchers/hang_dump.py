@@ -8,7 +8,7 @@ stuck in the kernel. Environments are not written, and all that is written is re
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,10 @@ def write_evidence(file: Path, why: str, answer: Answer) -> None:
         RunError: the disk is full (class ``disk_full``).
         UntrustedFile: something else is in the file's place.
     """
-    said = [*_parsed(answer.stdout)]
+    said: list[Any] = []
+    for line in answer.stdout.splitlines():
+        with suppress(ValueError):  # the last one, cut off
+            said.append(json.loads(line))
     states = [_state(process) for process in said if isinstance(process, dict)]
     states += [] if answer.is_good else [f"no more: {answer.trouble}"]
     stacks = [line for line in said if isinstance(line, str)]
@@ -61,14 +64,6 @@ def write_evidence(file: Path, why: str, answer: Answer) -> None:
         handle = opened_regular(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, raw_log.PRIVATE)
         with os.fdopen(handle, "a", encoding="utf-8") as text:
             text.writelines(f"{redact(line)}\n" for line in lines)
-
-
-def _parsed(text: str) -> Iterator[Any]:
-    for line in text.splitlines():
-        try:
-            yield json.loads(line)
-        except ValueError:  # the last one, cut off
-            continue
 
 
 def _state(process: dict[str, Any]) -> str:

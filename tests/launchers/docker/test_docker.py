@@ -1,6 +1,7 @@
 """Programs in containers, with stand-ins for Docker's program and its daemon."""
 
 import json
+import os
 import shutil
 import signal
 import sys
@@ -22,7 +23,7 @@ from perfgate.core.locations import Installation, Locations
 from perfgate.core.programs import TRTLLM_BENCH, TRTLLM_SERVE
 from perfgate.launchers.base import Placement, PlacementRequest
 from perfgate.launchers.docker import image
-from perfgate.launchers.docker.containers import OWNER, START, ContainerOwner, DockerJob
+from perfgate.launchers.docker.containers import OWNER, START, DockerJob
 from perfgate.launchers.docker.launcher import DockerLauncher
 from perfgate.launchers.site import DockerSite
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
@@ -258,11 +259,12 @@ class TestEnd:
 class TestOrphans:
     def orphan(self, host: DockerHost, run: Run, **changes: Any) -> str:
         """A container whose labels name another owner."""
-        owner = {**vars(ContainerOwner.here()), **changes}
         job = run.stubborn()
         run.undo.callback(job.stop, 0.0)
-        assert json.loads(host.labels(job.container)[OWNER]) == vars(ContainerOwner.here())
-        host.relabel(job.container, **{OWNER: json.dumps(owner), START: "another"})
+        owner = json.loads(host.labels(job.container)[OWNER])
+        assert owner["pid"] == os.getpid()
+        owner = json.dumps({**owner, **changes})
+        host.relabel(job.container, **{OWNER: owner, START: "another"})
         return job.container
 
     @pytest.mark.parametrize("changes", [{"pid": 2**22 + 1}, {"began": 1}, {"boot": "before"}])

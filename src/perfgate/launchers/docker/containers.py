@@ -12,7 +12,7 @@ import tomllib
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -118,43 +118,15 @@ def remove(names: Sequence[str], seconds: float = REMOVE_S) -> None:
     raise trouble("docker rm failed", answer)
 
 
-@dataclass(frozen=True)
-class ContainerOwner:
-    """The process that started a container.
-
-    Attributes:
-        pid: its number in its own pid namespace.
-        began: its start in clock ticks, which tells it from a reuse of the number.
-        namespace: that pid namespace.
-        boot: the start of the machine that it ran on.
-    """
-
-    pid: int
-    began: int
-    namespace: str
-    boot: str
-
-    @classmethod
-    def here(cls) -> "ContainerOwner":
-        """This process."""
-        return cls(os.getpid(), began(os.getpid()) or 0, pid_namespace(), _boot())
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether it is known to have ended; one of another pid namespace cannot be seen."""
-        if self.boot != _boot():
-            return True
-        return self.namespace == pid_namespace() and not lives(self.pid, self.began)
-
-
 def labels(start: str) -> tuple[str, ...]:
     """Options of `docker run` that mark a container of this process.
 
     Args:
         start: what tells the containers of one fresh start from all others.
     """
-    owner = json.dumps(asdict(ContainerOwner.here()))
-    marks = {HOST: socket.gethostname(), START: start, OWNER: owner}
+    pid = os.getpid()
+    owner = {"pid": pid, "began": began(pid) or 0, "namespace": pid_namespace(), "boot": _boot()}
+    marks = {HOST: socket.gethostname(), START: start, OWNER: json.dumps(owner)}
     return tuple(word for name, value in marks.items() for word in ("--label", f"{name}={value}"))
 
 
@@ -300,10 +272,19 @@ def _may_see_sockets(process: psutil.Process) -> bool:
     return True
 
 
-def _is_gone(owner: str) -> bool:
+def _is_gone(label: str) -> bool:
+    """Whether a container's owner is known to have ended.
+
+    Its number tells it from others in its own pid namespace, with its start in clock ticks, on the
+    machine as it was then started: one of another namespace cannot be seen.
+    """
     try:
-        return ContainerOwner(**json_text.parse(owner)).is_gone
-    except (TypeError, ValueError):  # somebody else's label of the same name
+        owner = json_text.parse_object(label)
+        if owner["boot"] != _boot():
+            return True
+        is_seen = owner["namespace"] == pid_namespace()
+        return is_seen and not lives(owner["pid"], owner["began"])
+    except (KeyError, TypeError, ValueError):  # somebody else's label of the same name
         return False
 
 

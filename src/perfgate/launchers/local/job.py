@@ -211,7 +211,6 @@ class LocalJob(Job):
         if self._warden.poll() is None:
             return None
         gone = self._told["gone"]
-        swept = self._memory.remove([one.pid for one in self._seen])
         reason: Reason = gone["reason"]
         return Exit(
             status=gone["status"],
@@ -219,7 +218,7 @@ class LocalJob(Job):
             duration_s=gone["duration_s"],
             leftovers=(
                 *gone["leftovers"],
-                *(f"shared memory {name}" for name in swept),
+                *self._swept(),
                 *(f"still there: {one}" for one in gone["survivors"]),
             ),
         )
@@ -234,17 +233,14 @@ class LocalJob(Job):
         remains = living or self._warden.poll() is None
         if remains and time.monotonic() < self._lost_at + LOST_S:
             return None
-        swept = self._memory.remove([one.pid for one in self._seen])
-        return Exit(
-            status=None,
-            reason="lost",
-            duration_s=self._lost_at - self._began,
-            leftovers=(
-                *sorted(self._killed),
-                *(f"still there: {name}" for name in sorted(_names(living))),
-                *(f"shared memory {name}" for name in swept),
-            ),
-        )
+        still = (f"still there: {name}" for name in sorted(_names(living)))
+        leftovers = (*sorted(self._killed), *still, *self._swept())
+        return Exit(None, "lost", self._lost_at - self._began, leftovers)
+
+    def _swept(self) -> list[str]:
+        """The shared memory that its processes have left, now removed."""
+        names = self._memory.remove([one.pid for one in self._seen])
+        return [f"shared memory {name}" for name in names]
 
 
 class OuterJob(Job):
