@@ -7,11 +7,9 @@ import pytest
 from building import SCENARIO
 
 from perfgate.core.command import Command
-from perfgate.core.errors import InputError
 from perfgate.core.locations import Installation, Locations
 from perfgate.core.programs import MPIRUN, TRTLLM_BENCH, TRTLLM_LAUNCH
-from perfgate.launchers.base import launcher
-from perfgate.launchers.mpirun.argv import by_mpirun, started_by
+from perfgate.launchers.mpirun.launcher import by_mpirun, started_by
 from perfgate.launchers.site import MpirunSite, SlurmContainer, SlurmSite
 from perfgate.launchers.slurm.calls import SlurmQuery
 from perfgate.launchers.slurm.launcher import SlurmLauncher
@@ -101,9 +99,3 @@ def test_a_node_that_failed_for_one_is_asked_for_by_neither() -> None:
     control = tested.with_image(OLD)
     tested.bad.add("n3")
     assert control.bad == {"n3"}
-
-
-@pytest.mark.parametrize("name", ["local", "mpirun"])
-def test_a_launcher_without_containers_has_no_other_image(name: str) -> None:
-    with pytest.raises(InputError, match=f"--launcher {name} starts programs in no container"):
-        launcher[name]().with_image(OLD)

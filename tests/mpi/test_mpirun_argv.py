@@ -6,8 +6,7 @@ from tables import each
 
 from perfgate.core.command import Command
 from perfgate.launchers.base import Exit
-from perfgate.launchers.mpirun.argv import started_by
-from perfgate.launchers.mpirun.launcher import status_of_rank
+from perfgate.launchers.mpirun.launcher import started_by, status_of_rank
 from perfgate.launchers.site import MpirunSite
 
 PROGRAM = ("/usr/bin/mpirun",)

@@ -9,7 +9,7 @@ import pytest
 from playing import Stage, staged
 from tables import each
 
-from perfgate.launchers.hang_dump import LOOK
+from perfgate.launchers.local.job import LOOK
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.programs import Program
 from perfgate.core.untrusted_files import make_new_folders
 from perfgate.launchers.base import Exit, Job, Placement
-from perfgate.launchers.hang_dump import LOOK
+from perfgate.launchers.local.job import LOOK
 from perfgate.machine.preflight.check import Check
 from perfgate.plan.ranks import Ranks, ranks_of
 from perfgate.scenarios.scenario import Scenario

@@ -106,11 +106,8 @@ class DockerLauncher(Launcher):
         server = server_version()
         for orphan in remove_orphans():
             request.tell(f"removed {orphan}, whose perfgate process has ended")
-        docker_facts: Json = {
-            **fetched(image, self._site, request.tell),
-            "network": self._site.network,
-            "server": server,
-        }
+        found = fetched(image, self._site, request.tell)
+        docker_facts: Json = {**found, "network": self._site.network, "server": server}
         box = self._box(image, scenario, Locations.of_environment(), folder)
         start = uuid.uuid4().hex
         with self._kept(start, folder, request.tell):
@@ -219,12 +216,9 @@ class DockerPlacement(Placement):
         for job in self._jobs:
             ended = job.poll()
             if ended is not None and ended.status == _KILLED and self._was_full(job):
-                return RunError(
-                    "oom",
-                    f"{job.name} was killed: its container ran out of memory",
-                    evidence=error.evidence,
-                    hint="raise or leave out --memory among docker.options in site.yaml",
-                )
+                message = f"{job.name} was killed: its container ran out of memory"
+                hint = "raise or leave out --memory among docker.options in site.yaml"
+                return RunError("oom", message, evidence=error.evidence, hint=hint)
         return error
 
     @property

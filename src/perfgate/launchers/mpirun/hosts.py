@@ -18,7 +18,7 @@ from perfgate.core.locations import HOSTS
 from perfgate.core.program_query import NoStatus, ask_here
 from perfgate.core.untrusted_files import created_regular
 from perfgate.launchers.base import PlacementRequest
-from perfgate.launchers.hang_dump import look_argv
+from perfgate.launchers.local.job import look_argv
 from perfgate.launchers.nodes.placement import LOOK_S, address_of, own_addresses
 from perfgate.launchers.site import MpirunSite
 from perfgate.machine.leases.file_locks import (

@@ -28,8 +28,13 @@ from perfgate.core.measurement import Json
 from perfgate.core.program_query import Answer
 from perfgate.core.untrusted_files import created_regular, make_new_folder
 from perfgate.launchers.base import Exit, Job, Launcher, Placement, PlacementRequest
-from perfgate.launchers.hang_dump import evidence_argv, look_argv, write_evidence
-from perfgate.launchers.local.job import LocalJob, OuterJob
+from perfgate.launchers.local.job import (
+    LocalJob,
+    OuterJob,
+    evidence_argv,
+    look_argv,
+    write_evidence,
+)
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.nodes.preflight import (
     SAME_PATH,
