@@ -14,7 +14,7 @@ from witnesses import eventually
 
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
-from perfgate.launchers import hang_dump
+from perfgate.launchers.local import job as local_job
 from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.local.launcher import LocalLauncher
 
@@ -90,7 +90,7 @@ def test_without_its_folder_there_is_nothing_to_keep(server, py_spy):
 
 
 def test_a_full_disk_is_reported_after_the_program_has_ended(server, py_spy, monkeypatch):
-    monkeypatch.setattr(hang_dump, "opened_regular", lambda *_: os.open("/dev/full", os.O_WRONLY))
+    monkeypatch.setattr(local_job, "opened_regular", lambda *_: os.open("/dev/full", os.O_WRONLY))
     with pytest.raises(RunError) as error:
         server.give_up("silence", "it wrote nothing")
     assert error.value.failure == "disk_full"
@@ -98,7 +98,7 @@ def test_a_full_disk_is_reported_after_the_program_has_ended(server, py_spy, mon
 
 
 def test_a_py_spy_that_hangs_is_given_up(server, py_spy, monkeypatch):
-    monkeypatch.setattr(hang_dump, "STACKS_S", 0.2)
+    monkeypatch.setattr(local_job, "STACKS_S", 0.2)
     py_spy("sleep 600")
     server.keep_evidence("a client hangs")
     assert "/py-spy in 0 s" in server.evidence.read_text()
@@ -109,8 +109,8 @@ def test_a_process_that_cannot_be_read_is_given_up(server, py_spy, tmp_path, mon
     stuck = tmp_path / "stuck.py"
     state = {"pid": "7", "name": "x", "state": "disk sleep", "waits": "nvidia_ioctl", "argv": []}
     stuck.write_text(f"import time; print({json.dumps(state)!r}, flush=True); time.sleep(60)")
-    monkeypatch.setattr(hang_dump, "LOOK", stuck)
-    monkeypatch.setattr(hang_dump, "LIMIT_S", 0.5)
+    monkeypatch.setattr(local_job, "LOOK", stuck)
+    monkeypatch.setattr(local_job, "EVIDENCE_S", 0.5)
     server.keep_evidence("a client hangs")
     head = "processes:\n  pid 7 x disk sleep, waits in nvidia_ioctl: \n  no more: no answer from "
     assert head in server.evidence.read_text()

@@ -15,7 +15,7 @@ from perfgate.core.paths import repository
 from perfgate.engines.base import EngineBuild
 from perfgate.launchers.docker.argv import ContainerSettings, run_words
 from perfgate.launchers.docker.image import image_of
-from perfgate.launchers.mpirun.argv import by_mpirun, started_by
+from perfgate.launchers.mpirun.launcher import by_mpirun, started_by
 from perfgate.launchers.site import DockerSite, MpirunSite, SlurmContainer, SlurmSite
 from perfgate.launchers.slurm.script import JobSteps, as_ranks
 from perfgate.plan import calls

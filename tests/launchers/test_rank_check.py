@@ -91,37 +91,33 @@ def test_a_rank_that_is_missing_is_named(judge) -> None:
     assert many.endswith("missing: rank 0, 1, 2, 3, 4, 5, 6, 7 and 8 more")
 
 
-def test_ranks_that_never_reach_each_other(judge) -> None:
-    error = judge([*map(who, range(4)), reached(0)], LATE)
-    assert (error.failure, "did not reach each other" in error.message) == ("mpi", True)
-    assert "btl_tcp_if_include" in error.hint
-    assert "did not reach" in judge([*map(who, range(4)), reached(0, 3)]).message
-
-
-def test_ranks_that_each_take_themselves_for_the_only_one(judge) -> None:
-    error = judge([one for _ in range(4) for one in (who(0, 1), reached(0, 1))])
-    assert error.failure == "pmi_mismatch"
-    assert "--mpi=pmix" in error.hint
+UNEVEN = [who(rank, node="n1" if rank < 3 else "n2") for rank in range(4)]
 
 
 @each(
-    "lines",
+    "lines, ended, failure, words",
     [
-        [*map(who, (0, 1, 1, 3))],
-        [*map(who, range(5))],
-        [who(rank, size=8) for rank in range(4)],
-        [*map(who, range(3)), '{"perfgate_rank": 7', '{"perfgate_rank": {"rank": "3"}}'],
+        ([*map(who, range(4)), reached(0)], LATE, "mpi", "btl_tcp_if_include"),
+        ([*map(who, range(4)), reached(0)], LATE, "mpi", "did not reach each other"),
+        ([*map(who, range(4)), reached(0, 3)], ENDED, "mpi", "did not reach"),
+        ([who(0, 1), reached(0, 1)] * 4, ENDED, "pmi_mismatch", "--mpi=pmix"),
+        # They do not add up.
+        ([*map(who, (0, 1, 1, 3))], ENDED, "mpi", ""),
+        ([*map(who, range(5))], ENDED, "mpi", ""),
+        ([who(rank, size=8) for rank in range(4)], ENDED, "mpi", ""),
+        ([*map(who, range(3)), '{"perfgate_rank": 7', line(rank="3")], ENDED, "mpi", "rank 3"),
+        (
+            [*UNEVEN, *map(reached, range(4))],
+            ENDED,
+            "mpi",
+            "n1 3, n2 1; expected 2 ranks on each of 2 nodes",
+        ),
     ],
 )
-def test_ranks_that_do_not_add_up(judge, lines: list[str]) -> None:
-    assert judge(lines).failure == "mpi"
-
-
-def test_ranks_on_other_nodes_than_they_should_be(judge) -> None:
-    uneven = [who(rank, node="n1" if rank < 3 else "n2") for rank in range(4)]
-    error = judge([*uneven, *map(reached, range(4))])
-    assert error.failure == "mpi"
-    assert "n1 3, n2 1; expected 2 ranks on each of 2 nodes" in error.message
+def test_what_is_wrong_is_told(judge, lines, ended: Exit, failure: str, words: str) -> None:
+    error = judge(lines, ended)
+    assert error.failure == failure
+    assert words in str(error)
 
 
 def test_two_nodes_of_one_name_are_told_apart_by_their_start(judge) -> None:

@@ -7,14 +7,12 @@ import pytest
 from building import SCENARIO
 
 from perfgate.core.command import Command
-from perfgate.core.errors import InputError
 from perfgate.core.locations import Installation, Locations
 from perfgate.core.programs import MPIRUN, TRTLLM_BENCH, TRTLLM_LAUNCH
-from perfgate.launchers.base import launcher
-from perfgate.launchers.mpirun.argv import by_mpirun, started_by
+from perfgate.launchers.mpirun.launcher import by_mpirun, started_by
 from perfgate.launchers.site import MpirunSite, SlurmContainer, SlurmSite
+from perfgate.launchers.slurm.calls import SlurmQuery
 from perfgate.launchers.slurm.launcher import SlurmLauncher
-from perfgate.launchers.slurm.placement import SlurmQuery
 from perfgate.launchers.slurm.script import JobSteps, asking_argv
 from perfgate.scenarios.scenario import Hardware, Launch
 
@@ -99,11 +97,5 @@ def test_a_site_without_a_container_can_start_another_build_in_one() -> None:
 def test_a_node_that_failed_for_one_is_asked_for_by_neither() -> None:
     tested = SlurmLauncher(SITE)
     control = tested.with_image(OLD)
-    tested._session.bad.add("n3")
-    assert control._session.bad == {"n3"}
-
-
-@pytest.mark.parametrize("name", ["local", "mpirun"])
-def test_a_launcher_without_containers_has_no_other_image(name: str) -> None:
-    with pytest.raises(InputError, match=f"--launcher {name} starts programs in no container"):
-        launcher[name]().with_image(OLD)
+    tested.bad.add("n3")
+    assert control.bad == {"n3"}

@@ -5,8 +5,8 @@ from pathlib import Path
 from tables import each
 
 from perfgate.core.command import Command
-from perfgate.launchers.mpirun.argv import started_by
-from perfgate.launchers.mpirun.launcher import of_rank
+from perfgate.launchers.base import Exit
+from perfgate.launchers.mpirun.launcher import started_by, status_of_rank
 from perfgate.launchers.site import MpirunSite
 
 PROGRAM = ("/usr/bin/mpirun",)
@@ -72,5 +72,8 @@ NOTICED = "mpirun noticed that process rank 1 with PID 9 on node n1 exited on si
         (135, NOTICED.format(7), -7),
     ],
 )
-def test_a_ranks_signal_is_told_as_a_signal(told: int | None, said: str, meant: int | None) -> None:
-    assert of_rank(told, said) == meant
+def test_a_ranks_signal_is_told_as_a_signal(
+    tmp_path: Path, told: int | None, said: str, meant: int | None
+) -> None:
+    (tmp_path / "log").write_text(said)
+    assert status_of_rank(Exit(told, "exited", 1.0), tmp_path / "log") == meant

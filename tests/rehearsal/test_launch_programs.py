@@ -9,7 +9,7 @@ import pytest
 from playing import Stage, staged
 from tables import each
 
-from perfgate.launchers.nodes import rank_hello
+from perfgate.launchers.local.job import LOOK
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +114,8 @@ def test_every_rank_says_who_it_is(
     program: str, options: list[str], stage: Stage, tmp_path: Path
 ) -> None:
     """As before a run on several nodes; the engine itself is run by one of them alone."""
-    hello = Path(rank_hello.__file__).read_text()
-    argv = [stage.program(program), *options, sys.executable, "-c", hello]
+    hello = LOOK.read_text()
+    argv = [stage.program(program), *options, sys.executable, "-c", hello, "rank"]
     ended = stage.run(argv, tmp_path)
     assert ended.status == 0, ended.err
     said = [json.loads(line)["perfgate_rank"] for line in ended.out.splitlines()]

@@ -123,5 +123,5 @@ def test_a_control_is_on_the_node_of_the_start_that_it_tells_of(
             monkeypatch.setenv("SLURM_JOB_ID", job)
         for number, by in enumerate((launcher, control, launcher)):
             assert place(start_request, str(number), by, nodes=("n3",)) == ["n3"]
-        launcher._session.bad.add("n3")
+        launcher.bad.add("n3")
         assert place(start_request, "other", control, nodes=("n3",)) != ["n3"]

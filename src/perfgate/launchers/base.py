@@ -3,10 +3,9 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, Self
 
 import psutil
@@ -158,25 +157,18 @@ class Job(ABC):
         """
         total = 0.0
         for process in self.processes():
-            try:
+            with suppress(psutil.NoSuchProcess):
                 times = process.cpu_times()
-            except psutil.NoSuchProcess:
-                continue
-            total += times.user + times.system + times.children_user + times.children_system
+                total += times.user + times.system + times.children_user + times.children_system
         return total
 
     def listens(self, port: int) -> bool:
         """Whether one of its processes holds a listening TCP socket on `port`."""
         for process in self.processes():
-            try:
-                connections = process.net_connections(kind="tcp")
-            except (psutil.NoSuchProcess, psutil.AccessDenied):
-                continue
-            if any(
-                connection.status == psutil.CONN_LISTEN and connection.laddr.port == port
-                for connection in connections
-            ):
-                return True
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                for one in process.net_connections(kind="tcp"):
+                    if one.status == psutil.CONN_LISTEN and one.laddr.port == port:
+                        return True
         return False
 
     def tail(self, lines: int = 20) -> tuple[str, ...]:
@@ -187,12 +179,7 @@ class Job(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
 

@@ -11,12 +11,19 @@ by nobody. It prints one word, or several lines:
     evidence MARK SECONDS PID… what these processes, else the launch's, are doing: a line of JSON
                                for each, then for each line of their Python stacks, for which
                                py-spy, where it is installed, has so many seconds
+    rank                       who this rank is, and how many others it reaches: a line of JSON each
+
+`rank` is run by this file's text (``python -c``) on every rank of a launch before the engine is,
+since it must work in a container that sees no file of perfgate: mpi4py, where the engine's Python
+has it, says who the rank is. As "Hello world from rank i" of the DeepSeek-V3 example, section
+"mpirun", but that no compiler is needed, and that the ranks also reach each other.
 
 A launch's processes carry its mark in the environment variable PERFGATE_LAUNCH. The srun that
 started them may run on this node too; it is not one of them.
 """
 
 import contextlib
+import importlib
 import json
 import os
 import shutil
@@ -33,6 +40,9 @@ LISTENING = "0A"  # include/net/tcp_states.h
 NOT_SEEN = 3
 TICKS = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
+# By what launchers tell a rank where there is no MPI: Open MPI's mpirun, PMIx, Slurm.
+RANK = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
+SIZE = ("OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
 
 
 def launched(marks: set[str]) -> Iterator[Path]:
@@ -169,6 +179,43 @@ def stacks(folders: list[Path], deadline: float) -> Iterator[str]:
             yield from said[max(0, said.find("\nPython v")) :].strip().splitlines()
 
 
+def told(*names: str) -> str | None:
+    """The first of the variables that is set."""
+    return next((os.environ[name] for name in names if name in os.environ), None)
+
+
+def node() -> list[str]:
+    """The node's name and what tells it from one of the same name."""
+    name = told("SLURMD_NODENAME", "PMIX_HOSTNAME") or os.uname().nodename
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return [name, boot.read_text().strip() if boot.exists() else ""]
+
+
+def say(**fields: object) -> None:
+    """One line, by one write: those of other ranks do not come between."""
+    os.write(1, (json.dumps({"perfgate_rank": fields}) + "\n").encode())
+
+
+def rank() -> str:
+    """Say who this rank is, by MPI itself, or by the launcher's variables."""
+    try:
+        version = importlib.import_module("mpi4py").__version__
+    except ModuleNotFoundError:
+        number, size = told(*RANK), told(*SIZE)
+        if number is None or size is None:
+            sys.exit("no mpi4py in " + sys.executable + ", and no launcher's variables")
+        say(rank=int(number), size=int(size), node=node(), by="")
+        return ""
+    mpi = importlib.import_module("mpi4py.MPI")
+    world = mpi.COMM_WORLD
+    number = world.Get_rank()
+    library = mpi.Get_library_version().split(",")[0].strip()
+    by = f"mpi4py {version}, {library}"
+    say(rank=number, size=world.Get_size(), node=node(), by=by)
+    say(rank=number, reached=world.allreduce(1))
+    return ""
+
+
 if __name__ == "__main__":
     looks: dict[str, Callable[..., str]] = {
         "port": port,
@@ -177,5 +224,7 @@ if __name__ == "__main__":
         "term": term,
         "end": end,
         "evidence": evidence,
+        "rank": rank,
     }
-    print(looks[sys.argv[1]](*sys.argv[2:]))
+    if answer := looks[sys.argv[1]](*sys.argv[2:]):
+        print(answer)

@@ -1,7 +1,7 @@
 """Rank check: every rank of a launch says who it is and reaches the others, before GPU time.
 
 The ranks are started as the engine's will be: the same launcher, hosts, sizes, container and
-options, but that each runs `nodes.rank_hello` in the engine's own Python.
+options, but that each runs `look.py` in the engine's own Python.
 """
 
 import json
@@ -22,7 +22,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.programs import Program
 from perfgate.core.untrusted_files import make_new_folders
 from perfgate.launchers.base import Exit, Job, Placement
-from perfgate.launchers.nodes import rank_hello
+from perfgate.launchers.local.job import LOOK
 from perfgate.machine.preflight.check import Check
 from perfgate.plan.ranks import Ranks, ranks_of
 from perfgate.scenarios.scenario import Scenario
@@ -81,8 +81,7 @@ def check_ranks(
     if not placement.nodes and not is_here:
         return Check(NAME, "unknown", f"{launch.by} finds the nodes only when the engine starts")
     python = (sys.executable,) if interpreter is None else locations.find(interpreter)
-    hello = Path(rank_hello.__file__).read_text(encoding="utf-8")
-    command = Command((*python, "-c", hello), on_every_rank=True)
+    command = Command((*python, "-c", LOOK.read_text(encoding="utf-8"), "rank"), on_every_rank=True)
     plain = replace(scenario, launch=replace(launch, output=None))
     limit_s = ANSWER_S + (IMAGE_S if locations.inside is not None else 0.0)
     make_new_folders(folder)

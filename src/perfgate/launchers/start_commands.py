@@ -13,7 +13,6 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.redaction import mask_arguments
 from perfgate.launchers.base import Launcher
-from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.local.launcher import LocalLauncher, start_guard
 from perfgate.launchers.site import Site
 from perfgate.scenarios.scenario import Scenario
@@ -40,7 +39,11 @@ def require_here(site: Site, started_by: Launcher, scenarios: Iterable[Scenario]
     Raises:
         InputError: there are commands, and a scenario is started on other nodes.
     """
-    far = [one.id for one in scenarios if not started_by.here or _uses_nodes(one)]
+    far = [
+        one.id
+        for one in scenarios
+        if not started_by.here or one.hardware.nodes > 1 or (one.launch and one.launch.by_slurm)
+    ]
     if not far or not has_commands(site):
         return
     raise InputError(
@@ -51,11 +54,6 @@ def require_here(site: Site, started_by: Launcher, scenarios: Iterable[Scenario]
         expected="scenarios of one node, and the launcher local or docker",
         hint="use a prolog and an epilog of the job there, and a site file without these fields",
     )
-
-
-def _uses_nodes(scenario: Scenario) -> bool:
-    launch = scenario.launch
-    return scenario.hardware.nodes > 1 or (launch is not None and launch.by_slurm)
 
 
 @contextmanager
@@ -72,46 +70,29 @@ def commands_around(site: Site, folder: Path) -> Iterator[None]:
     if not has_commands(site):
         yield
         return
-    guard = _start_guard(site, folder)
-    succeeded = False
+    grace_s = len(site.after) * site.command_timeout_s + _MARGIN_S
+    task = {"guards": "machine", "calls": site.after, "call_s": site.command_timeout_s}
+    guard = start_guard(task, folder, "after-guard", grace_s)
+    while not guard.tail(1) and guard.until(0.01) is None:  # it is ready then
+        pass
+    succeeded, failures = False, []
     try:
         for number, argv in enumerate(site.before):
             _run(site, "before", number, argv, folder)
         yield
         succeeded = True
     finally:
-        failures = _run_after(site, folder, guard)
+        try:
+            for number, argv in enumerate(site.after):
+                try:
+                    _run(site, "after", number, argv, folder)
+                except RunError as error:
+                    failures.append(error)
+            grace_s = 0.0
+        finally:
+            guard.stop(grace_s)  # an interruption leaves the rest to it
         if succeeded and failures:
             raise failures[0]
-
-
-def _start_guard(site: Site, folder: Path) -> LocalJob:
-    """The guard, when it is ready to run ``after``."""
-    task = {"guards": "machine", "calls": site.after, "call_s": site.command_timeout_s}
-    guard = start_guard(task, folder, "after-guard", _guard_s(site))
-    while not guard.tail(1) and guard.until(0.01) is None:
-        pass
-    return guard
-
-
-def _guard_s(site: Site) -> float:
-    return len(site.after) * site.command_timeout_s + _MARGIN_S
-
-
-def _run_after(site: Site, folder: Path, guard: LocalJob) -> list[RunError]:
-    """Run all of ``after``; an interruption leaves it to the guard."""
-    failures = []
-    grace_s = _guard_s(site)
-    try:
-        for number, argv in enumerate(site.after):
-            try:
-                _run(site, "after", number, argv, folder)
-            except RunError as error:
-                failures.append(error)
-        grace_s = 0.0
-    finally:
-        guard.stop(grace_s)
-    return failures
 
 
 def _run(site: Site, key: Key, number: int, argv: tuple[str, ...], folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Programs in containers, with stand-ins for Docker's program and its daemon."""
 
 import json
+import os
 import shutil
 import signal
 import sys
@@ -22,8 +23,7 @@ from perfgate.core.locations import Installation, Locations
 from perfgate.core.programs import TRTLLM_BENCH, TRTLLM_SERVE
 from perfgate.launchers.base import Placement, PlacementRequest
 from perfgate.launchers.docker import image
-from perfgate.launchers.docker.calls import OWNER, START, ContainerOwner
-from perfgate.launchers.docker.job import DockerJob
+from perfgate.launchers.docker.containers import OWNER, START, DockerJob
 from perfgate.launchers.docker.launcher import DockerLauncher
 from perfgate.launchers.site import DockerSite
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
@@ -172,6 +172,8 @@ class TestNetwork:
     def test_of_its_own_has_one_port_here_and_clients_of_the_engine_are_in_it(
         self, run: Run, host: DockerHost
     ) -> None:
+        assert run.place().binds == "127.0.0.1"
+        run.undo.close()
         placement = run.place(replace(SITE, network="bridge"))
         assert (placement.host, placement.binds) == ("127.0.0.1", "0.0.0.0")  # noqa: S104
         port = placement.free_port()
@@ -184,14 +186,6 @@ class TestNetwork:
         assert first["PortBindings"] == {f"{port}/tcp": published}
         assert second["NetworkMode"] == f"container:{host.runs[0]['name']}"
         assert not second["PortBindings"]
-
-    def test_of_this_machine_needs_no_port(self, run: Run, host: DockerHost) -> None:
-        placement = run.place()
-        assert placement.binds == "127.0.0.1"
-        placement.free_port()
-        job = placement.start(python("pass"), run.folder, "server")
-        assert job.wait(total_s=60).status == 0
-        assert not host.runs[-1]["HostConfig"]["PortBindings"]
 
     def test_none_is_refused(self, run: Run) -> None:
         with pytest.raises(InputError, match="cannot be reached"):
@@ -211,15 +205,6 @@ def test_the_record_says_which_image_it_was(run: Run) -> None:
     assert found["id"] == "sha256:" + "ab" * 32
     assert found["digests"] == [f"{IMAGE}@sha256:" + "cd" * 32]
     assert (found["server"], found["network"]) == ("99.0", "host")
-
-
-def test_gpus_are_those_of_the_lease(run: Run, host: DockerHost) -> None:
-    leased = {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"}
-    job = run.start(python("pass", env=leased), scenario=ONE_GPU)
-    assert job.wait(total_s=60).status == 0
-    (gpus,) = host.runs[-1]["HostConfig"]["DeviceRequests"]
-    assert gpus["DeviceIDs"] == ["GPU-1", "GPU-2"]
-    assert "CUDA_VISIBLE_DEVICES" not in host.runs[-1]["env"]
 
 
 class TestEnd:
@@ -259,44 +244,50 @@ class TestEnd:
 class TestOrphans:
     def orphan(self, host: DockerHost, run: Run, **changes: Any) -> str:
         """A container whose labels name another owner."""
-        owner = {**vars(ContainerOwner.here()), **changes}
         job = run.stubborn()
         run.undo.callback(job.stop, 0.0)
-        assert json.loads(host.labels(job.container)[OWNER]) == vars(ContainerOwner.here())
-        host.relabel(job.container, **{OWNER: json.dumps(owner), START: "another"})
+        owner = json.loads(host.labels(job.container)[OWNER])
+        assert owner["pid"] == os.getpid()
+        owner = json.dumps({**owner, **changes})
+        host.relabel(job.container, **{OWNER: owner, START: "another"})
         return job.container
 
-    @pytest.mark.parametrize("changes", [{"pid": 2**22 + 1}, {"began": 1}, {"boot": "before"}])
+    @pytest.mark.parametrize(
+        ("changes", "is_gone"),
+        [
+            ({"pid": 2**22 + 1}, True),
+            ({"began": 1}, True),
+            ({"boot": "before"}, True),
+            ({}, False),
+            ({"namespace": "pid:[1]", "pid": 2**22 + 1}, False),  # it cannot be seen
+        ],
+    )
     def test_of_a_perfgate_that_is_gone_are_removed_at_the_next_start(
-        self, run: Run, host: DockerHost, changes: dict[str, Any]
+        self, run: Run, host: DockerHost, changes: dict[str, Any], is_gone: bool
     ) -> None:
         name = self.orphan(host, run, **changes)
         run.place()
-        assert f"removed {name}, whose perfgate process has ended" in run.told
-        assert host.containers == []
-
-    @pytest.mark.parametrize("changes", [{}, {"namespace": "pid:[1]", "pid": 2**22 + 1}])
-    def test_of_one_that_lives_or_cannot_be_seen_are_left(
-        self, run: Run, host: DockerHost, changes: dict[str, Any]
-    ) -> None:
-        self.orphan(host, run, **changes)
-        run.place()
-        assert len(host.containers) == 1
-        assert run.told == []
+        assert len(host.containers) == (0 if is_gone else 1)
+        told = [f"removed {name}, whose perfgate process has ended"]
+        assert run.told == (told if is_gone else [])
 
 
 class TestTrouble:
-    def test_a_program_that_the_image_lacks(self, run: Run) -> None:
-        error = run.met(Command(("no-such-program",)))
-        assert error.failure == "config_error"
-        assert "executable file not found" in error.evidence[0]
-        assert "the image lacks the program" in error.hint
-
-    def test_no_way_to_the_gpus(self, run: Run, host: DockerHost) -> None:
+    @pytest.mark.parametrize(
+        ("argv", "evidence", "hint"),
+        [
+            (("no-such-program",), "executable file not found", "the image lacks the program"),
+            (("true",), "could not select device driver", "NVIDIA Container Toolkit"),
+        ],
+    )
+    def test_what_docker_cannot_start_is_told_in_its_words(
+        self, run: Run, host: DockerHost, argv: tuple[str, ...], evidence: str, hint: str
+    ) -> None:
         host.trouble("unknown-gpus")
-        error = run.met(python("pass"), scenario=ONE_GPU)
-        assert "could not select device driver" in error.evidence[0]
-        assert "NVIDIA Container Toolkit" in error.hint
+        error = run.met(Command(argv), scenario=ONE_GPU if argv == ("true",) else CPU)
+        assert error.failure == "config_error"
+        assert evidence in error.evidence[0]
+        assert hint in error.hint
 
     @pytest.mark.parametrize("status", [125, 126, 127])
     def test_a_program_may_end_with_dockers_statuses(self, run: Run, status: int) -> None:
@@ -311,18 +302,12 @@ class TestTrouble:
             host.trouble("full")
         assert run.met(python("import os; os.kill(os.getpid(), 9)")).failure == failure
 
-    def test_a_daemon_that_is_not_there(self, run: Run, host: DockerHost) -> None:
-        host.stop()
-        with pytest.raises(RunError, match="Cannot connect to the Docker daemon") as caught:
-            run.place()
-        assert "`docker version` must show a server" in caught.value.hint
-
     def test_a_daemon_that_does_not_answer(
         self, run: Run, host: DockerHost, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         host.trouble("hangs")
-        monkeypatch.setattr("perfgate.launchers.docker.calls.CALL_S", 0.5)
-        monkeypatch.setattr("perfgate.launchers.docker.calls.call.__defaults__", (0.5,))
+        monkeypatch.setattr("perfgate.launchers.docker.containers.CALL_S", 0.5)
+        monkeypatch.setattr("perfgate.launchers.docker.containers.call.__defaults__", (0.5,))
         with pytest.raises(RunError, match="no answer from") as caught:
             run.place()
         assert "the Docker daemon does not answer" in caught.value.hint
@@ -369,15 +354,12 @@ class TestImage:
         assert isinstance(found, dict)
         assert found["image"] == "nvcr.io/nvidia/tensorrt-llm/release:1.2.3"
 
-    def test_of_no_known_release_must_be_named(self) -> None:
+    def test_must_be_named_where_the_release_is_unknown_and_starts_no_ranks(self) -> None:
         unknown = replace(CPU, source=replace(CPU.source, engine_version=None))
         with pytest.raises(InputError, match=r"docker\.image in site\.yaml"):
             DockerLauncher(replace(SITE, image=None)).locations(Locations(), unknown, None)
-
-    def test_of_several_nodes_is_refused(self) -> None:
-        several = replace(CPU, launch=Launch("mpirun"))
         with pytest.raises(InputError, match="starts no ranks"):
-            DockerLauncher(SITE).locations(Locations(), several, None)
+            DockerLauncher(SITE).locations(Locations(), replace(CPU, launch=Launch("mpirun")), None)
 
 
 class TestInside:
@@ -392,11 +374,11 @@ class TestInside:
         assert (answer.status, answer.stderr) == (2, "trouble\n")
         assert answer.stdout == "--version: 1.2.3\n"
 
-    def test_others_are_asked_here(self, host: DockerHost) -> None:
+    def test_others_are_asked_here_and_one_that_it_lacks_is_an_answer(
+        self, host: DockerHost
+    ) -> None:
         assert self.inside().ask(("echo", "here"), 60).stdout == "here\n"
         assert host.runs == []
-
-    def test_a_program_that_it_lacks_is_an_answer(self, host: DockerHost) -> None:
         answer = self.inside().ask(("no-such-program",), 60, of_engine=True)
         assert answer.status == 127
 
@@ -414,41 +396,11 @@ class TestInside:
             self.inside(ONE_GPU).ask(("true",), 60, of_engine=True)
 
 
-class TestTwoImages:
-    """Of one scenario in one session: neither is ever taken for the other."""
-
-    OTHER = "nvcr.io/nvidia/tensorrt-llm/release@sha256:" + "cd" * 32
-
-    def started(self, by: DockerLauncher, folder: Path) -> tuple[Any, str]:
-        """The image on record of a start, and what trtllm-bench says in its container."""
-        with by.placed(PlacementRequest(CPU, folder, 60, lambda _: None)) as placement:
-            with placement.start(Command(("trtllm-bench",)), folder, "server") as job:
-                assert job.wait(total_s=60).status == 0
-            found: Any = placement.facts["docker"]
-            return found["image"], job.stdout.read_text().splitlines()[-1]
-
-    def answered(self, by: DockerLauncher) -> str:
-        where = by.locations(Locations(), CPU, None)
-        argv = (*where.find(TRTLLM_BENCH), "--version")
-        return where.ask(argv, 60, of_engine=True).stdout.strip()
-
-    def test_questions_and_starts_in_turn_reach_their_own(
-        self, host: DockerHost, tmp_path: Path
-    ) -> None:
-        host.image(trtllm_bench="echo 2.0.0")
-        host.image(self.OTHER, trtllm_bench="echo 1.0.0")
-        tested = DockerLauncher(SITE)
-        control = tested.with_image(self.OTHER)
-        assert (self.answered(tested), self.answered(control)) == ("2.0.0", "1.0.0")
-        assert self.started(tested, tmp_path / "tested") == (IMAGE, "2.0.0")
-        assert self.started(control, tmp_path / "control") == (self.OTHER, "1.0.0")
-        assert self.answered(tested) == "2.0.0"
-
-    def test_a_folder_in_one_is_where_its_programs_are_called(self) -> None:
-        launched = DockerLauncher(SITE).with_image(self.OTHER)
-        where = replace(launched.locations(Locations(), CPU, None), build=Installation("/opt/old"))
-        assert where.find(TRTLLM_BENCH) == ("/opt/old/bin/trtllm-bench",)
-        assert where.engine_environment == {}
+def test_a_folder_in_another_image_is_where_its_programs_are_called() -> None:
+    other = DockerLauncher(SITE).with_image("registry/other@sha256:" + "cd" * 32)
+    where = replace(other.locations(Locations(), CPU, None), build=Installation("/opt/old"))
+    assert where.find(TRTLLM_BENCH) == ("/opt/old/bin/trtllm-bench",)
+    assert where.engine_environment == {}
 
 
 def _argv(process: psutil.Process) -> list[str]:

@@ -17,11 +17,10 @@ from perfgate.core.errors import InputError
 from perfgate.launchers.docker.argv import (
     HOME,
     ContainerSettings,
-    gpus_word,
     handed_to_docker,
     run_words,
 )
-from perfgate.launchers.docker.calls import not_started
+from perfgate.launchers.docker.containers import not_started
 from perfgate.launchers.docker.launcher import DockerLauncher
 from perfgate.launchers.site import DockerSite
 
@@ -62,67 +61,59 @@ def test_the_whole_of_it() -> None:
     ]
 
 
-class TestGpus:
-    @each(
-        ("visible", "value"),
-        [
-            (None, "all"),
-            ("", "all"),
-            ("GPU-1", "device=GPU-1"),
-            ("GPU-1,GPU-2", '"device=GPU-1,GPU-2"'),
-            ("0,1,2", '"device=0,1,2"'),
-            ("MIG-1,MIG-2", '"device=MIG-1,MIG-2"'),
-        ],
-    )
-    def test_are_named_as_docker_takes_them(self, visible: str | None, value: str) -> None:
-        assert gpus_word(visible, DockerSite()) == value
-
-    def test_are_those_of_the_lease_or_of_the_person_or_none(self) -> None:
-        leased = Command(("x",), {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"}, cwd=RUN)
-        chosen = {"CUDA_VISIBLE_DEVICES": "3"}
-        found = words(command=leased, has_gpus=True, environ=chosen)
-        assert values(found, "--gpus") == ['"device=GPU-1,GPU-2"']
-        assert not any("CUDA_VISIBLE_DEVICES" in word for word in found)
-        assert values(words(has_gpus=True, environ=chosen), "--gpus") == ["device=3"]
-        found = words(has_gpus=False, environ=chosen)
-        assert "--gpus" not in found
-        assert "NVIDIA_VISIBLE_DEVICES=void" in values(found, "-e")
+def visible(devices: str) -> dict[str, Any]:
+    """GPUs that the person has chosen."""
+    return {"has_gpus": True, "environ": {"CUDA_VISIBLE_DEVICES": devices}}
 
 
-class TestUser:
-    def test_files_belong_to_whoever_runs_perfgate(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(os, "getuid", lambda: 1000)
-        monkeypatch.setattr(os, "getgid", lambda: 100)
-        monkeypatch.setenv("LOGNAME", "ada")
-        found = words(DockerSite(user="me", cache=None, pass_on=()))
-        assert values(found, "--user") == ["1000:100"]
-        # The image knows no such user: a home that can be written to, and a name.
-        assert values(found, "--tmpfs") == [f"{HOME}:rw,exec,nosuid,mode=1777"]
-        assert {f"HOME={HOME}", "USER=ada", "LOGNAME=ada"} <= set(values(found, "-e"))
-
-    def test_root_has_the_images_home(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(os, "getuid", lambda: 0)
-        monkeypatch.setattr(os, "getgid", lambda: 0)
-        found = words(DockerSite(user="me", cache="/c", pass_on=()))
-        assert values(found, "--user") == ["0:0"]
-        assert "/c:/root/.cache" in values(found, "-v")
-        assert "--tmpfs" not in found
+LEASED = Command(("x",), {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"}, cwd=RUN)
+MODELS = Path("/models")
 
 
-class TestMounts:
-    def test_are_the_folders_that_files_are_named_from_each_once(self) -> None:
-        folders = (Path("/models"), RUN, Path("/runs"), Path("/models"))
-        found = values(words(folders=folders), "-v")
-        assert found == ["/models:/models", "/runs:/runs"]
+@each(
+    "case, option, expected",
+    [
+        ({"has_gpus": True}, "--gpus", ["all"]),
+        (visible(""), "--gpus", ["all"]),
+        (visible("GPU-1"), "--gpus", ["device=GPU-1"]),
+        (visible("GPU-1,GPU-2"), "--gpus", ['"device=GPU-1,GPU-2"']),
+        (visible("MIG-1,MIG-2"), "--gpus", ['"device=MIG-1,MIG-2"']),
+        ({**visible("3"), "command": LEASED}, "--gpus", ['"device=GPU-1,GPU-2"']),
+        ({**visible("3"), "has_gpus": False}, "--gpus", []),
+        ({"command": Command(("x",))}, "-e", ["NVIDIA_VISIBLE_DEVICES=void", "PERFGATE_LAUNCH"]),
+        ({**visible("3"), "command": LEASED}, "-e", ["PERFGATE_LAUNCH"]),
+        # Folders that files are named from, each once; the site's mounts go first.
+        ({"folders": (MODELS, RUN, RUN.parent, MODELS)}, "-v", ["/models:/models", "/runs:/runs"]),
+        (
+            {"site": replace(ROOT, mounts=("/fast:/models:ro",)), "folders": (MODELS,)},
+            "-v",
+            ["/fast:/models:ro", "/runs/one:/runs/one"],
+        ),
+    ],
+)
+def test_the_values_of_an_option(case: dict[str, Any], option: str, expected: list[str]) -> None:
+    assert values(words(**case), option) == expected
 
-    def test_the_site_goes_first(self) -> None:
-        site = DockerSite(user=None, cache=None, mounts=("/fast:/models:ro",))
-        found = values(words(site, folders=(Path("/models"),)), "-v")
-        assert found == ["/fast:/models:ro", "/runs/one:/runs/one"]
 
-    def test_a_colon_in_a_path_is_refused(self) -> None:
-        with pytest.raises(InputError, match="cannot mount"):
-            words(command=Command(("x",), cwd=Path("/runs/a:b")))
+def test_a_colon_in_a_path_is_refused() -> None:
+    with pytest.raises(InputError, match="cannot mount"):
+        words(command=Command(("x",), cwd=Path("/runs/a:b")))
+
+
+def test_files_belong_to_whoever_runs_perfgate(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = DockerSite(user="me", cache="/c", pass_on=())
+    monkeypatch.setenv("LOGNAME", "ada")
+    for user, group in ((1000, 100), (0, 0)):
+        monkeypatch.setattr(os, "getuid", lambda user=user: user)
+        monkeypatch.setattr(os, "getgid", lambda group=group: group)
+        found = words(mine)
+        assert values(found, "--user") == [f"{user}:{group}"]
+        # The image knows no such user but root: a home that can be written to, and a name.
+        home = HOME if user else "/root"
+        assert f"/c:{home}/.cache" in values(found, "-v")
+        assert values(found, "--tmpfs") == [f"{HOME}:rw,exec,nosuid,mode=1777"][: bool(user)]
+        names = {f"HOME={HOME}", "USER=ada", "LOGNAME=ada"}
+        assert names & {*values(found, "-e")} == (names if user else set())
 
 
 def test_variables_are_named_and_not_written_and_passed_on_where_they_are_set() -> None:

@@ -147,12 +147,9 @@ def test_a_file_that_cannot_be_executed_is_missing_and_nothing_is_left(
     assert not any((tmp_path / "run").glob("*"))
 
 
-def test_a_working_folder_that_is_not_there_is_an_input_error(start: Start, tmp_path: Path):
+def test_folders_that_cannot_be_used_are_told(start: Start, tmp_path: Path):
     with pytest.raises(InputError, match="no such working folder"):
         start("true", cwd=tmp_path / "nowhere")
-
-
-def test_a_run_folder_that_cannot_be_written_is_told(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(RunError, match=r"cannot write .*file: Not a directory") as error:
         LocalLauncher().start(Command(("true",)), tmp_path / "file", "job")

@@ -8,9 +8,11 @@ from tables import each
 from perfgate.core.errors import InputError
 from perfgate.core.program_query import ask_here
 from perfgate.engines.base import Endpoint
+from perfgate.launchers.mpirun.launcher import MpirunLauncher
 from perfgate.launchers.nodes import placement
-from perfgate.launchers.nodes.placement import NodesSession
-from perfgate.launchers.nodes.remote_job import Nodes
+from perfgate.launchers.nodes.placement import Nodes, NodesLauncher
+from perfgate.launchers.site import MpirunSite, SlurmSite
+from perfgate.launchers.slurm.launcher import SlurmLauncher
 
 HERE, THERE = "10.0.0.1", "10.0.0.2"
 
@@ -20,9 +22,9 @@ def _addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placement, "own_addresses", lambda: {HERE, "127.0.0.1"})
 
 
-def on(word: str | None, address: str, field: str = "slurm.listen") -> tuple[str, list[str]]:
+def on(launcher: NodesLauncher, address: str) -> tuple[str, list[str]]:
     told: list[str] = []
-    return NodesSession(field).listens_at(word, "n1", address, told.append), told
+    return launcher.listens_at("n1", address, told.append), told
 
 
 @each(
@@ -36,13 +38,13 @@ def on(word: str | None, address: str, field: str = "slurm.listen") -> tuple[str
     ],
 )
 def test_what_needs_no_word(word: str | None, address: str, listens: str) -> None:
-    assert on(word, address) == (listens, [])
+    assert on(SlurmLauncher(SlurmSite(listen=word)), address) == (listens, [])
 
 
 def test_on_another_machine_a_session_is_told_once() -> None:
-    session, told = NodesSession("slurm.listen"), list[str]()
+    session, told = SlurmLauncher(SlurmSite()), list[str]()
     for _ in range(2):
-        assert session.listens_at(None, "n1", THERE, told.append) == THERE
+        assert session.listens_at("n1", THERE, told.append) == THERE
     (line,) = told
     assert "listens at 10.0.0.2 of n1 and asks for no key" in line
     assert "slurm.listen: node in site.yaml" in line
@@ -50,7 +52,7 @@ def test_on_another_machine_a_session_is_told_once() -> None:
 
 def test_another_machines_loopback_device_is_refused() -> None:
     with pytest.raises(InputError, match=r"mpirun\.listen"):
-        on("loopback", THERE, "mpirun.listen")
+        on(MpirunLauncher(MpirunSite(listen="loopback")), THERE)
 
 
 def test_a_node_that_has_an_ipv6_address_alone_is_reached_under_it(

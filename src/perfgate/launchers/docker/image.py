@@ -15,7 +15,7 @@ from perfgate.core.measurement import Json
 from perfgate.core.program_query import Answer, NoStatus, ask_here
 from perfgate.engines.base import EngineBuild, engine
 from perfgate.launchers.docker.argv import ContainerSettings, run_words
-from perfgate.launchers.docker.calls import (
+from perfgate.launchers.docker.containers import (
     CALL_S,
     DAEMON_FAILED,
     docker,

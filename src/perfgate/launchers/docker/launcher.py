@@ -27,8 +27,9 @@ from perfgate.launchers.docker.argv import (
     handed_to_docker,
     run_words,
 )
-from perfgate.launchers.docker.calls import (
+from perfgate.launchers.docker.containers import (
     START,
+    DockerJob,
     call,
     docker,
     labels,
@@ -40,7 +41,6 @@ from perfgate.launchers.docker.calls import (
     server_version,
 )
 from perfgate.launchers.docker.image import DockerQuery, fetched, image_of
-from perfgate.launchers.docker.job import DockerJob
 from perfgate.launchers.local.launcher import LocalLauncher, free_port, start_guard
 from perfgate.launchers.site import DockerSite, load_site
 from perfgate.scenarios.scenario import Scenario
@@ -106,11 +106,8 @@ class DockerLauncher(Launcher):
         server = server_version()
         for orphan in remove_orphans():
             request.tell(f"removed {orphan}, whose perfgate process has ended")
-        docker_facts: Json = {
-            **fetched(image, self._site, request.tell),
-            "network": self._site.network,
-            "server": server,
-        }
+        found = fetched(image, self._site, request.tell)
+        docker_facts: Json = {**found, "network": self._site.network, "server": server}
         box = self._box(image, scenario, Locations.of_environment(), folder)
         start = uuid.uuid4().hex
         with self._kept(start, folder, request.tell):
@@ -125,12 +122,10 @@ class DockerLauncher(Launcher):
     def _box(
         self, image: str, scenario: Scenario, here: Locations, *folders: Path
     ) -> ContainerSettings:
-        if self._site.cache is not None:
-            # Docker would make it, as root's.
-            Path(self._site.cache).expanduser().mkdir(parents=True, exist_ok=True)
-        cache = machine_store() / "cache"
-        cache.mkdir(parents=True, exist_ok=True)
-        mounted = (*folders, *here.folders, cache)
+        ours, cache = machine_store() / "cache", self._site.cache
+        for one in (ours, *([] if cache is None else [Path(cache).expanduser()])):
+            one.mkdir(parents=True, exist_ok=True)  # Docker would make it, as root's
+        mounted = (*folders, *here.folders, ours)
         return ContainerSettings(image, self._site, scenario.hardware.gpu != "none", mounted)
 
     @contextmanager
@@ -216,21 +211,14 @@ class DockerPlacement(Placement):
         for job in self._jobs:
             if said := job.could_not_start:
                 failure, hint = meaning(said)
-                return RunError(
-                    failure,
-                    f"Docker could not start {job.name}",
-                    evidence=(said.strip(),),
-                    hint=hint,
-                )
+                message = f"Docker could not start {job.name}"
+                return RunError(failure, message, evidence=(said.strip(),), hint=hint)
         for job in self._jobs:
             ended = job.poll()
             if ended is not None and ended.status == _KILLED and self._was_full(job):
-                return RunError(
-                    "oom",
-                    f"{job.name} was killed: its container ran out of memory",
-                    evidence=error.evidence,
-                    hint="raise or leave out --memory among docker.options in site.yaml",
-                )
+                message = f"{job.name} was killed: its container ran out of memory"
+                hint = "raise or leave out --memory among docker.options in site.yaml"
+                return RunError("oom", message, evidence=error.evidence, hint=hint)
         return error
 
     @property

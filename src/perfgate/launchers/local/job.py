@@ -1,6 +1,11 @@
 """LocalJob: a program running on this machine, as seen through its warden's two pipes.
 
 OuterJob: a program elsewhere, seen through the program here that has started it.
+
+`write_evidence`: what the processes of a program were doing when it hung, or took too long. State,
+place in the kernel and command line of each; then the Python stacks, where `py-spy` is installed.
+`look.py` reads them, beside perfgate: /proc can block for ever on a process that is stuck in the
+kernel. Environments are not written, and all that is written is redacted.
 """
 
 import contextlib
@@ -9,8 +14,10 @@ import json
 import os
 import select
 import subprocess
+import sys
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -18,11 +25,18 @@ from typing import Any
 
 import psutil
 
+from perfgate.core import raw_log
+from perfgate.core.durable_files import disk_errors_named
 from perfgate.core.errors import RunError
+from perfgate.core.program_query import Answer, ask_here
+from perfgate.core.redaction import mask_arguments, redact
+from perfgate.core.untrusted_files import opened_regular
 from perfgate.launchers.base import POLL_S, Exit, Job, Reason
-from perfgate.launchers.hang_dump import evidence_here, write_evidence
 from perfgate.launchers.local.shared_memory import SharedMemory
 
+LOOK = Path(__file__).parents[1] / "look.py"
+STACKS_S = 10.0  # all stack dumps together
+EVIDENCE_S = 20.0  # states and stacks; a hung program must not make perfgate hang
 STARTED_WITHIN_S = 60.0  # the warden starts in 50 ms; a machine under full load is slower
 WARDEN_S = 30.0  # beyond the grace: the warden kills for 20 s before it gives up
 LOST_S = 10.0
@@ -175,7 +189,8 @@ class LocalJob(Job):
         """As in `Job`; `also`: processes elsewhere that belong to it."""
         told = f"{datetime.now().astimezone().isoformat(timespec='seconds')} {why}"
         pids = [process.pid for process in (*self.processes(), *also)]
-        write_evidence(self.evidence, told, evidence_here(self.mark, pids))
+        answer = ask_here(evidence_argv(self.mark, pids), EVIDENCE_S)
+        write_evidence(self.evidence, told, answer)
 
     def _send(self, message: dict[str, Any]) -> None:
         """Write to the warden; one that has died is noticed by `poll`."""
@@ -210,7 +225,6 @@ class LocalJob(Job):
         if self._warden.poll() is None:
             return None
         gone = self._told["gone"]
-        swept = self._memory.remove([one.pid for one in self._seen])
         reason: Reason = gone["reason"]
         return Exit(
             status=gone["status"],
@@ -218,7 +232,7 @@ class LocalJob(Job):
             duration_s=gone["duration_s"],
             leftovers=(
                 *gone["leftovers"],
-                *(f"shared memory {name}" for name in swept),
+                *self._swept(),
                 *(f"still there: {one}" for one in gone["survivors"]),
             ),
         )
@@ -233,17 +247,14 @@ class LocalJob(Job):
         remains = living or self._warden.poll() is None
         if remains and time.monotonic() < self._lost_at + LOST_S:
             return None
-        swept = self._memory.remove([one.pid for one in self._seen])
-        return Exit(
-            status=None,
-            reason="lost",
-            duration_s=self._lost_at - self._began,
-            leftovers=(
-                *sorted(self._killed),
-                *(f"still there: {name}" for name in sorted(_names(living))),
-                *(f"shared memory {name}" for name in swept),
-            ),
-        )
+        still = (f"still there: {name}" for name in sorted(_names(living)))
+        leftovers = (*sorted(self._killed), *still, *self._swept())
+        return Exit(None, "lost", self._lost_at - self._began, leftovers)
+
+    def _swept(self) -> list[str]:
+        """The shared memory that its processes have left, now removed."""
+        names = self._memory.remove([one.pid for one in self._seen])
+        return [f"shared memory {name}" for name in names]
 
 
 class OuterJob(Job):
@@ -260,11 +271,33 @@ class OuterJob(Job):
         self.stdout = outer.stdout
         self.stderr = outer.stderr
         self._began = time.monotonic()
+        self._why: Reason | None = None
+        self._exit: Exit | None = None
 
     @property
     def pid(self) -> int:
         """Process id of the program here; the other's own is of another place."""
         return self._outer.pid
+
+    def poll(self) -> Exit | None:
+        if self._exit is None and (ended := self._outer.poll()) is not None:
+            self._exit = self._concluded(ended)
+        return self._exit
+
+    def _end(self, why: Reason, grace_s: float) -> Exit:
+        if (ended := self.poll()) is not None:
+            return ended
+        self._why = why
+        self._exit = self._concluded(self._stopped(grace_s))
+        return self._exit
+
+    @abstractmethod
+    def _stopped(self, grace_s: float) -> Exit:
+        """Stop the program here and the other one; the end of the one here."""
+
+    @abstractmethod
+    def _concluded(self, ended: Exit) -> Exit:
+        """The end of the program here as that of the other."""
 
     def _pause(self, seconds: float) -> None:
         self._outer.until(seconds)
@@ -309,3 +342,46 @@ def _names(processes: Iterable[psutil.Process]) -> set[str]:
         with contextlib.suppress(psutil.NoSuchProcess):
             names.add(f"{process.name()} (pid {process.pid})")
     return names
+
+
+def look_argv(*words: str) -> tuple[str, ...]:
+    """The call of `look.py`, which a node must see under the same path as this machine."""
+    return (sys.executable, "-I", "-S", str(LOOK), *words)
+
+
+def evidence_argv(mark: str, pids: Iterable[int] = ()) -> tuple[str, ...]:
+    """The call that prints what the processes, else those of the launch `mark`, are doing."""
+    return look_argv("evidence", mark, f"{STACKS_S:g}", *map(str, pids))
+
+
+def write_evidence(file: Path, why: str, answer: Answer) -> None:
+    """Append what the processes are doing to `file`; nobody looks for it where its folder is gone.
+
+    Args:
+        file: the evidence file; earlier evidence in it is kept.
+        why: one line that says why somebody will want to know, or where.
+        answer: of the call of `evidence_argv`.
+
+    Raises:
+        RunError: the disk is full (class ``disk_full``).
+        UntrustedFile: something else is in the file's place.
+    """
+    said: list[Any] = []
+    for line in answer.stdout.splitlines():
+        with contextlib.suppress(ValueError):  # the last one, cut off
+            said.append(json.loads(line))
+    states = [_state(process) for process in said if isinstance(process, dict)]
+    states += [] if answer.is_good else [f"no more: {answer.trouble}"]
+    stacks = [line for line in said if isinstance(line, str)]
+    lines = [why, "processes:", *(f"  {line}" for line in states or ["none is left"])]
+    lines += ["stacks:", *(f"  {line}" for line in stacks)]
+    with contextlib.suppress(OSError), disk_errors_named(file):
+        handle = opened_regular(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, raw_log.PRIVATE)
+        with os.fdopen(handle, "a", encoding="utf-8") as text:
+            text.writelines(f"{redact(line)}\n" for line in lines)
+
+
+def _state(process: dict[str, Any]) -> str:
+    command = " ".join(mask_arguments(process["argv"])).replace("\n", "\\n")
+    name, state, waits = process["name"], process["state"], process["waits"]
+    return f"pid {process['pid']} {name} {state}, waits in {waits}: {command}"

@@ -18,9 +18,8 @@ from perfgate.core.locations import HOSTS
 from perfgate.core.program_query import NoStatus, ask_here
 from perfgate.core.untrusted_files import created_regular
 from perfgate.launchers.base import PlacementRequest
-from perfgate.launchers.hang_dump import look_argv
-from perfgate.launchers.nodes.placement import address_of, own_addresses
-from perfgate.launchers.nodes.remote_job import LOOK_S
+from perfgate.launchers.local.job import look_argv
+from perfgate.launchers.nodes.placement import LOOK_S, address_of, own_addresses
 from perfgate.launchers.site import MpirunSite
 from perfgate.machine.leases.file_locks import (
     FileLock,
@@ -47,12 +46,12 @@ _SAME_PATH = "the run folder, this checkout and its Python must be at the same p
 _SAME_PATH += "(docs/how-to/mpirun.md)"
 
 
-class Unreachable(Exception):
-    """A host could not be asked; the text is what ssh said."""
-
-
 class HostUnfit(Exception):
     """A host was reached, and a program failed there; the text is what it said."""
+
+
+class Unreachable(HostUnfit):
+    """A host could not be asked; the text is what ssh said."""
 
 
 @dataclass(frozen=True)
@@ -158,10 +157,6 @@ class HostLock:
         self.marks = marks
         self.file.write(marks=marks)
 
-    def forget(self) -> None:
-        """Take the last note back: nothing was started under it."""
-        self.write(self.marks[:-1])
-
 
 @contextmanager
 def chosen_hosts(
@@ -210,8 +205,9 @@ def chosen_hosts(
             files = [lock.file for lock in locks]
             unused.callback(let_go, files)
             for lock in locks:
-                lock.write([*_marks(lock.file), mark])
-                unused.callback(lock.forget)
+                before = _marks(lock.file)
+                lock.write([*before, mark])
+                unused.callback(lock.write, before)  # nothing was started under it
             failed = {lock.host: why for lock in locks if (why := _looked_at(lock, reach, seen))}
             if not failed:
                 unused.pop_all()
@@ -221,17 +217,6 @@ def chosen_hosts(
         for host, why in failed.items():
             request.tell(f"{host.name} is skipped: {why}")
         left_out |= failed
-
-
-def clear_host(lock: HostLock, reach: HostQuery) -> int:
-    """End what is left on a host of all that was started under its lock; how many processes.
-
-    Raises:
-        Unreachable, HostUnfit: the host could not be asked.
-    """
-    ended = int(reach.look(lock.host, "end", *lock.marks))
-    lock.write([])
-    return ended
 
 
 def _looked_at(lock: HostLock, reach: HostQuery, seen: os.PathLike[str]) -> str:

@@ -8,10 +8,11 @@ perfgate does by the mark that they carry, or the cleanup guard when perfgate is
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,11 +22,9 @@ from perfgate.core.locations import Locations
 from perfgate.core.program_query import ask_here
 from perfgate.core.programs import MPIRUN
 from perfgate.core.raw_log import end_of
-from perfgate.launchers.base import Exit, Job, Launcher, Placement, PlacementRequest, launcher
-from perfgate.launchers.hang_dump import look_argv
-from perfgate.launchers.local.job import MARK, signal_of
+from perfgate.launchers.base import Exit, Job, Placement, PlacementRequest, launcher
+from perfgate.launchers.local.job import MARK, look_argv, signal_of
 from perfgate.launchers.local.launcher import start_guard
-from perfgate.launchers.mpirun.argv import by_mpirun, calls_mpirun, started_by
 from perfgate.launchers.mpirun.hosts import (
     HOST_LIST,
     Host,
@@ -34,13 +33,19 @@ from perfgate.launchers.mpirun.hosts import (
     HostUnfit,
     Unreachable,
     chosen_hosts,
-    clear_host,
 )
-from perfgate.launchers.nodes.placement import NEVER_OF_A_NODE, NodesPlacement, NodesSession
-from perfgate.launchers.nodes.remote_job import LOOK_S, RemoteJob
-from perfgate.launchers.site import MpirunSite, load_site
+from perfgate.launchers.nodes.placement import (
+    LOOK_S,
+    NEVER_OF_A_NODE,
+    NodesLauncher,
+    NodesPlacement,
+    RemoteJob,
+)
+from perfgate.launchers.site import MpirunSite
+from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.scenario import Scenario
 
+RSH_ARGS = "plm_rsh_args"
 AFTER_S = 3.0  # mpirun takes a second to end its ranks
 TRIES, EVERY_S = 3, 5.0
 GUARD_S = 240.0  # as long as all tries take at most
@@ -52,63 +57,42 @@ _TAIL = 8192
 
 
 @launcher("mpirun")
-class MpirunLauncher(Launcher):
-    """Start programs on hosts by mpirun.
-
-    Args:
-        site: how they are reached; None: as the site's file says, read when first needed.
-    """
+class MpirunLauncher(NodesLauncher[MpirunSite]):
+    """Start programs on hosts by mpirun."""
 
     name = "mpirun"
-    here = False
     starts_by = (MPIRUN,)
-
-    def __init__(self, site: MpirunSite | None = None) -> None:
-        self._site = site
-        self._session = NodesSession("mpirun.listen")
 
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
-        site = self._site = self._site or load_site().mpirun
+        site, launch = self.site, request.scenario.launch
         _refuse_allocation()
-        launch = request.scenario.launch
         version = open_mpi_version(MPIRUN.find())
         reach = HostQuery(site, site.ssh_port or (launch.ssh_port if launch else None))
         request.folder.mkdir(parents=True, exist_ok=True)
         place = uuid4().hex
-        names = self._good(site, request)
-        with chosen_hosts(names, request, site, reach, place) as locks:
-            placement = MpirunPlacement(
-                self._session,
-                locks,
-                reach,
-                site,
-                request,
-                place=place,
-                version=version,
-            )
-            guard = self._guard(locks, reach, request.folder)
+        with chosen_hosts(self._good(request), request, site, reach, place) as locks:
+            placement = MpirunPlacement(self, locks, reach, request, place=place, version=version)
+            calls = [reach.argv(lock.host, look_argv("end", *lock.marks)) for lock in locks]
+            pace = {"after_s": AFTER_S, "tries": TRIES, "every_s": EVERY_S}
+            task = {"guards": "hosts", "calls": calls, **pace}
+            guard = start_guard(task, request.folder, "hosts", GUARD_S)
             try:
                 yield placement
             finally:
                 _give_back(placement, guard)
 
-    def _guard(self, locks: Sequence[HostLock], reach: HostQuery, folder: Path) -> Job:
-        calls = [reach.argv(lock.host, look_argv("end", *lock.marks)) for lock in locks]
-        pace = {"after_s": AFTER_S, "tries": TRIES, "every_s": EVERY_S}
-        return start_guard({"guards": "hosts", "calls": calls, **pace}, folder, "hosts", GUARD_S)
-
-    def _good(self, site: MpirunSite, request: PlacementRequest) -> tuple[str, ...]:
+    def _good(self, request: PlacementRequest) -> tuple[str, ...]:
         """The hosts that the start must have, else those that were not lost in this session.
 
         Raises:
             RunError: class ``node_failed``: without these there are too few.
         """
-        names = site.hosts or Locations.of_environment().hosts
+        names = self.site.hosts or Locations.of_environment().hosts
         needed = request.scenario.hardware.nodes
-        good = tuple(name for name in names if name not in self._session.bad)
+        good = tuple(name for name in names if name not in self.bad)
         if len(good) < needed <= len(names):
-            bad = ", ".join(name for name in names if name in self._session.bad)
+            bad = ", ".join(name for name in names if name in self.bad)
             raise RunError(
                 "node_failed",
                 f"{bad} failed in this session, and there are no others: {' '.join(names)}",
@@ -163,33 +147,27 @@ def open_mpi_version(program: tuple[str, ...]) -> str:
 
 
 def status_of_rank(ended: Exit, stderr: Path) -> int | None:
-    """The end of mpirun as that of the rank that ended first."""
-    return of_rank(ended.status, end_of(stderr, _TAIL))
-
-
-def of_rank(status: int | None, said: str) -> int | None:
     """The end of mpirun as that of the rank that ended first: -N when signal N ended it.
 
     Args:
-        status: mpirun's: that of the rank, 128 + N after a signal, or one of its own.
-        said: what it said last.
+        ended: mpirun's: with the status of the rank, 128 + N after a signal, or one of its own.
+        stderr: what it said.
     """
-    number = signal_of(status)
+    number = signal_of(ended.status)
     if number is None:
-        return status
-    told = _SAID.search(said)
+        return ended.status
+    told = _SAID.search(end_of(stderr, _TAIL))
     is_told = told is not None and int(told[1]) == number
-    return status if status in _OF_ITS_OWN and not is_told else -number
+    return ended.status if ended.status in _OF_ITS_OWN and not is_told else -number
 
 
-class MpirunPlacement(NodesPlacement):
+class MpirunPlacement(NodesPlacement[MpirunSite]):
     """Hosts; the server is on the first of them.
 
     Args:
-        session: what it shares with other starts.
+        launcher: whose place it is.
         locks: the hosts, locked for this start.
         reach: how they are asked.
-        site: the settings of mpirun.
         request: the start.
         place: what all processes of this start are known by.
         version: of Open MPI.
@@ -197,28 +175,20 @@ class MpirunPlacement(NodesPlacement):
 
     def __init__(
         self,
-        session: NodesSession,
+        launcher: MpirunLauncher,
         locks: tuple[HostLock, ...],
         reach: HostQuery,
-        site: MpirunSite,
         request: PlacementRequest,
         *,
         place: str,
         version: str,
     ) -> None:
-        self._hosts = {lock.host.name: lock.host for lock in locks}
-        super().__init__(
-            session,
-            tuple(self._hosts),
-            _address(locks[0].host),
-            site,
-            request,
-            place=place,
-            seen=HOST_LIST,
-        )
         self._locks = {lock.host.name: lock for lock in locks}
+        address = _address(locks[0].host)
+        super().__init__(
+            launcher, tuple(self._locks), address, request, place=place, seen=HOST_LIST
+        )
         self._reach = reach
-        self._site = site
         self.facts = {"mpirun": {"hosts": list(self.nodes), "version": version}}
 
     def launched(self, command: Command, scenario: Scenario, locations: Locations) -> Command:
@@ -248,10 +218,12 @@ class MpirunPlacement(NodesPlacement):
         """End what is left on the hosts, where mpirun did not; a lost host keeps its marks."""
 
         def ended(name: str) -> str:
+            lock = self._locks[name]
             try:
-                left = clear_host(self._locks[name], self._reach)
-            except (Unreachable, HostUnfit) as error:
+                left = int(self._reach.look(lock.host, "end", *lock.marks))
+            except HostUnfit as error:
                 return f"{name} may have processes left: {error}"
+            lock.write([])
             return f"{name}: {left} processes were left, and are ended" if left else ""
 
         for told in filter(None, self._query(self.nodes).each(ended)):
@@ -273,7 +245,7 @@ class MpirunPlacement(NodesPlacement):
             environment=os.environ,
             root=os.geteuid() == 0,
         )
-        mpirun = self._session.local.start(replace(command, argv=argv), folder, name)
+        mpirun = self._launcher.local.start(replace(command, argv=argv), folder, name)
         return RemoteJob(mpirun, self._query(nodes), mark, status_of_rank)
 
     def _beside(self, command: Command, folder: Path, name: str) -> Job:
@@ -286,8 +258,8 @@ class MpirunPlacement(NodesPlacement):
 
     def _ask(self, name: str, argv: Sequence[str], seconds: float) -> str:
         try:
-            return self._reach.ask(self._hosts[name], argv, seconds)
-        except (Unreachable, HostUnfit) as error:
+            return self._reach.ask(self._locks[name].host, argv, seconds)
+        except HostUnfit as error:
             raise RunError("mpi", f"{name} could not be queried: {error}") from error
 
     def _lost(self) -> dict[str, str]:
@@ -295,18 +267,16 @@ class MpirunPlacement(NodesPlacement):
 
         def why(name: str) -> str:
             try:
-                self._reach.ask(self._hosts[name], ("true",), LOOK_S)
-            except Unreachable as error:
-                return str(error)
-            except HostUnfit:
-                return ""
+                self._reach.ask(self._locks[name].host, ("true",), LOOK_S)
+            except HostUnfit as error:
+                return str(error) if isinstance(error, Unreachable) else ""
             return ""
 
         found = zip(self.nodes, self._query(self.nodes).each(why), strict=True)
         return {name: words for name, words in found if words}
 
     def _node_failed(self, lost: Mapping[str, str], error: RunError | None = None) -> RunError:
-        self._session.bad.update(lost)
+        self._launcher.bad.update(lost)
         told = "; ".join(f"{name} does not answer: {why}" for name, why in lost.items())
         return RunError(
             "node_failed",
@@ -333,3 +303,97 @@ def _address(host: Host) -> str:
             hint="perfgate must reach the server over the network",
         )
     return host.address
+
+
+def by_mpirun(
+    command: Command, scenario: Scenario, locations: Locations, ssh_port: int | None
+) -> Command:
+    """The engine's command as mpirun starts it on `locations.hosts`: one rank per GPU.
+
+    A document that launches by srun or sbatch has the same ranks, each under the same program
+    (`perfgate.plan.ranks`); only what starts them is another.
+
+    Raises:
+        InputError: the GPUs do not spread evenly over the hosts.
+        MissingProgram: mpirun or trtllm-llmapi-launch is not here.
+    """
+    launch = scenario.launch
+    if launch is None:
+        return command
+    output = launch.output if launch.by == "mpirun" else None
+    by = replace(launch, by="mpirun", output=output, ssh_port=ssh_port, time_limit=None)
+    return wrapped(command, replace(scenario, launch=by), locations)
+
+
+def started_by(
+    program: Sequence[str],
+    command: Command,
+    cwd: Path,
+    host: str,
+    site: MpirunSite,
+    *,
+    ssh_port: int | None,
+    mark: str,
+    environment: Collection[str],
+    root: bool,
+) -> tuple[str, ...]:
+    """The whole argv: of a command that calls mpirun itself, or of one process on `host`.
+
+    What is added stands before what the command has.
+
+    Args:
+        program: how mpirun is called.
+        command: what runs; its variables reach the ranks, as nothing else does over ssh.
+        cwd: working folder of every rank.
+        host: where a command that calls no mpirun runs.
+        site: what else is said.
+        ssh_port: port of the SSH daemons, for one process.
+        mark: what the processes are known by.
+        environment: names of the variables here.
+        root: whether mpirun runs as root, which it refuses unless told.
+    """
+    calls = calls_mpirun(command.argv, program)
+    given = command.argv[len(program) :] if calls else ()
+    parameters = dict(site.mca)
+    if site.rsh_agent is not None:
+        parameters["plm_rsh_agent"] = site.rsh_agent
+    if RSH_ARGS in given:
+        parameters.pop(RSH_ARGS, None)  # the same parameter twice is an error
+    elif ssh_port is not None:
+        parameters[RSH_ARGS] = f"-p {ssh_port}"
+    argv = [*program]
+    if root and "--allow-run-as-root" not in given:
+        argv.append("--allow-run-as-root")
+    for name, value in parameters.items():
+        argv += ["-mca", name, value]
+    argv += ["--wdir", str(cwd), *_words(site.options)]
+    argv += _variables(
+        [*(name for name in site.pass_on if name in environment), *command.env], mark, given
+    )
+    if calls:
+        return (*argv, *given)
+    # One process would be bound to one core, all its threads with it.
+    unbound = () if any("bind-to" in option for option in site.options) else ("--bind-to", "none")
+    return (*argv, *unbound, "-H", f"{host}:1", "-n", "1", *command.argv)
+
+
+def calls_mpirun(argv: Sequence[str], program: Sequence[str]) -> bool:
+    """Whether a command is a call of that mpirun."""
+    return tuple(argv[: len(program)]) == tuple(program)
+
+
+def _words(options: Sequence[str]) -> list[str]:
+    """Options and their values are words of their own: mpirun knows no ``--option=value``."""
+    return [word for option in options for word in option.split(maxsplit=1)]
+
+
+def _variables(names: Sequence[str], mark: str, given: Sequence[str]) -> list[str]:
+    """``-x`` for each that is not given yet, by name: mpirun has the values in its environment.
+
+    The one value that is written is the mark of the ranks, which is no secret: mpirun's own process
+    has another.
+    """
+    there = {word for option, word in pairwise(given) if option == "-x"}
+    added = [name for name in dict.fromkeys(names) if name not in {MARK, *there}]
+    options = [word for name in added for word in ("-x", name)]
+    return [*options, "-x", f"{MARK}={mark}"]

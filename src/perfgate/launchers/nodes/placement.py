@@ -1,18 +1,23 @@
-"""NodesPlacement: what the places of a fresh start on other nodes have in common.
+"""Other nodes as the place of a fresh start: what the launchers slurm and mpirun share.
 
 The server of a start asks nobody for a key. On this machine it listens at the loopback device; on
 another node at the node's own address, as perfgate and its clients come from here: whoever reaches
 the node can use the server, and a session is told so once, unless the site says that it knows.
 """
 
+import math
 import os
 import socket
+import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import psutil
 
@@ -20,8 +25,16 @@ from perfgate.core.command import Command
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Json
+from perfgate.core.program_query import Answer
 from perfgate.core.untrusted_files import created_regular, make_new_folder
-from perfgate.launchers.base import Job, Placement, PlacementRequest
+from perfgate.launchers.base import Exit, Job, Launcher, Placement, PlacementRequest
+from perfgate.launchers.local.job import (
+    LocalJob,
+    OuterJob,
+    evidence_argv,
+    look_argv,
+    write_evidence,
+)
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.nodes.preflight import (
     SAME_PATH,
@@ -30,11 +43,13 @@ from perfgate.launchers.nodes.preflight import (
     doctor_command,
     scenario_text,
 )
-from perfgate.launchers.nodes.remote_job import Nodes
 from perfgate.launchers.nodes.watch import PLACE, watching
-from perfgate.launchers.site import MpirunSite, SlurmSite
+from perfgate.launchers.site import MpirunSite, SlurmSite, load_site
 from perfgate.machine.conditions.watch import NodesWatch
 
+LOOK_S = 60.0
+TERM_S = 15.0  # to ask the processes to end; a node that is lost does not answer
+EVIDENCE_S = 90.0  # a little less than all of its parts may take, which none ever does
 LOOPBACK = "127.0.0.1"
 NODE = "node"
 # Failures that a lost node or a cancelled job cannot look like.
@@ -43,35 +58,47 @@ NEVER_OF_A_NODE = {
 }
 
 
-@dataclass
-class NodesSession:
-    """What all starts of a session share.
+_Site = TypeVar("_Site", bound=SlurmSite | MpirunSite)
+_Told = TypeVar("_Told")
+
+
+class NodesLauncher(Launcher, Generic[_Site]):
+    """Start programs on other nodes.
+
+    Args:
+        site: how they are had and reached; None: as the site's file says, read when first needed.
 
     Attributes:
-        listen: field of the site file that says where servers listen: ``slurm.listen``.
         local: starts here what reaches the nodes.
         bad: nodes that were lost in this session.
-        told: whether the session was told that others can reach its servers.
+        told: fields of the site file that the session was told of once.
     """
 
-    listen: str
-    local: LocalLauncher = field(default_factory=LocalLauncher)
-    bad: set[str] = field(default_factory=set)
-    told: bool = False
+    here = False
 
-    def listens_at(
-        self, word: str | None, node: str, address: str, tell: Callable[[str], None]
-    ) -> str:
+    def __init__(self, site: _Site | None = None) -> None:
+        self._given = site
+        self.local = LocalLauncher()
+        self.bad: set[str] = set()
+        self.told: set[str] = set()
+
+    @cached_property
+    def site(self) -> _Site:
+        """The launcher's part of the site."""
+        site: _Site = self._given or getattr(load_site(), self.name)
+        return site
+
+    def listens_at(self, node: str, address: str, tell: Callable[[str], None]) -> str:
         """Where the server on a node listens, which is reached from here under `address`.
 
         Args:
-            word: what the site says: "loopback", "node", or None.
             node, address: the node.
             tell: tells the session.
 
         Raises:
             InputError: it must be the loopback device, and the node is another machine.
         """
+        word, key = self.site.listen, f"{self.name}.listen"
         if word != NODE and address in own_addresses():
             return LOOPBACK
         if ip_address(address).is_loopback:
@@ -79,12 +106,12 @@ class NodesSession:
         if word == "loopback":
             raise InputError(
                 "a server on another machine's loopback device cannot be reached",
-                field=self.listen,
+                field=key,
                 found=f"loopback, and the server's node is {node} ({address})",
                 expected="node; or perfgate runs on the server's node",
             )
-        if word is None and not self.told:
-            self.told, key = True, self.listen
+        if word is None and key not in self.told:
+            self.told.add(key)
             tell(
                 f"the server listens at {address} of {node} and asks for no key: whoever reaches "
                 f"that address can use it ({key}: node in site.yaml says that this is known)"
@@ -107,14 +134,121 @@ def address_of(name: str) -> str | None:
     return str(best[4][0])
 
 
-class NodesPlacement(Placement):
+@dataclass(frozen=True)
+class Nodes:
+    """Asks nodes, all of them at the same time.
+
+    Attributes:
+        names: of the nodes.
+        ask: what a program prints on the node of that name, for at most some seconds; raises
+            RunError where it is not reached, or the program fails.
+    """
+
+    names: tuple[str, ...]
+    ask: Callable[[str, Sequence[str], float], str]
+
+    def look(self, *words: str, seconds: float = LOOK_S) -> str:
+        """What `look.py` answers, a line for each node.
+
+        Raises:
+            RunError: a node could not be asked.
+        """
+        argv = look_argv(*words)
+        return "\n".join(self.each(lambda node: self.ask(node, argv, seconds).strip()))
+
+    def evidence(self, mark: str, file: Path) -> None:
+        """Append to `file` what the launch does on each node, or why that is not known."""
+
+        def ask(node: str) -> Answer:
+            try:
+                return Answer(0, self.ask(node, evidence_argv(mark), EVIDENCE_S))
+            except RunError as error:
+                return Answer(None, why=f"nothing is known: {error}")
+
+        for node, answer in zip(self.names, [*self.each(ask)], strict=True):
+            write_evidence(file, f"on {node}:", answer)
+
+    def each(self, call: Callable[[str], _Told]) -> Iterator[_Told]:
+        """What `call` gives for each node, in their order."""
+        with ThreadPoolExecutor(len(self.names)) as pool:
+            yield from pool.map(call, self.names)
+
+
+class RemoteJob(OuterJob):
+    """A started step, or ranks.
+
+    Its processes here are those of what started it; what the nodes know of its own is asked there.
+
+    Args:
+        outer: the call of srun or mpirun, under its wardens.
+        nodes: those that it runs on.
+        mark: what its processes are known by there.
+        status_of: exit status of what ended first, by the call's own end and what it said; -N when
+            signal N ended it.
+    """
+
+    def __init__(
+        self,
+        outer: LocalJob,
+        nodes: Nodes,
+        mark: str,
+        status_of: Callable[[Exit, Path], int | None],
+    ) -> None:
+        super().__init__(outer)
+        self._nodes = nodes
+        self._mark = mark
+        self._status_of = status_of
+
+    def keep_evidence(self, why: str) -> None:
+        """As in `Job`: the processes here, then those of the launch on the nodes."""
+        self._outer.keep_evidence(why)
+        self._nodes.evidence(self._mark, self._outer.evidence)
+
+    def processes(self) -> Sequence[psutil.Process]:
+        """Those of the call here."""
+        return self._outer.processes()
+
+    def cpu_seconds(self) -> float:
+        """As in `Job`, read on the nodes."""
+        try:
+            return sum(map(float, self._nodes.look("cpu", self._mark).split()))
+        except (RunError, ValueError):
+            return math.nan
+
+    def listens(self, port: int) -> bool:
+        """As in `Job`, looked up on the nodes.
+
+        Raises:
+            RunError: they could not be asked.
+        """
+        return "yes" in self._nodes.look("listens", self._mark, str(port)).split()
+
+    def _stopped(self, grace_s: float) -> Exit:
+        """As in `OuterJob`: its processes on the nodes are asked first, as srun would kill them."""
+        deadline = time.monotonic() + grace_s
+        try:
+            if grace_s > 0:
+                with suppress(RunError):  # a node that does not answer is not asked
+                    self._nodes.look("term", self._mark, seconds=TERM_S)
+                    self._outer.until(max(0.0, deadline - time.monotonic()))
+        except BaseException:
+            self._outer.release()  # a second Ctrl-C: the warden ends srun, and srun its tasks
+            raise
+        return self._outer.stop(grace_s)
+
+    def _concluded(self, ended: Exit) -> Exit:
+        if self._why is not None and ended.reason in ("exited", "stopped"):
+            ended = replace(ended, reason=self._why)
+        return replace(ended, status=self._status_of(ended, self.stderr))
+
+
+class NodesPlacement(Placement, Generic[_Site]):
     """Nodes; the server is on the first of them.
 
     Args:
-        session: what it shares with others.
+        launcher: whose place it is.
         nodes: the nodes' names.
         address: of the first, as it is reached from here.
-        site: how they are reached.
         request: the start.
         place: what all processes of this start are known by.
         seen: a file of the start's folder that every node must see; made where it is missing.
@@ -123,20 +257,19 @@ class NodesPlacement(Placement):
 
     def __init__(
         self,
-        session: NodesSession,
+        launcher: NodesLauncher[_Site],
         nodes: tuple[str, ...],
         address: str,
-        site: SlurmSite | MpirunSite,
         request: PlacementRequest,
         *,
         place: str,
         seen: str,
         contained: bool = False,
     ) -> None:
-        self.host = session.listens_at(site.listen, nodes[0], address, request.tell)
+        self.host = launcher.listens_at(nodes[0], address, request.tell)
         self.nodes = nodes
-        self._session = session
-        self._clients = site.clients
+        self._launcher = launcher
+        self._site = launcher.site
         self._request = request
         self._folder = request.folder.absolute()
         self._place = place
@@ -145,9 +278,9 @@ class NodesPlacement(Placement):
 
     def start_client(self, command: Command, folder: Path, name: str) -> Job:
         """As in `Placement`: on the server's node, or here where the site says so."""
-        if self._clients == "beside":
+        if self._site.clients == "beside":
             return self._beside(command, folder, name)
-        return self._session.local.start(self._known(command), folder, name)
+        return self._launcher.local.start(self._known(command), folder, name)
 
     def free_port(self) -> int:
         """As in `Placement`; tells as well whether the node sees the start's folder."""

@@ -1,24 +1,34 @@
-"""What Slurm's programs say: of a job, a node, the end of a step.
+"""What Slurm's programs say: of a job, a node, the end of a step; SlurmQuery asks the container.
 
 Each call is short and has a limit.
 """
 
+import os
 import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 
 from perfgate.core.errors import MissingProgram, RunError
-from perfgate.core.program_query import NoStatus, ask_here
+from perfgate.core.program_query import Answer, NoStatus, ask_here
 from perfgate.core.untrusted_files import open_regular
-from perfgate.launchers.base import Exit
+from perfgate.launchers.base import POLL_S, Exit, Job
 from perfgate.launchers.local.job import signal_of
+from perfgate.launchers.local.launcher import started
+from perfgate.launchers.site import SlurmSite
+from perfgate.launchers.slurm.script import asking_argv
 
 CALL_S = 30.0
 UNREACHABLE_S = 120.0  # a controller that is restarted is back by then
+IMAGE_S = 900.0  # for an image to arrive on a node
+# The container says that it is there before the program does anything: what srun says is known from
+# what the program says.
+_THERE = "perfgate: in the container"
+_SAYS_SO = ("sh", "-c", f'echo "{_THERE}" >&2; exec "$@"', "sh")
 _NO_SUCH_JOB = "Invalid job id"
 _BAD_NODE = re.compile(r"DOWN|FAIL|DRAIN|NOT_RESPONDING|INVAL|REBOOT|POWER")
 WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"}
@@ -136,11 +146,7 @@ def node_not_reached(lines: Sequence[str]) -> str | None:
 
     A node that has just been lost is found so before its job is called NODE_FAIL.
     """
-    for line in lines:
-        found = _NOT_STARTED.search(line)
-        if found:
-            return found[1]
-    return None
+    return next((found[1] for found in map(_NOT_STARTED.search, lines) if found), None)
 
 
 def status_of_task(ended: Exit, stderr: Path) -> int | None:
@@ -171,10 +177,6 @@ def _first_end(lines: Iterable[str]) -> int | None:
     return None
 
 
-class _NoAnswer(Exception):
-    """A call failed."""
-
-
 def call(argv: Sequence[str], seconds: float = CALL_S, *, patient: bool = True) -> str:
     """Standard output of a program of Slurm.
 
@@ -187,10 +189,10 @@ def call(argv: Sequence[str], seconds: float = CALL_S, *, patient: bool = True) 
         RunError: class ``slurm_unreachable``: it failed.
         MissingProgram: it is not here.
     """
-    try:
-        return _patiently(argv, seconds, lambda said: patient and is_unreached(said))
-    except _NoAnswer as error:
-        raise RunError("slurm_unreachable", f"{argv[0]} failed: {error}") from error
+    is_good, said = _ask(argv, seconds, lambda said: patient and is_unreached(said))
+    if not is_good:
+        raise RunError("slurm_unreachable", f"{argv[0]} failed: {said}")
+    return said
 
 
 def is_unreached(said: str) -> bool:
@@ -205,14 +207,13 @@ def job_facts(job: str) -> JobFacts:
         RunError: class ``slurm_unreachable``.
     """
     request = ("scontrol", "show", "job", job, "-o")
-    try:
-        told = _patiently(request, CALL_S, lambda said: _NO_SUCH_JOB not in said)
-    except _NoAnswer as error:
-        if _NO_SUCH_JOB in str(error):
-            return _of_accounting(job)
-        why = f"no news of job {job} for {UNREACHABLE_S:.0f} s: {error}"
-        raise RunError("slurm_unreachable", why) from error
-    return of_scontrol(job, told)
+    is_good, said = _ask(request, CALL_S, lambda said: _NO_SUCH_JOB not in said)
+    if is_good:
+        return of_scontrol(job, said)
+    if _NO_SUCH_JOB in said:
+        return _of_accounting(job)
+    why = f"no news of job {job} for {UNREACHABLE_S:.0f} s: {said}"
+    raise RunError("slurm_unreachable", why)
 
 
 def node_names(nodes: str) -> tuple[str, ...]:
@@ -234,38 +235,88 @@ def _of_node(node: str, name: str) -> str:
     return field_of(call(("scontrol", "show", "node", node, "-o")), name)
 
 
-def _patiently(argv: Sequence[str], seconds: float, is_passing: Callable[[str], bool]) -> str:
-    """Standard output of a call that is made again for a while where what it says will pass."""
+def _ask(
+    argv: Sequence[str], seconds: float, is_passing: Callable[[str], bool]
+) -> tuple[bool, str]:
+    """Whether a call succeeded, and what it printed; made again for a while where that passes."""
     deadline = time.monotonic() + UNREACHABLE_S
     while True:
-        try:
-            return _call(argv, seconds)
-        except _NoAnswer as error:
-            if not is_passing(str(error)) or time.monotonic() > deadline:
-                raise
-        time.sleep(1.0)
-
-
-def _call(argv: Sequence[str], seconds: float = CALL_S) -> str:
-    answer = ask_here(argv, seconds)
-    if answer.cause is NoStatus.MISSING:
-        raise MissingProgram(f"needs Slurm: no {argv[0]} on PATH")
-    if answer.cause is NoStatus.TOO_LONG:
-        raise _NoAnswer(f"no answer in {seconds:.0f} s")
-    if not answer.is_good:
+        answer = ask_here(argv, seconds)
+        if answer.cause is NoStatus.MISSING:
+            raise MissingProgram(f"needs Slurm: no {argv[0]} on PATH")
+        if answer.is_good:
+            return True, answer.stdout
+        is_late = answer.cause is NoStatus.TOO_LONG
         said = answer.why or (answer.stderr or answer.stdout).strip()
-        raise _NoAnswer(said or f"exit status {answer.status}")
-    return answer.stdout
+        said = f"no answer in {seconds:.0f} s" if is_late else said
+        if not is_passing(said) or time.monotonic() > deadline:
+            return False, said or f"exit status {answer.status}"
+        time.sleep(1.0)
 
 
 def _of_accounting(job: str) -> JobFacts:
     """A job that the controller has forgotten: by the accounting, or the log of finished jobs."""
     request = ("-X", "-n", "-P", "-j", job, "-o", "State,ExitCode,NodeList")
     for argv in (("sacct", *request), ("sacct", "-c", *request[1:])):
-        try:
-            facts = of_sacct(job, _call(argv))
-        except (_NoAnswer, MissingProgram):
-            continue
-        if facts is not None:
-            return facts
+        with suppress(MissingProgram):
+            is_good, said = _ask(argv, CALL_S, lambda _: False)
+            if is_good and (facts := of_sacct(job, said)) is not None:
+                return facts
     return JobFacts(job, "FORGOTTEN", "scontrol and sacct know no such job")
+
+
+@dataclass(frozen=True)
+class SlurmQuery:
+    """The container of the engine's programs, on whatever node. See `ContainerQuery`.
+
+    Attributes:
+        site: image and mounts, and how jobs are asked for.
+        mounts: folders that are mounted under their own paths.
+    """
+
+    site: SlurmSite
+    mounts: tuple[Path, ...] = ()
+
+    def ask(self, argv: tuple[str, ...], seconds: float) -> Answer:
+        """As in `ContainerQuery`."""
+        before = asking_argv(self.site, self.mounts, os.environ, seconds + IMAGE_S)
+        with started((*before, *_SAYS_SO, *argv), "asked") as job:
+            ended = self._until_late(job, seconds)
+            late = ended is None
+            if ended is None:
+                job.stop()
+            said, stdout = (log.read_text(errors="replace") for log in (job.stderr, job.stdout))
+        _, there, stderr = said.partition(_THERE + "\n")
+        if not there:
+            raise _refused(said, late=late)
+        if late:
+            why = f"no answer from {argv[0]} within {seconds:g} s"
+            return Answer(None, why=why, cause=NoStatus.TOO_LONG)
+        # srun adds how its tasks ended.
+        lines = (line for line in stderr.splitlines(keepends=True) if not line.startswith("srun: "))
+        return Answer(ended.status if ended else None, stdout, "".join(lines))
+
+    def _until_late(self, job: Job, seconds: float) -> Exit | None:
+        """Nodes and image have a limit, and the program one of its own; None: it is over."""
+        end = time.monotonic() + self.site.pending_limit_s + IMAGE_S
+        is_there = False
+        while (ended := job.until(POLL_S)) is None and time.monotonic() < end:
+            if not is_there and _THERE in job.stderr.read_text(errors="replace"):
+                is_there = True
+                end = time.monotonic() + seconds
+        return ended
+
+
+def _refused(said: str, *, late: bool) -> RunError:
+    """Why there is no container."""
+    if is_unreached(said):
+        failure = "slurm_unreachable"
+    else:
+        failure = "pending_too_long" if late else "config_error"
+    return RunError(
+        failure,
+        "the container of site.yaml (slurm.container) is not available: "
+        + ("no node had it in time" if late else "srun failed"),
+        evidence=tuple(said.splitlines()[-5:]),
+        hint="try `srun --container-image=IMAGE true` with that image",
+    )

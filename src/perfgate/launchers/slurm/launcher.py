@@ -9,34 +9,53 @@ statuses are those of the local launcher, and nothing outlives perfgate.
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 from perfgate.core import raw_log
+from perfgate.core.command import Command
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
+from perfgate.core.measurement import Json
 from perfgate.core.programs import SBATCH, SRUN
-from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
+from perfgate.launchers.base import Job, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.launcher import start_guard
-from perfgate.launchers.nodes.placement import NodesSession
-from perfgate.launchers.site import SlurmContainer, SlurmSite, load_site
+from perfgate.launchers.nodes.placement import (
+    LOOK_S,
+    NEVER_OF_A_NODE,
+    NodesLauncher,
+    NodesPlacement,
+    RemoteJob,
+    address_of,
+)
+from perfgate.launchers.nodes.preflight import with_plugin
+from perfgate.launchers.site import SlurmContainer, SlurmSite
 from perfgate.launchers.slurm.calls import (
     JobFacts,
+    SlurmQuery,
+    bad_nodes,
+    call,
     cause_of,
     is_unreached,
     job_facts,
+    node_address,
     node_names,
+    node_not_reached,
+    status_of_task,
 )
-from perfgate.launchers.slurm.placement import SlurmPlacement, SlurmQuery, reached_address
 from perfgate.launchers.slurm.script import (
     BEAT,
     SCRIPT,
-    RenderedJob,
+    JobSteps,
+    as_ranks,
     beat_every_s,
+    calls_srun,
+    gres_of,
     render_job,
 )
 from perfgate.machine.leases.file_locks import (
@@ -53,29 +72,18 @@ GUARD_S = 130.0  # sbatch and scancel, a minute each at most
 SUBMITTED_S = 90.0
 GONE_S = 120.0  # a node that must kill its processes and run an epilog takes its time
 TELL_EVERY_S = 30.0
+SETTLE_S = 3.0  # slurmctld may learn of a step's end a little after srun here
+CHANGE_S = 30.0
 _FIRST_LOOK_S, _LAST_LOOK_S = 0.1, 1.0
+_NODE_TROUBLE = {"node_failed", "boot_failed"}
 
 
 @launcher("slurm")
-class SlurmLauncher(Launcher):
-    """Start programs on a cluster's nodes.
-
-    Args:
-        site: the cluster's settings; None: those of the site's file, read when first needed.
-    """
+class SlurmLauncher(NodesLauncher[SlurmSite]):
+    """Start programs on a cluster's nodes."""
 
     name = "slurm"
-    here = False
     starts_by = (SRUN, SBATCH)
-
-    def __init__(self, site: SlurmSite | None = None) -> None:
-        self._given = site
-        self._session = NodesSession("slurm.listen")
-
-    @cached_property
-    def site(self) -> SlurmSite:
-        """The cluster's settings."""
-        return self._given or load_site().slurm
 
     @property
     def runtime(self) -> Runtime:  # type: ignore[override]
@@ -92,73 +100,59 @@ class SlurmLauncher(Launcher):
         """As in `Launcher`: the site's mounts stay, and so does what is known of bad nodes."""
         container = self.site.container or SlurmContainer(image)
         other = SlurmLauncher(replace(self.site, container=replace(container, image=image)))
-        other._session = self._session
+        other.bad, other.told = self.bad, self.told
         return other
 
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
         request.folder.mkdir(parents=True, exist_ok=True)
         job = os.environ.get("SLURM_JOB_ID")
-        if not job:
-            with self._held(request) as facts:
-                yield self._placement(facts, _enough(facts, request), request, own=True)
-            return  # what is left in a job of ours ends with it
-        facts = job_facts(job)
-        if not facts.runs:
-            raise cause_of(facts)
-        with self._shared(facts, request) as nodes:
-            placement = self._placement(facts, nodes, request, own=False)
+        with self._shared(job, request) if job else self._held(request) as (number, nodes):
+            placement = SlurmPlacement(self, number, nodes, request, own=not job)
             try:
                 yield placement
             finally:
-                with suppress(RunError):
-                    placement.clear()
-
-    def _placement(
-        self, facts: JobFacts, nodes: tuple[str, ...], request: PlacementRequest, *, own: bool
-    ) -> SlurmPlacement:
-        return SlurmPlacement(
-            self._session,
-            facts.job,
-            nodes[: request.scenario.hardware.nodes],
-            self.site,
-            request,
-            own=own,
-        )
+                if job:  # what is left in a job of ours ends with it
+                    with suppress(RunError):
+                        placement.clear()
 
     @contextmanager
-    def _shared(self, facts: JobFacts, request: PlacementRequest) -> Iterator[tuple[str, ...]]:
+    def _shared(self, job: str, request: PlacementRequest) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Nodes of an allocation that other starts may use, too: those that none of them has."""
+        facts = job_facts(job)
+        if not facts.runs:
+            raise cause_of(facts)
         nodes = _enough(facts, request)
         needed = request.scenario.hardware.nodes
-        avoid = self._session.bad & set(nodes)
+        avoid = self.bad & set(nodes)
         if len(nodes) - len(avoid) < needed:
             raise RunError(
                 "node_failed",
-                f"{', '.join(sorted(avoid))} of job {facts.job} failed in this session, and "
+                f"{', '.join(sorted(avoid))} of job {job} failed in this session, and "
                 f"{request.scenario.id} needs {needed} of {facts.nodes}",
             )
         same = set(self._same_nodes(request))
         if same and same <= set(nodes):
             avoid |= set(nodes) - same
         addresses = {node: reached_address(node) for node in nodes if node not in avoid}
-        with free_nodes(facts.job, addresses, request, self.site.pending_limit_s) as free:
-            yield free
+        with free_nodes(job, addresses, request, self.site.pending_limit_s) as free:
+            yield job, free
 
     @contextmanager
-    def _held(self, request: PlacementRequest) -> Iterator[JobFacts]:
-        """A running job of our own; cancelled, and gone, after the block."""
+    def _held(self, request: PlacementRequest) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """The nodes of a running job of our own; cancelled, and gone, after the block."""
         self._refuse_bad_nodes()
-        site = self.site
-        folder = request.folder.absolute()
+        site, scenario, folder = self.site, request.scenario, request.folder.absolute()
         same = self._same_nodes(request)
-        rendered = render_job(
-            request.scenario, site, folder, request.seconds, self._session.bad, same
-        )
-        with _guard(rendered, folder, site) as guard:
+        rendered = render_job(scenario, site, folder, request.seconds, self.bad, same)
+        write_text(folder / SCRIPT, rendered.script_text)
+        beat = {"beat": str(folder / BEAT), "every_s": beat_every_s(site)}
+        task = {"guards": "job", "sbatch": rendered.argv, **beat}
+        with start_guard(task, folder, "allocation", GUARD_S) as guard:
             job = _submitted(guard)
             try:
-                yield _wait_for_nodes(job, request, site)
+                facts = _wait_for_nodes(job, request, site)
+                yield job, _enough(facts, request)[: scenario.hardware.nodes]
             finally:
                 guard.stop()
                 _wait_until_gone(job)
@@ -166,8 +160,8 @@ class SlurmLauncher(Launcher):
     def _refuse_bad_nodes(self) -> None:
         """Raise where the site asks for just the nodes that failed: Slurm calls that a bad name."""
         nodelist = self.site.nodelist
-        asked = set(node_names(nodelist)) if self._session.bad and nodelist else set()
-        if bad := sorted(self._session.bad & asked):
+        asked = set(node_names(nodelist)) if self.bad and nodelist else set()
+        if bad := sorted(self.bad & asked):
             raise RunError(
                 "node_failed",
                 f"{', '.join(bad)} failed in this session, and there is no other way: nodelist in "
@@ -177,7 +171,169 @@ class SlurmLauncher(Launcher):
 
     def _same_nodes(self, request: PlacementRequest) -> tuple[str, ...]:
         """The nodes that the start must have; none where one of them failed in this session."""
-        return () if self._session.bad & set(request.nodes) else request.nodes
+        return () if self.bad & set(request.nodes) else request.nodes
+
+
+class SlurmPlacement(NodesPlacement[SlurmSite]):
+    """The nodes of a running job; the server and its clients are on the first of them.
+
+    Args:
+        launcher: whose place it is.
+        job: number of the job.
+        nodes: its nodes that are used.
+        request: the start.
+        own: whether the job is perfgate's own.
+    """
+
+    def __init__(
+        self,
+        launcher: SlurmLauncher,
+        job: str,
+        nodes: tuple[str, ...],
+        request: PlacementRequest,
+        *,
+        own: bool,
+    ) -> None:
+        site = launcher.site
+        super().__init__(
+            launcher,
+            nodes,
+            reached_address(nodes[0]),
+            request,
+            place=uuid4().hex,
+            seen=BEAT,  # in an allocation that is not ours there is no guard to make it
+            contained=site.container is not None,
+        )
+        self._job = job
+        self._steps = JobSteps(job, site, os.environ, Locations.of_environment().folders)
+        self._gres = gres_of(site, request.scenario.hardware)
+        self._marks: list[str] = []
+        image = {"image": site.container.image} if site.container is not None else {}
+        slurm: Json = {"job": job, "nodes": list(nodes), "own_job": own, **image}
+        self.facts = {"slurm": slurm}
+
+    def launched(self, command: Command, scenario: Scenario, locations: Locations) -> Command:
+        """As in `Placement`: whatever program the document launches it by, as ranks of an srun."""
+        return as_ranks(command, scenario, locations, self._site, self.nodes)
+
+    def start(self, command: Command, folder: Path, name: str) -> Job:
+        if calls_srun(command.argv):
+            cwd = (command.cwd or folder).resolve()
+            argv = self._steps.call(command.argv, name, cwd, tuple(command.env))
+            return self._started(replace(command, argv=argv), folder, name, self.nodes)
+        return self._step(command, folder, name, contained=True, gres=self._gres)
+
+    def start_engine_client(self, command: Command, folder: Path, name: str) -> Job:
+        if self._contained:
+            return self._step(command, folder, name, contained=True)
+        return self.start_client(command, folder, name)
+
+    def _beside(self, command: Command, folder: Path, name: str) -> Job:
+        return self._step(command, folder, name)
+
+    def doctor(self) -> Mapping[str, Json] | None:
+        """As in `Placement`; with a container, also whether srun here can have any."""
+        told = super().doctor()
+        return with_plugin(told) if told is not None and self._contained else told
+
+    def _on_node(self, command: Command, folder: Path, name: str) -> Job:
+        """As in `NodesPlacement`, by a step of the node's own."""
+        return self._step(command, folder, name, nodes=(name,), gres=self._gres)
+
+    def require(self) -> None:
+        """As in `Placement`: when its node fails, srun may end with status 0 (seen in 22.05)."""
+        facts = job_facts(self._job)
+        if not facts.runs:
+            raise self._cause(facts)
+
+    def explained(self, error: RunError) -> RunError:
+        """The error, or what became of the job."""
+        lost = node_not_reached(error.evidence)
+        if error.failure in NEVER_OF_A_NODE and lost is None and job_facts(self._job).runs:
+            return error
+        facts = self._settled()
+        if not facts.runs:
+            return self._cause(facts, error)
+        if lost is not None:
+            self._note_bad((lost,))
+            failure, why = "node_failed", f"programs cannot be started on {lost}"
+        elif any(map(is_unreached, error.evidence)):
+            failure, why = "slurm_unreachable", "no controller answered srun"
+        else:
+            return error
+        return RunError(failure, f"{why}: {error.message}", evidence=error.evidence)
+
+    def _cause(self, facts: JobFacts, error: RunError | None = None) -> RunError:
+        cause = cause_of(facts, error)
+        if cause.failure in _NODE_TROUBLE:
+            self._note_bad(self.nodes)
+        return cause
+
+    def _note_bad(self, nodes: tuple[str, ...]) -> None:
+        """Those of the nodes that are out of service, else all, are not asked for again."""
+        with suppress(RunError):
+            self._launcher.bad.update(bad_nodes(nodes) or nodes)
+
+    def clear(self) -> None:
+        """End what the steps left on the nodes, where Slurm did not."""
+        if self._marks:
+            self._query(self.nodes).look("end", *self._marks)
+
+    def _settled(self) -> JobFacts:
+        """The job when its state says how it is."""
+        began = time.monotonic()
+        while True:
+            facts, spent = job_facts(self._job), time.monotonic() - began
+            limit_s = CHANGE_S if facts.is_changing else SETTLE_S
+            if spent > limit_s or not (facts.is_changing or facts.runs):
+                return facts
+            time.sleep(0.2)
+
+    def _step(
+        self,
+        command: Command,
+        folder: Path,
+        name: str,
+        *,
+        nodes: tuple[str, ...] = (),
+        contained: bool = False,
+        gres: str | None = None,
+    ) -> RemoteJob:
+        nodes = nodes or self.nodes[:1]
+        before = self._steps.srun(
+            nodes,
+            name,
+            (command.cwd or folder).resolve(),
+            gres=gres,
+            contained=tuple(command.env) if contained else None,
+        )
+        return self._started(replace(command, argv=(*before, *command.argv)), folder, name, nodes)
+
+    def _started(
+        self, command: Command, folder: Path, name: str, nodes: tuple[str, ...]
+    ) -> RemoteJob:
+        srun = self._launcher.local.start(self._known(command), folder, name)
+        self._marks.append(srun.mark)
+        return RemoteJob(srun, self._query(nodes), srun.mark, status_of_task)
+
+    def _ask(self, name: str, argv: Sequence[str], seconds: float) -> str:
+        before = self._steps.srun((name,), "look", self._folder)
+        # Who may not take long is not to wait for a controller either.
+        return call((*before, *argv), seconds, patient=seconds == LOOK_S)
+
+
+def reached_address(node: str) -> str:
+    """The node's address as it is reached from here, which is where its server listens."""
+    name = node_address(node)
+    address = address_of(name)
+    if address is None:
+        raise InputError(
+            "a node's name does not resolve here",
+            found=name,
+            expected="the name or address that Slurm has as its NodeAddr",
+            hint="perfgate must run where the nodes can be reached",
+        )
+    return address
 
 
 def _enough(facts: JobFacts, request: PlacementRequest) -> tuple[str, ...]:
@@ -195,14 +351,6 @@ def _enough(facts: JobFacts, request: PlacementRequest) -> tuple[str, ...]:
             expected=f"{needed}, as {request.scenario.id} needs",
         )
     return nodes
-
-
-def _guard(rendered: RenderedJob, folder: Path, site: SlurmSite) -> Job:
-    """What submits the job, gives it signs of life, and cancels it."""
-    write_text(folder / SCRIPT, rendered.script_text)
-    beat = {"beat": str(folder / BEAT), "every_s": beat_every_s(site)}
-    task = {"guards": "job", "sbatch": rendered.argv, **beat}
-    return start_guard(task, folder, "allocation", GUARD_S)
 
 
 def _submitted(guard: Job) -> str:

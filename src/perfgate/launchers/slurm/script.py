@@ -21,6 +21,7 @@ from perfgate.scenarios.scenario import Hardware, Scenario
 
 SCRIPT = "allocation.sbatch"
 BEAT = "allocation.beat"
+_HOLD = Path(__file__).with_name("hold.sh").read_text(encoding="utf-8")
 SIGNS_OF_LIFE = 18  # of these, all must be missed before a job takes perfgate for gone
 
 # Variables that a job's own environment sets and that srun would take for options.
@@ -286,24 +287,3 @@ def _quoted(option: str) -> str:
     name, equals, value = option.partition("=")
     escaped = (value if equals else name).replace("\\", "\\\\").replace('"', '\\"')
     return f'{name}="{escaped}"' if equals else f'"{escaped}"'
-
-
-_HOLD = """\
-
-# Holds the nodes; perfgate's programs are steps of this job. It ends when perfgate has gone without
-# cancelling it: the file below changes for as long as perfgate lives.
-beat={beat}
-missed=0
-seen=
-while [ $missed -lt {signs} ]; do
-  sleep {every}
-  now=$(cat "$beat" 2>/dev/null)
-  if [ "$now" = "$seen" ]; then
-    missed=$((missed + 1))
-  else
-    missed=0
-    seen=$now
-  fi
-done
-echo "no sign of life from perfgate: its nodes are given back"
-"""
