@@ -65,9 +65,7 @@ def _aims_of(folder: Path) -> list[_Aim]:
         if row["noise"] == "real" and row["control"] == "controlled":
             what = f"release run, {row['suite']}: any REGRESSION, {_size(row)}"
             worst[what] = max(worst.get(what, row), row, key=lambda run: run["any_regression"])
-    aims += [
-        _Aim(what, row["any_regression"], 0.01, row["trials"]) for what, row in worst.items()
-    ]
+    aims += [_Aim(what, row["any_regression"], 0.01, row["trials"]) for what, row in worst.items()]
     for n_base, limit in ((10, 0.93), (3, 0.92)):
         row = found[n_base, 1.0]
         what = f"a metric that loses one band is found, {n_base}/{n_base}"

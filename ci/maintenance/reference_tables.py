@@ -83,6 +83,9 @@ _SELECTIONS = (
     *("h200 and throughput and not lab", "h200 and lab", "h200 and vllm", "h200 and sglang"),
     *("gb200", "gb200 and nightly", "gb200 and weekly", "gb200 and accuracy"),
 )
+_OPTION_HEAD = ("option", "what it does")
+# An option that so many verbs have in the same words is shown once.
+_SHARED_BY = 3
 _KINDS = ("smoke", "load", "curve", "accuracy", "claim")
 _DOCUMENT = re.compile(r"\bdocs/([\w-]+/)?([\w-]+)\.md")
 _AGAIN = re.compile("given again|repeated")
@@ -245,7 +248,7 @@ def pytest_options() -> str:
     settings = [(f"`{name}`", prose(text)) for name, text in options._INI.items()]
     return "\n\n".join(
         (
-            _options(own),
+            table(_OPTION_HEAD, _option_rows(own)),
             "In `pyproject.toml`, `[tool.pytest.ini_options]`:",
             table(("setting", "what it says"), settings),
         )
@@ -253,33 +256,50 @@ def pytest_options() -> str:
 
 
 def command_options() -> str:
-    """Every verb of `perfgate` with its options."""
-    return "\n\n".join(_commands(parser((), whole=True), ""))
+    """Every verb of `perfgate` with its options; those of several verbs in one table."""
+    commands = list(_commands(parser((), whole=True), ""))
+    times = Counter(row for _, _, rows in commands for row in rows)
+    shared = [row for row, count in times.items() if count >= _SHARED_BY]
+    parts = ["Several verbs have these options:", _option_list(shared)]
+    for prog, help_line, rows in commands:
+        own = [row for row in rows if row not in shared]
+        also = [row[0].partition(" ")[0].rstrip(",") for row in rows if row in shared]
+        if not rows:
+            continue
+        parts.append(f"### {prog}")
+        if help_line:
+            also_line = f" Also {', '.join(also)}." if also else ""
+            parts.append(f"{help_line[:1].upper()}{help_line[1:]}.{also_line}")
+        if own:
+            parts.append(_option_list(own))
+    return "\n\n".join(parts)
 
 
-def _commands(of: argparse.ArgumentParser, help_line: str) -> Iterator[str]:
-    deeper = [one for one in of._actions if isinstance(one, argparse._SubParsersAction)]
-    if help_line:
-        yield f"### {of.prog}"
-        yield prose(help_line)[:1].upper() + prose(help_line)[1:] + "."
-    if shown := _options(of):
-        yield shown
-    for one in deeper:
-        lines = {choice.dest: choice.help or "" for choice in one._choices_actions}
-        for name, command in one.choices.items():
-            yield from _commands(command, lines[name])
+def _option_list(rows: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"- {option}: {meaning}" for option, meaning in rows)
 
 
-def _options(of: argparse.ArgumentParser) -> str:
+def _commands(
+    of: argparse.ArgumentParser, help_line: str
+) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """Each verb: its name, its line of help, the rows of its options."""
+    yield of.prog, prose(help_line), _option_rows(of)
+    for action in of._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            lines = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            for name, command in action.choices.items():
+                yield from _commands(command, lines[name])
+
+
+def _option_rows(of: argparse.ArgumentParser) -> list[tuple[str, str]]:
     shown = [
-        one
-        for one in of._actions
-        if not isinstance(one, (argparse._HelpAction, argparse._SubParsersAction))
+        action
+        for action in of._actions
+        if not isinstance(action, (argparse._HelpAction, argparse._SubParsersAction))
     ]
-    # What stands by itself first, as one writes it.
-    shown.sort(key=lambda one: bool(one.option_strings))
-    rows = [(_name(one), _values(one), _meaning(of, one)) for one in shown]
-    return table(("option", "value", "what it does"), rows) if rows else ""
+    # Positional arguments first, as one writes them.
+    shown.sort(key=lambda action: bool(action.option_strings))
+    return [(f"{_name(action)} {_values(action)}".strip(), _meaning(of, action)) for action in shown]
 
 
 def _name(action: argparse.Action) -> str:
@@ -289,8 +309,8 @@ def _name(action: argparse.Action) -> str:
 
 def _values(action: argparse.Action) -> str:
     if not action.option_strings:
-        return {"*": "any number", "+": "one or more", "?": "may be left out"}.get(
-            str(action.nargs), "required"
+        return {"*": "(any number)", "+": "(one or more)", "?": "(optional)"}.get(
+            str(action.nargs), ""
         )
     if action.nargs == 0:
         return ""
