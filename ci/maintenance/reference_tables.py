@@ -64,8 +64,8 @@ _MORE = {
     "PERFGATE_TENSORRT_LLM_TABLES": "[dialects](dialects.md#add-a-release)",
     "PERFGATE_HOSTS": "[mpirun](../how-to/mpirun.md)",
     "PERFGATE_CONTAINER_IMAGE": "[commands](commands.md#in-a-container)",
-    "PERFGATE_LEASES": "[leases](../how-to/leases.md#the-folder-of-the-locks)",
-    "PERFGATE_FAKE_GPUS": "[leases](../how-to/leases.md#simulated-gpus)",
+    "PERFGATE_LEASES": "[leases](../how-to/preflight.md#the-folder-of-the-locks)",
+    "PERFGATE_FAKE_GPUS": "[leases](../how-to/preflight.md#simulated-gpus)",
     "PERFGATE_PYTHON": "[GitHub](../how-to/github.md)",
 }
 _PYTEST_STATUSES = {
