@@ -299,7 +299,9 @@ def _option_rows(of: argparse.ArgumentParser) -> list[tuple[str, str]]:
     ]
     # Positional arguments first, as one writes them.
     shown.sort(key=lambda action: bool(action.option_strings))
-    return [(f"{_name(action)} {_values(action)}".strip(), _meaning(of, action)) for action in shown]
+    return [
+        (f"{_name(action)} {_values(action)}".strip(), _meaning(of, action)) for action in shown
+    ]
 
 
 def _name(action: argparse.Action) -> str:
