@@ -77,11 +77,8 @@ _PYTEST_STATUSES = {
 # What people select with `pytest -m`, for the table of what that is.
 _SELECTIONS = (
     *("b200", "b200 and nightly", "b200 and weekly"),
-    *("b200 and smoke", "b200 and throughput", "b200 and latency", "b200 and accuracy"),
-    *("b200 and claim", "b200 and claim and accuracy"),
-    *("h200", "h200 and nightly", "h200 and weekly", "h200 and accuracy", "h200 and throughput"),
-    *("h200 and throughput and not lab", "h200 and lab", "h200 and vllm", "h200 and sglang"),
-    *("gb200", "gb200 and nightly", "gb200 and weekly", "gb200 and accuracy"),
+    *("h200", "h200 and nightly", "h200 and weekly", "h200 and vllm", "h200 and sglang"),
+    *("gb200", "gb200 and nightly", "gb200 and weekly"),
 )
 _OPTION_HEAD = ("option", "what it does")
 # An option that so many verbs have in the same words is shown once.
