@@ -82,7 +82,12 @@ def _size(row: Row) -> str:
 
 
 def _aims(folder: Path) -> str:
-    rows = [[aim.what, aim.said, aim.told, met(aim.met)] for aim in _aims_of(folder)]
+    # Those of the packaged suites are in the sentence of the guarantee; `_gap` has all.
+    rows = [
+        [aim.what, aim.said, aim.told, met(aim.met)]
+        for aim in _aims_of(folder)
+        if not any(f" {gpu}:" in aim.what for gpu in PACKAGED)
+    ]
     return table(["noise `real`, with controls, band 4.04 sigma", "aim", "measured", ""], rows)
 
 
