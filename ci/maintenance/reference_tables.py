@@ -154,16 +154,21 @@ def release_statuses() -> str:
 
 
 def failure_classes() -> str:
-    """The classes of failure."""
-    rows = [
-        (
-            f"`{one.name}`",
-            prose(one.meaning) + (" (of the machine)" if one.of_machine else ""),
-            prose(one.next_step),
-        )
-        for one in sorted(FAILURES.values(), key=lambda one: one.name)
-    ]
-    return table(("class", "what it means", "the next step"), rows)
+    """The classes of failure, each under its heading."""
+    return "\n\n".join(
+        f"### `{failure.name}`\n\n{_sentence(failure.meaning)}"
+        f"{' Of the machine.' if failure.of_machine else ''} Next: {_ended(failure.next_step)}"
+        for failure in sorted(FAILURES.values(), key=lambda failure: failure.name)
+    )
+
+
+def _sentence(text: str) -> str:
+    shown = _ended(text)
+    return shown[:1].upper() + shown[1:]
+
+
+def _ended(text: str) -> str:
+    return prose(text).rstrip(".?") + ("?" if text.rstrip().endswith("?") else ".")
 
 
 def metrics() -> str:
