@@ -130,7 +130,7 @@ pipeline-test: $(VENV)/.stamp-dev ## as root on Debian: what ci/github and ci/gi
 	@PERFGATE_REQUIRE_PIPELINES=1 $(PYTEST) $(NEED_NODE) -n 2 $(SIDE_BY_SIDE) $(ADDED_COVERAGE)
 
 # A real vLLM on the CPU, beside the embedded default and with its model. uv is not asked: it knows
-# nothing of where pip is told to find the CPU build of torch (docs/dev/vllm_cpu.md).
+# nothing of where pip is told to find the CPU build of torch (docs/dev/engines_on_a_cpu.md).
 VLLM := .venv-vllm
 VLLM_MODELS := .perfgate/models
 VLLM_MODEL := $(VLLM_MODELS)/SmolLM2-135M-Instruct
@@ -149,7 +149,7 @@ $(VLLM)/.stamp: requirements/vllm.txt ci/maintenance/vllm_environment.py
 	  { echo "cannot make an environment: on Debian, apt-get install python3-venv"; exit 1; }
 	@$(VLLM)/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
 	  --only-binary :all: --no-deps --require-hashes -r requirements/vllm.txt || \
-	  { echo "no torch 2.13.0+cpu? docs/dev/vllm_cpu.md says where pip is told of it"; exit 1; }
+	  { echo "no torch 2.13.0+cpu? docs/dev/engines_on_a_cpu.md says where pip is told of it"; exit 1; }
 	@$(VLLM)/bin/python ci/maintenance/vllm_environment.py name
 	@touch $@
 
@@ -194,7 +194,7 @@ $(SGLANG)/.stamp $(SGLANG_CLIENT)/.stamp: .venv-%/.stamp: requirements/%.txt ci/
 	  { echo "cannot make an environment: on Debian, apt-get install python3-venv"; exit 1; }
 	@.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation \
 	  --only-binary :all: --no-deps --require-hashes -r requirements/$*.txt || \
-	  { echo "no torch 2.13.0+cpu? docs/dev/sglang_cpu.md says where pip is told of it"; exit 1; }
+	  { echo "no torch 2.13.0+cpu? docs/dev/engines_on_a_cpu.md says where pip is told of it"; exit 1; }
 	@.venv-$*/bin/python ci/maintenance/sglang_stubs.py
 	@touch $@
 

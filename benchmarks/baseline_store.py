@@ -1,4 +1,4 @@
-"""What stored baselines cost, as ratios measured in one run, for docs/explanation/performance.md.
+"""What stored baselines cost, as ratios measured in one run, for docs/dev/architecture.md.
 
 Size: a baseline of three evaluations of GSM8K, against the same with every question named in every
 run, as files were written before. Time: a build's baseline is chosen and its answers are judged,

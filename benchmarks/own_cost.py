@@ -1,4 +1,4 @@
-"""What perfgate itself costs, as ratios measured in one run, for docs/explanation/performance.md.
+"""What perfgate itself costs, as ratios measured in one run, for docs/dev/architecture.md.
 
 Collecting: 1,000 scenarios by the suite, against bare pytest collecting 1,000 parametrised tests
 plus parsing the same YAML. Starting: a session that collects the suite, against bare pytest. Own

@@ -8,7 +8,7 @@ from tables import each
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "perfgate"
-PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "dev" / "architecture.md").read_text(encoding="utf-8")
 ROOMS = PAGE[PAGE.index("\n## Rooms") : PAGE.index("\n### The walk of a scenario")]
 WALKS = PAGE[PAGE.index("\n### The walk of a scenario") : PAGE.index("\n## What happens in")]
 ROWS = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", ROOMS, flags=re.MULTILINE))

@@ -1,4 +1,4 @@
-"""docs/reference/limits.md says the limits that the code has."""
+"""docs/reference/settings.md says the limits that the code has."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from perfgate.judging.comparison import numbers
 from perfgate.release import attestation, keys, pack_archive
 from perfgate.scenarios import yaml_limits
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "limits.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 LIMITS = {
     "YAML file": yaml_limits.LARGEST_FILE,

@@ -1,4 +1,4 @@
-"""The engine of docs/how-to/new_engine.md as it stands there: registered, rendered, asked."""
+"""The engine of docs/dev/extend.md as it stands there: registered, rendered, asked."""
 
 import importlib.util
 import sys
@@ -16,7 +16,7 @@ from perfgate.engines.in_force import require_in_force
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import EngineChoice, EngineSettings, Scenario
 
-PAGE = repository() / "docs" / "how-to" / "new_engine.md"
+PAGE = repository() / "docs" / "dev" / "extend.md"
 ON_PAPER = Locations(on_paper=True)
 BUILD = EngineBuild("fastserve", "2.1.0", "0a1b2c3")
 

@@ -41,10 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=_FOLDER, help="where detection.md lies")
     parser.add_argument("--parts", nargs="+", metavar="PART", help="only these parts")
     parser.add_argument("--page-only", action="store_true", help="only write page and plots again")
+    parser.add_argument("--tables", action="store_true", help="only print all tables, as stored")
     parser.add_argument("--results", type=Path, default=results.FOLDER, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.series and not options.otava:
         parser.error("--series needs --otava, with which the same series are judged")
+    if options.tables:
+        print(page.all_tables(options.results))
+        return 0
     if not options.page_only:
         _study(options)
     plots.draw(options.results, options.out / "detection")

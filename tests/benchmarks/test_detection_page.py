@@ -35,14 +35,21 @@ def test_plots_are_equal_for_equal_results(tmp_path: Path) -> None:
         assert first == second
 
 
-def test_a_page_that_forgets_a_table_or_has_an_unknown_one_is_refused() -> None:
+def test_a_page_with_an_unknown_table_or_one_twice_or_without_end_is_refused() -> None:
     text = PAGE.read_text()
     for wrong, name in (
-        (text.replace("<!-- table: aims -->", ""), "aims"),
+        (text + "\n<!-- table: aims -->\n<!-- end -->\n", "aims"),
         (text + "\n<!-- table: luck -->\n<!-- end -->\n", "luck"),
+        (text + "\n<!-- table: creep -->\n", "creep"),
     ):
         with pytest.raises(ValueError, match=name):
             page.render(wrong, results.FOLDER)
+
+
+def test_every_table_is_printed(capsys) -> None:
+    assert study.main(["--tables"]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"## {name}\n" in printed for name in page.TABLES)
 
 
 def test_results_are_stored_row_by_row(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from browsing import DESK, PHONE, Browser, wider_than_screen
 from built_site import built_site
 
-PAGES = ("index", "how-to/gpus", "reference/options", "reference/commands", "repository/index")
+PAGES = ("index", "how-to/gpus", "reference/verdicts", "reference/commands", "repository/index")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def test_a_page_fits_a_phone_asks_for_nothing_but_files_and_complains_of_nothing
 def test_a_page_has_no_barriers(
     chromium: Browser, site: Path, size: tuple[int, int], dark: bool
 ) -> None:
-    for page in ("reference/options", "how-to/gpus"):
+    for page in ("reference/commands", "how-to/gpus"):
         chromium.open(site / f"{page}.html", size=size, dark=dark)
         scheme = chromium.until("return document.body.dataset.mdColorScheme")
         assert scheme == ("slate" if dark else "default")

@@ -76,5 +76,5 @@ def test_an_error_for_a_person_has_file_line_and_what_is_expected() -> None:
     assert told.splitlines() == [
         "a.jsonl:7: line is nested too deep",
         "  found: more than 64 levels of brackets",
-        "  expected: at most 64 levels (docs/reference/limits.md)",
+        "  expected: at most 64 levels (docs/reference/settings.md)",
     ]

@@ -180,7 +180,7 @@ def test_no_more_than_the_limit_is_read(tmp_path: Path) -> None:
         read_input(sparse, 1000, "scenario file")
     assert str(caught.value) == (
         f"{sparse}: too large for a scenario file\n  found: 1099511627776 bytes\n"
-        "  expected: at most 1000 bytes (docs/reference/limits.md)"
+        "  expected: at most 1000 bytes (docs/reference/settings.md)"
     )
 
 

@@ -81,7 +81,7 @@ else:
         if FAULT == "port-stolen-always" or (FAULT == "port-stolen" and not _thieves):
             _thieves.append(socket.create_server((endpoint.host, endpoint.port)))
             # It is ended at once, perhaps between making its memory and mapping it, and then nobody
-            # can know whose that is (docs/explanation/faults.md); so this one has none.
+            # can know whose that is (docs/how-to/troubleshooting.md); so this one has none.
             return command
         python, *server = command.argv
         return replace(command, argv=(python, str(Path(__file__).resolve()), *server))

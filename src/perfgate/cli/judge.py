@@ -5,7 +5,7 @@ input, {"metric", "baseline": […], "new": […]} and perhaps "band", "sigma", 
 "questions", "sessions", "controls"; each is answered by one JSON line, at once.
 
 Exit status: 0 every verdict is PASS or IMPROVEMENT; 2 something could not be judged; else 1 a
-REGRESSION, or 10 an INCONCLUSIVE. docs/reference/judge.md
+REGRESSION, or 10 an INCONCLUSIVE. docs/reference/compare.md
 """
 
 import argparse
@@ -142,7 +142,7 @@ def _input_lines() -> Iterator[bytes]:
                     file=_INPUT,
                     line=number,
                     found=f"more than {LARGEST_LINE} bytes",
-                    expected=f"at most {LARGEST_LINE} bytes (docs/reference/limits.md)",
+                    expected=f"at most {LARGEST_LINE} bytes (docs/reference/settings.md)",
                 )
             yield line
     except OSError as error:

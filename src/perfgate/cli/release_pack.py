@@ -72,7 +72,7 @@ def _pack(arguments: argparse.Namespace) -> int:
     recomputed.
 
     It holds policy, scenarios, baselines, the runs with all their raw output, report, check,
-    certificate and scripts that measure again (docs/reference/evidence_pack.md). Of equal input the
+    certificate and scripts that measure again (docs/reference/release.md). Of equal input the
     file is equal, byte for byte. A release that fails its check is packed, too. Files and bytes are
     told before anything is written.
 

@@ -1,7 +1,7 @@
 """`perfgate report`: reports and one exit status of one run folder or several, merged.
 
 Several runs are shards of one selection (`pytest --shard K/N`), runs of different tests, or later
-runs of what an earlier one did not judge. docs/reference/report.md
+runs of what an earlier one did not judge. docs/reference/reports.md
 
 exit status: that of the merged run, worked out again from all results: 0, 1, 10 to 16; 2 unusable
 input: a missing or doubled shard, runs that are not one

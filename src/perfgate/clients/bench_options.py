@@ -84,5 +84,5 @@ class BenchOptions:
             found=found,
             expected=expected,
             hint="use a release of the client that can, or change the workload; docs/reference/"
-            "clients.md lists what each release does",
+            "docs/reference/parse.md lists what each release does",
         )

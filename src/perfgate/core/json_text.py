@@ -3,7 +3,7 @@
 The standard library reads it; it raises `RecursionError` for a document nested too deep and another
 error for a whole number of more than 4,300 digits, so that what holds either would otherwise
 look like a bug of perfgate. The limits are far above what any real file needs
-(docs/reference/limits.md).
+(docs/reference/settings.md).
 """
 
 import json
@@ -77,7 +77,7 @@ def parse(text: str | bytes, *, limit: int = LARGEST_DOCUMENT, own: bool = False
         raise JsonError(
             "is too large",
             found=f"{len(text)} bytes",
-            expected=f"at most {limit} bytes (docs/reference/limits.md)",
+            expected=f"at most {limit} bytes (docs/reference/settings.md)",
         )
     try:
         # utf-8-sig: editors of other systems begin a file with a byte order mark.
@@ -123,7 +123,7 @@ def _too_deep() -> JsonError:
     return JsonError(
         "is nested too deep",
         found=f"more than {DEEPEST} levels of brackets",
-        expected=f"at most {DEEPEST} levels (docs/reference/limits.md)",
+        expected=f"at most {DEEPEST} levels (docs/reference/settings.md)",
     )
 
 
@@ -132,7 +132,7 @@ def _whole(text: str) -> int:
         raise JsonError(
             "holds a number of too many digits",
             found=f"{_shortened(text)} of {len(text)} digits",
-            expected=f"at most {LONGEST_WHOLE_NUMBER} digits (docs/reference/limits.md)",
+            expected=f"at most {LONGEST_WHOLE_NUMBER} digits (docs/reference/settings.md)",
         )
     return int(text)
 

@@ -265,7 +265,7 @@ def read_input(path: Path, limit: int, what: str = "file") -> bytes:
         InputError: it is larger, or a FIFO, a socket or a device.
         OSError: it cannot be read; it is a folder.
     """
-    why = " (docs/reference/limits.md)"
+    why = " (docs/reference/settings.md)"
     with closing(open_input(path)) as file:
         return read_within(file, path, limit, f"too large for a {what}", why)
 

@@ -2,7 +2,7 @@
 
 Read from ``site.yaml`` in the checkout, or the file that PERFGATE_SITE names; without one, the
 defaults below hold. The fields: docs/how-to/slurm.md, docs/how-to/docker.md, docs/how-to/mpirun.md;
-those of a start: docs/how-to/preflight.md; those of locks: docs/how-to/leases.md.
+those of a start: docs/how-to/preflight.md; those of locks: docs/how-to/preflight.md.
 """
 
 import os
@@ -138,7 +138,7 @@ class Site:
         after: those that run after it, however it ended.
         command_timeout_s: longest time of each. nvidia-smi takes tens of seconds where it must
             first load the driver of eight GPUs; a command that waits for a password never ends.
-        share_cpu: whether scenarios without a GPU run beside others; docs/how-to/leases.md.
+        share_cpu: whether scenarios without a GPU run beside others; docs/how-to/preflight.md.
         wait_for_gpus_s: how long a start waits for GPUs, or the CPU, that others use.
         file: where it was read from.
     """

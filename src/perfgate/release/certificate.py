@@ -1,7 +1,7 @@
 """Certificate: one page for the person who signs, as Markdown and as HTML that prints on a sheet.
 
 Both are templates over one value. Pure but for the templates and the style sheet; no present time
-is in it: its time is the check's (docs/reference/evidence_pack.md). What is not ours is escaped.
+is in it: its time is the check's (docs/reference/release.md). What is not ours is escaped.
 """
 
 import hashlib

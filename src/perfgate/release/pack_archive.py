@@ -442,7 +442,7 @@ def _members(archive: tarfile.TarFile, file: IO[bytes], pack: Path) -> dict[str,
 
 def _require_size(size: int, limit: int, pack: Path, problem: str) -> None:
     if size > limit:
-        expected = f"at most {limit} bytes (docs/reference/limits.md)"
+        expected = f"at most {limit} bytes (docs/reference/settings.md)"
         raise _broken(pack, problem, found=f"{size} bytes", expected=expected)
 
 

@@ -1,7 +1,7 @@
 """Records: the lines of a run's ``records.jsonl``, one struct for each kind, and their one codec.
 
 A line is a JSON object; ``record`` names its kind. A line that does not fit its struct is an error
-with file, line and field. docs/reference/files.md is made from the first lines of the structs.
+with file, line and field. docs/reference/reports.md is made from the first lines of the structs.
 """
 
 import re
@@ -183,7 +183,7 @@ class Failure:
     """Why there are no numbers.
 
     Attributes:
-        error_class: `oom`, `hang`, … (docs/explanation/faults.md).
+        error_class: `oom`, `hang`, … (docs/how-to/troubleshooting.md).
         message: one sentence.
         evidence: lines that show it, among them the last ones of the log; redacted.
         next_step: what a person can do.

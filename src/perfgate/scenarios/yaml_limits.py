@@ -2,7 +2,7 @@
 
 libyaml's composer calls itself for each level and ends the process with a segmentation fault at
 some 20,000 of them, which a file of 20 kB can hold. The limits are far above what any real file
-needs (docs/reference/limits.md).
+needs (docs/reference/settings.md).
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ MOST_VALUES = 100_000  # once aliases and defaults stand everywhere they are use
 MOST_ERRORS = 500  # of one file that are told
 LONGEST_NUMBER = 300  # characters: the largest float has 309 digits
 
-_LIMITS = "(docs/reference/limits.md)"
+_LIMITS = "(docs/reference/settings.md)"
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is many times faster
 
 

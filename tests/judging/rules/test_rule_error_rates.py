@@ -1,4 +1,4 @@
-"""The error rates of docs/explanation/statistics.md, reproduced by simulation with fixed seeds."""
+"""The error rates of docs/explanation/detection.md, reproduced by simulation with fixed seeds."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
 """Served engine: an engine that is one server, as data and what is really its own.
 
 A new one is a table of releases, the settings that are options as they stand, and its rules
-(docs/how-to/new_engine.md).
+(docs/dev/extend.md).
 """
 
 from abc import abstractmethod

@@ -2,7 +2,7 @@
 
 People and programs write these fields by hand, as JSON lines or as options, so that every message
 says what is wrong and in which. The rule is the gate's; here values without a history get a band.
-docs/reference/judge.md
+docs/reference/compare.md
 """
 
 import json
@@ -202,7 +202,7 @@ def _accuracy_test(test: NumberTest) -> AccuracyTest:
 
 
 def answer(judgement: Judgement) -> dict[str, Any]:
-    """A judgement as the answer to a line: exactly the keys that docs/reference/judge.md names.
+    """A judgement as the answer to a line: exactly the keys that docs/reference/compare.md names.
 
     Notes follow the reason in brackets, so that the one sentence says all there is to say.
     """

@@ -2,7 +2,7 @@
 
 Performance: ``x = -ln(value)`` where larger values are better and ``x = +ln(value)`` where smaller
 ones are, so that a positive difference is always a loss and noise in per cent is the same at every
-level (docs/explanation/statistics.md). Accuracy: the share itself, a positive difference being a
+level (docs/explanation/detection.md). Accuracy: the share itself, a positive difference being a
 drop. Differences and margins on this scale have no unit.
 """
 

@@ -8,7 +8,7 @@ from perfgate.reports.run_report import RunReport
 
 @report_format("html")
 class HtmlFormat(ReportFormat):
-    """The page (docs/how-to/html_report.md)."""
+    """The page (docs/how-to/read_a_report.md)."""
 
     file = "report.html"
 
