@@ -1,5 +1,6 @@
 """Histories: stored baselines, anchor and earlier runs beside this run; what is left out."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.reports.histories import gathered_histories
 from perfgate.reports.run_report import SCHEMA_VERSION, RunReport, ScenarioFacts, TestResult
+from perfgate.runs.record import Record
 from perfgate.runs.run_folder import RunFolder
 
 
@@ -33,18 +35,25 @@ def stored(store: Store) -> None:
         store.save(baseline(engine=build, entries={"c1": entry(value, value)}))
 
 
-def run_folder(folder: Path, *, synthetic: bool = False, **facts: object) -> None:
+def run_folder(
+    folder: Path, *more: Record, synthetic: bool = False, reason: str = "", **facts: object
+) -> None:
     began = {"started": "2026-11-20T08:00:00+00:00"}
     run = RunFolder.create(folder, {**began, "synthetic": synthetic, **facts})
     measured = {"metric": "output_throughput", "unit": "tokens/s", "value": 6.5, "values": [6.5]}
     build = {"name": "llama.cpp", "version": "1.5.0", "commit": "ccc"}
-    run.record(record("verdict", build=build, measured=[measured], synthetic=synthetic))
+    told = {"synthetic": synthetic, "reason": reason}
+    for one in (record("verdict", build=build, measured=[measured], **told), *more):
+        run.record(one)
     run.close()
 
 
 def test_baselines_anchor_runs_and_this_run(suite_root: Path, tmp_path: Path) -> None:
     stored(suite_store())
-    run_folder(tmp_path / "runs" / "earlier")
+    left_half_done = record("set_aside", scenario="small-serve", folder="broken")
+    run_folder(tmp_path / "runs" / "earlier", left_half_done)
+    begun_again = record("resumed", repeats=["small-serve"])
+    run_folder(tmp_path / "runs" / "not-measured-yet", begun_again)
     ((history,), notes) = gathered_histories(report(), None, tmp_path / "runs")
     assert notes == ()
     assert [(one.commit, one.kind, round(one.value, 9)) for one in history.points] == [
@@ -63,7 +72,7 @@ def test_what_is_damaged_foreign_or_of_the_other_kind_is_left_out(
     run_folder(runs / "rehearsed", synthetic=True)
     run_folder(runs / "two-builds", ab=["a", "b"])
     run_folder(runs / "slowed", injected=["x=1"])
-    run_folder(runs / "good")
+    run_folder(runs / "good", reason=os.fsdecode(b"no text: \xff"))
     run_folder(runs / "damaged")
     (runs / "damaged" / "records.jsonl").write_text("{\n{\n")
     (runs / "foreign").mkdir()

@@ -61,3 +61,14 @@ def test_what_a_worker_is_told_counts_for_nothing(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
     assert table() == WIDE
+
+
+def test_lines_tabs_and_wide_characters_in_cells_are_set_and_not_cut() -> None:
+    found = text_table(("a", "b"), [("\tone\ntwo", "1\n"), ("漢", "22 ")], right=(1,), ruled=True)
+    assert found.splitlines() == [
+        "a               b",
+        "─────────────────",
+        "        one     1",
+        "two",
+        "漢             22",
+    ]

@@ -13,7 +13,7 @@ from perfgate.core.durable_files import append_line
 from perfgate.core.errors import InputError
 from perfgate.runs.progress import Progress
 from perfgate.runs.progress_view import ProgressView
-from perfgate.runs.record import as_line
+from perfgate.runs.record import SCHEMA_VERSION, as_line
 from perfgate.runs.run_folder import RunFolder, now
 
 FILES = ("run.json", "records.jsonl", "progress.jsonl", "summary.md", "run.lock", "workers.lock")
@@ -218,16 +218,27 @@ class TestEditedRecords:
         self, ended: Path, name: str, change: Callable[[str], str], told: str
     ) -> None:
         edit(ended / name, change)
-        with pytest.raises(InputError, match=told):
-            recorded(RunFolder(ended))
+        for is_short in (False, True):
+            with pytest.raises(InputError, match=told):
+                RunFolder(ended).records(is_short=is_short)
 
-    def test_right_checksums_do_not_make_a_rehearsal_real(self, ended: Path) -> None:
-        (ended / "records.jsonl").unlink()
-        line = as_line(record("verdict"), now())
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            ({"synthetic": False}, "synthetic: (.|\n)*run.json says that it was a rehearsal"),
+            ({"schema_version": SCHEMA_VERSION + 1}, "schema_version: "),
+            ({"injected": [1]}, r"injected\[0\]: "),
+            ({"record": "unheard-of"}, "record: "),
+        ],
+    )
+    def test_right_checksums_do_not_make_a_wrong_line_right(
+        self, ended: Path, change: dict[str, object], told: str
+    ) -> None:
+        line = {**as_line(record("verdict", synthetic=True), now()), **change}
         append_line(ended / "records.jsonl", line, base=ended / "run.json")
-        with pytest.raises(InputError, match=r"records\.jsonl:1: synthetic: .*") as told:
-            recorded(RunFolder(ended))
-        assert "run.json says that it was a rehearsal" in str(told.value)
+        for is_short in (False, True):
+            with pytest.raises(InputError, match=rf"records\.jsonl:3: {told}"):
+                RunFolder(ended).records(is_short=is_short)
 
     def test_nothing_is_appended_behind_a_line_of_others(self, ended: Path) -> None:
         edit(ended / "records.jsonl", lambda text: text + '{"record": "verdict"}\n')

@@ -307,6 +307,21 @@ def read_lines(
         InputError: the file cannot be read or is no regular one, a whole line is not a JSON object,
             or is not the one that was written there.
     """
+    lines = whole_lines(path)
+    found = [_object(line, path, number, hint) for number, line in enumerate(lines, start=1)]
+    if base is not None and found:
+        require_checksums(lines, path, base, hint)
+        for one in found:
+            del one["checksum"]
+    return found
+
+
+def whole_lines(path: Path) -> list[bytes]:
+    """The lines as they stand, without their ends; see `read_lines`.
+
+    Raises:
+        InputError: the file cannot be read or is no regular one.
+    """
     try:
         with open_regular(path) as file:
             *lines, _cut = file.read().split(b"\n")
@@ -314,15 +329,15 @@ def read_lines(
         return []
     except OSError as error:
         raise InputError("cannot be read", file=path, found=error.strerror) from error
-    found = [_object(line, path, number, hint) for number, line in enumerate(lines, start=1)]
-    if base is not None and found:
-        _require_checksums(lines, path, base, hint)
-        for one in found:
-            del one["checksum"]
-    return found
+    return lines
 
 
-def _require_checksums(lines: Sequence[bytes], path: Path, base: Path, hint: str | None) -> None:
+def require_checksums(lines: Sequence[bytes], path: Path, base: Path, hint: str | None) -> None:
+    """Check that each line carries the checksum of itself after the one before; see `read_lines`.
+
+    Raises:
+        InputError: one does not.
+    """
     before, follows = _checksum_of_file(base), base.name
     for number, line in enumerate(lines, start=1):
         if not is_right(line, before):
@@ -376,7 +391,7 @@ def sealed(line: bytes, before: str) -> bytes:
         line: a JSON object that is not empty, without the end of the line.
         before: the checksum of the line before.
     """
-    return line[:-1] + b', "checksum": "%s"}' % _checksum(line, before).encode()
+    return line[:-1] + _seal(line, before)
 
 
 def checksum_of(line: bytes) -> str | None:
@@ -387,8 +402,9 @@ def checksum_of(line: bytes) -> str | None:
 
 def is_right(line: bytes, before: str) -> bool:
     """Whether a line carries the checksum of itself, after that of the line before."""
-    return checksum_of(line) == _checksum(line[:-SEAL_BYTES] + b"}", before)
+    return line.endswith(_seal(line[:-SEAL_BYTES] + b"}", before))
 
 
-def _checksum(line: bytes, before: str) -> str:
-    return hashlib.sha256(before.encode() + b"\n" + line).hexdigest()[:_DIGITS]
+def _seal(line: bytes, before: str) -> bytes:
+    checksum = hashlib.sha256(before.encode() + b"\n" + line).hexdigest()[:_DIGITS]
+    return b', "checksum": "%s"}' % checksum.encode()

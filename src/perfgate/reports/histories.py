@@ -5,9 +5,12 @@ Pure but for `gathered_histories`, which reads stores and run folders. `perfgate
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from perfgate.baselines.baseline import Baseline
 from perfgate.baselines.choice import in_order, newest_build
@@ -21,14 +24,13 @@ from perfgate.judging.assembly.measured import central_value
 from perfgate.reports.figures import known, unit_of
 from perfgate.reports.run_report import RunReport, TestResult
 from perfgate.runs.ended_run import earlier_runs
-from perfgate.runs.record import MeasurementRecord, Record, VerdictRecord, records_of
+from perfgate.runs.record import ComparableStart, MeasuredTest, Record, records_of
 
 # A stored baseline; the anchor, a baseline that stays the last release's; an earlier run; this run.
 PointKind = Literal["baseline", "anchor", "run", "this run"]
 
 
-@dataclass(frozen=True)
-class HistoryPoint:
+class HistoryPoint(Struct, frozen=True):
     """A metric at one commit.
 
     Attributes:
@@ -100,8 +102,7 @@ class StoredBaselines:
     anchor: str = ""
 
 
-@dataclass(frozen=True)
-class FoundPoint:
+class FoundPoint(Struct, frozen=True):
     """A point, and what it takes to put it among others.
 
     Attributes:
@@ -208,12 +209,12 @@ def points_of(
     """
     comparable = {
         (one.scenario, one.probe): _comparable(one)
-        for one in records_of(MeasurementRecord, records)
+        for one in records_of(ComparableStart, records)
         if one.role == "new"
     }
     run, started = str(facts["id"]), str(facts["started"])
     found = {}
-    for record in records_of(VerdictRecord, records):
+    for record in records_of(MeasuredTest, records):
         build, metrics = record.build, wanted.get(record.name, ())
         if build is None or record.injected:
             continue
@@ -240,7 +241,7 @@ def _of_run(
     )
 
 
-def _comparable(measurement: MeasurementRecord) -> Mapping[str, str]:
+def _comparable(measurement: ComparableStart) -> Mapping[str, str]:
     """The facts that would be kept in a baseline."""
     facts = measurement.fingerprint
     if measurement.machine_bound:

@@ -4,23 +4,20 @@ In a terminal that is narrower than the table, texts are broken between words, o
 block of lines.
 """
 
-import io
 import os
 import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Sequence
+from itertools import chain, zip_longest
 
-from rich import box
 from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
 
 from perfgate.core.redaction import visible
 
 Row = Sequence[str]
 
-_WIDTH = 100_000  # of the console that draws: a table is as wide as its cells
+_GAP = 2  # blanks between columns; one more where a line is below the headings
 _MOST_LINES = 3  # of a row, before a block of its own reads better
 
 
@@ -55,17 +52,24 @@ def text_table(
 
 
 def _drawn(columns: Row, rows: Sequence[Row], right: Collection[int], *, ruled: bool) -> list[str]:
-    drawn = Table(box=box.SIMPLE_HEAD if ruled else None, show_edge=False, pad_edge=False)
-    for place, column in enumerate(columns):
-        drawn.add_column(column, justify="right" if place in right else "left", no_wrap=True)
-    for row in rows:
-        drawn.add_row(*(visible(cell) for _, cell in zip(columns, row, strict=True)))
-    out = io.StringIO()
-    console = Console(
-        file=out, width=_WIDTH, color_system=None, markup=False, emoji=False, highlight=False
-    )
-    console.print(drawn)
-    return [line.rstrip() for line in out.getvalue().splitlines()]
+    table = [
+        [visible(cell).expandtabs().split("\n") for _, cell in zip(columns, row, strict=True)]
+        for row in (columns, *rows)
+    ]
+    widths = [max(map(cell_len, chain(*cells))) for cells in zip(*table, strict=True)]
+    gap = " " * (_GAP + ruled)
+    lines = []
+    for row in table:
+        for parts in zip_longest(*row, fillvalue=""):
+            padded = []
+            for place, (part, width) in enumerate(zip(parts, widths, strict=True)):
+                text = part.rstrip() if place in right else part
+                blanks = " " * (width - cell_len(text))
+                padded.append(blanks + text if place in right else text + blanks)
+            lines.append(gap.join(padded).rstrip())
+    if ruled:
+        lines.insert(1, "─" * (sum(widths) + len(gap) * (len(widths) - 1)))
+    return lines
 
 
 def _wrapped(

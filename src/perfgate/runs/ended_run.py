@@ -16,7 +16,7 @@ from perfgate.runs.record import EndedRecord, R, Record, records_of
 from perfgate.runs.run_folder import RunFolder, require_own_folder
 
 T = TypeVar("T")
-MOST_RUNS = 200  # that are read: the newest, by name
+MOST_RUNS = 366  # that are read, a year of nights: the newest, by name
 _MOST_NOTES = 5
 # What reports need of run.json, and its types.
 _FACTS = {
@@ -157,4 +157,4 @@ def _comparable(folder: RunFolder, synthetic: bool) -> EndedRun:
     for fact, problem in (("ab", "it compared two builds"), ("injected", "something was injected")):
         if facts.get(fact):
             raise InputError(problem)
-    return EndedRun(folder.path, facts, folder.records())
+    return EndedRun(folder.path, facts, folder.records(is_short=True))

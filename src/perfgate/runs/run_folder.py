@@ -56,6 +56,7 @@ from perfgate.runs.record import (
     as_line,
     effective,
     read_records,
+    read_short_records,
     records_of,
 )
 
@@ -234,10 +235,13 @@ class RunFolder:
         """Append one record; it is on disk when this returns."""
         append_line(self.path / _RECORDS, as_line(record, now()), base=self.path / _FACTS)
 
-    def records(self) -> list[Record]:
+    def records(self, *, is_short: bool = False) -> list[Record]:
         """The records so far that count; a line cut by a kill is left out.
 
         What a resumed session measures again, or a replaced worker, counts once.
+
+        Args:
+            is_short: read what histories need of them, as `read_short_records`.
 
         Raises:
             InputError: a line is damaged, or was changed since it was written; or as `facts`.
@@ -245,8 +249,9 @@ class RunFolder:
         if not os.path.lexists(self.path / _RECORDS):
             return []
         is_rehearsal = bool(self.facts().get("synthetic"))
-        file = self.path / _RECORDS
-        return effective(read_records(file, self.path / _FACTS, is_rehearsal=is_rehearsal))
+        read = read_short_records if is_short else read_records
+        found = read(self.path / _RECORDS, self.path / _FACTS, is_rehearsal=is_rehearsal)
+        return effective(found)
 
     def records_of(self, kind: type[R]) -> list[R]:
         """Those of one kind; errors as of `records`."""

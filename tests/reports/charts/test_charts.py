@@ -9,6 +9,7 @@ import pytest
 import vl_convert
 from hypothesis import given
 from hypothesis import strategies as some
+from msgspec.structs import replace as point_with
 from run_reports import judged, report
 from run_reports import result as made_result
 
@@ -87,7 +88,7 @@ class TestHistory:
     def test_points_of_one_start_have_no_ticks(self, single: int) -> None:
         """Vega's flatten fails, in the browser alone, where a row lacks the field."""
         history = over_commits(
-            with_points(lambda p, n: replace(p, values=p.values[:1]) if n < single else p)
+            with_points(lambda p, n: point_with(p, values=p.values[:1]) if n < single else p)
         )
         ticks = [one for one in history.spec["layer"] if "flatten" in str(one.get("transform"))]
         assert len(ticks) == (0 if single == 20 else 1)
@@ -96,7 +97,7 @@ class TestHistory:
         assert "this run" in texts(svg_of(history.spec))
 
     def test_synthetic_points_are_named_and_hollow(self) -> None:
-        found = with_points(lambda p, _: replace(p, synthetic=True))
+        found = with_points(lambda p, _: point_with(p, synthetic=True))
         svg = svg_of(found[-1].spec)
         assert "this run, synthetic" in texts(svg)
         assert svg is not None
@@ -137,7 +138,7 @@ def test_hostile_names_stay_text() -> None:
             one,
             name=text,
             points=tuple(
-                replace(p, commit=f"{n}{text}", version=text, note=text)
+                point_with(p, commit=f"{n}{text}", version=text, note=text)
                 for n, p in enumerate(one.points)
             ),
         )

@@ -4,7 +4,6 @@ The same entries as `pytest --benchmark-json`. What a tracker makes of values th
 in docs/reference/reports.md.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +14,7 @@ from perfgate.core.measurement import MeasuredMetric
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement
 from perfgate.reports.figures import known
-from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
+from perfgate.reports.formats.base import ReportContext, ReportFormat, indented, report_format
 from perfgate.reports.run_report import RunReport, TestResult
 from perfgate.runs.record import VerdictRecord
 
@@ -99,4 +98,4 @@ class BenchmarkFormat(ReportFormat):
             "datetime": "" if first is None else first.started,
             "version": pytest_benchmark.__version__,
         }
-        return json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return indented(whole) + "\n"

@@ -1,9 +1,7 @@
 """The report as JSON, for programs (docs/reference/run_report.schema.json)."""
 
-import json
-
 from perfgate.core.plain import to_plain
-from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
+from perfgate.reports.formats.base import ReportContext, ReportFormat, indented, report_format
 from perfgate.reports.run_report import RunReport
 
 
@@ -15,4 +13,4 @@ class JsonFormat(ReportFormat):
 
     def text(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
         """The text, ended by a line end."""
-        return json.dumps(to_plain(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return indented(to_plain(report)) + "\n"
