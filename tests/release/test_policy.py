@@ -180,8 +180,8 @@ def key(text: str) -> dict[str, Any]:
         (build(commit="0123"), "build.commit", "12 to 40"),
         (build(image="latest"), "build.image", "sha256:"),
         (subject(sha256="ab"), "subjects[0].digest.sha256", "64 hexadecimal digits"),
-        (key(base64.b64encode(bytes(31)).decode()), "signers[0].key", "31 bytes"),
-        (key("A"), "signers[0].key", "no base64"),
+        (key(base64.b64encode(bytes(31)).decode()), "signers[0].key", "44 characters"),
+        (key("A"), "signers[0].key", "keygen"),
     ],
 )
 def test_what_cannot_be_used(tmp_path, changes, field, told) -> None:

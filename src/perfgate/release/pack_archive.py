@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, Self
 
@@ -29,6 +30,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.input_files import open_input
 from perfgate.core.json_text import LARGEST_OWN, JsonError, parse
 from perfgate.core.plain import to_plain
+from perfgate.core.rule import VERSION as RULE
 from perfgate.core.untrusted_files import open_regular
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
@@ -129,12 +131,12 @@ def read_manifest(content: bytes, pack: Path) -> Manifest:
         pack: which pack it is of, for messages.
 
     Raises:
-        ReleaseRefused: status OTHER_VERSION: it is of a form of another perfgate. BROKEN_PACK: it
-            is not as the schema says, or lists a name that no pack has.
+        ReleaseRefused: status OTHER_VERSION: another perfgate packed it. BROKEN_PACK: it is not as
+            the schema says, or lists a name that no pack has.
     """
     try:
         plain: Any = parse(content, limit=LARGEST_MANIFEST, own=True)
-        _require_known_form(plain if isinstance(plain, dict) else {}, pack)
+        _require_own_version(plain if isinstance(plain, dict) else {}, pack)
         manifest = msgspec.convert(plain, Manifest)
         _ = manifest.ended_at
     except JsonError as error:
@@ -147,17 +149,22 @@ def read_manifest(content: bytes, pack: Path) -> Manifest:
     return manifest
 
 
-def _require_known_form(fields: Mapping[str, Any], pack: Path) -> None:
-    given, writer = fields.get("schema_version"), str(fields.get("perfgate"))[:60]
-    if type(given) is int and given != SCHEMA_VERSION:
-        raise ReleaseStatus.OTHER_VERSION.refusal(
-            "a pack of a form that this perfgate does not know",
-            file=pack,
-            field=f"{MANIFEST}: schema_version",
-            found=f"{given}, written by perfgate {writer}",
-            expected=str(SCHEMA_VERSION),
-            hint=f"read it with perfgate {writer}",
-        )
+def _require_own_version(fields: Mapping[str, Any], pack: Path) -> None:
+    """Check that this perfgate, which judges and renders the pack again, made it."""
+    writer = str(fields.get("perfgate"))[:60]
+    own = {"schema_version": SCHEMA_VERSION, "perfgate": version("perfgate"), "rule": RULE}
+    for field, expected in own.items():
+        given = fields.get(field)
+        if type(given) is type(expected) and given != expected:
+            raise ReleaseStatus.OTHER_VERSION.refusal(
+                "the pack was made by another perfgate",
+                file=pack,
+                field=f"{MANIFEST}: {field}",
+                found=f"{str(given)[:60]}, by perfgate {writer}",
+                expected=str(expected),
+                hint=f"install perfgate {writer}, which packed it, or pack the runs again with "
+                "this one",
+            )
 
 
 def _problems_of_paths(manifest: Manifest) -> Iterator[tuple[str, object]]:
@@ -376,8 +383,8 @@ def open_pack(path: Path) -> Pack:
 
     Raises:
         ReleaseRefused: status BROKEN_PACK: no tar, cut off, a file changed, missing, extra or
-            twice, a link, a name that no pack has, too large, …; OTHER_VERSION: of a form of
-            another perfgate.
+            twice, a link, a name that no pack has, too large, …; OTHER_VERSION: another perfgate
+            packed it.
         InputError: no such file, not a regular one, or it cannot be read.
     """
     with _archive(path) as (archive, members):

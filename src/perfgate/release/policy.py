@@ -13,7 +13,6 @@ from perfgate.core.errors import InputError
 from perfgate.core.input_files import read_input
 from perfgate.core.metrics import lookup
 from perfgate.core.plain import from_plain
-from perfgate.release.keys import KEY_BYTES, key_bytes
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.scenarios.metric_rules import unknown_metric
 from perfgate.scenarios.problem import Keys, Problem
@@ -253,8 +252,6 @@ def broken_policy_rules(policy: Plain) -> Iterator[Problem]:
         yield from _floors_are_of_metrics(("required", number, "floors"), group)
     yield from _one_limit_each(groups)
     yield from _one_commit(policy)
-    for number, signer in enumerate(policy.get("signers", ())):
-        yield from _is_a_key(("signers", number, "key"), signer["key"])
     for number, _ in _repeated((one["run"], one["test"]) for one in aside):
         found = f"{aside[number]['test']} of run {aside[number]['run']}"
         yield Problem(("set_aside", number), "set aside twice", found)
@@ -316,15 +313,3 @@ def _one_commit(policy: Plain) -> Iterator[Problem]:
                 other,
                 f"one that begins with {commit}, as build.commit says",
             )
-
-
-def _is_a_key(path: Keys, key: str) -> Iterator[Problem]:
-    try:
-        key_bytes(key)
-    except ValueError as error:
-        yield Problem(
-            path,
-            f"not a key: {error}",
-            expected=f"the base64 of the {KEY_BYTES} bytes of an Ed25519 public key",
-            hint="`perfgate release keygen` prints it, behind 'under signers'",
-        )

@@ -201,12 +201,16 @@ def _faults(found: ReleaseCheck, rates: ErrorRates | None) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A run's result of the test, and why it does not count; an empty `why`: it may."""
+    """A run's result of the test, and why it does not count; no flaw: it may."""
 
-    evidence: RunEvidence
+    run: str
     result: TestResult
-    finding: Finding | None = None
-    why: str = ""
+    flaw: Found | None
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether it counts as a REGRESSION."""
+        return self.flaw is None and self.result.verdict == Verdict.REGRESSION
 
 
 def checked_test(
@@ -221,56 +225,48 @@ def checked_test(
         at: the time of the check.
     """
     name = test.subject.id
-    blank = CheckedTest(
-        test.required.name, name, test.subject.scenario.id, test.hardware, Finding.MISSING, "fail"
-    )
+    part = (test.required.name, name, test.subject.scenario.id, test.hardware)
     seen = [
-        _Candidate(one, result, *next(_flaws(test, one, result, policy, at), ()))
+        _Candidate(one.id, result, next(_flaws(test, one, result, policy, at), None))
         for one in reversed(runs)
         if (result := one.results.get(name))
     ]
-    lost = {one.evidence.id for one in seen if _is_loss(one)}
-    set_aside = {one.run: one for one in policy.set_aside if one.test == name and one.run in lost}
-    aside = [
-        f"REGRESSION of run {one.run} set aside by {one.by}: {one.reason} ({one.link})"
-        for one in set_aside.values()
-    ]
-    candidates = [one for one in seen if one.evidence.id not in set_aside]
+    lost = {one.run for one in seen if one.is_loss}
+    aside = {
+        one.run: f"REGRESSION of run {one.run} set aside by {one.by}: {one.reason} ({one.link})"
+        for one in policy.set_aside
+        if one.test == name and one.run in lost
+    }
+    candidates = [one for one in seen if one.run not in aside]
     if not candidates:
         missing = "no other run holds it" if aside else "no run holds it"
-        return replace(blank, why="; ".join([missing, *aside]))
+        return CheckedTest(*part, Finding.MISSING, "fail", "; ".join([missing, *aside.values()]))
     counts = _counting(candidates, at)
-    found, why = counts.finding, counts.why
-    if found is None:
-        found, why = next(_found(test, counts.result, at))
+    found, why = counts.flaw or next(_found(test, counts.result, at))
     if found == Finding.REGRESSION and counts is not candidates[0]:
         later = ", ".join(
-            f"run {one.evidence.id}: {one.result.verdict or 'not run'}"
+            f"run {one.run}: {one.result.verdict or 'not run'}"
             for one in candidates[: candidates.index(counts)]
         )
         why += f"; running again does not clear it ({later})"
     effect = _effect(found, policy)
-    return replace(
-        blank,
-        finding=found,
-        effect="warn" if aside and effect == "pass" else effect,
-        why="; ".join(filter(None, [why, *aside])),
-        run=counts.evidence.id,
-        result=counts.result,
-        metrics=0 if counts.finding else checked_metrics(counts.result),
-        waivers=waivers_of(counts.result),
+    return CheckedTest(
+        *part,
+        found,
+        "warn" if aside and effect == "pass" else effect,
+        "; ".join(filter(None, [why, *aside.values()])),
+        counts.run,
+        counts.result,
+        0 if counts.flaw else checked_metrics(counts.result),
+        waivers_of(counts.result),
     )
-
-
-def _is_loss(one: _Candidate) -> bool:
-    return one.finding is None and one.result.verdict == Verdict.REGRESSION
 
 
 def _counting(candidates: Sequence[_Candidate], at: datetime) -> _Candidate:
     """The one that counts, of at least one, the newest first."""
-    usable = [one for one in candidates if one.finding is None]
+    usable = [one for one in candidates if one.flaw is None]
     for place, one in enumerate(usable):
-        if _is_loss(one) and not any(_waives(later, one, at) for later in usable[:place]):
+        if one.is_loss and not any(_waives(later, one, at) for later in usable[:place]):
             return one
     judged = [one for one in usable if is_judged(one.result)]
     return next(iter([*judged, *usable, *candidates]))

@@ -26,7 +26,7 @@ class ReleaseStatus(IntEnum):
     BROKEN_PACK = 25
     """A byte of the pack was changed, or a file is missing or extra, or it is no pack."""
     OTHER_VERSION = 26
-    """The pack is of a form or rule of another perfgate, or another is asked to sign it."""
+    """Another perfgate made the pack, or judged a run in it."""
     SIGNATURE = 27
     """No signature, a wrong one, or one of an unknown signer."""
     KEY = 28

@@ -13,7 +13,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
@@ -21,7 +20,6 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.rule import VERSION
 from perfgate.core.untrusted_files import opened_folder
 from perfgate.core.verdict import Verdict, counted
 from perfgate.plan.registered import registered
@@ -29,11 +27,11 @@ from perfgate.release.attestation import Attested, canonical, envelope, read_att
 from perfgate.release.check_result import Finding, ReleaseCheck
 from perfgate.release.keys import as_policy_has_it, key_id, public_key_of
 from perfgate.release.pack_archive import POLICY, RUNS, SCENARIOS, WAIVERS, Pack
+from perfgate.release.pack_contents import ROLES, rendered_files
 from perfgate.release.policy import EFFECTS, Policy, load_policy
 from perfgate.release.recomputation import Recomputed, recompute_run
 from perfgate.release.release_check import check
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.release.rendered_files import ROLES, rendered_files
 from perfgate.release.required_tests import (
     SuiteTests,
     broken_suite_rules,
@@ -86,14 +84,11 @@ class Replayed:
     Attributes:
         check: the packed policy held against the packed runs, at the time of the manifest.
         verdicts: every verdict of the runs, computed again from their raw files.
-        not_compared: paths of reports, certificates and scripts that another perfgate rendered;
-            empty: this one did, and each was rendered again and is the same.
         checked_at: the check as of another time; errors as of `release_check.check`.
     """
 
     check: ReleaseCheck
     verdicts: tuple[Recomputed, ...]
-    not_compared: tuple[str, ...]
     checked_at: Callable[[datetime], ReleaseCheck]
 
     @property
@@ -123,7 +118,7 @@ def verify(pack: Pack, asked: Asked) -> Verified:
     """Verify a pack, whose bytes have been held against its manifest already.
 
     Raises:
-        ReleaseRefused: SIGNATURE, OTHER_RELEASE, OTHER_VERSION, NOT_REPRODUCED, EXPIRED, CLOCK, as
+        ReleaseRefused: SIGNATURE, OTHER_RELEASE, NOT_REPRODUCED, EXPIRED, CLOCK, as
             `ReleaseStatus` has them.
         InputError: nobody is named whose signature would count.
     """
@@ -143,7 +138,7 @@ def verify(pack: Pack, asked: Asked) -> Verified:
     _require_as_stated(pack, attested, again.check)
     _require_in_force(pack, asked, again)
     rows = tuple(_rows(pack, asked, attested, again))
-    return Verified(attested, again, rows, tuple(_notes(pack, asked, again)))
+    return Verified(attested, again, rows, tuple(_notes(asked, again)))
 
 
 def sign(
@@ -161,14 +156,10 @@ def sign(
         What the pack shows, and the signed statement of it.
 
     Raises:
-        ReleaseRefused: OTHER_VERSION: another perfgate rendered its reports. SIGNATURE: the policy
-            does not name this signer. CLOCK: its runs end at a time still to come. INCOMPLETE: no
-            digest names what was measured. Others as of `replay`.
+        ReleaseRefused: SIGNATURE: the policy does not name this signer. CLOCK: its runs end at a
+            time still to come. INCOMPLETE: no digest names what was measured. Others as of
+            `replay`.
     """
-    problem = (
-        "another perfgate rendered the pack's reports and certificates, which must be compared"
-    )
-    _require_version(pack, "perfgate", version("perfgate"), problem)
     again = replay(pack)
     _require_signer(again.check.policy, key.public_key(), key_file)
     _require_clock(pack, now, now)
@@ -179,14 +170,13 @@ def replay(pack: Pack) -> Replayed:
     """Judge a pack again. Nothing of it is believed but raw files, policy and scenarios.
 
     Raises:
-        ReleaseRefused: OTHER_VERSION: it was judged by another rule. NOT_REPRODUCED: a verdict is
-            not what the raw files give, or it cannot be told. POLICY, MIXED, CLOCK: as of `check`.
+        ReleaseRefused: OTHER_VERSION: another perfgate judged a run of it. NOT_REPRODUCED: a
+            verdict, report or script is not what the raw files give, or it cannot be told. POLICY,
+            MIXED, CLOCK: as of `check`.
         InputError, SeveralInputErrors: the packed scenarios name an engine, client or evaluator
             that is not registered here.
         RunError: there is no room to unpack it.
     """
-    problem = "the pack was judged by another version of the gate's rule"
-    _require_version(pack, "rule", VERSION, problem)
     with _unpacked(pack) as folder:
         places = [one for one in (folder / SCENARIOS).glob("*") if one.name.isdecimal()]
         # in the order that the suite names them
@@ -198,26 +188,13 @@ def replay(pack: Pack) -> Replayed:
             checked_at = partial(check, policy, runs, suite)
             found = checked_at(pack.manifest.ended_at)
             _require_recomputed(pack, runs, verdicts, found)
-            not_compared = _require_rendered(pack, found, runs)
+            _require_rendered(pack, found, runs)
         except ReleaseRefused:
             raise
         except (InputError, SeveralInputErrors) as error:  # no fault of whoever verifies it
             problem, expected = "a run of the pack cannot be judged again", "runs of perfgate"
             raise _not_reproduced(pack, problem, [str(error)], expected=expected) from error
-    return Replayed(found, verdicts, not_compared, checked_at)
-
-
-def _require_version(pack: Pack, field: str, expected: str, problem: str) -> None:
-    given, writer = getattr(pack.manifest, field), pack.manifest.perfgate
-    if given != expected:
-        raise ReleaseStatus.OTHER_VERSION.refusal(
-            problem,
-            file=pack.path,
-            field=f"manifest.json: {field}",
-            found=f"{given}, by perfgate {writer}",
-            expected=expected,
-            hint=f"use perfgate {writer}, which packed it, or pack the runs again with this one",
-        )
+    return Replayed(found, verdicts, checked_at)
 
 
 @contextmanager
@@ -272,12 +249,8 @@ def _require_recomputed(
             raise _not_reproduced(pack, problem, [verdict or "no verdict"], **told)
 
 
-def _require_rendered(pack: Pack, found: ReleaseCheck, runs: Sequence[EndedRun]) -> tuple[str, ...]:
-    """Check that reports, certificates and scripts are what check and runs give, and all is known.
-
-    Returns:
-        What cannot be compared, as another perfgate rendered it.
-    """
+def _require_rendered(pack: Pack, found: ReleaseCheck, runs: Sequence[EndedRun]) -> None:
+    """Check that reports, certificates and scripts are what the runs give, and all is known."""
     sources = [one for one in pack.manifest.files if one.role not in ROLES]
     rendered = {one.path: one for one in pack.manifest.files if one.role in ROLES}
     hint = "trust none of this pack; pack the runs again"
@@ -288,15 +261,12 @@ def _require_rendered(pack: Pack, found: ReleaseCheck, runs: Sequence[EndedRun])
     ]:
         problem = "the pack holds what perfgate does not put there"
         raise _not_reproduced(pack, problem, strange, hint=hint)
-    if pack.manifest.perfgate != version("perfgate"):
-        return tuple(rendered)
     again = {one.path: one.listed() for one in rendered_files(found, runs, sources)}
     either = sorted(again.keys() | rendered.keys())
     if other := [one for one in either if again.get(one) != rendered.get(one)]:
         problem = "a report, certificate or script is not what the pack's own runs give"
         expected = "the files that perfgate release pack writes of these runs"
         raise _not_reproduced(pack, problem, other, expected=expected, hint=hint)
-    return ()
 
 
 def _not_reproduced(pack: Pack, problem: str, found: Sequence[str], **told: Any) -> ReleaseRefused:
@@ -433,8 +403,7 @@ def _rows(
     yield "verdicts", f"{judged} of {len(verdicts)} computed again from raw files, all as recorded"
     yield "metrics", f"{sum(one.metrics for one in verdicts)} judged again"
     rendered = sum(one.role in ROLES for one in pack.manifest.files)
-    if not again.not_compared:
-        yield "rendered", f"{rendered} reports, certificates and scripts again, all as packed"
+    yield "rendered", f"{rendered} reports, certificates and scripts again, all as packed"
     yield "rule", f"version {pack.manifest.rule}"
     in_force = f"today, {asked.now:%Y-%m-%d}"
     if check.result == "FAILED":
@@ -451,7 +420,7 @@ def _signer(key: Ed25519PublicKey, asked: Asked, policy: Policy) -> str:
     return f"{name} (key {key_id(key)})" if name else f"key {key_id(key)}"
 
 
-def _notes(pack: Pack, asked: Asked, again: Replayed) -> Iterator[str]:
+def _notes(asked: Asked, again: Replayed) -> Iterator[str]:
     if not (asked.policy or asked.commit or asked.subjects):
         yield (
             "which release this is was not checked: --policy, --commit or --subject says which is "
@@ -461,11 +430,6 @@ def _notes(pack: Pack, asked: Asked, again: Replayed) -> Iterator[str]:
         yield (
             "which tests are required was not checked: it follows from the pack's own scenarios; "
             "--scenarios compares them with yours, or a --policy with required_sha256 names them"
-        )
-    if again.not_compared:
-        yield (
-            f"not rendered again, as perfgate {pack.manifest.perfgate} made them and this is "
-            f"{version('perfgate')}: {', '.join(again.not_compared)}"
         )
     for told in dict.fromkeys(line for one in again.verdicts for line in one.not_recomputed):
         yield f"taken from the records, as no raw file holds it: {told}"
