@@ -141,11 +141,12 @@ def read_manifest(content: bytes, pack: Path) -> Manifest:
         _ = manifest.ended_at
     except JsonError as error:
         told = {"found": error.found, "expected": error.expected}
-        raise _broken(pack, f"{MANIFEST} {error.problem}", **told) from error
+        raise _broken("bad_manifest", pack, problem=error.problem, **told) from error
     except (msgspec.ValidationError, ValueError) as error:
-        raise _broken(pack, f"{MANIFEST} is not as perfgate writes it", found=error) from error
+        problem = "is not as perfgate writes it"
+        raise _broken("bad_manifest", pack, problem=problem, found=error) from error
     for problem, found in _problems_of_paths(manifest):
-        raise _broken(pack, f"{MANIFEST} lists {problem}", found=found)
+        raise _broken("bad_manifest", pack, problem=f"lists {problem}", found=found)
     return manifest
 
 
@@ -157,13 +158,12 @@ def _require_own_version(fields: Mapping[str, Any], pack: Path) -> None:
         given = fields.get(field)
         if type(given) is type(expected) and given != expected:
             raise ReleaseStatus.OTHER_VERSION.refusal(
-                "the pack was made by another perfgate",
+                "pack",
                 file=pack,
                 field=f"{MANIFEST}: {field}",
                 found=f"{str(given)[:60]}, by perfgate {writer}",
                 expected=str(expected),
-                hint=f"install perfgate {writer}, which packed it, or pack the runs again with "
-                "this one",
+                writer=writer,
             )
 
 
@@ -186,9 +186,8 @@ def _problems_of_paths(manifest: Manifest) -> Iterator[tuple[str, object]]:
         yield "two names that are one on some systems", " and ".join(map(repr, pair))
 
 
-def _broken(pack: Path, problem: str, **told: Any) -> ReleaseRefused:
-    told.setdefault("hint", "have the pack again from whoever keeps it; do not repair it")
-    return ReleaseStatus.BROKEN_PACK.refusal(problem, file=pack, **told)
+def _broken(name: str, pack: Path, **told: Any) -> ReleaseRefused:
+    return ReleaseStatus.BROKEN_PACK.refusal(name, file=pack, **told)
 
 
 def _problem_of_name(path: str) -> str | None:
@@ -311,8 +310,7 @@ class Pack:
                         if one.path in members:
                             shutil.copyfileobj(_content(archive, members[one.path]), file)
                 if Ingredient(one.path, one.role, target).listed() != one:
-                    problem = "the pack was changed while it was read"
-                    raise _broken(self.path, problem, field=one.path)
+                    raise _broken("changed_meanwhile", self.path, field=one.path)
 
 
 class _Entry(tarfile.TarInfo):
@@ -394,24 +392,19 @@ def open_pack(path: Path) -> Pack:
                 _require_size(members[name].size, limit, path, f"{name} is too large")
                 contents[name] = _content(archive, members[name]).read()
         if MANIFEST not in contents:
-            raise _broken(path, "a file is missing", found=f"no {MANIFEST}")
+            raise _broken("missing_file", path, found=f"no {MANIFEST}")
         manifest = read_manifest(contents[MANIFEST], path)
         listed = {one.path: one for one in manifest.files}
         if extra := [name for name in members if name not in listed and name not in contents]:
-            problem = "a file is extra: the manifest does not list it"
-            raise _broken(path, problem, found=extra[0])
+            raise _broken("extra_file", path, found=extra[0])
         for name, one in listed.items():
             if name not in members:
-                raise _broken(path, "a file is missing", found=name)
+                raise _broken("missing_file", path, found=name)
             digest = _sha256(_content(archive, members[name]))
-            if (digest, members[name].size) != (one.sha256, one.size):
-                raise _broken(
-                    path,
-                    "a file was changed since it was packed",
-                    field=name,
-                    found=f"{members[name].size} bytes, SHA-256 {digest}",
-                    expected=f"{one.size} bytes, SHA-256 {one.sha256}",
-                )
+            found = f"{members[name].size} bytes, SHA-256 {digest}"
+            expected = f"{one.size} bytes, SHA-256 {one.sha256}"
+            if found != expected:
+                raise _broken("changed_file", path, field=name, found=found, expected=expected)
     digest = hashlib.sha256(contents[MANIFEST]).hexdigest()
     return Pack(path, manifest, digest, contents.get(ATTESTATION))
 
@@ -426,32 +419,25 @@ def _members(archive: tarfile.TarFile, file: IO[bytes], pack: Path) -> dict[str,
     end = 0
     for one in archive:
         if problem := _problem_of_name(one.name):
-            raise _broken(pack, f"a file has {problem}", found=one.name)
+            raise _broken("bad_entry", pack, problem=f"a file has {problem}", found=one.name)
         if one.name in found:
-            raise _broken(pack, "a file is in the pack twice", found=one.name)
+            raise _broken("double_file", pack, found=one.name)
         if one.pax_headers.keys() - {"path"}:
-            raise _broken(pack, "settings of a file that no pack has", field=one.name)
+            raise _broken("settings", pack, field=one.name)
         if len(found) > MOST_FILES + 2:
-            raise _broken(pack, "too many files", expected=f"at most {MOST_FILES}")
+            raise _broken("many_files", pack, limit=MOST_FILES)
         found[one.name] = one
         end = one.offset_data + one.size + -one.size % tarfile.BLOCKSIZE
     file.seek(end)
     rest = file.read(2 * tarfile.RECORDSIZE)
     if not 2 * tarfile.BLOCKSIZE <= len(rest) < 2 * tarfile.RECORDSIZE or any(rest):
-        raise _broken(
-            pack,
-            "the pack is cut off, or something follows its last file",
-            found=f"{len(rest)} bytes or more after byte {end}",
-            expected="zeros, as tar ends an archive",
-            hint="copy it again, and compare the sizes",
-        )
+        raise _broken("cut_off", pack, found=f"{len(rest)} bytes or more after byte {end}")
     return found
 
 
 def _require_size(size: int, limit: int, pack: Path, problem: str) -> None:
     if size > limit:
-        expected = f"at most {limit} bytes (docs/reference/limits.md)"
-        raise _broken(pack, problem, found=f"{size} bytes", expected=expected)
+        raise _broken("too_large", pack, problem=problem, found=f"{size} bytes", limit=limit)
 
 
 @contextmanager
@@ -471,12 +457,7 @@ def _archive(path: Path) -> Iterator[tuple[tarfile.TarFile, dict[str, tarfile.Ta
             "no such file", file=path, expected="what perfgate release pack wrote"
         ) from None
     except (tarfile.TarError, ValueError) as error:
-        raise _broken(
-            path,
-            "not an evidence pack, or a damaged one",
-            found=str(error),
-            expected="the uncompressed tar file that perfgate release pack wrote",
-        ) from error
+        raise _broken("no_pack", path, found=str(error)) from error
     except OSError as error:
         raise InputError("cannot be read", file=path, found=error.strerror) from error
 

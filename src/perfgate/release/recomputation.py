@@ -146,13 +146,7 @@ def require_same_scenarios(
             if measured and now != measured:
                 changed.append(f"{', '.join(key)}: {now}, {measured} in run {run.id}")
     if changed:
-        raise status.refusal(
-            "a scenario is another one than the run measured, so its file is no evidence of it",
-            field="--scenarios",
-            found="; ".join(changed),
-            expected="the content that the run recorded",
-            hint="take the scenario files of the run's own commit, or measure again",
-        )
+        raise status.refusal("scenario_changed", found="; ".join(changed))
 
 
 class _Recomputation:
@@ -215,16 +209,16 @@ class _Recomputation:
 
     def _require_version(self, name: str, given: Mapping[str, Any]) -> None:
         """Check that this perfgate can judge what was recorded."""
-        perfgate = f"perfgate {self._run.facts['versions'].get('perfgate')}"
+        judge = f"perfgate {self._run.facts['versions'].get('perfgate')}"
         for field, expected in (("schema_version", SCHEMA_VERSION), ("rule_version", VERSION)):
             if (found := given.get(field)) != expected:
                 raise ReleaseStatus.OTHER_VERSION.refusal(
-                    "what a verdict rests on was not kept, or is of another version",
+                    "judge_input",
                     file=self._run.folder / "records.jsonl",
                     field=f"{name}: judge_input.{field}",
                     found="none" if found is None else found,
-                    expected=f"{expected}, which this perfgate has",
-                    hint=f"install {perfgate}, which judged it, or measure again",
+                    version=expected,
+                    judge=judge,
                 )
 
     def _input(self, line: VerdictRecord) -> JudgeInput:

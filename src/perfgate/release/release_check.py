@@ -5,7 +5,7 @@ until something passes would change the gate's error rates. Else the newest judg
 not the best one.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ from perfgate.core.verdict import Verdict, counted
 from perfgate.release.check_result import LOSSES, CheckedTest, ErrorRates, Finding, ReleaseCheck
 from perfgate.release.error_rates import error_rates
 from perfgate.release.policy import STRICT_EFFECTS, Effect, Policy, PolicyRefused
-from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+from perfgate.release.release_status import ReleaseStatus
 from perfgate.release.required_tests import (
     RequiredTest,
     SuiteTests,
@@ -123,11 +123,10 @@ def _evidence(runs: Sequence[EndedRun], at: datetime) -> tuple[RunEvidence, ...]
         folders[one.id] = one.run.folder
         if one.last > at + CLOCKS_DIFFER:
             raise ReleaseStatus.CLOCK.refusal(
-                "a run of a time that is still to come",
+                "run_to_come",
                 file=one.run.folder,
                 found=f"run {one.id}, {one.last.isoformat(timespec='seconds')}",
-                expected=f"a time before {at.isoformat(timespec='seconds')}, that of this check",
-                hint="set the clock that is wrong and measure again, or give another --at",
+                at=at.isoformat(timespec="seconds"),
             )
     require_complete([one.report for one in evidence], None)
     return tuple(evidence)
@@ -149,23 +148,13 @@ def _require_one_build(evidence: Sequence[RunEvidence], policy: Policy) -> None:
     other = next((one for one in builds if not _is_one(builds[0][1], one[1])), None)
     if other:
         told = (f"run {run}: {build.in_words}" for run, build in (builds[0], other))
-        raise _mixed("runs of two builds are no evidence of one release", told)
+        raise ReleaseStatus.MIXED.refusal("two_builds", found="; ".join(told))
     judges: dict[str | None, str] = {}
     for run in real:
         judges.setdefault(run.facts.versions.get("perfgate"), run.id)
     if len(judges) > 1:
         told = (f"run {run}: perfgate {judge}" for judge, run in judges.items())
-        raise _mixed("runs of two releases of perfgate are judged by different rules", told)
-
-
-def _mixed(problem: str, found: Iterable[str]) -> ReleaseRefused:
-    return ReleaseStatus.MIXED.refusal(
-        problem,
-        field="RUN",
-        found="; ".join(found),
-        expected="runs of the one build that the policy names",
-        hint="leave the others out; `perfgate compare` compares two builds",
-    )
+        raise ReleaseStatus.MIXED.refusal("two_judges", found="; ".join(told))
 
 
 def _is_one(one: MeasuredBuild, other: MeasuredBuild) -> bool:

@@ -192,8 +192,7 @@ def replay(pack: Pack) -> Replayed:
         except ReleaseRefused:
             raise
         except (InputError, SeveralInputErrors) as error:  # no fault of whoever verifies it
-            problem, expected = "a run of the pack cannot be judged again", "runs of perfgate"
-            raise _not_reproduced(pack, problem, [str(error)], expected=expected) from error
+            raise _not_reproduced("no_judgement", pack, [str(error)]) from error
     return Replayed(found, verdicts, checked_at)
 
 
@@ -232,47 +231,37 @@ def _require_recomputed(
     """Check that verdicts are as recorded, and no test passes on the word of a record alone."""
     ids, listed = [one.id for one in runs], pack.manifest.runs
     if tuple(ids) != listed:
-        problem = "the folders of runs are not named by their ids"
-        raise _not_reproduced(pack, problem, ids, expected=", ".join(listed))
+        raise _not_reproduced("run_names", pack, ids, expected=", ".join(listed))
     if different := [f"run {one.run}: {line}" for one in verdicts for line in one.differences]:
-        problem = "the raw files do not give what the records say"
-        hint = "trust none of this pack; ask who made it for the run's folder"
-        raise _not_reproduced(pack, problem, different, hint=hint)
+        raise _not_reproduced("verdict", pack, different)
     good = (Verdict.PASS, Verdict.IMPROVEMENT)
     recomputed = {(one.run, one.test): one.verdict for one in verdicts}
     for test in found.tests:
         verdict = recomputed.get((test.run, test.test))
         if test.finding == Finding.PASSED and verdict not in good:
-            problem = "a test passes that the raw files do not let pass"
-            expected = "PASS or IMPROVEMENT, computed from the raw files"
-            told = {"field": test.test, "expected": expected}
-            raise _not_reproduced(pack, problem, [verdict or "no verdict"], **told)
+            raise _not_reproduced("pass", pack, [verdict or "no verdict"], field=test.test)
 
 
 def _require_rendered(pack: Pack, found: ReleaseCheck, runs: Sequence[EndedRun]) -> None:
     """Check that reports, certificates and scripts are what the runs give, and all is known."""
     sources = [one for one in pack.manifest.files if one.role not in ROLES]
     rendered = {one.path: one for one in pack.manifest.files if one.role in ROLES}
-    hint = "trust none of this pack; pack the runs again"
     folders = (f"{SCENARIOS}/", *(f"{RUNS}/{run}/" for run in pack.manifest.runs))
     known = (POLICY, WAIVERS)
     if strange := [
         one.path for one in sources if one.path not in known and not one.path.startswith(folders)
     ]:
-        problem = "the pack holds what perfgate does not put there"
-        raise _not_reproduced(pack, problem, strange, hint=hint)
+        raise _not_reproduced("strange_file", pack, strange)
     again = {one.path: one.listed() for one in rendered_files(found, runs, sources)}
     either = sorted(again.keys() | rendered.keys())
     if other := [one for one in either if again.get(one) != rendered.get(one)]:
-        problem = "a report, certificate or script is not what the pack's own runs give"
-        expected = "the files that perfgate release pack writes of these runs"
-        raise _not_reproduced(pack, problem, other, expected=expected, hint=hint)
+        raise _not_reproduced("rendered", pack, other)
 
 
-def _not_reproduced(pack: Pack, problem: str, found: Sequence[str], **told: Any) -> ReleaseRefused:
+def _not_reproduced(name: str, pack: Pack, found: Sequence[str], **told: Any) -> ReleaseRefused:
     more = len(found) - _TOLD
     shown = "; ".join([*found[:_TOLD], *([f"{more} more"] if more > 0 else [])])
-    return ReleaseStatus.NOT_REPRODUCED.refusal(problem, file=pack.path, found=shown, **told)
+    return ReleaseStatus.NOT_REPRODUCED.refusal(name, file=pack.path, found=shown, **told)
 
 
 def _require_signer(policy: Policy, key: Ed25519PublicKey, file: Path) -> None:
@@ -282,12 +271,9 @@ def _require_signer(policy: Policy, key: Ed25519PublicKey, file: Path) -> None:
         ReleaseRefused: status SIGNATURE.
     """
     if policy.signers and as_policy_has_it(key) not in {one.key for one in policy.signers}:
+        named = ", ".join(f"{one.key} ({one.name})" for one in policy.signers)
         raise ReleaseStatus.SIGNATURE.refusal(
-            "the signer is not among those whom the pack's policy names",
-            file=file,
-            field="signers",
-            found=as_policy_has_it(key),
-            expected=", ".join(f"{one.key} ({one.name})" for one in policy.signers),
+            "not_of_policy", file=file, found=as_policy_has_it(key), expected=named
         )
 
 
@@ -296,18 +282,14 @@ def _require_asked(pack: Pack, asked: Asked, attested: Attested) -> None:
     stated = attested.subjects
     packed = next(one.sha256 for one in pack.manifest.files if one.path == POLICY)
     if asked.policy is not None and packed != asked.policy.sha256:
-        problem = "the release was held against another policy"
-        expected = f"SHA-256 {asked.policy.sha256}"
-        raise _other(pack, "--policy", problem, f"SHA-256 {packed}", expected)
+        raise _other("policy", pack, f"SHA-256 {packed}", f"SHA-256 {asked.policy.sha256}")
     commits = [digest["gitCommit"] for _, digest in stated if "gitCommit" in digest]
     if asked.commit and not any(one.startswith(asked.commit) for one in commits):
-        found = ", ".join(commits) or "no commit"
-        raise _other(pack, "--commit", "the pack is of another build", found, asked.commit)
+        raise _other("commit", pack, ", ".join(commits) or "no commit", asked.commit)
     for name, digits in (asked.subjects or {}).items():
         if not any(one == name and digest.get("sha256") == digits for one, digest in stated):
-            problem = "the pack does not speak of this artifact"
             found = "; ".join(_in_words(*one) for one in stated)
-            raise _other(pack, "--subject", problem, found, f"{name}=sha256:{digits}")
+            raise _other("artifact", pack, found, f"{name}=sha256:{digits}")
 
 
 def _require_suite(pack: Pack, asked: Asked, again: Replayed) -> None:
@@ -320,12 +302,7 @@ def _require_suite(pack: Pack, asked: Asked, again: Replayed) -> None:
     else:
         given = f"SHA-256 {required_sha256(required_tests(policy, asked.suite), asked.suite)}"
     if given != packed:
-        problem = (
-            "the pack's scenarios are not the given ones: it requires other tests, or the same "
-            "with other bands or workloads"
-        )
-        found = f"{counted(len(again.tests), 'test')}, {packed}"
-        raise _other(pack, "--scenarios", problem, found, given)
+        raise _other("suite", pack, f"{counted(len(again.tests), 'test')}, {packed}", given)
 
 
 def _in_words(name: str, digest: Mapping[str, str]) -> str:
@@ -335,12 +312,10 @@ def _in_words(name: str, digest: Mapping[str, str]) -> str:
 def _require_clock(pack: Pack, signed_at: datetime, now: datetime) -> None:
     if not pack.manifest.ended_at - CLOCKS_DIFFER <= signed_at <= now + CLOCKS_DIFFER:
         raise ReleaseStatus.CLOCK.refusal(
-            "it is signed before its runs end, or at a time still to come",
+            "signed_too_early_or_late",
             file=pack.path,
-            field="perfgate_signedAt",
             found=signed_at.isoformat(timespec="seconds"),
             expected=f"between {pack.manifest.ended} and now, {now:%Y-%m-%dT%H:%M:%SZ}",
-            hint="set the clock that is wrong; measure again where that is the runs' own",
         )
 
 
@@ -356,10 +331,9 @@ def _require_as_stated(pack: Pack, attested: Attested, check: ReleaseCheck) -> N
         if found == wanted:
             continue
         if field == "subject":
-            problem = "the statement speaks of another artifact than the runs measured"
-            raise _other(pack, field, problem, found, wanted)
-        problem = "the statement says what the pack's own files do not give"
-        raise _not_reproduced(pack, problem, [found[:300]], field=field, expected=wanted[:300])
+            raise _other("subject", pack, found, wanted)
+        found, wanted = found[:300], wanted[:300]
+        raise _not_reproduced("statement", pack, [found], field=field, expected=wanted)
 
 
 def _require_in_force(pack: Pack, asked: Asked, again: Replayed) -> None:
@@ -374,13 +348,8 @@ def _require_in_force(pack: Pack, asked: Asked, again: Replayed) -> None:
         if EFFECTS.index(now.effect) > EFFECTS.index(then.effect)
     ]
     if ended or later.result == "FAILED":
-        raise ReleaseStatus.EXPIRED.refusal(
-            "the evidence is older than the policy allows, or a waiver has ended",
-            file=pack.path,
-            found="; ".join(ended[:5] or later.faults),
-            expected=f"evidence in force at {at.isoformat(timespec='seconds')}",
-            hint="measure again; or to verify a release of the past, give its time: --at TIME",
-        )
+        found, when = "; ".join(ended[:5] or later.faults), at.isoformat(timespec="seconds")
+        raise ReleaseStatus.EXPIRED.refusal("evidence", file=pack.path, found=found, at=when)
 
 
 def _rows(
@@ -437,6 +406,6 @@ def _notes(asked: Asked, again: Replayed) -> Iterator[str]:
     yield from again.check.notes
 
 
-def _other(pack: Pack, field: str, problem: str, found: str, expected: str) -> ReleaseRefused:
-    told = {"file": pack.path, "field": field, "found": found, "expected": expected}
-    return ReleaseStatus.OTHER_RELEASE.refusal(problem, **told)
+def _other(name: str, pack: Pack, found: str, expected: str) -> ReleaseRefused:
+    told = {"file": pack.path, "found": found, "expected": expected}
+    return ReleaseStatus.OTHER_RELEASE.refusal(name, **told)
