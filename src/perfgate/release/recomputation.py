@@ -48,8 +48,8 @@ from perfgate.judging.assembly.judgement import (
 )
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, sweep_probes
 from perfgate.plan.toolchain import toolchain_for
+from perfgate.release.policy import SuiteTests
 from perfgate.release.release_status import ReleaseStatus
-from perfgate.release.required_tests import SuiteTests
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.record import GroupRecord, MeasurementRecord, VerdictRecord
 from perfgate.scenarios.probe import Probe, all_probes, order

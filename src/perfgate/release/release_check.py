@@ -15,11 +15,13 @@ from perfgate.core.errors import InputError
 from perfgate.core.measurement import MeasuredBuild
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Verdict, counted
-from perfgate.release.check_result import LOSSES, CheckedTest, ErrorRates, Finding, ReleaseCheck
+from perfgate.release.check_result import LOSSES, CheckedTest, Finding, ReleaseCheck
 from perfgate.release.error_rates import error_rates
-from perfgate.release.policy import STRICT_EFFECTS, Effect, Policy, PolicyRefused
-from perfgate.release.release_status import ReleaseStatus
-from perfgate.release.required_tests import (
+from perfgate.release.policy import (
+    STRICT_EFFECTS,
+    Effect,
+    Policy,
+    PolicyRefused,
     RequiredTest,
     SuiteTests,
     broken_suite_rules,
@@ -28,6 +30,7 @@ from perfgate.release.required_tests import (
     required_sha256,
     required_tests,
 )
+from perfgate.release.release_status import ReleaseStatus
 from perfgate.release.run_evidence import CLOCKS_DIFFER, RunEvidence, evidence_of, other_build
 from perfgate.reports.merge import is_judged
 from perfgate.reports.merge_checks import require_complete
@@ -80,13 +83,13 @@ def check(
         tuple(one.facts for one in evidence),
         tests,
         not_required=tuple(others),
+        error_rates=error_rates(tests),
         machines={one.id: one.machine for one in evidence},
         warnings=tuple(warnings),
         notes=tuple(_notes(evidence, tests)),
         required_sha256=required_sha256(required, suite),
     )
-    rates = error_rates(found)
-    return replace(found, error_rates=rates, faults=tuple(_faults(found, rates)))
+    return replace(found, faults=tuple(_faults(found)))
 
 
 def status_of(found: ReleaseCheck, *, strict: bool = False) -> ReleaseStatus:
@@ -177,10 +180,10 @@ def _notes(evidence: Sequence[RunEvidence], tests: Sequence[CheckedTest]) -> Ite
             yield f"{name} was judged in {len(judged)} runs ({', '.join(judged)}); {run} counts"
 
 
-def _faults(found: ReleaseCheck, rates: ErrorRates | None) -> Iterator[str]:
+def _faults(found: ReleaseCheck) -> Iterator[str]:
     if found.metrics_checked == 0:
         yield "no metric was checked, so nothing is claimed"
-    allowed = found.policy.false_alarms
+    rates, allowed = found.error_rates, found.policy.false_alarms
     if rates is not None and rates.false_alarm > allowed:
         yield (
             "the probability of a false alarm over all that was checked is "

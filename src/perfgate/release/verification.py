@@ -28,16 +28,18 @@ from perfgate.release.check_result import Finding, ReleaseCheck
 from perfgate.release.keys import as_policy_has_it, key_id, public_key_of
 from perfgate.release.pack_archive import POLICY, RUNS, SCENARIOS, WAIVERS, Pack
 from perfgate.release.pack_contents import ROLES, rendered_files
-from perfgate.release.policy import EFFECTS, Policy, load_policy
-from perfgate.release.recomputation import Recomputed, recompute_run
-from perfgate.release.release_check import check
-from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.release.required_tests import (
+from perfgate.release.policy import (
+    EFFECTS,
+    Policy,
     SuiteTests,
     broken_suite_rules,
+    load_policy,
     required_sha256,
     required_tests,
 )
+from perfgate.release.recomputation import Recomputed, recompute_run
+from perfgate.release.release_check import check
+from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.run_evidence import CLOCKS_DIFFER
 from perfgate.runs.ended_run import EndedRun, read_run
 from perfgate.scenarios.files import load_suite
