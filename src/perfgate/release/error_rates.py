@@ -36,9 +36,8 @@ _FROM_NUMBERS = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.
 # An interval this much wider than its metric's prior allows: the noise is another (several nodes, a
 # noisier machine), and the band is told in that.
 _NOISIER = 1.5
-_USUAL_BASELINE = (
-    10  # starts and sessions; the fewer, the wider the interval, so σ is never too small
-)
+# Starts and sessions; the fewer, the wider the interval, so σ is never too small.
+_USUAL_BASELINE = 10
 
 
 class _Rates(NamedTuple):

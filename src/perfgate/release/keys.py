@@ -117,11 +117,6 @@ def public_key_of(text: str) -> Ed25519PublicKey:
     return _of_large_order(key, field="signers", found=text)
 
 
-def raw(key: Ed25519PublicKey) -> bytes:
-    """The 32 bytes of a public key."""
-    return key.public_bytes(Encoding.Raw, PublicFormat.Raw)
-
-
 def pem(key: Ed25519PublicKey) -> bytes:
     """A public key as PEM."""
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
@@ -129,12 +124,12 @@ def pem(key: Ed25519PublicKey) -> bytes:
 
 def as_policy_has_it(key: Ed25519PublicKey) -> str:
     """The base64 that stands under `signers` in a policy."""
-    return base64.b64encode(raw(key)).decode()
+    return base64.b64encode(key.public_bytes_raw()).decode()
 
 
 def key_id(key: Ed25519PublicKey) -> str:
     """The name of a key: the SHA-256 of its 32 bytes, 64 hexadecimal digits."""
-    return hashlib.sha256(raw(key)).hexdigest()
+    return hashlib.sha256(key.public_bytes_raw()).hexdigest()
 
 
 def is_signed(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
@@ -148,7 +143,7 @@ def is_signed(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
 
 def _of_large_order(key: Ed25519PublicKey, **told: Any) -> Ed25519PublicKey:
     """The key, unless its 32 bytes, canonical or not, encode a point of small order."""
-    y = int.from_bytes(raw(key), "little") & (2**255 - 1)  # without the sign of x
+    y = int.from_bytes(key.public_bytes_raw(), "little") & (2**255 - 1)  # without the sign of x
     if y % _PRIME in _SMALL_ORDER:
         raise ReleaseStatus.KEY.refusal("small_order", **told)
     return key

@@ -35,8 +35,7 @@ from perfgate.release.pack_archive import (
     CERTIFICATE_PAGE,
     CHECK_JSON,
     POLICY,
-    REPORT_JSON,
-    REPORT_PAGE,
+    REPORT,
     REPRODUCE,
     RUNS,
     SCENARIOS,
@@ -259,28 +258,21 @@ def _scenario_files(places: Sequence[Path], scenarios: Iterable[Scenario]) -> It
 
     Those of the first place lie in ``scenarios/1``, and so on, as the suite names its folders.
     """
-    files = [(path, file, LARGEST_FILE) for path, file in _yaml_files(places)]
-    for one in scenarios:
-        if (documented := documented_file(one)).is_file():
-            files.append((f"{FOLDER}/{one.id}.json", documented, LARGEST_OWN))
-    for path, file, limit in files:
-        yield Ingredient(
-            f"{SCENARIOS}/{path}", "scenarios", read_input(file, limit, "scenario file")
-        )
-
-
-def _yaml_files(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """Path below `scenarios/`, and file, of every file that the suite is read from, each once."""
-    seen: set[Path] = set()
+    found: dict[Path, tuple[str, Path, int]] = {}  # each file once
     for number, place in enumerate(places, 1):
-        files = [place]
+        files, folder = [place], place.parent
         if place.is_dir():
             files = sorted(one for one in place.rglob("*") if one.suffix in (".yaml", ".yml"))
+            folder = place
         for file in files:
-            if file.resolve() not in seen:
-                seen.add(file.resolve())
-                inside = file.relative_to(place).as_posix() if place.is_dir() else file.name
-                yield f"{number}/{inside}", file
+            path = f"{number}/{file.relative_to(folder).as_posix()}"
+            found.setdefault(file.resolve(), (path, file, LARGEST_FILE))
+    for one in scenarios:
+        if (documented := documented_file(one)).is_file():
+            found[documented] = (f"{FOLDER}/{one.id}.json", documented, LARGEST_OWN)
+    for path, file, limit in found.values():
+        content = read_input(file, limit, "scenario file")
+        yield Ingredient(f"{SCENARIOS}/{path}", "scenarios", content)
 
 
 def rendered_files(
@@ -322,16 +314,14 @@ def rendered_files(
 def _reports(runs: Sequence[EndedRun]) -> Iterator[tuple[str, str]]:
     """The report of all runs as one; where that cannot be, that of each."""
     try:
-        reports = {(REPORT_PAGE, REPORT_JSON): merge(runs)}
+        reports = {"report": merge(runs)}
     except (InputError, SeveralInputErrors):
         # A test was measured twice: which of its results counts, the policy decides.
-        reports = {
-            (f"report/{run.id}.html", f"report/{run.id}.json"): merge([run], part=True)
-            for run in runs
-        }
-    for names, report in reports.items():
-        for path, kind in zip(names, ("html", "json"), strict=True):
-            yield path, report_format[kind]().render(report, ReportContext())
+        reports = {run.id: merge([run], part=True) for run in runs}
+    for name, report in reports.items():
+        for kind in ("html", "json"):
+            text = report_format[kind]().render(report, ReportContext())
+            yield f"{REPORT}/{name}.{kind}", text
 
 
 def reproduce_scripts(

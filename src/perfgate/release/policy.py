@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeVar, get_args
+from typing import Literal, NamedTuple, Self, TypeVar, get_args
 
 from perfgate.campaign.selection import Selected, selected_with, suite_tests
 from perfgate.core.errors import InputError, SeveralInputErrors
@@ -26,11 +26,10 @@ from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.schema import read_schema
-from perfgate.scenarios.yaml_document import Document, read_document
+from perfgate.scenarios.yaml_document import read_document
 from perfgate.scenarios.yaml_limits import LARGEST_FILE
 
 SCHEMA = Path(__file__).with_name("policy.schema.json")
-Plain = Mapping[str, Any]
 T = TypeVar("T")
 SCHEMA_VERSION = 1
 _SHOWN = 3  # ids in a line
@@ -228,42 +227,46 @@ def load_policy(path: Path, suite: "SuiteTests | None" = None) -> Policy:
     document, errors = read_document(path, expected=fields, hint=hint)
     if document is None:
         raise PolicyRefused(errors)
-    errors += _problems(document, errors)
-    if errors:
-        raise PolicyRefused(errors)
-    digest = hashlib.sha256(read_input(path, LARGEST_FILE)).hexdigest()
-    policy = from_plain(Policy, {**document.value, "sha256": digest})  # type: ignore[dict-item]
-    broken = broken_suite_rules(policy, suite) if suite else ()
-    if found := [document.error(problem) for problem in broken]:
-        raise PolicyRefused(found)
-    return policy
+    problems = read_schema(SCHEMA, described=True, one_line=True).problems(document.value)
+    if not problems and not errors:
+        digest = hashlib.sha256(read_input(path, LARGEST_FILE)).hexdigest()
+        policy = from_plain(Policy, {**document.value, "sha256": digest})  # type: ignore[dict-item]
+        problems = list(broken_policy_rules(policy))
+        if suite and not problems:
+            problems = list(broken_suite_rules(policy, suite))
+        if not problems:
+            return policy
+    lines = {error.line for error in errors}  # of these something worse is known
+    more = [document.error(problem) for problem in problems]
+    raise PolicyRefused([*errors, *(error for error in more if error.line not in lines)])
 
 
-def _problems(document: Document, known: Sequence[InputError]) -> list[InputError]:
-    """What is wrong with the file's value, but in lines of which something worse is known."""
-    schema = read_schema(SCHEMA, described=True, one_line=True)
-    problems = schema.problems(document.value)
-    if not problems and not known:
-        problems = list(broken_policy_rules(document.value))  # type: ignore[arg-type]
-    lines = {error.line for error in known}
-    found = [document.error(problem) for problem in problems]
-    return [error for error in found if error.line not in lines]
-
-
-def broken_policy_rules(policy: Plain) -> Iterator[Problem]:
-    """All that contradicts itself in a policy that its schema takes."""
-    groups, aside = policy["required"], policy.get("set_aside", ())
-    for number, _ in _repeated(group["name"] for group in groups):
-        path = ("required", number, "name")
-        expected = "a name of its own for each group"
-        yield Problem(path, "two groups of one name", groups[number]["name"], expected)
-    for number, group in enumerate(groups):
-        yield from _selects_by_something(("required", number), group)
-        yield from _floors_are_of_metrics(("required", number, "floors"), group)
-    yield from _one_limit_each(groups)
-    yield from _one_commit(policy)
-    for number, _ in _repeated((one["run"], one["test"]) for one in aside):
-        found = f"{aside[number]['test']} of run {aside[number]['run']}"
+def broken_policy_rules(policy: Policy) -> Iterator[Problem]:
+    """All that contradicts itself in a policy."""
+    for number, _ in _repeated(one.name for one in policy.required):
+        path, expected = ("required", number, "name"), "a name of its own for each group"
+        yield Problem(path, "two groups of one name", policy.required[number].name, expected)
+    for number, group in enumerate(policy.required):
+        if not group.select and not group.tests:
+            yield Problem(
+                ("required", number),
+                "selects nothing",
+                f"neither select nor tests in {group.name}",
+                "select (an expression of markers), tests (a list of ids), or both",
+            )
+    yield from _broken_floors(policy)
+    commit = policy.build.commit
+    for number, subject in enumerate(policy.subjects):
+        if commit and not (other := subject.digest.get("gitCommit", commit)).startswith(commit):
+            yield Problem(
+                ("subjects", number, "digest", "gitCommit"),
+                "not the commit of the build",
+                other,
+                f"one that begins with {commit}, as build.commit says",
+            )
+    for number, _ in _repeated((one.run, one.test) for one in policy.set_aside):
+        aside = policy.set_aside[number]
+        found = f"{aside.test} of run {aside.run}"
         yield Problem(("set_aside", number), "set aside twice", found)
 
 
@@ -275,54 +278,27 @@ def _repeated(keys: Iterable[T]) -> Iterator[tuple[int, int]]:
             yield number, first[key]
 
 
-def _selects_by_something(path: Keys, group: Plain) -> Iterator[Problem]:
-    if "select" not in group and "tests" not in group:
-        yield Problem(
-            path,
-            "selects nothing",
-            f"neither select nor tests in {group['name']}",
-            "select (an expression of markers), tests (a list of ids), or both",
-        )
-
-
-def _floors_are_of_metrics(path: Keys, group: Plain) -> Iterator[Problem]:
-    for number, floor in enumerate(group.get("floors", ())):
-        if problem := unknown_metric((*path, number, "metric"), floor["metric"]):
-            yield problem
-        elif lookup(floor["metric"]).unit == "fraction" and floor["limit"] > 1:
-            yield Problem(
-                (*path, number, "limit"), "out of range", floor["limit"], "a fraction, at most 1"
-            )
-
-
-def _one_limit_each(groups: Sequence[Plain]) -> Iterator[Problem]:
+def _broken_floors(policy: Policy) -> Iterator[Problem]:
     floors = [
-        (("required", number, "floors", place, "limit"), floor)
-        for number, group in enumerate(groups)
-        for place, floor in enumerate(group.get("floors", ()))
+        (("required", number, "floors", place), floor)
+        for number, group in enumerate(policy.required)
+        for place, floor in enumerate(group.floors)
     ]
-    for again, first in _repeated((floor["test"], floor["metric"]) for _, floor in floors):
+    for path, floor in floors:
+        if problem := unknown_metric((*path, "metric"), floor.metric):
+            yield problem
+        elif lookup(floor.metric).unit == "fraction" and floor.limit > 1:
+            found, expected = f"{floor.limit:g}", "a fraction, at most 1"
+            yield Problem((*path, "limit"), "out of range", found, expected)
+    for again, first in _repeated((floor.test, floor.metric) for _, floor in floors):
         path, floor = floors[again]
         yield Problem(
-            path,
+            (*path, "limit"),
             "two limits for one metric",
-            f"{floor['limit']:g} for {floor['metric']} of {floor['test']}",
-            f"one limit; {floors[first][1]['limit']:g} stands before",
+            f"{floor.limit:g} for {floor.metric} of {floor.test}",
+            f"one limit; {floors[first][1].limit:g} stands before",
             "keep one of the two",
         )
-
-
-def _one_commit(policy: Plain) -> Iterator[Problem]:
-    commit = policy["build"].get("commit")
-    for number, subject in enumerate(policy.get("subjects", ())):
-        other = subject["digest"].get("gitCommit")
-        if commit and other and not other.startswith(commit):
-            yield Problem(
-                ("subjects", number, "digest", "gitCommit"),
-                "not the commit of the build",
-                other,
-                f"one that begins with {commit}, as build.commit says",
-            )
 
 
 @dataclass(frozen=True)
@@ -404,6 +380,18 @@ def required_tests(policy: Policy, suite: SuiteTests) -> tuple[RequiredTest, ...
         for required in policy.required
         for subject in chosen_tests(required, suite)
     )
+
+
+def requirements(policy: Policy, suite: SuiteTests) -> tuple[tuple[RequiredTest, ...], str]:
+    """What `required_tests` and `required_sha256` give of a policy and a suite.
+
+    Raises:
+        PolicyRefused: the policy asks for what the suite does not have, or for other tests.
+    """
+    if problems := [one.error() for one in broken_suite_rules(policy, suite)]:
+        raise PolicyRefused(problems)
+    required = required_tests(policy, suite)
+    return required, required_sha256(required, suite)
 
 
 def required_sha256(required: Iterable[RequiredTest], suite: SuiteTests) -> str:

@@ -247,11 +247,10 @@ class _Recomputation:
         return replace(built, broken=self._broken_answers(subject.scenario, recorded))
 
     def _of_curve(self, curve: SweepProbe, origin: Provenance, rule: Rule) -> JudgeInput:
-        builds = origin.controls or ControlSources("auto")
         points = []
         for probe in curve.probes:
             of_point = origin.points[probe.label]
-            points.append(self._evidence(probe, of_point, of_point.controls or builds))
+            points.append(self._evidence(probe, of_point, of_point.controls or origin.controls))
         return self._waived(curve_input(curve, points, rule), origin)
 
     def _of_probe(self, probe: Probe, origin: Provenance, rule: Rule) -> JudgeInput:
@@ -269,11 +268,8 @@ class _Recomputation:
 
     def _waived(self, built: JudgeInput, origin: Provenance) -> JudgeInput:
         """With the waivers that the run kept, as of the day on which it started."""
-        kept = load_waivers(self._kept(origin.waivers)) if origin.waivers else ()
+        kept = load_waivers(kept_file(self._run.folder, origin.waivers)) if origin.waivers else ()
         return built.waived_by(kept, datetime.fromisoformat(self._run.facts["started"]).date())
-
-    def _kept(self, name: str) -> Path:
-        return kept_file(self._run.folder, name)
 
     def _broken_answers(self, scenario: Scenario, recorded: str) -> str:
         """Why the speed of a build says nothing, by its answers in the same run."""
@@ -292,7 +288,7 @@ class _Recomputation:
     def _side(self, probe: Probe, side: Side) -> Sequence[Measurement] | Entry:
         """One side of a claim."""
         if side.baseline:
-            return read(self._kept(side.baseline)).entries[side.probe]
+            return read(kept_file(self._run.folder, side.baseline)).entries[side.probe]
         return [*self._starts(probe, side.role, side.starts).values()]
 
     def _evidence(
@@ -305,19 +301,17 @@ class _Recomputation:
             origin: where its values come from.
             builds: the controls that stood beside it; None: there could be none.
         """
-        controls = ControlStarts()
-        if builds is not None:
-            measured = {
-                against: self._starts(probe, f"{against}_control", starts)
-                for against, starts in builds.starts.items()
-            }
-            controls = ControlStarts(builds.policy, measured, builds.why_not)
+        builds = builds or ControlSources("auto")
+        measured = {
+            against: self._starts(probe, f"{against}_control", starts)
+            for against, starts in builds.starts.items()
+        }
         return ProbeEvidence(
             probe,
             self._reference(probe, origin),
             self._fingerprint(probe, origin.role),
             self._starts(probe, origin.role, origin.starts),
-            controls,
+            ControlStarts(builds.policy, measured, builds.why_not),
         )
 
     def _reference(self, probe: Probe, origin: Provenance) -> Reference:

@@ -21,14 +21,11 @@ from perfgate.release.policy import (
     STRICT_EFFECTS,
     Effect,
     Policy,
-    PolicyRefused,
     RequiredTest,
     SuiteTests,
-    broken_suite_rules,
     gated_metrics,
     is_speed,
-    required_sha256,
-    required_tests,
+    requirements,
 )
 from perfgate.release.release_status import ReleaseStatus
 from perfgate.release.run_evidence import CLOCKS_DIFFER, RunEvidence, evidence_of, other_build
@@ -63,9 +60,7 @@ def check(
             CLOCK: a run is of a time after `at`.
         InputError, SeveralInputErrors: a run is named twice or damaged, or a shard is missing.
     """
-    if problems := list(broken_suite_rules(policy, suite)):
-        raise PolicyRefused([one.error() for one in problems])
-    required = required_tests(policy, suite)
+    required, digest = requirements(policy, suite)
     evidence = _evidence(runs, at)
     _require_one_build(evidence, policy)
     tests = tuple(checked_test(one, evidence, policy, at) for one in required)
@@ -87,7 +82,7 @@ def check(
         machines={one.id: one.machine for one in evidence},
         warnings=tuple(warnings),
         notes=tuple(_notes(evidence, tests)),
-        required_sha256=required_sha256(required, suite),
+        required_sha256=digest,
     )
     return replace(found, faults=tuple(_faults(found)))
 
@@ -241,7 +236,7 @@ def checked_test(
             for one in candidates[: candidates.index(counts)]
         )
         why += f"; running again does not clear it ({later})"
-    effect = _effect(found, policy)
+    effect: Effect = "pass" if found == Finding.PASSED else policy.effects.get(found.name, "fail")
     return CheckedTest(
         *part,
         found,
@@ -275,12 +270,6 @@ def _waives(later: _Candidate, loss: _Candidate, at: datetime) -> bool:
     return bool(lost) and lost <= let
 
 
-def _effect(found: Finding, policy: Policy) -> Effect:
-    if found == Finding.PASSED:
-        return "pass"
-    return policy.effects[found.name] if found.name in STRICT_EFFECTS else "fail"
-
-
 def _flaws(
     test: RequiredTest, evidence: RunEvidence, result: TestResult, policy: Policy, at: datetime
 ) -> Iterator[Found]:
@@ -303,8 +292,7 @@ def _flaws(
     most = policy.max_age_days if test.required.max_age_days is None else test.required.max_age_days
     age = (at - evidence.started) / timedelta(days=1)
     if age > most:
-        days = f"{age:.1f} days old, at most {most:g} are allowed"
-        yield Finding.STALE, f"run {run} is {days}"
+        yield Finding.STALE, f"run {run} is {age:.1f} days old, at most {most:g} are allowed"
     if evidence.void:
         yield Finding.ERROR, evidence.void
 

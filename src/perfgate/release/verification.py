@@ -31,11 +31,10 @@ from perfgate.release.pack_contents import ROLES, rendered_files
 from perfgate.release.policy import (
     EFFECTS,
     Policy,
+    PolicyRefused,
     SuiteTests,
-    broken_suite_rules,
     load_policy,
-    required_sha256,
-    required_tests,
+    requirements,
 )
 from perfgate.release.recomputation import Recomputed, recompute_run
 from perfgate.release.release_check import check
@@ -43,7 +42,6 @@ from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 from perfgate.release.run_evidence import CLOCKS_DIFFER
 from perfgate.runs.ended_run import EndedRun, read_run
 from perfgate.scenarios.files import load_suite
-from perfgate.scenarios.problem import dotted
 
 _TOLD = 10  # differences in one message
 _FOLDER = "perfgate-release-"
@@ -299,10 +297,10 @@ def _require_suite(pack: Pack, asked: Asked, again: Replayed) -> None:
     if asked.suite is None:
         return
     policy, packed = again.check.policy, f"SHA-256 {again.check.required_sha256}"
-    if broken := next(broken_suite_rules(policy, asked.suite), None):
-        given = f"{dotted(broken.path)}: {broken.problem}"
-    else:
-        given = f"SHA-256 {required_sha256(required_tests(policy, asked.suite), asked.suite)}"
+    try:
+        given = f"SHA-256 {requirements(policy, asked.suite)[1]}"
+    except PolicyRefused as refused:
+        given = f"{refused.field}: {refused.problem}"
     if given != packed:
         raise _other("suite", pack, f"{counted(len(again.tests), 'test')}, {packed}", given)
 
