@@ -145,7 +145,10 @@ def read_attestation(pack: Pack, keys: Sequence[Ed25519PublicKey]) -> Attested:
     if pack.attestation is None:
         raise ReleaseStatus.SIGNATURE.refusal("unsigned", file=pack.path)
     try:
-        envelope = _opened(pack.attestation)
+        plain = parse(pack.attestation, limit=LARGEST_ATTESTATION, own=True)
+        envelope = msgspec.convert(plain, _Envelope)
+        if msgspec.to_builtins(envelope) != plain:
+            raise ValueError("not base64 as it is written, with nothing left over")
     except (msgspec.MsgspecError, ValueError) as error:
         raise ReleaseStatus.SIGNATURE.refusal(
             "no_envelope", file=pack.path, found=str(error)
@@ -237,16 +240,3 @@ def _configuration(pack: Pack, check: ReleaseCheck) -> Iterator[dict[str, Any]]:
 
 def _file(path: str, sha256: str, **more: Any) -> dict[str, Any]:
     return {"name": path, "uri": f"perfgate:{path}", "digest": {"sha256": sha256}, **more}
-
-
-def _opened(content: bytes) -> _Envelope:
-    """An envelope, compared with no key yet.
-
-    Raises:
-        MsgspecError, ValueError: it is none, in one sentence.
-    """
-    plain = parse(content, limit=LARGEST_ATTESTATION, own=True)
-    found = msgspec.convert(plain, _Envelope)
-    if msgspec.to_builtins(found) != plain:
-        raise ValueError("not base64 as it is written, with nothing left over")
-    return found

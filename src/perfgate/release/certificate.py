@@ -17,7 +17,7 @@ import jinja2
 from markupsafe import Markup
 
 from perfgate.core.rule import VERSION as RULE
-from perfgate.core.verdict import Judgement, Verdict, counted
+from perfgate.core.verdict import Judgement, Verdict
 from perfgate.release.check_result import (
     LOSSES,
     CheckedTest,
@@ -122,10 +122,8 @@ def certificate_page(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> s
 
 def check_lines(check: ReleaseCheck) -> list[str]:
     """What stands below the table: what was read, what was really checked, and the result."""
-    tests, findings = counted(len(check.tests), "test"), _by_finding(check)
-    template = templates().get_template("check.txt")
-    words = {"check": check, "policy": check.policy, "tests": tests, "findings": findings}
-    return template.render(words).splitlines()
+    words = {"check": check, "policy": check.policy, "findings": _by_finding(check)}
+    return templates().get_template("check.txt").render(words).splitlines()
 
 
 @cache

@@ -83,14 +83,11 @@ def error_rates(tests: Iterable[CheckedTest]) -> ErrorRates | None:
         "tests": len(parts),
         "narrow": narrow,
         "alarm": at_most(false_alarm),
-        "found": _least(min((one.found for one in speeds), default=0)),
-        "band": min((one.band for one in speeds), default=0),
+        "speeds": speeds,
+        "kinds": kinds,
+        "least": _least,
         "alone": len(alone),
         "beside": len(beside - alone),
-        "kinds": [
-            (number, kind.words, _least(kind.found))
-            for kind, number in sorted(kinds.items(), key=lambda one: one[0].words)
-        ],
     }
     sentence = templates().get_template("error_rates.txt").render(words)
     return ErrorRates(false_alarm, found, " ".join(sentence.split()))

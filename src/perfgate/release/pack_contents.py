@@ -53,6 +53,7 @@ from perfgate.release.release_status import ReleaseStatus
 from perfgate.release.run_evidence import time_of
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.merge import merge
+from perfgate.reports.run_report import TestResult
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.run_folder import REFERENCES
 from perfgate.scenarios.documented import FOLDER, documented_file
@@ -337,13 +338,13 @@ def reproduce_scripts(
     for one in tests:
         if one.result is not None and one.result.rerun:
             path = f"{REPRODUCE}/{one.test}.sh"
-            found.setdefault(path, _script(one, one.result.rerun, environments.get(one.run, {})))
+            found.setdefault(path, _script(one, one.result, environments.get(one.run, {})))
     return found
 
 
-def _script(one: CheckedTest, rerun: str, environment: Mapping[str, str]) -> str:
+def _script(one: CheckedTest, result: TestResult, environment: Mapping[str, str]) -> str:
     try:
-        words = shlex.split(rerun)
+        words = shlex.split(result.rerun)
     except ValueError:
         words = []
     variables: dict[str, str] = {}
@@ -354,17 +355,16 @@ def _script(one: CheckedTest, rerun: str, environment: Mapping[str, str]) -> str
         raise InputError(
             "the run's record has no command line that a script can be made of",
             field=f"rerun of {one.test} in run {one.run}",
-            found=rerun[:200],
+            found=result.rerun[:200],
             expected="NAME=value … pytest TEST OPTION…, as perfgate writes it",
             hint="measure again in a new run folder",
         )
     beside = {name: value for name, value in environment.items() if name not in variables}
-    build = one.result.build if one.result else None
     facts = [
         f"Measures {one.test} again, as run {one.run} did.",
-        *([f"build: {build.in_words}"] if build else []),
+        *([f"build: {result.build.in_words}"] if result.build else []),
         f"hardware: {one.hardware}",
-        f"verdict then: {one.result.verdict if one.result else None}",
+        f"verdict then: {result.verdict}",
         "Run it in the folder of the suite that the pack's scenarios are of.",
     ]
     lines = [

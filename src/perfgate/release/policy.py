@@ -31,7 +31,6 @@ from perfgate.scenarios.yaml_limits import LARGEST_FILE
 
 SCHEMA = Path(__file__).with_name("policy.schema.json")
 T = TypeVar("T")
-SCHEMA_VERSION = 1
 _SHOWN = 3  # ids in a line
 
 Effect = Literal["pass", "warn", "fail"]
@@ -39,12 +38,9 @@ Effect = Literal["pass", "warn", "fail"]
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 """The worst last."""
 
-STRICT_EFFECTS: Mapping[str, Effect] = {
-    "INCONCLUSIVE": "fail",
-    "NO_BASELINE": "fail",
-    "NOT_COMPARABLE": "fail",
-    "WAIVED": "fail",
-}
+STRICT_EFFECTS: Mapping[str, Effect] = dict.fromkeys(
+    ("INCONCLUSIVE", "NO_BASELINE", "NOT_COMPARABLE", "WAIVED"), "fail"
+)
 """What each counts as where a policy does not say."""
 
 

@@ -169,8 +169,8 @@ def _notes(evidence: Sequence[RunEvidence], tests: Sequence[CheckedTest]) -> Ite
         if one.report.suspicion:
             yield f"run {one.id}: {one.report.suspicion}"
     for name, run in {one.test: one.run for one in tests if one.run}.items():
-        results = [(one.id, one.results.get(name)) for one in evidence]
-        judged = [each for each, result in results if result and is_judged(result)]
+        found = ((one.id, one.results.get(name)) for one in evidence)
+        judged = [each for each, result in found if result and is_judged(result)]
         if len(judged) > 1:
             yield f"{name} was judged in {len(judged)} runs ({', '.join(judged)}); {run} counts"
 

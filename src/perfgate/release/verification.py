@@ -234,11 +234,10 @@ def _require_recomputed(
         raise _not_reproduced("run_names", pack, ids, expected=", ".join(listed))
     if different := [f"run {one.run}: {line}" for one in verdicts for line in one.differences]:
         raise _not_reproduced("verdict", pack, different)
-    good = (Verdict.PASS, Verdict.IMPROVEMENT)
     recomputed = {(one.run, one.test): one.verdict for one in verdicts}
     for test in found.tests:
         verdict = recomputed.get((test.run, test.test))
-        if test.finding == Finding.PASSED and verdict not in good:
+        if test.finding == Finding.PASSED and verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
             raise _not_reproduced("pass", pack, [verdict or "no verdict"], field=test.test)
 
 
