@@ -147,7 +147,7 @@ def check(*tests: CheckedTest, **changes: Any) -> ReleaseCheck:
         not_required=("b200-extra-c1", "b200-extra-c2"),
         machines={"20261123-1": "node7, 8 × NVIDIA B200, driver 570.1"},
     )
-    return replace(made, **{"error_rates": error_rates(made), **changes})
+    return replace(made, **{"error_rates": error_rates(made.tests), **changes})
 
 
 def usual(scenarios: int = 12, each: int = 5) -> ReleaseCheck:

@@ -263,8 +263,8 @@ def test_the_second_start_uses_what_the_first_made_and_can_be_packed(
     tmp_path: Path, make: Make
 ) -> None:
     assert [make("run/first"), make("run/second")] == ["made", "kept"]
-    files = run_files(replace(made_runs.run("one", "08:00", {}), folder=tmp_path / "run"))
-    assert [(file.path, Path(file.source).read_bytes()) for file in files.packed] == [
+    files, _ = run_files(replace(made_runs.run("one", "08:00", {}), folder=tmp_path / "run"))
+    assert [(file.path, Path(file.source).read_bytes()) for file in files] == [
         ("runs/one/first/dataset.txt", b"prompts"),
         ("runs/one/second/dataset.txt", b"prompts"),
     ]

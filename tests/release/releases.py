@@ -11,9 +11,8 @@ from plain_records import record
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Verdict
 from perfgate.release.check_result import CheckedTest, ReleaseCheck
-from perfgate.release.policy import Policy, ReleasedBuild, Required
+from perfgate.release.policy import Policy, ReleasedBuild, Required, SuiteTests
 from perfgate.release.release_check import check
-from perfgate.release.required_tests import SuiteTests
 from perfgate.runs.ended_run import EndedRun
 
 SCENARIO = replace(building.SCENARIO, id="small")

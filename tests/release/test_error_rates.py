@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_checks import check, checked
+from made_checks import checked
 from plain_values import judge_performance
 from run_reports import judged
 from sizes import sized
@@ -31,7 +31,7 @@ def with_judgements(*judgements: Judgement, number: int = 0, **changes) -> Check
 
 
 def found_of(*tests: CheckedTest):
-    return error_rates(check(*tests))
+    return error_rates(tests)
 
 
 def test_what_is_not_checked_adds_nothing() -> None:

@@ -101,7 +101,7 @@ def path(new: str, old: str = "runs/a/empty.out") -> tuple[str, str]:
 @each(
     "change, status, told",
     [
-        (('"schema_version": 2', '"schema_version": 1'), 26, "written by perfgate 0.1.0"),
+        (('"schema_version": 2', '"schema_version": 1'), 26, "install perfgate 0.1.0"),
         (('"role": "log"', '"role": "junk"'), 25, "not as perfgate writes it"),
         (('"ended": "2026-11', '"ended": "2026-99'), 25, "not as perfgate writes it"),
         ((TEXT, "[]"), 25, "not as perfgate writes it"),

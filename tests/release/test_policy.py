@@ -5,7 +5,6 @@ import hashlib
 import json
 import shutil
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,16 @@ from perfgate.cli.release_check import suite_tests_of
 from perfgate.core.plain import to_plain
 from perfgate.judging.assembly.claims import claim_probes
 from perfgate.release import policy as policies
-from perfgate.release.policy import SCHEMA, Policy, PolicyRefused, Required, load_policy
+from perfgate.release.policy import (
+    SCHEMA,
+    Policy,
+    PolicyRefused,
+    Required,
+    SuiteTests,
+    load_policy,
+    required_tests,
+)
 from perfgate.release.release_status import ReleaseStatus
-from perfgate.release.required_tests import SuiteTests, broken_suite_rules, required_tests
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.scenario import Claim, EngineChoice, Scenario
 from perfgate.scenarios.scenario import Floor as ScenarioFloor
@@ -42,7 +48,7 @@ def loaded(path: Path, suite: SuiteTests | None = None) -> Policy:
     """The policy of a file, also held against a suite if one is given."""
     if suite is None:
         return load_policy(path)
-    return load_policy(path, partial(broken_suite_rules, suite=suite))
+    return load_policy(path, suite)
 
 
 def written(folder: Path, **changes: Any) -> Path:
@@ -180,8 +186,8 @@ def key(text: str) -> dict[str, Any]:
         (build(commit="0123"), "build.commit", "12 to 40"),
         (build(image="latest"), "build.image", "sha256:"),
         (subject(sha256="ab"), "subjects[0].digest.sha256", "64 hexadecimal digits"),
-        (key(base64.b64encode(bytes(31)).decode()), "signers[0].key", "31 bytes"),
-        (key("A"), "signers[0].key", "no base64"),
+        (key(base64.b64encode(bytes(31)).decode()), "signers[0].key", "44 characters"),
+        (key("A"), "signers[0].key", "keygen"),
     ],
 )
 def test_what_cannot_be_used(tmp_path, changes, field, told) -> None:

@@ -13,7 +13,7 @@ from refusals import refused
 
 from perfgate.core.measurement import MeasuredBuild
 from perfgate.release.check_result import CheckedTest
-from perfgate.release.rendered_files import reproduce_scripts
+from perfgate.release.pack_contents import reproduce_scripts
 
 SHOWS = """#!/usr/bin/env bash
 printf '%s\\n' "$@"

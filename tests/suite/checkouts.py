@@ -27,8 +27,8 @@ from road_words import ACCURACY, FIRST, NAMED, PATIENCE_S, PLUGINS, ROOT, SECOND
 from sessions import ONLY_NEEDED_PLUGINS, inherited, is_held, untraced
 
 from perfgate.core.durable_files import append_line
+from perfgate.release.policy import SuiteTests
 from perfgate.release.recomputation import Recomputed, recompute_run
-from perfgate.release.required_tests import SuiteTests
 from perfgate.runs.ended_run import read_run
 from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios.files import load_suite

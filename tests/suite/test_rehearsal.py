@@ -14,8 +14,8 @@ from sizes import sized
 
 from ci.maintenance.reference_tables import FILES, RECORD_KINDS
 from perfgate.cli.main import main
+from perfgate.release.policy import SuiteTests
 from perfgate.release.recomputation import recompute_run
-from perfgate.release.required_tests import SuiteTests
 from perfgate.runs.ended_run import read_run
 from perfgate.scenarios.files import load_suite
 

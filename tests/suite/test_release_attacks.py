@@ -7,6 +7,7 @@ import shutil
 import tarfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from tables import each
 
 from perfgate.cli import release_signature
 from perfgate.cli.main import main
-from perfgate.release import verification
+from perfgate.core.rule import VERSION as RULE
+from perfgate.release import pack_archive
 from perfgate.release.attestation import envelope
 from perfgate.release.keys import as_policy_has_it, make_keys, read_private_key
 from perfgate.release.pack_archive import (
@@ -146,13 +148,13 @@ def test_signing_again_anywhere_changes_nothing_but_the_time(
     assert sign("--output", "again.tar") == 2
 
 
-def test_what_another_perfgate_rendered_is_named(monkeypatch: Patch, capsys: Capture) -> None:
-    monkeypatch.setattr(verification, "version", lambda _: "99.0")
-    assert sign() == Status.OTHER_VERSION
-    assert "or pack the runs again with this one" in capsys.readouterr().err
-    assert verify() == Status.PASSED
-    told = capsys.readouterr().out
-    says(told, "not rendered again, as perfgate", "certificate/certificate.md")
+def test_only_the_perfgate_that_packed_it_signs_or_verifies(
+    monkeypatch: Patch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(pack_archive, "version", lambda _: "99.0")
+    for verb in (sign, verify):
+        assert verb() == Status.OTHER_VERSION
+        says(capsys.readouterr().err, "install perfgate 0.1.0, which packed it")
 
 
 # What somebody did to a pack before it is verified.
@@ -183,7 +185,7 @@ def add_entry(name: str, kind: bytes = tarfile.REGTYPE) -> None:
     PACK.write_bytes(archive([*files_of(PACK).items(), (head, b"")]))
 
 
-def remake(change: Change, *words: Any, **manifest: Any) -> None:
+def remake(change: Change, *words: Any) -> None:
     """Other files, a manifest that says so, and the signature that it had."""
     opened = open_pack(PACK)
     files = files_of(PACK)
@@ -193,7 +195,7 @@ def remake(change: Change, *words: Any, **manifest: Any) -> None:
     roles = {one.path: one.role for one in opened.manifest.files}
     new = [Ingredient(path, roles.get(path, "log"), content) for path, content in files.items()]
     listed = tuple(sorted((one.listed() for one in new), key=lambda one: one.path))
-    write_pack(PACK, structs.replace(opened.manifest, files=listed, **manifest), new)
+    write_pack(PACK, structs.replace(opened.manifest, files=listed), new)
     with_attestation(open_pack(PACK), opened.attestation, PACK)
 
 
@@ -205,16 +207,12 @@ def sign_by_hand(changes: dict[str, object], key: Path = KEY, **fields: object) 
     with_attestation(opened, envelope(stated, [read_private_key(key)]), PACK)
 
 
-def forge(change: Change, *words: Any, **manifest: Any) -> None:
+def forge(change: Change, *words: Any) -> None:
     """A whole pack of other files, by somebody with the right key."""
-    remake(change, *words, **manifest)
+    remake(change, *words)
     counts = statement_of(PACK)["predicate"]["perfgate_counts"]
     files = len(open_pack(PACK).manifest.files)
     sign_by_hand({"perfgate_counts": {**counts, "files": files}})
-
-
-def forge_with_another_rule() -> None:
-    forge(dict.copy, rule="2", perfgate="0.0.9")
 
 
 def sign_as_another() -> None:
@@ -316,7 +314,14 @@ REFUSED: dict[Status, dict[str, tuple[Any, ...]]] = {
     Status.OTHER_RELEASE: {
         "swapped subject": ("another artifact than the runs measured", swap_subject)
     },
-    Status.OTHER_VERSION: {"another rule": ("use perfgate 0.0.9", forge_with_another_rule)},
+    Status.OTHER_VERSION: {
+        "another perfgate": (
+            "install perfgate 0.0.9",
+            *(rearchive, replace, MANIFEST, f'"perfgate": "{version("perfgate")}"'),
+            '"perfgate": "0.0.9"',
+        ),
+        "another rule": ("rule", rearchive, replace, MANIFEST, f'"rule": "{RULE}"', '"rule": "0"'),
+    },
 }
 # Of somebody with the right key, who made a whole pack; what `sign` refuses, too.
 RECORDS, PAGES = "runs/run/records.jsonl", "certificate/certificate"

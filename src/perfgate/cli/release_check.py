@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from perfgate.campaign.selection import Selected
@@ -15,9 +14,8 @@ from perfgate.core.redaction import visible
 from perfgate.judging.assembly.references import documented_metrics
 from perfgate.release.certificate import certificate_markdown, check_lines
 from perfgate.release.check_result import COLUMNS, check_rows
-from perfgate.release.policy import Policy, load_policy
+from perfgate.release.policy import SuiteTests, load_policy
 from perfgate.release.release_check import check, status_of
-from perfgate.release.required_tests import SuiteTests, broken_suite_rules
 from perfgate.release.run_evidence import moment
 from perfgate.runs.ended_run import read_run
 
@@ -70,11 +68,6 @@ def suite_tests_of(folders: Sequence[str] | None) -> SuiteTests:
     return SuiteTests.of(load(folders), _has_document)
 
 
-def policy_for(file: Path, suite: SuiteTests) -> Policy:
-    """The policy of a file, whose tests the suite has; errors as of `load_policy`."""
-    return load_policy(file, partial(broken_suite_rules, suite=suite))
-
-
 def _has_document(test: Selected) -> bool:
     try:
         return bool(documented_metrics(test))
@@ -95,7 +88,7 @@ def _check(arguments: argparse.Namespace) -> int:
     build that it names; 24 a run is of a time still to come; 2 unusable input
     """
     suite = suite_tests_of(arguments.scenarios)
-    policy = policy_for(arguments.policy, suite)
+    policy = load_policy(arguments.policy, suite)
     runs = [read_run(folder) for folder in arguments.run]
     checked = check(policy, runs, suite, arguments.at or datetime.now(UTC))
     if arguments.format == "json":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from perfgate.baselines.waivers.file import default_file
-from perfgate.cli.release_check import add_evidence, policy_for, suite_tests_of
+from perfgate.cli.release_check import add_evidence, suite_tests_of
 from perfgate.cli.scenario_choice import add_folder
 from perfgate.core.errors import InputError
 from perfgate.core.paths import scenario_folders
@@ -17,6 +17,7 @@ from perfgate.core.verdict import counted
 from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.pack_archive import LARGEST_PACK, write_pack
 from perfgate.release.pack_contents import Contents, contents, newest_end
+from perfgate.release.policy import load_policy
 from perfgate.release.release_check import check
 from perfgate.runs.ended_run import read_run
 from perfgate.scenarios.yaml_limits import LARGEST_FILE
@@ -83,7 +84,7 @@ def _pack(arguments: argparse.Namespace) -> int:
     runs = [read_run(folder) for folder in arguments.run]
     at = newest_end(runs)
     suite = suite_tests_of(arguments.scenarios)
-    checked = check(policy_for(arguments.policy, suite), runs, suite, at)
+    checked = check(load_policy(arguments.policy, suite), runs, suite, at)
     found = contents(
         checked,
         runs,

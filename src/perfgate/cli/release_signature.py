@@ -85,8 +85,8 @@ def _sign(arguments: argparse.Namespace) -> int:
     what that gives is signed, PASSED, WARNED or FAILED. No option states a result.
 
     exit status: 0 signed, whatever the result; 2 unusable input; 21 no digest names what was
-    measured; 24 the clock is before the runs' end; 25 the pack is damaged; 26 of another perfgate
-    or rule; 27 the policy does not name this signer; 28 the key cannot be used; 29 the raw files
+    measured; 24 the clock is before the runs' end; 25 the pack is damaged; 26 of another perfgate;
+    27 the policy does not name this signer; 28 the key cannot be used; 29 the raw files
     give other verdicts, or the runs another report, certificate or script
     """
     key = read_private_key(arguments.key)
@@ -159,7 +159,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     pack.
 
     exit status: 0 it holds, PASSED or WARNED; 1 and 21 it holds, and the release failed; 2 unusable
-    input; 24 a time to come; 25 damaged; 26 of another form or rule; 27 no signature of a known
+    input; 24 a time to come; 25 damaged; 26 of another perfgate; 27 no signature of a known
     signer; 28 no public key; 29 the raw files, or the statement, give another result; 30 of another
     build, policy, artifact or suite than asked for; 31 a waiver has ended, or the evidence is too
     old

@@ -21,7 +21,6 @@ from perfgate.core.json_text import parse
 from perfgate.release.check_result import ReleaseCheck
 from perfgate.release.keys import is_signed, key_id
 from perfgate.release.pack_archive import (
-    ATTESTATION,
     LARGEST_ATTESTATION,
     MANIFEST,
     POLICY,
@@ -30,7 +29,7 @@ from perfgate.release.pack_archive import (
     packed_json,
 )
 from perfgate.release.policy import EFFECTS, Effect, Subject
-from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
+from perfgate.release.release_status import ReleaseStatus
 from perfgate.release.run_evidence import moment
 
 PAYLOAD_TYPE: Literal["application/vnd.in-toto+json"] = "application/vnd.in-toto+json"
@@ -144,28 +143,28 @@ def read_attestation(pack: Pack, keys: Sequence[Ed25519PublicKey]) -> Attested:
             or of another pack.
     """
     if pack.attestation is None:
-        raise _refused(pack, "the pack is not signed", hint="perfgate release sign signs it")
+        raise ReleaseStatus.SIGNATURE.refusal("unsigned", file=pack.path)
     try:
-        found = _opened(pack.attestation)
+        plain = parse(pack.attestation, limit=LARGEST_ATTESTATION, own=True)
+        envelope = msgspec.convert(plain, _Envelope)
+        if msgspec.to_builtins(envelope) != plain:
+            raise ValueError("not base64 as it is written, with nothing left over")
     except (msgspec.MsgspecError, ValueError) as error:
-        raise _refused(
-            pack, "not a signed statement", found=str(error), expected="a DSSE envelope"
+        raise ReleaseStatus.SIGNATURE.refusal(
+            "no_envelope", file=pack.path, found=str(error)
         ) from error
-    message = pae(PAYLOAD_TYPE, found.payload)
-    signed = [one.sig for one in found.signatures]  # a keyid decides nothing: anybody writes one
+    message = pae(PAYLOAD_TYPE, envelope.payload)
+    signed = [one.sig for one in envelope.signatures]  # a keyid decides nothing: anybody writes one
     signer = next(
         (key for key in keys if any(is_signed(key, one, message) for one in signed)), None
     )
     if signer is None:
-        raise _refused(
-            pack,
-            "no signature of a known signer",
-            found=f"{len(signed)} signature(s), by none of the known keys",
-            expected=f"a signature by one of {len(keys)} known key(s)",
-            hint="have the signer's public key from the signer, not from whoever gave the pack",
+        found = f"{len(signed)} signature(s), by none of the known keys"
+        raise ReleaseStatus.SIGNATURE.refusal(
+            "unknown_signer", file=pack.path, found=found, keys=len(keys)
         )
     try:
-        stated: Any = parse(found.payload, own=True)
+        stated: Any = parse(envelope.payload, own=True)
         predicate = stated["predicate"]
         kind, manifest = stated["predicateType"], predicate["perfgate_manifest"]["sha256"]
         attested = Attested(stated, signer, moment(predicate["perfgate_signedAt"]))
@@ -173,17 +172,16 @@ def read_attestation(pack: Pack, keys: Sequence[Ed25519PublicKey]) -> Attested:
             raise ValueError(f"a statement of kind {str(kind)[:100]}")
         _ = [(str(name), dict(digest)) for name, digest in attested.subjects]
     except (LookupError, TypeError, ValueError) as error:
-        raise _refused(
-            pack, "not a statement of perfgate's", found=str(error), expected=_TEST_RESULT
+        raise ReleaseStatus.SIGNATURE.refusal(
+            "no_statement", file=pack.path, found=str(error), expected=_TEST_RESULT
         ) from error
     if manifest != pack.manifest_sha256:
         other = str(predicate.get("perfgate_release"))[:100]
-        raise _refused(
-            pack,
-            "the signature is of another pack: the signed manifest is not this one",
+        raise ReleaseStatus.SIGNATURE.refusal(
+            "other_manifest",
+            file=pack.path,
             found=f"a statement about release {other}, manifest {str(manifest)[:100]}",
             expected=f"release {pack.manifest.release}, manifest {pack.manifest_sha256}",
-            hint="the pack was changed after it was signed, or a signature was put into it",
         )
     return attested
 
@@ -205,13 +203,8 @@ def subjects(check: ReleaseCheck) -> tuple[Subject, ...]:
             found.append(one)
     if found:
         return tuple(found)
-    raise ReleaseStatus.INCOMPLETE.refusal(
-        "nothing says exactly what was measured, so there is nothing that could be signed",
-        field="build",
-        found=", ".join(dict.fromkeys(one.in_words for one in builds)) or "no build",
-        expected="a commit as a full hash (40 or 64 hexadecimal digits) or an image's sha256",
-        hint="name the package or image under `subjects` of the policy, with its sha256",
-    )
+    told = ", ".join(dict.fromkeys(one.in_words for one in builds)) or "no build"
+    raise ReleaseStatus.INCOMPLETE.refusal("no_subject", found=told)
 
 
 def _subjects(name: str, commit: str, digest: str, image: str) -> Iterator[Subject]:
@@ -247,20 +240,3 @@ def _configuration(pack: Pack, check: ReleaseCheck) -> Iterator[dict[str, Any]]:
 
 def _file(path: str, sha256: str, **more: Any) -> dict[str, Any]:
     return {"name": path, "uri": f"perfgate:{path}", "digest": {"sha256": sha256}, **more}
-
-
-def _opened(content: bytes) -> _Envelope:
-    """An envelope, compared with no key yet.
-
-    Raises:
-        MsgspecError, ValueError: it is none, in one sentence.
-    """
-    plain = parse(content, limit=LARGEST_ATTESTATION, own=True)
-    found = msgspec.convert(plain, _Envelope)
-    if msgspec.to_builtins(found) != plain:
-        raise ValueError("not base64 as it is written, with nothing left over")
-    return found
-
-
-def _refused(pack: Pack, problem: str, **told: Any) -> ReleaseRefused:
-    return ReleaseStatus.SIGNATURE.refusal(problem, file=pack.path, field=ATTESTATION, **told)

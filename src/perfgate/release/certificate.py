@@ -17,7 +17,7 @@ import jinja2
 from markupsafe import Markup
 
 from perfgate.core.rule import VERSION as RULE
-from perfgate.core.verdict import Judgement, Verdict, counted
+from perfgate.core.verdict import Judgement, Verdict
 from perfgate.release.check_result import (
     LOSSES,
     CheckedTest,
@@ -112,24 +112,23 @@ def certificate_markdown(check: ReleaseCheck, files: Sequence[PackedFile] = ()) 
         check: what was asked and found.
         files: of the pack, without the certificate itself; empty: there is no pack.
     """
-    return _templates().get_template("certificate.md").render(content(check, files))
+    return templates().get_template("certificate.md").render(content(check, files))
 
 
 def certificate_page(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> str:
     """The certificate as one HTML file, without a script; arguments as `certificate_markdown`."""
-    return _templates().get_template("certificate.html").render(content(check, files))
+    return templates().get_template("certificate.html").render(content(check, files))
 
 
 def check_lines(check: ReleaseCheck) -> list[str]:
     """What stands below the table: what was read, what was really checked, and the result."""
-    tests, findings = counted(len(check.tests), "test"), _by_finding(check)
-    template = _templates().get_template("check.txt")
-    words = {"check": check, "policy": check.policy, "tests": tests, "findings": findings}
-    return template.render(words).splitlines()
+    words = {"check": check, "policy": check.policy, "findings": _by_finding(check)}
+    return templates().get_template("check.txt").render(words).splitlines()
 
 
 @cache
-def _templates() -> jinja2.Environment:
+def templates() -> jinja2.Environment:
+    """The templates of this room: the certificate, the lines of a check, its error rates."""
     found = environment(_TEMPLATES)
     style = (_TEMPLATES / "certificate.css").read_text(encoding="utf-8")
     found.globals |= {"style": Markup(style), "some": some}  # noqa: S704
@@ -166,7 +165,7 @@ def content(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> dict[str, 
 
 def _sentences(found: Mapping[str, Any]) -> dict[str, Any]:
     """Block of `certificate.txt` → its text; of `requirements` and `runs`, its lines."""
-    template = _templates().get_template("certificate.txt")
+    template = templates().get_template("certificate.txt")
     context = template.new_context({**found})
     said = {name: "".join(render(context)).strip() for name, render in template.blocks.items()}
     return said | {name: said[name].splitlines() for name in ("requirements", "runs")}

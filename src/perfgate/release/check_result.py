@@ -107,7 +107,7 @@ class ReleaseCheck:
         warnings: what a person should know who signs, and what keeps it from PASSED, one sentence
             each.
         notes: what was decided between several runs of a test, one sentence each.
-        required_sha256: of what is required, as `required_tests.required_sha256` has it.
+        required_sha256: of what is required, as `policy.required_sha256` has it.
     """
 
     policy: Policy

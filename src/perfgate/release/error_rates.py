@@ -7,79 +7,90 @@ tests red at once, and fewer releases (docs/explanation/detection.md, "A whole r
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import Rule
-from perfgate.core.verdict import Judgement, Verdict, counted
+from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.release_rates import (
     DOCUMENTED_SPEED,
     IN_TURNS,
     PAIRED,
     SCORE,
     Controls,
+    ProbeRates,
     TestRates,
     of_one_probe,
     probe_rates,
 )
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.noise import BETWEEN, t_quantile
-from perfgate.release.check_result import ErrorRates, ReleaseCheck
+from perfgate.release.certificate import templates
+from perfgate.release.check_result import CheckedTest, ErrorRates
 from perfgate.reports.run_report import TestResult
 
 _FROM_NUMBERS = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE)
 # An interval this much wider than its metric's prior allows: the noise is another (several nodes, a
 # noisier machine), and the band is told in that.
 _NOISIER = 1.5
-_USUAL_BASELINE = (
-    10  # starts and sessions; the fewer, the wider the interval, so σ is never too small
-)
+# Starts and sessions; the fewer, the wider the interval, so σ is never too small.
+_USUAL_BASELINE = 10
 
 
-@dataclass(frozen=True)
-class _TestRates:
+class _Rates(NamedTuple):
     """What one test adds.
 
     Attributes:
         false_alarm: of any of its metrics.
-        found: the least that is found of a loss of the band of one; None: it has no such metric.
         comparisons: metrics × what they are compared with.
         narrow: comparisons whose band is narrower than any that was simulated.
-        band: the narrowest band of a speed, in sigma, as simulated; None: it has none.
-        kinds: tests of other kinds than speeds with a stored baseline.
+        speeds: rates of its speeds with a stored baseline, or else with an anchor.
+        kinds: rates of its other comparisons.
     """
 
     false_alarm: float
-    found: float | None
     comparisons: int
     narrow: int
-    band: float | None
+    speeds: tuple[ProbeRates, ...]
     kinds: tuple[TestRates, ...]
 
 
-def error_rates(check: ReleaseCheck) -> ErrorRates | None:
-    """How often such a release errs; None: no metric of it was compared with anything.
+def error_rates(tests: Iterable[CheckedTest]) -> ErrorRates | None:
+    """How often a release with these tests errs; None: no metric was compared with anything.
 
     A test counts as without controls where one was wanted, in its scenario and run, and could not
     be started. Where none was wanted nobody knows; the sentence says so.
     """
-    each_once = {
-        (one.run, one.test): one.result for one in check.tests if one.result and one.metrics
-    }
-    tests = list(each_once.values())
-    alone = {_group(one) for one in tests if _is_judged_without_control(one)}
-    parts = [_of_test(one, "alone" if _group(one) in alone else "controlled") for one in tests]
+    each_once = {(one.run, one.test): one.result for one in tests if one.result and one.metrics}
+    results = list(each_once.values())
+    alone = {_group(one) for one in results if _is_judged_without_control(one)}
+    parts = [_of_test(one, "alone" if _group(one) in alone else "controlled") for one in results]
     parts = [one for one in parts if one.comparisons]
     if not parts:
         return None
     narrow = sum(one.narrow for one in parts)
+    speeds = [rates for one in parts for rates in one.speeds]
+    kinds = Counter(kind for one in parts for kind in one.kinds)
     false_alarm = 1.0 if narrow else 1 - math.prod(1 - one.false_alarm for one in parts)
-    found = 0.0 if narrow else min((one.found for one in parts if one.found is not None), default=0)
-    beside = {_group(one) for one in tests if any(control.build for control in one.controls)}
-    sentence = _sentence(parts, false_alarm, _controls(len(alone), len(beside - alone)))
-    return ErrorRates(false_alarm, found, sentence)
+    least = [*(one.found for one in speeds), *(one.found for one in kinds)]
+    found = 0.0 if narrow else min(least, default=0)
+    beside = {_group(one) for one in results if any(control.build for control in one.controls)}
+    words = {
+        "comparisons": sum(one.comparisons for one in parts),
+        "tests": len(parts),
+        "narrow": narrow,
+        "alarm": at_most(false_alarm),
+        "speeds": speeds,
+        "kinds": kinds,
+        "least": _least,
+        "alone": len(alone),
+        "beside": len(beside - alone),
+    }
+    sentence = templates().get_template("error_rates.txt").render(words)
+    return ErrorRates(false_alarm, found, " ".join(sentence.split()))
 
 
 def _group(one: TestResult) -> tuple[str, str]:
@@ -103,25 +114,17 @@ def compared(one: TestResult) -> tuple[Judgement, ...]:
     )
 
 
-def _of_test(result: TestResult, control: Controls) -> _TestRates:
+def _of_test(result: TestResult, control: Controls) -> _Rates:
     judged = compared(result)
     kinds = [_other_kind(result, one) for one in judged]
     speeds = [one for one, kind in zip(judged, kinds, strict=True) if kind is None]
-    others = [kind for kind in kinds if kind is not None]
+    others = tuple(kind for kind in kinds if kind is not None)
     nearest = [one for one in speeds if one.against == "baseline"] or speeds
     bands = [band for band in map(band_in_sigma, nearest) if band is not None]
-    known = [rates for band in bands if (rates := probe_rates(control, band)) is not None]
-    alarms = [of_one_probe(known, len(speeds) - len(nearest))]
-    alarms += [one.false_alarm for one in others]
-    found = [*(one.found for one in known), *(one.found for one in others)]
-    return _TestRates(
-        false_alarm=1 - math.prod(1 - one for one in alarms),
-        found=min(found, default=None),
-        comparisons=len(judged),
-        narrow=len(nearest) - len(known),
-        band=min((one.band for one in known), default=None),
-        kinds=tuple(others),
-    )
+    known = tuple(rates for band in bands if (rates := probe_rates(control, band)) is not None)
+    alarms = [of_one_probe(known, len(speeds) - len(nearest)), *(one.false_alarm for one in others)]
+    any_alarm = 1 - math.prod(1 - one for one in alarms)
+    return _Rates(any_alarm, len(judged), len(nearest) - len(known), known, others)
 
 
 def _other_kind(result: TestResult, judgement: Judgement) -> TestRates | None:
@@ -163,49 +166,6 @@ def _shown_sigma(judgement: Judgement) -> float:
     runs = max(1, judgement.runs_used)
     error = math.sqrt(BETWEEN * (1 + 1 / many) + (1 - BETWEEN) * (1 / runs + 1 / many))
     return width / quantiles / error
-
-
-def _controls(alone: int, with_control: int) -> str:
-    """What is known of controls, for people."""
-    if alone:
-        return (
-            f"in {counted(alone, 'scenario')} the baseline's build could not be started beside the "
-            "new one, and the figures without controls are taken"
-        )
-    if with_control:
-        return (
-            "the baseline's build started beside the new one wherever a loss was suspected "
-            f"({counted(with_control, 'scenario')})"
-        )
-    return (
-        "and provided that the baseline's build can be started beside the new one, which no "
-        "suspicion put to the test"
-    )
-
-
-def _sentence(parts: Sequence[_TestRates], false_alarm: float, controls: str) -> str:
-    many = counted(sum(one.comparisons for one in parts), "comparison")
-    where = f"{many} in {counted(len(parts), 'test')}"
-    if narrow := sum(one.narrow for one in parts):
-        return (
-            f"No error rate can be told: of {many}, {narrow} have a band that is "
-            "not known, or less than 2 sigma of one start, for which nothing was simulated."
-        )
-    bands = [one.band for one in parts if one.band is not None]
-    found = [one.found for one in parts if one.found is not None and one.band is not None]
-    alarm = f"is refused by a false alarm in {at_most(false_alarm)} of cases"
-    said = f"If nothing got worse, such a release {alarm}"
-    rests = []
-    if bands:
-        said += f"; a loss of the band in one metric is found in {_least(min(found))}"
-        rests.append(
-            f'simulated with the noise "real", bands of {min(bands):g} sigma or more and baselines '
-            f"of three sessions or more, {controls}"
-        )
-    for kind in sorted({kind for one in parts for kind in one.kinds}, key=lambda one: one.words):
-        number = sum(one.kinds.count(kind) for one in parts)
-        rests.append(f"{number} of {kind.words}, of whose band {_least(kind.found)} is found")
-    return f"{said} ({where}; {'; '.join(rests)})."
 
 
 def at_most(share: float) -> str:

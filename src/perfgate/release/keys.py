@@ -36,13 +36,11 @@ from perfgate.core.untrusted_files import (
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
 LARGEST_KEY = 16 * 2**10  # bytes: a PEM file of Ed25519 has some 120
-KEY_BYTES = 32  # of an Ed25519 public key (RFC 8032)
 _PRIME = 2**255 - 19  # of the field of Ed25519: RFC 8032, section 5.1
 _Y_OF_ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
 # The eight points whose order divides 8 have these coordinates y; each has one or two signs of x.
 _SMALL_ORDER = frozenset({0, 1, _PRIME - 1, _Y_OF_ORDER_8, _PRIME - _Y_OF_ORDER_8})
 Key = TypeVar("Key", Ed25519PrivateKey, Ed25519PublicKey)
-_NEW_KEY = "perfgate release keygen --output KEY makes one"
 
 
 def make_keys(path: Path) -> Ed25519PublicKey:
@@ -91,8 +89,8 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
     with _read_errors_named(path, "a private key"), open_regular(path) as file:
         _require_own(path, os.fstat(file.fileno()))
         content = file.read(LARGEST_KEY + 1)
-    expected = "the private key's file, which has no .pub at its end"
-    return _loaded(path, lambda: load_pem_private_key(content, None), Ed25519PrivateKey, expected)  # type: ignore[type-abstract]
+    what = "the private key's file, which has no .pub at its end"
+    return _loaded(path, lambda: load_pem_private_key(content, None), Ed25519PrivateKey, what)  # type: ignore[type-abstract]
 
 
 def read_public_key(path: Path) -> Ed25519PublicKey:
@@ -105,8 +103,8 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
     """
     with _read_errors_named(path, "a public key"):
         content = read_input(path, LARGEST_KEY, "key")
-    expected = "the public key's file, which ends in .pub"
-    key = _loaded(path, lambda: load_pem_public_key(content), Ed25519PublicKey, expected)  # type: ignore[type-abstract]
+    what = "the public key's file, which ends in .pub"
+    key = _loaded(path, lambda: load_pem_public_key(content), Ed25519PublicKey, what)  # type: ignore[type-abstract]
     return _of_large_order(key, file=path)
 
 
@@ -114,34 +112,13 @@ def public_key_of(text: str) -> Ed25519PublicKey:
     """The public key that a policy names.
 
     Args:
-        text: base64 of its 32 bytes.
+        text: base64 of its 32 bytes, as the schema of policies has it.
 
     Raises:
         ReleaseRefused: status KEY: it has small order.
-        ValueError: as `key_bytes`.
     """
-    key = Ed25519PublicKey.from_public_bytes(key_bytes(text))
+    key = Ed25519PublicKey.from_public_bytes(base64.b64decode(text))
     return _of_large_order(key, field="signers", found=text)
-
-
-def key_bytes(text: str) -> bytes:
-    """The 32 bytes of a public key, of their base64.
-
-    Raises:
-        ValueError: what it is instead, in two words.
-    """
-    try:
-        content = base64.b64decode(text, validate=True)
-    except ValueError as error:
-        raise ValueError("no base64") from error
-    if len(content) != KEY_BYTES:
-        raise ValueError(f"{len(content)} bytes")
-    return content
-
-
-def raw(key: Ed25519PublicKey) -> bytes:
-    """The 32 bytes of a public key."""
-    return key.public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
 def pem(key: Ed25519PublicKey) -> bytes:
@@ -151,12 +128,12 @@ def pem(key: Ed25519PublicKey) -> bytes:
 
 def as_policy_has_it(key: Ed25519PublicKey) -> str:
     """The base64 that stands under `signers` in a policy."""
-    return base64.b64encode(raw(key)).decode()
+    return base64.b64encode(key.public_bytes_raw()).decode()
 
 
 def key_id(key: Ed25519PublicKey) -> str:
     """The name of a key: the SHA-256 of its 32 bytes, 64 hexadecimal digits."""
-    return hashlib.sha256(raw(key)).hexdigest()
+    return hashlib.sha256(key.public_bytes_raw()).hexdigest()
 
 
 def is_signed(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
@@ -170,14 +147,9 @@ def is_signed(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
 
 def _of_large_order(key: Ed25519PublicKey, **told: Any) -> Ed25519PublicKey:
     """The key, unless its 32 bytes, canonical or not, encode a point of small order."""
-    y = int.from_bytes(raw(key), "little") & (2**255 - 1)  # without the sign of x
+    y = int.from_bytes(key.public_bytes_raw(), "little") & (2**255 - 1)  # without the sign of x
     if y % _PRIME in _SMALL_ORDER:
-        raise _unusable(
-            "the public key has small order: anyone can make a signature that it accepts",
-            expected="a public key that was made from a private one",
-            hint=_NEW_KEY,
-            **told,
-        )
+        raise ReleaseStatus.KEY.refusal("small_order", **told)
     return key
 
 
@@ -186,9 +158,10 @@ def _read_errors_named(path: Path, expected: str) -> Iterator[None]:
     try:
         yield
     except (UntrustedFile, FileTooLarge) as error:
-        raise ReleaseStatus.KEY.refusal(**error.arguments) from error
+        raise ReleaseRefused(ReleaseStatus.KEY, **error.arguments) from error
     except FileNotFoundError:
-        raise InputError("no such file", file=path, expected=expected, hint=_NEW_KEY) from None
+        hint = "perfgate release keygen --output KEY makes one"
+        raise InputError("no such file", file=path, expected=expected, hint=hint) from None
     except OSError as error:
         raise InputError("cannot be read", file=path, found=error.strerror) from error
 
@@ -196,35 +169,19 @@ def _read_errors_named(path: Path, expected: str) -> Iterator[None]:
 def _require_own(path: Path, status: os.stat_result) -> None:
     """Check that a file can be that of a private key, and is its user's alone."""
     if status.st_uid != os.geteuid():
-        raise _unusable(
-            "the private key is another user's file",
-            file=path,
-            found=f"it belongs to {user_name(status.st_uid)}",
-            expected="a file of the user who signs",
-        )
+        owner = f"it belongs to {user_name(status.st_uid)}"
+        raise ReleaseStatus.KEY.refusal("of_another_user", file=path, found=owner)
     if status.st_size > LARGEST_KEY:
-        expected = f"at most {LARGEST_KEY} bytes"
-        raise _unusable("too large for a key", file=path, expected=expected)
+        raise ReleaseStatus.KEY.refusal("large_file", file=path, limit=LARGEST_KEY)
     if (mode := stat.S_IMODE(status.st_mode)) & 0o077:
-        raise _unusable(
-            "others may read or write the private key",
-            file=path,
-            found=f"mode {mode:04o}",
-            expected="mode 0600",
-            hint=f"chmod 600 {path}; if others had it, make new keys",
-        )
+        raise ReleaseStatus.KEY.refusal("readable", file=path, found=f"mode {mode:04o}")
 
 
-def _loaded(path: Path, load: Callable[[], object], kind: type[Key], expected: str) -> Key:
+def _loaded(path: Path, load: Callable[[], object], kind: type[Key], what: str) -> Key:
     try:
         if isinstance(key := load(), kind):
             return key
         found = f"a key of another kind: {type(key).__name__.strip('_')}"
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         found = str(error)
-    expected += ": PEM of an Ed25519 key without a passphrase"
-    raise _unusable("not a key", file=path, found=found, expected=expected, hint=_NEW_KEY)
-
-
-def _unusable(problem: str, **told: Any) -> ReleaseRefused:
-    return ReleaseStatus.KEY.refusal(problem, **told)
+    raise ReleaseStatus.KEY.refusal("no_key", file=path, found=found, what=what)

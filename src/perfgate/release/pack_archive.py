@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, Self
 
@@ -28,6 +29,7 @@ from perfgate.core.durable_files import write_errors_named, written_whole
 from perfgate.core.errors import InputError
 from perfgate.core.json_text import LARGEST_OWN, JsonError, parse
 from perfgate.core.plain import to_plain
+from perfgate.core.rule import VERSION as RULE
 from perfgate.core.untrusted_files import open_input, open_regular
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
 
@@ -39,8 +41,8 @@ SCENARIOS = "scenarios"
 """Folder: the files of the scenarios, claims and documented values, as the runs were made with."""
 RUNS = "runs"
 """Folder: one folder a run, named by its id, with what the run folder holds."""
-REPORT_PAGE = "report/report.html"
-REPORT_JSON = "report/report.json"
+REPORT = "report"
+"""Folder: the report, as HTML and JSON."""
 CERTIFICATE = "certificate/certificate.md"
 CERTIFICATE_PAGE = "certificate/certificate.html"
 CHECK_JSON = "certificate/check.json"
@@ -128,35 +130,40 @@ def read_manifest(content: bytes, pack: Path) -> Manifest:
         pack: which pack it is of, for messages.
 
     Raises:
-        ReleaseRefused: status OTHER_VERSION: it is of a form of another perfgate. BROKEN_PACK: it
-            is not as the schema says, or lists a name that no pack has.
+        ReleaseRefused: status OTHER_VERSION: another perfgate packed it. BROKEN_PACK: it is not as
+            the schema says, or lists a name that no pack has.
     """
     try:
         plain: Any = parse(content, limit=LARGEST_MANIFEST, own=True)
-        _require_known_form(plain if isinstance(plain, dict) else {}, pack)
+        _require_own_version(plain if isinstance(plain, dict) else {}, pack)
         manifest = msgspec.convert(plain, Manifest)
         _ = manifest.ended_at
     except JsonError as error:
         told = {"found": error.found, "expected": error.expected}
-        raise _broken(pack, f"{MANIFEST} {error.problem}", **told) from error
+        raise _broken("bad_manifest", pack, problem=error.problem, **told) from error
     except (msgspec.ValidationError, ValueError) as error:
-        raise _broken(pack, f"{MANIFEST} is not as perfgate writes it", found=error) from error
+        problem = "is not as perfgate writes it"
+        raise _broken("bad_manifest", pack, problem=problem, found=error) from error
     for problem, found in _problems_of_paths(manifest):
-        raise _broken(pack, f"{MANIFEST} lists {problem}", found=found)
+        raise _broken("bad_manifest", pack, problem=f"lists {problem}", found=found)
     return manifest
 
 
-def _require_known_form(fields: Mapping[str, Any], pack: Path) -> None:
-    given, writer = fields.get("schema_version"), str(fields.get("perfgate"))[:60]
-    if type(given) is int and given != SCHEMA_VERSION:
-        raise ReleaseStatus.OTHER_VERSION.refusal(
-            "a pack of a form that this perfgate does not know",
-            file=pack,
-            field=f"{MANIFEST}: schema_version",
-            found=f"{given}, written by perfgate {writer}",
-            expected=str(SCHEMA_VERSION),
-            hint=f"read it with perfgate {writer}",
-        )
+def _require_own_version(fields: Mapping[str, Any], pack: Path) -> None:
+    """Check that this perfgate, which judges and renders the pack again, made it."""
+    writer = str(fields.get("perfgate"))[:60]
+    own = {"schema_version": SCHEMA_VERSION, "perfgate": version("perfgate"), "rule": RULE}
+    for field, expected in own.items():
+        given = fields.get(field)
+        if type(given) is type(expected) and given != expected:
+            raise ReleaseStatus.OTHER_VERSION.refusal(
+                "pack",
+                file=pack,
+                field=f"{MANIFEST}: {field}",
+                found=f"{str(given)[:60]}, by perfgate {writer}",
+                expected=str(expected),
+                writer=writer,
+            )
 
 
 def _problems_of_paths(manifest: Manifest) -> Iterator[tuple[str, object]]:
@@ -178,9 +185,8 @@ def _problems_of_paths(manifest: Manifest) -> Iterator[tuple[str, object]]:
         yield "two names that are one on some systems", " and ".join(map(repr, pair))
 
 
-def _broken(pack: Path, problem: str, **told: Any) -> ReleaseRefused:
-    told.setdefault("hint", "have the pack again from whoever keeps it; do not repair it")
-    return ReleaseStatus.BROKEN_PACK.refusal(problem, file=pack, **told)
+def _broken(name: str, pack: Path, **told: Any) -> ReleaseRefused:
+    return ReleaseStatus.BROKEN_PACK.refusal(name, file=pack, **told)
 
 
 def _problem_of_name(path: str) -> str | None:
@@ -303,8 +309,7 @@ class Pack:
                         if one.path in members:
                             shutil.copyfileobj(_content(archive, members[one.path]), file)
                 if Ingredient(one.path, one.role, target).listed() != one:
-                    problem = "the pack was changed while it was read"
-                    raise _broken(self.path, problem, field=one.path)
+                    raise _broken("changed_meanwhile", self.path, field=one.path)
 
 
 class _Entry(tarfile.TarInfo):
@@ -375,8 +380,8 @@ def open_pack(path: Path) -> Pack:
 
     Raises:
         ReleaseRefused: status BROKEN_PACK: no tar, cut off, a file changed, missing, extra or
-            twice, a link, a name that no pack has, too large, …; OTHER_VERSION: of a form of
-            another perfgate.
+            twice, a link, a name that no pack has, too large, …; OTHER_VERSION: another perfgate
+            packed it.
         InputError: no such file, not a regular one, or it cannot be read.
     """
     with _archive(path) as (archive, members):
@@ -386,24 +391,19 @@ def open_pack(path: Path) -> Pack:
                 _require_size(members[name].size, limit, path, f"{name} is too large")
                 contents[name] = _content(archive, members[name]).read()
         if MANIFEST not in contents:
-            raise _broken(path, "a file is missing", found=f"no {MANIFEST}")
+            raise _broken("missing_file", path, found=f"no {MANIFEST}")
         manifest = read_manifest(contents[MANIFEST], path)
         listed = {one.path: one for one in manifest.files}
         if extra := [name for name in members if name not in listed and name not in contents]:
-            problem = "a file is extra: the manifest does not list it"
-            raise _broken(path, problem, found=extra[0])
+            raise _broken("extra_file", path, found=extra[0])
         for name, one in listed.items():
             if name not in members:
-                raise _broken(path, "a file is missing", found=name)
+                raise _broken("missing_file", path, found=name)
             digest = _sha256(_content(archive, members[name]))
-            if (digest, members[name].size) != (one.sha256, one.size):
-                raise _broken(
-                    path,
-                    "a file was changed since it was packed",
-                    field=name,
-                    found=f"{members[name].size} bytes, SHA-256 {digest}",
-                    expected=f"{one.size} bytes, SHA-256 {one.sha256}",
-                )
+            found = f"{members[name].size} bytes, SHA-256 {digest}"
+            expected = f"{one.size} bytes, SHA-256 {one.sha256}"
+            if found != expected:
+                raise _broken("changed_file", path, field=name, found=found, expected=expected)
     digest = hashlib.sha256(contents[MANIFEST]).hexdigest()
     return Pack(path, manifest, digest, contents.get(ATTESTATION))
 
@@ -418,32 +418,25 @@ def _members(archive: tarfile.TarFile, file: IO[bytes], pack: Path) -> dict[str,
     end = 0
     for one in archive:
         if problem := _problem_of_name(one.name):
-            raise _broken(pack, f"a file has {problem}", found=one.name)
+            raise _broken("bad_entry", pack, problem=f"a file has {problem}", found=one.name)
         if one.name in found:
-            raise _broken(pack, "a file is in the pack twice", found=one.name)
+            raise _broken("double_file", pack, found=one.name)
         if one.pax_headers.keys() - {"path"}:
-            raise _broken(pack, "settings of a file that no pack has", field=one.name)
+            raise _broken("settings", pack, field=one.name)
         if len(found) > MOST_FILES + 2:
-            raise _broken(pack, "too many files", expected=f"at most {MOST_FILES}")
+            raise _broken("many_files", pack, limit=MOST_FILES)
         found[one.name] = one
         end = one.offset_data + one.size + -one.size % tarfile.BLOCKSIZE
     file.seek(end)
     rest = file.read(2 * tarfile.RECORDSIZE)
     if not 2 * tarfile.BLOCKSIZE <= len(rest) < 2 * tarfile.RECORDSIZE or any(rest):
-        raise _broken(
-            pack,
-            "the pack is cut off, or something follows its last file",
-            found=f"{len(rest)} bytes or more after byte {end}",
-            expected="zeros, as tar ends an archive",
-            hint="copy it again, and compare the sizes",
-        )
+        raise _broken("cut_off", pack, found=f"{len(rest)} bytes or more after byte {end}")
     return found
 
 
 def _require_size(size: int, limit: int, pack: Path, problem: str) -> None:
     if size > limit:
-        expected = f"at most {limit} bytes (docs/reference/settings.md)"
-        raise _broken(pack, problem, found=f"{size} bytes", expected=expected)
+        raise _broken("too_large", pack, problem=problem, found=f"{size} bytes", limit=limit)
 
 
 @contextmanager
@@ -463,12 +456,7 @@ def _archive(path: Path) -> Iterator[tuple[tarfile.TarFile, dict[str, tarfile.Ta
             "no such file", file=path, expected="what perfgate release pack wrote"
         ) from None
     except (tarfile.TarError, ValueError) as error:
-        raise _broken(
-            path,
-            "not an evidence pack, or a damaged one",
-            found=str(error),
-            expected="the uncompressed tar file that perfgate release pack wrote",
-        ) from error
+        raise _broken("no_pack", path, found=str(error)) from error
     except OSError as error:
         raise InputError("cannot be read", file=path, found=error.strerror) from error
 

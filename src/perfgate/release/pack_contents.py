@@ -1,39 +1,59 @@
-"""Pack contents: all that an evidence pack holds, collected of a check, its runs and their files.
+"""Pack contents: all that an evidence pack holds: files of runs, and what is rendered of them.
 
 Nothing here depends on the clock, the machine or the folders that the runs lie in: equal input
 makes equal packs. Nothing in a run's folder is trusted: programs wrote there. No link is followed;
 one is an error, since what it names may be gone when the pack is read.
+
+Reports, certificates and scripts are made of the check and its runs alone. Of equal input they are
+equal everywhere: whoever verifies a pack makes them again and compares. So no secret of the process
+is masked in them; what holds one is refused. A script's words come from a run's records, which
+anybody may have written: every word is quoted, and what is not of the form that perfgate writes is
+no script.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from importlib.metadata import version
 from pathlib import Path, PurePath
-from typing import NamedTuple
 
+from perfgate.core.environment_variables import export_line
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.json_text import LARGEST_OWN
+from perfgate.core.redaction import MASK, known_values_ignored
 from perfgate.core.rule import VERSION as RULE
 from perfgate.core.untrusted_files import read_input
-from perfgate.release.check_result import ReleaseCheck
+from perfgate.plan.shell_text import call, comment
+from perfgate.release.certificate import certificate_markdown, certificate_page
+from perfgate.release.check_result import CheckedTest, ReleaseCheck
 from perfgate.release.pack_archive import (
+    CERTIFICATE,
+    CERTIFICATE_PAGE,
+    CHECK_JSON,
     POLICY,
+    REPORT,
+    REPRODUCE,
     RUNS,
     SCENARIOS,
     WAIVERS,
     Ingredient,
     Manifest,
+    PackedFile,
     Role,
     colliding_names,
+    packed_json,
 )
 from perfgate.release.pack_secrets import suspects
 from perfgate.release.recomputation import require_same_scenarios
 from perfgate.release.release_status import ReleaseStatus
-from perfgate.release.rendered_files import rendered_files
 from perfgate.release.run_evidence import time_of
+from perfgate.reports.formats.base import ReportContext, report_format
+from perfgate.reports.merge import merge
+from perfgate.reports.run_report import TestResult
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.run_folder import REFERENCES
 from perfgate.scenarios.documented import FOLDER, documented_file
@@ -56,17 +76,9 @@ _RAW_OUTPUT = ("server", "ranks")  # what these print is a log, not a result
 _MOST_TOLD = 20
 _BLOCK = 1 << 20  # bytes that are searched for secrets together
 
-
-class RunFiles(NamedTuple):
-    """The files of one run's folder.
-
-    Attributes:
-        packed: those that go into the pack.
-        left_out: paths in the pack of those that do not, each with its size in bytes.
-    """
-
-    packed: tuple[Ingredient, ...]
-    left_out: tuple[tuple[str, int], ...]
+ROLES: tuple[Role, ...] = ("report", "reproduce", "certificate")
+_ASSIGNMENT = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>.*)", re.DOTALL)
+_ASKED = "its value was a secret, set it yourself"
 
 
 @dataclass(frozen=True)
@@ -101,12 +113,7 @@ def newest_end(runs: Iterable[EndedRun]) -> datetime:
     ends = []
     for run in runs:
         if run.end is None:
-            raise ReleaseStatus.INCOMPLETE.refusal(
-                "the run did not end, so what it holds may still change",
-                file=run.folder,
-                expected="a run that ended, whatever its result",
-                hint="let it end, or go on with it: pytest --resume",
-            )
+            raise ReleaseStatus.INCOMPLETE.refusal("run_goes_on", file=run.folder)
         ends.append(time_of(run, "records.jsonl", "ended.at", run.end.at).astimezone(UTC))
     return max(ends).replace(microsecond=0)
 
@@ -145,7 +152,7 @@ def contents(
     sources = [
         Ingredient(POLICY, "policy", policy),
         *_scenario_files(places, [by_id[name] for name in sorted(required)]),
-        *(file for files in of_runs for file in files.packed),
+        *(file for packed, _ in of_runs for file in packed),
     ]
     if waivers is not None:
         sources.append(Ingredient(WAIVERS, "waivers", waivers))
@@ -169,7 +176,7 @@ def contents(
         runs=tuple(run.id for run in runs),
         files=tuple(sorted(listed, key=lambda file: file.path)),
     )
-    left_out = tuple(file for files in of_runs for file in files.left_out)
+    left_out = tuple(file for _, files in of_runs for file in files)
     return Contents(manifest, (*sources, *rendered), left_out, named)
 
 
@@ -201,8 +208,8 @@ def _require_no_secrets(found: Sequence[Ingredient]) -> tuple[str, ...]:
     return tuple(named)
 
 
-def run_files(run: EndedRun) -> RunFiles:
-    """All that a run's folder holds.
+def run_files(run: EndedRun) -> tuple[list[Ingredient], list[tuple[str, int]]]:
+    """All that a run's folder holds: what is packed, and path and bytes of what is left out.
 
     Raises:
         InputError: there is a name in it that no pack has.
@@ -218,7 +225,7 @@ def run_files(run: EndedRun) -> RunFiles:
             left_out.append((name, path.lstat().st_size))
         else:
             packed.append(Ingredient(name, _role_of(inside), path))
-    return RunFiles(tuple(packed), tuple(left_out))
+    return packed, left_out
 
 
 def _role_of(inside: PurePath) -> Role:
@@ -252,25 +259,151 @@ def _scenario_files(places: Sequence[Path], scenarios: Iterable[Scenario]) -> It
 
     Those of the first place lie in ``scenarios/1``, and so on, as the suite names its folders.
     """
-    files = [(path, file, LARGEST_FILE) for path, file in _yaml_files(places)]
-    for one in scenarios:
-        if (documented := documented_file(one)).is_file():
-            files.append((f"{FOLDER}/{one.id}.json", documented, LARGEST_OWN))
-    for path, file, limit in files:
-        yield Ingredient(
-            f"{SCENARIOS}/{path}", "scenarios", read_input(file, limit, "scenario file")
-        )
-
-
-def _yaml_files(places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """Path below `scenarios/`, and file, of every file that the suite is read from, each once."""
-    seen: set[Path] = set()
+    found: dict[Path, tuple[str, Path, int]] = {}  # each file once
     for number, place in enumerate(places, 1):
-        files = [place]
+        files, folder = [place], place.parent
         if place.is_dir():
             files = sorted(one for one in place.rglob("*") if one.suffix in (".yaml", ".yml"))
+            folder = place
         for file in files:
-            if file.resolve() not in seen:
-                seen.add(file.resolve())
-                inside = file.relative_to(place).as_posix() if place.is_dir() else file.name
-                yield f"{number}/{inside}", file
+            path = f"{number}/{file.relative_to(folder).as_posix()}"
+            found.setdefault(file.resolve(), (path, file, LARGEST_FILE))
+    for one in scenarios:
+        if (documented := documented_file(one)).is_file():
+            found[documented] = (f"{FOLDER}/{one.id}.json", documented, LARGEST_OWN)
+    for path, file, limit in found.values():
+        content = read_input(file, limit, "scenario file")
+        yield Ingredient(f"{SCENARIOS}/{path}", "scenarios", content)
+
+
+def rendered_files(
+    check: ReleaseCheck, runs: Sequence[EndedRun], sources: Iterable[PackedFile]
+) -> list[Ingredient]:
+    """All files of `ROLES`.
+
+    Args:
+        check: the policy held against the runs, at the time at which the newest of them ended.
+        runs: those runs, in the order of their start.
+        sources: all other files of the pack, whose hashes the certificates name.
+
+    Raises:
+        InputError: a run's record has no command line that a script can be made of.
+    """
+    sources = sorted(sources, key=lambda one: one.path)
+    environments = {
+        run.id: {str(name): str(value) for name, value in found.items()}
+        for run in runs
+        if isinstance(found := run.facts.get("environment"), dict)
+    }
+    with known_values_ignored():
+        texts: dict[Role, Mapping[str, str]] = {
+            "report": dict(_reports(runs)),
+            "reproduce": reproduce_scripts(check.tests, environments),
+            "certificate": {
+                CHECK_JSON: packed_json(check),
+                CERTIFICATE: certificate_markdown(check, sources),
+                CERTIFICATE_PAGE: certificate_page(check, sources),
+            },
+        }
+    return [
+        Ingredient(path, role, text.encode(errors="backslashreplace"))
+        for role in ROLES
+        for path, text in texts[role].items()
+    ]
+
+
+def _reports(runs: Sequence[EndedRun]) -> Iterator[tuple[str, str]]:
+    """The report of all runs as one; where that cannot be, that of each."""
+    try:
+        reports = {"report": merge(runs)}
+    except (InputError, SeveralInputErrors):
+        # A test was measured twice: which of its results counts, the policy decides.
+        reports = {run.id: merge([run], part=True) for run in runs}
+    for name, report in reports.items():
+        for kind in ("html", "json"):
+            text = report_format[kind]().render(report, ReportContext())
+            yield f"{REPORT}/{name}.{kind}", text
+
+
+def reproduce_scripts(
+    tests: Sequence[CheckedTest], environments: Mapping[str, Mapping[str, str]]
+) -> dict[str, str]:
+    """Path in the pack → script, of each test that a run has a command line for.
+
+    Args:
+        tests: the required tests.
+        environments: run → the variables that it recorded, secrets masked.
+    """
+    found: dict[str, str] = {}
+    for one in tests:
+        if one.result is not None and one.result.rerun:
+            path = f"{REPRODUCE}/{one.test}.sh"
+            found.setdefault(path, _script(one, one.result, environments.get(one.run, {})))
+    return found
+
+
+def _script(one: CheckedTest, result: TestResult, environment: Mapping[str, str]) -> str:
+    try:
+        words = shlex.split(result.rerun)
+    except ValueError:
+        words = []
+    variables: dict[str, str] = {}
+    while words and (found := _ASSIGNMENT.fullmatch(words[0])):
+        variables[found["name"]] = found["value"]
+        words = words[1:]
+    if words[:1] != ["pytest"]:
+        raise InputError(
+            "the run's record has no command line that a script can be made of",
+            field=f"rerun of {one.test} in run {one.run}",
+            found=result.rerun[:200],
+            expected="NAME=value … pytest TEST OPTION…, as perfgate writes it",
+            hint="measure again in a new run folder",
+        )
+    beside = {name: value for name, value in environment.items() if name not in variables}
+    facts = [
+        f"Measures {one.test} again, as run {one.run} did.",
+        *([f"build: {result.build.in_words}"] if result.build else []),
+        f"hardware: {one.hardware}",
+        f"verdict then: {result.verdict}",
+        "Run it in the folder of the suite that the pack's scenarios are of.",
+    ]
+    lines = [
+        "#!/usr/bin/env bash",
+        *map(comment, facts),
+        "# shellcheck disable=SC2016,SC2088  # what is quoted is meant as it stands",
+        "set -euo pipefail",
+        "",
+        *_exports(beside),
+        *_exports(variables, written=True),
+        f"exec {_call(words)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _exports(variables: Mapping[str, str], *, written: bool = False) -> Iterator[str]:
+    """The lines that set variables.
+
+    Those of the command line are set as it says; of others, those that shape an engine. What tells
+    of the job or the machine alone is not asked for.
+    """
+    for name, value in sorted(variables.items()):
+        if MASK in value:
+            yield f'export {name}="${{{name}:?{_ASKED}}}"'
+        elif written:
+            yield f"export {name}={shlex.quote(value)}"
+        elif not (line := export_line(name, value)).endswith('}"'):
+            yield line
+
+
+def _call(words: Sequence[str]) -> str:
+    """The command; a word with a masked secret in it asks for that word."""
+    masked = {word: f"MASKED_{number}" for number, word in enumerate(words) if MASK in word}
+
+    def written(word: str) -> str:
+        if word not in masked:
+            return shlex.quote(word)
+        name = word.partition("=")[0] if word.startswith("--") else "a word"
+        plain = re.sub(r"[^A-Za-z0-9_ -]", "", name)
+        return f'"${{{masked[word]}:?{plain} of the command line was a secret}}"'
+
+    return call(words, written=written)

@@ -6,16 +6,16 @@ recorded one and judged by the same function. What no file holds is taken from t
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from perfgate.baselines import Entry, as_run
 from perfgate.baselines.file import read
-from perfgate.baselines.waivers import Waiver, load_waivers
+from perfgate.baselines.waivers import load_waivers
 from perfgate.campaign.fresh_start import of_offline, parsed_load
 from perfgate.campaign.kept_references import kept_entry, kept_file
 from perfgate.campaign.probe_state import smoke_input
@@ -48,8 +48,8 @@ from perfgate.judging.assembly.judgement import (
 )
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, sweep_probes
 from perfgate.plan.toolchain import toolchain_for
+from perfgate.release.policy import SuiteTests
 from perfgate.release.release_status import ReleaseStatus
-from perfgate.release.required_tests import SuiteTests
 from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.record import GroupRecord, MeasurementRecord, VerdictRecord
 from perfgate.scenarios.probe import Probe, all_probes, order
@@ -58,6 +58,15 @@ from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario
 _SHOWN = 80  # characters of a value in a message
 Key = tuple[str, str, str, int]
 """Scenario, probe, role and number of the start that a record of a measurement is of."""
+# What of a verdict's sources no file of a run holds → whether there is such a source.
+_FROM_RECORDS: Mapping[str, Callable[[Provenance], object]] = {
+    "the noise of one fresh start, learnt from the hardware's history": lambda one: one.noise,
+    "what the machine measured of itself in earlier sessions": lambda one: one.earlier,
+    "the documented values": lambda one: one.documented,
+    "why no control of another build could be started": lambda one: (
+        one.controls and one.controls.why_not
+    ),
+}
 # Far below any digit that is shown; another release of numpy or scipy may round otherwise.
 _CLOSE = 1e-9
 
@@ -99,7 +108,9 @@ def recompute_run(run: EndedRun, suite: SuiteTests) -> tuple[Recomputed, ...]:
             the run measured, or is missing.
         InputError: a record of it is damaged.
     """
-    return _Recomputation(run, suite).all()
+    require_same_scenarios([run], suite.scenarios, ReleaseStatus.NOT_REPRODUCED)
+    again = _Recomputation(run, suite)
+    return tuple(map(again.recomputed, run.records_of(VerdictRecord)))
 
 
 def _by_label(scenarios: Iterable[Scenario]) -> dict[tuple[str, str], Probe]:
@@ -135,169 +146,34 @@ def require_same_scenarios(
             if measured and now != measured:
                 changed.append(f"{', '.join(key)}: {now}, {measured} in run {run.id}")
     if changed:
-        raise status.refusal(
-            "a scenario is another one than the run measured, so its file is no evidence of it",
-            field="--scenarios",
-            found="; ".join(changed),
-            expected="the content that the run recorded",
-            hint="take the scenario files of the run's own commit, or measure again",
-        )
-
-
-class _RawRun:
-    """What a run keeps of the values that its verdicts rest on.
-
-    Attributes:
-        differences: what records have otherwise than the raw files that were read, one line each.
-        from_records: what no file holds, so that it was taken from a record, one line each.
-    """
-
-    def __init__(self, ended: EndedRun) -> None:
-        self._run = ended
-        self._lines: dict[Key, MeasurementRecord] = {
-            (line.scenario, line.probe, line.role, line.start): line
-            for line in ended.records_of(MeasurementRecord)
-        }
-        self._parsed: dict[Key, Measurement | str] = {}
-        self.differences: list[str] = []
-        self.from_records: list[str] = []
-
-    @property
-    def day(self) -> date:
-        """The day on which waivers were applied: that on which the run started."""
-        return datetime.fromisoformat(self._run.facts["started"]).date()
-
-    def waivers(self, origin: Provenance) -> tuple[Waiver, ...]:
-        """Those that the run kept; errors as of `load_waivers`."""
-        return load_waivers(self._kept(origin.waivers)) if origin.waivers else ()
-
-    def _kept(self, name: str) -> Path:
-        return kept_file(self._run.folder, name)
-
-    def fingerprint(self, probe: Probe, role: str) -> Mapping[str, str]:
-        """The facts that the last measurement of a role had; empty: there is none."""
-        of_probe = (probe.scenario.id, probe.label, role)
-        found = [line for key, line in self._lines.items() if key[:3] == of_probe]
-        return found[-1].fingerprint if found else {}
-
-    def measurements(
-        self, probe: Probe, role: str, starts: Sequence[int]
-    ) -> dict[int, Measurement]:
-        """Number of each of these starts → what the programs wrote there."""
-        return {start: self._measurement(probe, role, start) for start in starts}
-
-    def side(self, probe: Probe, side: Side) -> Sequence[Measurement] | Entry:
-        """One side of a claim."""
-        if side.baseline:
-            return read(self._kept(side.baseline)).entries[side.probe]
-        return [*self.measurements(probe, side.role, side.starts).values()]
-
-    def evidence(
-        self, probe: Probe, origin: Provenance, builds: ControlSources | None
-    ) -> ProbeEvidence:
-        """What the run had of a probe.
-
-        Args:
-            probe: the probe.
-            origin: where its values come from.
-            builds: the controls that stood beside it; None: there could be none.
-        """
-        controls = ControlStarts()
-        if builds is not None:
-            measured = {
-                against: self.measurements(probe, f"{against}_control", starts)
-                for against, starts in builds.starts.items()
-            }
-            controls = ControlStarts(builds.policy, measured, builds.why_not)
-        return ProbeEvidence(
-            probe,
-            self._reference(probe, origin),
-            self.fingerprint(probe, origin.role),
-            self.measurements(probe, origin.role, origin.starts),
-            controls,
-        )
-
-    def _reference(self, probe: Probe, origin: Provenance) -> Reference:
-        """What a probe was compared with: the machine itself, or kept baselines."""
-        self._note_what_no_file_holds(origin)
-        if origin.own_starts:
-            runs = []
-            for start in origin.own_starts:
-                measured = self._measurement(probe, "reference", start)
-                line = self._lines[probe.scenario.id, probe.label, "reference", start]
-                runs.append(as_run(measured, self._run.id, line.started, line.seconds, start))
-            return Reference(
-                Entry(self.fingerprint(probe, origin.role), tuple(runs)),
-                noise=origin.noise,
-                takes_turns=takes_turns(probe.scenario),
-                earlier=origin.earlier,
-            )
-        anchor = (origin.anchor,) if origin.anchor else ()
-        return Reference(
-            kept_entry(self._run.folder, origin.window, probe.label),
-            origin.documented,
-            kept_entry(self._run.folder, anchor, probe.label),
-            origin.noise,
-        )
-
-    def _note_what_no_file_holds(self, origin: Provenance) -> None:
-        taken = {
-            "the noise of one fresh start, learnt from the hardware's history": origin.noise,
-            "what the machine measured of itself in earlier sessions": origin.earlier,
-            "the documented values": origin.documented,
-            "why no control of another build could be started": origin.controls
-            and origin.controls.why_not,
-        }
-        self.from_records += [what for what, there in taken.items() if there]
-
-    def _measurement(self, probe: Probe, role: str, start: int) -> Measurement:
-        """One measurement: the numbers of the raw files beside the facts of the record."""
-        key = (probe.scenario.id, probe.label, role, start)
-        line = self._lines[key]
-        place = f"{probe.scenario.id}/start-{start}-{role}/{probe.label}"
-        recorded = line.measurement
-        if probe.is_smoke:
-            self.from_records.append(
-                f"{probe.label}: the first answer of start {start}, which perfgate itself asked for"
-            )
-            return recorded
-        if key not in self._parsed:
-            try:
-                self._parsed[key] = _parsed(self._run.folder / place, probe)
-            except (PerfgateError, OSError) as error:
-                self._parsed[key] = str(error).splitlines()[0]
-        found = self._parsed[key]
-        if isinstance(found, str):
-            self.differences.append(f"{place}: the raw files cannot be read: {found}")
-            return recorded
-        for metric in sorted({*recorded.metrics, *found.metrics}):
-            old, new = recorded.metrics.get(metric), found.metrics.get(metric)
-            self.differences += _differences(f"{place}: {metric}", old, new)
-        for metric in sorted({*recorded.answers, *found.answers}):
-            before, after = recorded.answers.get(metric, {}), found.answers.get(metric, {})
-            if other := sum(before.get(one) != after.get(one) for one in {*before, *after}):
-                self.differences.append(
-                    f"{place}: {metric}: {other} answers are other ones in the raw files"
-                )
-        return Measurement(found.metrics, recorded.facts, found.answers)
+        raise status.refusal("scenario_changed", found="; ".join(changed))
 
 
 class _Recomputation:
+    """A run that is judged again, and what the verdict at hand was found to rest on.
+
+    `_differences` are what records have otherwise than the raw files, `_from_records` what no file
+    holds, so that it is taken from a record; one line each.
+    """
+
     def __init__(self, ended: EndedRun, suite: SuiteTests) -> None:
         self._run = ended
-        self._raw = _RawRun(ended)
-        self._suite, self._probes = suite, _by_label(suite.scenarios)
-        curves = (curve for scenario in suite.scenarios for curve in sweep_probes(scenario))
-        self._curves = {curve.id: curve for curve in curves}
-        self._claims = {claim.id: claim for claim in suite.claims}
+        self._measured: dict[Key, MeasurementRecord] = {
+            (line.scenario, line.probe, line.role, line.start): line
+            for line in ended.records_of(MeasurementRecord)
+        }
         self._verdicts = {line.name: line for line in ended.records_of(VerdictRecord)}
+        self._probes, self._claims = (
+            _by_label(suite.scenarios),
+            {one.id: one for one in suite.claims},
+        )
+        self._curves = {one.id: one for each in suite.scenarios for one in sweep_probes(each)}
+        self._parsed: dict[str, Measurement] = {}
+        self._differences: list[str] = []
+        self._from_records: list[str] = []
 
-    def all(self) -> tuple[Recomputed, ...]:
-        """Every verdict of the run."""
-        require_same_scenarios([self._run], self._suite.scenarios, ReleaseStatus.NOT_REPRODUCED)
-        return tuple(map(self._recomputed, self._run.records_of(VerdictRecord)))
-
-    def _recomputed(self, line: VerdictRecord) -> Recomputed:
+    def recomputed(self, line: VerdictRecord) -> Recomputed:
+        """One verdict, judged again."""
         recorded, name = line.verdict, line.name
         if line.error is not None or (
             line.judge_input is None
@@ -309,15 +185,15 @@ class _Recomputation:
             return Recomputed(self._run.id, name, None, not_recomputed=(text,))
         given = line.judge_input or {}
         self._require_version(name, given)
-        self._raw.differences, self._raw.from_records = [], []
+        self._differences, self._from_records = [], []
         try:
             built = self._input(line)
             judged = judge(built)
         except (PerfgateError, KeyError) as error:
-            text = f"{name}: cannot be judged from the raw files: {str(error).splitlines()[0]}"
+            text = f"{name}: cannot be judged from the raw files: {_first_line(error)}"
             return Recomputed(self._run.id, name, None, (text,))
         differences = [
-            *self._raw.differences,
+            *self._differences,
             *_differences(f"{name}: judge_input", given, built.as_record()),
             *_differences(name, _plain(line.judgements), _plain(judged.judgements)),
             *_differences(name, recorded.value, judged.verdict.value),
@@ -327,22 +203,22 @@ class _Recomputation:
             name,
             judged.verdict,
             tuple(dict.fromkeys(differences)),
-            tuple(dict.fromkeys(self._raw.from_records)),
+            tuple(dict.fromkeys(self._from_records)),
             sum(one.measured is not None for one in judged.judgements),
         )
 
     def _require_version(self, name: str, given: Mapping[str, Any]) -> None:
         """Check that this perfgate can judge what was recorded."""
-        perfgate = f"perfgate {self._run.facts['versions'].get('perfgate')}"
+        judge = f"perfgate {self._run.facts['versions'].get('perfgate')}"
         for field, expected in (("schema_version", SCHEMA_VERSION), ("rule_version", VERSION)):
             if (found := given.get(field)) != expected:
                 raise ReleaseStatus.OTHER_VERSION.refusal(
-                    "what a verdict rests on was not kept, or is of another version",
+                    "judge_input",
                     file=self._run.folder / "records.jsonl",
                     field=f"{name}: judge_input.{field}",
                     found="none" if found is None else found,
-                    expected=f"{expected}, which this perfgate has",
-                    hint=f"install {perfgate}, which judged it, or measure again",
+                    version=expected,
+                    judge=judge,
                 )
 
     def _input(self, line: VerdictRecord) -> JudgeInput:
@@ -352,12 +228,11 @@ class _Recomputation:
             InputError, RunError: the files cannot be judged.
             KeyError: the record names a start, a probe or a claim that is not there.
         """
-        name, raw = line.name, self._raw
-        origin = provenance_of(line) or Provenance()
+        name, origin = line.name, provenance_of(line) or Provenance()
         if name in self._claims:
             claim = self._claims[name]
             sides = zip(claim.probes, origin.sides, strict=True)
-            return claim_input(claim, {probe: raw.side(probe, one) for probe, one in sides})
+            return claim_input(claim, {probe: self._side(probe, one) for probe, one in sides})
         subject = self._curves.get(name) or self._probes[line.scenario, line.probe]
         given = line.judge_input or {}
         most = from_plain(Rule, given["rule"]).max_runs
@@ -372,40 +247,137 @@ class _Recomputation:
         return replace(built, broken=self._broken_answers(subject.scenario, recorded))
 
     def _of_curve(self, curve: SweepProbe, origin: Provenance, rule: Rule) -> JudgeInput:
-        builds = origin.controls or ControlSources("auto")
         points = []
         for probe in curve.probes:
             of_point = origin.points[probe.label]
-            points.append(self._raw.evidence(probe, of_point, of_point.controls or builds))
-        built = curve_input(curve, points, rule)
-        return built.waived_by(self._raw.waivers(origin), self._raw.day)
+            points.append(self._evidence(probe, of_point, of_point.controls or origin.controls))
+        return self._waived(curve_input(curve, points, rule), origin)
 
     def _of_probe(self, probe: Probe, origin: Provenance, rule: Rule) -> JudgeInput:
-        raw = self._raw
         if origin.sides:  # an A/B
-            a, b = (raw.measurements(probe, one.role, one.starts) for one in origin.sides)
+            a, b = (self._starts(probe, one.role, one.starts) for one in origin.sides)
             if probe.is_smoke:
                 return smoke_input(probe, {"A": [*a.values()], "B": [*b.values()]})
             return ab_input(probe, [*a.values()], [*b.values()], origin.noise)
         if probe.is_smoke:
-            now = raw.measurements(probe, origin.role, origin.starts)
+            now = self._starts(probe, origin.role, origin.starts)
             return smoke_input(probe, {"": [*now.values()]})
-        built = probe_input(raw.evidence(probe, origin, origin.controls), rule)
-        return built.waived_by(raw.waivers(origin), raw.day)
+        return self._waived(
+            probe_input(self._evidence(probe, origin, origin.controls), rule), origin
+        )
+
+    def _waived(self, built: JudgeInput, origin: Provenance) -> JudgeInput:
+        """With the waivers that the run kept, as of the day on which it started."""
+        kept = load_waivers(kept_file(self._run.folder, origin.waivers)) if origin.waivers else ()
+        return built.waived_by(kept, datetime.fromisoformat(self._run.facts["started"]).date())
 
     def _broken_answers(self, scenario: Scenario, recorded: str) -> str:
         """Why the speed of a build says nothing, by its answers in the same run."""
         judged = {}
         for probe in sorted(all_probes(scenario), key=order):
             line = self._verdicts.get(probe.id)
-            if probe.is_load or probe.is_smoke or not self._raw.fingerprint(probe, "new"):
+            if probe.is_load or probe.is_smoke or not self._fingerprint(probe, "new"):
                 continue
             if line is None or line.error is not None:
-                self._raw.from_records.append(f"whether the answers of {probe.label} are broken")
+                self._from_records.append(f"whether the answers of {probe.label} are broken")
                 return recorded
             if line.judge_input is not None:
                 judged[probe.label] = judge(self._input(line))
         return broken_answers(judged)
+
+    def _side(self, probe: Probe, side: Side) -> Sequence[Measurement] | Entry:
+        """One side of a claim."""
+        if side.baseline:
+            return read(kept_file(self._run.folder, side.baseline)).entries[side.probe]
+        return [*self._starts(probe, side.role, side.starts).values()]
+
+    def _evidence(
+        self, probe: Probe, origin: Provenance, builds: ControlSources | None
+    ) -> ProbeEvidence:
+        """What the run had of a probe.
+
+        Args:
+            probe: the probe.
+            origin: where its values come from.
+            builds: the controls that stood beside it; None: there could be none.
+        """
+        builds = builds or ControlSources("auto")
+        measured = {
+            against: self._starts(probe, f"{against}_control", starts)
+            for against, starts in builds.starts.items()
+        }
+        return ProbeEvidence(
+            probe,
+            self._reference(probe, origin),
+            self._fingerprint(probe, origin.role),
+            self._starts(probe, origin.role, origin.starts),
+            ControlStarts(builds.policy, measured, builds.why_not),
+        )
+
+    def _reference(self, probe: Probe, origin: Provenance) -> Reference:
+        """What a probe was compared with: the machine itself, or kept baselines."""
+        self._from_records += [what for what, taken in _FROM_RECORDS.items() if taken(origin)]
+        if origin.own_starts:
+            runs = []
+            for start in origin.own_starts:
+                measured = self._measurement(probe, "reference", start)
+                line = self._measured[probe.scenario.id, probe.label, "reference", start]
+                runs.append(as_run(measured, self._run.id, line.started, line.seconds, start))
+            return Reference(
+                Entry(self._fingerprint(probe, origin.role), tuple(runs)),
+                noise=origin.noise,
+                takes_turns=takes_turns(probe.scenario),
+                earlier=origin.earlier,
+            )
+        anchor = (origin.anchor,) if origin.anchor else ()
+        return Reference(
+            kept_entry(self._run.folder, origin.window, probe.label),
+            origin.documented,
+            kept_entry(self._run.folder, anchor, probe.label),
+            origin.noise,
+        )
+
+    def _fingerprint(self, probe: Probe, role: str) -> Mapping[str, str]:
+        """The facts that the last measurement of a role had; empty: there is none."""
+        of_probe = (probe.scenario.id, probe.label, role)
+        found = [line for key, line in self._measured.items() if key[:3] == of_probe]
+        return found[-1].fingerprint if found else {}
+
+    def _starts(self, probe: Probe, role: str, starts: Sequence[int]) -> dict[int, Measurement]:
+        """Number of each of these starts → what the programs wrote there."""
+        return {start: self._measurement(probe, role, start) for start in starts}
+
+    def _measurement(self, probe: Probe, role: str, start: int) -> Measurement:
+        """One measurement: the numbers of the raw files beside the facts of the record."""
+        line = self._measured[probe.scenario.id, probe.label, role, start]
+        recorded = line.measurement
+        if probe.is_smoke:
+            self._from_records.append(
+                f"{probe.label}: the first answer of start {start}, which perfgate itself asked for"
+            )
+            return recorded
+        place = f"{probe.scenario.id}/start-{start}-{role}/{probe.label}"
+        try:
+            if place not in self._parsed:
+                self._parsed[place] = _parsed(self._run.folder / place, probe)
+        except (PerfgateError, OSError) as error:
+            self._differences.append(f"{place}: the raw files cannot be read: {_first_line(error)}")
+            return recorded
+        found = self._parsed[place]
+        for metric in sorted({*recorded.metrics, *found.metrics}):
+            old, new = recorded.metrics.get(metric), found.metrics.get(metric)
+            self._differences += _differences(f"{place}: {metric}", old, new)
+        for metric in sorted({*recorded.answers, *found.answers}):
+            before, after = recorded.answers.get(metric, {}), found.answers.get(metric, {})
+            if other := sum(before.get(one) != after.get(one) for one in {*before, *after}):
+                self._differences.append(
+                    f"{place}: {metric}: {other} answers are other ones in the raw files"
+                )
+        return Measurement(found.metrics, recorded.facts, found.answers)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
 
 
 def _plain(judgements: Sequence[Judgement]) -> Any:

@@ -5,7 +5,7 @@ until something passes would change the gate's error rates. Else the newest judg
 not the best one.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,19 +15,19 @@ from perfgate.core.errors import InputError
 from perfgate.core.measurement import MeasuredBuild
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Verdict, counted
-from perfgate.release.check_result import LOSSES, CheckedTest, ErrorRates, Finding, ReleaseCheck
+from perfgate.release.check_result import LOSSES, CheckedTest, Finding, ReleaseCheck
 from perfgate.release.error_rates import error_rates
-from perfgate.release.policy import STRICT_EFFECTS, Effect, Policy, PolicyRefused
-from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.release.required_tests import (
+from perfgate.release.policy import (
+    STRICT_EFFECTS,
+    Effect,
+    Policy,
     RequiredTest,
     SuiteTests,
-    broken_suite_rules,
     gated_metrics,
     is_speed,
-    required_sha256,
-    required_tests,
+    requirements,
 )
+from perfgate.release.release_status import ReleaseStatus
 from perfgate.release.run_evidence import CLOCKS_DIFFER, RunEvidence, evidence_of, other_build
 from perfgate.reports.merge import is_judged
 from perfgate.reports.merge_checks import require_complete
@@ -60,9 +60,7 @@ def check(
             CLOCK: a run is of a time after `at`.
         InputError, SeveralInputErrors: a run is named twice or damaged, or a shard is missing.
     """
-    if problems := list(broken_suite_rules(policy, suite)):
-        raise PolicyRefused([one.error() for one in problems])
-    required = required_tests(policy, suite)
+    required, digest = requirements(policy, suite)
     evidence = _evidence(runs, at)
     _require_one_build(evidence, policy)
     tests = tuple(checked_test(one, evidence, policy, at) for one in required)
@@ -80,13 +78,13 @@ def check(
         tuple(one.facts for one in evidence),
         tests,
         not_required=tuple(others),
+        error_rates=error_rates(tests),
         machines={one.id: one.machine for one in evidence},
         warnings=tuple(warnings),
         notes=tuple(_notes(evidence, tests)),
-        required_sha256=required_sha256(required, suite),
+        required_sha256=digest,
     )
-    rates = error_rates(found)
-    return replace(found, error_rates=rates, faults=tuple(_faults(found, rates)))
+    return replace(found, faults=tuple(_faults(found)))
 
 
 def status_of(found: ReleaseCheck, *, strict: bool = False) -> ReleaseStatus:
@@ -123,11 +121,10 @@ def _evidence(runs: Sequence[EndedRun], at: datetime) -> tuple[RunEvidence, ...]
         folders[one.id] = one.run.folder
         if one.last > at + CLOCKS_DIFFER:
             raise ReleaseStatus.CLOCK.refusal(
-                "a run of a time that is still to come",
+                "run_to_come",
                 file=one.run.folder,
                 found=f"run {one.id}, {one.last.isoformat(timespec='seconds')}",
-                expected=f"a time before {at.isoformat(timespec='seconds')}, that of this check",
-                hint="set the clock that is wrong and measure again, or give another --at",
+                at=at.isoformat(timespec="seconds"),
             )
     require_complete([one.report for one in evidence], None)
     return tuple(evidence)
@@ -149,23 +146,13 @@ def _require_one_build(evidence: Sequence[RunEvidence], policy: Policy) -> None:
     other = next((one for one in builds if not _is_one(builds[0][1], one[1])), None)
     if other:
         told = (f"run {run}: {build.in_words}" for run, build in (builds[0], other))
-        raise _mixed("runs of two builds are no evidence of one release", told)
+        raise ReleaseStatus.MIXED.refusal("two_builds", found="; ".join(told))
     judges: dict[str | None, str] = {}
     for run in real:
         judges.setdefault(run.facts.versions.get("perfgate"), run.id)
     if len(judges) > 1:
         told = (f"run {run}: perfgate {judge}" for judge, run in judges.items())
-        raise _mixed("runs of two releases of perfgate are judged by different rules", told)
-
-
-def _mixed(problem: str, found: Iterable[str]) -> ReleaseRefused:
-    return ReleaseStatus.MIXED.refusal(
-        problem,
-        field="RUN",
-        found="; ".join(found),
-        expected="runs of the one build that the policy names",
-        hint="leave the others out; `perfgate compare` compares two builds",
-    )
+        raise ReleaseStatus.MIXED.refusal("two_judges", found="; ".join(told))
 
 
 def _is_one(one: MeasuredBuild, other: MeasuredBuild) -> bool:
@@ -182,16 +169,16 @@ def _notes(evidence: Sequence[RunEvidence], tests: Sequence[CheckedTest]) -> Ite
         if one.report.suspicion:
             yield f"run {one.id}: {one.report.suspicion}"
     for name, run in {one.test: one.run for one in tests if one.run}.items():
-        results = [(one.id, one.results.get(name)) for one in evidence]
-        judged = [each for each, result in results if result and is_judged(result)]
+        found = ((one.id, one.results.get(name)) for one in evidence)
+        judged = [each for each, result in found if result and is_judged(result)]
         if len(judged) > 1:
             yield f"{name} was judged in {len(judged)} runs ({', '.join(judged)}); {run} counts"
 
 
-def _faults(found: ReleaseCheck, rates: ErrorRates | None) -> Iterator[str]:
+def _faults(found: ReleaseCheck) -> Iterator[str]:
     if found.metrics_checked == 0:
         yield "no metric was checked, so nothing is claimed"
-    allowed = found.policy.false_alarms
+    rates, allowed = found.error_rates, found.policy.false_alarms
     if rates is not None and rates.false_alarm > allowed:
         yield (
             "the probability of a false alarm over all that was checked is "
@@ -201,12 +188,16 @@ def _faults(found: ReleaseCheck, rates: ErrorRates | None) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A run's result of the test, and why it does not count; an empty `why`: it may."""
+    """A run's result of the test, and why it does not count; no flaw: it may."""
 
-    evidence: RunEvidence
+    run: str
     result: TestResult
-    finding: Finding | None = None
-    why: str = ""
+    flaw: Found | None
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether it counts as a REGRESSION."""
+        return self.flaw is None and self.result.verdict == Verdict.REGRESSION
 
 
 def checked_test(
@@ -221,56 +212,48 @@ def checked_test(
         at: the time of the check.
     """
     name = test.subject.id
-    blank = CheckedTest(
-        test.required.name, name, test.subject.scenario.id, test.hardware, Finding.MISSING, "fail"
-    )
+    part = (test.required.name, name, test.subject.scenario.id, test.hardware)
     seen = [
-        _Candidate(one, result, *next(_flaws(test, one, result, policy, at), ()))
+        _Candidate(one.id, result, next(_flaws(test, one, result, policy, at), None))
         for one in reversed(runs)
         if (result := one.results.get(name))
     ]
-    lost = {one.evidence.id for one in seen if _is_loss(one)}
-    set_aside = {one.run: one for one in policy.set_aside if one.test == name and one.run in lost}
-    aside = [
-        f"REGRESSION of run {one.run} set aside by {one.by}: {one.reason} ({one.link})"
-        for one in set_aside.values()
-    ]
-    candidates = [one for one in seen if one.evidence.id not in set_aside]
+    lost = {one.run for one in seen if one.is_loss}
+    aside = {
+        one.run: f"REGRESSION of run {one.run} set aside by {one.by}: {one.reason} ({one.link})"
+        for one in policy.set_aside
+        if one.test == name and one.run in lost
+    }
+    candidates = [one for one in seen if one.run not in aside]
     if not candidates:
         missing = "no other run holds it" if aside else "no run holds it"
-        return replace(blank, why="; ".join([missing, *aside]))
+        return CheckedTest(*part, Finding.MISSING, "fail", "; ".join([missing, *aside.values()]))
     counts = _counting(candidates, at)
-    found, why = counts.finding, counts.why
-    if found is None:
-        found, why = next(_found(test, counts.result, at))
+    found, why = counts.flaw or next(_found(test, counts.result, at))
     if found == Finding.REGRESSION and counts is not candidates[0]:
         later = ", ".join(
-            f"run {one.evidence.id}: {one.result.verdict or 'not run'}"
+            f"run {one.run}: {one.result.verdict or 'not run'}"
             for one in candidates[: candidates.index(counts)]
         )
         why += f"; running again does not clear it ({later})"
-    effect = _effect(found, policy)
-    return replace(
-        blank,
-        finding=found,
-        effect="warn" if aside and effect == "pass" else effect,
-        why="; ".join(filter(None, [why, *aside])),
-        run=counts.evidence.id,
-        result=counts.result,
-        metrics=0 if counts.finding else checked_metrics(counts.result),
-        waivers=waivers_of(counts.result),
+    effect: Effect = "pass" if found == Finding.PASSED else policy.effects.get(found.name, "fail")
+    return CheckedTest(
+        *part,
+        found,
+        "warn" if aside and effect == "pass" else effect,
+        "; ".join(filter(None, [why, *aside.values()])),
+        counts.run,
+        counts.result,
+        0 if counts.flaw else checked_metrics(counts.result),
+        waivers_of(counts.result),
     )
-
-
-def _is_loss(one: _Candidate) -> bool:
-    return one.finding is None and one.result.verdict == Verdict.REGRESSION
 
 
 def _counting(candidates: Sequence[_Candidate], at: datetime) -> _Candidate:
     """The one that counts, of at least one, the newest first."""
-    usable = [one for one in candidates if one.finding is None]
+    usable = [one for one in candidates if one.flaw is None]
     for place, one in enumerate(usable):
-        if _is_loss(one) and not any(_waives(later, one, at) for later in usable[:place]):
+        if one.is_loss and not any(_waives(later, one, at) for later in usable[:place]):
             return one
     judged = [one for one in usable if is_judged(one.result)]
     return next(iter([*judged, *usable, *candidates]))
@@ -285,12 +268,6 @@ def _waives(later: _Candidate, loss: _Candidate, at: datetime) -> bool:
         if one.waiver and at.date() <= one.waiver.last_day
     }
     return bool(lost) and lost <= let
-
-
-def _effect(found: Finding, policy: Policy) -> Effect:
-    if found == Finding.PASSED:
-        return "pass"
-    return policy.effects[found.name] if found.name in STRICT_EFFECTS else "fail"
 
 
 def _flaws(
@@ -315,8 +292,7 @@ def _flaws(
     most = policy.max_age_days if test.required.max_age_days is None else test.required.max_age_days
     age = (at - evidence.started) / timedelta(days=1)
     if age > most:
-        days = f"{age:.1f} days old, at most {most:g} are allowed"
-        yield Finding.STALE, f"run {run} is {days}"
+        yield Finding.STALE, f"run {run} is {age:.1f} days old, at most {most:g} are allowed"
     if evidence.void:
         yield Finding.ERROR, evidence.void
 

@@ -1,9 +1,19 @@
-"""Release status: what each `perfgate release` verb tells the shell (docs/reference/release.md)."""
+"""Release status: what each `perfgate release` verb tells the shell (docs/reference/release.md).
 
+The texts of all refusals are in refusals.toml, by their status.
+"""
+
+import tomllib
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError
+
+_REFUSALS: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("refusals.toml").read_text(encoding="utf-8")
+)
+_PARTS = {"file", "field", "found", "expected", "hint"}
 
 
 class ReleaseStatus(IntEnum):
@@ -26,7 +36,7 @@ class ReleaseStatus(IntEnum):
     BROKEN_PACK = 25
     """A byte of the pack was changed, or a file is missing or extra, or it is no pack."""
     OTHER_VERSION = 26
-    """The pack is of a form or rule of another perfgate, or another is asked to sign it."""
+    """Another perfgate made the pack, or judged a run in it."""
     SIGNATURE = 27
     """No signature, a wrong one, or one of an unknown signer."""
     KEY = 28
@@ -38,9 +48,18 @@ class ReleaseStatus(IntEnum):
     EXPIRED = 31
     """A waiver has ended, or the evidence is older than the policy allows."""
 
-    def refusal(self, problem: str, **told: Any) -> "ReleaseRefused":
-        """An error with this status; `told` as of `ReleaseRefused`."""
-        return ReleaseRefused(self, problem, **told)
+    def refusal(self, name: str, **told: Any) -> "ReleaseRefused":
+        """The refusal of this status and name in refusals.toml.
+
+        Args:
+            name: its name there.
+            told: file, field, found, expected and hint of an `InputError`, which go before those of
+                the table; and what the texts of the table have in braces.
+        """
+        table = _REFUSALS[self.name]
+        texts = {**{part: text for part, text in table.items() if part in _PARTS}, **table[name]}
+        given = {part: text.format(**told) for part, text in texts.items()}
+        return ReleaseRefused(self, **given | {part: told[part] for part in _PARTS & told.keys()})
 
 
 class ReleaseRefused(InputError):

@@ -121,18 +121,14 @@ class RunEvidence:
 
     def _facts(self, subject: Selected, name: str) -> Iterator[str]:
         """A fact of each measurement of the build under test that the test rests on; or empty."""
-        for one in probes_of(subject):
-            for line in self._measurements.get((one.scenario.id, one.label), ()):
+        probes = {(one.scenario.id, one.label) for one in probes_of(subject)}
+        for line in self._measurements:
+            if line.role in ("new", "claim") and (line.scenario, line.probe) in probes:
                 yield line.fingerprint.get(name, "")
 
     @cached_property
-    def _measurements(self) -> Mapping[tuple[str, str], Sequence[MeasurementRecord]]:
-        """Scenario and probe → the measurements of the build under test."""
-        found: dict[tuple[str, str], list[MeasurementRecord]] = {}
-        for line in self.run.records_of(MeasurementRecord):
-            if line.role in ("new", "claim"):
-                found.setdefault((line.scenario, line.probe), []).append(line)
-        return found
+    def _measurements(self) -> Sequence[MeasurementRecord]:
+        return tuple(self.run.records_of(MeasurementRecord))
 
 
 def evidence_of(run: EndedRun) -> RunEvidence:

@@ -13,7 +13,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
@@ -21,7 +20,6 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from perfgate.core.errors import InputError, SeveralInputErrors
-from perfgate.core.rule import VERSION
 from perfgate.core.untrusted_files import opened_folder
 from perfgate.core.verdict import Verdict, counted
 from perfgate.plan.registered import registered
@@ -29,21 +27,21 @@ from perfgate.release.attestation import Attested, canonical, envelope, read_att
 from perfgate.release.check_result import Finding, ReleaseCheck
 from perfgate.release.keys import as_policy_has_it, key_id, public_key_of
 from perfgate.release.pack_archive import POLICY, RUNS, SCENARIOS, WAIVERS, Pack
-from perfgate.release.policy import EFFECTS, Policy, load_policy
+from perfgate.release.pack_contents import ROLES, rendered_files
+from perfgate.release.policy import (
+    EFFECTS,
+    Policy,
+    PolicyRefused,
+    SuiteTests,
+    load_policy,
+    requirements,
+)
 from perfgate.release.recomputation import Recomputed, recompute_run
 from perfgate.release.release_check import check
 from perfgate.release.release_status import ReleaseRefused, ReleaseStatus
-from perfgate.release.rendered_files import ROLES, rendered_files
-from perfgate.release.required_tests import (
-    SuiteTests,
-    broken_suite_rules,
-    required_sha256,
-    required_tests,
-)
 from perfgate.release.run_evidence import CLOCKS_DIFFER
 from perfgate.runs.ended_run import EndedRun, read_run
 from perfgate.scenarios.files import load_suite
-from perfgate.scenarios.problem import dotted
 
 _TOLD = 10  # differences in one message
 _FOLDER = "perfgate-release-"
@@ -86,14 +84,11 @@ class Replayed:
     Attributes:
         check: the packed policy held against the packed runs, at the time of the manifest.
         verdicts: every verdict of the runs, computed again from their raw files.
-        not_compared: paths of reports, certificates and scripts that another perfgate rendered;
-            empty: this one did, and each was rendered again and is the same.
         checked_at: the check as of another time; errors as of `release_check.check`.
     """
 
     check: ReleaseCheck
     verdicts: tuple[Recomputed, ...]
-    not_compared: tuple[str, ...]
     checked_at: Callable[[datetime], ReleaseCheck]
 
     @property
@@ -123,7 +118,7 @@ def verify(pack: Pack, asked: Asked) -> Verified:
     """Verify a pack, whose bytes have been held against its manifest already.
 
     Raises:
-        ReleaseRefused: SIGNATURE, OTHER_RELEASE, OTHER_VERSION, NOT_REPRODUCED, EXPIRED, CLOCK, as
+        ReleaseRefused: SIGNATURE, OTHER_RELEASE, NOT_REPRODUCED, EXPIRED, CLOCK, as
             `ReleaseStatus` has them.
         InputError: nobody is named whose signature would count.
     """
@@ -143,7 +138,7 @@ def verify(pack: Pack, asked: Asked) -> Verified:
     _require_as_stated(pack, attested, again.check)
     _require_in_force(pack, asked, again)
     rows = tuple(_rows(pack, asked, attested, again))
-    return Verified(attested, again, rows, tuple(_notes(pack, asked, again)))
+    return Verified(attested, again, rows, tuple(_notes(asked, again)))
 
 
 def sign(
@@ -161,14 +156,10 @@ def sign(
         What the pack shows, and the signed statement of it.
 
     Raises:
-        ReleaseRefused: OTHER_VERSION: another perfgate rendered its reports. SIGNATURE: the policy
-            does not name this signer. CLOCK: its runs end at a time still to come. INCOMPLETE: no
-            digest names what was measured. Others as of `replay`.
+        ReleaseRefused: SIGNATURE: the policy does not name this signer. CLOCK: its runs end at a
+            time still to come. INCOMPLETE: no digest names what was measured. Others as of
+            `replay`.
     """
-    problem = (
-        "another perfgate rendered the pack's reports and certificates, which must be compared"
-    )
-    _require_version(pack, "perfgate", version("perfgate"), problem)
     again = replay(pack)
     _require_signer(again.check.policy, key.public_key(), key_file)
     _require_clock(pack, now, now)
@@ -179,14 +170,13 @@ def replay(pack: Pack) -> Replayed:
     """Judge a pack again. Nothing of it is believed but raw files, policy and scenarios.
 
     Raises:
-        ReleaseRefused: OTHER_VERSION: it was judged by another rule. NOT_REPRODUCED: a verdict is
-            not what the raw files give, or it cannot be told. POLICY, MIXED, CLOCK: as of `check`.
+        ReleaseRefused: OTHER_VERSION: another perfgate judged a run of it. NOT_REPRODUCED: a
+            verdict, report or script is not what the raw files give, or it cannot be told. POLICY,
+            MIXED, CLOCK: as of `check`.
         InputError, SeveralInputErrors: the packed scenarios name an engine, client or evaluator
             that is not registered here.
         RunError: there is no room to unpack it.
     """
-    problem = "the pack was judged by another version of the gate's rule"
-    _require_version(pack, "rule", VERSION, problem)
     with _unpacked(pack) as folder:
         places = [one for one in (folder / SCENARIOS).glob("*") if one.name.isdecimal()]
         # in the order that the suite names them
@@ -198,26 +188,12 @@ def replay(pack: Pack) -> Replayed:
             checked_at = partial(check, policy, runs, suite)
             found = checked_at(pack.manifest.ended_at)
             _require_recomputed(pack, runs, verdicts, found)
-            not_compared = _require_rendered(pack, found, runs)
+            _require_rendered(pack, found, runs)
         except ReleaseRefused:
             raise
         except (InputError, SeveralInputErrors) as error:  # no fault of whoever verifies it
-            problem, expected = "a run of the pack cannot be judged again", "runs of perfgate"
-            raise _not_reproduced(pack, problem, [str(error)], expected=expected) from error
-    return Replayed(found, verdicts, not_compared, checked_at)
-
-
-def _require_version(pack: Pack, field: str, expected: str, problem: str) -> None:
-    given, writer = getattr(pack.manifest, field), pack.manifest.perfgate
-    if given != expected:
-        raise ReleaseStatus.OTHER_VERSION.refusal(
-            problem,
-            file=pack.path,
-            field=f"manifest.json: {field}",
-            found=f"{given}, by perfgate {writer}",
-            expected=expected,
-            hint=f"use perfgate {writer}, which packed it, or pack the runs again with this one",
-        )
+            raise _not_reproduced("no_judgement", pack, [str(error)]) from error
+    return Replayed(found, verdicts, checked_at)
 
 
 @contextmanager
@@ -255,54 +231,36 @@ def _require_recomputed(
     """Check that verdicts are as recorded, and no test passes on the word of a record alone."""
     ids, listed = [one.id for one in runs], pack.manifest.runs
     if tuple(ids) != listed:
-        problem = "the folders of runs are not named by their ids"
-        raise _not_reproduced(pack, problem, ids, expected=", ".join(listed))
+        raise _not_reproduced("run_names", pack, ids, expected=", ".join(listed))
     if different := [f"run {one.run}: {line}" for one in verdicts for line in one.differences]:
-        problem = "the raw files do not give what the records say"
-        hint = "trust none of this pack; ask who made it for the run's folder"
-        raise _not_reproduced(pack, problem, different, hint=hint)
-    good = (Verdict.PASS, Verdict.IMPROVEMENT)
+        raise _not_reproduced("verdict", pack, different)
     recomputed = {(one.run, one.test): one.verdict for one in verdicts}
     for test in found.tests:
         verdict = recomputed.get((test.run, test.test))
-        if test.finding == Finding.PASSED and verdict not in good:
-            problem = "a test passes that the raw files do not let pass"
-            expected = "PASS or IMPROVEMENT, computed from the raw files"
-            told = {"field": test.test, "expected": expected}
-            raise _not_reproduced(pack, problem, [verdict or "no verdict"], **told)
+        if test.finding == Finding.PASSED and verdict not in (Verdict.PASS, Verdict.IMPROVEMENT):
+            raise _not_reproduced("pass", pack, [verdict or "no verdict"], field=test.test)
 
 
-def _require_rendered(pack: Pack, found: ReleaseCheck, runs: Sequence[EndedRun]) -> tuple[str, ...]:
-    """Check that reports, certificates and scripts are what check and runs give, and all is known.
-
-    Returns:
-        What cannot be compared, as another perfgate rendered it.
-    """
+def _require_rendered(pack: Pack, found: ReleaseCheck, runs: Sequence[EndedRun]) -> None:
+    """Check that reports, certificates and scripts are what the runs give, and all is known."""
     sources = [one for one in pack.manifest.files if one.role not in ROLES]
     rendered = {one.path: one for one in pack.manifest.files if one.role in ROLES}
-    hint = "trust none of this pack; pack the runs again"
     folders = (f"{SCENARIOS}/", *(f"{RUNS}/{run}/" for run in pack.manifest.runs))
     known = (POLICY, WAIVERS)
     if strange := [
         one.path for one in sources if one.path not in known and not one.path.startswith(folders)
     ]:
-        problem = "the pack holds what perfgate does not put there"
-        raise _not_reproduced(pack, problem, strange, hint=hint)
-    if pack.manifest.perfgate != version("perfgate"):
-        return tuple(rendered)
+        raise _not_reproduced("strange_file", pack, strange)
     again = {one.path: one.listed() for one in rendered_files(found, runs, sources)}
     either = sorted(again.keys() | rendered.keys())
     if other := [one for one in either if again.get(one) != rendered.get(one)]:
-        problem = "a report, certificate or script is not what the pack's own runs give"
-        expected = "the files that perfgate release pack writes of these runs"
-        raise _not_reproduced(pack, problem, other, expected=expected, hint=hint)
-    return ()
+        raise _not_reproduced("rendered", pack, other)
 
 
-def _not_reproduced(pack: Pack, problem: str, found: Sequence[str], **told: Any) -> ReleaseRefused:
+def _not_reproduced(name: str, pack: Pack, found: Sequence[str], **told: Any) -> ReleaseRefused:
     more = len(found) - _TOLD
     shown = "; ".join([*found[:_TOLD], *([f"{more} more"] if more > 0 else [])])
-    return ReleaseStatus.NOT_REPRODUCED.refusal(problem, file=pack.path, found=shown, **told)
+    return ReleaseStatus.NOT_REPRODUCED.refusal(name, file=pack.path, found=shown, **told)
 
 
 def _require_signer(policy: Policy, key: Ed25519PublicKey, file: Path) -> None:
@@ -312,12 +270,9 @@ def _require_signer(policy: Policy, key: Ed25519PublicKey, file: Path) -> None:
         ReleaseRefused: status SIGNATURE.
     """
     if policy.signers and as_policy_has_it(key) not in {one.key for one in policy.signers}:
+        named = ", ".join(f"{one.key} ({one.name})" for one in policy.signers)
         raise ReleaseStatus.SIGNATURE.refusal(
-            "the signer is not among those whom the pack's policy names",
-            file=file,
-            field="signers",
-            found=as_policy_has_it(key),
-            expected=", ".join(f"{one.key} ({one.name})" for one in policy.signers),
+            "not_of_policy", file=file, found=as_policy_has_it(key), expected=named
         )
 
 
@@ -326,18 +281,14 @@ def _require_asked(pack: Pack, asked: Asked, attested: Attested) -> None:
     stated = attested.subjects
     packed = next(one.sha256 for one in pack.manifest.files if one.path == POLICY)
     if asked.policy is not None and packed != asked.policy.sha256:
-        problem = "the release was held against another policy"
-        expected = f"SHA-256 {asked.policy.sha256}"
-        raise _other(pack, "--policy", problem, f"SHA-256 {packed}", expected)
+        raise _other("policy", pack, f"SHA-256 {packed}", f"SHA-256 {asked.policy.sha256}")
     commits = [digest["gitCommit"] for _, digest in stated if "gitCommit" in digest]
     if asked.commit and not any(one.startswith(asked.commit) for one in commits):
-        found = ", ".join(commits) or "no commit"
-        raise _other(pack, "--commit", "the pack is of another build", found, asked.commit)
+        raise _other("commit", pack, ", ".join(commits) or "no commit", asked.commit)
     for name, digits in (asked.subjects or {}).items():
         if not any(one == name and digest.get("sha256") == digits for one, digest in stated):
-            problem = "the pack does not speak of this artifact"
             found = "; ".join(_in_words(*one) for one in stated)
-            raise _other(pack, "--subject", problem, found, f"{name}=sha256:{digits}")
+            raise _other("artifact", pack, found, f"{name}=sha256:{digits}")
 
 
 def _require_suite(pack: Pack, asked: Asked, again: Replayed) -> None:
@@ -345,17 +296,12 @@ def _require_suite(pack: Pack, asked: Asked, again: Replayed) -> None:
     if asked.suite is None:
         return
     policy, packed = again.check.policy, f"SHA-256 {again.check.required_sha256}"
-    if broken := next(broken_suite_rules(policy, asked.suite), None):
-        given = f"{dotted(broken.path)}: {broken.problem}"
-    else:
-        given = f"SHA-256 {required_sha256(required_tests(policy, asked.suite), asked.suite)}"
+    try:
+        given = f"SHA-256 {requirements(policy, asked.suite)[1]}"
+    except PolicyRefused as refused:
+        given = f"{refused.field}: {refused.problem}"
     if given != packed:
-        problem = (
-            "the pack's scenarios are not the given ones: it requires other tests, or the same "
-            "with other bands or workloads"
-        )
-        found = f"{counted(len(again.tests), 'test')}, {packed}"
-        raise _other(pack, "--scenarios", problem, found, given)
+        raise _other("suite", pack, f"{counted(len(again.tests), 'test')}, {packed}", given)
 
 
 def _in_words(name: str, digest: Mapping[str, str]) -> str:
@@ -365,12 +311,10 @@ def _in_words(name: str, digest: Mapping[str, str]) -> str:
 def _require_clock(pack: Pack, signed_at: datetime, now: datetime) -> None:
     if not pack.manifest.ended_at - CLOCKS_DIFFER <= signed_at <= now + CLOCKS_DIFFER:
         raise ReleaseStatus.CLOCK.refusal(
-            "it is signed before its runs end, or at a time still to come",
+            "signed_too_early_or_late",
             file=pack.path,
-            field="perfgate_signedAt",
             found=signed_at.isoformat(timespec="seconds"),
             expected=f"between {pack.manifest.ended} and now, {now:%Y-%m-%dT%H:%M:%SZ}",
-            hint="set the clock that is wrong; measure again where that is the runs' own",
         )
 
 
@@ -386,10 +330,9 @@ def _require_as_stated(pack: Pack, attested: Attested, check: ReleaseCheck) -> N
         if found == wanted:
             continue
         if field == "subject":
-            problem = "the statement speaks of another artifact than the runs measured"
-            raise _other(pack, field, problem, found, wanted)
-        problem = "the statement says what the pack's own files do not give"
-        raise _not_reproduced(pack, problem, [found[:300]], field=field, expected=wanted[:300])
+            raise _other("subject", pack, found, wanted)
+        found, wanted = found[:300], wanted[:300]
+        raise _not_reproduced("statement", pack, [found], field=field, expected=wanted)
 
 
 def _require_in_force(pack: Pack, asked: Asked, again: Replayed) -> None:
@@ -404,13 +347,8 @@ def _require_in_force(pack: Pack, asked: Asked, again: Replayed) -> None:
         if EFFECTS.index(now.effect) > EFFECTS.index(then.effect)
     ]
     if ended or later.result == "FAILED":
-        raise ReleaseStatus.EXPIRED.refusal(
-            "the evidence is older than the policy allows, or a waiver has ended",
-            file=pack.path,
-            found="; ".join(ended[:5] or later.faults),
-            expected=f"evidence in force at {at.isoformat(timespec='seconds')}",
-            hint="measure again; or to verify a release of the past, give its time: --at TIME",
-        )
+        found, when = "; ".join(ended[:5] or later.faults), at.isoformat(timespec="seconds")
+        raise ReleaseStatus.EXPIRED.refusal("evidence", file=pack.path, found=found, at=when)
 
 
 def _rows(
@@ -433,8 +371,7 @@ def _rows(
     yield "verdicts", f"{judged} of {len(verdicts)} computed again from raw files, all as recorded"
     yield "metrics", f"{sum(one.metrics for one in verdicts)} judged again"
     rendered = sum(one.role in ROLES for one in pack.manifest.files)
-    if not again.not_compared:
-        yield "rendered", f"{rendered} reports, certificates and scripts again, all as packed"
+    yield "rendered", f"{rendered} reports, certificates and scripts again, all as packed"
     yield "rule", f"version {pack.manifest.rule}"
     in_force = f"today, {asked.now:%Y-%m-%d}"
     if check.result == "FAILED":
@@ -451,7 +388,7 @@ def _signer(key: Ed25519PublicKey, asked: Asked, policy: Policy) -> str:
     return f"{name} (key {key_id(key)})" if name else f"key {key_id(key)}"
 
 
-def _notes(pack: Pack, asked: Asked, again: Replayed) -> Iterator[str]:
+def _notes(asked: Asked, again: Replayed) -> Iterator[str]:
     if not (asked.policy or asked.commit or asked.subjects):
         yield (
             "which release this is was not checked: --policy, --commit or --subject says which is "
@@ -462,17 +399,12 @@ def _notes(pack: Pack, asked: Asked, again: Replayed) -> Iterator[str]:
             "which tests are required was not checked: it follows from the pack's own scenarios; "
             "--scenarios compares them with yours, or a --policy with required_sha256 names them"
         )
-    if again.not_compared:
-        yield (
-            f"not rendered again, as perfgate {pack.manifest.perfgate} made them and this is "
-            f"{version('perfgate')}: {', '.join(again.not_compared)}"
-        )
     for told in dict.fromkeys(line for one in again.verdicts for line in one.not_recomputed):
         yield f"taken from the records, as no raw file holds it: {told}"
     yield from again.check.warnings
     yield from again.check.notes
 
 
-def _other(pack: Pack, field: str, problem: str, found: str, expected: str) -> ReleaseRefused:
-    told = {"file": pack.path, "field": field, "found": found, "expected": expected}
-    return ReleaseStatus.OTHER_RELEASE.refusal(problem, **told)
+def _other(name: str, pack: Pack, found: str, expected: str) -> ReleaseRefused:
+    told = {"file": pack.path, "found": found, "expected": expected}
+    return ReleaseStatus.OTHER_RELEASE.refusal(name, **told)
