@@ -13,10 +13,9 @@ from perfgate.core.measurement import MeasuredBuild, Measurement
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import AppliedWaiver, Judgement, Verdict
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.assembly.judge_input import ProbeJudgement, judge
+from perfgate.judging.assembly.judge_input import Outcome, ProbeJudgement, judge
 from perfgate.judging.assembly.judgement import ProbeEvidence, Reference, probe_input
 from perfgate.judging.assembly.measured import measured_metrics
-from perfgate.judging.assembly.outcome import Outcome
 from perfgate.machine.hardware import Gpu, Machine
 from perfgate.runs.record import Record
 from perfgate.scenarios.probe import Probe, load_probes

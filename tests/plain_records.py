@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from perfgate.core.plain import from_plain, to_plain
-from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.runs.record import AnyRecord, Record
 from perfgate.runs.run_folder import RunFolder
 

@@ -31,8 +31,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Against, Judgement, Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
-from perfgate.judging.assembly.judge_input import ProbeJudgement
-from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.judge_input import Outcome, ProbeJudgement
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.runs.run_folder import RunFolder

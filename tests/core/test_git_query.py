@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.baselines.gate_repo import GateRepo
+from perfgate.baselines.gate_repo import GateRepo, git_state
 from perfgate.core.locations import Locations
 from perfgate.core.program_query import QUIET, git_answer
 from perfgate.engines.served.discovery import question
 from perfgate.engines.tensorrt_llm.discovery import installed
-from perfgate.runs.run_folder import git_state
 
 BASELINE = Path("baselines/8xB200/serve/abc.json")
 

@@ -13,8 +13,13 @@ from tables import each
 from perfgate.core.measurement import Change
 from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Against, Verdict
-from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, MetricTest, Provenance
-from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.judge_input import (
+    ControlSources,
+    JudgeInput,
+    MetricTest,
+    Outcome,
+    Provenance,
+)
 from perfgate.judging.rules.noise import RunNoise
 from perfgate.judging.rules.paired import InterleavedTest
 from perfgate.judging.rules.performance import PerformanceTest

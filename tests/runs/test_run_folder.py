@@ -17,9 +17,10 @@ from plain_records import record, recorded
 from power_cut import Disk, steps_of
 from tables import each
 
+from perfgate.baselines.gate_repo import git_state
 from perfgate.core.errors import InputError, RunError
 from perfgate.runs.record import SelectedRecord, SkippedRecord, VerdictRecord
-from perfgate.runs.run_folder import RunFolder, git_state, now, session_facts
+from perfgate.runs.run_folder import RunFolder, now, session_facts
 
 HOLD = """
 import sys
@@ -153,7 +154,7 @@ def test_facts_keep_what_the_meaning_depends_on_and_no_secret_and_bytes_that_are
 
     monkeypatch.setattr("perfgate.runs.run_folder.version", version)
     given = ["pytest", "--api-key=k1", os.fsdecode(b"\xfe")]
-    facts = session_facts(machine("NVIDIA H200"), given, tmp_path)
+    facts = session_facts(machine("NVIDIA H200"), given, git_state(tmp_path))
     RunFolder.create(tmp_path / "one", facts).close()
     read: dict[str, Any] = RunFolder(tmp_path / "one").facts()
     assert read["arguments"] == ["pytest", "--api-key=***", given[2]]

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import InputError
-from perfgate.core.program_query import ask_git
+from perfgate.core.program_query import ask_git, git_answer
 from perfgate.core.redaction import visible
 
+_STATE_WITHIN_S = 20.0
 # What settings of a person could change about a patch that another git must take.
 _PLAIN_PATCH = (
     *("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--no-signature"),
@@ -139,3 +140,15 @@ def _git(folder: Path, *words: str, more: Mapping[str, str] | None = None) -> st
             hint="git config user.name NAME; git config user.email ADDRESS" if no_name else None,
         )
     return answer.stdout.removesuffix("\n")
+
+
+def git_state(root: Path) -> dict[str, object]:
+    """Commit and dirty flag of the checkout; both None outside of git."""
+
+    def git(*words: str) -> str | None:
+        answer = git_answer(root, *words, seconds=_STATE_WITHIN_S)
+        return answer.stdout.strip() if answer.is_good else None
+
+    # Of a submodule only its commit: git would look for changes in it by its own settings.
+    status = git("status", "--porcelain", "--ignore-submodules=dirty")
+    return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}

@@ -32,9 +32,8 @@ from perfgate.campaign.starter import Starter, can_make_blocks
 from perfgate.core.errors import PerfgateError
 from perfgate.core.rule import FIRST_LOOK
 from perfgate.core.verdict import Against
-from perfgate.judging.assembly.judge_input import ProbeJudgement
+from perfgate.judging.assembly.judge_input import Outcome, ProbeJudgement
 from perfgate.judging.assembly.measured import measured_build
-from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.judging.rules.paired import AB_RULE, OWN_NOISE_RULE

@@ -22,6 +22,7 @@ from perfgate.core.rule import FEWEST_REFERENCES, Rule
 from perfgate.core.verdict import Against, Verdict
 from perfgate.judging.assembly.judge_input import (
     JudgeInput,
+    Outcome,
     ProbeJudgement,
     Provenance,
     Side,
@@ -38,7 +39,6 @@ from perfgate.judging.assembly.judgement import (
     takes_turns,
 )
 from perfgate.judging.assembly.measured import measured_metrics
-from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, curve_outcome
 from perfgate.runs.record import MeasurementRecord

@@ -22,8 +22,7 @@ from perfgate.judging.assembly.claims import (
     claim_outcome,
     stored_sides,
 )
-from perfgate.judging.assembly.judge_input import Provenance, Side
-from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.judge_input import Outcome, Provenance, Side
 from perfgate.judging.rules.paired import CLAIM_RULE, OWN_NOISE_CLAIM_RULE
 from perfgate.scenarios.probe import Probe
 

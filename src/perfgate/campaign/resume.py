@@ -6,17 +6,16 @@ needs it has its outcome. What has none is measured again, and its earlier lines
 """
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import InputError, PerfgateError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
-from perfgate.judging.assembly.judge_input import provenance_of
-from perfgate.judging.assembly.outcome import Outcome, Subject
+from perfgate.judging.assembly.judge_input import Outcome, Subject, provenance_of
 from perfgate.runs.record import (
     GroupRecord,
     MeasurementRecord,
@@ -25,7 +24,8 @@ from perfgate.runs.record import (
     VerdictRecord,
     records_of,
 )
-from perfgate.scenarios.probe import Probe
+from perfgate.scenarios.probe import Probe, all_probes
+from perfgate.scenarios.scenario import Scenario
 
 Line = Mapping[str, Any]
 
@@ -172,6 +172,34 @@ def require_same(facts: Line, now: Line) -> None:
                 expected=_told(facts[name]),
                 hint=f"resume it as it was started: {call_of(facts)}",
             )
+
+
+def require_same_groups(
+    groups: Mapping[str, GroupRecord],
+    scenarios: Mapping[str, Scenario],
+    build_of: Callable[[Scenario], EngineBuild],
+) -> None:
+    """Check that the finished groups of a run would still be measured as they were.
+
+    Args:
+        groups: scenario → the record of its group.
+        scenarios: those of this session, by id.
+        build_of: gives the build that a scenario would be measured with now.
+
+    Raises:
+        InputError: a build is not known, or as `require_same_group`.
+    """
+    for name, group in groups.items():
+        content = {one.label: one.content_hash() for one in all_probes(scenarios[name])}
+        try:
+            build = build_of(scenarios[name])
+        except PerfgateError as error:
+            raise InputError(
+                f"the build that {name} would be measured with now is not known: {error}",
+                field="--resume",
+                expected=str(group.engine),
+            ) from error
+        require_same_group(group, engine=build, content=content)
 
 
 def require_same_group(

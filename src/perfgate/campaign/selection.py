@@ -1,6 +1,6 @@
 """Selection: what the tests of a session are about, and which scenarios it measures for them."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from perfgate.core.errors import InputError, SeveralInputErrors, did_you_mean
 from perfgate.judging.assembly.claims import ClaimProbe
@@ -18,6 +18,16 @@ Selected = Probe | ClaimProbe | SweepProbe
 def probes_of(one: Selected) -> tuple[Probe, ...]:
     """What it speaks of; of a claim both sides."""
     return (one,) if isinstance(one, Probe) else one.probes
+
+
+def scenarios_of(selected: Mapping[str, Selected]) -> dict[str, Scenario]:
+    """The scenarios that tests need, by id, in the order of the tests.
+
+    Args:
+        selected: test → what it is about.
+    """
+    probes = (probe for one in selected.values() for probe in probes_of(one))
+    return {probe.scenario.id: probe.scenario for probe in probes}
 
 
 def measured_scenarios(selected: Iterable[Selected]) -> frozenset[str]:

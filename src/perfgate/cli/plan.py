@@ -254,7 +254,8 @@ def _plan_ab(scenarios: Sequence[Scenario], *, as_json: bool) -> None:
 
 
 def _ab_row(metric: str, band: float, one: AbEffort) -> list[str]:
-    shares = [f"{100 * share:.1f} %" for share in (band, one.worse, one.no_worse, one.undecided)]
+    undecided = max(0.0, 1 - one.worse - one.no_worse)
+    shares = [f"{100 * share:.1f} %" for share in (band, one.worse, one.no_worse, undecided)]
     return [metric, shares[0], f"{one.bands:g} bands", *shares[1:], f"{one.starts:.1f}"]
 
 

@@ -7,7 +7,7 @@ throughput is the geometric mean of its blocks, so that the ratio of both is the
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,7 +19,7 @@ from perfgate.core.durable_files import read_json
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import from_plain, to_plain
-from perfgate.core.verdict import counted
+from perfgate.core.verdict import counted, percent
 from perfgate.scenarios.scenario import GatePolicy, LoadPoint, Workload
 
 # Pairs that are made, at most, for each that is wanted; and the share of these that is enough.
@@ -146,6 +146,21 @@ def parse(folder: Path, side: str, pairs: int) -> Measurement:
         if cpu_s > 0:
             metrics["server_cpu_s_per_1k_tokens"] = 1000 * cpu_s / tokens
     return Measurement(metrics, {FACT: to_plain(facts)}, disturbed=disturbed)
+
+
+def notes(measurements: Sequence[Measurement]) -> list[str]:
+    """What is to be said of blocks of load in turns: pairs, those thrown away, their noise."""
+    found = [one for each in measurements if isinstance(one := each.facts.get(FACT), dict)]
+    if not found:
+        return []
+    told = [from_plain(BlockFacts, one) for one in found]
+    pairs, thrown = sum(one.pairs for one in told), sum(one.thrown_away for one in told)
+    text = f"load in turns on both builds: {counted(pairs, 'pair')} of blocks"
+    if thrown:
+        used = 100 * max(one.others_used for one in told)
+        text += f", {thrown} more thrown away as others used up to {used:.0f} % of the machine"
+    noise = math.sqrt(fmean(one.noise_of_pair**2 for one in told))
+    return [f"{text}; noise of a pair {percent(noise, sign='')}"]
 
 
 def _log_ratio(pair: BlockPair) -> float:

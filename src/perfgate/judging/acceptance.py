@@ -527,8 +527,11 @@ def propose(
     """
     found = read(file)
     path = store.path(found.hardware, found.scenario, found.engine.commit)
-    if path.is_file() and _has_all(read(path), found):
-        return None
+    if path.is_file():
+        kept = read(path)
+        is_kept = kept.retired is None and kept.engine == found.engine
+        if is_kept and kept.entries.items() >= found.entries.items():
+            return None
     gating = {probe.label: probe.gating_metrics() for probe in all_probes(scenario)}
 
     def band(label: str, metric: str) -> float | None:
@@ -572,12 +575,6 @@ def propose(
         if band(label, metric) is not None
     ]
     return Proposal(candidate, promotion, tuple(evidence), tuple(gates), losses)
-
-
-def _has_all(kept: Baseline, candidate: Baseline) -> bool:
-    if kept.retired is not None or kept.engine != candidate.engine:
-        return False
-    return all(kept.entries.get(label) == entry for label, entry in candidate.entries.items())
 
 
 def _compared(

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from perfgate.core.measurement import Change, MeasuredMetric
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Judgement, Mark
-from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.reports.figures import band, interval, number, signed, with_unit
 from perfgate.reports.tables import text_table
 

@@ -127,9 +127,8 @@ def earlier_runs(
     found: list[T] = []
     notes: list[str] = []
     for path in paths:
-        if path.name in without or path.name.startswith("."):
-            continue
-        if path.is_symlink() or not path.is_dir():
+        is_hidden = path.name in without or path.name.startswith(".")
+        if is_hidden or path.is_symlink() or not path.is_dir():
             continue
         if len(found) == MOST_RUNS:
             notes.append(f"more than {MOST_RUNS} runs in {visible(root.name)}: the newest are read")

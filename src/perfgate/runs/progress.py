@@ -62,11 +62,9 @@ class Progress:
         self._write("begin", kind=kind, detail=detail)
         try:
             yield
-        except BaseException:
+        finally:
             with suppress(RunError):  # a full disk must not take the place of what happened
                 self._write("end", kind=kind)
-            raise
-        self._write("end", kind=kind)
 
     def note(self, text: str) -> None:
         """Tell what the step that runs, or the next one, is waiting for."""

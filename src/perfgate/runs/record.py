@@ -426,9 +426,7 @@ class EndedRecord(Record, frozen=True, kw_only=True, tag="ended"):
 
 _KINDS = Record.__subclasses__()
 AnyRecord: Any = reduce(or_, (one for kind in _KINDS for one in kind.__subclasses__() or [kind]))
-_SHORT = msgspec.json.Decoder(
-    reduce(or_, _KINDS)
-)  # the kinds that histories read, without the rest
+_SHORT = msgspec.json.Decoder(reduce(or_, _KINDS))  # as histories read them
 R = TypeVar("R", bound=Record)
 _OF_TESTS = (MeasuredTest, SkippedRecord)
 _OF_THE_SELECTION = (SelectedRecord, ScenarioRecord, ShardRecord, ResumedRecord)

@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from itertools import count
 from pathlib import Path
 from typing import Any, Self
@@ -37,7 +37,6 @@ from perfgate.core.durable_files import (
 from perfgate.core.environment_variables import recorded
 from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain
-from perfgate.core.program_query import git_answer
 from perfgate.core.redaction import mask_arguments
 from perfgate.core.untrusted_files import (
     doubt,
@@ -68,7 +67,6 @@ _LOCK, _WORKERS_LOCK = "run.lock", "workers.lock"
 PROGRESS = "progress.jsonl"
 _OWN_FILES = (_FACTS, _RECORDS, _SUMMARY, _LOCK, _WORKERS_LOCK, PROGRESS)
 _WORKERS_END_S = 60.0  # workers of a killed session are ended by execnet after 15 s at the latest
-_GIT_S = 20.0
 _NO_FOLDER = (errno.ENOTDIR, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL)
 _LOCKS_MISSING = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 _NO_LOCKS = (
@@ -375,33 +373,16 @@ def _owner_of_new_files(folder: Path) -> int | None:
         return None
 
 
-def session_facts(machine: Machine, arguments: Sequence[str], root: Path) -> dict[str, object]:
+def session_facts(
+    machine: Machine, arguments: Sequence[str], git: Mapping[str, object]
+) -> dict[str, object]:
     """What a run's meaning depends on: machine, versions, git state, arguments, environment."""
     return {
         "started": now(),
         "arguments": mask_arguments(arguments),
         "environment": recorded(os.environ),
         "machine": to_plain(machine),
-        "git": git_state(root),
-        "versions": {name: _version(name) for name in ("perfgate", "pytest", "pytest-benchmark")},
+        "git": git,
+        "versions": {name: version(name) for name in ("perfgate", "pytest", "pytest-benchmark")},
         "interpreter": sys.executable,
     }
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
-
-
-def git_state(root: Path) -> dict[str, object]:
-    """Commit and dirty flag of the checkout; both None outside of git."""
-
-    def git(*words: str) -> str | None:
-        answer = git_answer(root, *words, seconds=_GIT_S)
-        return answer.stdout.strip() if answer.is_good else None
-
-    # Of a submodule only its commit: git would look for changes in it by its own settings.
-    status = git("status", "--porcelain", "--ignore-submodules=dirty")
-    return {"commit": git("rev-parse", "HEAD"), "dirty": None if status is None else bool(status)}

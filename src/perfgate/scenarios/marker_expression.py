@@ -14,10 +14,10 @@ refused. Tests hold this module against pytest's own.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from perfgate.core.errors import InputError
+from perfgate.core.errors import InputError, PerfgateError, did_you_mean
 
 Test = Callable[[Collection[str]], bool]
 
@@ -58,6 +58,37 @@ def parse(text: str) -> MarkerExpression:
             "marker expression nested too deeply", field="-m", found=f"{text[:60]}…"
         ) from None
     return MarkerExpression(text, frozenset(parser.names), test)
+
+
+def named_in_expression(text: str) -> frozenset[str]:
+    """The markers that an expression names; none of one that is empty or malformed."""
+    try:
+        return parse(text).names if text else frozenset()
+    except InputError:
+        return frozenset()
+
+
+def unknown_markers(
+    text: str, registered: Iterable[str], declared: Callable[[], Collection[str]]
+) -> list[str]:
+    """A line for each marker of an expression that neither pytest nor the suite knows.
+
+    Args:
+        text: what ``-m`` says; one that pytest refuses gives no line.
+        registered: pytest's own lines, each a marker, its arguments and its meaning.
+        declared: reads the markers of the suite; where these are unusable there is no line.
+    """
+    known = {line.partition(":")[0].partition("(")[0].strip() for line in registered}
+    names = named_in_expression(text) - known
+    try:
+        known |= {*declared()} if names else set()
+    except PerfgateError:
+        return []  # told elsewhere
+    return [
+        f"-m: no marker {name} is known; "
+        + (did_you_mean(name, known) or "`pytest --markers` lists those that are")
+        for name in sorted(names - known)
+    ]
 
 
 class _Parser:

@@ -21,19 +21,13 @@ from perfgate.runs.exit_status import ExitStatus, worst
 from perfgate.runs.progress_view import ProgressView
 from perfgate.runs.record import EndedRecord, RehearsalRecord, SelectedRecord
 from perfgate.runs.run_folder import PROGRESS, RunFolder
+from perfgate.scenarios.marker_expression import unknown_markers
 from perfgate.scenarios.selection import left_out_lines
-from perfgate.suite.selection import has_strict_markers, unknown_markers
+from perfgate.suite import session_run
+from perfgate.suite.selection import has_strict_markers
 from perfgate.suite.session import BUG, SuiteSession
 from perfgate.suite.session_guard import end_on_sigterm, usage_errors
 from perfgate.suite.session_options import SessionOptions
-from perfgate.suite.session_run import (
-    opened,
-    record_selection,
-    report_so_far,
-    resume,
-    write_page,
-    write_summary,
-)
 from perfgate.suite.workers import DESELECTED, TEMPLATES, scheduler_by_scenario
 
 _NOTHING_SELECTED = "no test of the suite was selected, so nothing was measured"
@@ -90,7 +84,7 @@ class MainSession(SuiteSession):
         """The run folder, made when it is first needed."""
         if self.run is None:
             self.options.require_possible()
-            self.run = opened(self.options, self.config.rootpath)
+            self.run = session_run.opened(self.options, self.config.rootpath)
             self.config.add_cleanup(self.run.close)
             self._view = ProgressView(
                 self.run.path / PROGRESS,
@@ -140,8 +134,8 @@ class MainSession(SuiteSession):
             campaigns = self.options.campaigns(run)
             campaigns.select(selected)
             if self.options.resumes:
-                resume(run, campaigns, selected)
-            record_selection(run, selected, shard)
+                session_run.resume(run, campaigns, selected)
+            session_run.record_selection(run, selected, shard)
             campaigns.tell_selection()
         except BaseException:
             if self.options.resumes and self.run is not None:
@@ -240,10 +234,10 @@ class MainSession(SuiteSession):
         try:
             if counts:
                 self._conclude(self.run)
-            write_summary(self.run, self.status)
+            session_run.write_summary(self.run, self.status)
             # The option of pytest-html requests both reports.
             if self.option("--html") or self.config.getoption("htmlpath", None):
-                self._lose(write_page(self.run, self.config.rootpath / "runs"))
+                self._lose(session_run.write_page(self.run, self.config.rootpath / "runs"))
         except (PerfgateError, OSError) as error:  # the disk is full, a record was damaged
             if counts and self.status is None:
                 self.status = ExitStatus.ERROR
@@ -309,7 +303,7 @@ class MainSession(SuiteSession):
             say(
                 "SYNTHETIC: stand-ins played the engine; no number below is a measurement", red=True
             )
-        for text, green in terminal_lines(report_so_far(self.run), self.status):
+        for text, green in terminal_lines(session_run.report_so_far(self.run), self.status):
             say(text, green=green)
         for line in self._unwritten:
             say(line, red=True)

@@ -21,6 +21,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from perfgate.campaign.selection import scenarios_of
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import PerfgateError
 from perfgate.core.paths import repository
@@ -28,7 +29,7 @@ from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.benchmark import benchmark_entries
 from perfgate.reports.formats.junit import COUNTS, ELEMENTS, count_elements, kind, message
 from perfgate.runs.record import VerdictRecord
-from perfgate.suite.selection import scenarios_of, selected_by
+from perfgate.suite.selection import selected_by
 from perfgate.suite.session import SESSION
 from perfgate.suite.session_guard import usage_errors
 

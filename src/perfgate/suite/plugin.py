@@ -8,14 +8,7 @@ from collections.abc import Generator
 
 import pytest
 
-from perfgate.core.paths import (
-    BASELINES,
-    INI_BASELINES,
-    INI_SCENARIOS,
-    PACKAGED,
-    SCENARIOS,
-    setting_of,
-)
+from perfgate.core import paths
 from perfgate.suite.main_session import MainSession
 from perfgate.suite.options import option_of
 from perfgate.suite.session import SESSION
@@ -56,9 +49,9 @@ def settle_folders(config: pytest.Config) -> None:
     than a setting. The variables are put back when the session ends.
     """
     option = option_of(config)
-    _settle(config, SCENARIOS, option("--scenarios"), INI_SCENARIOS)
+    _settle(config, paths.SCENARIOS, option("--scenarios"), paths.INI_SCENARIOS)
     baselines = option("--baselines")
-    _settle(config, BASELINES, baselines and [str(baselines)], INI_BASELINES)
+    _settle(config, paths.BASELINES, baselines and [str(baselines)], paths.INI_BASELINES)
 
 
 def _settle(config: pytest.Config, variable: str, given: list[str] | None, setting: str) -> None:
@@ -68,9 +61,9 @@ def _settle(config: pytest.Config, variable: str, given: list[str] | None, setti
             return
         start = config.inipath.parent
         given = config.getini(setting)
-        if not given or given == setting_of(start, setting):
+        if not given or given == paths.setting_of(start, setting):
             return  # nothing to add to what pyproject.toml says
-    names = [name if name == PACKAGED else str(start / name) for name in given]
+    names = [name if name == paths.PACKAGED else str(start / name) for name in given]
     patch = pytest.MonkeyPatch()
     patch.setenv(variable, os.pathsep.join(names))
     config.add_cleanup(patch.undo)

@@ -2,23 +2,23 @@
 
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from perfgate.campaign.budget import stored_seconds
-from perfgate.campaign.selection import Selected, probes_of
+from perfgate.campaign.selection import Selected, scenarios_of
 from perfgate.campaign.shards import Division, divide, parse_shard, require_not_empty
 from perfgate.clients.base import Offline, client
 from perfgate.core.durable_files import read_json, write_json
-from perfgate.core.errors import InputError, PerfgateError, did_you_mean
+from perfgate.core.errors import InputError
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.sweeps import SweepProbe
 from perfgate.runs.record import ShardRecord
-from perfgate.scenarios.marker_expression import parse
+from perfgate.scenarios.marker_expression import named_in_expression
 from perfgate.scenarios.markers import EXPLORE, OPT_IN_MARKERS
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.selection import left_out
@@ -68,16 +68,6 @@ def has_nothing(item: pytest.Item) -> bool:
     return named and selected_by(item) is None
 
 
-def scenarios_of(selected: Mapping[str, Selected]) -> dict[str, Scenario]:
-    """The scenarios that tests need, by id, in the order of the tests.
-
-    Args:
-        selected: test → what it is about.
-    """
-    probes = (probe for one in selected.values() for probe in probes_of(one))
-    return {probe.scenario.id: probe.scenario for probe in probes}
-
-
 def unrequested_templates(
     config: pytest.Config, items: Iterable[pytest.Item]
 ) -> dict[str, Scenario]:
@@ -85,7 +75,7 @@ def unrequested_templates(
 
     It asks by a marker of `-m`, by `--shape`, by `-k`, or by a test's id.
     """
-    markers = set(_named(config.option.markexpr))
+    markers = set(named_in_expression(config.option.markexpr))
     if option_of(config)("--shape"):
         markers.add(EXPLORE)
     keywords = re.findall(r"[^\s()]+", config.option.keyword or "")
@@ -104,14 +94,6 @@ def unrequested_templates(
     return found
 
 
-def _named(expression: str) -> frozenset[str]:
-    """The markers that ``-m`` names; none of one that pytest refuses."""
-    try:
-        return parse(expression).names if expression else frozenset()
-    except PerfgateError:
-        return frozenset()
-
-
 def has_strict_markers(config: pytest.Config) -> bool:
     """Whether unknown markers are errors: by pytest 9's settings, or by pytest 8's option."""
     for setting in ("strict_markers", "strict"):
@@ -122,29 +104,6 @@ def has_strict_markers(config: pytest.Config) -> bool:
         if given is not None:
             return bool(given)
     return bool(getattr(config.option, "strict_markers", False))
-
-
-def unknown_markers(
-    expression: str, registered: Iterable[str], declared: Callable[[], Mapping[str, str]]
-) -> list[str]:
-    """A line for each marker of the expression that neither pytest nor the suite knows.
-
-    Args:
-        expression: what ``-m`` says; one that pytest refuses gives no line.
-        registered: pytest's own lines, each a marker, its arguments and its meaning.
-        declared: reads the markers of the suite.
-    """
-    known = {line.partition(":")[0].partition("(")[0].strip() for line in registered}
-    names = _named(expression) - known
-    try:
-        known |= declared().keys() if names else set()
-    except PerfgateError:
-        return []  # told elsewhere
-    return [
-        f"-m: no marker {name} is known; "
-        + (did_you_mean(name, known) or "`pytest --markers` lists those that are")
-        for name in sorted(names - known)
-    ]
 
 
 class Sharding:

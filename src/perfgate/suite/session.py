@@ -10,8 +10,8 @@ import pytest
 from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.selection import Selected
 from perfgate.core.errors import PerfgateError
+from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.judging.assembly.measured import unlike_documented
-from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.assembly.references import documented_metrics
 from perfgate.runs.exit_status import ExitStatus
 from perfgate.runs.record import DocumentedMetric, SkippedRecord

@@ -20,7 +20,7 @@ from perfgate.campaign.builds.build import require_startable
 from perfgate.campaign.builds.words import AbSources, parse_ab, parse_injection, parse_source
 from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.resume import KeptResults, kept_of
-from perfgate.campaign.selection import Selected, suite_tests
+from perfgate.campaign.selection import Selected, scenarios_of, suite_tests
 from perfgate.campaign.session import open_session
 from perfgate.core.environment_variables import PREFIX, known_variables, unknown_variables
 from perfgate.core.errors import InputError
@@ -44,7 +44,7 @@ from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.scenario import Claim, Scenario
 from perfgate.suite.options import OPTIONS, name_on_command_line, option_of, short_name
-from perfgate.suite.selection import named_in, scenarios_of
+from perfgate.suite.selection import named_in
 
 if TYPE_CHECKING:
     from perfgate.rehearsal.environment import RehearsalEnvironment

@@ -5,14 +5,15 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
+from perfgate.baselines.gate_repo import git_state
 from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.resume import (
     kept_of,
     require_same,
-    require_same_group,
+    require_same_groups,
     require_same_selection,
 )
-from perfgate.campaign.selection import Selected
+from perfgate.campaign.selection import Selected, scenarios_of
 from perfgate.campaign.session import run_path
 from perfgate.core.errors import InputError, PerfgateError
 from perfgate.core.redaction import mask_arguments
@@ -36,8 +37,6 @@ from perfgate.runs.record import (
 )
 from perfgate.runs.run_folder import RunFolder, session_facts
 from perfgate.scenarios.markers import markers_of
-from perfgate.scenarios.probe import all_probes
-from perfgate.suite.selection import scenarios_of
 from perfgate.suite.session_options import SessionOptions
 
 # Opening. -----------------------------------------------------------------------------------
@@ -69,7 +68,7 @@ def opened(options: SessionOptions, root: Path) -> RunFolder:
     }
     given: Path | None = option("--resume")
     if given is None:
-        facts |= session_facts(options.machine, sys.argv, root)
+        facts |= session_facts(options.machine, sys.argv, git_state(root))
         facts |= {"gate": option("--gate"), "recording": option("--record")}
         run = RunFolder.create(run_path(option("--run-dir"), root), facts)
         write_summary(run, None)
@@ -110,18 +109,7 @@ def resume(run: RunFolder, campaigns: Campaigns, selected: Mapping[str, Selected
     require_same_selection(run.facts(), first, selected)
     scenarios = scenarios_of(selected)
     kept = kept_of(records)
-    for name, group in kept.groups.items():
-        content = {one.label: one.content_hash() for one in all_probes(scenarios[name])}
-        try:
-            build = campaigns.build_of(scenarios[name])
-        except PerfgateError as error:
-            raise InputError(
-                f"the build that {name} would be measured with now is not known: {error}",
-                field="--resume",
-                expected=str(group.engine),
-            ) from error
-        require_same_group(group, engine=build, content=content)
-    # All scenarios of the run: those that are selected, and those that it has records of.
+    require_same_groups(kept.groups, scenarios, campaigns.build_of)
     begun = {*scenarios, *(name for one in records if (name := getattr(one, "scenario", "")))}
     run.record(
         ResumedRecord(

@@ -12,7 +12,7 @@ from perfgate.core.errors import RunError
 from perfgate.core.measurement import MeasuredBuild, Measurement
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.claims import ClaimProbe, claim_outcome, claim_probes
-from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Claim, EngineSettings, Source
 

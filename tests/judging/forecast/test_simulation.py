@@ -153,7 +153,7 @@ def test_what_an_ab_finds_at_each_effect() -> None:
     assert 4 <= none.starts < 4.5
     assert one.worse > 0.88
     assert two.worse > 0.96
-    assert half.worse + half.no_worse + half.undecided == pytest.approx(1)
+    assert half.worse + half.no_worse <= 1
     # The ratio of band and noise decides.
     assert efforts(0.02, 0.08) == (none, half, one, two) != efforts(0.02, 0.02)
     # A machine that measures its own noise takes four pairs at least.

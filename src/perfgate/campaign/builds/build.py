@@ -21,8 +21,8 @@ from perfgate.core.programs import Program
 from perfgate.core.redaction import MASK, mask_arguments
 from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.engines.build_source import BuildSource, without_tag
+from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.judging.assembly.measured import measured_build
-from perfgate.judging.assembly.outcome import Outcome
 from perfgate.launchers.base import Launcher
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for

@@ -19,8 +19,7 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict, counted
 from perfgate.judging.assembly import measured
-from perfgate.judging.assembly.judge_input import JudgeInput, judge
-from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.judge_input import JudgeInput, Outcome, judge
 from perfgate.judging.rules.claims import ClaimTest, EarlierStarts
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.files import LoadedSuite
@@ -270,7 +269,9 @@ def claim_outcome(
     while True:
         ends = {probe: outcome(probe) for probe in claim_probe.probes if probe not in stored}
         if failed := [end for end in ends.values() if end.error is not None]:
-            return min(failed, key=_tells_least).failing(claim_probe)
+            # One may only have been left out because the other failed: that one tells least.
+            failed.sort(key=lambda end: end.error is not None and end.error.failure == "incomplete")
+            return failed[0].failing(claim_probe)
         unused = next((end for end in ends.values() if not end.measurements), None)
         if unused is not None:  # disturbed, so not used
             reason = unused.reason or f"nothing was measured of {unused.probe.id}"
@@ -311,11 +312,6 @@ def claim_outcome(
         measured=tuple(one for one in every if one.metric == claim.metric),
         judge_input=judge_input,
     )
-
-
-def _tells_least(end: Outcome) -> bool:
-    """Whether the side may only have been left out because the other one failed."""
-    return end.error is not None and end.error.failure == "incomplete"
 
 
 def _builds(claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome]) -> Iterator[str]:

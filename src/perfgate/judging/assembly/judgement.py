@@ -12,7 +12,7 @@ from math import sqrt
 from pathlib import Path
 
 from perfgate.baselines import Entry
-from perfgate.clients.blocks import FACT
+from perfgate.clients import blocks
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
@@ -23,7 +23,6 @@ from perfgate.judging.assembly.bands import band_of, noise_of, resolve_band, sig
 from perfgate.judging.assembly.judge_input import ControlSources, JudgeInput, MetricTest, NoTest
 from perfgate.judging.assembly.measured import (
     answers_of,
-    block_notes,
     measured_score,
     unlike_baseline,
     unlike_documented,
@@ -167,7 +166,7 @@ def probe_input(evidence: ProbeEvidence, rule: Rule) -> JudgeInput:
     if other_prompts and reference.documented:
         notes.append("not compared with the document, which measured other prompts")
     documented = {} if other_prompts else reference.documented
-    notes += block_notes(measurements)
+    notes += blocks.notes(measurements)
     given = replace(given, documented=documented, notes=tuple(notes))
     if entry is None:
         tests = [_documented(one, documented.get(one), evidence) for one in metrics]
@@ -284,7 +283,7 @@ def _interleaved(metric: str, entry: Entry, evidence: ProbeEvidence) -> Interlea
             sessions.setdefault(run.run, []).append(run.metrics[metric])
     values = entry.values(metric), evidence.values(metric), list(sessions.values())
     band, most = band_of(metric, evidence.scenario), evidence.scenario.gate.max_starts
-    in_blocks = all(FACT in one.facts for one in evidence.measurements)
+    in_blocks = all(blocks.FACT in one.facts for one in evidence.measurements)
     return InterleavedTest(metric, band, *values, most, in_blocks)
 
 

@@ -9,18 +9,15 @@ says of its own command line holds. The tokens of all prompts together tell one 
 another: another file, one that is cut off, another seed or another tokenizer has another sum.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, geometric_mean, median
 
 from perfgate.baselines import Entry
-from perfgate.clients.blocks import FACT, BlockFacts
 from perfgate.clients.client_facts import DATASET_DIFFERS
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Json, MeasuredBuild, MeasuredMetric, Measurement
 from perfgate.core.metrics import is_accuracy, lookup
-from perfgate.core.plain import from_plain
-from perfgate.core.verdict import Judgement, counted, percent
+from perfgate.core.verdict import Judgement
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.rules.accuracy import Answers, Score, counted_score, score_of
 from perfgate.scenarios.scenario import Scenario
@@ -57,21 +54,6 @@ def measured_metrics(
                 MeasuredMetric(name, lookup(name).unit, central_value(name, values), values)
             )
     return tuple(found)
-
-
-def block_notes(measurements: Sequence[Measurement]) -> list[str]:
-    """What is to be said of blocks of load in turns: pairs, those thrown away, their noise."""
-    found = [one for each in measurements if isinstance(one := each.facts.get(FACT), dict)]
-    if not found:
-        return []
-    told = [from_plain(BlockFacts, one) for one in found]
-    pairs, thrown = sum(one.pairs for one in told), sum(one.thrown_away for one in told)
-    text = f"load in turns on both builds: {counted(pairs, 'pair')} of blocks"
-    if thrown:
-        used = 100 * max(one.others_used for one in told)
-        text += f", {thrown} more thrown away as others used up to {used:.0f} % of the machine"
-    noise = math.sqrt(fmean(one.noise_of_pair**2 for one in told))
-    return [f"{text}; noise of a pair {percent(noise, sign='')}"]
 
 
 def central_value(metric: str, values: Sequence[float]) -> float:

@@ -14,10 +14,9 @@ from perfgate.core.metrics import is_accuracy
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict, counted
 from perfgate.judging.assembly.bands import band_of, noise_of
-from perfgate.judging.assembly.judge_input import JudgeInput, ProbeJudgement
+from perfgate.judging.assembly.judge_input import JudgeInput, Outcome, ProbeJudgement
 from perfgate.judging.assembly.judgement import ProbeEvidence
 from perfgate.judging.assembly.measured import central_value, measured_metrics
-from perfgate.judging.assembly.outcome import Outcome
 from perfgate.judging.rules.performance import FEWEST_POINTS, CurveTest
 from perfgate.scenarios.markers import Kind
 from perfgate.scenarios.probe import Probe, load_probes

@@ -581,11 +581,6 @@ class AbEffort:
     no_worse: float
     starts: float
 
-    @property
-    def undecided(self) -> float:
-        """Probability that the allowed pairs decide neither."""
-        return max(0.0, 1 - self.worse - self.no_worse)
-
 
 def expected_ab(rule: PairedRule, margin: float) -> tuple[AbEffort, ...]:
     """What an A/B of one metric comes to at each of `EFFECTS`.

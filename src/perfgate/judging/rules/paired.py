@@ -380,10 +380,8 @@ class InterleavedTest:
         unfit = open_ and seen.too_noisy
         left = (rule.looks[0] if seen.too_noisy else rule.most) - seen.starts if open_ else 0
         told, band = seen.estimate.describe(metric), scale.describe(metric, seen.upper)
-        starts = counted(seen.starts, "fresh start")
-        after = f"{starts} in turns with {len(before)} of the reference"
-        if self.in_blocks:
-            after = f"{starts} beside the reference"
+        turns = "beside" if self.in_blocks else f"in turns with {len(before)} of"
+        after = f"{counted(seen.starts, 'fresh start')} {turns} the reference"
         whys = {
             Verdict.IMPROVEMENT: f", a gain that each of {rule.needed} starts shows",
             Verdict.PASS: f", within the {band} band",

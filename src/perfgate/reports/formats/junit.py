@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.assembly.outcome import Outcome
+from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.reports.figures import band, interval, signed
 from perfgate.reports.formats.base import ReportContext, ReportFormat, report_format
 from perfgate.reports.outcome_text import (
