@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -147,12 +146,6 @@ def test_facts_keep_what_the_meaning_depends_on_and_no_secret_and_bytes_that_are
     for name, value in {**kept, "HF_TOKEN": "hf_x", "UNRELATED": "1"}.items():
         monkeypatch.setenv(name, value)
 
-    def version(package: str) -> str:
-        if package != "pytest":
-            raise PackageNotFoundError
-        return "9"
-
-    monkeypatch.setattr("perfgate.runs.run_folder.version", version)
     given = ["pytest", "--api-key=k1", os.fsdecode(b"\xfe")]
     facts = session_facts(machine("NVIDIA H200"), given, git_state(tmp_path))
     RunFolder.create(tmp_path / "one", facts).close()
@@ -161,7 +154,8 @@ def test_facts_keep_what_the_meaning_depends_on_and_no_secret_and_bytes_that_are
     assert kept.items() <= read["environment"].items()
     assert not {"HF_TOKEN", "UNRELATED"} & read["environment"].keys()
     assert read["git"] == {"commit": None, "dirty": None}
-    assert read["versions"] == {"perfgate": "unknown", "pytest": "9", "pytest-benchmark": "unknown"}
+    assert read["versions"].keys() == {"perfgate", "pytest", "pytest-benchmark"}
+    assert read["versions"]["pytest"] == pytest.__version__
     assert read["machine"]["gpus"][0]["name"] == "NVIDIA H200"
     assert "hf_x" not in json.dumps(read)
 

@@ -118,7 +118,7 @@ def test_a_record_holds_the_numbers_behind_the_verdict() -> None:
     }
     texts = dict.fromkeys(("reason", "extra_options", "rerun", "resumed_from"), "")
     lists = ("observed", "changed_questions", "controls", "settings", "documented")
-    nothing = dict.fromkeys(("error", "judge_input", "provenance"))
+    nothing = dict.fromkeys(("error", "judge_input", "provenance", "schema_version"))
     assert record == {**named, **told, **texts, **{name: [] for name in lists}, **nothing}
 
 
