@@ -60,9 +60,9 @@ def sessions(count: int, slowed: int) -> None:
             call = [sys.executable, "-m", "pytest", *words, f"--run-dir={run}"]
             subprocess.run(call, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False)
             seconds = time.monotonic() - began
-            lines = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
-        for line in lines:
-            for one in line.get("judgements", ()):
+            lines = [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
+        for line in (one for one in lines if one["record"] == "verdict"):
+            for one in line["judgements"]:
                 if one["metric"] == "output_throughput":
                     shown = {name: one[name] for name in ("verdict", "change", "band", "runs_used")}
                     print(f"{seconds:6.0f} s", line["name"], shown, *line["notes"], flush=True)

@@ -55,7 +55,7 @@ def test_a_start_with_too_few_pairs_is_disturbed(
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("{", "not valid JSON"),
+        ("{", "is not JSON"),
         ('{"side": "new"}', "pairs"),
         ('{"side": "reference", "pairs": []}', "blocks of another side"),
         ('{"side": "new", "pairs": [{"blocks": {}, "others": 0, "kept": true}]}', "another side"),

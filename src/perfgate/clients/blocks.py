@@ -22,6 +22,8 @@ from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.verdict import counted, percent
 from perfgate.scenarios.scenario import GatePolicy, LoadPoint, Workload
 
+# Tokens of an answer, at most: short blocks meet fewer neighbours.
+_TOKENS = 16
 # Pairs that are made, at most, for each that is wanted; and the share of these that is enough.
 _MOST = 2
 _ENOUGH = 0.5
@@ -100,7 +102,7 @@ def command(
     numbers = {
         "concurrency": point.concurrency,
         "isl": load.isl,
-        "osl": load.osl,
+        "osl": min(load.osl, _TOKENS),
         "seed": point.seed,
         "pairs": gate.blocks,
         "most": _MOST * gate.blocks,
