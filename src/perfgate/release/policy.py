@@ -327,8 +327,7 @@ class SuiteTests:
         return [
             one
             for one, _ in self.tests.values()
-            if one.scenario.id == name
-            and not (isinstance(one, ClaimProbe) and len(one.probes) > 1)
+            if one.scenario.id == name and not (isinstance(one, ClaimProbe) and len(one.probes) > 1)
         ]
 
 
