@@ -103,12 +103,13 @@ def main() -> int:
         return 0
     if arguments.slowed:
         slow_down(arguments.slowed)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit(0))
+    # Of a process that was halted any thread takes a signal: only the main one waits for these.
+    ending = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ending)
     server = xllamacpp.Server(parameters(arguments, xllamacpp.CommonParams()))
     print(f"serving {server.listening_address}", flush=True)
-    while True:
-        signal.pause()
+    signal.sigwait(ending)
+    return 0
 
 
 if __name__ == "__main__":
