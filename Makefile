@@ -87,7 +87,7 @@ local: $(VENV)/.stamp-local ## measure, judge and report the embedded default on
 	if [ $$status -eq 10 ]; then \
 	  echo "INCONCLUSIVE is an answer, not a failure: this machine is too noisy right now to tell the"; \
 	  echo "unchanged build from a slower one. Run again when it is idle: nothing was passed."; exit 0; \
-	fi; exit $$status
+	fi; if [ $$status -eq 0 ]; then echo "== next: make local-slow, with the server really slowed"; fi; exit $$status
 
 local-release: $(VENV)/.stamp-local ## then: that run held against a release policy, packed, signed, verified
 	@echo "== a release of what make local measured, in release/"

@@ -215,7 +215,6 @@ class FreshStart:
         load, server = self.scenario.workload, self.server
         if load is None or server is None:
             raise ValueError(f"{self.scenario.id} has no workload")
-        told: Mapping[str, Json] = {}
         if self.whole_load:
             command = client.command(self._target, load, point, folder)
             before = server.cpu_seconds()
@@ -224,11 +223,12 @@ class FreshStart:
             ) as job:
                 run_to_end(job, server, self.scenario.limits)
             write_server_cpu(folder, server.cpu_seconds() - before)
-            measured = client.parse(load, point, folder)
-            told = client_facts(client, self._target, self.scenario, self.tools.build, measured)
         if self.beside is not None:
             self._make_blocks(self.beside, load, point, probe)
         measured = parsed_load(client, self.scenario, point, folder)
+        if not self.whole_load:
+            return measured
+        told = client_facts(client, self._target, self.scenario, self.tools.build, measured)
         return replace(measured, facts={**measured.facts, **told})
 
     def _make_blocks(

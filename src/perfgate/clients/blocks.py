@@ -102,7 +102,7 @@ def command(
     numbers = {
         "concurrency": point.concurrency,
         "isl": load.isl,
-        "osl": min(load.osl, _TOKENS),
+        "osl": min(load.osl or _TOKENS, _TOKENS),
         "seed": point.seed,
         "pairs": gate.blocks,
         "most": _MOST * gate.blocks,
