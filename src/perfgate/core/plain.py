@@ -6,10 +6,11 @@ is said by the module of that file.
 
 import numbers
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -79,21 +80,32 @@ def _decoded(kind: type, value: object) -> object:
     raise TypeError(f"no {kind.__name__} of {type(value).__name__}")
 
 
+@cache
+def _form(kind: type) -> tuple[str, tuple[str, ...]]:
+    """What holds values of a type, and the names of its fields."""
+    if is_dataclass(kind):
+        return "dataclass", tuple(field.name for field in fields(kind))
+    if issubclass(kind, msgspec.Struct):
+        return "struct", kind.__struct_fields__
+    if issubclass(kind, Mapping):
+        return "mapping", ()
+    return ("sequence" if issubclass(kind, list | tuple) else ""), ()
+
+
 def _set_defaults(value: object) -> None:
     """Set the fields that msgspec leaves to the class, where neither `vars` nor it sees them."""
-    held: Iterable[object] = ()
-    if is_dataclass(value):
-        held = [getattr(value, field.name) for field in fields(value)]
-        for field, content in zip(fields(value), held, strict=True):
-            if field.name not in vars(value):
-                object.__setattr__(value, field.name, content)
-    elif isinstance(value, msgspec.Struct):  # its mappings hold plain values alone
-        content_of = (getattr(value, name) for name in value.__struct_fields__)
-        held = [content for content in content_of if not isinstance(content, Mapping)]
-    elif isinstance(value, Mapping):
-        held = value.values()
-    elif isinstance(value, list | tuple):
-        held = value
+    kind: Any = type(value)
+    form, names = _form(kind)
+    held: Iterable[Any] = ()
+    if form == "dataclass":
+        for name in names:
+            if name not in vars(value):
+                object.__setattr__(value, name, getattr(value, name))
+        held = vars(value).values()
+    elif form == "struct":  # its mappings hold plain values alone
+        held = [one for name in names if type(one := getattr(value, name)) is not dict]
+    elif form:
+        held = value.values() if isinstance(value, Mapping) else cast(Sequence[Any], value)
     for content in held:
         if type(content) not in _SCALARS:
             _set_defaults(content)
