@@ -27,10 +27,15 @@ from run_reports import judged as judged_speed
 from run_reports import report, result
 
 from perfgate.core.errors import RunError
-from perfgate.core.measurement import Change, MeasuredBuild, MeasuredControl, MeasuredMetric
+from perfgate.core.measurement import (
+    Change,
+    ChangedQuestions,
+    MeasuredBuild,
+    MeasuredControl,
+    MeasuredMetric,
+)
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.rules.diagnostics import ChangedQuestions
 from perfgate.reports.charts import ChartSet
 from perfgate.reports.formats.base import ReportContext, report_format
 from perfgate.reports.formats.junit import properties

@@ -16,9 +16,10 @@ from xdist.remote import Producer
 from perfgate.campaign.selection import Selected, suite_tests
 from perfgate.core.errors import InputError
 from perfgate.judging.assembly.claims import claim_probes
+from perfgate.scenarios.marker_expression import unknown_markers
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import Claim, Hardware, Scenario, Source
-from perfgate.suite.selection import unknown_markers, unrequested_templates
+from perfgate.suite.selection import unrequested_templates
 from perfgate.suite.workers import groups, scheduler_by_scenario
 
 Words = tuple[str, ...]

@@ -22,6 +22,7 @@ PROGRAM = "sglang.launch_server"
         ({"pdl": True}, "pdl", "no such switch"),
         ({"iteration_log": True}, "iteration_log", "by itself"),
         ({"cpu_threads": 2}, "cpu_threads", "SGLANG_CPU_OMP_THREADS_BIND"),
+        ({"slowed_percent": 15}, "slowed_percent", "no such switch"),
         ({"backend": "pytorch"}, "backend", "it has one"),
         ({"attention_dp": True, "dp": 3}, "dp", "a divisor of tp 8"),
         ({"kv_cache_dtype": "fp8"}, "kv_cache_dtype", "fp8_e4m3"),

@@ -173,6 +173,7 @@ ASKED: dict[str, tuple[Any, ...]] = {
     "iteration_log": (True, False),
     "trust_remote_code": (True, False),
     "cpu_threads": (2,),
+    "slowed_percent": (15,),
     "backend": ("pytorch", "_autodeploy"),
     "dp": (2,),
     "kv_cache_reuse": (True, False),

@@ -93,6 +93,7 @@ def test_up_to_0_13_the_attentions_kernels_are_an_environment_variable() -> None
         ("0.6.6.post1", {"mtp": Mtp(1)}, "settings.mtp", "no option"),
         ("0.11.0", {"pdl": True}, "settings.pdl", "no switch"),
         ("0.11.0", {"cpu_threads": 2}, "cpu_threads", "OMP_NUM_THREADS"),
+        ("0.11.0", {"slowed_percent": 15}, "slowed_percent", "no switch for it"),
         ("0.11.0", {"moe_load_balancer": MoeLoadBalancer(8, 1)}, "load_balancer", "--enable-eplb"),
         ("0.11.0", {"nodes": 2}, "hardware.nodes", "one machine"),
         ("0.6.5", {}, "engine version", "0.6.6 or later"),

@@ -84,6 +84,7 @@ class SGLang(ServedEngine):
         "pdl": "it has no such switch",
         "iteration_log": "its log tells every few steps by itself",
         "cpu_threads": "SGLANG_CPU_OMP_THREADS_BIND under environment says it",
+        "slowed_percent": "it has no such switch",
         "backend": "it has one",
     }
     pins_moved_alone = True

@@ -113,6 +113,7 @@ def _settings_of_other_engines_are_not_set(scenario: Scenario) -> Iterator[Refus
     settings = scenario.engine.settings
     for field, instead in (
         ("dp", "its attention's data parallelism is attention_dp: true"),
+        ("slowed_percent", "it has no such switch"),
         ("kv_cache_reuse", "write kv_cache_config.enable_block_reuse under extra_yaml"),
         ("quantization", "the checkpoint says it"),
         ("seed", "the engine takes none"),

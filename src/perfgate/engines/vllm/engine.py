@@ -94,6 +94,7 @@ class Vllm(ServedEngine):
     foreign = {  # noqa: RUF012 (the base declares it)
         "backend": "it has one",
         "pdl": "it has no switch for it",
+        "slowed_percent": "it has no switch for it",
         "moe_max_num_tokens": "it has no option for it",
         "moe_load_balancer": "write --enable-eplb and --eplb-config under extra_args",
         "cpu_threads": "set VLLM_CPU_OMP_THREADS_BIND or OMP_NUM_THREADS in environment",
