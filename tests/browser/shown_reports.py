@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from benchmarks.report_page import made_report
 from perfgate.core.verdict import Verdict
 from perfgate.reports.formats.base import ReportContext
@@ -84,7 +86,7 @@ def _hostile(result: TestResult, text: str) -> TestResult:
 
 def _hostile_history(history: MetricHistory, text: str) -> MetricHistory:
     points = tuple(
-        replace(one, commit=f"{number}{text}", version=text, source=text, note=text)
+        structs.replace(one, commit=f"{number}{text}", version=text, source=text, note=text)
         for number, one in enumerate(history.points)
     )
     return replace(history, name=text, points=points, order=text)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from browsing import DESK, PHONE, Browser, browser, draw_all, wider_than_screen
+from msgspec import structs
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from shown_reports import HOSTILE, LONG, MESSAGE, hostile_report, whole_report
@@ -104,7 +105,7 @@ class TestContent:
     ) -> None:
         report, context = made_report(10)
         histories = tuple(
-            replace(one, points=tuple(replace(p, values=p.values[:1]) for p in one.points))
+            replace(one, points=tuple(structs.replace(p, values=p.values[:1]) for p in one.points))
             for one in context.histories
         )
         chromium.open(written(tmp_path, (report, ReportContext(histories))))
