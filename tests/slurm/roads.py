@@ -18,7 +18,7 @@ from sessions import BENCHMARK, ONLY_NEEDED_PLUGINS
 ROOT = Path(__file__).parents[2]
 STANDINS = ROOT / "tests" / "standins"
 PROBES = {"c1", "c2"}
-PATIENCE_S = 120
+PATIENCE_S = 300
 ONE_PROBE = ("-k", "c1")  # the other one would get a start of its own
 
 
