@@ -18,6 +18,9 @@ def pair(new: float, reference: float, others: float = 0.0) -> dict[str, Any]:
     return {"blocks": made, "others": others, "kept": others <= 0.15}
 
 
+ALONE = {**pair(1.0, 1.0), "blocks": {"new": {"seconds": 1.0, "tokens": 32, "cpu_s": 0.5}}}
+
+
 def parsed(folder: Path, *pairs: dict[str, Any], side: str = "new", asked: int = 2) -> Measurement:
     told = {"schema_version": 1, "side": side, "pairs": pairs}
     (folder / f"blocks_{side}.json").write_text(json.dumps(told))
@@ -59,6 +62,10 @@ def test_a_start_with_too_few_pairs_is_disturbed(
         ('{"side": "new"}', "pairs"),
         ('{"side": "reference", "pairs": []}', "blocks of another side"),
         ('{"side": "new", "pairs": [{"blocks": {}, "others": 0, "kept": true}]}', "another side"),
+        ('{"side": "new", "pairs": []}', "no pair of blocks"),
+        (json.dumps({"side": "new", "pairs": [pair(0.0, 1.0)]}), "seconds"),
+        (json.dumps({"side": "new", "pairs": [pair(-1.0, 1.0)]}), "seconds"),
+        (json.dumps({"side": "new", "pairs": [ALONE]}), "no pair of blocks"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, text: str, told: str) -> None:

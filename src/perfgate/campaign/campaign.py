@@ -179,13 +179,13 @@ class Campaign:
         request = next_start(self._seen(self._schedule.opening))
         while request is not None:
             self._make(request)
+            due = request.then
             if request.beside and not self._starter.can_make_blocks:  # no room for both
                 self._plan()
-                request = next_start(self._seen(self._schedule.opening))
-                continue
-            if not request.then:
+                due = self._schedule.opening
+            elif not due:
                 self._judge()
-            request = next_start(self._seen(request.then))
+            request = next_start(self._seen(due))
 
     def _make(self, request: StartRequest) -> None:
         """One start, and in its place those that measure again what was lost of it."""

@@ -9,6 +9,7 @@ the machine than allowed is thrown away and made again.
 import argparse
 import http.client
 import json
+import os
 import random
 import sys
 import time
@@ -101,14 +102,15 @@ def block(server: Server, prompts: list[str], arguments: argparse.Namespace) -> 
     return {"seconds": seconds, "tokens": sum(told), "cpu_s": server.cpu_s() - cpu_s}
 
 
-def others_cpu_s(servers: list[Server]) -> float:
-    """CPU seconds that the machine's other programs, and other machines on its host, have used."""
-    times = psutil.cpu_times()
-    idle = times.idle + getattr(times, "iowait", 0.0)
-    guest = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # in user and nice
-    return float(sum(times) - idle - guest - time.process_time()) - sum(
-        one.cpu_s() for one in servers
-    )
+def others_cpu_s(servers: list[Server], cores: set[int]) -> float:
+    """CPU seconds that other programs, and other machines on its host, have used of the cores."""
+    used = 0.0
+    for number, times in enumerate(psutil.cpu_times(percpu=True)):
+        if number in cores:
+            guest = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
+            # A guest's time is in that of the user, or of the nice, too.
+            used += sum(times) - times.idle - getattr(times, "iowait", 0.0) - guest
+    return used - time.process_time() - sum(one.cpu_s() for one in servers)
 
 
 def pair(number: int, servers: list[Server], arguments: argparse.Namespace) -> dict[str, Any]:
@@ -119,7 +121,8 @@ def pair(number: int, servers: list[Server], arguments: argparse.Namespace) -> d
         " ".join(seeded.choice(words) for _ in range(arguments.isl))
         for _ in range(arguments.concurrency)
     ]
-    before, began = others_cpu_s(servers), time.perf_counter()
+    cores = os.sched_getaffinity(0)  # which the servers may use, too
+    before, began = others_cpu_s(servers, cores), time.perf_counter()
     blocks = {}
     for server in servers if number % 2 == 0 else reversed(servers):
         try:
@@ -128,7 +131,7 @@ def pair(number: int, servers: list[Server], arguments: argparse.Namespace) -> d
             why = str(error) or type(error).__name__
             raise SystemExit(f"a request to the server of {server.side} failed: {why}") from None
     seconds = time.perf_counter() - began
-    others = max(0.0, others_cpu_s(servers) - before) / seconds / (psutil.cpu_count() or 1)
+    others = max(0.0, others_cpu_s(servers, cores) - before) / seconds / len(cores)
     return {"blocks": blocks, "others": others, "kept": others <= arguments.others}
 
 

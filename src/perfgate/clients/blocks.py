@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from statistics import fmean, geometric_mean, stdev
+from typing import Annotated
+
+from msgspec import Meta
 
 from perfgate.clients.base import Target
 from perfgate.core.command import Command
@@ -35,9 +38,9 @@ _LOOP = Path(__file__).with_name("block_loop.py")
 class Block:
     """One block: how long it took, tokens that the server counted, and the server's CPU seconds."""
 
-    seconds: float
-    tokens: int
-    cpu_s: float
+    seconds: Annotated[float, Meta(gt=0)]
+    tokens: Annotated[int, Meta(gt=0)]
+    cpu_s: Annotated[float, Meta(ge=0)]
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,8 @@ def parse(folder: Path, side: str, pairs: int) -> Measurement:
     report = from_plain(_Report, read_json(file, what="blocks of load", is_named=False))
     if report.side != side or any(side not in one.blocks for one in report.pairs):
         raise InputError("blocks of another side", file=file, found=report.side, expected=side)
+    if not report.pairs or any(len(one.blocks) != 2 for one in report.pairs):
+        raise InputError("no pair of blocks", file=file, expected="a block of each of two sides")
     kept = [one for one in report.pairs if one.kept]
     thrown = [one.others for one in report.pairs if not one.kept]
     ratios = [_log_ratio(one) for one in kept]
