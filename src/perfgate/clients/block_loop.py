@@ -97,9 +97,9 @@ def block(server: Server, prompts: list[str], arguments: argparse.Namespace) -> 
     """One block: its seconds, tokens and the server's CPU seconds."""
     with ThreadPoolExecutor(len(prompts)) as streams:
         cpu_s, began = server.cpu_s(), time.perf_counter()
-        told = list(streams.map(lambda one: answered_tokens(server, arguments, one), prompts))
+        counts = list(streams.map(lambda one: answered_tokens(server, arguments, one), prompts))
         seconds = time.perf_counter() - began
-    return {"seconds": seconds, "tokens": sum(told), "cpu_s": server.cpu_s() - cpu_s}
+    return {"seconds": seconds, "tokens": sum(counts), "cpu_s": server.cpu_s() - cpu_s}
 
 
 def others_cpu_s(servers: list[Server], cores: set[int]) -> float:

@@ -160,13 +160,13 @@ def notes(measurements: Sequence[Measurement]) -> list[str]:
     found = [one for each in measurements if isinstance(one := each.facts.get(FACT), dict)]
     if not found:
         return []
-    told = [from_plain(BlockFacts, one) for one in found]
-    pairs, thrown = sum(one.pairs for one in told), sum(one.thrown_away for one in told)
+    facts = [from_plain(BlockFacts, one) for one in found]
+    pairs, thrown = sum(one.pairs for one in facts), sum(one.thrown_away for one in facts)
     text = f"load in turns on both builds: {counted(pairs, 'pair')} of blocks"
     if thrown:
-        used = 100 * max(one.others_used for one in told)
+        used = 100 * max(one.others_used for one in facts)
         text += f", {thrown} more thrown away as others used up to {used:.0f} % of the machine"
-    noise = math.sqrt(fmean(one.noise_of_pair**2 for one in told))
+    noise = math.sqrt(fmean(one.noise_of_pair**2 for one in facts))
     return [f"{text}; noise of a pair {percent(noise, sign='')}"]
 
 
