@@ -22,7 +22,7 @@ from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Installation, Locations
 from perfgate.core.programs import TRTLLM_BENCH, TRTLLM_SERVE
 from perfgate.launchers.base import Placement, PlacementRequest
-from perfgate.launchers.docker import image
+from perfgate.launchers.docker import launcher as docker_launcher
 from perfgate.launchers.docker.containers import OWNER, START, DockerJob
 from perfgate.launchers.docker.launcher import DockerLauncher
 from perfgate.launchers.site import DockerSite
@@ -51,7 +51,7 @@ STUBBORN = (
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[DockerHost]:
     """A machine with Docker: its daemon is played, and its program where it is not installed."""
-    image._have.cache_clear()
+    docker_launcher._have.cache_clear()
     monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))
     for name in ("CUDA_VISIBLE_DEVICES", "TRT_LLM_VERSION", "TRT_LLM_GIT_COMMIT"):
         monkeypatch.delenv(name, raising=False)
@@ -385,7 +385,7 @@ class TestInside:
     def test_one_that_never_answers_is_ended(
         self, host: DockerHost, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(image, "STARTED_S", 0.0)
+        monkeypatch.setattr(docker_launcher, "STARTED_S", 0.0)
         answer = self.inside().ask((sys.executable, "-c", STUBBORN), 1.0, of_engine=True)
         assert answer.why.startswith("no answer from")
         assert host.containers == []

@@ -226,16 +226,11 @@ class LocalJob(Job):
             return None
         gone = self._told["gone"]
         reason: Reason = gone["reason"]
-        return Exit(
-            status=gone["status"],
-            reason=(self._why or reason) if reason == "stopped" else reason,
-            duration_s=gone["duration_s"],
-            leftovers=(
-                *gone["leftovers"],
-                *self._swept(),
-                *(f"still there: {one}" for one in gone["survivors"]),
-            ),
-        )
+        if reason == "stopped":
+            reason = self._why or reason
+        still = (f"still there: {one}" for one in gone["survivors"])
+        leftovers = (*gone["leftovers"], *self._swept(), *still)
+        return Exit(gone["status"], reason, gone["duration_s"], leftovers)
 
     def _rescue(self) -> Exit | None:
         """Both wardens were killed: do their work from outside; None until nothing is left."""

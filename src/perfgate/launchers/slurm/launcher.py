@@ -35,29 +35,7 @@ from perfgate.launchers.nodes.placement import (
 )
 from perfgate.launchers.nodes.preflight import with_plugin
 from perfgate.launchers.site import SlurmContainer, SlurmSite
-from perfgate.launchers.slurm.calls import (
-    JobFacts,
-    SlurmQuery,
-    bad_nodes,
-    call,
-    cause_of,
-    is_unreached,
-    job_facts,
-    node_address,
-    node_names,
-    node_not_reached,
-    status_of_task,
-)
-from perfgate.launchers.slurm.script import (
-    BEAT,
-    SCRIPT,
-    JobSteps,
-    as_ranks,
-    beat_every_s,
-    calls_srun,
-    gres_of,
-    render_job,
-)
+from perfgate.launchers.slurm import calls, script
 from perfgate.machine.leases.file_locks import (
     delete_unused,
     holding,
@@ -94,7 +72,7 @@ class SlurmLauncher(NodesLauncher[SlurmSite]):
         """As in `Launcher`: where the site has a container, the engine's programs are in it."""
         if self.site.container is None:
             return here
-        return replace(here, inside=SlurmQuery(self.site, here.folders))
+        return replace(here, inside=calls.SlurmQuery(self.site, here.folders))
 
     def with_image(self, image: str) -> "SlurmLauncher":
         """As in `Launcher`: the site's mounts stay, and so does what is known of bad nodes."""
@@ -119,9 +97,9 @@ class SlurmLauncher(NodesLauncher[SlurmSite]):
     @contextmanager
     def _shared(self, job: str, request: PlacementRequest) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Nodes of an allocation that other starts may use, too: those that none of them has."""
-        facts = job_facts(job)
+        facts = calls.job_facts(job)
         if not facts.runs:
-            raise cause_of(facts)
+            raise calls.cause_of(facts)
         nodes = _enough(facts, request)
         needed = request.scenario.hardware.nodes
         avoid = self.bad & set(nodes)
@@ -144,9 +122,9 @@ class SlurmLauncher(NodesLauncher[SlurmSite]):
         self._refuse_bad_nodes()
         site, scenario, folder = self.site, request.scenario, request.folder.absolute()
         same = self._same_nodes(request)
-        rendered = render_job(scenario, site, folder, request.seconds, self.bad, same)
-        write_text(folder / SCRIPT, rendered.script_text)
-        beat = {"beat": str(folder / BEAT), "every_s": beat_every_s(site)}
+        rendered = script.render_job(scenario, site, folder, request.seconds, self.bad, same)
+        write_text(folder / script.SCRIPT, rendered.script_text)
+        beat = {"beat": str(folder / script.BEAT), "every_s": script.beat_every_s(site)}
         task = {"guards": "job", "sbatch": rendered.argv, **beat}
         with start_guard(task, folder, "allocation", GUARD_S) as guard:
             job = _submitted(guard)
@@ -160,7 +138,7 @@ class SlurmLauncher(NodesLauncher[SlurmSite]):
     def _refuse_bad_nodes(self) -> None:
         """Raise where the site asks for just the nodes that failed: Slurm calls that a bad name."""
         nodelist = self.site.nodelist
-        asked = set(node_names(nodelist)) if self.bad and nodelist else set()
+        asked = set(calls.node_names(nodelist)) if self.bad and nodelist else set()
         if bad := sorted(self.bad & asked):
             raise RunError(
                 "node_failed",
@@ -201,12 +179,12 @@ class SlurmPlacement(NodesPlacement[SlurmSite]):
             reached_address(nodes[0]),
             request,
             place=uuid4().hex,
-            seen=BEAT,  # in an allocation that is not ours there is no guard to make it
+            seen=script.BEAT,  # in an allocation that is not ours there is no guard to make it
             contained=site.container is not None,
         )
         self._job = job
-        self._steps = JobSteps(job, site, os.environ, Locations.of_environment().folders)
-        self._gres = gres_of(site, request.scenario.hardware)
+        self._steps = script.JobSteps(job, site, os.environ, Locations.of_environment().folders)
+        self._gres = script.gres_of(site, request.scenario.hardware)
         self._marks: list[str] = []
         image = {"image": site.container.image} if site.container is not None else {}
         slurm: Json = {"job": job, "nodes": list(nodes), "own_job": own, **image}
@@ -214,10 +192,10 @@ class SlurmPlacement(NodesPlacement[SlurmSite]):
 
     def launched(self, command: Command, scenario: Scenario, locations: Locations) -> Command:
         """As in `Placement`: whatever program the document launches it by, as ranks of an srun."""
-        return as_ranks(command, scenario, locations, self._site, self.nodes)
+        return script.as_ranks(command, scenario, locations, self._site, self.nodes)
 
     def start(self, command: Command, folder: Path, name: str) -> Job:
-        if calls_srun(command.argv):
+        if script.calls_srun(command.argv):
             cwd = (command.cwd or folder).resolve()
             argv = self._steps.call(command.argv, name, cwd, tuple(command.env))
             return self._started(replace(command, argv=argv), folder, name, self.nodes)
@@ -242,14 +220,14 @@ class SlurmPlacement(NodesPlacement[SlurmSite]):
 
     def require(self) -> None:
         """As in `Placement`: when its node fails, srun may end with status 0 (seen in 22.05)."""
-        facts = job_facts(self._job)
+        facts = calls.job_facts(self._job)
         if not facts.runs:
             raise self._cause(facts)
 
     def explained(self, error: RunError) -> RunError:
         """The error, or what became of the job."""
-        lost = node_not_reached(error.evidence)
-        if error.failure in NEVER_OF_A_NODE and lost is None and job_facts(self._job).runs:
+        lost = calls.node_not_reached(error.evidence)
+        if error.failure in NEVER_OF_A_NODE and lost is None and calls.job_facts(self._job).runs:
             return error
         facts = self._settled()
         if not facts.runs:
@@ -257,14 +235,14 @@ class SlurmPlacement(NodesPlacement[SlurmSite]):
         if lost is not None:
             self._note_bad((lost,))
             failure, why = "node_failed", f"programs cannot be started on {lost}"
-        elif any(map(is_unreached, error.evidence)):
+        elif any(map(calls.is_unreached, error.evidence)):
             failure, why = "slurm_unreachable", "no controller answered srun"
         else:
             return error
         return RunError(failure, f"{why}: {error.message}", evidence=error.evidence)
 
-    def _cause(self, facts: JobFacts, error: RunError | None = None) -> RunError:
-        cause = cause_of(facts, error)
+    def _cause(self, facts: calls.JobFacts, error: RunError | None = None) -> RunError:
+        cause = calls.cause_of(facts, error)
         if cause.failure in _NODE_TROUBLE:
             self._note_bad(self.nodes)
         return cause
@@ -272,18 +250,18 @@ class SlurmPlacement(NodesPlacement[SlurmSite]):
     def _note_bad(self, nodes: tuple[str, ...]) -> None:
         """Those of the nodes that are out of service, else all, are not asked for again."""
         with suppress(RunError):
-            self._launcher.bad.update(bad_nodes(nodes) or nodes)
+            self._launcher.bad.update(calls.bad_nodes(nodes) or nodes)
 
     def clear(self) -> None:
         """End what the steps left on the nodes, where Slurm did not."""
         if self._marks:
-            self._query(self.nodes).look("end", *self._marks)
+            self.look(self.nodes, "end", *self._marks)
 
-    def _settled(self) -> JobFacts:
+    def _settled(self) -> calls.JobFacts:
         """The job when its state says how it is."""
         began = time.monotonic()
         while True:
-            facts, spent = job_facts(self._job), time.monotonic() - began
+            facts, spent = calls.job_facts(self._job), time.monotonic() - began
             limit_s = CHANGE_S if facts.is_changing else SETTLE_S
             if spent > limit_s or not (facts.is_changing or facts.runs):
                 return facts
@@ -314,17 +292,17 @@ class SlurmPlacement(NodesPlacement[SlurmSite]):
     ) -> RemoteJob:
         srun = self._launcher.local.start(self._known(command), folder, name)
         self._marks.append(srun.mark)
-        return RemoteJob(srun, self._query(nodes), srun.mark, status_of_task)
+        return RemoteJob(srun, self, nodes, srun.mark, calls.status_of_task)
 
     def _ask(self, name: str, argv: Sequence[str], seconds: float) -> str:
         before = self._steps.srun((name,), "look", self._folder)
         # Who may not take long is not to wait for a controller either.
-        return call((*before, *argv), seconds, patient=seconds == LOOK_S)
+        return calls.call((*before, *argv), seconds, patient=seconds == LOOK_S)
 
 
 def reached_address(node: str) -> str:
     """The node's address as it is reached from here, which is where its server listens."""
-    name = node_address(node)
+    name = calls.node_address(node)
     address = address_of(name)
     if address is None:
         raise InputError(
@@ -336,14 +314,14 @@ def reached_address(node: str) -> str:
     return address
 
 
-def _enough(facts: JobFacts, request: PlacementRequest) -> tuple[str, ...]:
+def _enough(facts: calls.JobFacts, request: PlacementRequest) -> tuple[str, ...]:
     """The nodes of the job.
 
     Raises:
         InputError: there are not as many as the scenario needs.
     """
     needed = request.scenario.hardware.nodes
-    nodes = node_names(facts.nodes)
+    nodes = calls.node_names(facts.nodes)
     if len(nodes) < needed:
         raise InputError(
             "the allocation is too small",
@@ -367,7 +345,7 @@ def _submitted(guard: Job) -> str:
             return str(json.loads(line.splitlines()[0])["job"])
         if ended is not None:
             said = guard.tail(5)
-            reached = not any(map(is_unreached, said))
+            reached = not any(map(calls.is_unreached, said))
             raise RunError(
                 "config_error" if reached else "slurm_unreachable",
                 f"sbatch refused the job with status {ended.status}",
@@ -377,7 +355,7 @@ def _submitted(guard: Job) -> str:
     raise RunError("slurm_unreachable", f"sbatch gave no answer in {SUBMITTED_S:.0f} s")
 
 
-def _wait_for_nodes(job: str, request: PlacementRequest, site: SlurmSite) -> JobFacts:
+def _wait_for_nodes(job: str, request: PlacementRequest, site: SlurmSite) -> calls.JobFacts:
     """The job when it runs.
 
     Raises:
@@ -386,11 +364,11 @@ def _wait_for_nodes(job: str, request: PlacementRequest, site: SlurmSite) -> Job
     began = time.monotonic()
     told, pause = began, _FIRST_LOOK_S
     while True:
-        facts, now = job_facts(job), time.monotonic()
+        facts, now = calls.job_facts(job), time.monotonic()
         if facts.runs:
             return facts
         if facts.restarts or not (facts.waits or facts.is_changing):
-            raise cause_of(facts)
+            raise calls.cause_of(facts)
         why = facts.reason or facts.state
         if now - began >= site.pending_limit_s:
             raise RunError(
@@ -409,7 +387,7 @@ def _wait_until_gone(job: str) -> None:
     deadline = time.monotonic() + GONE_S
     with suppress(RunError):  # the job is cancelled; that nobody tells is no reason to fail
         while time.monotonic() < deadline:
-            facts = job_facts(job)
+            facts = calls.job_facts(job)
             if not (facts.runs or facts.waits or facts.is_changing):
                 return
             time.sleep(_FIRST_LOOK_S)
