@@ -173,8 +173,7 @@ class Job(ABC):
 
     def tail(self, lines: int = 20) -> tuple[str, ...]:
         """The last lines of its output, standard error last; redacted."""
-        found = (*raw_log.tail(self.stdout, lines), *raw_log.tail(self.stderr, lines))
-        return found[-lines:]
+        return (*raw_log.tail(self.stdout, lines), *raw_log.tail(self.stderr, lines))[-lines:]
 
     def __enter__(self) -> Self:
         return self

@@ -128,15 +128,12 @@ def failed(calls: list[list[str]]) -> list[list[str]]:
         for argv in calls
     ]
     deadline = time.monotonic() + CALL_S
-    again = []
-    for argv, program in begun:
+    for _, program in begun:
         try:
             program.wait(max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             killed(program)
-        if program.returncode != 0:
-            again.append(argv)
-    return again
+    return [argv for argv, program in begun if program.returncode != 0]
 
 
 def called(

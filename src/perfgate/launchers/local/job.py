@@ -94,12 +94,9 @@ class LocalJob(Job):
             self._pause(POLL_S)
             self._hear()
         if not self._told:
-            raise RunError(
-                "killed" if self._deaf else "hang",
-                f"the process that starts {call['argv'][0]} "
-                + ("ended first" if self._deaf else f"did not in {STARTED_WITHIN_S:.0f} s"),
-                evidence=self.tail(5),
-            )
+            how = "ended first" if self._deaf else f"did not in {STARTED_WITHIN_S:.0f} s"
+            why = f"the process that starts {call['argv'][0]} {how}"
+            raise RunError("killed" if self._deaf else "hang", why, evidence=self.tail(5))
         if "started" in self._told:
             with contextlib.suppress(psutil.NoSuchProcess):
                 self._wardens.append(psutil.Process(self._told["started"]["warden"]))
@@ -180,9 +177,8 @@ class LocalJob(Job):
             self._control.close()  # a second Ctrl-C: the warden ends everything without us
             raise
         if ended is None:
-            raise RunError(
-                "hang", f"{self.name} and its warden (pid {self._warden.pid}) could not be killed"
-            )
+            family = f"{self.name} and its warden (pid {self._warden.pid})"
+            raise RunError("hang", f"{family} could not be killed")
         return ended
 
     def keep_evidence(self, why: str, also: Sequence[psutil.Process] = ()) -> None:

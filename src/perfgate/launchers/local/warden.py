@@ -101,15 +101,9 @@ def read_process(pid: int | str) -> Process | None:
         return None
     # The name may hold anything, brackets and blanks too; proc_pid_stat(5) numbers the fields.
     head, _, tail = line.rpartition(")")
-    fields = tail.split()
-    return Process(
-        pid=int(pid),
-        start=int(fields[19]),
-        parent=int(fields[1]),
-        name=head.partition("(")[2],
-        state=fields[0],
-        threads=int(fields[17]),
-    )
+    state, *numbers = tail.split()
+    parent, threads, start = int(numbers[0]), int(numbers[16]), int(numbers[18])
+    return Process(int(pid), start, parent, head.partition("(")[2], state, threads)
 
 
 def descendants() -> list[Process]:
@@ -222,15 +216,12 @@ class Warden:
         survivors = self.clear(pause)
         removed: list[str] = attempt(lambda: self.memory.remove(self.pids), [])
         swept = [f"shared memory {name}" for name in removed]
-        self.report(
-            event="gone",
-            reason=self.reason,
-            status=self.exit_status,
-            duration_s=(self.ended_at if self.exit_status is not None else time.monotonic())
-            - self.started_at,
-            leftovers=[*sorted(self.leftovers.values())[:50], *swept[:50]],
-            survivors=[f"{one.name} (pid {one.pid}, state {one.state})" for one in survivors[:50]],
-        )
+        ended_at = time.monotonic() if self.exit_status is None else self.ended_at
+        gone = {"reason": self.reason, "status": self.exit_status}
+        left = [*sorted(self.leftovers.values())[:50], *swept[:50]]
+        still = [f"{one.name} (pid {one.pid}, state {one.state})" for one in survivors[:50]]
+        duration_s = ended_at - self.started_at
+        self.report(event="gone", **gone, duration_s=duration_s, leftovers=left, survivors=still)
 
 
 class InnerWarden(Warden):

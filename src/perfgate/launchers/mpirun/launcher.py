@@ -59,51 +59,27 @@ class MpirunLauncher(NodesLauncher[MpirunSite]):
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
         site, launch = self.site, request.scenario.launch
-        _refuse_allocation()
+        if job := os.environ.get("SLURM_JOB_ID"):
+            raise InputError(
+                "inside a Slurm allocation mpirun takes its hosts from Slurm, and no ssh",
+                field="SLURM_JOB_ID",
+                found=job,
+                hint="run it with --launcher slurm, which starts the same ranks",
+            )
         version = open_mpi_version(MPIRUN.find())
         reach = hosts.HostQuery(site, site.ssh_port or (launch.ssh_port if launch else None))
         request.folder.mkdir(parents=True, exist_ok=True)
         place = uuid4().hex
-        with hosts.chosen_hosts(self._good(request), request, site, reach, place) as locks:
+        names = site.hosts or Locations.of_environment().hosts
+        why, hint = "there are no others", "name more hosts in site.yaml (mpirun: hosts)"
+        good = self.good_nodes(names, request, f"{why}: {' '.join(names)}", hint)
+        with hosts.chosen_hosts(good, request, site, reach, place) as locks:
             placement = MpirunPlacement(self, locks, reach, request, place=place, version=version)
             calls = [reach.argv(lock.host, look_argv("end", *lock.marks)) for lock in locks]
             pace = {"after_s": AFTER_S, "tries": TRIES, "every_s": EVERY_S}
             task = {"guards": "hosts", "calls": calls, **pace}
             with guarded(task, request.folder, "hosts", GUARD_S, placement.clear):
                 yield placement
-
-    def _good(self, request: PlacementRequest) -> tuple[str, ...]:
-        """The hosts that the start must have, else those that were not lost in this session.
-
-        Raises:
-            RunError: class ``node_failed``: without these there are too few.
-        """
-        names = self.site.hosts or Locations.of_environment().hosts
-        needed = request.scenario.hardware.nodes
-        good = tuple(name for name in names if name not in self.bad)
-        if len(good) < needed <= len(names):
-            bad = ", ".join(name for name in names if name in self.bad)
-            raise RunError(
-                "node_failed",
-                f"{bad} failed in this session, and there are no others: {' '.join(names)}",
-                hint="name more hosts in site.yaml (mpirun: hosts)",
-            )
-        return request.nodes if request.nodes and set(request.nodes) <= set(good) else good
-
-
-def _refuse_allocation() -> None:
-    """Refuse to run where mpirun would let Slurm choose the hosts and start its daemons.
-
-    Raises:
-        InputError: this is a Slurm allocation.
-    """
-    if job := os.environ.get("SLURM_JOB_ID"):
-        raise InputError(
-            "inside a Slurm allocation mpirun takes its hosts from Slurm, and no ssh",
-            field="SLURM_JOB_ID",
-            found=job,
-            hint="run it with --launcher slurm, which starts the same ranks",
-        )
 
 
 @cache
@@ -164,10 +140,17 @@ class MpirunPlacement(NodesPlacement[MpirunSite]):
         version: str,
     ) -> None:
         self._locks = {lock.host.name: lock for lock in locks}
-        address = _address(locks[0].host)
-        super().__init__(
-            launcher, tuple(self._locks), address, request, place=place, seen=hosts.HOST_LIST
-        )
+        nodes, server = tuple(self._locks), locks[0].host
+        if server.address is None:
+            raise InputError(
+                "the server's host has no address here",
+                field="mpirun.hosts",
+                found=server.name,
+                expected="a name that resolves here, or whose HostName in ssh's configuration does",
+                hint="perfgate must reach the server over the network",
+            )
+        address, seen = server.address, hosts.HOST_LIST
+        super().__init__(launcher, nodes, address, request, place=place, seen=seen)
         self._reach = reach
         self.facts = {"mpirun": {"hosts": list(self.nodes), "version": version}}
 
@@ -257,32 +240,17 @@ class MpirunPlacement(NodesPlacement[MpirunSite]):
 
     def _node_failed(self, lost: Mapping[str, str], error: RunError | None = None) -> RunError:
         self._launcher.bad.update(lost)
-        told = "; ".join(f"{name} does not answer: {why}" for name, why in lost.items())
-        return RunError(
-            "node_failed",
-            f"{told}; {error.message}" if error else told,
-            evidence=error.evidence if error else (),
-            hint="look at the host itself; where mpirun.hosts names others they are tried once",
-        )
+        told = [f"{name} does not answer: {why}" for name, why in lost.items()]
+        message = "; ".join([*told, *([error.message] if error else [])])
+        hint = "look at the host itself; where mpirun.hosts names others they are tried once"
+        evidence = error.evidence if error else ()
+        return RunError("node_failed", message, evidence=evidence, hint=hint)
 
 
 def _is_ours(variable: str) -> bool:
     """Whether it says where perfgate itself finds things; its marks are of this start here."""
     ours = variable == "PYTHONPATH" or variable.startswith("PERFGATE_")
     return ours and variable != MARK
-
-
-def _address(host: hosts.Host) -> str:
-    """The server's address, which clients reach it under."""
-    if host.address is None:
-        raise InputError(
-            "the server's host has no address here",
-            field="mpirun.hosts",
-            found=host.name,
-            expected="a name that resolves here, or whose HostName in ssh's configuration does",
-            hint="perfgate must reach the server over the network",
-        )
-    return host.address
 
 
 def by_mpirun(

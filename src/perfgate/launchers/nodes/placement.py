@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -46,6 +46,7 @@ from perfgate.launchers.nodes.preflight import (
 from perfgate.launchers.nodes.watch import PLACE, watching
 from perfgate.launchers.site import MpirunSite, SlurmSite, load_site
 from perfgate.machine.conditions.watch import NodesWatch
+from perfgate.machine.leases.file_locks import FileLock, lock_folder, take, wait_until_free
 
 LOOK_S = 60.0
 TERM_S = 15.0  # to ask the processes to end; a node that is lost does not answer
@@ -88,6 +89,28 @@ class NodesLauncher(Launcher, Generic[_Site]):
         site: _Site = self._given or getattr(load_site(), self.name)
         return site
 
+    def good_nodes(
+        self, names: Sequence[str], request: PlacementRequest, why: str, hint: str | None = None
+    ) -> tuple[str, ...]:
+        """Those of the nodes that the start must have, else those not lost in this session.
+
+        Args:
+            names: the nodes that there are, in order.
+            request: the start.
+            why: they are too few without those that were lost.
+            hint: what to do then; None: as the class of the failure says.
+
+        Raises:
+            RunError: class ``node_failed``: without those that were lost there are too few.
+        """
+        good = tuple(name for name in names if name not in self.bad)
+        if len(good) < request.scenario.hardware.nodes <= len(names):
+            bad = ", ".join(name for name in names if name in self.bad)
+            message = f"{bad} failed in this session, and {why}"
+            raise RunError("node_failed", message, hint=hint)
+        same = {*request.nodes}
+        return tuple(name for name in good if name in same) if same and same <= {*good} else good
+
     def listens_at(self, node: str, address: str, tell: Callable[[str], None]) -> str:
         """Where the server on a node listens, which is reached from here under `address`.
 
@@ -117,6 +140,35 @@ class NodesLauncher(Launcher, Generic[_Site]):
                 f"that address can use it ({key}: node in site.yaml says that this is known)"
             )
         return address
+
+
+def locked(
+    files: Mapping[str, str],
+    request: PlacementRequest,
+    run: str,
+    what: str,
+    limit_s: float,
+    **otherwise: str,
+) -> tuple[FileLock, ...]:
+    """Locks of the first free nodes, as many as the start needs; all at once, or none.
+
+    The locks are files of this machine, so they part the sessions that run here.
+
+    Args:
+        files: names of the locks, in the order of their nodes → what each stands for.
+        request: the start.
+        run: who asks, for the messages of others.
+        what, limit_s, otherwise: as `wait_until_free` takes them.
+
+    Raises:
+        RunError: others had them all the time.
+        InputError: the folder of the locks cannot be used.
+    """
+    folder, count = lock_folder(os.environ), request.scenario.hardware.nodes
+    paths = {folder / file: label for file, label in files.items()}
+    return wait_until_free(
+        partial(take, paths, count, run), what, limit_s, request.tell, **otherwise
+    )
 
 
 def own_addresses() -> set[str]:
@@ -262,14 +314,9 @@ class NodesPlacement(Placement, Generic[_Site]):
         try:
             return int(self.look((first,), "port", self.host, str(self._seen)))
         except (RunError, ValueError) as error:
-            raise self.explained(
-                RunError(
-                    "config_error",
-                    f"{first} cannot be used: {error}",
-                    evidence=tuple(str(error).splitlines()[-5:]),
-                    hint=SAME_PATH,
-                )
-            ) from error
+            why, lines = f"{first} cannot be used: {error}", tuple(str(error).splitlines()[-5:])
+            unusable = RunError("config_error", why, evidence=lines, hint=SAME_PATH)
+            raise self.explained(unusable) from error
 
     def doctor(self) -> Mapping[str, Json] | None:
         """As in `Placement`; all nodes are asked at the same time."""

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -32,17 +31,12 @@ from perfgate.launchers.nodes.placement import (
     NodesPlacement,
     RemoteJob,
     address_of,
+    locked,
 )
 from perfgate.launchers.nodes.preflight import with_plugin
 from perfgate.launchers.site import SlurmContainer, SlurmSite
 from perfgate.launchers.slurm import calls, script
-from perfgate.machine.leases.file_locks import (
-    delete_unused,
-    holding,
-    lock_folder,
-    take,
-    wait_until_free,
-)
+from perfgate.machine.leases.file_locks import delete_unused, holding
 from perfgate.plan.container import Runtime
 from perfgate.scenarios.scenario import Scenario
 
@@ -100,19 +94,10 @@ class SlurmLauncher(NodesLauncher[SlurmSite]):
         facts = calls.job_facts(job)
         if not facts.runs:
             raise calls.cause_of(facts)
-        nodes = _enough(facts, request)
-        needed = request.scenario.hardware.nodes
-        avoid = self.bad & set(nodes)
-        if len(nodes) - len(avoid) < needed:
-            raise RunError(
-                "node_failed",
-                f"{', '.join(sorted(avoid))} of job {job} failed in this session, and "
-                f"{request.scenario.id} needs {needed} of {facts.nodes}",
-            )
-        same = set(self._same_nodes(request))
-        if same and same <= set(nodes):
-            avoid |= set(nodes) - same
-        addresses = {node: reached_address(node) for node in nodes if node not in avoid}
+        scenario = request.scenario
+        why = f"{scenario.id} needs {scenario.hardware.nodes} of {facts.nodes} in job {job}"
+        good = self.good_nodes(_enough(facts, request), request, why)
+        addresses = {node: reached_address(node) for node in good}
         with free_nodes(job, addresses, request, self.site.pending_limit_s) as free:
             yield job, free
 
@@ -121,7 +106,7 @@ class SlurmLauncher(NodesLauncher[SlurmSite]):
         """The nodes of a running job of our own; cancelled, and gone, after the block."""
         self._refuse_bad_nodes()
         site, scenario, folder = self.site, request.scenario, request.folder.absolute()
-        same = self._same_nodes(request)
+        same = () if self.bad & set(request.nodes) else request.nodes
         rendered = script.render_job(scenario, site, folder, request.seconds, self.bad, same)
         write_text(folder / script.SCRIPT, rendered.script_text)
         beat = {"beat": str(folder / script.BEAT), "every_s": script.beat_every_s(site)}
@@ -140,16 +125,10 @@ class SlurmLauncher(NodesLauncher[SlurmSite]):
         nodelist = self.site.nodelist
         asked = set(calls.node_names(nodelist)) if self.bad and nodelist else set()
         if bad := sorted(self.bad & asked):
-            raise RunError(
-                "node_failed",
-                f"{', '.join(bad)} failed in this session, and there is no other way: nodelist in "
-                f"site.yaml asks for {nodelist}",
-                hint="name other nodes, or leave nodelist out so that Slurm can choose",
-            )
-
-    def _same_nodes(self, request: PlacementRequest) -> tuple[str, ...]:
-        """The nodes that the start must have; none where one of them failed in this session."""
-        return () if self.bad & set(request.nodes) else request.nodes
+            why = f"there is no other way: nodelist in site.yaml asks for {nodelist}"
+            message = f"{', '.join(bad)} failed in this session, and {why}"
+            hint = "name other nodes, or leave nodelist out so that Slurm can choose"
+            raise RunError("node_failed", message, hint=hint)
 
 
 class SlurmPlacement(NodesPlacement[SlurmSite]):
@@ -345,12 +324,10 @@ def _submitted(guard: Job) -> str:
             return str(json.loads(line.splitlines()[0])["job"])
         if ended is not None:
             said = guard.tail(5)
-            reached = not any(map(calls.is_unreached, said))
-            raise RunError(
-                "config_error" if reached else "slurm_unreachable",
-                f"sbatch refused the job with status {ended.status}",
-                evidence=said,
-            )
+            is_lost = any(map(calls.is_unreached, said))
+            failure = "slurm_unreachable" if is_lost else "config_error"
+            why = f"sbatch refused the job with status {ended.status}"
+            raise RunError(failure, why, evidence=said)
         time.sleep(0.02)
     raise RunError("slurm_unreachable", f"sbatch gave no answer in {SUBMITTED_S:.0f} s")
 
@@ -371,10 +348,8 @@ def _wait_for_nodes(job: str, request: PlacementRequest, site: SlurmSite) -> cal
             raise calls.cause_of(facts)
         why = facts.reason or facts.state
         if now - began >= site.pending_limit_s:
-            raise RunError(
-                "pending_too_long",
-                f"job {job} got no nodes in {now - began:.0f} s; Slurm's reason: {why}",
-            )
+            late = f"job {job} got no nodes in {now - began:.0f} s; Slurm's reason: {why}"
+            raise RunError("pending_too_long", late)
         if now - told >= TELL_EVERY_S:
             told = now
             request.tell(f"job {job} has waited {now - began:.0f} s for nodes: {why}")
@@ -414,19 +389,14 @@ def free_nodes(
         RunError: class ``pending_too_long``: others had them all the time.
         InputError: the folder of the locks cannot be used.
     """
-    folder, count = lock_folder(os.environ), request.scenario.hardware.nodes
     # By address, too: job numbers of two clusters can be the same.
-    nodes = {folder / f"slurm-{job}-{at}.lock": name for name, at in addresses.items()}
-    locks = wait_until_free(
-        partial(take, nodes, count, str(request.folder)),
-        f"{count} nodes of job {job}",
-        limit_s,
-        request.tell,
-        failure="pending_too_long",
-    )
+    nodes = {f"slurm-{job}-{at}.lock": name for name, at in addresses.items()}
+    what = f"{request.scenario.hardware.nodes} nodes of job {job}"
+    late = {"failure": "pending_too_long"}
+    locks = locked(nodes, request, str(request.folder), what, limit_s, **late)
     try:
         with holding(locks):
-            yield tuple(nodes[lock.path] for lock in locks)
+            yield tuple(nodes[lock.path.name] for lock in locks)
     finally:
         for lock in locks:
             delete_unused(lock.path)  # a job's number does not come again
