@@ -93,7 +93,7 @@ def test_a_full_disk_is_reported_after_the_program_has_ended(server, py_spy, mon
 
 def test_a_py_spy_that_hangs_is_given_up(server, py_spy, monkeypatch):
     monkeypatch.setattr(local_job, "STACKS_S", 0.2)
-    py_spy("sleep 600")
+    py_spy("exec sleep 600")
     server.keep_evidence("a client hangs")
     assert "/py-spy in 0 s" in server.evidence.read_text()
     assert server.poll() is None

@@ -234,6 +234,19 @@ class TestEnd:
         assert (ended.status, ended.reason) == (None, "lost")
         assert host.containers == []
 
+    def test_that_is_interrupted_is_left_to_the_guard(
+        self, run: Run, host: DockerHost, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(docker_launcher, "POLITE_S", 0.2)
+        monkeypatch.setattr(docker_launcher, "SETTLE_S", 0.5)
+        job = run.stubborn()
+        monkeypatch.setattr(docker_launcher.DockerPlacement, "close", lambda _: None)
+        monkeypatch.setattr(containers, "of_start", lambda _: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            run.undo.close()
+        assert host.containers == []
+        job.stop()
+
 
 class TestOrphans:
     def orphan(self, run: Run, **changes: Any) -> str:

@@ -392,8 +392,8 @@ def free_nodes(
     # By address, too: job numbers of two clusters can be the same.
     nodes = {f"slurm-{job}-{at}.lock": name for name, at in addresses.items()}
     what = f"{request.scenario.hardware.nodes} nodes of job {job}"
-    late = {"failure": "pending_too_long"}
-    locks = locked(nodes, request, str(request.folder), what, limit_s, **late)
+    run = str(request.folder)
+    locks = locked(nodes, request, run, what, limit_s, failure="pending_too_long")
     try:
         with holding(locks):
             yield tuple(nodes[lock.path.name] for lock in locks)
