@@ -94,12 +94,9 @@ class LocalJob(Job):
             self._pause(POLL_S)
             self._hear()
         if not self._told:
-            raise RunError(
-                "killed" if self._deaf else "hang",
-                f"the process that starts {call['argv'][0]} "
-                + ("ended first" if self._deaf else f"did not in {STARTED_WITHIN_S:.0f} s"),
-                evidence=self.tail(5),
-            )
+            how = "ended first" if self._deaf else f"did not in {STARTED_WITHIN_S:.0f} s"
+            why = f"the process that starts {call['argv'][0]} {how}"
+            raise RunError("killed" if self._deaf else "hang", why, evidence=self.tail(5))
         if "started" in self._told:
             with contextlib.suppress(psutil.NoSuchProcess):
                 self._wardens.append(psutil.Process(self._told["started"]["warden"]))
@@ -180,9 +177,8 @@ class LocalJob(Job):
             self._control.close()  # a second Ctrl-C: the warden ends everything without us
             raise
         if ended is None:
-            raise RunError(
-                "hang", f"{self.name} and its warden (pid {self._warden.pid}) could not be killed"
-            )
+            family = f"{self.name} and its warden (pid {self._warden.pid})"
+            raise RunError("hang", f"{family} could not be killed")
         return ended
 
     def keep_evidence(self, why: str, also: Sequence[psutil.Process] = ()) -> None:
@@ -226,16 +222,11 @@ class LocalJob(Job):
             return None
         gone = self._told["gone"]
         reason: Reason = gone["reason"]
-        return Exit(
-            status=gone["status"],
-            reason=(self._why or reason) if reason == "stopped" else reason,
-            duration_s=gone["duration_s"],
-            leftovers=(
-                *gone["leftovers"],
-                *self._swept(),
-                *(f"still there: {one}" for one in gone["survivors"]),
-            ),
-        )
+        if reason == "stopped":
+            reason = self._why or reason
+        still = (f"still there: {one}" for one in gone["survivors"])
+        leftovers = (*gone["leftovers"], *self._swept(), *still)
+        return Exit(gone["status"], reason, gone["duration_s"], leftovers)
 
     def _rescue(self) -> Exit | None:
         """Both wardens were killed: do their work from outside; None until nothing is left."""

@@ -113,22 +113,15 @@ def with_plugin(answer: Mapping[str, Any]) -> Mapping[str, Json]:
 def _answer(node: str, job: Job) -> dict[str, Any]:
     ended = job.wait(total_s=DOCTOR_S)
     if ended.reason == "total":
-        raise RunError(
-            "hang",
-            f"the preflight did not answer on {node} in {DOCTOR_S:.0f} s",
-            evidence=job.tail(5),
-        )
+        why = f"the preflight did not answer on {node} in {DOCTOR_S:.0f} s"
+        raise RunError("hang", why, evidence=job.tail(5))
     try:
         answer = json_text.parse(read_input(job.stdout, json_text.LARGEST_LINE))
     except (ValueError, InputError):
         answer = None
     if ended.status != 0 or not isinstance(answer, dict) or "checks" not in answer:
-        raise RunError(
-            "config_error",
-            f"{node} could not be checked: its preflight ended with status {ended.status}",
-            evidence=job.tail(5),
-            hint=SAME_PATH,
-        )
+        why = f"{node} could not be checked: its preflight ended with status {ended.status}"
+        raise RunError("config_error", why, evidence=job.tail(5), hint=SAME_PATH)
     return answer
 
 
@@ -140,8 +133,7 @@ def _modules(scenario: Scenario) -> list[str]:
     if scenario.smoke is not None and scenario.smoke.client != SERVED_SMOKE:
         classes.append(client[scenario.smoke.client])
     classes += [evaluator[task.evaluator] for task in scenario.accuracy]
-    modules = {one.__module__ for one in classes}
-    return sorted(name for name in modules if name.partition(".")[0] != "perfgate")
+    return sorted({one.__module__ for one in classes if one.__module__.split(".")[0] != "perfgate"})
 
 
 def main(words: Sequence[str]) -> int:
