@@ -18,6 +18,7 @@ from perfgate.machine.nvml import (
     NvmlGpu,
     Unreadable,
     is_service,
+    known_or,
     open_nvml,
     reasons_in,
     slows,
@@ -66,12 +67,13 @@ class Gpus:
         """Ask each GPU once."""
         for gpu in self.gpus:
             self._clocks(gpu)
-            power_w = self._known(gpu, "power", gpu.reader.power_w)
-            if power_w is not None:
-                gpu.watts.append(power_w)
-            degrees = self._known(gpu, "temperature", gpu.reader.temperature_c)
-            if degrees is not None:
-                gpu.degrees.append(float(degrees))
+            power_w, degrees = gpu.reader.power_w, gpu.reader.temperature_c
+            for what, fact, seen in (
+                ("power", power_w, gpu.watts),
+                ("temperature", degrees, gpu.degrees),
+            ):
+                if (value := self._known(gpu, what, fact)) is not None:
+                    seen.append(float(value))
             self._processes(gpu)
 
     def tell_apart(self, table: Mapping[int, Process], ours: frozenset[int]) -> None:
@@ -206,12 +208,11 @@ def open_gpus(wanted: int, notes: list[str], visible: str | None = None) -> Gpus
 
 
 def _described(reader: NvmlGpu, notes: list[str]) -> _Gpu:
-    index, name, uuid = reader.index, reader.name, reader.uuid
     gpu = _Gpu(
         reader,
-        -1 if isinstance(index, Unreadable) else index,
-        "unknown" if isinstance(name, Unreadable) else name,
-        "unknown" if isinstance(uuid, Unreadable) else uuid,
+        known_or(reader.index, -1),
+        known_or(reader.name, "unknown"),
+        known_or(reader.uuid, "unknown"),
         reader.is_split is True,
     )
     if gpu.is_split:

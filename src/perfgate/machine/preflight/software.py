@@ -17,7 +17,7 @@ from perfgate.core.locations import MODELS
 from perfgate.core.redaction import redact
 from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.evaluators import trtllm_eval_results, trtllm_gpqa
-from perfgate.machine.preflight.check import Check, Finding, checked, gib
+from perfgate.machine.preflight.check import HERE, Check, Finding, PreflightTarget, checked, gib
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain
 from perfgate.plan.wrapping import wrapped
@@ -33,35 +33,24 @@ class SoftwareCheck:
         ask: tells what is there, or raises.
         of_engine: it asks the engine's programs, which are not here where they are in a container.
         of_build: it needs the engine's version, too.
-        applies: whether the scenario needs it; None: every scenario does.
+        applies: whether the scenario needs it where it would be started.
     """
 
     name: str
     ask: Callable[[Toolchain], str | Finding]
     of_engine: bool = False
     of_build: bool = False
-    applies: Callable[[Toolchain], object] | None = None
+    applies: Callable[[Toolchain, PreflightTarget], object] = lambda *_: True
 
 
-def judge_software(
-    tools: Toolchain, *, contained: bool = False, launches: bool = True, evaluates: bool = True
-) -> tuple[Check, ...]:
-    """All that the scenario needs of software and files.
-
-    Args:
-        tools: the scenario's.
-        contained: the engine's programs are in a container, and cannot be asked here.
-        launches: the scenario's own launch is done from here; else the launcher's nodes are found.
-        evaluates: accuracy is measured from here, and its programs are asked for.
-    """
-    is_asked = {_LAUNCH: launches, EVALUATORS: evaluates}
-    has_build = contained or _has_build(tools)
+def judge_software(tools: Toolchain, where: PreflightTarget = HERE) -> tuple[Check, ...]:
+    """All that the scenario needs of software and files where it would be started."""
+    has_build = where.contained or _has_build(tools)
     checks = []
     for question in SOFTWARE:
-        applies = question.applies is None or question.applies(tools)
-        if not (applies and is_asked.get(question.name, True)):
+        if not question.applies(tools, where):
             continue
-        if contained and question.of_engine:
+        if where.contained and question.of_engine:
             finding = Finding("unknown", "it is in the container")
         elif question.of_build and not has_build:
             finding = Finding("unknown", "the engine reports no version")
@@ -175,22 +164,36 @@ def _options(tools: Toolchain) -> str | Finding:
     return Finding("unknown" if unasked else "warning", found) if unasked or moved else found
 
 
-_LAUNCH = "launch"
+def _is_launched_here(tools: Toolchain, where: PreflightTarget) -> bool:
+    """Whether the scenario's own launch is done from here; else the launcher finds the nodes."""
+    return tools.scenario.launch is not None and not (where.on_node or where.by_slurm)
+
+
 EVALUATORS = "evaluators"
 SOFTWARE: tuple[SoftwareCheck, ...] = (
     SoftwareCheck("engine", _engine, of_engine=True),
     SoftwareCheck("clients", _clients, of_engine=True, of_build=True),
-    SoftwareCheck(EVALUATORS, _evaluators, applies=lambda tools: tools.evaluators),
+    SoftwareCheck(
+        EVALUATORS,
+        _evaluators,
+        applies=lambda tools, where: tools.evaluators and not (where.on_node or where.starts),
+    ),
     SoftwareCheck("model", _model),
-    SoftwareCheck("dataset", _dataset, applies=lambda tools: dataset_of(tools.scenario)),
+    SoftwareCheck("dataset", _dataset, applies=lambda tools, _: dataset_of(tools.scenario)),
     SoftwareCheck(
         "options",
         _options,
         of_engine=True,
         of_build=True,
-        applies=lambda tools: type(tools.engine).verify is not Engine.verify,
+        applies=lambda tools, _: type(tools.engine).verify is not Engine.verify,
     ),
-    SoftwareCheck(_LAUNCH, _launch, applies=lambda tools: tools.scenario.launch),
+    SoftwareCheck(  # on nodes that a launcher finds the launch is its own
+        "launch",
+        _launch,
+        applies=lambda tools, where: (
+            tools.scenario.launch and not (where.on_node or where.by_slurm)
+        ),
+    ),
 )
 
 
