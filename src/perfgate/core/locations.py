@@ -48,18 +48,8 @@ class Installation:
             InputError: the path that names it is no executable.
             MissingProgram: the build has no such program.
         """
-        words = self._words(program)
-        if words:
-            path = shutil.which(words[0])
-            if path is None:
-                raise InputError(
-                    f"no executable for {program.name}",
-                    field=program.variable,
-                    found=" ".join(words),
-                    expected="a program, and optionally its first arguments",
-                    hint=f"name where {program.executable} of the other build is",
-                )
-            return (str(Path(path).absolute()), *words[1:])
+        if named := program.named_in(dict(self.named)):
+            return named
         interpreter = interpreter_for(program, self.find)
         if interpreter is not None:
             return (interpreter, *program.arguments)
@@ -74,9 +64,8 @@ class Installation:
         Raises:
             InputError: what names it has no words.
         """
-        words = self._words(program)
-        if words:
-            return words
+        if named := program.named_in(dict(self.named), is_here=False):
+            return named
         if self.prefix:
             return (f"{self.prefix}/bin/{program.executable}", *program.arguments)
         return program.bare()
@@ -106,20 +95,6 @@ class Installation:
         first = (words_of(call)[:1] for _, call in self.named)
         parents = (Path(path).parent for word in first for path in word if os.sep in path)
         return tuple(dict.fromkeys(parents))
-
-    def _words(self, program: Program) -> tuple[str, ...]:
-        call = dict(self.named).get(program.variable)
-        if call is None:
-            return ()
-        words = words_of(call)
-        if not words:
-            raise InputError(
-                "not a call",
-                field=program.variable,
-                found=repr(call),
-                expected="a program, and optionally its first arguments",
-            )
-        return words
 
     def _missing(self, program: Program) -> MissingProgram:
         looked = " or ".join(map(str, self._folders)) or "the programs that are named"

@@ -167,11 +167,7 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     Raises:
         ValueError: no verdict is given: an empty group has not passed.
     """
-    given = set(verdicts)
-    for verdict in _FROM_WORST:
-        if verdict in given:
-            return verdict
-    raise ValueError("no verdict given: an empty group has no worst verdict")
+    return min(verdicts, key=_FROM_WORST.index)
 
 
 def no_worse(band: str, *, than: str = "the baseline", equal: bool = False) -> str:
@@ -252,5 +248,4 @@ def with_interval(change: str, low: str, high: str) -> str:
 
 def points(share: float) -> str:
     """A signed share as points, ``-1.5``; never ``-0.0``."""
-    told = f"{100 * share:+.1f}"
-    return "+0.0" if told == "-0.0" else told
+    return percent(share).removesuffix(" %")
