@@ -15,7 +15,6 @@ from perfgate.core.failures import (
     SIGNATURES,
     Diagnosis,
     class_of_status,
-    classify,
     classify_logs,
     diagnose,
 )
@@ -129,6 +128,11 @@ def diagnosed(lines: list[str]) -> Diagnosis:
     return found
 
 
+def shown_by(*lines: str) -> tuple[str, tuple[str, ...]]:
+    found = diagnosed(list(lines))
+    return found.failure, found.evidence
+
+
 @each("log", TABLE, ids=lambda log: log.file)
 def test_a_whole_log_shows_its_class_and_telling_line(log: Log) -> None:
     lines = read(log.file)
@@ -142,7 +146,6 @@ def test_a_whole_log_shows_its_class_and_telling_line(log: Log) -> None:
 @each("file", HEALTHY_LOGS)
 def test_a_healthy_log_with_scary_words_shows_nothing(file: str) -> None:
     assert diagnose(read(file)) is None
-    assert classify(read(file), otherwise="no_metrics") == ("no_metrics", ())
 
 
 def test_every_log_is_in_the_table() -> None:
@@ -151,13 +154,12 @@ def test_every_log_is_in_the_table() -> None:
 
 @each(("name", "line"), shown(CAUSES))
 def test_a_telling_line_gives_class_and_evidence(name: str, line: str) -> None:
-    assert classify(["starting", f"{line}  \n", "bye"]) == (name, (line.strip(),))
+    assert shown_by("starting", f"{line}  \n", "bye") == (name, (line.strip(),))
 
 
 @each(("name", "line"), [*shown(SYMPTOMS), *shown(BANNERS)])
 def test_a_symptom_tells_where_nothing_else_does(name: str, line: str) -> None:
-    otherwise = "server_died" if name == "unknown" else name
-    assert classify(["starting", line], "server_died") == (otherwise, (line.strip(),))
+    assert shown_by("starting", line) == (name, (line.strip(),))
 
 
 @each("line", HEALTHY)
@@ -186,7 +188,7 @@ def test_a_healthy_line_shows_nothing(line: str) -> None:
 @each("words", ["MemoryError", "torch.OutOfMemoryError", "srun: error: Node failure on n2"])
 def test_lines_are_read_through_their_prefixes(prefix: str, words: str) -> None:
     expected = "mpi" if words.startswith("srun") else "oom"
-    failure, (evidence,) = classify([prefix + words])
+    failure, (evidence,) = shown_by(prefix + words)
     assert failure == expected
     assert words in evidence
     assert "\x1b" not in evidence
@@ -204,27 +206,30 @@ OOM = "RuntimeError: CUDA out of memory"
 
 def test_the_first_cause_wins() -> None:
     port = CAUSES["port_in_use"][0]
-    assert classify([OOM, port, OOM]) == ("oom", (OOM,))
-    assert classify([port, OOM])[0] == "port_in_use"
+    assert shown_by(OOM, port, OOM) == ("oom", (OOM,))
+    assert shown_by(port, OOM)[0] == "port_in_use"
 
 
 def test_nccl_wraps_a_lack_of_memory_unless_that_was_told_before() -> None:
     wrapped = "Executor creation failed with an error which might indicate insufficient GPU memory"
-    assert classify([wrapped])[0] == "nccl"
-    assert classify([OOM, wrapped])[0] == "oom"
+    assert shown_by(wrapped)[0] == "nccl"
+    assert shown_by(OOM, wrapped)[0] == "oom"
 
 
-def test_nothing_known() -> None:
-    assert classify(["all is well", "a MemoryError in the middle of a line"]) == ("unknown", ())
-    assert classify([], otherwise="server_died") == ("server_died", ())
+def test_nothing_known(tmp_path: Path) -> None:
+    assert diagnose(["all is well", "a MemoryError in the middle of a line"]) is None
     assert diagnose([]) is None
+    log = tmp_path / "stderr.log"
+    assert classify_logs([log], "server_died") == ("server_died", (), None)
+    log.write_text("starting\n" + next(line for name, line in shown(BANNERS) if name == "unknown"))
+    assert classify_logs([log], "server_died")[0] == "server_died"
 
 
 def test_evidence_is_short_and_shows_the_telling_part() -> None:
-    _, (line,) = classify(["MemoryError " + "x" * 10_000])
+    _, (line,) = shown_by("MemoryError " + "x" * 10_000)
     assert len(line) == 300
     bar = "Requesting API: 3%|###       |\r" * 400
-    _, (line,) = classify([bar + "RuntimeError: CUDA error: device not ready"])
+    _, (line,) = shown_by(bar + "RuntimeError: CUDA error: device not ready")
     assert len(line) <= 300
     assert line.endswith("device not ready")
 
@@ -273,7 +278,7 @@ def test_a_symptom_never_wins_over_a_cause(
     cause: tuple[str, str], before: list[str], after: list[str]
 ) -> None:
     name, line = cause
-    assert classify([*before, line, *after]) == (name, (line.strip(),))
+    assert shown_by(*before, line, *after) == (name, (line.strip(),))
 
 
 @settings(max_examples=30)

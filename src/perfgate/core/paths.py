@@ -248,12 +248,10 @@ def _read(file: Path, _mtime_ns: int, _size: int) -> Mapping[str, Any]:
         if max(line.count(".") for line in text.split("\n")) > _MOST_DOTS:
             raise tomllib.TOMLDecodeError(f"more than {_MOST_DOTS} dots in one line")
         tool = tomllib.loads(text).get("tool", {})
-    except RecursionError:
-        raise InputError("not TOML: nested too deep", file=file) from None
-    except (tomllib.TOMLDecodeError, ValueError) as error:
-        raise InputError(
-            f"not TOML: {error}", file=file, expected="settings of pytest and perfgate"
-        ) from error
+    except (RecursionError, ValueError) as error:
+        why = "nested too deep" if isinstance(error, RecursionError) else error
+        expected = "settings of pytest and perfgate"
+        raise InputError(f"not TOML: {why}", file=file, expected=expected) from None
     pytest_settings = tool.get("pytest", {})
     found = {**pytest_settings.get("ini_options", {}), **pytest_settings}
     return {name: value for name, value in found.items() if name.startswith("perfgate_")}
