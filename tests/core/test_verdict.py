@@ -10,13 +10,8 @@ from building import applied
 from plain_values import judge_performance
 from tables import each
 
-from perfgate.core.verdict import (
-    HOST_SHIFT_MEANING,
-    MEANINGS,
-    Verdict,
-    verdict_of,
-    worst,
-)
+from perfgate.core.verdict import MEANINGS, Verdict, verdict_of, worst
+from perfgate.judging.rules.reasons import HOST_SHIFT_MEANING
 
 ROOT = Path(__file__).parents[2]
 
