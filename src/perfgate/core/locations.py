@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from perfgate.core.errors import InputError, MissingProgram
+from perfgate.core.paths import named_folder
 from perfgate.core.program_query import Answer, ContainerQuery, ask_here
 from perfgate.core.programs import Program, interpreter_for, words_of
 
@@ -139,18 +140,18 @@ class Locations:
         Raises:
             InputError: a variable names a folder that does not exist, or what is no host.
         """
+        folders = (
+            named_folder(one, hint="set it to where they are, or unset it")
+            for one in (MODELS, DATASETS, TENSORRT_LLM_SOURCE)
+        )
         hosts = os.environ.get(HOSTS, "").replace(",", " ").split()
         for host in hosts:
             if not _HOST.fullmatch(host):  # a hyphen first would make it an option of ssh's
                 raise InputError(
                     "not a host", field=HOSTS, found=repr(host), expected="host names, or addresses"
                 )
-        return cls(
-            models=_folder(MODELS),
-            datasets=_folder(DATASETS),
-            source=_folder(TENSORRT_LLM_SOURCE),
-            hosts=tuple(hosts),
-        )
+        models, datasets, source = folders
+        return cls(models=models, datasets=datasets, source=source, hosts=tuple(hosts))
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -197,19 +198,3 @@ class Locations:
         if self.build is None or self.inside is not None:
             return {}
         return self.build.environment(os.environ)
-
-
-def _folder(variable: str) -> Path | None:
-    setting = os.environ.get(variable)
-    if not setting:
-        return None
-    folder = Path(setting).absolute()
-    if not folder.is_dir():
-        raise InputError(
-            "no such folder",
-            field=variable,
-            found=setting,
-            expected="a folder",
-            hint="set it to where they are, or unset it",
-        )
-    return folder

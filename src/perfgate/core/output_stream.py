@@ -69,9 +69,7 @@ class OutputStream:
             self._lead_nowhere()
 
     def _lead_nowhere(self) -> None:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._number)
-        os.close(nowhere)
+        _lead_nowhere(self._number)
         with suppress(OSError):
             self._stream.flush()
 
@@ -98,10 +96,14 @@ def occupy_standard_descriptors() -> None:
         try:
             os.fstat(number)
         except OSError:
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            os.dup2(nowhere, number)
-            if nowhere != number:
-                os.close(nowhere)
+            _lead_nowhere(number)
+
+
+def _lead_nowhere(number: int) -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, number)
+    if nowhere != number:
+        os.close(nowhere)
 
 
 @contextmanager

@@ -125,18 +125,32 @@ def _require(root: Path, paths: Iterable[Path]) -> None:
 
 def _named() -> Path | None:
     """The gate repository that `PERFGATE_ROOT` names."""
-    setting = os.environ.get(ROOT)
+    root = named_folder(ROOT, expected="a gate repository, as perfgate init lays one out")
+    return root and root.resolve()
+
+
+def named_folder(
+    variable: str, *, expected: str = "a folder", hint: str | None = None
+) -> Path | None:
+    """The folder that an environment variable names, as an absolute path; None: it names none.
+
+    Args:
+        variable: its name.
+        expected: what should be there, for the message.
+        hint: the next step where it is not.
+
+    Raises:
+        InputError: no such folder.
+    """
+    setting = os.environ.get(variable)
     if not setting:
         return None
-    root = Path(setting).resolve()
-    if not root.is_dir():
+    folder = Path(setting).absolute()
+    if not folder.is_dir():
         raise InputError(
-            "no such folder",
-            field=ROOT,
-            found=root,
-            expected="a gate repository, as perfgate init lays one out",
+            "no such folder", field=variable, found=setting, expected=expected, hint=hint
         )
-    return root
+    return folder
 
 
 def _not_ours(root: Path, path: Path, why: str) -> InputError:

@@ -125,29 +125,6 @@ class Judgement:
     is_interleaved: bool = False
 
 
-def unjudged(
-    metric: str,
-    verdict: Verdict,
-    reason: str,
-    *,
-    band: float | None,
-    baseline: float | None = None,
-) -> Judgement:
-    """A judgement without numbers: there was nothing to compare with, and `reason` says why."""
-    return Judgement(
-        metric=metric,
-        verdict=verdict,
-        baseline=baseline,
-        measured=None,
-        change=None,
-        interval=None,
-        band=band,
-        runs_used=0,
-        needs_more_runs=False,
-        reason=reason,
-    )
-
-
 def verdict_of(judgements: Iterable[Judgement]) -> Verdict:
     """The verdict of judgements together: the worst, a waived regression counting as PASS.
 

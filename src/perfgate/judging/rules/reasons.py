@@ -1,6 +1,6 @@
-"""Reasons of judgements: what the numbers of a rule say, in one sentence each."""
+"""Reasons of judgements: what the numbers of a rule say, in one sentence each, or why none do."""
 
-from perfgate.core.verdict import Verdict
+from perfgate.core.verdict import Judgement, Verdict
 
 HOST_SHIFT_MEANING = "no worse than the baseline's build on this machine in this session"
 
@@ -68,3 +68,26 @@ def with_interval(change: str, low: str, high: str) -> str:
     """
     number, space, unit = low.partition(" ")
     return f"{change} (interval {number if high.endswith(space + unit) else low}…{high})"
+
+
+def unjudged(
+    metric: str,
+    verdict: Verdict,
+    reason: str,
+    *,
+    band: float | None,
+    baseline: float | None = None,
+) -> Judgement:
+    """A judgement without numbers: there was nothing to compare with, and `reason` says why."""
+    return Judgement(
+        metric=metric,
+        verdict=verdict,
+        baseline=baseline,
+        measured=None,
+        change=None,
+        interval=None,
+        band=band,
+        runs_used=0,
+        needs_more_runs=False,
+        reason=reason,
+    )
