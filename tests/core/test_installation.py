@@ -64,10 +64,9 @@ class TestHere:
         build = Installation(named=((TRTLLM_SERVE.variable, str(serve)),))
         assert build.find(TRTLLM_BENCH) == (str(bench),)
 
-    @pytest.mark.parametrize("call", ["/no/such/program", "'open", "  "])
-    def test_a_call_of_nothing_is_refused(self, call: str) -> None:
+    def test_a_call_of_nothing_is_refused(self) -> None:
         with pytest.raises(InputError, match=TRTLLM_SERVE.variable):
-            Installation(named=((TRTLLM_SERVE.variable, call),)).find(TRTLLM_SERVE)
+            Installation(named=((TRTLLM_SERVE.variable, "'open"),)).find(TRTLLM_SERVE)
 
     def test_the_interpreter_is_that_of_its_programs(self, tmp_path: Path) -> None:
         bench = program(tmp_path, "trtllm-bench")

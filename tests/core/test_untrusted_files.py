@@ -144,12 +144,6 @@ class TestOrdinaryFiles:
         with pytest.raises(FileExistsError):
             make_new_folder(run / "start-1-new")
 
-    def test_a_relative_path_starts_here(self, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.chdir(run)
-        make_new_folder(Path("a"))
-        os.close(opened_regular(Path("a/b"), APPEND))
-        assert (run / "a" / "b").is_file()
-
 
 def test_a_regular_file_is_read_also_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"12345")

@@ -26,7 +26,7 @@ from perfgate.campaign.schedule import (
 )
 from perfgate.campaign.session import Session
 from perfgate.campaign.start_guard import PlaceCheck, leased, measure_guarded, watch_start
-from perfgate.core.durable_files import disk_errors_named
+from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import FAILURES, PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
 from perfgate.core.plain import to_plain
@@ -125,7 +125,7 @@ class Starter:
         counts = attempt.counts
         self._explain(counts, request)
         try:
-            with disk_errors_named(attempt.folder), ExitStack() as stack:
+            with write_errors_named(attempt.folder, only_full=True), ExitStack() as stack:
                 start: FreshStart | None = self._bring_up(attempt, stack)
                 if start is not None and request.beside is not None:
                     start = self._with_other(attempt, start, request.beside, stack)

@@ -26,7 +26,7 @@ from typing import Any
 import psutil
 
 from perfgate.core import raw_log
-from perfgate.core.durable_files import disk_errors_named
+from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import RunError
 from perfgate.core.program_query import Answer, ask_here
 from perfgate.core.redaction import mask_arguments, redact
@@ -366,7 +366,7 @@ def write_evidence(file: Path, why: str, answer: Answer) -> None:
     stacks = [line for line in said if isinstance(line, str)]
     lines = [why, "processes:", *(f"  {line}" for line in states or ["none is left"])]
     lines += ["stacks:", *(f"  {line}" for line in stacks)]
-    with contextlib.suppress(OSError), disk_errors_named(file):
+    with contextlib.suppress(OSError), write_errors_named(file, only_full=True):
         handle = opened_regular(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, raw_log.PRIVATE)
         with os.fdopen(handle, "a", encoding="utf-8") as text:
             text.writelines(f"{redact(line)}\n" for line in lines)

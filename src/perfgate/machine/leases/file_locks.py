@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perfgate.core import json_text
-from perfgate.core.durable_files import disk_errors_named
+from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.redaction import escaped
 from perfgate.core.untrusted_files import opened_regular, read_regular, user_name
@@ -220,7 +220,7 @@ def _holder(path: Path) -> str:
 
 def _locked(path: Path, *, shared: bool) -> int | None:
     """A descriptor that has the file locked; None: another process has."""
-    with _usable(path), disk_errors_named(path), ExitStack() as stack:
+    with _usable(path), write_errors_named(path, only_full=True), ExitStack() as stack:
         try:
             descriptor = _opened(path)
         except PermissionError:
