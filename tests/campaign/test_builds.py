@@ -44,7 +44,7 @@ from perfgate.scenarios.scenario import AccuracyTask, EngineChoice, EngineSettin
 
 
 @each(
-    ("text", "value"),
+    "text, value",
     [
         ("engine.settings.cpu_threads=1", 1),
         ("accuracy.temperature=1.5", 1.5),
@@ -58,7 +58,7 @@ from perfgate.scenarios.scenario import AccuracyTask, EngineChoice, EngineSettin
         ("engine.settings.mtp=", None),
     ],
 )
-def test_one_setting_is_changed_and_nothing_else(text: str, value: object) -> None:
+def test_one_setting_is_changed_and_nothing_else(text, value) -> None:
     injection = parse_injection(text)
     assert (".".join(injection.path), type(injection.value)) == (text.split("=")[0], type(value))
     changed: Any = inject(building.SCENARIO, (injection,))
@@ -90,14 +90,14 @@ def test_several_settings_are_all_changed_in_every_task() -> None:
     + [f"workload.isl={value}" for value in ("[" * 900, "1" * 900, "[" * 50_000, "- " * 50_000)],
     ids=lambda text: text[:20],
 )
-def test_what_is_no_setting_is_refused(text: str) -> None:
+def test_what_is_no_setting_is_refused(text) -> None:
     with pytest.raises(InputError, match="--inject: not a setting") as caught:
         parse_injection(text)
     assert caught.value.found == repr(text[:1000])
 
 
 @each(
-    ("text", "expected"),
+    "text, expected",
     [
         ("engine.settings.cpu_thread=1", "after engine.settings one of tp, pp, ep, "),
         ("environment.OMP_NUM_THREADS=1", "after environment one of nothing"),
@@ -112,7 +112,7 @@ def test_what_is_no_setting_is_refused(text: str) -> None:
         ("title=1", "text"),
     ],
 )
-def test_no_setting_of_the_scenario_or_of_another_type(text: str, expected: str) -> None:
+def test_no_setting_of_the_scenario_or_of_another_type(text, expected) -> None:
     problem = "no such setting" if expected.startswith("after") else "not a value of this setting"
     with pytest.raises(InputError, match=f"--inject: {problem}") as caught:
         inject(building.SCENARIO, (parse_injection(text),))
@@ -132,7 +132,7 @@ CALL = {"PERFGATE_PROGRAM_TRTLLM_SERVE": "nice trtllm-serve"}
 
 
 @each(
-    ("text", "source"),
+    "text, source",
     [
         *(
             (image, BuildSource(image))
@@ -159,15 +159,13 @@ CALL = {"PERFGATE_PROGRAM_TRTLLM_SERVE": "nice trtllm-serve"}
         ("engine.settings.tp=1", BuildSource(settings=("engine.settings.tp=1",))),
     ],
 )
-def test_words_name_a_build_and_it_is_shown_in_words_that_name_it(
-    text: str, source: BuildSource
-) -> None:
+def test_words_name_a_build_and_it_is_shown_in_words_that_name_it(text, source) -> None:
     assert parse_source(text) == source
     assert parse_source(source.in_words) == source
 
 
 @each(
-    ("text", "told"),
+    "text, told",
     [
         ("", "a part is empty"),
         ("a:1,", "a part is empty"),
@@ -188,13 +186,13 @@ def test_words_name_a_build_and_it_is_shown_in_words_that_name_it(
         ("/" * 5000, "one line of printable text"),
     ],
 )
-def test_what_names_no_build_or_could_be_two_is_refused(text: str, told: str) -> None:
+def test_what_names_no_build_or_could_be_two_is_refused(text, told) -> None:
     with pytest.raises(InputError, match=told):
         parse_source(text, field="--control")
 
 
 @each(
-    ("words", "told"),
+    "words, told",
     [
         ("A=this A=this", "an A/B needs two builds"),
         ("A=this C=this", "an A/B needs two builds"),
@@ -203,7 +201,7 @@ def test_what_names_no_build_or_could_be_two_is_refused(text: str, told: str) ->
         ("A=this B=nonsense", "--ab B"),
     ],
 )
-def test_an_ab_needs_two_builds_in_any_order(words: str, told: str) -> None:
+def test_an_ab_needs_two_builds_in_any_order(words, told) -> None:
     with pytest.raises(InputError, match=told):
         parse_ab(words.split())
     found = parse_ab(["B=engine.settings.tp=8", "A=this"])
@@ -271,9 +269,7 @@ def find(machine: Path, tmp_path: Path) -> Find:
     return found
 
 
-def test_two_prefixes_are_two_builds_and_differ_in_nothing_else(
-    machine: Path, tmp_path: Path, find: Find
-) -> None:
+def test_two_prefixes_are_two_builds_and_differ_in_nothing_else(machine, tmp_path, find) -> None:
     before = dict(os.environ)
     found = find(BuildSource(prefix=str(machine)), override=BuildOverride(commit="abc1234"))
     tested = tools_under_test(SMOLLM2, session(tmp_path))
@@ -284,7 +280,7 @@ def test_two_prefixes_are_two_builds_and_differ_in_nothing_else(
     assert found.tools.fingerprint(probe, cpu) == tested.fingerprint(probe, cpu)
 
 
-def test_a_program_that_is_named_or_only_settings_or_a_rehearsal(machine: Path, find: Find) -> None:
+def test_a_program_that_is_named_or_only_settings_or_a_rehearsal(machine, find) -> None:
     call = f"nice -n 5 {machine}/bin/python"
     found = find(BuildSource(programs={LLAMA_CPP_PYTHON.variable: call}))
     assert found.tools.build == OLD
@@ -296,7 +292,7 @@ def test_a_program_that_is_named_or_only_settings_or_a_rehearsal(machine: Path, 
     assert (found.tools.build, len(found.injections)) == (OLD, 1)
 
 
-def test_it_must_be_the_build_that_is_expected(machine: Path, find: Find, tmp_path: Path) -> None:
+def test_it_must_be_the_build_that_is_expected(machine, find, tmp_path) -> None:
     old, known = BuildSource(prefix=str(machine)), replace(OLD, commit="abc1234")
     assert find(old, known).tools.build == known, "the commit that a person gave it"
     installed(machine, "3.0")
@@ -313,7 +309,7 @@ def test_it_must_be_the_build_that_is_expected(machine: Path, find: Find, tmp_pa
 
 
 @each(
-    ("source", "told"),
+    "source, told",
     [
         (BuildSource(prefix="/no/such"), "no folder /no/such"),
         (BuildSource(prefix="/usr/bin"), "has no folder bin"),
@@ -326,12 +322,12 @@ def test_it_must_be_the_build_that_is_expected(machine: Path, find: Find, tmp_pa
         ),
     ],
 )
-def test_what_is_no_build(find: Find, source: BuildSource, told: str) -> None:
+def test_what_is_no_build(find, source, told) -> None:
     with pytest.raises(InputError, match=told):
         find(source)
 
 
-def test_a_folder_that_is_no_installation_of_it(machine: Path, find: Find) -> None:
+def test_a_folder_that_is_no_installation_of_it(machine, find) -> None:
     python = machine / "bin/python"
     for made, told in (
         (lambda: executable(python, "echo no xllamacpp >&2; exit 1"), "run llama.cpp: no xllam"),
@@ -343,7 +339,7 @@ def test_a_folder_that_is_no_installation_of_it(machine: Path, find: Find) -> No
             find(BuildSource(prefix=str(machine)))
 
 
-def test_whether_two_are_the_same_build(machine: Path, find: Find, tmp_path: Path) -> None:
+def test_whether_two_are_the_same_build(machine, find, tmp_path) -> None:
     old, this = BuildSource(prefix=str(machine)), find(BuildSource())
     tested = find(BuildSource(prefix=str(tmp_path / "tested")))
     assert same_build(tested, this) == "the same program and settings"
@@ -364,13 +360,13 @@ def recorded(tmp_path: Path, facts: Mapping[str, Any] | None = None, *injected: 
     return found
 
 
-def test_the_record_of_a_prefix_starts_the_same_build(find: Find, tmp_path: Path) -> None:
+def test_the_record_of_a_prefix_starts_the_same_build(find, tmp_path) -> None:
     source = recorded(tmp_path)
     assert source == BuildSource(prefix=str(tmp_path / "tested"))
     assert same_build(find(source), find(BuildSource()))
 
 
-def test_the_record_of_an_image_has_its_digest(machine: Path, tmp_path: Path) -> None:
+def test_the_record_of_an_image_has_its_digest(machine, tmp_path) -> None:
     name = "nvcr.io/nvidia/tensorrt-llm/release"
     told = {"image": f"{name}:1.0", "id": "sha256:ab", "digests": [f"{name}@{DIGEST}"]}
     found = recorded(tmp_path, {"docker": told})
@@ -381,7 +377,7 @@ def test_the_record_of_an_image_has_its_digest(machine: Path, tmp_path: Path) ->
 
 
 def test_the_record_of_a_call_has_its_words_without_any_secret(
-    machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine, tmp_path, monkeypatch
 ) -> None:
     wrapper = executable(tmp_path / "my wrap", "")
     monkeypatch.setenv(LLAMA_CPP_PYTHON.variable, f"'{wrapper}' '--with space' --api-key sesame")
@@ -402,9 +398,7 @@ def behind(
     return build_behind(SMOLLM2, session(folder, **changes), against, known)
 
 
-def test_a_baselines_build_is_as_recorded_or_as_a_person_names_it(
-    machine: Path, tmp_path: Path
-) -> None:
+def test_a_baselines_build_is_as_recorded_or_as_a_person_names_it(machine, tmp_path) -> None:
     found = behind(tmp_path, str(machine))
     assert (found.tools.build, found.note) == (OLD, "")
     with pytest.raises(CannotDo, match=r"^the anchor does not say how its build was started$"):
@@ -424,7 +418,7 @@ def test_a_baselines_build_is_as_recorded_or_as_a_person_names_it(
     )
 
 
-def test_the_build_under_test_itself_is_told_as_such(machine: Path, tmp_path: Path) -> None:
+def test_the_build_under_test_itself_is_told_as_such(machine, tmp_path) -> None:
     tested, engine = str(tmp_path / "tested"), EngineBuild("llama.cpp", "2.0", "2.0")
     found = behind(tmp_path, tested, engine=engine)
     assert found.note.startswith("the control is the build under test: the same program")
@@ -435,7 +429,7 @@ def test_the_build_under_test_itself_is_told_as_such(machine: Path, tmp_path: Pa
 @pytest.mark.real
 @pytest.mark.slow
 def test_two_environments_serve_one_after_the_other_and_see_nothing_of_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path, monkeypatch
 ) -> None:
     """llama.cpp's own server, of a virtual environment made for this, then that of the session."""
     old, checkout = tmp_path / "old", str(tmp_path / "checkout-under-test")
@@ -449,8 +443,8 @@ def test_two_environments_serve_one_after_the_other_and_see_nothing_of_each_othe
     tested = build_under_test(tools_under_test(SMOLLM2, made), made)
     for build, prefix, path in ((found, old, ""), (tested, Path(sys.prefix), checkout)):
         folder = tmp_path / f"starts-{prefix.name}"
-        setup = StartSetup(build.launcher, folder, tmp_path / "cache")
-        with fresh_start(SMOLLM2, build.tools, setup, load_probes(SMOLLM2)[:1]) as start:
+        setup = StartSetup(build, folder, tmp_path / "cache")
+        with fresh_start(setup, load_probes(SMOLLM2)[:1]) as start:
             assert start.server is not None
             process = psutil.Process(start.server.pid)
             served, first = process.environ(), process.cmdline()[0]

@@ -272,12 +272,11 @@ class Campaigns:
             raise missing
         return campaign
 
-    def again(self, probes: Sequence[Probe]) -> bool:
-        """Another start for probes of one scenario; False: none is left."""
-        scenario = probes[0].scenario
-        if scenario.id in self.session.kept.groups:
+    def again(self, probe: Probe) -> bool:
+        """Another start for a probe; False: none is left."""
+        if probe.scenario.id in self.session.kept.groups:
             return False  # it is finished, as its record says
-        return self.campaign(scenario).measure_again(probes)
+        return self.campaign(probe.scenario).measure_again([probe])
 
     def campaign(self, scenario: Scenario) -> Campaign:
         """The scenario's own campaign, its programs found; errors as of `toolchain`."""
