@@ -9,6 +9,7 @@ import building
 import pytest
 from building import SCENARIO, baseline, machine
 from plain_records import record
+from refusals import refused
 from tables import each
 
 from perfgate.baselines import Baseline, BaselineRun, Entry, Retired, own_store, suite_store
@@ -22,7 +23,6 @@ from perfgate.campaign.budget import (
     stored_seconds,
 )
 from perfgate.campaign.session import Session
-from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
@@ -45,8 +45,7 @@ def test_a_span_of_time_is_read(text, seconds) -> None:
     "text", ["", "h", "0", "0h", "-1h", "4 h", "4d", "30m2h", "1h1h", "1h30", "four hours", "nan"]
 )
 def test_what_is_no_span_of_time_is_refused(text) -> None:
-    with pytest.raises(InputError, match=r"--budget: not a duration[^§]*4h, 90m"):
-        seconds_of(text)
+    refused(seconds_of, text, match=r"--budget: not a duration[^§]*4h, 90m")
 
 
 @each(

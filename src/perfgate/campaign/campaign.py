@@ -136,7 +136,7 @@ class Campaign:
         if any(state.error for state in states) or not roles:
             return False
         for role in roles:
-            self._make(StartRequest(role, tuple(probes)))
+            self._starter.start(StartRequest(role, tuple(probes)))
         self._judge()
         return not any(state.error for state in states)
 
@@ -145,7 +145,7 @@ class Campaign:
         self._run_once()
         states = [self._state.states[probe] for probe in probes]
         before = [len(state.measured) for state in states]
-        self._make(StartRequest("claim", tuple(probes)))
+        self._starter.start(StartRequest("claim", tuple(probes)))
         self._judge()
         return all(len(one.measured) > was for one, was in zip(states, before, strict=True))
 
@@ -165,7 +165,7 @@ class Campaign:
             self._plan()
         request = next_start(self._seen(self._schedule.opening))
         while request is not None:
-            self._make(request)
+            self._starter.start(request)
             due = request.then
             if request.beside and not self._starter.can_make_blocks:  # no room for both
                 self._plan()
@@ -173,12 +173,6 @@ class Campaign:
             elif not due:
                 self._judge()
             request = next_start(self._seen(due))
-
-    def _make(self, request: StartRequest) -> None:
-        """One start, and in its place those that measure again what was lost of it."""
-        wanted: StartRequest | None = request
-        while wanted is not None:
-            wanted = self._starter.start(wanted)
 
     def _plan(self) -> None:
         """Settle the order of the starts: those of the machine's own reference may be due."""

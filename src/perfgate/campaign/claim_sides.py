@@ -5,7 +5,7 @@ other one. A side that is not measured is its newest accepted baseline; without 
 why it cannot be judged.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from perfgate import baselines
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.kept_references import keep_references
 from perfgate.campaign.schedule import CLAIMS
+from perfgate.campaign.selection import Selected, measured_scenarios
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.core.verdict import Verdict
@@ -88,21 +89,18 @@ class ClaimSides:
     Args:
         session: what the campaigns share.
         own: the scenarios' own campaigns.
-        claims: all that are selected.
-        measured: ids of the scenarios that this session measures.
+        selected: what all tests are about.
     """
 
     def __init__(
         self,
         session: Session,
         own: "Campaigns",
-        claims: Sequence[ClaimProbe] = (),
-        measured: frozenset[str] = frozenset(),
+        selected: Collection[Selected] = (),
     ) -> None:
-        self._session = session
-        self._own = own
-        self._claims = claims
-        self._measured = measured
+        self._session, self._own = session, own
+        self._claims = [one for one in selected if isinstance(one, ClaimProbe)]
+        self._measured = measured_scenarios(selected)
         self._turns: dict[frozenset[str], ClaimTurns] = {}
 
     def to_measure(self, claim: ClaimProbe) -> tuple[Probe, ...]:

@@ -82,12 +82,8 @@ class Starter:
         offline = [self._tools.is_offline(probe) for probe in probes]
         return sum(offline) + (not all(offline))
 
-    def start(self, request: StartRequest) -> StartRequest | None:
-        """One fresh start.
-
-        Returns:
-            the start that measures at once, in its place, what was lost of this one; None: none.
-        """
+    def start(self, request: StartRequest) -> None:
+        """One fresh start, and at once, in its place, those that measure what was lost of it."""
         role, probes = request.role, request.probes
         self._show_plan(request)
         counts = self._begin(role, probes)
@@ -103,9 +99,10 @@ class Starter:
         except PerfgateError as error:
             self._handle_error(counts, probes, error, folder)
         if not (counts.disturbed and keeps_its_place(role) and self.starts.repeats(role)):
-            return None
+            return
         lost = tuple(one for one in probes if self._state.lacks(one, role, counts.number))
-        return StartRequest(role, lost, request.then) if lost else None
+        if lost:
+            self.start(StartRequest(role, lost, request.then))
 
     def _begin(self, role: StartRole, probes: Sequence[Probe]) -> Start:
         """The account of another start of a role."""
