@@ -39,11 +39,6 @@ _CONTROLLED: dict[StartRole, Against] = {role: against for against, role in CONT
 _KEEPS_ITS_PLACE: tuple[StartRole, ...] = ("reference", "a", "b", "claim")
 
 
-def turns(sides: tuple[str, str], pair: int) -> tuple[str, str]:
-    """The order of two sides' starts in a pair, counted from 0: A B, B A, A B, …."""
-    return sides if pair % 2 == 0 else (sides[1], sides[0])
-
-
 def controlled_by(role: StartRole) -> Against | None:
     """What the build of a control start is compared as; None: the start is no control."""
     return _CONTROLLED.get(role)
