@@ -161,7 +161,8 @@ class Starter:
         loads = tuple(one for one in attempt.probes if one.is_load)
         attempt.other = self._attempt(role, loads)
         beside = self._bring_up(attempt.other, stack, start.setup.lease)
-        whole = not any(self._state.states[one].measured for one in loads)
+        whole = start.scenario.gate.whole_load
+        whole = whole and not any(self._state.states[one].measured for one in loads)
         return replace(start, beside=beside, whole_load=whole)
 
     def _show_plan(self, request: StartRequest) -> None:
