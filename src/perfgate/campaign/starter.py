@@ -121,7 +121,8 @@ class Starter:
             return None
         loads = tuple(one for one in probes if one.is_load)
         beside = self._bring_up(self._begin(role, loads), loads, stack, start.setup.lease)
-        whole = not any(self._state.states[one].measured for one in loads)
+        whole = start.setup.build.scenario.gate.whole_load
+        whole = whole and not any(self._state.states[one].measured for one in loads)
         return replace(start, beside=beside, whole_load=whole)
 
     def _show_plan(self, request: StartRequest) -> None:
