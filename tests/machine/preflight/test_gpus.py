@@ -260,6 +260,9 @@ def test_an_error_that_is_none_of_nvmls_is_no_error_either(install, monkeypatch)
     driver = install({})
     monkeypatch.setattr(driver, PERSISTENCE, lambda gpu: 1 / 0, raising=False)
     assert seen()["gpu persistence"].found == "GPU 0: ZeroDivisionError: division by zero"
+    install({}, missing=(PERSISTENCE,))
+    lacking = f"GPU 0: this nvidia-ml-py has no {PERSISTENCE}"
+    assert seen()["gpu persistence"].found == lacking
     with pytest.raises(ZeroDivisionError):  # one of the reading itself is
         nvml.read_nvml(lambda opened: 1 / 0)
     assert driver.open == 0
