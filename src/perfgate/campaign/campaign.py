@@ -5,7 +5,7 @@ for probes that the gate could not decide, and before it a control where a loss 
 `perfgate.campaign.schedule` says which start comes next, the starter makes it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from perfgate.campaign.builds.build import AbBuilds
@@ -52,6 +52,7 @@ class Campaign:
             another's.
 
     Attributes:
+        references: what its probes are compared with.
         starts: those so far, as the group's record counts them.
         has_run: whether its measurements were asked for.
     """
@@ -69,7 +70,7 @@ class Campaign:
         self._ab = ab
         # What stood beside another build was measured for that one alone: no session takes it over.
         own_anew = session.reference == "auto" and can_make_blocks(self.scenario, session)
-        self._references = References(
+        self.references = References(
             tools,
             session.machine,
             "fresh" if own_anew else session.reference,
@@ -77,12 +78,12 @@ class Campaign:
             repo=session.repo,
             commands=command_facts(session.site),
         )
-        self.controls = ControlBuilds(self.scenario, session, self._references, probes)
+        self.controls = ControlBuilds(self.scenario, session, self.references, probes)
         self._schedule = schedule or (Schedule() if ab is None else AB)
         self._state = CampaignState(
-            self.scenario, probes, self._references, session, self.controls, self._schedule.tested
+            self.scenario, probes, self.references, session, self.controls, self._schedule.tested
         )
-        self._starter = Starter(tools, session, self._state, self._references, ab)
+        self._starter = Starter(tools, session, self._state, self.references, ab)
         self.starts: Starts = self._starter.starts
         self._rounds = 0  # that were judged
         self.has_run = False
@@ -91,10 +92,6 @@ class Campaign:
     def has_measured(self) -> bool:
         """Whether anything of the build under test was measured."""
         return any(state.measured for state in self._state.states.values())
-
-    def fingerprint(self, probe: Probe) -> Mapping[str, str]:
-        """The facts of what is measured of `probe`, which a baseline must share."""
-        return self._references.fingerprint(probe)
 
     def outcome(self, probe: Probe) -> Outcome:
         """What became of `probe`; the first call makes all measurements of the campaign."""
@@ -176,7 +173,7 @@ class Campaign:
 
     def _plan(self) -> None:
         """Settle the order of the starts: those of the machine's own reference may be due."""
-        if self._ab is None and any(self._references.are_due(one) for one in self._state.states):
+        if self._ab is None and any(self.references.are_due(one) for one in self._state.states):
             starts = self.scenario.gate.reference_starts
             if self._state.takes_turns and self._starter.can_make_blocks:
                 self._schedule = BLOCKS

@@ -14,12 +14,12 @@ from perfgate.campaign.builds.build import AbBuilds, Build, build_under_test, so
 from perfgate.campaign.campaign_state import CampaignState, ProbeState
 from perfgate.campaign.fresh_start import FreshStart, StartSetup, fresh_start
 from perfgate.campaign.schedule import (
+    KEEPS_ITS_PLACE,
     Start,
     StartRequest,
     StartRole,
     Starts,
     controlled_by,
-    keeps_its_place,
 )
 from perfgate.campaign.session import Session
 from perfgate.campaign.start_guard import PlaceCheck, leased, measure_guarded, watch_start
@@ -98,7 +98,7 @@ class Starter:
                     self._measure_each(start, probes)
         except PerfgateError as error:
             self._handle_error(counts, probes, error, folder)
-        if not (counts.disturbed and keeps_its_place(role) and self.starts.repeats(role)):
+        if not (counts.disturbed and role in KEEPS_ITS_PLACE and self.starts.repeats(role)):
             return
         lost = tuple(one for one in probes if self._state.lacks(one, role, counts.number))
         if lost:
@@ -137,7 +137,7 @@ class Starter:
         why, self._repeat_reason = self._repeat_reason, ""
         if why:
             self._progress.again(counts.number, f"again, as {why}")
-        elif self.explains and not keeps_its_place(request.role):
+        elif self.explains and request.role not in KEEPS_ITS_PLACE:
             states = [(probe, self._state.states[probe]) for probe in request.probes]
             why = why_another(states, controlled_by(request.role))
             self._progress.again(counts.number, why)
