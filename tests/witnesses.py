@@ -13,7 +13,7 @@ import psutil
 from perfgate.launchers.local.job import MARK, alive, marked
 
 PROGRAMS = Path(__file__).parent / "launchers" / "programs"
-PATIENCE_S = 40.0  # how long to wait for what must happen; a crowded machine is slow
+PATIENCE_S = 120.0  # how long to wait for what must happen; a crowded machine is slow
 T = TypeVar("T")
 
 
@@ -80,6 +80,14 @@ def wardens(mark: str) -> list[psutil.Process]:
     """The wardens started by a driver that bears `mark`: the outer, then the inner one."""
     found = [one for one in marked(mark) if "warden.py" in _command_line(one)]
     return sorted(found, key=lambda process: process.ppid() in [one.pid for one in found])
+
+
+def kill_at_once(*processes: psutil.Process) -> None:
+    """SIGKILL to all of them, so that none can act when another is gone."""
+    for one in processes:
+        one.suspend()
+    for one in processes:
+        one.kill()
 
 
 def _command_line(process: psutil.Process) -> str:

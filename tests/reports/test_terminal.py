@@ -1,12 +1,23 @@
 """The end of a run on the terminal: short whatever the run, the worst first, then the next step."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from made_runs import facts
-from night_runs import broken_night, passed_night, red_night
+from night_runs import (
+    SPEED,
+    SUMS,
+    WAIT,
+    broken_night,
+    judged,
+    passed_night,
+    red_night,
+    verdict,
+)
 from run_reports import hostile, of_size
 
+from perfgate.core.verdict import Verdict
 from perfgate.reports.run_report import RunReport, report_of
 from perfgate.reports.run_text import terminal_lines
 from perfgate.runs.exit_status import ExitStatus
@@ -35,6 +46,23 @@ def test_three_tests_that_passed_are_told_in_15_lines_each_with_its_changes() ->
     lines = lines_of(night(passed_night(1, 3)))
     assert shown_at(lines, 100) <= 15
     assert lines[0] == "PASS           r1s0-c1: output_throughput -0.1 %, ttft_p99_ms +0.4 %"
+
+
+def test_a_machine_that_measured_its_own_noise_says_what_it_could_show() -> None:
+    turns = partial(judged, verdict=Verdict.PASS, is_interleaved=True)
+    points = [
+        verdict(f"local-c{n}", Verdict.PASS, turns(SPEED, change=-0.003), turns(WAIT, change=0.004))
+        for n in (1, 4)
+    ]
+    sums = verdict("local-sums", Verdict.PASS, judged(SUMS, Verdict.PASS, 0.0))
+    lines = lines_of(night([*points, sums]))
+    assert lines[0] == (
+        "PASS           local-c1: output_throughput -0.3 % (interval -1.5 … +0.9 %, band -2.0 %), "
+        "ttft_p99_ms +0.4 % (interval -0.8 … +1.6 %, band +5.0 %)"
+    )
+    assert lines[2].startswith("PASS           local-sums: accuracy")
+    assert "interval" not in lines[2]
+    assert shown_at(lines, 100) <= 13  # beside the run folder and what make local says
 
 
 def test_no_line_is_long_but_a_command_and_no_run_is_told_at_length() -> None:

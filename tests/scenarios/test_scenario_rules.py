@@ -158,6 +158,7 @@ BROKEN: list[tuple[str, str, list[Change]]] = [
      [("    gate:", f"    gate:\n      {PAIRED}max_starts: 4\n      reference_starts: 2")]),
     ("gate.max_starts", "4 or more", [("    gate:", f"    gate:\n      {PAIRED}max_starts: 3")]),
     ("gate.blocks", "noise: measured beside it", [("    gate:", "    gate:\n      blocks: 4")]),
+    ("gate.whole_load", "blocks beside it", [("    gate:", "    gate:\n      whole_load: false")]),
     ("markers[0]", "b200, which is added by itself", [("- serving", "- h200")]),
 ]  # fmt: skip
 

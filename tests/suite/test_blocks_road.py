@@ -57,6 +57,13 @@ def test_the_whole_load_is_put_on_the_first_start_alone(both: Suite) -> None:
     assert loaded == ["start-1-new"]
 
 
+def test_the_whole_load_can_be_left_out(both: Suite) -> None:
+    both.edit(("blocks: 3", "blocks: 3\n      whole_load: false"))
+    assert both.run(*POINT).status in (0, 10)
+    assert list((both.run_folder / "standin-serve").glob("*/c1/blocks_*.json"))
+    assert not list((both.run_folder / "standin-serve").glob("*/c1/client.sh"))
+
+
 def test_a_slower_build_is_a_regression(both: Suite) -> None:
     done = both.run(*POINT, *SLOWER)
     done.require(1, {"c1": "REGRESSION"}, "beside the reference")

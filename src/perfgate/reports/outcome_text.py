@@ -128,10 +128,16 @@ def reasons(judgements: Sequence[Judgement], bullet: str = "") -> Iterator[str]:
             yield f"  {bullet}waived: {one.waiver}"
 
 
-def brief(judgements: Sequence[Judgement]) -> str:
-    """The metrics and their changes in one line."""
+def brief(judgements: Sequence[Judgement], *, with_noise: bool = False) -> str:
+    """The metrics and their changes in one line.
+
+    Args:
+        judgements: of the metrics.
+        with_noise: what this session could show stands beside, where it measured its own noise.
+    """
     return ", ".join(
         f"{one.metric} {signed(one.metric, one.change)}"
+        + f" (interval {interval(one)}, band {band(one)})" * (with_noise and one.is_interleaved)
         + (" since the anchor" if one.against == "anchor" else "")
         + (" (waived)" if one.waiver else "")
         + (f" ({one.mark})" if one.mark in _OF_MACHINE else "")

@@ -181,6 +181,8 @@ def _turns_are_enough_to_decide(scenario: Scenario) -> Iterator[Problem]:
     if gate.blocks and not (takes_turns and load and load.isl and load.osl):
         expected = "reference: self and noise: measured beside it, and a workload with isl and osl"
         yield Problem(("gate", "blocks"), "blocks of nothing", gate.blocks, expected)
+    if not (gate.whole_load or gate.blocks):
+        yield Problem(("gate", "whole_load"), "starts without load", False, "blocks beside it")
     if not takes_turns:
         return
     for field, starts, least in (

@@ -347,6 +347,8 @@ class GatePolicy:
         reference_starts: fresh starts of a self-measured reference.
         blocks: pairs of short blocks of load at each point, on two builds that are both up; 0:
             whole loads, one build after the other.
+        whole_load: whether the load client puts its whole load on the first start beside blocks,
+            for the metrics that only it reports.
         max_starts: fresh starts of the build under test, at most.
         noise: "prior": pool the family's prior with the baseline's spread; "measured": the spread
             that this machine showed decides, and widens the band where it must.
@@ -363,6 +365,7 @@ class GatePolicy:
     reference: Literal["stored", "self"] = "stored"
     reference_starts: int = 5
     blocks: int = 0
+    whole_load: bool = True
     max_starts: int = 5
     noise: Literal["prior", "measured"] = "prior"
     budget_s: float | None = None
