@@ -68,6 +68,7 @@ def fenced(lines: Sequence[str]) -> list[str]:
 
 
 REPORTS = Path(__file__).parent / "templates"
+_SHOWN_AS_IT_IS = (Markup, int, float)
 _INDENT = 15  # of a terminal's line that goes on
 _WIDTH = 160  # at which a long line goes on in the next
 
@@ -109,7 +110,7 @@ def _environment(
     """An environment in which `show` makes every text that is not ours, `Markup`, harmless."""
 
     def finalize(value: object) -> object:
-        return value if isinstance(value, Markup | int | float) else show(str(value))
+        return value if isinstance(value, _SHOWN_AS_IT_IS) else show(str(value))
 
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
