@@ -132,11 +132,15 @@ class Starter:
                 if start is not None:
                     self._measure_each(attempt, start)
         except PerfgateError as error:
-            self._handle_error(attempt, probes, error, attempt.folder)
+            failed = attempt.other or attempt
+            self._handle_error(failed, probes, error, failed.folder)
+            counts.disturbed |= failed.counts.disturbed
+        if request.beside is not None and not self.can_make_blocks:
+            return None  # all is measured in another order
         if not (counts.disturbed and keeps_its_place(role) and self.starts.repeats(role)):
             return None
         lost = tuple(one for one in probes if self._state.lacks(one, role, counts.number))
-        return StartRequest(role, lost, request.then) if lost else None
+        return StartRequest(role, lost, request.then, request.beside) if lost else None
 
     def _attempt(self, role: StartRole, probes: Sequence[Probe]) -> StartAttempt:
         """Another start of a role, with an account and a folder of its own."""
@@ -159,7 +163,7 @@ class Starter:
             self._progress.note("no memory for two servers: the builds are measured one by one")
             return None
         loads = tuple(one for one in attempt.probes if one.is_load)
-        attempt.other = self._attempt(role, loads)
+        attempt.other = self._attempt(role, loads if self._ab is None else attempt.probes)
         beside = self._bring_up(attempt.other, stack, start.setup.lease)
         whole = start.scenario.gate.whole_load
         whole = whole and not any(self._state.states[one].measured for one in loads)
@@ -234,6 +238,8 @@ class Starter:
             else:
                 counts.served += 1
             succeeded = self._measure(start, probe, attempt)
+            if succeeded and attempt.other and start.beside and self._ab and not probe.is_load:
+                self._measure(start.beside, probe, attempt.other)
             if attempt.controls is not None:
                 if not succeeded or start.has_ended:
                     return  # what is left gets another control
@@ -334,7 +340,9 @@ class Starter:
         """
         run_error, counts = as_run_error(error), attempt.counts
         if self._ab is not None:
-            run_error = run_error.saying(f"build {counts.role.upper()}: {run_error.message}")
+            build = counts.role.upper()
+            build += f" beside {attempt.other.counts.role.upper()}" if attempt.other else ""
+            run_error = run_error.saying(f"build {build}: {run_error.message}")
         what = f"{run_error.failure}: {run_error.message}"
         text = f"fresh start {counts.number}: {what}"
         states = [self._state.states[probe] for probe in probes]
