@@ -13,7 +13,7 @@ import psutil
 from perfgate.launchers.local.job import MARK, alive, marked
 
 PROGRAMS = Path(__file__).parent / "launchers" / "programs"
-PATIENCE_S = 40.0  # how long to wait for what must happen; a crowded machine is slow
+PATIENCE_S = 120.0  # how long to wait for what must happen; a crowded machine is slow
 T = TypeVar("T")
 
 

@@ -155,8 +155,9 @@ def test_every_dataset_is_as_the_clients_want_it(tmp_path: Path) -> None:
 
 
 def test_a_hang_is_found_in_seconds_and_other_engines_keep_their_limits() -> None:
-    assert shortened(scenarios()[SERVED]) == replace(scenarios()[SERVED], limits=LIMITS)
-    assert LIMITS.silence_s < 10
+    served = scenarios()[SERVED]
+    assert shortened(served, "oom") == shortened(served) == replace(served, limits=LIMITS)
+    assert shortened(served, "hang").limits.silence_s < 10 < LIMITS.silence_s
     other = scenarios()["local-smollm2-serve"]
     assert shortened(other) == other
 

@@ -181,7 +181,7 @@ class TestDown:
         assert sockets_below(state)
 
         assert down(state).returncode == 0
-        assert waiting.wait(timeout=20) != 0
+        assert waiting.wait(timeout=60) != 0
         assert not any(map(lives, strays))
         assert processes_below(state) == []
         assert sockets_below(state) == []

@@ -64,7 +64,7 @@ def test_it_tells_the_job_gives_signs_of_life_and_cancels(kept: Kept, sent: sign
         eventually(lambda: kept.beat.read_text() != seen)
         assert kept.calls == ["sbatch x"]
         guard.send_signal(sent)
-        assert guard.wait(timeout=20) == 0
+        assert guard.wait(timeout=60) == 0
     assert kept.calls == ["sbatch x", "scancel 12"]
 
 
@@ -77,7 +77,7 @@ def test_a_signal_in_the_middle_of_sbatch_does_not_lose_the_job(kept: Kept) -> N
         (child,) = Path(f"/proc/{guard.pid}/task/{guard.pid}/children").read_text().split()
         os.kill(int(child), signal.SIGTERM)
         guard.send_signal(signal.SIGTERM)
-        assert guard.wait(timeout=20) == 0
+        assert guard.wait(timeout=60) == 0
     assert kept.calls == ["sbatch x", "scancel 12"]
     assert (kept.folder / "scancel.log").read_text() == "done\n"
 
@@ -88,12 +88,12 @@ def test_without_a_reader_it_still_cancels(kept: Kept) -> None:
         guard.stdout.close()
         eventually(lambda: guard.poll() is not None or kept.beat.exists())
         guard.send_signal(signal.SIGTERM)
-        guard.wait(timeout=20)
+        guard.wait(timeout=60)
     assert kept.calls == ["sbatch x", "scancel 12"]
 
 
 def test_what_sbatch_refuses_is_not_cancelled(kept: Kept) -> None:
     kept.program("sbatch", "exit 3")
     with kept.running() as guard:
-        assert guard.wait(timeout=20) == 3
+        assert guard.wait(timeout=60) == 3
     assert kept.calls == ["sbatch x"]

@@ -85,7 +85,8 @@ class SessionOptions:
             return self.whole_scenarios
         from perfgate.rehearsal.setup import shortened
 
-        return tuple(map(shortened, self.whole_scenarios))
+        fault = self.option("--rehearse-fault")
+        return tuple(shortened(one, fault) for one in self.whole_scenarios)
 
     @cached_property
     def whole_scenarios(self) -> tuple[Scenario, ...]:
