@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -83,20 +82,6 @@ class DockerHost:
     def trouble(self, kind: str, text: str = "") -> None:
         """Make the trouble that `docker_daemon.py` tells of."""
         (self.folder / kind).write_text(text)
-
-    def labels(self, container: str) -> dict[str, str]:
-        """The labels of a container."""
-        (labels,) = [run["Labels"] for run in self.runs if run["name"] == container]
-        return dict(labels)
-
-    def relabel(self, container: str, **labels: str) -> None:
-        """Give a container other labels, which no real daemon does: as if others had made it."""
-        with socket.socket(socket.AF_UNIX) as line:
-            line.connect(str(self.folder / "engine"))
-            body = json.dumps(labels)
-            head = f"POST /containers/{container}/relabel HTTP/1.1\r\nContent-Length: {len(body)}"
-            line.sendall(f"{head}\r\n\r\n{body}".encode())
-            assert b" 204 " in line.makefile("rb").readline()
 
     @property
     def runs(self) -> list[dict[str, Any]]:

@@ -13,13 +13,12 @@ from refusals import refused
 from tables import each
 
 from perfgate import baselines
-from perfgate.baselines import Baseline, ChosenBaseline, suite_store
+from perfgate.baselines import Baseline, ChosenBaseline, engine_repo, suite_store
 from perfgate.baselines.baseline import Window
 from perfgate.baselines.choice import choose, newest_release
 from perfgate.baselines.decisions import pin_anchor, retire
 from perfgate.baselines.engine_repo import EngineRepo, same_hash
 from perfgate.baselines.file import head_of
-from perfgate.core import program_query
 from perfgate.engines.base import EngineBuild
 
 __all__ = ["clone"]  # the fixture
@@ -319,5 +318,5 @@ def test_no_clone_no_git_and_one_that_hangs(clone, tmp_path, monkeypatch) -> Non
     assert error.found == "No such file or directory"
     (tmp_path / "git").write_text("#!/bin/sh\nexec /bin/sleep 60\n")
     (tmp_path / "git").chmod(0o755)
-    monkeypatch.setattr(program_query, "WITHIN_S", 0.2)
+    monkeypatch.setattr(engine_repo, "WITHIN_S", 0.2)
     refused(EngineRepo, clone.path, match="no answer within 0")

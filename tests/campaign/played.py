@@ -76,24 +76,21 @@ class Played:
         monkeypatch.setattr(starter, "watch_start", lambda *_: nullcontext())
 
     @contextmanager
-    def _fresh_start(
-        self, scenario: Scenario, tools: Toolchain, setup: StartSetup, probes: Sequence[Probe]
-    ) -> Iterator[Any]:
-        self.starts.append(setup.role)
-        self.scenarios.append(scenario.id)
+    def _fresh_start(self, setup: StartSetup, probes: Sequence[Probe]) -> Iterator[Any]:
+        self.starts.append(setup.account.role)
+        self.scenarios.append(setup.build.scenario.id)
         self.loaded.append([])
-        if isinstance(given := self._given(("start",), setup.role), Exception):
+        if isinstance(given := self._given(("start",), setup.account.role), Exception):
             raise given
-        image = f"registry/engine:{tools.build.version}"
-        yield SimpleNamespace(setup=setup, image=image, has_ended=False, beside=None)
+        yield SimpleNamespace(setup=setup, has_ended=False, beside=None)
 
-    def _measure(self, start: Any, probe: Probe, watch: object) -> Measurement:
+    def _measure(self, start: Any, probe: Probe) -> Measurement:
         self.loaded[-1].append(probe.label)
-        given = self._given((probe.label, probe.scenario.id, "*"), start.setup.role)
+        given = self._given((probe.label, probe.scenario.id, "*"), self.starts[-1])
         if isinstance(given, Exception):
             raise given
         disturbed = ("a neighbour",) if given < 0 else ()
-        facts = {"docker": {"image": start.image}}
+        facts = {"docker": {"image": f"registry/engine:{start.setup.build.tools.build.version}"}}
         return Measurement({SPEED: abs(given)}, facts, disturbed=disturbed)
 
     def _given(self, names: Sequence[str], role: str) -> float | Exception:

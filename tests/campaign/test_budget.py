@@ -4,12 +4,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import building
 import pytest
 from building import SCENARIO, baseline, machine
 from plain_records import record
+from refusals import refused
 from tables import each
 
 from perfgate.baselines import Baseline, BaselineRun, Entry, Retired, own_store, suite_store
@@ -23,7 +23,6 @@ from perfgate.campaign.budget import (
     stored_seconds,
 )
 from perfgate.campaign.session import Session
-from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
@@ -34,33 +33,32 @@ from perfgate.scenarios.scenario import Scenario
 
 
 @each(
-    ("text", "seconds"),
+    "text, seconds",
     [("4h", 14400), ("90m", 5400), ("3600s", 3600), ("2h30m", 9000), ("3600", 3600), ("1.5h", 5400)]
     + [("1h1m1s", 3661)],
 )
-def test_a_span_of_time_is_read(text: str, seconds: float) -> None:
+def test_a_span_of_time_is_read(text, seconds) -> None:
     assert seconds_of(text) == seconds
 
 
 @each(
     "text", ["", "h", "0", "0h", "-1h", "4 h", "4d", "30m2h", "1h1h", "1h30", "four hours", "nan"]
 )
-def test_what_is_no_span_of_time_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"--budget: not a duration[^§]*4h, 90m"):
-        seconds_of(text)
+def test_what_is_no_span_of_time_is_refused(text) -> None:
+    refused(seconds_of, text, match=r"--budget: not a duration[^§]*4h, 90m")
 
 
 @each(
-    ("seconds", "told"),
+    "seconds, told",
     [(0, "0 s"), (12.4, "12 s"), (59.7, "1 min"), (60, "1 min"), (1500, "25 min")]
     + [(3599, "1 h"), (3600, "1 h"), (4200, "1 h 10 min")],
 )
-def test_a_span_of_time_is_told(seconds: float, told: str) -> None:
+def test_a_span_of_time_is_told(seconds, told) -> None:
     assert span(seconds) == told
 
 
 @each(
-    ("left", "group", "start", "told"),
+    "left, group, start, told",
     [
         (1500, Estimate(1400), 1400, None),
         (
@@ -79,9 +77,7 @@ def test_a_span_of_time_is_told(seconds: float, told: str) -> None:
         (-5, Estimate(0), 0, "not run: needs about 0 s, 0 s of --budget 4h are left"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_both_times(
-    left: float, group: Estimate, start: float, told: str | None
-) -> None:
+def test_what_does_not_fit_is_refused_with_both_times(left, group, start, told) -> None:
     budget = Budget("4h", time.monotonic() + left + 0.5)
     assert budget.refuses(group) == told
     assert (budget.no_more(start) is None) == (told is None)
@@ -130,7 +126,7 @@ def timed(seconds: float) -> Entry:
 
 
 @pytest.mark.usefixtures("suite_root")
-def test_a_baseline_tells_its_seconds_as_in_a_plan(tmp_path: Path) -> None:
+def test_a_baseline_tells_its_seconds_as_in_a_plan(tmp_path) -> None:
     suite_store().save(baseline(entries={"c1": timed(30.0)}))
     assert estimated(tmp_path) == UNKNOWN, "half of the probes are not enough"
     suite_store().save(baseline(entries={"c1": timed(30.0), "c4": timed(50.0)}))
@@ -142,7 +138,7 @@ def test_a_baseline_tells_its_seconds_as_in_a_plan(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("suite_root")
-def test_scenarios_like_it_tell_what_a_start_takes(tmp_path: Path) -> None:
+def test_scenarios_like_it_tell_what_a_start_takes(tmp_path) -> None:
     unlike = group(UNLIKE, made=1, spent=9999.0)
     like = estimated(tmp_path, group(LIKE, made=2, spent=200.0), unlike)
     assert like == Estimate(pytest.approx(100.0))
@@ -171,7 +167,7 @@ GONE = replace(OLD, retired=Retired("Ada", "2026-11-10T12:00:00+00:00", "wrong d
 
 
 @each(
-    ("scenario", "stored", "known", "usual", "longest"),
+    "scenario, stored, known, usual, longest",
     [
         # The limits of one start; the newest baseline, an older one for what it lacks.
         (GPU, [], False, 60.0 + 3 * 600.0, 3 * 1860.0 + 1860.0),
@@ -181,17 +177,13 @@ GONE = replace(OLD, retired=Retired("Ada", "2026-11-10T12:00:00+00:00", "wrong d
         (BY_ITSELF, [OLD], True, 10 * 1800.0, 10 * 1800.0 + 1860.0),
     ],
 )
-def test_how_long_a_scenario_lasts(
-    scenario: Scenario, stored: list[Any], known: bool, usual: float, longest: float
-) -> None:
+def test_how_long_a_scenario_lasts(scenario, stored, known, usual, longest) -> None:
     found = scenario_seconds(scenario, stored)
     assert (found.known, found.usual, found.longest) == (known, usual, longest)
 
 
 @pytest.mark.usefixtures("suite_root")
-def test_what_a_machine_keeps_of_itself_does_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_machine_keeps_of_itself_does_not_count(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PERFGATE_HOME", str(tmp_path))
     own_store().save(replace(OLD, accepted_by="self"))
     assert stored_seconds([SCENARIO])[SCENARIO.id].known is False

@@ -15,6 +15,7 @@ from typing import Any
 import building
 import psutil
 import pytest
+from refusals import refused
 from tables import each
 
 from perfgate.campaign.builds.build import (
@@ -29,7 +30,7 @@ from perfgate.campaign.builds.controls import build_behind
 from perfgate.campaign.builds.words import inject, parse_ab, parse_injection, parse_source
 from perfgate.campaign.fresh_start import StartSetup, fresh_start
 from perfgate.campaign.session import Session
-from perfgate.core.errors import CannotDo, InputError, MissingProgram
+from perfgate.core.errors import CannotDo, MissingProgram
 from perfgate.core.programs import AIPERF, LLAMA_CPP_PYTHON
 from perfgate.core.verdict import Against
 from perfgate.engines.base import EngineBuild
@@ -44,7 +45,7 @@ from perfgate.scenarios.scenario import AccuracyTask, EngineChoice, EngineSettin
 
 
 @each(
-    ("text", "value"),
+    "text, value",
     [
         ("engine.settings.cpu_threads=1", 1),
         ("accuracy.temperature=1.5", 1.5),
@@ -58,7 +59,7 @@ from perfgate.scenarios.scenario import AccuracyTask, EngineChoice, EngineSettin
         ("engine.settings.mtp=", None),
     ],
 )
-def test_one_setting_is_changed_and_nothing_else(text: str, value: object) -> None:
+def test_one_setting_is_changed_and_nothing_else(text, value) -> None:
     injection = parse_injection(text)
     assert (".".join(injection.path), type(injection.value)) == (text.split("=")[0], type(value))
     changed: Any = inject(building.SCENARIO, (injection,))
@@ -72,10 +73,8 @@ def test_one_setting_is_changed_and_nothing_else(text: str, value: object) -> No
 
 
 def test_several_settings_are_all_changed_in_every_task() -> None:
-    two = replace(
-        building.SCENARIO,
-        accuracy=(*building.SCENARIO.accuracy, AccuracyTask("lm_eval", "gsm8k", 8)),
-    )
+    gsm8k = AccuracyTask("lm_eval", "gsm8k", 8)
+    two = replace(building.SCENARIO, accuracy=(*building.SCENARIO.accuracy, gsm8k))
     words = ("workload.isl=8", "accuracy.temperature=2", "workload.isl=7")
     changed = inject(two, tuple(map(parse_injection, words)))
     assert changed.workload is not None
@@ -90,14 +89,13 @@ def test_several_settings_are_all_changed_in_every_task() -> None:
     + [f"workload.isl={value}" for value in ("[" * 900, "1" * 900, "[" * 50_000, "- " * 50_000)],
     ids=lambda text: text[:20],
 )
-def test_what_is_no_setting_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--inject: not a setting") as caught:
-        parse_injection(text)
-    assert caught.value.found == repr(text[:1000])
+def test_what_is_no_setting_is_refused(text) -> None:
+    error = refused(parse_injection, text, match="--inject: not a setting")
+    assert error.found == repr(text[:1000])
 
 
 @each(
-    ("text", "expected"),
+    "text, expected",
     [
         ("engine.settings.cpu_thread=1", "after engine.settings one of tp, pp, ep, "),
         ("environment.OMP_NUM_THREADS=1", "after environment one of nothing"),
@@ -112,12 +110,12 @@ def test_what_is_no_setting_is_refused(text: str) -> None:
         ("title=1", "text"),
     ],
 )
-def test_no_setting_of_the_scenario_or_of_another_type(text: str, expected: str) -> None:
+def test_no_setting_of_the_scenario_or_of_another_type(text, expected) -> None:
     problem = "no such setting" if expected.startswith("after") else "not a value of this setting"
-    with pytest.raises(InputError, match=f"--inject: {problem}") as caught:
-        inject(building.SCENARIO, (parse_injection(text),))
-    assert str(caught.value.expected).startswith(expected)
-    assert str(caught.value.found).startswith(text.rstrip("="))
+    setting = (parse_injection(text),)
+    error = refused(inject, building.SCENARIO, setting, match=f"--inject: {problem}")
+    assert str(error.expected).startswith(expected)
+    assert str(error.found).startswith(text.rstrip("="))
 
 
 def test_what_is_recorded_of_a_setting_has_no_secret() -> None:
@@ -128,46 +126,36 @@ def test_what_is_recorded_of_a_setting_has_no_secret() -> None:
 # Builds in words. ---------------------------------------------------------------------------------
 
 DIGEST = "sha256:" + "cd" * 32
-CALL = {"PERFGATE_PROGRAM_TRTLLM_SERVE": "nice trtllm-serve"}
+IMAGES = ["nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc1", "own:5000/a/b:1", "old.sqsh"]
+IMAGES += ["docker://me@nvcr.io#nvidia/tensorrt-llm/release:1.2", "/images/old.sqsh"]
+SERVE, TP = "PERFGATE_PROGRAM_TRTLLM_SERVE", "engine.settings.tp"
+CALL = {SERVE: "nice trtllm-serve"}
+IN_IT = BuildSource("a:1", "", "", "/opt/in/it", CALL, (f"{TP}=2",))
 
 
 @each(
-    ("text", "source"),
+    "text, source",
     [
-        *(
-            (image, BuildSource(image))
-            for image in (
-                "nvcr.io/nvidia/tensorrt-llm/release:1.2.0rc1",
-                "own:5000/a/b:1",
-                "docker://me@nvcr.io#nvidia/tensorrt-llm/release:1.2",
-                "/images/old.sqsh",
-                "old.sqsh",
-            )
-        ),
+        *((image, BuildSource(image)) for image in IMAGES),
         (f"a/b@{DIGEST}", BuildSource(f"a/b@{DIGEST}", digest=DIGEST)),
         (DIGEST, BuildSource(DIGEST, image_id=DIGEST)),
         ("/opt/old", BuildSource(prefix="/opt/old")),
         ("~/old", BuildSource(prefix=str(Path.home() / "old"))),
         ("./old", BuildSource(prefix=str(Path.cwd() / "old"))),
         ("./old.sqsh", BuildSource(str(Path.cwd() / "old.sqsh"))),
-        (
-            "a:1, /opt/in/it ,PERFGATE_PROGRAM_TRTLLM_SERVE=nice trtllm-serve,engine.settings.tp=2",
-            BuildSource("a:1", "", "", "/opt/in/it", CALL, ("engine.settings.tp=2",)),
-        ),
+        (f"a:1, /opt/in/it ,{SERVE}={CALL[SERVE]},{TP}=2", IN_IT),
         ("this", BuildSource()),
         ("this,engine.settings.tp=1", BuildSource(settings=("engine.settings.tp=1",))),
         ("engine.settings.tp=1", BuildSource(settings=("engine.settings.tp=1",))),
     ],
 )
-def test_words_name_a_build_and_it_is_shown_in_words_that_name_it(
-    text: str, source: BuildSource
-) -> None:
+def test_words_name_a_build_and_it_is_shown_in_words_that_name_it(text, source) -> None:
     assert parse_source(text) == source
     assert parse_source(source.in_words) == source
 
 
 @each(
-    ("text", "told"),
+    "text, told",
     [
         ("", "a part is empty"),
         ("a:1,", "a part is empty"),
@@ -188,24 +176,14 @@ def test_words_name_a_build_and_it_is_shown_in_words_that_name_it(
         ("/" * 5000, "one line of printable text"),
     ],
 )
-def test_what_names_no_build_or_could_be_two_is_refused(text: str, told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        parse_source(text, field="--control")
+def test_what_names_no_build_or_could_be_two_is_refused(text, told) -> None:
+    refused(parse_source, text, field="--control", match=told)
 
 
-@each(
-    ("words", "told"),
-    [
-        ("A=this A=this", "an A/B needs two builds"),
-        ("A=this C=this", "an A/B needs two builds"),
-        ("A= B=this", "an A/B needs two builds"),
-        ("this B=this", "an A/B needs two builds"),
-        ("A=this B=nonsense", "--ab B"),
-    ],
-)
-def test_an_ab_needs_two_builds_in_any_order(words: str, told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        parse_ab(words.split())
+@each("words", ["A=this A=this", "A=this C=this", "A= B=this", "this B=this", "A=this B=nonsense"])
+def test_an_ab_needs_two_builds_in_any_order(words) -> None:
+    told = "--ab B" if "nonsense" in words else "an A/B needs two builds"
+    refused(parse_ab, words.split(), match=told)
     found = parse_ab(["B=engine.settings.tp=8", "A=this"])
     assert found.in_words == "A=this B=engine.settings.tp=8"
 
@@ -271,9 +249,7 @@ def find(machine: Path, tmp_path: Path) -> Find:
     return found
 
 
-def test_two_prefixes_are_two_builds_and_differ_in_nothing_else(
-    machine: Path, tmp_path: Path, find: Find
-) -> None:
+def test_two_prefixes_are_two_builds_and_differ_in_nothing_else(machine, tmp_path, find) -> None:
     before = dict(os.environ)
     found = find(BuildSource(prefix=str(machine)), override=BuildOverride(commit="abc1234"))
     tested = tools_under_test(SMOLLM2, session(tmp_path))
@@ -284,7 +260,7 @@ def test_two_prefixes_are_two_builds_and_differ_in_nothing_else(
     assert found.tools.fingerprint(probe, cpu) == tested.fingerprint(probe, cpu)
 
 
-def test_a_program_that_is_named_or_only_settings_or_a_rehearsal(machine: Path, find: Find) -> None:
+def test_a_program_that_is_named_or_only_settings_or_a_rehearsal(machine, find) -> None:
     call = f"nice -n 5 {machine}/bin/python"
     found = find(BuildSource(programs={LLAMA_CPP_PYTHON.variable: call}))
     assert found.tools.build == OLD
@@ -296,42 +272,39 @@ def test_a_program_that_is_named_or_only_settings_or_a_rehearsal(machine: Path, 
     assert (found.tools.build, len(found.injections)) == (OLD, 1)
 
 
-def test_it_must_be_the_build_that_is_expected(machine: Path, find: Find, tmp_path: Path) -> None:
+def test_it_must_be_the_build_that_is_expected(machine, find, tmp_path) -> None:
     old, known = BuildSource(prefix=str(machine)), replace(OLD, commit="abc1234")
     assert find(old, known).tools.build == known, "the commit that a person gave it"
     installed(machine, "3.0")
-    with pytest.raises(InputError, match=r"found: .*/old is llama.cpp 3.0\n.*llama.cpp 1.0"):
-        find(old, OLD)
-    with pytest.raises(InputError, match="expected"):
-        find(BuildSource(), OLD)  # settings of the build under test are no other version
+    refused(find, old, OLD, match=r"found: .*/old is llama.cpp 3.0\n.*llama.cpp 1.0")
+    # Settings of the build under test are no other version.
+    refused(find, BuildSource(), OLD, match="expected")
     newer, tested = BuildOverride(commit="b" * 7), BuildSource(prefix=str(tmp_path / "tested"))
     expected = EngineBuild("llama.cpp", "2.0", "a" * 7)
-    with pytest.raises(InputError, match="the build under test is in its place"):
-        find(tested, expected, override=newer)
+    refused(find, tested, expected, override=newer, match="build under test is in its place")
     same = replace(expected, commit="b" * 7)
     assert find(tested, same, override=newer).tools.build == same
 
 
+MASKED = BuildSource(programs={LLAMA_CPP_PYTHON.variable: "run --api-key ***"})
+
+
 @each(
-    ("source", "told"),
+    "source, told",
     [
         (BuildSource(prefix="/no/such"), "no folder /no/such"),
         (BuildSource(prefix="/usr/bin"), "has no folder bin"),
         (BuildSource(image="a:1"), "--launcher local starts programs in no container"),
         (BuildSource(settings=("engine.settings.treads=1",)), "setting"),
         (BuildSource(settings=("engine.settings.tp=2",)), "llama.cpp does not support this"),
-        (
-            BuildSource(programs={LLAMA_CPP_PYTHON.variable: "run --api-key ***"}),
-            "a secret in it was not recorded",
-        ),
+        (MASKED, "a secret in it was not recorded"),
     ],
 )
-def test_what_is_no_build(find: Find, source: BuildSource, told: str) -> None:
-    with pytest.raises(InputError, match=told):
-        find(source)
+def test_what_is_no_build(find, source, told) -> None:
+    refused(find, source, match=told)
 
 
-def test_a_folder_that_is_no_installation_of_it(machine: Path, find: Find) -> None:
+def test_a_folder_that_is_no_installation_of_it(machine, find) -> None:
     python = machine / "bin/python"
     for made, told in (
         (lambda: executable(python, "echo no xllamacpp >&2; exit 1"), "run llama.cpp: no xllam"),
@@ -339,11 +312,10 @@ def test_a_folder_that_is_no_installation_of_it(machine: Path, find: Find) -> No
         (lambda: python.rename(python.with_name("sglang")), r"no python in .*/old/bin"),
     ):
         made()
-        with pytest.raises(MissingProgram, match=told):
-            find(BuildSource(prefix=str(machine)))
+        refused(find, BuildSource(prefix=str(machine)), match=told, error=MissingProgram)
 
 
-def test_whether_two_are_the_same_build(machine: Path, find: Find, tmp_path: Path) -> None:
+def test_whether_two_are_the_same_build(machine, find, tmp_path) -> None:
     old, this = BuildSource(prefix=str(machine)), find(BuildSource())
     tested = find(BuildSource(prefix=str(tmp_path / "tested")))
     assert same_build(tested, this) == "the same program and settings"
@@ -364,13 +336,13 @@ def recorded(tmp_path: Path, facts: Mapping[str, Any] | None = None, *injected: 
     return found
 
 
-def test_the_record_of_a_prefix_starts_the_same_build(find: Find, tmp_path: Path) -> None:
+def test_the_record_of_a_prefix_starts_the_same_build(find, tmp_path) -> None:
     source = recorded(tmp_path)
     assert source == BuildSource(prefix=str(tmp_path / "tested"))
     assert same_build(find(source), find(BuildSource()))
 
 
-def test_the_record_of_an_image_has_its_digest(machine: Path, tmp_path: Path) -> None:
+def test_the_record_of_an_image_has_its_digest(machine, tmp_path) -> None:
     name = "nvcr.io/nvidia/tensorrt-llm/release"
     told = {"image": f"{name}:1.0", "id": "sha256:ab", "digests": [f"{name}@{DIGEST}"]}
     found = recorded(tmp_path, {"docker": told})
@@ -381,7 +353,7 @@ def test_the_record_of_an_image_has_its_digest(machine: Path, tmp_path: Path) ->
 
 
 def test_the_record_of_a_call_has_its_words_without_any_secret(
-    machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machine, tmp_path, monkeypatch
 ) -> None:
     wrapper = executable(tmp_path / "my wrap", "")
     monkeypatch.setenv(LLAMA_CPP_PYTHON.variable, f"'{wrapper}' '--with space' --api-key sesame")
@@ -402,29 +374,25 @@ def behind(
     return build_behind(SMOLLM2, session(folder, **changes), against, known)
 
 
-def test_a_baselines_build_is_as_recorded_or_as_a_person_names_it(
-    machine: Path, tmp_path: Path
-) -> None:
+def test_a_baselines_build_is_as_recorded_or_as_a_person_names_it(machine, tmp_path) -> None:
     found = behind(tmp_path, str(machine))
     assert (found.tools.build, found.note) == (OLD, "")
-    with pytest.raises(CannotDo, match=r"^the anchor does not say how its build was started$"):
-        behind(tmp_path, None, "anchor")
+    told = r"^the anchor does not say how its build was started$"
+    refused(behind, tmp_path, None, "anchor", match=told, error=CannotDo)
     named, wrong = BuildSource(prefix=str(machine)), BuildSource(prefix="/no/such")
     for against in ("baseline", "anchor"):
         assert behind(tmp_path, None, against, control=named).tools.build == OLD
     assert behind(tmp_path, str(machine), "anchor", control=wrong).tools.build == OLD
-    with pytest.raises(CannotDo, match=r"^the build named by --control cannot be started"):
-        behind(tmp_path, str(machine), control=wrong)
-    with pytest.raises(CannotDo) as told:
-        behind(tmp_path, "/gone")
-    assert str(told.value) == (
+    told = r"^the build named by --control cannot be started"
+    refused(behind, tmp_path, str(machine), control=wrong, match=told, error=CannotDo)
+    assert str(refused(behind, tmp_path, "/gone", error=CannotDo)) == (
         "the build that the baseline recorded cannot be started: the other build's prefix is "
         "no installation, found no folder /gone, expected a folder with bin/, e.g. a virtual "
         "environment"
     )
 
 
-def test_the_build_under_test_itself_is_told_as_such(machine: Path, tmp_path: Path) -> None:
+def test_the_build_under_test_itself_is_told_as_such(machine, tmp_path) -> None:
     tested, engine = str(tmp_path / "tested"), EngineBuild("llama.cpp", "2.0", "2.0")
     found = behind(tmp_path, tested, engine=engine)
     assert found.note.startswith("the control is the build under test: the same program")
@@ -435,7 +403,7 @@ def test_the_build_under_test_itself_is_told_as_such(machine: Path, tmp_path: Pa
 @pytest.mark.real
 @pytest.mark.slow
 def test_two_environments_serve_one_after_the_other_and_see_nothing_of_each_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path, monkeypatch
 ) -> None:
     """llama.cpp's own server, of a virtual environment made for this, then that of the session."""
     old, checkout = tmp_path / "old", str(tmp_path / "checkout-under-test")
@@ -449,8 +417,8 @@ def test_two_environments_serve_one_after_the_other_and_see_nothing_of_each_othe
     tested = build_under_test(tools_under_test(SMOLLM2, made), made)
     for build, prefix, path in ((found, old, ""), (tested, Path(sys.prefix), checkout)):
         folder = tmp_path / f"starts-{prefix.name}"
-        setup = StartSetup(build.launcher, folder, tmp_path / "cache")
-        with fresh_start(SMOLLM2, build.tools, setup, load_probes(SMOLLM2)[:1]) as start:
+        setup = StartSetup(build, folder, tmp_path / "cache")
+        with fresh_start(setup, load_probes(SMOLLM2)[:1]) as start:
             assert start.server is not None
             process = psutil.Process(start.server.pid)
             served, first = process.environ(), process.cmdline()[0]

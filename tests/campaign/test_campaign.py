@@ -4,7 +4,7 @@ What a start gives is played; campaign, references, gate, records are the real o
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,19 +16,21 @@ from played import NEW, OLD, SPEED, Played, Script, scenario_of, tools_of
 from tables import each
 
 from perfgate import baselines
-from perfgate.baselines import Baseline, BaselineRun, Entry
+from perfgate.baselines import BaselineRun, Entry
 from perfgate.baselines.decisions import pin_anchor
 from perfgate.campaign.budget import Budget
+from perfgate.campaign.builds import controls
 from perfgate.campaign.builds.build import AbBuilds, Build
 from perfgate.campaign.builds.words import parse_injection
 from perfgate.campaign.campaign import Campaign
-from perfgate.campaign.probe_state import ProbeState, not_reported, why_another
+from perfgate.campaign.campaign_state import ProbeState, not_reported
 from perfgate.campaign.schedule import totals
 from perfgate.campaign.session import Session
+from perfgate.campaign.starter import why_another
 from perfgate.core.durable_files import read_lines
 from perfgate.core.errors import CannotDo, PerfgateError, RunError
 from perfgate.core.measurement import Measurement
-from perfgate.core.verdict import Against, Judgement, Verdict
+from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.judge_input import Outcome, ProbeJudgement
@@ -40,13 +42,6 @@ from perfgate.scenarios.probe import Probe, load_probes
 RELEASED = EngineBuild("llama.cpp", "1.1.0", "released")
 SLOWER = BuildSource(image="registry/engine:1.3.0", settings=("engine.settings.max_batch_size=8",))
 CONTROL = "baseline_control"
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[RunFolder]:
-    made = RunFolder.create(tmp_path / "run", {"synthetic": False})
-    yield made
-    made.close()
 
 
 Make = Callable[..., tuple[Campaign, Played]]
@@ -61,7 +56,7 @@ def make(run: RunFolder, suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> M
         *,
         points: tuple[int, ...] = (4,),
         policy: str = "auto",
-        find: Callable[[Against, Baseline], Build] | None = None,
+        find: Callable[..., Build] | None = None,
         anchor: float | None = None,
         band: float = 0.04,
         budget: Budget | None = None,
@@ -85,10 +80,11 @@ def make(run: RunFolder, suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> M
         if anchor is not None:
             store(RELEASED, probes, anchor, is_anchor=True)
 
-        def other(_against: Against, baseline: Baseline) -> Build:
-            return Build(scenario, tools_of(baseline.engine, scenario), launcher)
+        def other(*given: Any) -> Build:
+            return Build(scenario, tools_of(given[-1].engine, scenario), launcher)
 
-        return Campaign(probes, tools_of(NEW, scenario), session, find or other), played
+        monkeypatch.setattr(controls, "build_behind", find or other)
+        return Campaign(probes, tools_of(NEW, scenario), session), played
 
     return made
 
@@ -135,14 +131,7 @@ def reasons(campaign: Campaign) -> list[str]:
     return [line["text"] for line in lines if line["event"] == "again"]
 
 
-def test_an_unchanged_build_takes_one_start_and_no_control(make: Make) -> None:
-    campaign, played = make({}, find=lambda *_: pytest.fail("it is not even looked for"))
-    found = only(campaign)
-    assert (found.verdict, played.order, found.controls) == (Verdict.PASS, "n", ())
-    assert reasons(campaign) == []
-
-
-def test_a_slow_build_is_a_regression_in_the_order_of_the_rule(make: Make) -> None:
+def test_a_slow_build_is_a_regression_in_the_order_of_the_rule(make) -> None:
     campaign, played = make({"*": {"new": [92.0, 92.1, 91.9, 92.2]}})
     found = only(campaign)
     assert (found.verdict, played.order) == (Verdict.REGRESSION, "nnccn")
@@ -170,8 +159,12 @@ def dead(*_: object) -> Build:
     raise CannotDo("its image is gone")
 
 
-def of_another_content(_against: Against, baseline: Baseline) -> Build:
-    tools = tools_of(baseline.engine, building.SCENARIO, content="b")
+def never(*_: object) -> Build:
+    pytest.fail("it is not even looked for")
+
+
+def of_another_content(*given: Any) -> Build:
+    tools = tools_of(given[-1].engine, building.SCENARIO, content="b")
     return Build(building.SCENARIO, tools, LocalLauncher())
 
 
@@ -187,6 +180,7 @@ OTHER = {"find": of_another_content}
 @pytest.mark.parametrize(
     ("new", "loaded", "started", "options", "verdict", "mark", "starts", "told"),
     [
+        ([100.0], [], [], {"find": never}, "PASS", "", "n", ""),
         # The host is as slow as the build; slower than its history allows.
         (SLOW, SLOW, [0.0], {}, "PASS", "HOST_SHIFT", "nncc", ""),
         ([70.0], [70.0], [0.0], {}, "INCONCLUSIVE", "MACHINE", "nnccnnc", ""),
@@ -206,15 +200,7 @@ OTHER = {"find": of_another_content}
     ],
 )
 def test_what_becomes_of_a_loss_by_its_controls(
-    make: Make,
-    new: Values,
-    loaded: Values,
-    started: Values,
-    options: dict[str, Any],
-    verdict: str,
-    mark: str,
-    starts: str,
-    told: str,
+    make, new, loaded, started, options, verdict, mark, starts, told
 ) -> None:
     script = {"*": {"new": new, CONTROL: loaded}, "start": {CONTROL: started}}
     campaign, played = make(script, **options)
@@ -230,9 +216,7 @@ def test_what_becomes_of_a_loss_by_its_controls(
 @pytest.mark.parametrize(
     ("control", "verdict", "mark"), [(100.0, "PASS", "HOST_SHIFT"), (112.0, "REGRESSION", "")]
 )
-def test_the_anchor_has_controls_of_its_own_build(
-    make: Make, control: float, verdict: str, mark: str
-) -> None:
+def test_the_anchor_has_controls_of_its_own_build(make, control, verdict, mark) -> None:
     """Lost since the release in small steps: the nearest baseline shows nothing."""
     campaign, played = make({"*": {"anchor_control": [control]}}, anchor=112.0)
     found = only(campaign)
@@ -253,7 +237,7 @@ def test_the_anchor_has_controls_of_its_own_build(
     ],
 )
 def test_a_curve_has_controls_of_its_own_at_every_point(
-    make: Make, control: float, find: Any, verdict: str, mark: str, controls: int
+    make, control, find, verdict, mark, controls
 ) -> None:
     """A loss that no point calls one: all points pass, and the curve asks for the starts."""
     script: dict[str, Script] = {"*": {"new": [95.0], CONTROL: [control]}}
@@ -266,7 +250,7 @@ def test_a_curve_has_controls_of_its_own_at_every_point(
     assert all(loaded == ["c1", "c2", "c4", "c8"] for loaded in played.loaded)
 
 
-def test_a_claim_may_ask_for_a_start_without_breaking_the_order(make: Make) -> None:
+def test_a_claim_may_ask_for_a_start_without_breaking_the_order(make) -> None:
     campaign, played = make({"*": {"new": [92.0]}})
     (probe,) = load_probes(campaign.scenario)
     before = campaign.outcome(probe)
@@ -276,20 +260,7 @@ def test_a_claim_may_ask_for_a_start_without_breaking_the_order(make: Make) -> N
     assert not all(campaign.measure_again([probe]) for _ in range(3)), "five at most"
 
 
-def test_no_control_is_begun_beyond_the_sessions_time(make: Make) -> None:
-    class Ending(Budget):
-        """Time enough for the second start."""
-
-        def left_s(self) -> float:
-            return 100.0 if len(played.starts) < 2 else 0.0
-
-    campaign, played = make({"*": {"new": [92.0]}}, budget=Ending("1h", 0.0))
-    found = only(campaign)
-    assert (found.verdict, played.order) == (Verdict.INCONCLUSIVE, "nn")
-    assert any("--budget 1h is nearly used up" in note for note in found.notes)
-
-
-def test_an_error_of_the_build_itself_ends_it_without_controls(make: Make) -> None:
+def test_an_error_of_the_build_itself_ends_it_without_controls(make) -> None:
     campaign, played = make({"*": {"new": [92.0, DIED]}})
     found = only(campaign)
     assert (found.verdict, played.order) == (Verdict.ERROR, "nn")
@@ -312,7 +283,7 @@ def test_an_error_of_the_build_itself_ends_it_without_controls(make: Make) -> No
     ],
 )
 def test_the_builds_of_an_ab_take_turns_until_they_are_decided(
-    make: Make, script: dict[str, Script], band: float, verdict: str, starts: str
+    make, script, band, verdict, starts
 ) -> None:
     campaign, played = make(script, band=band, b=SLOWER)
     found = only(campaign)
@@ -332,16 +303,14 @@ def test_the_builds_of_an_ab_take_turns_until_they_are_decided(
         ({"new": [92.0]}, None, [["c1", "c4"]] + [["c1"]] * 4),
     ],
 )
-def test_only_undecided_probes_are_loaded_again(
-    make: Make, slow: Script, b: BuildSource | None, loaded: list[list[str]]
-) -> None:
+def test_only_undecided_probes_are_loaded_again(make, slow, b, loaded) -> None:
     campaign, played = make({"c1": slow}, points=(1, 4), b=b, band=0.04 if b is None else 0.02)
     found = [campaign.outcome(probe).verdict for probe in load_probes(campaign.scenario)]
     assert found == [Verdict.REGRESSION, Verdict.PASS]
     assert played.loaded == loaded
 
 
-def test_a_build_of_an_ab_that_fails_is_named(make: Make) -> None:
+def test_a_build_of_an_ab_that_fails_is_named(make) -> None:
     failed = RunError("config_error", "no such option")
     campaign, played = make({"start": {"a": [failed]}}, b=SLOWER)
     found = only(campaign)
@@ -356,16 +325,14 @@ def test_a_build_of_an_ab_that_fails_is_named(make: Make) -> None:
         ({"budget": Budget("1s", 0.0)}, "--budget 1s is nearly used up"),
     ],
 )
-def test_the_time_of_the_scenario_or_the_session_ends_an_ab(
-    make: Make, options: dict[str, Any], why: str
-) -> None:
+def test_the_time_of_the_scenario_or_the_session_ends_an_ab(make, options, why) -> None:
     campaign, played = make({"*": {"a": [100], "b": [92]}}, b=SLOWER, **options)
     found = only(campaign)
     assert (found.verdict, played.order) == (Verdict.INCONCLUSIVE, "ab")
     assert any(why in note for note in found.notes)
 
 
-def test_both_builds_of_an_ab_are_named(make: Make) -> None:
+def test_both_builds_of_an_ab_are_named(make) -> None:
     campaign, _ = make({}, b=SLOWER)
     found = only(campaign)
     assert found.compared_with == (
@@ -396,15 +363,13 @@ def test_both_builds_of_an_ab_are_named(make: Make) -> None:
         ),
     ],
 )
-def test_why_a_start_is_made_again_is_told_as_it_happens(
-    make: Make, script: dict[str, Script], why: str
-) -> None:
+def test_why_a_start_is_made_again_is_told_as_it_happens(make, script, why) -> None:
     campaign, played = make(script)
     assert (only(campaign).verdict, played.order) == (Verdict.PASS, "nn")
     assert reasons(campaign) == [f"start 2: again, as start 1 {why}"]
 
 
-def test_what_is_undecided_and_whose_build_is_a_control_are_told(make: Make) -> None:
+def test_what_is_undecided_and_whose_build_is_a_control_are_told(make) -> None:
     campaign, played = make({"c4": {"new": [93.0]}})
     only(campaign)
     assert CONTROL in played.starts
@@ -426,7 +391,7 @@ UNDECIDED = "c4: output_throughput undecided after"
 
 
 @each(
-    ("judgements", "controls", "told"),
+    "judgements, controls, told",
     [
         ([OPEN], None, f"{UNDECIDED} 1 start (-1.2 %, interval -4.0…+1.5 %, band 5 %)"),
         (
@@ -443,9 +408,7 @@ UNDECIDED = "c4: output_throughput undecided after"
         ([], None, "for a claim or a curve that is undecided"),
     ],
 )
-def test_why_another_start_is_made(
-    judgements: list[Judgement], controls: Against | None, told: str
-) -> None:
+def test_why_another_start_is_made(judgements, controls, told) -> None:
     opened = tuple(replace(one, needs_more_runs=True) for one in judgements)
     judged = ProbeJudgement(Verdict.INCONCLUSIVE, opened, needs_more_runs=True)
     decided = ProbeJudgement(Verdict.PASS, (building.judgement(change=-0.9),))

@@ -7,7 +7,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ import building
 import made_runs
 import pytest
 from power_cut import Disk
+from refusals import refused
 from small_server import small_server
 from tables import each
 
+from perfgate.campaign.builds.build import Build
 from perfgate.campaign.fresh_start import (
     FreshStart,
     StartSetup,
@@ -30,9 +32,8 @@ from perfgate.campaign.fresh_start import (
 )
 from perfgate.clients.base import client
 from perfgate.core.command import Command, Step
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import RunError
 from perfgate.core.kept_files import CHECKSUMS, kept_folder
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import Endpoint, Engine, EngineBuild
 from perfgate.launchers.base import Placement, PlacementRequest
@@ -46,14 +47,11 @@ from perfgate.scenarios.scenario import Hardware, Limits, LoadPoint, Scenario
 POINT = LoadPoint(concurrency=4, requests=16, warmup_requests=4, seed=1)
 
 
-class Lost(LocalPlacement):
+class Place(LocalPlacement):
     """A place whose server's node may be lost while it measures."""
 
     facts: Mapping[str, Json] = {"nodes": ["n1"]}
-
-    def __init__(self, *, lost: bool) -> None:
-        super().__init__(lambda *_: pytest.fail("nothing is started"))
-        self.lost = lost
+    lost = False
 
     def require(self) -> None:
         if self.lost:
@@ -67,7 +65,7 @@ DIED = RunError("server_died", "server ended by itself")
 
 
 @each(
-    ("lost", "error", "failure"),
+    "lost, error, failure",
     [
         (False, None, ""),
         (False, DIED, "server_died: server ended"),
@@ -76,7 +74,7 @@ DIED = RunError("server_died", "server ended by itself")
     ],
 )
 def test_what_a_lost_place_gave_is_no_measurement_and_no_failure_of_the_engine(
-    tmp_path: Path, lost: bool, error: RunError | None, failure: str
+    tmp_path, lost, error, failure
 ) -> None:
     class Measuring(FreshStart):
         """A start that measures, or fails, without any program."""
@@ -86,15 +84,14 @@ def test_what_a_lost_place_gave_is_no_measurement_and_no_failure_of_the_engine(
                 raise error
             return Measurement({"output_throughput": 800.0}, {"osl": 32})
 
-    tools: Any = None
-    place = StartSetup(LocalLauncher(), tmp_path, tmp_path)
-    start = Measuring(building.SCENARIO, tools, place, Lost(lost=lost))
-    probe = Probe(building.SCENARIO, POINT)
-    if not failure:
-        assert start.measure(probe).facts == {"osl": 32, "nodes": ["n1"]}
-        return
-    with pytest.raises(RunError, match=failure):
-        start.measure(probe)
+    place = Place(lambda *_: pytest.fail("nothing is started"))
+    place.lost = lost
+    start = Measuring(setup(tmp_path, tools=None), place)
+    if failure:
+        refused(start.measure, Probe(building.SCENARIO, POINT), match=failure, error=RunError)
+    else:
+        facts = start.measure(Probe(building.SCENARIO, POINT)).facts
+        assert facts == {"osl": 32, "nodes": ["n1"]}
 
 
 class Serving(Engine):
@@ -110,9 +107,7 @@ class Serving(Engine):
     def served_model(self, *_: object) -> str:
         return "m"
 
-    def serve(
-        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
-    ) -> Command:
+    def serve(self, _scenario: Scenario, _build: object, endpoint: Endpoint, _: object) -> Command:
         return small_server(endpoint.port)
 
     def tokenizer(self, *_: object) -> str:
@@ -140,58 +135,50 @@ class Offering(LocalLauncher):
         yield There(self.start)
 
 
-@pytest.fixture
-def taken() -> Iterator[int]:
-    """A port that another program listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        yield other.getsockname()[1]
+SERVED = replace(building.SCENARIO, limits=Limits(30.0, 30.0, 60.0))
+TOOLS = Toolchain(SERVED, Serving(), {"aiperf": client["aiperf"]()})
 
 
-def served_by(launcher: Offering, folder: Path, said: list[str]) -> Endpoint:
-    """Start the small server by the launcher; where it was when it was ready."""
-    scenario = replace(building.SCENARIO, limits=Limits(30.0, 30.0, 60.0))
-    tools = Toolchain(scenario, Serving(), {"aiperf": client["aiperf"]()})
-    place = StartSetup(launcher, folder / "start", folder, tell=said.append)
-    with fresh_start(scenario, tools, place, load_probes(scenario)) as start:
-        assert start.target is not None
-        return start.target.endpoint
+def setup(folder: Path, *ports: int, tools: Any = TOOLS, **changes: Any) -> StartSetup:
+    """A start of the small server, on the first of these ports that is free."""
+    build = Build(SERVED, tools, Offering(*ports))
+    return StartSetup(build, folder / "start", folder, **changes)
 
 
-def test_a_port_that_another_program_took_first_is_left_to_it(tmp_path: Path, taken: int) -> None:
+def test_a_port_that_another_program_took_first_is_left_to_it(tmp_path) -> None:
     said: list[str] = []
-    found = served_by(Offering(taken), tmp_path, said)
-    assert found.port != taken
-    assert said == [f"port {taken} was taken before the server had it: another one"]
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        start = setup(tmp_path, taken, tell=said.append)
+        with fresh_start(start, load_probes(SERVED)) as found:
+            assert found.target is not None
+            assert found.target.endpoint.port != taken
+        assert said == [f"port {taken} was taken before the server had it: another one"]
+        start = setup(tmp_path / "second", taken, taken)
+        assert failing(start, match=f"port {taken}").failure == "port_in_use"
 
 
-def test_two_taken_ports_are_an_error_that_names_the_last(tmp_path: Path, taken: int) -> None:
-    with pytest.raises(RunError, match=f"port {taken}") as caught:
-        served_by(Offering(taken, taken), tmp_path, [])
-    assert caught.value.failure == "port_in_use"
+def failing(start: StartSetup, match: str) -> RunError:
+    """What a start fails with."""
+    with ExitStack() as stack:
+        begun = fresh_start(start, load_probes(SERVED))
+        error: RunError = refused(stack.enter_context, begun, match=match, error=RunError)
+        return error
 
 
-def started(folder: Path, **changes: Any) -> None:
-    tools = Toolchain(building.SCENARIO, Serving(), {"aiperf": client["aiperf"]()})
-    place = StartSetup(Offering(), folder / "start", folder, **changes)
-    with fresh_start(building.SCENARIO, tools, place, load_probes(building.SCENARIO)):
-        pytest.fail("it was started")
-
-
-def test_a_place_that_will_not_do_gets_nothing_started(tmp_path: Path) -> None:
-    def refuse(placement: Placement) -> None:
+def test_a_place_that_will_not_do_gets_nothing_started(tmp_path) -> None:
+    def refuse(_setup: StartSetup, placement: Placement) -> None:
         raise RunError("unfit_machine", f"{placement.host} is not fit")
 
-    with pytest.raises(RunError, match="not fit"):
-        started(tmp_path, check=refuse)
+    failing(setup(tmp_path, check=refuse), match="not fit")
     assert list((tmp_path / "start").iterdir()) == []
 
 
-def test_a_failed_command_of_the_site_gets_nothing_started(tmp_path: Path) -> None:
+def test_a_failed_command_of_the_site_gets_nothing_started(tmp_path) -> None:
     after = tmp_path / "after"
     site = Site(before=(("false",),), after=(("touch", str(after)),), file=Path("site.yaml"))
     told = r"site.yaml: before\[0\]: `false`: ended with status 1"
-    with pytest.raises(RunError, match=told):
-        started(tmp_path, check=pytest.fail, site=site)
+    failing(setup(tmp_path, check=pytest.fail, site=site), match=told)
     assert after.exists()
 
 
@@ -203,7 +190,7 @@ COMPLETED = {"osl": 32.0, "requests_completed": 16}
 
 
 @each(
-    ("facts", "cpu_s", "cost"),
+    "facts, cpu_s, cost",
     [
         (COMPLETED, 6.4, 10.0),  # 20 requests of 32 tokens, warm-up included, are 640 tokens
         # What is not known is left out, and never zero.
@@ -213,11 +200,8 @@ COMPLETED = {"osl": 32.0, "requests_completed": 16}
         (COMPLETED, math.nan, None),
     ],
 )
-def test_cpu_cost_counts_warm_up_requests_in_time_and_tokens(
-    tmp_path: Path, facts: dict[str, Json], cpu_s: float, cost: float | None
-) -> None:
-    with pytest.raises(InputError, match=r"server_cpu\.json"):
-        of_load(Measurement({}, facts), ON_NONE, POINT, tmp_path)
+def test_cpu_cost_counts_warm_up_requests_in_time_and_tokens(tmp_path, facts, cpu_s, cost) -> None:
+    refused(of_load, Measurement({}, facts), ON_NONE, POINT, tmp_path, match=r"server_cpu\.json")
     write_server_cpu(tmp_path, cpu_s)
     expected = {} if cost is None else {"server_cpu_s_per_1k_tokens": pytest.approx(cost)}
     assert of_load(Measurement({}, facts), ON_NONE, POINT, tmp_path) == expected
@@ -259,9 +243,7 @@ def make(tmp_path: Path) -> Make:
     return made
 
 
-def test_the_second_start_uses_what_the_first_made_and_can_be_packed(
-    tmp_path: Path, make: Make
-) -> None:
+def test_the_second_start_uses_what_the_first_made_and_can_be_packed(tmp_path, make) -> None:
     assert [make("run/first"), make("run/second")] == ["made", "kept"]
     files, _ = run_files(replace(made_runs.run("one", "08:00", {}), folder=tmp_path / "run"))
     assert [(file.path, Path(file.source).read_bytes()) for file in files] == [
@@ -273,7 +255,7 @@ def test_the_second_start_uses_what_the_first_made_and_can_be_packed(
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "no checksums", "cut checksums", "gone"])
-def test_what_is_damaged_is_made_anew(tmp_path: Path, make: Make, damage: str) -> None:
+def test_what_is_damaged_is_made_anew(tmp_path, make, damage) -> None:
     assert make("one") == "made"
     kept = next((tmp_path / "store").glob("*/dataset.txt"))
     if damage == "cut":
@@ -289,7 +271,7 @@ def test_what_is_damaged_is_made_anew(tmp_path: Path, make: Make, damage: str) -
     assert [path.name for path in (tmp_path / "store").iterdir()] == [kept.parent.name]
 
 
-def test_the_store_may_be_on_another_disk(tmp_path: Path, make: Make) -> None:
+def test_the_store_may_be_on_another_disk(tmp_path, make) -> None:
     store = Path(tempfile.mkdtemp(dir="/dev/shm"))
     try:
         if store.stat().st_dev == tmp_path.stat().st_dev:
@@ -299,9 +281,7 @@ def test_the_store_may_be_on_another_disk(tmp_path: Path, make: Make) -> None:
         shutil.rmtree(store)
 
 
-def test_a_store_that_is_full_is_told_and_keeps_nothing(
-    tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_that_is_full_is_told_and_keeps_nothing(tmp_path, make, monkeypatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -316,17 +296,15 @@ def test_a_store_that_is_full_is_told_and_keeps_nothing(
     assert make("second") == "made"
 
 
-def test_a_power_cut_leaves_it_whole_or_to_be_made_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "store" / "one"
+def test_a_power_cut_leaves_it_whole_or_to_be_made_anew(tmp_path, monkeypatch) -> None:
+    folder = tmp_path / "one"
     with Disk(tmp_path, monkeypatch) as disk:
         kept_folder(folder, lambda draft: (draft / "a.txt").write_text("prompts") and None)
         assert disk.possible(folder / "a.txt") == {b"prompts"}
         assert disk.possible(folder / CHECKSUMS) == {(folder / CHECKSUMS).read_bytes()}
 
 
-def test_another_call_makes_its_own_file(make: Make) -> None:
+def test_another_call_makes_its_own_file(make) -> None:
     changes: list[dict[str, Any]] = [
         {"argv": ("prepare", "--num-requests", "9")},
         {"env": {"SEED": "2"}},

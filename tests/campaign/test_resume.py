@@ -1,12 +1,13 @@
 """Resuming: which records stand, what is replayed, and when a run may not be gone on with."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-import pytest
 from building import SCENARIO, judgement, outcome
 from msgspec import structs
 from plain_records import fields_of, record
+from refusals import refused
 from tables import each
 
 from perfgate.campaign.resume import (
@@ -14,16 +15,17 @@ from perfgate.campaign.resume import (
     kept_of,
     replayed,
     require_same,
-    require_same_group,
+    require_same_groups,
     require_same_selection,
     resuming_call,
 )
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import MissingProgram, PerfgateError, RunError
 from perfgate.core.measurement import Change, MeasuredBuild, MeasuredControl, Measurement
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.runs.record import GroupRecord, Record, VerdictRecord, effective, records_of
 from perfgate.scenarios.probe import load_probes
+from perfgate.scenarios.scenario import Scenario
 
 FACTS: dict[str, Any] = {
     "id": "one",
@@ -124,7 +126,7 @@ def recorded(**changes: Any) -> VerdictRecord:
         },
     ],
 )
-def test_an_outcome_comes_back_from_its_record(changes: dict[str, Any]) -> None:
+def test_an_outcome_comes_back_from_its_record(changes) -> None:
     before = outcome(**changes)
     found = replayed(recorded(**changes), before.probe, before.measurements)
     assert str(found.error) == str(before.error)
@@ -186,12 +188,12 @@ def test_another_selection_is_refused_with_the_first_arguments() -> None:
     require_same_selection(FACTS, ["a", "b"], ["b", "a"])
     require_same_selection(FACTS, [], ["a"])  # a run that selected nothing yet
     told = r"the selected tests differ[^§]*4 missing: a, b, c, …; 1 more: f[^§]*repeat its argu"
-    with pytest.raises(InputError, match=told + "ments: pytest -m b200 '--api-key="):
-        require_same_selection(FACTS, list("abcde"), ["e", "f"])
+    told += "ments: pytest -m b200 '--api-key="
+    refused(require_same_selection, FACTS, list("abcde"), ["e", "f"], match=told)
 
 
 @each(
-    ("change", "found", "expected"),
+    "change, found, expected",
     [
         ({"injected": ["a=1"]}, "found: a=1", "expected: nothing"),
         ({"control": ["/opt/old"]}, "found: /opt/old", "expected: auto"),
@@ -201,31 +203,38 @@ def test_another_selection_is_refused_with_the_first_arguments() -> None:
         ({"fingerprint": {"cpu": "Xeon"}}, "found: cpu Xeon", "expected: cpu Grace, cores 72"),
     ],
 )
-def test_what_shapes_all_numbers_must_be_as_it_was(
-    change: dict[str, Any], found: str, expected: str
-) -> None:
+def test_what_shapes_all_numbers_must_be_as_it_was(change, found, expected) -> None:
     require_same(FACTS, FACTS)
     elsewhere = {name: fact for name, fact in FACTS.items() if name != "fingerprint"}
     require_same(FACTS, elsewhere)  # the engine runs on another machine
-    with pytest.raises(InputError, match="differs from run one") as caught:
-        require_same(FACTS, {**FACTS, **change})
-    assert found in str(caught.value)
-    assert expected in str(caught.value)
+    told = str(refused(require_same, FACTS, {**FACTS, **change}, match="differs from run one"))
+    assert found in told
+    assert expected in told
 
 
-def test_a_finished_group_must_still_be_measured_as_it_was() -> None:
-    content = {"c1": "0123", "c4": "4567"}
-    group = record("group", scenario="a", engine=ENGINE, content={"c1": "0123"})
+@each(
+    "build, content, told",
+    [
+        (ENGINE, {}, ""),
+        (replace(ENGINE, commit="def"), {}, r"build differs from[^§]*found: name llama.cpp, ver"),
+        (ENGINE, {C1: "9999"}, "small-serve was changed[^§]*found: c1: [^§]*expected: c1: 9999"),
+        (MissingProgram("not here"), {}, "measured with now is not known: not here"),
+    ],
+)
+def test_a_finished_group_must_still_be_measured_as_it_was(build, content, told) -> None:
+    def build_of(_: Scenario) -> EngineBuild:
+        if isinstance(build, PerfgateError):
+            raise build
+        return build
+
+    now = {one.label: one.content_hash() for one in load_probes(SCENARIO)}
+    group = record("group", scenario=SCENARIO.id, engine=ENGINE, content={**now, **content})
     assert isinstance(group, GroupRecord)
-    require_same_group(group, engine=ENGINE, content=content)
-    other = replace(ENGINE, commit="def")
-    require_same_group(structs.replace(group, engine=None), engine=other, content=content)
-    told = "build differs from the one that a[^§]*found: name llama.cpp, version 1.2.0, commit def"
-    with pytest.raises(InputError, match=told):
-        require_same_group(group, engine=other, content=content)
-    told = "the scenario a was changed[^§]*found: c1: 9999[^§]*expected: c1: 0123"
-    with pytest.raises(InputError, match=told):
-        require_same_group(group, engine=ENGINE, content={"c1": "9999"})
+    check = partial(require_same_groups, scenarios={SCENARIO.id: SCENARIO}, build_of=build_of)
+    if not told:
+        check({SCENARIO.id: group})
+        return
+    refused(check, {SCENARIO.id: group}, match=told)
 
 
 def test_the_call_that_goes_on_names_the_run_and_nothing_twice() -> None:

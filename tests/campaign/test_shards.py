@@ -1,6 +1,5 @@
 """Shards: every scenario on exactly one, linked ones together, the same wherever it is divided."""
 
-import random
 from dataclasses import replace
 
 import building
@@ -65,11 +64,7 @@ seconds = st.fixed_dictionaries({name: st.floats(0, 1e6) for name in NAMES})
 @settings(max_examples=sized(30, 200))
 @given(names, pairs, seconds, st.integers(1, 15), st.randoms())
 def test_every_test_is_on_exactly_one_shard_and_linked_scenarios_on_one(
-    chosen: list[str],
-    linked: list[tuple[str, str]],
-    lasts: dict[str, float],
-    of: int,
-    chance: random.Random,
+    chosen, linked, lasts, of, chance
 ) -> None:
     tests = selection(chosen, linked)
     division = divide(tests, lasts, of)
@@ -121,7 +116,7 @@ def test_another_selection_content_or_division_has_another_fingerprint() -> None
 
 
 @each("text", ["0/3", "4/3", "x", "", "1", "1/", "1/0", "-1/2", "1/2/3", "１/２"])
-def test_what_is_no_shard_is_refused(text: str) -> None:
+def test_what_is_no_shard_is_refused(text) -> None:
     with pytest.raises(InputError, match="no shard"):
         parse_shard(text)
     assert parse_shard("2/5") == ShardNumber(2, 5)

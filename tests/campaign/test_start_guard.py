@@ -2,21 +2,24 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import building
 import pytest
 from plain_records import recorded
+from refusals import refused
 from tables import each
 
 from perfgate.campaign import start_guard
+from perfgate.campaign.builds.build import Build
 from perfgate.campaign.fresh_start import FreshStart, StartSetup
-from perfgate.campaign.schedule import StartRole
+from perfgate.campaign.schedule import Start, StartRole
 from perfgate.campaign.session import Session
 from perfgate.campaign.start_guard import (
     PlaceCheck,
@@ -30,8 +33,6 @@ from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
-from perfgate.judging.assembly.references import References
-from perfgate.launchers.base import Launcher
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.launchers.site import Site
 from perfgate.machine.conditions.conditions import Conditions, CpuConditions, not_watched
@@ -75,36 +76,27 @@ class Nodes(LocalPlacement):
         return self._told if self._told["checks"] else None
 
     @contextmanager
-    def _watched(self, folder: Path) -> Iterator[NodesWatch]:
+    def watched(self, folder: Path) -> Iterator[NodesWatch]:
         self.watches.append(folder.name)
         watch = NodesWatch()
         yield watch
         watch.conditions["n1"] = conditions(0.5)
 
-    def watched(self, folder: Path) -> AbstractContextManager[NodesWatch | None]:
-        return self._watched(folder)
-
 
 @pytest.fixture
-def session(tmp_path: Path) -> Session:
-    return Session(RunFolder.create(tmp_path / "run", {}), building.MACHINE, LocalLauncher())
+def session(run: RunFolder) -> Session:
+    return Session(run, building.MACHINE, LocalLauncher())
+
+
+LOCAL = LocalLauncher()
+
+
+def setup(tools: Toolchain, role: StartRole = "new", launcher=LOCAL, watch=None) -> StartSetup:
+    build = Build(building.SCENARIO, tools, launcher)
+    return StartSetup(build, FOLDER, FOLDER, Start(role), watch=watch)
 
 
 # The place. ---------------------------------------------------------------------------------------
-
-
-def ranks_of(answer: Check | RunError | None) -> Callable[..., Check]:
-    """Ranks that answer so; None: none is started."""
-
-    def check(*given: Any) -> Check:
-        if answer is None:
-            pytest.fail("started")
-        assert given[-2:] == (TENSORRT_LLM_PYTHON, FOLDER / "ranks")
-        if isinstance(answer, RunError):
-            raise answer
-        return answer
-
-    return check
 
 
 ANSWERED = Check("ranks", "ok", "4 of 4 ranks")
@@ -123,74 +115,49 @@ ALONE = RunError("pmi_mismatch", "each of 4 ranks takes itself for the only one"
     ],
 )
 def test_what_nodes_say_is_written_down_before_an_unfit_place_is_refused(
-    session: Session,
-    monkeypatch: pytest.MonkeyPatch,
-    tools: Toolchain,
-    checks: list[Check],
-    ranks: Check | RunError | None,
-    failure: str,
-    found: list[str],
+    session, monkeypatch, tools, checks, ranks, failure, found
 ) -> None:
-    monkeypatch.setattr(start_guard, "check_ranks", ranks_of(ranks))
+    check_ranks = Mock(side_effect=[ranks] if ranks else pytest.fail)
+    monkeypatch.setattr(start_guard, "check_ranks", check_ranks)
+    look, nodes = partial(look_at, setup(tools)), Nodes(*checks)
     if failure:
-        with pytest.raises(RunError) as caught:
-            look_at(Nodes(*checks), tools, session, Lease(), FOLDER)
-        assert caught.value.failure == failure
-        assert failure != "unfit_machine" or "--run-dir" in caught.value.hint
+        error = refused(look, nodes, session, error=RunError)
+        assert error.failure == failure
+        assert failure != "unfit_machine" or "--run-dir" in error.hint
     else:
-        assert look_at(Nodes(*checks), tools, session, Lease(), FOLDER) == H200
+        assert look(nodes, session) == H200
+    if ranks is not None:
+        assert check_ranks.call_args.args[-2:] == (TENSORRT_LLM_PYTHON, FOLDER / "ranks")
     (record,) = recorded(session.run, "preflight")
     assert (record["scenario"], record["fit"]) == ("small-serve", not failure)
-    assert (record["machine"]["gpus"][0]["name"], record["observed"]["driver"]) == (
-        "NVIDIA H200",
-        "570.1",
-    )
+    assert record["machine"]["gpus"][0]["name"] == "NVIDIA H200"
+    assert record["observed"] == {"driver": "570.1"}
     assert [one["found"] for one in record["checks"]] == found
 
 
-def test_this_machine_is_looked_at_where_no_node_says_anything(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
-
-    def look(*given: Any) -> PreflightReport:
-        asked.extend(given)
-        return PreflightReport((WELL,))
-
+def test_this_machine_is_looked_at_where_no_node_says_anything(session, monkeypatch) -> None:
+    look = Mock(return_value=PreflightReport((WELL,)))
     monkeypatch.setattr(start_guard, "look", look)
-    assert look_at(Nodes(), TOOLS, session, Lease(), FOLDER) is building.MACHINE
-    *_, machine, where = asked
+    assert look_at(setup(TOOLS), Nodes(), session) is building.MACHINE
+    *_, machine, where = look.call_args.args
     assert machine is building.MACHINE
     assert (where.run_folder, where.leased, where.runtime) == (session.run.path, None, "none")
 
 
-def checked() -> tuple[PlaceCheck, list[Machine]]:
-    """A check, and the machines that references were told of."""
-    told: list[Machine] = []
-    references = SimpleNamespace(measured_on=told.append)
-    return PlaceCheck(cast(References, references)), told
-
-
-def test_a_place_here_is_looked_at_once_for_each_build(session: Session) -> None:
-    check, told = checked()
+def test_a_place_here_is_looked_at_once_for_each_build_and_must_be_of_the_same_kind(
+    session,
+) -> None:
+    references = Mock()
+    check = PlaceCheck(references, session)
     roles: tuple[StartRole, ...] = ("new", "reference", "baseline_control", "new", "claim")
-    for role in (*roles, "baseline_control", "anchor_control"):
-        check.look(role, TOOLS, session, Lease(), FOLDER, Nodes(WELL))
-    assert len(recorded(session.run, "preflight")) == 3
-    assert told == [H200]
-
-
-def test_a_control_on_another_kind_of_machine_is_refused(session: Session) -> None:
-    check, _ = checked()
-
-    def look(role: StartRole, **changes: str) -> None:
-        nodes = Nodes(WELL, machine=replace(H200, **changes))
-        check.look(role, TOOLS, session, Lease(), FOLDER, nodes)
-
-    look("new")
-    look("baseline_control", host="node8")
-    with pytest.raises(RunError, match=r"node9 is not of .*: cpu Xeon, not Grace"):
-        look("anchor_control", host="node9", cpu="Xeon")
+    for role in (*roles, "baseline_control"):
+        host = "node8" if role == "baseline_control" else "node7"
+        check.look(setup(TOOLS, role), Nodes(WELL, machine=replace(H200, host=host)))
+    assert len(recorded(session.run, "preflight")) == 2
+    references.measured_on.assert_called_once_with(H200)
+    other = Nodes(WELL, machine=replace(H200, host="node9", cpu="Xeon"))
+    told = r"node9 is not of .*: cpu Xeon, not Grace"
+    refused(check.look, setup(TOOLS, "anchor_control"), other, match=told, error=RunError)
 
 
 # Its GPUs. ----------------------------------------------------------------------------------------
@@ -200,18 +167,16 @@ def test_a_control_on_another_kind_of_machine_is_refused(session: Session) -> No
     ("site", "other"), [(Site(), "has it"), (Site(after=(("true",),)), "gpus_busy")]
 )
 def test_commands_of_the_site_may_change_all_gpus_so_that_a_start_has_them(
-    session: Session, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, site: Site, other: str
+    session, monkeypatch, tmp_path, site, other
 ) -> None:
     (tmp_path / "locks").mkdir()
     monkeypatch.setenv("PERFGATE_LEASES", str(tmp_path / "locks"))
-    gpus = tuple(
-        Device(f"gpu-{one}", one, one, "NVIDIA B200", f"GPU-{4 * one}") for one in ("0", "1")
-    )
-    pool = GpuPool(Devices(gpus, chosen=False, made_up=False), dict(os.environ))
+    gpus = [Device(f"gpu-{one}", one, one, "NVIDIA B200", f"GPU-{4 * one}") for one in "01"]
+    pool = GpuPool(Devices(tuple(gpus), chosen=False, made_up=False), dict(os.environ))
     others: list[str] = []
 
     def lease_the_second() -> None:
-        alone = replace(pool, devices=replace(pool.devices, gpus=gpus[1:]))
+        alone = replace(pool, devices=replace(pool.devices, gpus=tuple(gpus[1:])))
         try:
             with alone.lease(1, whole=False, run="b", wait_s=0, tell=print):
                 others.append("has it")
@@ -266,7 +231,7 @@ class Elsewhere(LocalLauncher):
 
 
 @each(
-    ("launcher", "what", "since", "watched"),
+    "launcher, what, since, watched",
     [
         (Elsewhere(), LOAD, Watch(), "there"),
         (Elsewhere(), TASK, Watch(), ""),
@@ -276,11 +241,10 @@ class Elsewhere(LocalLauncher):
     ],
 )
 def test_load_is_watched_where_it_runs_and_nothing_that_is_played(
-    tmp_path: Path, launcher: Launcher, what: Any, since: Watch | None, watched: str
+    launcher, what, since, watched
 ) -> None:
     nodes, probe = Nodes(), Probe(building.SCENARIO, what)
-    start = Measuring(building.SCENARIO, TOOLS, StartSetup(launcher, tmp_path, tmp_path), nodes)
-    found = measure_guarded(start, probe, since)
+    found = measure_guarded(Measuring(setup(TOOLS, "new", launcher, since), nodes), probe)
     assert nodes.watches == ([probe.label] if watched == "there" else [])
     assert any("n1: other processes used" in one for one in found.disturbed) == bool(nodes.watches)
     environment = cast(dict[str, Json], found.facts.get("environment", {}))
@@ -298,7 +262,7 @@ def test_load_is_watched_where_it_runs_and_nothing_that_is_played(
     ],
 )
 def test_a_start_is_watched_on_this_machine_alone(
-    session: Session, launch: Launch | None, launcher: Launcher, synthetic: bool, is_watched: bool
+    session, launch, launcher, synthetic, is_watched
 ) -> None:
     session = replace(session, launcher=launcher, synthetic=synthetic)
     with watch_start(replace(building.SCENARIO, launch=launch), session, Lease()) as watch:

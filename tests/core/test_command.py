@@ -14,6 +14,11 @@ from perfgate.core.errors import InputError
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))
 
 
+def run(script: str, folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    call = ("/bin/sh", "-c", script)
+    return subprocess.run(call, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
 def test_a_script_that_a_person_can_read() -> None:
     command = Command(
         ("trtllm-serve", "my model", "--port", "8000"),
@@ -36,10 +41,7 @@ def test_a_script_that_a_person_can_read() -> None:
 
 
 def test_without_a_folder_it_runs_where_it_is_called(tmp_path: Path) -> None:
-    script = Command(("pwd",)).as_shell().encode()
-    assert subprocess.check_output(["/bin/sh"], input=script, cwd=tmp_path).decode().strip() == str(
-        tmp_path
-    )
+    assert run(Command(("pwd",)).as_shell(), tmp_path, {}).stdout == f"{tmp_path}\n"
 
 
 @settings(max_examples=15)
@@ -70,10 +72,7 @@ def test_the_script_does_exactly_what_the_command_does(
 
 def test_a_failing_step_ends_the_script(tmp_path: Path) -> None:
     command = Command(("touch", str(tmp_path / "reached")), cwd=tmp_path / "missing")
-    answer = subprocess.run(
-        ["/bin/sh"], input=command.as_shell().encode(), capture_output=True, check=False
-    )
-    assert answer.returncode != 0
+    assert run(command.as_shell(), tmp_path, dict(os.environ)).returncode != 0
     assert not (tmp_path / "reached").exists()
 
 
@@ -102,12 +101,8 @@ def test_a_name_that_no_shell_knows_is_refused(name: str) -> None:
 def test_a_script_goes_on_with_what_is_set_and_ends_without_it() -> None:
     script = Command(("/bin/sh", "-c", "echo $MY_SWITCH"), env={"MY_SWITCH": "on"}).as_shell()
 
-    def run(env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-        call = ["/bin/sh", "-c", script]
-        return subprocess.run(call, env=env, capture_output=True, text=True, check=False)
-
-    assert run({"MY_SWITCH": "off"}).stdout == "off\n"
-    assert f"MY_SWITCH: {ASKED}" in run({}).stderr
+    assert run(script, Path("/"), {"MY_SWITCH": "off"}).stdout == "off\n"
+    assert f"MY_SWITCH: {ASKED}" in run(script, Path("/"), {}).stderr
 
 
 def test_secrets_in_addresses_arguments_and_files_are_asked_for(tmp_path: Path) -> None:
@@ -118,25 +113,14 @@ def test_secrets_in_addresses_arguments_and_files_are_asked_for(tmp_path: Path) 
     )
     text = command.as_shell()
     assert not [one for one in ("-k1", "a:b@", "me:pass", "abc") if one in text]
-    script = tmp_path / "run.sh"
-    script.write_text(text)
     (tmp_path / "x.yaml").write_text("mine")
     environment = {"PATH": f"{tmp_path}:/bin", "HF_ENDPOINT": "here"}
     (tmp_path / "serve").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     (tmp_path / "serve").chmod(0o755)
 
-    def run(secrets: dict[str, str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["/bin/sh", str(script)],
-            cwd=tmp_path,
-            env={**environment, **secrets},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    refused = run({"SECRET_2": "-k1"})
+    environment["SECRET_2"] = "-k1"
+    refused = run(text, tmp_path, environment)
     assert refused.returncode != 0
     assert "SECRET_4: https://***@hub" in refused.stderr
-    done = run({"SECRET_2": "-k1", "SECRET_4": "https://a:b@hub"})
+    done = run(text, tmp_path, {**environment, "SECRET_4": "https://a:b@hub"})
     assert done.stdout.split() == ["--api-key", "-k1", "--url", "https://a:b@hub"]

@@ -137,6 +137,7 @@ class TestWriting:
             assert caught.value.failure == failure
             assert caught.value.message == f"cannot write {path}: {os.strerror(number)}"
             assert is_unwritable(caught.value)
+        assert (tmp_path / "append_line").read_bytes() == b""
 
     def test_a_file_system_without_locks_is_told(self, tmp_path: Path, monkeypatch) -> None:
         def no_locks(*_: object) -> None:
@@ -208,14 +209,6 @@ class TestAppending:
         assert path.read_bytes().endswith(b'x"}\n')
         append_line(path, {"a": "short"})
         assert [line["a"][:5] for line in read_lines(path)] == ["xxxxx", "short"]
-
-    def test_a_failed_line_is_undone(self, tmp_path: Path, monkeypatch) -> None:
-        path = tmp_path / "lines.jsonl"
-        append_line(path, {"a": 1})
-        failing(monkeypatch, "fsync", OSError(errno.EIO, "Input/output error"))
-        with pytest.raises(RunError, match="Input/output error"):
-            append_line(path, {"a": 2})
-        assert path.read_text() == '{"a": 1}\n'
 
 
 class TestPowerCut:

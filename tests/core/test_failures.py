@@ -15,7 +15,6 @@ from perfgate.core.failures import (
     SIGNATURES,
     Diagnosis,
     class_of_status,
-    classify,
     classify_logs,
     diagnose,
 )
@@ -36,74 +35,9 @@ class Log:
     says: str
 
 
-TABLE = [
-    Log("cli_drift.log", "cli_drift", 31, "No such option: --request_json"),
-    Log("config_error.pydantic.log", "config_error", 28, "2 validation errors for TorchLlmArgs"),
-    Log("config_error.shared_memory.log", "config_error", 33, "creating shared memory segment"),
-    Log("config_error.sglang.log", "config_error", 35, "greater than the derived context_length"),
-    Log("config_error.sglang_client.log", "config_error", 37, "Warmup failed - Please make sure"),
-    Log("crash.aborted.log", "crash", 41, "*** Process received signal ***"),
-    Log("crash.bare.log", "crash", 39, "Segmentation fault (core dumped)"),
-    Log("crash.open_mpi.log", "crash", 40, "Signal: Segmentation fault (11)"),
-    Log("crash.python_status.log", "crash", 42, "died with <Signals.SIGSEGV: 11>"),
-    Log("crash.segfault.log", "crash", 39, "Caught signal 11"),
-    Log("crash.shell.log", "crash", 39, "Segmentation fault      (core dumped)"),
-    Log("crash.slurm.log", "crash", 13, "task 5: Segmentation fault"),
-    Log("crash.status_139.log", "crash", 13, "Exited with exit code 139"),
-    Log("crash.worker.log", "crash", 40, "Fatal Python error: Segmentation fault"),
-    Log("cuda_error.log", "cuda_error", 40, "illegal memory access"),
-    Log("cuda_error.mpirun.log", "cuda_error", 40, "illegal memory access"),
-    Log("disk_full.log", "disk_full", 35, "No space left on device: 'report.json'"),
-    Log("hang.log", "hang", 39, "Hang detected on rank 2"),
-    Log("incomplete.log", "incomplete", 18, "!FAILED REQUESTS!"),
-    Log("incomplete.sglang.log", "incomplete", 10, "All requests failed."),
-    Log("killed.log", "killed", 43, "mpirun noticed that process rank 6"),
-    Log("killed.slurm.log", "killed", 32, "task 3: Killed"),
-    Log("killed.interrupted.log", "killed", 39, "Keyboard interrupt"),
-    Log("killed.sglang.log", "killed", 109, "scheduler_0 (pid=16432) crashed with exit code -9"),
-    Log("kv_cache_too_small.log", "kv_cache_too_small", 34, "must be large enough to process"),
-    Log("model_file.llama_cpp.log", "model_file", 29, "not within the file bounds"),
-    Log("model_file.sglang.log", "model_file", 16, "Repo id must be in the form"),
-    Log("model_file.sglang_offline.log", "model_file", 25, "LocalEntryNotFoundError"),
-    Log("mpi.spawn.log", "mpi", 23, "already filled"),
-    Log("mpi.ssh.log", "mpi", 24, "ssh: connect to host b200-08 port 2233"),
-    Log("nccl.log", "nccl", 32, "Failed, NCCL error"),
-    Log("nccl.one_gpu.log", "nccl", 39, "rank 0 and rank 1 both on CUDA device e3000"),
-    Log("nccl.one_gpu_torch.log", "nccl", 39, "NCCL error in:"),
-    Log("oom.activation.log", "oom", 39, "Tried to allocate 7.50 GiB"),
-    Log("oom.executor.log", "oom", 42, "Tried to allocate 3.12 GiB"),
-    Log("oom.foreign_process.log", "oom", 42, "Process 4242 has 70.00 GiB memory in use"),
-    Log("oom.model.log", "oom", 42, "Tried to allocate 448.00 MiB"),
-    Log("oom.rank_binding.log", "oom", 42, "out of memory"),
-    Log("oom.two_ranks.log", "oom", 39, "Process 451 has 88.16 GiB"),
-    Log("oom.vllm_startup.log", "oom", 39, "less than desired GPU memory utilization"),
-    Log("oom.mpirun_colours.log", "oom", 37, "failed due to insufficient GPU memory"),
-    Log("oom.host.log", "oom", 26, "Detected 1 oom-kill event(s)"),
-    Log("oom.llama_cpp.log", "oom", 29, "cudaMalloc failed: out of memory"),
-    Log("pmi_mismatch.log", "pmi_mismatch", 13, "OPAL ERROR: Unreachable"),
-    Log("pmi_mismatch.import.log", "pmi_mismatch", 12, "OPAL ERROR: Unreachable in pmix3x"),
-    Log("pmi_mismatch.pmix3x.log", "pmi_mismatch", 13, "OPAL ERROR: Unreachable"),
-    Log("pmi_mismatch.pmi2.log", "pmi_mismatch", 23, "PMI2_Init failed"),
-    Log("port_in_use.log", "port_in_use", 43, "('0.0.0.0', 8000): address already in use"),
-    Log("port_in_use.early.log", "port_in_use", 32, "Address already in use"),
-    Log("port_in_use.sglang.log", "port_in_use", 61, "('127.0.0.1', 8724): address already"),
-    Log("request_too_long.log", "request_too_long", 50, "prompt length (9351.0)"),
-    Log("total_timeout.slurm.log", "total_timeout", 32, "DUE TO TIME LIMIT"),
-    Log("truncated_output.log", "truncated_output", 31, "Unterminated string"),
-    Log("unknown.log", "unknown", 39, "Error in event loop: list index out of range"),
-    # Of vLLM 0.32.0 for the CPU, faults provoked on purpose.
-    Log("vllm_cpu/port_taken.log", "port_in_use", 1, "[Errno 98] Address already in use"),
-    Log("vllm_cpu/model_missing.log", "model_file", 1, "Repo id must be in the form"),
-    Log("vllm_cpu/model_without_config.log", "model_file", 2, "Invalid repository ID or"),
-    Log("vllm_cpu/weights_missing.log", "model_file", 13, "Cannot find any model weights with"),
-    Log("vllm_cpu/weights_truncated.log", "model_file", 13, "SafetensorError: Error"),
-    Log("vllm_cpu/model_len.log", "config_error", 2, "max_model_len (1000000) is greater"),
-    Log("vllm_cpu/kv_space_too_big.log", "oom", 2, "less than requested memory for kv (40.0 GiB)"),
-    Log("vllm_cpu/kv_cache_too_small.log", "kv_cache_too_small", 2, "the available KV cache"),
-    Log("vllm_cpu/engine_core_killed.log", "killed", 32, "engine core exited unexpectedly"),
-    Log("vllm_cpu/worker_killed.log", "killed", 10, "VllmWorker-0 died unexpectedly"),
-    Log("vllm_cpu/unknown_option.log", "cli_drift", 4, "unrecognized arguments: --nonsense 1"),
-]
+# Class → its logs, as [file, number of the telling line, part of it].
+CLASSES = tomllib.loads((DATA / "failure_logs.toml").read_text(encoding="utf-8"))
+TABLE = [Log(file, name, *rest) for name, logs in CLASSES.items() for file, *rest in logs]
 
 # Lines of programs by what they tell; of the signatures those that no log of `TABLE` shows.
 LINES = tomllib.loads((DATA / "failure_lines.toml").read_text(encoding="utf-8"))
@@ -129,6 +63,11 @@ def diagnosed(lines: list[str]) -> Diagnosis:
     return found
 
 
+def shown_by(*lines: str) -> tuple[str, tuple[str, ...]]:
+    found = diagnosed(list(lines))
+    return found.failure, found.evidence
+
+
 @each("log", TABLE, ids=lambda log: log.file)
 def test_a_whole_log_shows_its_class_and_telling_line(log: Log) -> None:
     lines = read(log.file)
@@ -142,7 +81,6 @@ def test_a_whole_log_shows_its_class_and_telling_line(log: Log) -> None:
 @each("file", HEALTHY_LOGS)
 def test_a_healthy_log_with_scary_words_shows_nothing(file: str) -> None:
     assert diagnose(read(file)) is None
-    assert classify(read(file), otherwise="no_metrics") == ("no_metrics", ())
 
 
 def test_every_log_is_in_the_table() -> None:
@@ -151,13 +89,12 @@ def test_every_log_is_in_the_table() -> None:
 
 @each(("name", "line"), shown(CAUSES))
 def test_a_telling_line_gives_class_and_evidence(name: str, line: str) -> None:
-    assert classify(["starting", f"{line}  \n", "bye"]) == (name, (line.strip(),))
+    assert shown_by("starting", f"{line}  \n", "bye") == (name, (line.strip(),))
 
 
 @each(("name", "line"), [*shown(SYMPTOMS), *shown(BANNERS)])
 def test_a_symptom_tells_where_nothing_else_does(name: str, line: str) -> None:
-    otherwise = "server_died" if name == "unknown" else name
-    assert classify(["starting", line], "server_died") == (otherwise, (line.strip(),))
+    assert shown_by("starting", line) == (name, (line.strip(),))
 
 
 @each("line", HEALTHY)
@@ -186,7 +123,7 @@ def test_a_healthy_line_shows_nothing(line: str) -> None:
 @each("words", ["MemoryError", "torch.OutOfMemoryError", "srun: error: Node failure on n2"])
 def test_lines_are_read_through_their_prefixes(prefix: str, words: str) -> None:
     expected = "mpi" if words.startswith("srun") else "oom"
-    failure, (evidence,) = classify([prefix + words])
+    failure, (evidence,) = shown_by(prefix + words)
     assert failure == expected
     assert words in evidence
     assert "\x1b" not in evidence
@@ -204,27 +141,30 @@ OOM = "RuntimeError: CUDA out of memory"
 
 def test_the_first_cause_wins() -> None:
     port = CAUSES["port_in_use"][0]
-    assert classify([OOM, port, OOM]) == ("oom", (OOM,))
-    assert classify([port, OOM])[0] == "port_in_use"
+    assert shown_by(OOM, port, OOM) == ("oom", (OOM,))
+    assert shown_by(port, OOM)[0] == "port_in_use"
 
 
 def test_nccl_wraps_a_lack_of_memory_unless_that_was_told_before() -> None:
     wrapped = "Executor creation failed with an error which might indicate insufficient GPU memory"
-    assert classify([wrapped])[0] == "nccl"
-    assert classify([OOM, wrapped])[0] == "oom"
+    assert shown_by(wrapped)[0] == "nccl"
+    assert shown_by(OOM, wrapped)[0] == "oom"
 
 
-def test_nothing_known() -> None:
-    assert classify(["all is well", "a MemoryError in the middle of a line"]) == ("unknown", ())
-    assert classify([], otherwise="server_died") == ("server_died", ())
+def test_nothing_known(tmp_path: Path) -> None:
+    assert diagnose(["all is well", "a MemoryError in the middle of a line"]) is None
     assert diagnose([]) is None
+    log = tmp_path / "stderr.log"
+    assert classify_logs([log], "server_died") == ("server_died", (), None)
+    log.write_text("starting\n" + next(line for name, line in shown(BANNERS) if name == "unknown"))
+    assert classify_logs([log], "server_died")[0] == "server_died"
 
 
 def test_evidence_is_short_and_shows_the_telling_part() -> None:
-    _, (line,) = classify(["MemoryError " + "x" * 10_000])
+    _, (line,) = shown_by("MemoryError " + "x" * 10_000)
     assert len(line) == 300
     bar = "Requesting API: 3%|###       |\r" * 400
-    _, (line,) = classify([bar + "RuntimeError: CUDA error: device not ready"])
+    _, (line,) = shown_by(bar + "RuntimeError: CUDA error: device not ready")
     assert len(line) <= 300
     assert line.endswith("device not ready")
 
@@ -273,7 +213,7 @@ def test_a_symptom_never_wins_over_a_cause(
     cause: tuple[str, str], before: list[str], after: list[str]
 ) -> None:
     name, line = cause
-    assert classify([*before, line, *after]) == (name, (line.strip(),))
+    assert shown_by(*before, line, *after) == (name, (line.strip(),))
 
 
 @settings(max_examples=30)

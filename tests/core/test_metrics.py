@@ -2,7 +2,7 @@ import pytest
 from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.core.metrics import METRICS, Family, Metric, accuracy_name, is_accuracy, lookup
+from perfgate.core.metrics import METRICS, Metric, accuracy_name, is_accuracy, lookup
 
 UNITS = {"_ms": "ms", "_s": "s"}
 
@@ -48,12 +48,6 @@ def test_its_prior_and_band_are_fractions_that_one_run_can_tell_apart(metric: Me
     assert 0 < metric.family.sigma < 1
     if metric.family.band is not None:
         assert 2 * metric.family.sigma < metric.family.band < 1
-
-
-def test_one_family_has_one_name() -> None:
-    families: dict[str, Family] = {}
-    for metric in METRICS.values():
-        assert families.setdefault(metric.family.name, metric.family) == metric.family
 
 
 def test_tails_of_latencies_never_gate_by_default() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tables import each
 
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
@@ -50,9 +51,16 @@ class TestHere:
         assert answer.trouble == "it ended with status 3: err"
         assert (answer.cause, answer.why, answer.refusal) == (None, "", "")
 
-    def test_nothing_is_on_its_standard_input(self) -> None:
-        code = "import sys; print(repr(sys.stdin.read()))"
-        assert ask_here((sys.executable, "-c", code), 60).stdout == "''\n"
+    @each(
+        ("code", "shown"),
+        [
+            ("import sys; print(repr(sys.stdin.read()))", "''\n"),
+            ("import os; print(os.environ.get('A'), 'HOME' in os.environ)", "b False\n"),
+            (r"import sys; sys.stdout.buffer.write(b'a\xff')", "a\N{REPLACEMENT CHARACTER}"),
+        ],
+    )
+    def test_no_input_an_environment_of_its_own_and_any_byte(self, code: str, shown: str) -> None:
+        assert ask_here((sys.executable, "-c", code), 60, {"A": "b"}).stdout == shown
 
     def test_too_long(self) -> None:
         answer = ask_here((sys.executable, "-c", "import time; time.sleep(60)"), 0.5)
@@ -80,27 +88,15 @@ class TestHere:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
 
-    def test_no_such_program(self) -> None:
-        answer = ask_here(("no-such-program-anywhere",), 60)
-        assert (answer.status, answer.cause) == (None, NoStatus.MISSING)
-        assert "no-such-program-anywhere" in answer.why
-        assert answer.refusal == "No such file or directory"
-
-    def test_a_program_that_cannot_be_started(self, tmp_path: Path) -> None:
-        program = tmp_path / "program"
-        program.write_text("#!/bin/sh\n")
-        answer = ask_here((str(program),), 60)
-        assert (answer.status, answer.cause) == (None, NoStatus.NOT_STARTED)
-        assert answer.refusal == "Permission denied"
-        assert str(program) in answer.why
-
-    def test_an_environment_of_its_own_is_the_whole(self) -> None:
-        code = "import os; print(os.environ.get('A'), 'HOME' in os.environ)"
-        assert ask_here((sys.executable, "-c", code), 60, {"A": "b"}).stdout == "b False\n"
-
-    def test_what_is_no_text_is_told_all_the_same(self) -> None:
-        code = "import sys; sys.stdout.buffer.write(b'a\\xff')"
-        assert ask_here((sys.executable, "-c", code), 60).stdout == "a\N{REPLACEMENT CHARACTER}"
+    def test_a_program_that_is_missing_or_cannot_be_started(self, tmp_path: Path) -> None:
+        (tmp_path / "program").write_text("#!/bin/sh\n")
+        for name, cause, refusal in (
+            ("missing", NoStatus.MISSING, "No such file or directory"),
+            ("program", NoStatus.NOT_STARTED, "Permission denied"),
+        ):
+            answer = ask_here((str(tmp_path / name),), 60)
+            assert (answer.status, answer.cause, answer.refusal) == (None, cause, refusal)
+            assert str(tmp_path / name) in answer.why
 
 
 class TestInside:

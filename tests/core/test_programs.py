@@ -102,16 +102,13 @@ def test_an_engines_interpreter_is_the_one_that_runs_its_programs(tmp_path, monk
         ("", None),
         ("#!/usr/bin/env bash", None),
         ("#!/usr/bin/env python-that-is-nowhere", None),
+        ("#!/usr/bin/env -S python3 -u", "path/python3"),  # looked up as env does
     ],
 )
 def test_the_first_line_names_the_interpreter(tmp_path, first: str, found: str | None) -> None:
-    assert interpreter_of(str(script(tmp_path / "tool", first))) == found
-
-
-def test_the_interpreter_is_looked_up_as_env_does(tmp_path: Path) -> None:
     on_path = executable(tmp_path / "path" / "python3")
-    tool = script(tmp_path / "tool", "#!/usr/bin/env -S python3 -u")
-    assert interpreter_of(str(tool)) == str(on_path)
+    expected = found and str(tmp_path / found)
+    assert interpreter_of(str(script(tmp_path / "tool", first))) == expected
     assert interpreter_of(str(on_path)) == str(on_path)
     assert interpreter_of(str(tmp_path / "nothing")) is None
 

@@ -13,8 +13,8 @@ from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
 from perfgate.engines.base import EngineBuild
-from perfgate.launchers.docker.argv import ContainerSettings, run_words
-from perfgate.launchers.docker.image import image_of
+from perfgate.launchers.docker.containers import ContainerSettings, run_words
+from perfgate.launchers.docker.launcher import image_of
 from perfgate.launchers.mpirun.launcher import by_mpirun, started_by
 from perfgate.launchers.site import DockerSite, MpirunSite, SlurmContainer, SlurmSite
 from perfgate.launchers.slurm.script import JobSteps, as_ranks

@@ -16,7 +16,7 @@ from clusters import Cluster, eventually
 from mpi_hosts import PROGRAMS, SITE, hosted, in_words, local_scenario, on_host, orteds, request
 
 from perfgate.launchers.local.launcher import GUARD
-from perfgate.launchers.mpirun.launcher import GUARD_S, MpirunLauncher, _give_back
+from perfgate.launchers.mpirun.launcher import MpirunLauncher
 
 pytestmark = pytest.mark.slow
 
@@ -87,22 +87,6 @@ def test_the_guard_tries_again_and_tells_when_it_could_not(tmp_path: Path) -> No
     assert kept(call) == 0
     assert done.exists()
     assert kept({**call, "calls": [["false"]]}) == 1
-
-
-def test_a_clean_up_that_is_interrupted_is_left_to_the_guard() -> None:
-    stops: list[float] = []
-
-    class Interrupted:
-        def clear(self) -> None:
-            raise KeyboardInterrupt
-
-    class Guard:
-        def stop(self, grace_s: float) -> None:
-            stops.append(grace_s)
-
-    with pytest.raises(KeyboardInterrupt):
-        _give_back(Interrupted(), Guard())  # type: ignore[arg-type]
-    assert stops == [GUARD_S]
 
 
 def kept(call: dict[str, object]) -> int:

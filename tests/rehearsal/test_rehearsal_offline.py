@@ -23,7 +23,7 @@ from perfgate.clients.base import Offline
 from perfgate.clients.trtllm_bench import TrtllmBench
 from perfgate.clients.trtllm_quickstart import TrtllmQuickstart
 from perfgate.core.errors import RunError
-from perfgate.core.failures import classify
+from perfgate.core.failures import diagnose
 from perfgate.core.measurement import Measurement
 from perfgate.evaluators.trtllm_eval import TrtllmEval
 from perfgate.evaluators.trtllm_gpqa import TrtllmGpqa
@@ -203,10 +203,10 @@ def test_a_fault_of_the_engine_ends_it_with_telling_lines(put: Put, tmp_path: Pa
         assert ended.status == -9
     elif kind.name.startswith("cli_drift"):
         assert ended.status == 2
-        assert classify(ended.err.splitlines())[0] == "cli_drift"
+        assert diagnose(ended.err.splitlines()).failure == "cli_drift"
     else:
         assert ended.status == 1
-        assert classify(ended.err.splitlines())[0] == kind.failure
+        assert diagnose(ended.err.splitlines()).failure == kind.failure
 
 
 @each(

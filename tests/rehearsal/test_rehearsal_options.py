@@ -9,7 +9,7 @@ from playing import DATA, MIN_LATENCY, OLD, SERVED, Ended, Put, Stage
 from sizes import sized
 from tables import each
 
-from perfgate.core.failures import classify
+from perfgate.core.failures import diagnose
 from perfgate.rehearsal.recorded_pages import YAML, nearest, read
 
 BENCH = "trtllm-bench --model any throughput"
@@ -100,7 +100,7 @@ def test_programs_refuse_as_click_and_argparse_do(
     assert ended.status == 2
     assert f"{'error' if line.startswith(SERVING) else 'Error'}: {told}" in ended.err
     if "--quicker" in line:
-        assert classify(ended.err.splitlines())[0] == "cli_drift"
+        assert diagnose(ended.err.splitlines()).failure == "cli_drift"
 
 
 def test_a_release_without_a_page_says_whose_options_it_has(put: Put, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_the_yaml_is_refused_as_the_release_refuses_it(
     assert ended.status == (0 if told is None else 1), ended.err
     if told is not None:
         assert told in ended.err
-        assert classify(ended.err.splitlines())[0] == "config_error"
+        assert diagnose(ended.err.splitlines()).failure == "config_error"
 
 
 def test_the_python_tells_the_schema_of_the_recorded_page(put: Put, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tables import each
 from perfgate.clients.base import Client, Target, client
 from perfgate.clients.smoke_test import ask
 from perfgate.core.errors import RunError
-from perfgate.core.failures import classify
+from perfgate.core.failures import diagnose
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import Endpoint
 from perfgate.engines.in_force import require_in_force
@@ -196,7 +196,7 @@ def test_a_request_that_is_too_long_is_told_by_client_and_server(put: Put, tmp_p
     assert ended.status == 1
     log = (tmp_path / "server" / "server.err").read_text()
     for told in (ended.err, log):
-        assert classify(told.splitlines())[0] == "request_too_long"
+        assert diagnose(told.splitlines()).failure == "request_too_long"
 
 
 def test_a_server_that_cannot_start_tells_why(put: Put, server: Server, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_server_that_cannot_start_tells_why(put: Put, server: Server, tmp_path
         argv = [stage.program("trtllm-serve"), "model", "--host", HOST, "--port", str(port)]
         ended = stage.run(argv, tmp_path, SERVED)
         assert ended.status == 1
-        assert classify(ended.err.splitlines())[0] == failure
+        assert diagnose(ended.err.splitlines()).failure == failure
 
 
 @each(("fault", "loss"), [(None, 0.0), ("accuracy:5pp", 0.05)])

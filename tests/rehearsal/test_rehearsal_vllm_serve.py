@@ -16,7 +16,7 @@ from building import SCENARIO
 from playing import serving, staged
 
 from perfgate.core.errors import CliDrift, InputError
-from perfgate.core.failures import classify
+from perfgate.core.failures import diagnose
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.in_force import require_in_force
@@ -164,7 +164,7 @@ def test_a_fault_of_its_start_is_told_as_vllm_tells_it(
     ended = subprocess.run(command.argv, capture_output=True, text=True, timeout=60)
     assert ended.returncode in (1, 2)
     assert "TensorRT" not in ended.stderr
-    assert classify(ended.stderr.splitlines())[0] == FAULTS[fault].failure
+    assert diagnose(ended.stderr.splitlines()).failure == FAULTS[fault].failure
 
 
 def test_a_taken_port_is_told(stage: Any, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_taken_port_is_told(stage: Any, tmp_path: Path) -> None:
         command = Vllm().serve(case, build, endpoint, here)
         ended = subprocess.run(command.argv, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1
-    assert classify(ended.stderr.splitlines())[0] == "port_in_use"
+    assert diagnose(ended.stderr.splitlines()).failure == "port_in_use"
 
 
 def test_a_prompt_that_is_too_long_is_refused_as_vllm_refuses_it(
@@ -188,4 +188,4 @@ def test_a_prompt_that_is_too_long_is_refused_as_vllm_refuses_it(
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(asked)
         said = json.loads(caught.value.read())["message"]
-    assert classify([said])[0] == "request_too_long"
+    assert diagnose([said]).failure == "request_too_long"

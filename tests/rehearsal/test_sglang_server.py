@@ -17,7 +17,7 @@ from playing import SHAREGPT, scenarios, serving, staged
 
 from perfgate.core.command import Command
 from perfgate.core.errors import CliDrift
-from perfgate.core.failures import classify
+from perfgate.core.failures import diagnose
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild, engine
 from perfgate.engines.program_output import answer
@@ -61,7 +61,7 @@ class Played:
         """Status and class of a server that does not start."""
         argv = self.command(port).argv
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
-        return done.returncode, classify(done.stderr.splitlines())[0]
+        return done.returncode, diagnose(done.stderr.splitlines()).failure
 
 
 Play = Callable[..., Played]

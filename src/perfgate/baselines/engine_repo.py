@@ -1,11 +1,11 @@
 """EngineRepo: a git clone of the engine, asked which commit comes before which. Changes nothing."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from perfgate.core.errors import InputError
-from perfgate.core.program_query import Answer, ask_git
+from perfgate.core.program_query import WITHIN_S, Answer, NoStatus, git_answer
 
 _HASH = re.compile(r"[0-9a-f]{7,64}")
 
@@ -16,6 +16,35 @@ def same_hash(one: str, other: str) -> bool:
         return True
     short, long = sorted((one, other), key=len)
     return bool(_HASH.fullmatch(short) and _HASH.fullmatch(long)) and long.startswith(short)
+
+
+def ask_git(
+    folder: Path, *words: str, field: str | None = None, more: Mapping[str, str] | None = None
+) -> Answer:
+    """`git_answer` where git must be there and answer.
+
+    Args:
+        folder: where, as of ``git -C``.
+        words: the command and its arguments.
+        field: the option that named the folder, for messages.
+        more: variables that it is given besides.
+
+    Raises:
+        InputError: git is not installed, or gives no answer in time.
+    """
+    answer = git_answer(folder, *words, seconds=WITHIN_S, more=more)
+    if answer.cause is NoStatus.TOO_LONG:
+        raise InputError(
+            f"git gave no answer within {WITHIN_S:.0f} s",
+            field=field,
+            found=f"git {' '.join(words)} in {folder}",
+            expected="a clone on a disk that answers",
+        )
+    if answer.status is None:
+        raise InputError(
+            "git cannot be started", field=field, found=answer.refusal, expected="git on PATH"
+        )
+    return answer
 
 
 class EngineRepo:

@@ -5,14 +5,12 @@ for probes that the gate could not decide, and before it a control where a loss 
 `perfgate.campaign.schedule` says which start comes next, the starter makes it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import partial
 
 from perfgate.campaign.builds.build import AbBuilds
-from perfgate.campaign.builds.controls import ControlBuilds, FindBuild, build_behind
-from perfgate.campaign.campaign_state import CampaignState
-from perfgate.campaign.probe_state import suspected
+from perfgate.campaign.builds.controls import ControlBuilds
+from perfgate.campaign.campaign_state import CampaignState, suspected
 from perfgate.campaign.schedule import (
     AB,
     AB_BLOCKS,
@@ -33,7 +31,7 @@ from perfgate.campaign.starter import Starter, can_make_blocks
 from perfgate.core.errors import PerfgateError
 from perfgate.core.rule import FIRST_LOOK
 from perfgate.core.verdict import Against
-from perfgate.judging.assembly.judge_input import Outcome, ProbeJudgement
+from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.judging.assembly.measured import measured_build
 from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import SweepProbe
@@ -50,12 +48,12 @@ class Campaign:
         probes: what is measured of it.
         tools: its programs, with the build under test.
         session: what the campaigns share.
-        find_build: gives the build behind a baseline; None: as the baseline recorded it.
         ab: the two builds that are compared, B the one under test; None: with a baseline.
         schedule: the order of its starts; `CLAIMS` where claims ask for them, in turns with
             another's.
 
     Attributes:
+        references: what its probes are compared with.
         starts: those so far, as the group's record counts them.
         has_run: whether its measurements were asked for.
     """
@@ -65,7 +63,6 @@ class Campaign:
         probes: Sequence[Probe],
         tools: Toolchain,
         session: Session,
-        find_build: FindBuild | None = None,
         *,
         ab: AbBuilds | None = None,
         schedule: Schedule | None = None,
@@ -74,7 +71,7 @@ class Campaign:
         self._ab = ab
         # What stood beside another build was measured for that one alone: no session takes it over.
         own_anew = session.reference == "auto" and can_make_blocks(self.scenario, session)
-        self._references = References(
+        self.references = References(
             tools,
             session.machine,
             "fresh" if own_anew else session.reference,
@@ -82,18 +79,13 @@ class Campaign:
             repo=session.repo,
             commands=command_facts(session.site),
         )
-        self.controls = ControlBuilds(
-            session.control_policy or self.scenario.gate.control,
-            self._references,
-            probes,
-            find_build or partial(build_behind, self.scenario, session),
-        )
+        self.controls = ControlBuilds(self.scenario, session, self.references, probes)
         both_up = AB_BLOCKS if can_make_blocks(self.scenario, session) else AB
         self._schedule = schedule or (Schedule() if ab is None else both_up)
         self._state = CampaignState(
-            self.scenario, probes, self._references, session, self.controls, self._schedule.tested
+            self.scenario, probes, self.references, session, self.controls, self._schedule.tested
         )
-        self._starter = Starter(tools, session, self._state, self._references, ab)
+        self._starter = Starter(tools, session, self._state, self.references, ab)
         self.starts: Starts = self._starter.starts
         self._rounds = 0  # that were judged
         self.has_run = False
@@ -102,10 +94,6 @@ class Campaign:
     def has_measured(self) -> bool:
         """Whether anything of the build under test was measured."""
         return any(state.measured for state in self._state.states.values())
-
-    def fingerprint(self, probe: Probe) -> Mapping[str, str]:
-        """The facts of what is measured of `probe`, which a baseline must share."""
-        return self._references.fingerprint(probe)
 
     def outcome(self, probe: Probe) -> Outcome:
         """What became of `probe`; the first call makes all measurements of the campaign."""
@@ -120,18 +108,14 @@ class Campaign:
             ends = [self.outcome(probe) for probe in sweep.probes]
             if failed := next((end for end in ends if end.error is not None), None):
                 return failed.failing(sweep)
-            judged = self._curve(sweep)
+            judged = self._state.curve(sweep)
+            if self.controls.look_up(suspected(judged)):
+                judged = self._state.curve(sweep)
+            if judged.needs_more_runs and (reason := self.starts.beyond_budget()):
+                judged = replace(judged, notes=(*judged.notes, reason))
             wanted = judged.controls_wanted
             if not (judged.needs_more_runs and self.measure_again(sweep.probes, wanted)):
                 return self._state.curve_outcome(sweep, judged, ends[0])
-
-    def _curve(self, sweep: SweepProbe) -> ProbeJudgement:
-        """The whole sweep, judged on what has been measured so far."""
-        judged = self._state.curve(sweep)
-        if self.controls.look_up(suspected(judged)):
-            judged = self._state.curve(sweep)
-        reason = self.starts.beyond_budget() if judged.needs_more_runs else None
-        return replace(judged, notes=(*judged.notes, reason)) if reason else judged
 
     def measure_again(self, probes: Sequence[Probe], controls: Collection[Against] = ()) -> bool:
         """The next starts for `probes`, for a claim or a curve; False: none is left.
@@ -151,7 +135,7 @@ class Campaign:
         if any(state.error for state in states) or not roles:
             return False
         for role in roles:
-            self._make(StartRequest(role, tuple(probes)))
+            self._starter.start(StartRequest(role, tuple(probes)))
         self._judge()
         return not any(state.error for state in states)
 
@@ -160,7 +144,7 @@ class Campaign:
         self._run_once()
         states = [self._state.states[probe] for probe in probes]
         before = [len(state.measured) for state in states]
-        self._make(StartRequest("claim", tuple(probes)))
+        self._starter.start(StartRequest("claim", tuple(probes)))
         self._judge()
         return all(len(one.measured) > was for one, was in zip(states, before, strict=True))
 
@@ -180,7 +164,7 @@ class Campaign:
             self._plan()
         request = next_start(self._seen(self._schedule.opening))
         while request is not None:
-            self._make(request)
+            self._starter.start(request)
             due = request.then
             if request.beside and not self._starter.can_make_blocks:  # no room for both
                 self._schedule = self._schedule if self._ab is None else AB
@@ -190,15 +174,9 @@ class Campaign:
                 self._judge()
             request = next_start(self._seen(due))
 
-    def _make(self, request: StartRequest) -> None:
-        """One start, and in its place those that measure again what was lost of it."""
-        wanted: StartRequest | None = request
-        while wanted is not None:
-            wanted = self._starter.start(wanted)
-
     def _plan(self) -> None:
         """Settle the order of the starts: those of the machine's own reference may be due."""
-        if self._ab is None and any(self._references.are_due(one) for one in self._state.states):
+        if self._ab is None and any(self.references.are_due(one) for one in self._state.states):
             starts = self.scenario.gate.reference_starts
             if self._state.takes_turns and self._starter.can_make_blocks:
                 self._schedule = BLOCKS

@@ -13,7 +13,7 @@ from perfgate.campaign.builds.words import inject, parse_injection
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.claim_sides import ClaimSides
 from perfgate.campaign.schedule import totals
-from perfgate.campaign.selection import Selected, measured_scenarios, probes_of
+from perfgate.campaign.selection import Selected, probes_of
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.engines.base import EngineBuild, engine
@@ -75,12 +75,7 @@ class Campaigns:
             InputError: an injection names no setting of a selected scenario.
         """
         measured = {test: one for test, one in selected.items() if self._beside_ab(one) is None}
-        self._claims = ClaimSides(
-            self.session,
-            self,
-            [one for one in measured.values() if isinstance(one, ClaimProbe)],
-            measured_scenarios(measured.values()),
-        )
+        self._claims = ClaimSides(self.session, self, measured.values())
         kept, ab = self.session.kept, self.session.ab
         changes = [self.session.injections]
         if ab is not None:
@@ -155,7 +150,7 @@ class Campaigns:
 
     def _estimate(self, group: Group) -> Estimate:
         return estimate(
-            self._tools(group.scenario),
+            tools_under_test(group.scenario, self.session),
             group.probes,
             self.session,
             self.session.run.records_of(GroupRecord),
@@ -272,12 +267,11 @@ class Campaigns:
             raise missing
         return campaign
 
-    def again(self, probes: Sequence[Probe]) -> bool:
-        """Another start for probes of one scenario; False: none is left."""
-        scenario = probes[0].scenario
-        if scenario.id in self.session.kept.groups:
+    def again(self, probe: Probe) -> bool:
+        """Another start for a probe; False: none is left."""
+        if probe.scenario.id in self.session.kept.groups:
             return False  # it is finished, as its record says
-        return self.campaign(scenario).measure_again(probes)
+        return self.campaign(probe.scenario).measure_again([probe])
 
     def campaign(self, scenario: Scenario) -> Campaign:
         """The scenario's own campaign, its programs found; errors as of `toolchain`."""
@@ -308,7 +302,7 @@ class Campaigns:
         Raises:
             MissingProgram, InputError: there is none that can be asked.
         """
-        return self._tools(scenario).build
+        return tools_under_test(scenario, self.session).build
 
     def toolchain(self, scenario: Scenario) -> Toolchain:
         """The scenario's programs, asked for all that the plan gives them before any GPU time.
@@ -321,7 +315,7 @@ class Campaigns:
             InputError: the build lacks an option, choice or key, or the scenario names something
                 unknown.
         """
-        tools = self._tools(scenario)
+        tools = tools_under_test(scenario, self.session)
         tools.require()
         commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
         unasked = tools.engine.verify(tools.build, commands, tools.locations)
@@ -335,9 +329,6 @@ class Campaigns:
                 MovedDefaultsRecord(scenario=scenario.id, build=tools.build, defaults=tuple(moved))
             )
         return tools
-
-    def _tools(self, scenario: Scenario) -> Toolchain:
-        return tools_under_test(scenario, self.session)
 
 
 def _out_of_reach(scenario: Scenario) -> str | None:

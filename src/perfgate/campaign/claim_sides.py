@@ -5,14 +5,15 @@ other one. A side that is not measured is its newest accepted baseline; without 
 why it cannot be judged.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perfgate import baselines
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.kept_references import keep_references
-from perfgate.campaign.schedule import CLAIMS, turns
+from perfgate.campaign.schedule import CLAIMS
+from perfgate.campaign.selection import Selected, measured_scenarios
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.core.verdict import Verdict
@@ -55,7 +56,7 @@ class ClaimTurns:
             campaign.starts.planned = self._opening
         self._pairs = 0
 
-    def outcome(self, probe: Probe) -> Outcome:
+    def measured(self, probe: Probe) -> Outcome:
         """What became of a probe; the first call makes the opening pairs for all of them."""
         if not self._pairs:
             while self._pairs < self._opening and self._pair(self._probes):
@@ -69,7 +70,7 @@ class ClaimTurns:
         return self._pair(_by_scenario(claim.probes))
 
     def _pair(self, probes: Mapping[str, Sequence[Probe]]) -> bool:
-        order = turns(self._names, self._pairs)
+        order = self._names[:: -1 if self._pairs % 2 else 1]  # A B, B A, A B, …
         self._pairs += 1
         return all(self.campaigns[name].measure_for_claims(probes[name]) for name in order)
 
@@ -88,21 +89,18 @@ class ClaimSides:
     Args:
         session: what the campaigns share.
         own: the scenarios' own campaigns.
-        claims: all that are selected.
-        measured: ids of the scenarios that this session measures.
+        selected: what all tests are about.
     """
 
     def __init__(
         self,
         session: Session,
         own: "Campaigns",
-        claims: Sequence[ClaimProbe] = (),
-        measured: frozenset[str] = frozenset(),
+        selected: Collection[Selected] = (),
     ) -> None:
-        self._session = session
-        self._own = own
-        self._claims = claims
-        self._measured = measured
+        self._session, self._own = session, own
+        self._claims = [one for one in selected if isinstance(one, ClaimProbe)]
+        self._measured = measured_scenarios(selected)
         self._turns: dict[frozenset[str], ClaimTurns] = {}
 
     def to_measure(self, claim: ClaimProbe) -> tuple[Probe, ...]:
@@ -151,12 +149,7 @@ class ClaimSides:
         if reason := reason or self._differs(claim, now, stored):
             synthetic = self._session.synthetic
             return Outcome(claim, Verdict.NOT_COMPARABLE, reason=reason, synthetic=synthetic)
-        if claim.takes_turns and not stored and not any(map(self._is_kept, now)):
-            turns = self._turns_for(claim)
-            outcome, again = turns.outcome, lambda _probe: turns.again(claim)
-        else:
-            outcome, again = self._own.measured, lambda probe: self._own.again([probe])
-        found = claim_outcome(claim, outcome, again, stored)
+        found, ends = self._decided(claim, now, stored)
         if found.error is not None:
             return found
         sides = []
@@ -166,10 +159,29 @@ class ClaimSides:
                 files = filter(None, [stored[probe].baseline.file])
                 kept = keep_references(self._session.run.path, files)
                 source = replace(source, baseline="".join(kept))
-            elif (found_of := outcome(probe).provenance) is not None:
+            elif (found_of := ends[probe].provenance) is not None:
                 source = replace(source, role=found_of.role, starts=found_of.starts)
             sides.append(source)
         return replace(found, provenance=Provenance(sides=tuple(sides)))
+
+    def _decided(
+        self, claim: ClaimProbe, now: Sequence[Probe], stored: Mapping[Probe, StoredSide]
+    ) -> tuple[Outcome, dict[Probe, Outcome]]:
+        """The end of a claim, decided or with no start left, and those of its measured sides."""
+        turns = None
+        if claim.takes_turns and not stored and not any(map(self._is_kept, now)):
+            turns = self._turns_for(claim)
+        source = turns or self._own
+        while True:
+            ends = {probe: source.measured(probe) for probe in now}
+            found = claim_outcome(claim, ends, stored)
+            # The side with fewer starts tells less, so it is measured first.
+            order = sorted(now, key=lambda probe: len(ends[probe].measurements))
+            is_open = any(one.needs_more_runs for one in found.judgements)
+            if not is_open or not any(
+                turns.again(claim) if turns else self._own.again(probe) for probe in order
+            ):
+                return found, ends
 
     def _unmeasured(self, claim: ClaimProbe) -> dict[Probe, str]:
         """The sides that are not measured in this session → why."""
@@ -247,7 +259,7 @@ class ClaimSides:
             (probe,) = now
             if self._is_kept(probe) or self._own.measured(probe).error is not None:
                 continue
-            facts = self._own.campaign(probe.scenario).fingerprint(probe)
+            facts = self._own.campaign(probe.scenario).references.fingerprint(probe)
             if differences := side.differences(facts):
                 return (
                     f"{claim.id}: another machine than that of the baseline of {side.probe.id}: "

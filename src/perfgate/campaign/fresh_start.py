@@ -16,6 +16,8 @@ from pathlib import Path
 
 import psutil
 
+from perfgate.campaign.builds.build import Build
+from perfgate.campaign.schedule import Start
 from perfgate.campaign.serving import (
     answers,
     require_serving,
@@ -38,9 +40,10 @@ from perfgate.core.measurement import Json, Measurement
 from perfgate.core.untrusted_files import make_new_folders
 from perfgate.engines.base import Endpoint
 from perfgate.evaluators.base import Evaluator
-from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest
+from perfgate.launchers.base import Job, Placement, PlacementRequest
 from perfgate.launchers.site import Site
 from perfgate.launchers.start_commands import commands_around, require_here
+from perfgate.machine.conditions.watch import Watch
 from perfgate.machine.leases import Lease
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe
@@ -63,29 +66,29 @@ _TRIES_OF_PORTS = 2
 
 @dataclass(frozen=True)
 class StartSetup:
-    """Where a start happens.
+    """Where a start happens, and of what.
 
     Attributes:
-        launcher: how programs are started.
+        build: what is started.
         folder: where this start's files go.
         cache: where what can be used again is kept: tokenizers, synthetic datasets.
-        number: which start of the campaign it is, from 1.
+        account: which start of the campaign it is.
         tell: says what is waited for, to whoever watches the run.
         lease: the GPUs, or the CPU, that it has for itself.
+        watch: watches the machine since before it; None: nothing does.
         check: looks at the place before anything is started there, and raises if it will not do.
-        role: what the start is of, as records tell it.
         nodes: by name those that it must have; empty: any.
         site: what runs before it and after it.
     """
 
-    launcher: Launcher
+    build: Build
     folder: Path
     cache: Path
-    number: int = 1
+    account: Start = field(default_factory=lambda: Start("new"))
     tell: Callable[[str], None] = lambda _text: None
     lease: Lease = field(default_factory=Lease)
-    check: Callable[[Placement], None] = lambda _placement: None
-    role: str = "new"
+    watch: Watch | None = None
+    check: Callable[["StartSetup", Placement], None] = lambda _setup, _placement: None
     nodes: tuple[str, ...] = ()
     site: Site = field(default_factory=Site)
 
@@ -95,9 +98,7 @@ class FreshStart:
     """An engine that is ready, and what is needed to measure it.
 
     Attributes:
-        scenario: the scenario as it was started, injections included.
-        tools: the programs.
-        setup: where its files are, and how it was started.
+        setup: what was started, and where its files are.
         placement: the machine or the nodes that it runs on.
         server: the running server; None where the programs are offline.
         target: where clients find the server.
@@ -107,8 +108,6 @@ class FreshStart:
         whole_load: whether the load client puts its whole load on it, beside blocks or without.
     """
 
-    scenario: Scenario
-    tools: Toolchain
     setup: StartSetup
     placement: Placement
     server: Job | None = None
@@ -116,6 +115,16 @@ class FreshStart:
     server_facts: Mapping[str, Json] = field(default_factory=dict)
     beside: "FreshStart | None" = None
     whole_load: bool = True
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario as it was started, injections included."""
+        return self.setup.build.scenario
+
+    @property
+    def tools(self) -> Toolchain:
+        """The programs."""
+        return self.setup.build.tools
 
     @property
     def has_ended(self) -> bool:
@@ -149,6 +158,10 @@ class FreshStart:
                 within_s = min(WELL_WITHIN_S, self.scenario.limits.silence_s)
                 require_serving(self.server, self.tools.engine, self._target.endpoint, within_s)
         self.placement.require()
+        return self._with_facts(measured)
+
+    def _with_facts(self, measured: Measurement) -> Measurement:
+        """A measurement with what the server and the place say of themselves."""
         facts = {**measured.facts, **self.server_facts, **self.placement.facts}
         return replace(measured, facts=facts)
 
@@ -206,8 +219,8 @@ class FreshStart:
         marks = {
             "PERFGATE_SCENARIO": self.scenario.id,
             "PERFGATE_PROBE": probe,
-            "PERFGATE_START": str(self.setup.number),
-            "PERFGATE_ROLE": self.setup.role,
+            "PERFGATE_START": str(self.setup.account.number),
+            "PERFGATE_ROLE": self.setup.account.role,
         }
         return replace(command, env={**command.env, **self.setup.lease.env, **marks})
 
@@ -236,8 +249,8 @@ class FreshStart:
     ) -> None:
         """Let blocks of load take turns on both servers; each side's file goes to its own start."""
         folder, place = self.setup.folder / probe.label, other.setup.folder / probe.label
-        targets = {
-            one.setup.role: (one._target, one.server.pid)
+        targets: dict[str, tuple[Target, int]] = {
+            one.setup.account.role: (one._target, one.server.pid)
             for one in (self, other)
             if one.server is not None
         }
@@ -246,7 +259,7 @@ class FreshStart:
             run_to_end(job, self.server, self.scenario.limits)
         with write_errors_named(place):
             make_new_folders(place)
-            name = blocks.file_of(other.setup.role)
+            name = blocks.file_of(other.setup.account.role)
             (folder / name).replace(place / name)
 
     def other_half(self, probe: Probe) -> Measurement:
@@ -259,9 +272,7 @@ class FreshStart:
         ):
             raise ValueError(f"{probe.label} was not measured in blocks")
         folder = other.setup.folder / probe.label
-        measured = parsed_load(program, self.scenario, probe.what, folder)
-        facts = {**measured.facts, **other.server_facts, **other.placement.facts}
-        return replace(measured, facts=facts)
+        return other._with_facts(parsed_load(program, self.scenario, probe.what, folder))
 
     def _evaluate(
         self, evaluator: Evaluator, task: AccuracyTask, probe: Probe, folder: Path
@@ -305,28 +316,27 @@ class FreshStart:
 
 
 @contextmanager
-def fresh_start(
-    scenario: Scenario, tools: Toolchain, setup: StartSetup, probes: Sequence[Probe]
-) -> Iterator[FreshStart]:
+def fresh_start(setup: StartSetup, probes: Sequence[Probe]) -> Iterator[FreshStart]:
     """Start what `probes` need, wait until it is ready, and stop it at the end of the block.
 
     Raises:
         RunError: it did not become ready, the place will not do, or a command of the site failed.
         InputError: the site has commands, and the engine starts on other nodes.
     """
-    require_here(setup.site, setup.launcher, [scenario])
+    scenario, launcher = setup.build.scenario, setup.build.launcher
+    require_here(setup.site, launcher, [scenario])
     with write_errors_named(setup.folder):
         make_new_folders(setup.folder)
     seconds = scenario.limits.start_s + len(probes) * scenario.limits.total_s
     request = PlacementRequest(scenario, setup.folder, seconds, setup.tell, setup.nodes)
     with (
         commands_around(setup.site, setup.folder),
-        setup.launcher.placed(request) as placement,
+        launcher.placed(request) as placement,
         ExitStack() as running,
     ):
-        setup.check(placement)
-        start = FreshStart(scenario, tools, setup, placement)
-        if not all(tools.is_offline(probe) for probe in probes):
+        setup.check(setup, placement)
+        start = FreshStart(setup, placement)
+        if not all(map(start.tools.is_offline, probes)):
             with _explained_by(placement):
                 start = _serving(start, running)
         yield start

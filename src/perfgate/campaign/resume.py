@@ -187,51 +187,35 @@ def require_same_groups(
         build_of: gives the build that a scenario would be measured with now.
 
     Raises:
-        InputError: a build is not known, or as `require_same_group`.
+        InputError: a build is not known, or the build or the scenario is another one.
     """
     for name, group in groups.items():
         content = {one.label: one.content_hash() for one in all_probes(scenarios[name])}
         try:
-            build = build_of(scenarios[name])
+            engine = build_of(scenarios[name])
         except PerfgateError as error:
             raise InputError(
                 f"the build that {name} would be measured with now is not known: {error}",
                 field="--resume",
                 expected=str(group.engine),
             ) from error
-        require_same_group(group, engine=build, content=content)
-
-
-def require_same_group(
-    group: GroupRecord, *, engine: EngineBuild, content: Mapping[str, str]
-) -> None:
-    """Check that a finished group would still be measured as it was.
-
-    Args:
-        group: its record.
-        engine: the build under test now.
-        content: probe → hash of what shapes its measurement now.
-
-    Raises:
-        InputError: the build or the scenario is another one.
-    """
-    if group.engine is not None and group.engine != engine:
-        raise InputError(
-            f"the engine's build differs from the one that {group.scenario} was measured with",
-            field="--resume",
-            found=_told(asdict(engine)),
-            expected=_told(asdict(group.engine)),
-            hint="measure another build in a separate run",
-        )
-    changed = [name for name, was in group.content.items() if content.get(name) != was]
-    if changed:
-        raise InputError(
-            f"the scenario {group.scenario} was changed since it was measured",
-            field="--resume",
-            found=", ".join(f"{name}: {content.get(name)}" for name in changed),
-            expected=", ".join(f"{name}: {group.content[name]}" for name in changed),
-            hint="measure the changed scenario in a separate run",
-        )
+        if group.engine is not None and group.engine != engine:
+            raise InputError(
+                f"the engine's build differs from the one that {name} was measured with",
+                field="--resume",
+                found=_told(asdict(engine)),
+                expected=_told(asdict(group.engine)),
+                hint="measure another build in a separate run",
+            )
+        changed = [label for label, was in group.content.items() if content.get(label) != was]
+        if changed:
+            raise InputError(
+                f"the scenario {name} was changed since it was measured",
+                field="--resume",
+                found=", ".join(f"{label}: {content.get(label)}" for label in changed),
+                expected=", ".join(f"{label}: {group.content[label]}" for label in changed),
+                hint="measure the changed scenario in a separate run",
+            )
 
 
 def _told(value: object) -> str:

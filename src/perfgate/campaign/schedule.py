@@ -36,22 +36,12 @@ CONTROL_ROLES: dict[Against, StartRole] = {
 }
 _CONTROLLED: dict[StartRole, Against] = {role: against for against, role in CONTROL_ROLES.items()}
 # What a disturbed start of these leaves unmeasured is measured again at once, in its place.
-_KEEPS_ITS_PLACE: tuple[StartRole, ...] = ("reference", "a", "b", "claim")
-
-
-def turns(sides: tuple[str, str], pair: int) -> tuple[str, str]:
-    """The order of two sides' starts in a pair, counted from 0: A B, B A, A B, …."""
-    return sides if pair % 2 == 0 else (sides[1], sides[0])
+KEEPS_ITS_PLACE: tuple[StartRole, ...] = ("reference", "a", "b", "claim")
 
 
 def controlled_by(role: StartRole) -> Against | None:
     """What the build of a control start is compared as; None: the start is no control."""
     return _CONTROLLED.get(role)
-
-
-def keeps_its_place(role: StartRole) -> bool:
-    """Whether what a disturbed start of a role leaves unmeasured is measured again at once."""
-    return role in _KEEPS_ITS_PLACE
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,11 @@ it has for itself; and the watch over it.
 Measurements know what disturbed them; a disturbed one is not judged.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from pathlib import Path
 
-from perfgate.campaign.fresh_start import FreshStart
+from perfgate.campaign.fresh_start import FreshStart, StartSetup
 from perfgate.campaign.schedule import StartRole
 from perfgate.campaign.session import Session
 from perfgate.core.errors import RunError
@@ -26,7 +25,6 @@ from perfgate.machine.hardware import Machine, is_model
 from perfgate.machine.leases import Lease
 from perfgate.machine.nvml import VISIBLE
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, look, refuse_unfit
-from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.record import PreflightRecord
 from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Scenario
@@ -44,45 +42,38 @@ def _gpus_here(scenario: Scenario) -> int:
     return 0 if hardware.gpu == "none" else hardware.gpus // hardware.nodes
 
 
-def watch_over(scenario: Scenario, env: Mapping[str, str], since: Watch | None = None) -> Watched:
+def _watch_here(scenario: Scenario, lease: Lease, since: Watch | None = None) -> Watched:
     """A block in which this node is watched, with as many of its GPUs as the scenario uses here.
 
     Args:
         scenario: what runs in the block.
-        env: the environment of what runs there, which names its GPUs.
+        lease: names the GPUs of what runs there.
         since: the watch of the whole start, when this one is of a measurement on it.
     """
     interval_s = _RARELY_S if since is None else _OFTEN_S
-    visible = env.get(VISIBLE)
+    visible = lease.env.get(VISIBLE)
     return watched(_gpus_here(scenario), interval_s=interval_s, since=since, visible=visible)
 
 
-def measure_guarded(start: FreshStart, probe: Probe, since: Watch | None) -> Measurement:
-    """Measure a probe on a fresh start, watched if it is load.
+def measure_guarded(start: FreshStart, probe: Probe) -> Measurement:
+    """Measure a probe on a fresh start, watched where the engine runs if it is load.
 
-    Args:
-        start: the start.
-        probe: what is measured; answers do not depend on how busy the machine is.
-        since: the watch of the whole start, an empty one where it is on other nodes; None: nothing
-            is watched.
+    Answers do not depend on how busy the machine is.
 
     Raises:
         RunError, InputError: as `FreshStart.measure`.
     """
-    with _watch_of(start, probe, since) as watch:
+    setup = start.setup
+    watch_load: AbstractContextManager[Watch | NodesWatch | None]
+    if setup.watch is None or not probe.is_load:
+        watch_load = nullcontext()
+    elif setup.build.launcher.here:
+        watch_load = _watch_here(start.scenario, setup.lease, setup.watch)
+    else:
+        watch_load = start.placement.watched(setup.folder / "watch" / probe.label)
+    with watch_load as watch:
         measured = start.measure(probe)
     return guarded(measured, watch, probe.scenario)
-
-
-def _watch_of(
-    start: FreshStart, probe: Probe, since: Watch | None
-) -> AbstractContextManager[Watch | NodesWatch | None]:
-    """The watch of one measurement, where the engine runs."""
-    if since is None or not probe.is_load:
-        return nullcontext()
-    if start.setup.launcher.here:
-        return watch_over(start.scenario, start.setup.lease.env, since)
-    return start.placement.watched(start.setup.folder / "watch" / probe.label)
 
 
 def guarded(
@@ -153,7 +144,7 @@ def watch_start(scenario: Scenario, session: Session, lease: Lease) -> Watched:
         return nullcontext()
     if not session.launcher.here:
         return nullcontext(Watch())
-    return nullcontext() if _elsewhere(scenario, session) else watch_over(scenario, lease.env)
+    return nullcontext() if _elsewhere(scenario, session) else _watch_here(scenario, lease)
 
 
 def _elsewhere(scenario: Scenario, session: Session) -> bool:
@@ -167,27 +158,20 @@ class PlaceCheck:
 
     Args:
         references: told of the machine that measures, where it is another than perfgate's own.
+        session: what the campaigns share.
 
     Attributes:
         nodes: those of the latest start, which the next one must have: a control tells of the
             machine that it was on. Empty: there are none but this machine.
     """
 
-    def __init__(self, references: References) -> None:
-        self._references = references
+    def __init__(self, references: References, session: Session) -> None:
+        self._references, self._session = references, session
         self._machine: Machine | None = None
         self._looked: set[StartRole] = set()
         self.nodes: tuple[str, ...] = ()
 
-    def look(
-        self,
-        role: StartRole,
-        tools: Toolchain,
-        session: Session,
-        lease: Lease,
-        folder: Path,
-        placement: Placement,
-    ) -> None:
+    def look(self, setup: StartSetup, placement: Placement) -> None:
         """Look at the place of a start: here once a build, on other nodes each time.
 
         Of stand-ins, or on GPUs that are simulated, the ranks alone are tried, once a build.
@@ -195,18 +179,19 @@ class PlaceCheck:
         Raises:
             RunError: it is not fit, or not of the kind that this campaign was measured on so far.
         """
-        # The machine's own reference, and what is started for a claim, is the build under test.
         self.nodes = placement.nodes
+        # The machine's own reference, and what is started for a claim, is the build under test.
+        role = setup.account.role
         kind: StartRole = "new" if role in ("reference", "claim") else role
         is_new = kind not in self._looked
-        if session.synthetic or lease.synthetic:
+        if self._session.synthetic or setup.lease.synthetic:
             self._looked.add(kind)
             if is_new:
-                try_ranks(placement, tools, folder)
+                _try_ranks(setup, placement)
             return
-        if not is_new and session.launcher.here:
+        if not is_new and setup.build.launcher.here:
             return
-        machine = look_at(placement, tools, session, lease, folder)
+        machine = look_at(setup, placement, self._session)
         if self._machine is None:
             self._references.measured_on(machine)
         else:
@@ -215,19 +200,10 @@ class PlaceCheck:
         self._looked.add(kind)
 
 
-def look_at(
-    placement: Placement, tools: Toolchain, session: Session, lease: Lease, folder: Path
-) -> Machine:
-    """Look at a place, here or on other nodes, and write down what was found.
+def look_at(setup: StartSetup, placement: Placement, session: Session) -> Machine:
+    """Look at the place of a start, here or on other nodes, and write down what was found.
 
     Ranks are tried last, and only where nothing else is wrong: they start programs.
-
-    Args:
-        placement: the place.
-        tools: what will be started there.
-        session: where it is written down.
-        lease: the GPUs that it would use.
-        folder: where the files of what is started here go.
 
     Returns:
         the facts of the machine; of several nodes the first one's.
@@ -236,13 +212,14 @@ def look_at(
         RunError: class ``unfit_machine``: it is not fit; its nodes could not be asked; or as
             `check_ranks`.
     """
-    scenario, machine = tools.scenario, session.machine
+    tools, machine = setup.build.tools, session.machine
+    scenario = tools.scenario
     told = placement.doctor()
     if told is None:
         where = PreflightTarget(
             run_folder=session.run.path,
-            leased=lease.gpus or None,
-            runtime=session.launcher.runtime,
+            leased=setup.lease.gpus or None,
+            runtime=setup.build.launcher.runtime,
             starts=True,
         )
         report = look(scenario, tools, machine, where)
@@ -252,7 +229,7 @@ def look_at(
     failed: RunError | None = None
     if not report.of("failed"):
         try:
-            ranks = try_ranks(placement, tools, folder)
+            ranks = _try_ranks(setup, placement)
         except RunError as error:
             failed = error
             ranks = Check(RANKS, "failed", f"{error.failure}: {error.message}", hint=error.hint)
@@ -274,16 +251,17 @@ def look_at(
     return machine
 
 
-def try_ranks(placement: Placement, tools: Toolchain, folder: Path) -> Check | None:
+def _try_ranks(setup: StartSetup, placement: Placement) -> Check | None:
     """See that every rank of the engine's launch answers; None: it has no ranks.
 
     Raises:
         RunError: as `check_ranks`.
     """
+    tools = setup.build.tools
     if tools.scenario.launch is None:
         return None
-    interpreter = tools.engine.interpreter
-    return check_ranks(placement, tools.scenario, tools.locations, interpreter, folder / RANKS)
+    interpreter, folder = tools.engine.interpreter, setup.folder / RANKS
+    return check_ranks(placement, tools.scenario, tools.locations, interpreter, folder)
 
 
 def require_alike(machine: Machine, first: Machine) -> None:

@@ -6,34 +6,31 @@ Which start is made is not its affair (`perfgate.campaign.schedule`), nor what i
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 from perfgate.campaign.builds.build import AbBuilds, Build, build_under_test, source_of
-from perfgate.campaign.campaign_state import CampaignState
+from perfgate.campaign.campaign_state import CampaignState, ProbeState
 from perfgate.campaign.fresh_start import FreshStart, StartSetup, fresh_start
-from perfgate.campaign.probe_state import why_another
 from perfgate.campaign.schedule import (
+    KEEPS_ITS_PLACE,
     Start,
     StartRequest,
     StartRole,
     Starts,
     controlled_by,
-    keeps_its_place,
 )
 from perfgate.campaign.session import Session
 from perfgate.campaign.start_guard import PlaceCheck, leased, measure_guarded, watch_start
-from perfgate.core.durable_files import disk_errors_named
+from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import FAILURES, PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
+from perfgate.core.metrics import is_accuracy
 from perfgate.core.plain import to_plain
-from perfgate.core.verdict import Against
+from perfgate.core.verdict import Against, Judgement, counted, percent, points
 from perfgate.judging.assembly.judgement import measures_itself
 from perfgate.judging.assembly.references import References
-from perfgate.machine.conditions.watch import Watch
 from perfgate.machine.leases import Lease
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.progress import Progress
@@ -44,34 +41,6 @@ from perfgate.scenarios.scenario import Scenario
 
 # Failures after which nothing else is measured on the same start.
 _ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
-
-
-@dataclass
-class StartAttempt:
-    """One fresh start of a campaign while it is made.
-
-    Attributes:
-        build: what it starts.
-        session: the campaign's, with what starts that build.
-        counts: its account.
-        folder: where its files go.
-        probes: what is to be measured on it.
-        watch: what watches the machine since before it; None: nothing does.
-        other: the start of another build that is up at the same time; None: none is.
-    """
-
-    build: Build
-    session: Session
-    counts: Start
-    folder: Path
-    probes: Sequence[Probe]
-    watch: Watch | None = None
-    other: "StartAttempt | None" = None
-
-    @property
-    def controls(self) -> Against | None:
-        """Whose build it is a control of; None: it is no control."""
-        return controlled_by(self.counts.role)
 
 
 class Starter:
@@ -101,7 +70,7 @@ class Starter:
         self._tools, self._session, self._state = tools, session, state
         self._references, self._ab = references, ab
         self._folder = session.run.path / tools.scenario.id
-        self._place = PlaceCheck(references)
+        self._place = PlaceCheck(references, session)
         self._repeat_reason = ""  # what took a start's numbers, until the next start is made
         self.starts = Starts(tools.scenario.gate.budget_s, session.budget)
         self._progress = Progress(session.run.path / PROGRESS, tools.scenario.id)
@@ -113,59 +82,50 @@ class Starter:
         offline = [self._tools.is_offline(probe) for probe in probes]
         return sum(offline) + (not all(offline))
 
-    def start(self, request: StartRequest) -> StartRequest | None:
-        """One fresh start.
-
-        Returns:
-            the start that measures at once, in its place, what was lost of this one; None: none.
-        """
+    def start(self, request: StartRequest) -> None:
+        """One fresh start, and at once, in its place, those that measure what was lost of it."""
         role, probes = request.role, request.probes
         self._show_plan(request)
-        attempt = self._attempt(role, probes)
-        counts = attempt.counts
+        counts = self._begin(role, probes)
         self._explain(counts, request)
         try:
-            with disk_errors_named(attempt.folder), ExitStack() as stack:
-                start: FreshStart | None = self._bring_up(attempt, stack)
+            with write_errors_named(self._folder_of(counts), only_full=True), ExitStack() as stack:
+                start: FreshStart | None = self._bring_up(counts, probes, stack)
                 if start is not None and request.beside is not None:
-                    start = self._with_other(attempt, start, request.beside, stack)
+                    start = self._with_other(start, probes, request.beside, stack)
                 if start is not None:
-                    self._measure_each(attempt, start)
+                    self._measure_each(start, probes)
         except PerfgateError as error:
-            failed = attempt.other or attempt
-            self._handle_error(failed, probes, error, failed.folder)
-            counts.disturbed |= failed.counts.disturbed
+            failed = self.starts.made[-1]  # that beside it, once that was begun
+            self._handle_error(failed, probes, error, self._folder_of(failed))
+            counts.disturbed |= failed.disturbed
         if request.beside is not None and not self.can_make_blocks:
-            return None  # all is measured in another order
-        if not (counts.disturbed and keeps_its_place(role) and self.starts.repeats(role)):
-            return None
+            return  # all is measured in another order
+        if not (counts.disturbed and role in KEEPS_ITS_PLACE and self.starts.repeats(role)):
+            return
         lost = tuple(one for one in probes if self._state.lacks(one, role, counts.number))
-        return StartRequest(role, lost, request.then, request.beside) if lost else None
+        if lost:
+            self.start(StartRequest(role, lost, request.then, request.beside))
 
-    def _attempt(self, role: StartRole, probes: Sequence[Probe]) -> StartAttempt:
-        """Another start of a role, with an account and a folder of its own."""
-        serves = not all(self._tools.is_offline(probe) for probe in probes)
-        counts, build = self.starts.begin(role, serves=serves), self._build(role)
-        return StartAttempt(
-            build,
-            replace(self._session, launcher=build.launcher),
-            counts,
-            self._folder / f"start-{counts.number}-{role}",
-            probes,
-        )
+    def _begin(self, role: StartRole, probes: Sequence[Probe]) -> Start:
+        """The account of another start of a role."""
+        return self.starts.begin(role, serves=not all(map(self._tools.is_offline, probes)))
+
+    def _folder_of(self, counts: Start) -> Path:
+        return self._folder / f"start-{counts.number}-{counts.role}"
 
     def _with_other(
-        self, attempt: StartAttempt, start: FreshStart, role: StartRole, stack: ExitStack
+        self, start: FreshStart, probes: Sequence[Probe], role: StartRole, stack: ExitStack
     ) -> FreshStart | None:
         """The start with that of another build beside it; None: there is no room for both."""
         if not start.leaves_room:
-            self.can_make_blocks, attempt.counts.disturbed = False, True
+            self.can_make_blocks, start.setup.account.disturbed = False, True
             self._progress.note("no memory for two servers: the builds are measured one by one")
             return None
-        loads = tuple(one for one in attempt.probes if one.is_load)
-        attempt.other = self._attempt(role, loads if self._ab is None else attempt.probes)
-        beside = self._bring_up(attempt.other, stack, start.setup.lease)
-        whole = start.scenario.gate.whole_load
+        loads = tuple(one for one in probes if one.is_load)
+        measured = loads if self._ab is None else probes
+        beside = self._bring_up(self._begin(role, measured), measured, stack, start.setup.lease)
+        whole = start.setup.build.scenario.gate.whole_load
         whole = whole and not any(self._state.states[one].measured for one in loads)
         return replace(start, beside=beside, whole_load=whole)
 
@@ -181,7 +141,7 @@ class Starter:
         why, self._repeat_reason = self._repeat_reason, ""
         if why:
             self._progress.again(counts.number, f"again, as {why}")
-        elif self.explains and not keeps_its_place(request.role):
+        elif self.explains and request.role not in KEEPS_ITS_PLACE:
             states = [(probe, self._state.states[probe]) for probe in request.probes]
             why = why_another(states, controlled_by(request.role))
             self._progress.again(counts.number, why)
@@ -197,50 +157,51 @@ class Starter:
         return build_under_test(self._tools, self._session, injections)
 
     def _bring_up(
-        self, attempt: StartAttempt, stack: ExitStack, lease: Lease | None = None
+        self,
+        counts: Start,
+        probes: Sequence[Probe],
+        stack: ExitStack,
+        lease: Lease | None = None,
     ) -> FreshStart:
         """The engine, started and watched, when it is ready to be measured; `lease`: it has one."""
-        build, session, counts = attempt.build, attempt.session, attempt.counts
+        session, build = self._session, self._build(counts.role)
         if lease is None:  # waiting for others costs no budget
             lease = stack.enter_context(leased(build.scenario, session, self._progress.note))
         counts.began = monotonic()
         stack.callback(counts.end)
         self.starts.synthetic |= lease.synthetic
         setup = StartSetup(
-            build.launcher,
-            attempt.folder,
+            build,
+            self._folder_of(counts),
             session.cache,
-            counts.number,
+            counts,
             self._progress.note,
             lease,
-            partial(self._place.look, counts.role, build.tools, session, lease, attempt.folder),
-            counts.role,
+            stack.enter_context(watch_start(build.scenario, session, lease)),
+            self._place.look,
             self._place.nodes,
             session.site,
         )
-        attempt.watch = stack.enter_context(watch_start(build.scenario, session, lease))
         with self._progress.step("start", f"start {counts.number} ({counts.role})"):
-            start = stack.enter_context(
-                fresh_start(build.scenario, build.tools, setup, attempt.probes)
-            )
+            start = stack.enter_context(fresh_start(setup, probes))
         counts.ready_s = counts.seconds()
         return start
 
-    def _measure_each(self, attempt: StartAttempt, start: FreshStart) -> None:
+    def _measure_each(self, start: FreshStart, probes: Sequence[Probe]) -> None:
         """Measure the probes in order, until the start has ended or is of no more use."""
-        probes, states, counts = attempt.probes, self._state.states, attempt.counts
+        counts, states = start.setup.account, self._state.states
         for done, probe in enumerate(probes, start=1):
             state = states[probe]
             if state.is_dropped:
                 continue
-            if attempt.build.tools.is_offline(probe):
+            if start.setup.build.tools.is_offline(probe):
                 counts.offline += 1
             else:
                 counts.served += 1
-            succeeded = self._measure(start, probe, attempt)
-            if succeeded and attempt.other and start.beside and self._ab and not probe.is_load:
-                self._measure(start.beside, probe, attempt.other)
-            if attempt.controls is not None:
+            succeeded = self._measure(start, probe, len(probes))
+            if succeeded and start.beside and self._ab and not probe.is_load:
+                self._measure(start.beside, probe, len(probes))
+            if controlled_by(counts.role) is not None:
                 if not succeeded or start.has_ended:
                     return  # what is left gets another control
                 continue
@@ -248,77 +209,55 @@ class Starter:
             if error is not None and (start.has_ended or _ends_the_start(probe, error)):
                 never = [one for one in probes[done:] if not states[one].measured]
                 why = f"not measured, as {probe.label} failed before it: {error.message}"
-                self._state.fail(never, error.saying(why), attempt.folder)
+                self._state.fail(never, error.saying(why), start.setup.folder)
                 return
             if start.has_ended:
                 return  # with its machine: what is left gets another start
             if counts.role == "new" and not probe.is_load:
                 self._state.stop_at_broken_answers(probe)
 
-    def _measure(self, start: FreshStart, probe: Probe, attempt: StartAttempt) -> bool:
-        """Measure one probe; whether it gave numbers. Disturbed ones are not used."""
-        counts, folder = attempt.counts, attempt.folder / probe.label
+    def _measure(self, start: FreshStart, probe: Probe, sharing: int) -> bool:
+        """Measure one probe; whether it gave numbers. Disturbed ones are not used.
+
+        `sharing`: how many probes share the time until the start was ready.
+        """
+        counts = start.setup.account
         started, began = now(), monotonic()
         try:
             step = f"start {counts.number} ({counts.role}): {probe.label}"
             with self._progress.step(probe.label, step):
-                measured = measure_guarded(start, probe, attempt.watch)
+                measured = measure_guarded(start, probe)
         except PerfgateError as error:
-            self._handle_error(attempt, [probe], error, folder)
+            self._handle_error(counts, [probe], error, start.setup.folder / probe.label)
             return False
-        seconds = (counts.ready_s or 0.0) / len(attempt.probes) + monotonic() - began
+        seconds = round((counts.ready_s or 0.0) / sharing + monotonic() - began, 1)
         if measured.disturbed:
             counts.disturbed = True
             self._repeat_reason = f"start {counts.number} was disturbed: {measured.disturbed[0]}"
-        record = self._record(
-            attempt,
-            probe,
-            measured,
-            synthetic=start.setup.lease.synthetic or self._state.is_synthetic,
-            started=started,
-            seconds=round(seconds, 1),
-            folder=str(folder),
-            lease=start.setup.lease.plain(),
-        )
-        self._keep(record, counts.role, probe)
-        if start.beside is not None and attempt.other is not None and probe.is_load:
-            other = self._record(
-                attempt.other,
-                probe,
-                start.other_half(probe),
-                synthetic=record.synthetic,
-                started=started,
-                seconds=record.seconds,
-                folder=str(attempt.other.folder / probe.label),
-                lease=record.lease,
-            )
-            self._keep(other, attempt.other.counts.role, probe)
+        self._record(start, probe, measured, started, seconds)
+        if start.beside is not None and probe.is_load:
+            self._record(start.beside, probe, start.other_half(probe), started, seconds)
         return True
 
-    def _keep(self, record: MeasurementRecord, role: StartRole, probe: Probe) -> None:
-        self._session.run.record(record)
-        self._state.take(probe, role, record)
-
     def _record(
-        self,
-        attempt: StartAttempt,
-        probe: Probe,
-        measured: Measurement,
-        *,
-        synthetic: bool,
-        **where: Any,
-    ) -> MeasurementRecord:
-        """The record of a measurement; `where`: time, folder and lease, as the record's fields."""
-        build, scenario = attempt.build, attempt.build.scenario
+        self, start: FreshStart, probe: Probe, measured: Measurement, started: str, seconds: float
+    ) -> None:
+        """Write down what a start gave of a probe, and take it into the campaign's state."""
+        setup, build, scenario = start.setup, start.setup.build, start.setup.build.scenario
+        synthetic = setup.lease.synthetic or self._state.is_synthetic
         # Mock programs are gone after the run.
         source = None if synthetic else source_of(build, measured.facts)
-        return MeasurementRecord(
+        record = MeasurementRecord(
             scenario=scenario.id,
             hardware=scenario.hardware.label,
             probe=probe.label,
             machine_bound=measures_itself(probe),
-            role=attempt.counts.role,
-            start=attempt.counts.number,
+            role=setup.account.role,
+            start=setup.account.number,
+            started=started,
+            seconds=seconds,
+            folder=str(setup.folder / probe.label),
+            lease=setup.lease.plain(),
             engine=build.tools.build,
             fingerprint=dict(self._references.fingerprint(probe, build.tools)),
             injected=tuple(str(one) for one in build.injections),
@@ -328,26 +267,27 @@ class Starter:
             facts=measured.facts,
             answers=measured.answers,
             disturbed=measured.disturbed,
-            **where,
         )
+        self._session.run.record(record)
+        self._state.take(probe, setup.account.role, record)
 
     def _handle_error(
-        self, attempt: StartAttempt, probes: Sequence[Probe], error: PerfgateError, folder: Path
+        self, counts: Start, probes: Sequence[Probe], error: PerfgateError, folder: Path
     ) -> None:
         """Give `probes` the error; if the machine failed, not the build, another start instead.
 
         What a control meets is no fault of the build under test.
         """
-        run_error, counts = as_run_error(error), attempt.counts
+        run_error, controls = as_run_error(error), controlled_by(counts.role)
         if self._ab is not None:
-            build = counts.role.upper()
-            build += f" beside {attempt.other.counts.role.upper()}" if attempt.other else ""
+            build, last = counts.role.upper(), self.starts.made[-1]
+            build += "" if last is counts else f" beside {last.role.upper()}"
             run_error = run_error.saying(f"build {build}: {run_error.message}")
         what = f"{run_error.failure}: {run_error.message}"
         text = f"fresh start {counts.number}: {what}"
         states = [self._state.states[probe] for probe in probes]
-        if attempt.controls is not None:
-            self._state.controls.failed(attempt.controls, text)
+        if controls is not None:
+            self._state.controls.failed(controls, text)
             for state in states:
                 state.unused_controls.append(text)
         elif FAILURES[run_error.failure].of_machine and self.starts.lose():
@@ -372,3 +312,49 @@ def _ends_the_start(probe: Probe, error: RunError) -> bool:
     limit too; and who cancels a job does not want the next one.
     """
     return probe.is_smoke or error.failure in _ENDING
+
+
+_BUILD = {"baseline": "the baseline's build", "anchor": "the anchor's build"}
+
+
+def why_another(states: Sequence[tuple[Probe, ProbeState]], controls: Against | None) -> str:
+    """What is still open: ``c4: output_throughput undecided after 1 start (-1.2 %, …)``.
+
+    Args:
+        states: the probes that the start serves, with what is known of each.
+        controls: whose build it is a control of; None: it is of the build under test.
+    """
+    open_ones = [
+        (probe, one)
+        for probe, state in states
+        if state.judged is not None
+        for one in state.judged.judgements
+        if one.needs_more_runs and controls in (None, one.against)
+    ]
+    who = "" if controls is None else f"control, {_BUILD.get(controls, controls)}: "
+    if not open_ones:
+        return f"{who}for a claim or a curve that is undecided"
+    probe, worst = max(open_ones, key=lambda one: _bands(one[1]))
+    more = f", and {len(open_ones) - 1} more" if len(open_ones) > 1 else ""
+    return f"{who}{probe.label}: {_undecided(worst)}{more}"
+
+
+def _bands(one: Judgement) -> float:
+    return abs(one.change or 0.0) / (one.band or 1.0)
+
+
+def _undecided(one: Judgement) -> str:
+    after = f"{one.metric} undecided after {counted(one.runs_used, 'start')}"
+    if one.change is None or one.interval is None or one.band is None:
+        return after
+    shown = points if is_accuracy(one.metric) else _percent
+    unit = "points" if is_accuracy(one.metric) else "%"
+    low, high = one.interval
+    return (
+        f"{after} ({shown(one.change)} {unit}, interval {shown(low)}…{shown(high)} {unit}, "
+        f"band {100 * one.band:.3g} {unit})"
+    )
+
+
+def _percent(share: float) -> str:
+    return percent(share).removesuffix(" %")

@@ -21,7 +21,7 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("after", metavar="B", help="the other, likewise")
     verb.add_argument("--scenario", metavar="ID", help="where commits are given: of this scenario")
     verb.add_argument("--hardware", metavar="LABEL", help="and on this hardware, e.g. 8xB200")
-    add_format(verb, markdown_for="a comment on a change")
+    add_format(verb, markdown=True)
     verb.set_defaults(execute=_diff)
 
 

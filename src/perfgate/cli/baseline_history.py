@@ -20,7 +20,7 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     """Add the options of `history`."""
     verb.add_argument("scenario", metavar="SCENARIO", help="the scenario's id")
     verb.add_argument("--hardware", metavar="LABEL", help="on this hardware alone, e.g. 8xB200")
-    add_format(verb, markdown_for="a comment on a change")
+    add_format(verb, markdown=True)
     verb.set_defaults(execute=_history)
 
 

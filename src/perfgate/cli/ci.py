@@ -34,15 +34,13 @@ _MATRIX = {
     "--shards": "rows for each kind of GPU, at most",
 }
 _DECISION = {
-    "--event": "what the run was made for; rehearsal: to try the pipeline without an engine",
+    "--event": "what the run was made for",
     "status": "exit status of pytest or of perfgate report",
 }
 _GITLAB = {
     "--matrix": "what perfgate ci matrix printed",
-    "--event": "what the pipeline is for: it says which statuses stop it; with --rehearse among "
-    "--options always rehearsal",
-    "--mode": "judge (gate), measure what baselines are made of (record), or record what has none "
-    "and judge the rest (auto)",
+    "--event": "what the pipeline is for; with --rehearse among --options always rehearsal",
+    "--mode": "judge, record candidates for baselines, or record what has none and judge the rest",
     "--programs": "folder of pytest and perfgate on the runners (default: /opt/perfgate/bin)",
     "--requirements": "a file of hashed requirements, which each job installs first instead",
     "--tags": "tags of the runners with GPUs; {gpu} becomes the kind of GPU (default: {gpu})",

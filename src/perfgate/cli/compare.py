@@ -38,7 +38,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--metric", action="append", default=[], metavar="NAME,…")
     add("--across", action="append", default=[], metavar="FACT,…")
     add("--probe", action="append", default=[], metavar="NAME,…")
-    add_format(command, markdown_for="an issue")
+    add_format(command, markdown=True)
     command.set_defaults(execute=_run)
 
 

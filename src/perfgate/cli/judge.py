@@ -49,8 +49,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add(
         "--controls",
         metavar="X,…",
-        help="values of the baseline's build in the session of the new ones; none: it can be "
-        "started, and was not yet",
+        help="values of the baseline's build in the same session; none: not started yet",
     )
     add_format(command)
     command.set_defaults(execute=_run)

@@ -76,7 +76,7 @@ def parser(words: Sequence[str], *, whole: bool = False) -> argparse.ArgumentPar
         action=PrintCompletion,
         whole=lambda: parser((), whole=True),
         metavar="SHELL",
-        help="a script that completes commands and options in bash, zsh or tcsh",
+        help="print a script that completes commands and options",
     )
     commands = root.add_subparsers(required=True, metavar="COMMAND")
     chosen = next((word for word in words if not word.startswith("-")), None)

@@ -40,14 +40,11 @@ def verb_maker(command: argparse.ArgumentParser) -> Callable[..., argparse.Argum
     return make
 
 
-def add_format(parser: argparse.ArgumentParser, *, markdown_for: str = "") -> None:
-    """The option that every command has; with Markdown, if it is said what that is for."""
-    markdown = ["markdown"] if markdown_for else []
-    readers = (
-        f"people, for scripts, or for {markdown_for}" if markdown else "people, or for scripts"
-    )
+def add_format(parser: argparse.ArgumentParser, *, markdown: bool = False) -> None:
+    """The option that every command has."""
+    choices = ["text", "json", *(["markdown"] if markdown else [])]
     parser.add_argument(
-        "--format", choices=["text", "json", *markdown], default="text", help=f"for {readers}"
+        "--format", choices=choices, default="text", help="for people, or for scripts"
     )
 
 

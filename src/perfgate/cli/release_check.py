@@ -32,7 +32,7 @@ _HELP = {
 def add_check(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
     """Add the options of `check`; gives what runs it."""
     add = add_evidence(parser, _HELP)
-    add_format(parser, markdown_for="its certificate")
+    add_format(parser, markdown=True)
     add("--strict", action="store_true")
     add("--at", type=time_option, metavar="TIME")
     add_folder(parser)

@@ -29,8 +29,7 @@ from perfgate.runs.exit_status import ExitStatus
 
 _HELP = {
     "run": "folders of runs",
-    "--matrix": "what `perfgate ci matrix` printed: every row of it must be among the runs; -: "
-    "from standard input",
+    "--matrix": "output of `perfgate ci matrix`, whose rows must all be there; -: standard input",
     "--gate": "every selected test must have a verdict, as in pytest --gate",
     "--history": "folder of earlier runs, whose values are shown beside (default: none)",
     "--baselines": "folder of the accepted baselines (default: docs/reference/settings.md)",

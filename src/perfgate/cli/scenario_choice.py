@@ -34,7 +34,7 @@ def add_folder(parser: argparse.ArgumentParser) -> None:
         "--scenarios",
         action="append",
         metavar="FOLDER",
-        help="folder of scenario files; packaged: those of the package; may be given "
+        help="folder of scenario files, or packaged; may be given "
         "again (default: what docs/reference/settings.md says)",
     )
     add_import(parser)
@@ -78,7 +78,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="EXPRESSION",
-        help="only with these markers, as in pytest -m: 'b200 and not weekly'; given again: both",
+        help="only with these markers, as in pytest -m; given again: both",
     )
     add("--gpu", help="only for this GPU, e.g. B200; none: for the CPU")
     add_folder(parser)

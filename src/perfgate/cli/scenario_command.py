@@ -51,7 +51,7 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     add(
         "--engine-version",
         metavar="RELEASE",
-        help="release that options are rendered for (default: the one of the scenario's document)",
+        help="release to render options for (default: that of the document)",
     )
     add_folder(verb)
     add(
@@ -77,14 +77,14 @@ def add_options(verb: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ISL/OSL",
-        help="other lengths, for a scenario to explore with, e.g. 4096/512; may be given again",
+        help="other lengths of an explore scenario; may be given again",
     )
     add(
         "--listen",
         metavar="ADDRESS",
         type=_address,
-        help="where the server listens, which asks for no key (default: as documented, but on "
-        "localhost instead of on all addresses; a container's port on 127.0.0.1)",
+        help="where the server listens, without a key (default: as documented, but localhost "
+        "instead of all addresses)",
     )
     add("--format", choices=["shell", "json"], default="shell", help="for people, or for scripts")
     verb.set_defaults(execute=_command)

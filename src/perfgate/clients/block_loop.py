@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
+from perfgate.core.cpu_times import core_times
+
 SCHEMA_VERSION = 1
 _ANSWER_WITHIN_S = 300.0
 _LARGEST_ANSWER = 2**20  # bytes
@@ -104,12 +106,8 @@ def block(server: Server, prompts: list[str], arguments: argparse.Namespace) -> 
 
 def others_cpu_s(servers: list[Server], cores: set[int]) -> float:
     """CPU seconds that other programs, and other machines on its host, have used of the cores."""
-    used = 0.0
-    for number, times in enumerate(psutil.cpu_times(percpu=True)):
-        if number in cores:
-            guest = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
-            # A guest's time is in that of the user, or of the nice, too.
-            used += sum(times) - times.idle - getattr(times, "iowait", 0.0) - guest
+    times = [core for number, core in core_times().items() if number in cores]
+    used = sum(core.work_s + core.steal_s for core in times)
     return used - time.process_time() - sum(one.cpu_s() for one in servers)
 
 

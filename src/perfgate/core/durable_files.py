@@ -29,7 +29,6 @@ from perfgate.core.untrusted_files import open_regular, opened_regular, read_inp
 _BLOCK_BYTES = 65536
 _SHOWN_BYTES = 60  # of a damaged line
 
-
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # What file systems answer that cannot make the names in a folder durable (fsync(2), and some
 # network and FUSE file systems).
@@ -37,34 +36,25 @@ _NO_SYNC_OF_FOLDERS = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF)
 
 
 @contextmanager
-def disk_errors_named(path: Path) -> Iterator[None]:
-    """Turn a full disk, or a used-up share of it, into an error that says so.
-
-    Raises:
-        RunError: class ``disk_full``; other errors of the file system stay as they are.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _FULL:
-            raise cannot_write(path, error) from error
-        raise
-
-
-@contextmanager
-def write_errors_named(path: Path, hint: str | None = None) -> Iterator[None]:
+def write_errors_named(
+    path: Path, hint: str | None = None, *, only_full: bool = False
+) -> Iterator[None]:
     """Turn whatever keeps a file or folder from being written into an error that says so.
 
     Args:
         path: what is written, or the folder that it goes into.
         hint: the next step; None: that of the class.
+        only_full: leave other errors of the file system than a full disk as they are.
 
     Raises:
-        RunError: class ``disk_full``, or ``unwritable`` for any other reason.
+        RunError: class ``disk_full`` (also of a used-up quota), or ``unwritable`` for any other
+            reason.
     """
     try:
         yield
     except OSError as error:
+        if only_full and error.errno not in _FULL:
+            raise
         raise cannot_write(path, error, hint) from error
 
 
@@ -72,9 +62,8 @@ def cannot_write(path: Path | str | None, error: OSError, hint: str | None = Non
     """What a run fails with that cannot write `path`; None: a file that the system did not name."""
     what = "a file" if path is None else str(path)
     told = f"cannot write {what}: {error.strerror or error}"
-    if error.errno in _FULL:
-        return RunError("disk_full", told, hint=hint)
-    return RunError("unwritable", told, hint=hint)
+    failure = "disk_full" if error.errno in _FULL else "unwritable"
+    return RunError(failure, told, hint=hint)
 
 
 def is_unwritable(error: BaseException | None) -> bool:
@@ -307,8 +296,13 @@ def read_lines(
         InputError: the file cannot be read or is no regular one, a whole line is not a JSON object,
             or is not the one that was written there.
     """
-    lines = whole_lines(path)
-    found = [_object(line, path, number, hint) for number, line in enumerate(lines, start=1)]
+    lines, found = whole_lines(path), list[dict[str, Any]]()
+    for number, line in enumerate(lines, start=1):
+        try:
+            found.append(json_text.parse_object(line, limit=json_text.LARGEST_OWN, own=True))
+        except json_text.JsonError as error:
+            problem = error.problem.removeprefix("is ")
+            raise _damaged(problem, path, number, line, "a JSON object", hint) from None
     if base is not None and found:
         require_checksums(lines, path, base, hint)
         for one in found:
@@ -340,38 +334,20 @@ def require_checksums(lines: Sequence[bytes], path: Path, base: Path, hint: str 
     """
     before, follows = _checksum_of_file(base), base.name
     for number, line in enumerate(lines, start=1):
-        if not is_right(line, before):
-            raise InputError(
-                f"the checksum is not that of this line after {follows}",
-                file=path,
-                line=number,
-                found=_shown(line),
-                expected=f"line and {follows} as perfgate wrote them, none changed or taken away",
-                hint=hint,
-            )
+        if sealed(line[:-SEAL_BYTES] + b"}", before) != line:
+            problem = f"the checksum is not that of this line after {follows}"
+            expected = f"line and {follows} as perfgate wrote them, none changed or taken away"
+            raise _damaged(problem, path, number, line, expected, hint)
         before, follows = checksum_of(line) or "", f"line {number}"
 
 
-def _object(line: bytes, path: Path, number: int, hint: str | None) -> dict[str, Any]:
-    try:
-        value: dict[str, Any] = json_text.parse_object(line, limit=json_text.LARGEST_OWN, own=True)
-        return value
-    except json_text.JsonError as error:
-        problem = error.problem.removeprefix("is ")
-    raise InputError(
-        problem,
-        file=path,
-        line=number,
-        found=_shown(line),
-        expected="a JSON object",
-        hint=hint,
-    )
-
-
-def _shown(line: bytes) -> str:
-    """A damaged line, as much of it as tells which it is."""
+def _damaged(
+    problem: str, path: Path, number: int, line: bytes, expected: str, hint: str | None
+) -> InputError:
+    """The error of a damaged line, with as much of it as tells which it is."""
     found = ascii(line[:_SHOWN_BYTES].decode(errors="backslashreplace"))
-    return found + (f", {len(line)} bytes" if len(line) > _SHOWN_BYTES else "")
+    found += f", {len(line)} bytes" if len(line) > _SHOWN_BYTES else ""
+    return InputError(problem, file=path, line=number, found=found, expected=expected, hint=hint)
 
 
 _DIGITS = 32  # of SHA-256: enough for accidents, and whoever forges the whole needs no collision
@@ -391,20 +367,11 @@ def sealed(line: bytes, before: str) -> bytes:
         line: a JSON object that is not empty, without the end of the line.
         before: the checksum of the line before.
     """
-    return line[:-1] + _seal(line, before)
+    checksum = hashlib.sha256(before.encode() + b"\n" + line).hexdigest()[:_DIGITS]
+    return line[:-1] + b', "checksum": "%s"}' % checksum.encode()
 
 
 def checksum_of(line: bytes) -> str | None:
     """The checksum that a line, or the end of one, carries; None: it has none."""
     found = _SEAL.fullmatch(line[-SEAL_BYTES:])
     return None if found is None else found[1].decode()
-
-
-def is_right(line: bytes, before: str) -> bool:
-    """Whether a line carries the checksum of itself, after that of the line before."""
-    return line.endswith(_seal(line[:-SEAL_BYTES] + b"}", before))
-
-
-def _seal(line: bytes, before: str) -> bytes:
-    checksum = hashlib.sha256(before.encode() + b"\n" + line).hexdigest()[:_DIGITS]
-    return b', "checksum": "%s"}' % checksum.encode()

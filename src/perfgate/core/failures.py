@@ -108,40 +108,26 @@ def diagnose(lines: Iterable[str]) -> Diagnosis | None:
     Returns:
         None if no line tells of a failure.
     """
-    return _diagnosed(iter(enumerate(lines, start=1)))
+    return diagnose_log(enumerate(lines, start=1))
 
 
-def diagnose_log(numbered: Iterator[tuple[int, str]]) -> Diagnosis | None:
+def diagnose_log(numbered: Iterable[tuple[int, str]]) -> Diagnosis | None:
     """As `diagnose`, of the numbered lines of a log of any size; of some only `TELLING` ones.
 
     Where those are very many, as in a log that tells of the KV cache all the time, the first and
     the last are looked at: a program fails as it starts, or ends with what it failed of.
     """
-    telling = (one for one in numbered if _has_telling_word(one[1]))
-    return _diagnosed(_first_and_last(telling))
-
-
-def _has_telling_word(line: str) -> bool:
-    lowered = line.lower()
-    return any(word in lowered for word in TELLING)
-
-
-def _first_and_last(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    yield from islice(lines, _MOST_TELLING)
-    yield from deque(lines, maxlen=_MOST_TELLING)
-
-
-def _diagnosed(numbered: Iterator[tuple[int, str]]) -> Diagnosis | None:
     lesser: dict[Rank, Diagnosis] = {}
     shortage = MemoryShortage()
-    for number, line in numbered:
+    telling = _first_and_last(one for one in numbered if _has_word(one[1], TELLING))
+    for number, line in telling:
         seen = _sign(number, line)
         if seen is None:
             shortage.before(line)
             continue
         rank, sign = seen
         if rank == "cause":
-            return _completed(sign, line, numbered, shortage)
+            return _completed(sign, line, telling, shortage)
         kept = lesser.get(rank)
         if kept is None or (kept.failure == "unknown" and sign.failure != "unknown"):
             lesser[rank] = sign
@@ -149,14 +135,14 @@ def _diagnosed(numbered: Iterator[tuple[int, str]]) -> Diagnosis | None:
     return None if best is None else _completed(best, best.text, iter(()), shortage)
 
 
-def classify(lines: Iterable[str], otherwise: str = "unknown") -> tuple[str, tuple[str, ...]]:
-    """The class that a log shows, and the lines that show it.
+def _has_word(line: str, words: tuple[str, ...]) -> bool:
+    lowered = line.lower()
+    return any(word in lowered for word in words)
 
-    Args:
-        lines: the program's output, in order.
-        otherwise: the class when no line tells which.
-    """
-    return _class_of(diagnose(lines), otherwise)
+
+def _first_and_last(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    yield from islice(lines, _MOST_TELLING)
+    yield from deque(lines, maxlen=_MOST_TELLING)
 
 
 class Shown(NamedTuple):
@@ -180,10 +166,12 @@ def classify_logs(logs: Iterable[Path], otherwise: str = "unknown") -> Shown:
         logs: the files, the most telling one first; one that is not there shows nothing.
         otherwise: the class when no line tells which.
     """
-    lines = chain.from_iterable(lines_with(log, TELLING) for log in logs)
-    found = diagnose_log(lines)
-    failure, evidence = _class_of(found, otherwise)
-    return Shown(failure, evidence, found.next_step if found and found.failure == failure else None)
+    found = diagnose_log(chain.from_iterable(lines_with(log, TELLING) for log in logs))
+    if found is None:
+        return Shown(otherwise, ())
+    if found.failure == "unknown":
+        return Shown(otherwise, found.evidence)
+    return Shown(found.failure, found.evidence, found.next_step)
 
 
 def class_of_status(status: int | None) -> str | None:
@@ -198,16 +186,9 @@ def class_of_status(status: int | None) -> str | None:
     return "crash" if -status in _OF_A_CRASH else "killed"
 
 
-def _class_of(found: Diagnosis | None, otherwise: str) -> tuple[str, tuple[str, ...]]:
-    if found is None:
-        return otherwise, ()
-    return (otherwise if found.failure == "unknown" else found.failure), found.evidence
-
-
 def _sign(number: int, line: str) -> tuple[Rank, Diagnosis] | None:
     """What the line tells, and as what; None: nothing."""
-    lowered = line.lower()
-    if not any(word in lowered for word in TELLING_WORDS):
+    if not _has_word(line, TELLING_WORDS):
         return None
     plain = _COLOUR.sub("", line)
     words, calm = _own_words(plain)

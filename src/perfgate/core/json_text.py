@@ -74,15 +74,13 @@ def parse(text: str | bytes, *, limit: int = LARGEST_DOCUMENT, own: bool = False
             if `own`, a field twice or a number that is not finite.
     """
     if len(text) > limit:
-        raise JsonError(
-            "is too large",
-            found=f"{len(text)} bytes",
-            expected=f"at most {limit} bytes (docs/reference/settings.md)",
-        )
+        raise _beyond("is too large", f"{len(text)} bytes", f"{limit} bytes")
     try:
         # utf-8-sig: editors of other systems begin a file with a byte order mark.
         whole = text.decode("utf-8-sig") if isinstance(text, bytes) else text.removeprefix("\ufeff")
-        value = json.loads(whole, parse_int=_whole, **(_OWN if own else {}))
+        strict: dict[str, Any] = {"parse_float": _finite, "parse_constant": _finite}
+        strict["object_pairs_hook"] = _once
+        value = json.loads(whole, parse_int=_whole, **(strict if own else {}))
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         found = f"byte 0x{error.object[error.start]:02x}"
@@ -119,21 +117,20 @@ def _is_too_deep(value: object) -> bool:
     return True
 
 
+def _beyond(problem: str, found: str, limit: str) -> JsonError:
+    expected = f"at most {limit} (docs/reference/settings.md)"
+    return JsonError(problem, found=found, expected=expected)
+
+
 def _too_deep() -> JsonError:
-    return JsonError(
-        "is nested too deep",
-        found=f"more than {DEEPEST} levels of brackets",
-        expected=f"at most {DEEPEST} levels (docs/reference/settings.md)",
-    )
+    found = f"more than {DEEPEST} levels of brackets"
+    return _beyond("is nested too deep", found, f"{DEEPEST} levels")
 
 
 def _whole(text: str) -> int:
     if len(text) > LONGEST_WHOLE_NUMBER:
-        raise JsonError(
-            "holds a number of too many digits",
-            found=f"{_shortened(text)} of {len(text)} digits",
-            expected=f"at most {LONGEST_WHOLE_NUMBER} digits (docs/reference/settings.md)",
-        )
+        found, limit = f"{_shortened(text)} of {len(text)} digits", f"{LONGEST_WHOLE_NUMBER} digits"
+        raise _beyond("holds a number of too many digits", found, limit)
     return int(text)
 
 
@@ -148,21 +145,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         names = Counter(name for name, _ in pairs)
-        twice = next(name for name, count in names.items() if count > 1)
-        raise JsonError(
-            "has a field twice",
-            found=repr(_shortened(twice)),
-            expected="each field once",
-        )
+        twice = repr(_shortened(names.most_common(1)[0][0]))
+        raise JsonError("has a field twice", found=twice, expected="each field once")
     return fields
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-_OWN: dict[str, Any] = {
-    "parse_float": _finite,
-    "parse_constant": _finite,
-    "object_pairs_hook": _once,
-}

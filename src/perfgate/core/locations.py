@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from perfgate.core.errors import InputError, MissingProgram
+from perfgate.core.paths import named_folder
 from perfgate.core.program_query import Answer, ContainerQuery, ask_here
 from perfgate.core.programs import Program, interpreter_for, words_of
 
@@ -48,18 +49,8 @@ class Installation:
             InputError: the path that names it is no executable.
             MissingProgram: the build has no such program.
         """
-        words = self._words(program)
-        if words:
-            path = shutil.which(words[0])
-            if path is None:
-                raise InputError(
-                    f"no executable for {program.name}",
-                    field=program.variable,
-                    found=" ".join(words),
-                    expected="a program, and optionally its first arguments",
-                    hint=f"name where {program.executable} of the other build is",
-                )
-            return (str(Path(path).absolute()), *words[1:])
+        if named := program.named_in(dict(self.named)):
+            return named
         interpreter = interpreter_for(program, self.find)
         if interpreter is not None:
             return (interpreter, *program.arguments)
@@ -74,9 +65,8 @@ class Installation:
         Raises:
             InputError: what names it has no words.
         """
-        words = self._words(program)
-        if words:
-            return words
+        if named := program.named_in(dict(self.named), is_here=False):
+            return named
         if self.prefix:
             return (f"{self.prefix}/bin/{program.executable}", *program.arguments)
         return program.bare()
@@ -106,20 +96,6 @@ class Installation:
         first = (words_of(call)[:1] for _, call in self.named)
         parents = (Path(path).parent for word in first for path in word if os.sep in path)
         return tuple(dict.fromkeys(parents))
-
-    def _words(self, program: Program) -> tuple[str, ...]:
-        call = dict(self.named).get(program.variable)
-        if call is None:
-            return ()
-        words = words_of(call)
-        if not words:
-            raise InputError(
-                "not a call",
-                field=program.variable,
-                found=repr(call),
-                expected="a program, and optionally its first arguments",
-            )
-        return words
 
     def _missing(self, program: Program) -> MissingProgram:
         looked = " or ".join(map(str, self._folders)) or "the programs that are named"
@@ -164,18 +140,18 @@ class Locations:
         Raises:
             InputError: a variable names a folder that does not exist, or what is no host.
         """
+        folders = (
+            named_folder(one, hint="set it to where they are, or unset it")
+            for one in (MODELS, DATASETS, TENSORRT_LLM_SOURCE)
+        )
         hosts = os.environ.get(HOSTS, "").replace(",", " ").split()
         for host in hosts:
             if not _HOST.fullmatch(host):  # a hyphen first would make it an option of ssh's
                 raise InputError(
                     "not a host", field=HOSTS, found=repr(host), expected="host names, or addresses"
                 )
-        return cls(
-            models=_folder(MODELS),
-            datasets=_folder(DATASETS),
-            source=_folder(TENSORRT_LLM_SOURCE),
-            hosts=tuple(hosts),
-        )
+        models, datasets, source = folders
+        return cls(models=models, datasets=datasets, source=source, hosts=tuple(hosts))
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -222,19 +198,3 @@ class Locations:
         if self.build is None or self.inside is not None:
             return {}
         return self.build.environment(os.environ)
-
-
-def _folder(variable: str) -> Path | None:
-    setting = os.environ.get(variable)
-    if not setting:
-        return None
-    folder = Path(setting).absolute()
-    if not folder.is_dir():
-        raise InputError(
-            "no such folder",
-            field=variable,
-            found=setting,
-            expected="a folder",
-            hint="set it to where they are, or unset it",
-        )
-    return folder

@@ -75,14 +75,10 @@ class MeasuredBuild:
     @property
     def in_words(self) -> str:
         """``tensorrt-llm 1.3.0, commit 0a1b2c3, image example/engine:1.3.0, sha256:…``."""
-        parts = [f"{self.name} {self.version}"]
-        if self.commit != self.version:
-            parts.append(f"commit {self.commit}")
-        if self.image:
-            parts.append(f"image {self.image}")
-        if self.digest:
-            parts.append(self.digest)
-        return ", ".join(parts)
+        commit = "" if self.commit == self.version else f"commit {self.commit}"
+        image = self.image and f"image {self.image}"
+        parts = (f"{self.name} {self.version}", commit, image, self.digest)
+        return ", ".join(filter(None, parts))
 
 
 @dataclass(frozen=True)
@@ -106,10 +102,9 @@ class MeasuredControl:
     @property
     def in_words(self) -> str:
         """``tensorrt-llm 1.2.0, commit 0a1b2c3, 2 starts``, or why there is none."""
-        told = [] if self.build is None else [self.build.in_words, counted(self.starts, "start")]
-        if self.build is None:
-            told.append("none")
-        words = ", ".join(told)
+        words = "none"
+        if self.build is not None:
+            words = f"{self.build.in_words}, {counted(self.starts, 'start')}"
         if self.against == "anchor":
             words = f"of the anchor: {words}"
         aside = "; ".join(filter(None, (self.why_not, self.note)))

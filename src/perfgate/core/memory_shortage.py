@@ -12,32 +12,8 @@ _TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 BINDING_ADVICE: str = _TABLE["binding_advice"]
 _NEIGHBOUR_ADVICE: str = _TABLE["neighbour_advice"]
 
-# The lines after the executor's message that say what did not fit, and into how much.
-_DETAILS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"The following component could not be created: (?P<component>.+)",
-        r"Total GPU memory \(GiB\): ",
-        r"Free GPU memory before component creation attempt \(GiB\): ",
-    )
-)
-_HOST_MEMORY = re.compile(r"oom[-_]kill|Killed process|memory limit|tasks? \S+: Out Of", re.I)
-
-# PyTorch's message: the GPU, every other process on it, then itself. Where it does not name itself
-# (its own number is another one inside a container), one of those that it names is itself.
-_SIZE = r"(?P<size>[\d.]+) (?P<unit>[KMG]iB)"
-_TRIED = re.compile(rf"Tried to allocate {_SIZE}")
-_CAPACITY = re.compile(rf"GPU (?P<gpu>\d+) has a total capacity of {_SIZE}")
-_PROCESS = re.compile(rf"\bProcess (?P<pid>\d+) has {_SIZE} memory in use")
-_ITSELF = re.compile(r"this process has [\d.]+ [KMG]iB memory in use")
-# vLLM, before it has allocated anything.
-_TAKEN_BEFORE = re.compile(r"Free memory on device .* on startup is less than desired")
-# TensorRT-LLM, as it starts.
-_USES = re.compile(r"\bRank (?P<rank>\d+) is using GPU (?P<gpu>\d+)")
-_WORLD = re.compile(r"\bMPI size: \d+, MPI local size: (?P<local>\d+)")
-_RANK = re.compile(
-    r"\[RANK (\d+)\]|\[\S*\d+,(\d+)\]<std(?:out|err)>|\[rank(\d+)\]|^\s*(\d+): ", re.ASCII
-)
+_DETAILS = tuple(map(re.compile, _TABLE["details"]))
+_PATTERNS = {name: re.compile(pattern) for name, pattern in _TABLE["patterns"].items()}
 _BYTES = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 # A display's few MiB are not why it did not fit; the share is that of the check "gpu memory".
 _LEAST_SHARE = 0.03
@@ -63,15 +39,15 @@ class MemoryShortage:
 
     def before(self, line: str) -> None:
         """Note a line before the first one that tells of the lack."""
-        if world := _WORLD.search(line):
+        if world := _PATTERNS["world"].search(line):
             self._local = int(world["local"])
-        elif (uses := _USES.search(line)) and self._local:
+        elif (uses := _PATTERNS["uses"].search(line)) and self._local:
             self._users[int(uses["rank"]) // self._local, int(uses["gpu"])].add(int(uses["rank"]))
 
     def cause(self, line: str) -> None:
         """Note the first line that tells of the lack."""
-        self._on_host = bool(_HOST_MEMORY.search(line))
-        self._taken_before = bool(_TAKEN_BEFORE.search(line))
+        self._on_host = bool(_PATTERNS["host_memory"].search(line))
+        self._taken_before = bool(_PATTERNS["taken_before"].search(line))
         self._neighbours(line)
 
     def after(self, number: int, line: str) -> None:
@@ -114,18 +90,18 @@ class MemoryShortage:
 
     def _neighbours(self, line: str) -> None:
         """Note who else a message of PyTorch names, if what they have is what was missing."""
-        capacity = _CAPACITY.search(line)
-        tried = _TRIED.search(line)
+        capacity = _PATTERNS["capacity"].search(line)
+        tried = _PATTERNS["tried"].search(line)
         if capacity is None or tried is None:
             return
-        named = {one["pid"]: _size(one) for one in _PROCESS.finditer(line)}
+        named = {one["pid"]: _size(one) for one in _PATTERNS["process"].finditer(line)}
         self._lists = self._lists or bool(named)
-        if named and not _ITSELF.search(line):
+        if named and not _PATTERNS["itself"].search(line):
             del named[max(named, key=lambda pid: named[pid])]
         theirs = sum(named.values())
         if theirs >= _size(tried) and theirs >= _LEAST_SHARE * _size(capacity):
             self._others[capacity["gpu"]] |= named
-            if rank := _RANK.search(line):
+            if rank := _PATTERNS["rank"].search(line):
                 number = int(next(filter(None, rank.groups())))
                 node = number // self._local if self._local else 0
                 self._complain[node, int(capacity["gpu"])].add(number)

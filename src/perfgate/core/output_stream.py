@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from io import FileIO, TextIOWrapper
 from typing import Any, TextIO, cast
 
@@ -68,38 +69,22 @@ class OutputStream:
             self._lead_nowhere()
 
     def _lead_nowhere(self) -> None:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._number)
-        os.close(nowhere)
+        _lead_nowhere(self._number)
         with suppress(OSError):
             self._stream.flush()
 
 
+@dataclass(frozen=True)
 class StandardStreams:
     """Standard output and standard error of this process, while they cannot fail."""
 
-    def __init__(self) -> None:
-        occupy_standard_descriptors()
-        self._before = sys.stdout, sys.stderr
-        self.out = OutputStream(sys.stdout, 1)
-        self.err = OutputStream(sys.stderr, 2)
-        sys.stdout, sys.stderr = cast(TextIO, self.out), cast(TextIO, self.err)
+    out: OutputStream
+    err: OutputStream
 
     def failure(self) -> str:
         """Why standard output could not be written; empty if it could, or its reader left."""
         self.out.flush()
         return "" if self.out.failure is None else str(self.out.failure.strerror)
-
-    def restore(self) -> None:
-        """Put back the streams that were there before; a closed one stays replaced.
-
-        Much code takes for granted that there is one.
-        """
-        self.out.restore()
-        self.err.restore()
-        out, err = self._before
-        sys.stdout = out or cast(TextIO, self.out)
-        sys.stderr = err or cast(TextIO, self.err)
 
 
 def occupy_standard_descriptors() -> None:
@@ -111,17 +96,29 @@ def occupy_standard_descriptors() -> None:
         try:
             os.fstat(number)
         except OSError:
-            nowhere = os.open(os.devnull, os.O_RDWR)
-            os.dup2(nowhere, number)
-            if nowhere != number:
-                os.close(nowhere)
+            _lead_nowhere(number)
+
+
+def _lead_nowhere(number: int) -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, number)
+    if nowhere != number:
+        os.close(nowhere)
 
 
 @contextmanager
 def standard_streams() -> Iterator[StandardStreams]:
-    """Standard output and standard error cannot fail while the block runs."""
-    streams = StandardStreams()
+    """Standard output and standard error cannot fail while the block runs.
+
+    One that was closed stays replaced: much code takes for granted that there is one.
+    """
+    occupy_standard_descriptors()
+    before = sys.stdout, sys.stderr
+    out, err = OutputStream(sys.stdout, 1), OutputStream(sys.stderr, 2)
+    sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, err)
     try:
-        yield streams
+        yield StandardStreams(out, err)
     finally:
-        streams.restore()
+        out.restore()
+        err.restore()
+        sys.stdout, sys.stderr = before[0] or cast(TextIO, out), before[1] or cast(TextIO, err)

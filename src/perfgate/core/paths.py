@@ -125,18 +125,32 @@ def _require(root: Path, paths: Iterable[Path]) -> None:
 
 def _named() -> Path | None:
     """The gate repository that `PERFGATE_ROOT` names."""
-    setting = os.environ.get(ROOT)
+    root = named_folder(ROOT, expected="a gate repository, as perfgate init lays one out")
+    return root and root.resolve()
+
+
+def named_folder(
+    variable: str, *, expected: str = "a folder", hint: str | None = None
+) -> Path | None:
+    """The folder that an environment variable names, as an absolute path; None: it names none.
+
+    Args:
+        variable: its name.
+        expected: what should be there, for the message.
+        hint: the next step where it is not.
+
+    Raises:
+        InputError: no such folder.
+    """
+    setting = os.environ.get(variable)
     if not setting:
         return None
-    root = Path(setting).resolve()
-    if not root.is_dir():
+    folder = Path(setting).absolute()
+    if not folder.is_dir():
         raise InputError(
-            "no such folder",
-            field=ROOT,
-            found=root,
-            expected="a gate repository, as perfgate init lays one out",
+            "no such folder", field=variable, found=setting, expected=expected, hint=hint
         )
-    return root
+    return folder
 
 
 def _not_ours(root: Path, path: Path, why: str) -> InputError:
@@ -248,12 +262,10 @@ def _read(file: Path, _mtime_ns: int, _size: int) -> Mapping[str, Any]:
         if max(line.count(".") for line in text.split("\n")) > _MOST_DOTS:
             raise tomllib.TOMLDecodeError(f"more than {_MOST_DOTS} dots in one line")
         tool = tomllib.loads(text).get("tool", {})
-    except RecursionError:
-        raise InputError("not TOML: nested too deep", file=file) from None
-    except (tomllib.TOMLDecodeError, ValueError) as error:
-        raise InputError(
-            f"not TOML: {error}", file=file, expected="settings of pytest and perfgate"
-        ) from error
+    except (RecursionError, ValueError) as error:
+        why = "nested too deep" if isinstance(error, RecursionError) else error
+        expected = "settings of pytest and perfgate"
+        raise InputError(f"not TOML: {why}", file=file, expected=expected) from None
     pytest_settings = tool.get("pytest", {})
     found = {**pytest_settings.get("ini_options", {}), **pytest_settings}
     return {name: value for name, value in found.items() if name.startswith("perfgate_")}

@@ -15,7 +15,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from perfgate.core.errors import InputError
 from perfgate.core.redaction import redact
 
 _TO_DIE_S = 5.0
@@ -158,16 +157,10 @@ _NEVER_ASK = {
     "LC_ALL": "C",
 }
 # Set while a hook runs, these would name another repository than the one that was given.
-_OF_ANOTHER = {
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_COMMON_DIR",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
-}
+_OF_ANOTHER = re.compile(
+    r"GIT_((COMMON_)?DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES"
+    r"|NAMESPACE|PREFIX)"
+)
 _FILTERING = frozenset({"status", "checkout-index"})  # commands that run filters
 _FILTER = re.compile(r"(filter\..*)\.[^.]+", re.DOTALL)
 
@@ -184,7 +177,7 @@ def git_answer(
         more: variables that it is given besides.
     """
     call = ("git", *QUIET, "-C", str(folder))
-    kept = {name: text for name, text in os.environ.items() if name not in _OF_ANOTHER}
+    kept = {name: text for name, text in os.environ.items() if not _OF_ANOTHER.fullmatch(name)}
     env = {**kept, **_NEVER_ASK, **(more or {})}
     if words[0] in _FILTERING:
         # Filters have no switch: each that is set is set to nothing.
@@ -205,32 +198,3 @@ def _without(filters: str, env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield f"GIT_CONFIG_VALUE_{number}", text
             number += 1
     yield "GIT_CONFIG_COUNT", str(number)
-
-
-def ask_git(
-    folder: Path, *words: str, field: str | None = None, more: Mapping[str, str] | None = None
-) -> Answer:
-    """`git_answer` where git must be there and answer.
-
-    Args:
-        folder: where, as of ``git -C``.
-        words: the command and its arguments.
-        field: the option that named the folder, for messages.
-        more: variables that it is given besides.
-
-    Raises:
-        InputError: git is not installed, or gives no answer in time.
-    """
-    answer = git_answer(folder, *words, seconds=WITHIN_S, more=more)
-    if answer.cause is NoStatus.TOO_LONG:
-        raise InputError(
-            f"git gave no answer within {WITHIN_S:.0f} s",
-            field=field,
-            found=f"git {' '.join(words)} in {folder}",
-            expected="a clone on a disk that answers",
-        )
-    if answer.status is None:
-        raise InputError(
-            "git cannot be started", field=field, found=answer.refusal, expected="git on PATH"
-        )
-    return answer

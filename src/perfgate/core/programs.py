@@ -12,10 +12,10 @@ import shlex
 import shutil
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distributions
 from pathlib import Path
 
 from perfgate.core.errors import InputError, MissingProgram
@@ -78,33 +78,50 @@ class Program:
         Raises:
             InputError: the environment variable is set but has no words.
         """
-        setting = os.environ.get(self.variable)
+        return self.named_in(os.environ, is_here=False) or self.bare()
+
+    def named_in(self, settings: Mapping[str, str], *, is_here: bool = True) -> tuple[str, ...]:
+        """The argv prefix that the program's variable names; empty: it is not set.
+
+        Args:
+            settings: the variables; one replaces the program's own arguments too.
+            is_here: whether the program is on this machine, where it must be an executable.
+
+        Raises:
+            InputError: what names it has no words, or is no executable.
+        """
+        setting = settings.get(self.variable)
         if setting is None:
-            return self.bare()
+            return ()
         words = words_of(setting)
-        if not words:
-            raise self._wrong(setting)
-        return words
+        if words and not is_here:
+            return words
+        path = shutil.which(words[0]) if words else None
+        if path is None:
+            raise InputError(
+                f"no executable for {self.name}",
+                field=self.variable,
+                found=repr(setting),
+                expected="a program and, optionally, its first arguments",
+                hint=f"set it to where {self.executable} is, or unset it",
+            )
+        return (_absolute(path), *words[1:])
 
     def find(self) -> tuple[str, ...]:
-        """The argv prefix that calls the program; a setting replaces its own arguments too.
+        """The argv prefix that calls the program.
 
         Raises:
             InputError: the environment variable is set but names no executable.
             MissingProgram: it is nowhere.
         """
-        setting = os.environ.get(self.variable)
-        if setting is not None:
-            words = words_of(setting)
-            path = shutil.which(words[0]) if words else None
-            if path is None:
-                raise self._wrong(setting)
-            return (_absolute(path), *words[1:])
+        if named := self.named_in(os.environ):
+            return named
         interpreter = interpreter_for(self, Program.find)
         if interpreter is not None:
             return (interpreter, *self.arguments)
         own = Path(sys.executable).parent
-        is_candidate = self.package is None or _has_package(self.package)
+        # Of perfgate's own Python; the package is not imported.
+        is_candidate = self.package is None or any(distributions(name=self.package))
         if is_candidate and os.access(own / self.executable, os.X_OK):
             return (str(own / self.executable), *self.arguments)
         path = shutil.which(self.executable, path=None if is_candidate else _path_without(own))
@@ -115,15 +132,6 @@ class Program:
                 hint=f"it comes with {self.provided_by}; or name its path in {self.variable}",
             )
         return (_absolute(path), *self.arguments)
-
-    def _wrong(self, setting: str) -> InputError:
-        return InputError(
-            f"no executable for {self.name}",
-            field=self.variable,
-            found=repr(setting),
-            expected="a program and, optionally, its first arguments",
-            hint=f"set it to where {self.executable} is, or unset it",
-        )
 
 
 def known_program_variables() -> frozenset[str]:
@@ -173,15 +181,6 @@ def interpreter_of(path: str) -> str | None:
     if first and first[0].startswith("#!/") and "python" in Path(first[0]).name:
         return first[0][2:]
     return None
-
-
-def _has_package(name: str) -> bool:
-    """Whether perfgate's own Python has the package; it is not imported."""
-    try:
-        distribution(name)
-    except PackageNotFoundError:
-        return False
-    return True
 
 
 def _path_without(folder: Path) -> str:

@@ -34,30 +34,6 @@ _CONTROL = re.compile(
 )
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}  # categories of Unicode that are not seen
 
-# The user-info of an address; a password may hold what should have been encoded in it.
-_USER_INFO = re.compile(
-    r"""://(?:[^\s/?\#"'<>]{1,1000}|[^\s/:@"'<>]{0,200}:(?!\d+(?:[/?\#\s]|$))[^\s"'<>]{1,300})@"""
-)
-# What signs an address: of S3, Google Cloud Storage, CloudFront, Azure's shared access signatures.
-_SIGNED = re.compile(
-    r"""((?:(?<![\w-])(?:x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature)
-         |[?&;](?:key|code|se|sp|sv|sr|st|spr|skoid|sktid|policy|key-pair-id)
-        )=)[^&\s"'<>\#]+""",
-    re.IGNORECASE | re.VERBOSE,
-)
-# ``a=1,api_key=V``, ``{"api_key": "V"}``, ``TOKEN: V``; but not ``${TOKEN:?…}``.
-_NAMED = re.compile(
-    r"""(?<![\w.$-])(?<!\$\{)(?P<name>[\w.-]+)\\?["']?[ \t]{0,8}(?:=|:(?!:|//))[ \t]{0,8}"""
-)
-# ``--api-key V``, also in the list ``['--api-key', 'V']``.
-_OPTION_AND = re.compile(r"""(?<![\w-])(?P<name>--[A-Za-z][\w-]*)(?:["'],)?[ \t]{1,8}(?!--)""")
-# ``('Authorization', 'V')``, ``["x-api-key", "V"]``, as programs print headers.
-_PAIR = re.compile(r"""[(\[][bu]?["'](?P<name>[\w-]+)["']\s{0,8},\s{0,8}[bu]?(?=["'])""")
-_VALUE = re.compile(
-    r"""(?P<quote>\\?["'])?(?(quote)(?:(?!(?P=quote)).)*
-        |(?:(?:bearer|basic|token|digest|negotiate)[ \t]+)?[^\s,;"'&})\]]*)""",
-    re.IGNORECASE | re.VERBOSE,
-)
 _REST_OF_LINE = re.compile(r".*")
 _SEVERAL_WORDS = re.compile(r"cookie|authorization", re.IGNORECASE)
 _USER = re.compile(r"(-u|--(?:proxy-)?user=)?((?!\d+:\d+$)[^:/\s]+:).+", re.DOTALL)
@@ -66,24 +42,11 @@ _OPTION = re.compile(r"--[A-Za-z][\w-]*(?:=.*)?", re.DOTALL)
 
 _TABLE = tomllib.loads(Path(__file__).with_name("secrets.toml").read_text(encoding="utf-8"))
 _WORDS = {kind: frozenset(words.split()) for kind, words in _TABLE["words"].items()}
-_SHAPES = tuple(
-    map(
-        re.compile,
-        (
-            *_TABLE["shapes"]["private_keys"],
-            rf"(?<![A-Za-z0-9])(?:{'|'.join(_TABLE['shapes']['tokens'])})",
-            *_TABLE["shapes"]["others"],
-        ),
-    )
-)
+_TABLE["shapes"]["tokens"] = [rf"(?<![A-Za-z0-9])(?:{'|'.join(_TABLE['shapes']['tokens'])})"]
+_SHAPES = [re.compile(shape) for shapes in _TABLE["shapes"].values() for shape in shapes]
+_NAMED = [re.compile(pattern) for pattern in _TABLE["named"].values()]
+_PATTERNS = {name: re.compile(pattern) for name, pattern in _TABLE["patterns"].items()}
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-# Long enough to mean the same inside a word that was written without separators: PGPASSWORD.
-_INSIDE = re.compile(
-    r"passw|passphrase|secret|credential|authorization|oauth"
-    r"|(?:api|access|private|session|signing|encryption|ssh|auth|master)keys?$"
-    r"|(?:auth|access|api|bearer|refresh|hf|github|gitlab|session|id|csrf|xsrf)tokens?$"
-)
-
 _LONGEST_NAME = 120
 _NO_VALUES = {"", "none", "null", "true", "false", MASK}
 
@@ -101,7 +64,7 @@ def is_secret(name: str) -> bool:
     words = [word.lower() for word in _WORD.findall(name)]
     if not words or (words[-1] in _WORDS["about"] and "webhook" not in words):
         return False
-    if any(word in _WORDS["always"] or _INSIDE.search(word) for word in words):
+    if any(word in _WORDS["always"] or _PATTERNS["inside"].search(word) for word in words):
         return True
     if not words[-1].isdigit() and words[-1].endswith("pw"):  # DBPW
         return True
@@ -205,11 +168,11 @@ def mask(text: str, *, by_name: bool = True) -> str:
     """
     for value in () if _ignoring.get() else _known_values():
         text = text.replace(value, MASK)
-    text = _USER_INFO.sub(f"://{MASK}@", text)
-    text = _SIGNED.sub(rf"\g<1>{MASK}", text)
+    text = _PATTERNS["user_info"].sub(f"://{MASK}@", text)
+    text = _PATTERNS["signed"].sub(rf"\g<1>{MASK}", text)
     for shape in _SHAPES:
         text = shape.sub(MASK, text)
-    for named in (_NAMED, _OPTION_AND, _PAIR) if by_name else ():
+    for named in _NAMED if by_name else ():
         text = _mask_named(text, named)
     return text
 
@@ -283,7 +246,7 @@ def _mask_named(text: str, named: re.Pattern[str]) -> str:
             continue
         if name.startswith("-") and ":" in found[0]:  # --token: expected one argument
             continue
-        value = _VALUE.match(text, found.end())
+        value = _PATTERNS["value"].match(text, found.end())
         if _SEVERAL_WORDS.search(name) and not (value and value["quote"]):
             value = _REST_OF_LINE.match(text, found.end())
         if value is None or value[0].lower() in _NO_VALUES:
@@ -329,7 +292,7 @@ def _secrets_of(environment: Mapping[str, str]) -> set[str]:
 def _passwords(value: str) -> frozenset[str]:
     if "://" not in value:
         return frozenset()
-    users = (found[0][3:-1].partition(":") for found in _USER_INFO.finditer(value))
+    users = (found[0][3:-1].partition(":") for found in _PATTERNS["user_info"].finditer(value))
     return frozenset(password or user for user, _, password in users)
 
 

@@ -24,9 +24,11 @@ from perfgate.core.errors import InputError
 _ROOT = 0
 _NEW_FILE = 0o644
 _NEW_FOLDER = 0o755  # writable by its owner alone, whatever the umask
+_FILE, _FOLDER = "a regular file", "a folder"
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
-    stat.S_IFDIR: "a folder",
+    stat.S_IFREG: _FILE,
+    stat.S_IFDIR: _FOLDER,
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
@@ -117,7 +119,7 @@ def opened_regular(path: Path, flags: int, mode: int = _NEW_FILE) -> int:
     except OSError:
         refuse_special(path)
         raise
-    return _checked(handle, path, _require_regular, truncates=bool(flags & os.O_TRUNC))
+    return _checked(handle, path, _require_own, truncates=bool(flags & os.O_TRUNC))
 
 
 def _checked(
@@ -163,7 +165,7 @@ def make_new_folder(path: Path) -> None:
     try:
         path.mkdir(_NEW_FOLDER)
     except FileExistsError:
-        _require_folder(path)
+        _require_own(path, path.lstat(), _FOLDER)
         raise
 
 
@@ -193,13 +195,13 @@ def opened_folder(path: Path) -> int:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except NotADirectoryError:
         with suppress(NotADirectoryError):  # a file above it is no more than a wrong path
-            _require_folder(path)
+            _require_own(path, path.lstat(), _FOLDER)
         raise
 
 
-def kind_of(status: os.stat_result) -> str:
+def _kind_of(status: os.stat_result) -> str:
     """What kind of file it is, in words."""
-    return _KINDS.get(stat.S_IFMT(status.st_mode), "a regular file")
+    return _KINDS.get(stat.S_IFMT(status.st_mode), "a special file")
 
 
 def refuse_special(path: Path) -> None:
@@ -209,26 +211,18 @@ def refuse_special(path: Path) -> None:
         UntrustedFile: it is a link, a folder or a special file.
     """
     with suppress(OSError):
-        _require_regular(path, path.lstat())
+        _require_own(path, path.lstat())
 
 
-def _require_regular(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise _untrusted(path, status, "a regular file")
-
-
-def _require_folder(path: Path) -> None:
-    status = path.lstat()
-    if not stat.S_ISDIR(status.st_mode):
-        raise _untrusted(path, status, "a folder")
-
-
-def _untrusted(path: Path, status: os.stat_result, expected: str) -> UntrustedFile:
-    found = kind_of(status)
+def _require_own(path: Path, status: os.stat_result, expected: str = _FILE) -> None:
+    """Refuse what is there unless it is itself `_FILE` or `_FOLDER`."""
+    found = _kind_of(status)
+    if found == expected:
+        return
     if stat.S_ISLNK(status.st_mode):
         with suppress(OSError):
             found += f" to {str(path.readlink())!a}"
-    return UntrustedFile(
+    raise UntrustedFile(
         f"not {expected}, so it is not opened",
         file=path,
         found=found,
@@ -277,7 +271,7 @@ def _require_input(path: Path, status: os.stat_result) -> None:
         raise InputError(
             "not a regular file",
             file=path,
-            found=kind_of(status),
+            found=_kind_of(status),
             expected="a regular file, or a link to one",
             hint="write what it gives into a file, and name that",
         )

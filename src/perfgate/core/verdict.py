@@ -47,7 +47,6 @@ MEANINGS: Mapping[Verdict, str] = {
     Verdict.NOT_COMPARABLE: "measured, but a fact differs that must be equal; it says which",
     Verdict.ERROR: "there is no number: the engine, a client, an evaluator or the machine failed",
 }
-HOST_SHIFT_MEANING = "no worse than the baseline's build on this machine in this session"
 
 # A proved loss must not hide behind a failed sibling; an improvement shows only if all is well.
 _FROM_WORST = (
@@ -126,29 +125,6 @@ class Judgement:
     is_interleaved: bool = False
 
 
-def unjudged(
-    metric: str,
-    verdict: Verdict,
-    reason: str,
-    *,
-    band: float | None,
-    baseline: float | None = None,
-) -> Judgement:
-    """A judgement without numbers: there was nothing to compare with, and `reason` says why."""
-    return Judgement(
-        metric=metric,
-        verdict=verdict,
-        baseline=baseline,
-        measured=None,
-        change=None,
-        interval=None,
-        band=band,
-        runs_used=0,
-        needs_more_runs=False,
-        reason=reason,
-    )
-
-
 def verdict_of(judgements: Iterable[Judgement]) -> Verdict:
     """The verdict of judgements together: the worst, a waived regression counting as PASS.
 
@@ -167,66 +143,7 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     Raises:
         ValueError: no verdict is given: an empty group has not passed.
     """
-    given = set(verdicts)
-    for verdict in _FROM_WORST:
-        if verdict in given:
-            return verdict
-    raise ValueError("no verdict given: an empty group has no worst verdict")
-
-
-def no_worse(band: str, *, than: str = "the baseline", equal: bool = False) -> str:
-    """What PASS claims, with its band: ``no worse than the baseline by the -2.0 % band``.
-
-    Args:
-        band: with its sign and unit.
-        than: what was compared with.
-        equal: whether a gain of the band is excluded too: only then are both equal within it.
-    """
-    return f"no worse than {than} by the {band} band{', nor better: equal within it' * equal}"
-
-
-def reason_of(
-    verdict: Verdict,
-    seen: str,
-    band: str,
-    evidence: str,
-    *,
-    than: str = "the baseline",
-    equal: bool = False,
-    gain: str = "",
-    beyond: bool = False,
-    proof: str = "",
-    likely: bool = False,
-    ahead: str = "",
-) -> str:
-    """The reason of a judgement: how far it moved, what follows, and from how much.
-
-    Args:
-        verdict: PASS, IMPROVEMENT, REGRESSION or INCONCLUSIVE.
-        seen: the change with its interval.
-        band: with its sign and unit.
-        evidence: how many starts or evaluations, against what.
-        than, equal: as in `no_worse`.
-        gain: what counts as a gain, and that each of two starts shows it.
-        beyond: whether the measured loss is a band or more.
-        proof: what proves a loss; empty: nothing beside the numbers.
-        likely: whether a loss is more likely than not to be real.
-        ahead: what may still decide.
-    """
-    if verdict == Verdict.PASS:
-        return f"{seen}, {no_worse(band, than=than, equal=equal)}; {evidence}"
-    if verdict == Verdict.IMPROVEMENT:
-        return f"{seen}, beyond the {gain}; {evidence}"
-    if verdict == Verdict.REGRESSION:
-        size = "beyond" if beyond else "a real loss that may reach"
-        return f"{seen}, {size} the {band} band; {proof and f'{proof}; '}{evidence}"
-    shown = "a loss is likely but not confirmed" if likely else "no loss is proved"
-    return f"{seen}: {shown}, and the {band} band is not excluded; {evidence}{ahead}"
-
-
-def may_decide(left: int) -> str:
-    """How many more fresh starts or evaluations may decide."""
-    return f"up to {left} more may decide" if left > 0 else "no more are allowed"
+    return min(verdicts, key=_FROM_WORST.index)
 
 
 def counted(number: int, noun: str) -> str:
@@ -240,17 +157,6 @@ def percent(share: float, digits: int = 1, *, sign: str = "+") -> str:
     return f"{told.replace('-', sign, 1) if float(told) == 0 else told} %"
 
 
-def with_interval(change: str, low: str, high: str) -> str:
-    """A change and where the true one lies: ``-62.8 % (interval -66.5…-52.2 %)``.
-
-    Args:
-        change, low, high: with their unit, the same for all.
-    """
-    number, space, unit = low.partition(" ")
-    return f"{change} (interval {number if high.endswith(space + unit) else low}…{high})"
-
-
 def points(share: float) -> str:
     """A signed share as points, ``-1.5``; never ``-0.0``."""
-    told = f"{100 * share:+.1f}"
-    return "+0.0" if told == "-0.0" else told
+    return percent(share).removesuffix(" %")

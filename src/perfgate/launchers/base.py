@@ -173,8 +173,7 @@ class Job(ABC):
 
     def tail(self, lines: int = 20) -> tuple[str, ...]:
         """The last lines of its output, standard error last; redacted."""
-        found = (*raw_log.tail(self.stdout, lines), *raw_log.tail(self.stderr, lines))
-        return found[-lines:]
+        return (*raw_log.tail(self.stdout, lines), *raw_log.tail(self.stderr, lines))[-lines:]
 
     def __enter__(self) -> Self:
         return self
@@ -241,9 +240,9 @@ class Placement(ABC):
             MissingProgram: argv[0] cannot be found or executed.
         """
 
-    @abstractmethod
     def start_client(self, command: Command, folder: Path, name: str) -> Job:
         """Start a program that puts load on the server, or prepares that; as `start` does."""
+        return self.start(command, folder, name)
 
     def start_engine_client(self, command: Command, folder: Path, name: str) -> Job:
         """As `start_client`, of a program that comes with the engine: it is where that is."""

@@ -52,12 +52,8 @@ def launched(marks: set[str]) -> Iterator[Path]:
             continue
         try:
             variables = (folder / "environ").read_bytes().split(b"\0")
-            words = {
-                word
-                for one in variables
-                if one.startswith(MARK)
-                for word in one[len(MARK) :].decode().split("/")
-            }
+            values = [one[len(MARK) :] for one in variables if one.startswith(MARK)]
+            words = {word.decode() for value in values for word in value.split(b"/")}
             if words & marks and (folder / "comm").read_text().strip() != "srun":
                 yield folder
         except OSError:  # it has ended, or is another person's
@@ -79,8 +75,7 @@ def cpu(mark: str) -> str:
     ticks = 0
     for folder in launched({mark}):
         with contextlib.suppress(OSError):
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            ticks += sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime of proc(5)
+            ticks += sum(stat(folder)[11:15])  # utime, stime, cutime, cstime
     return f"{ticks / TICKS:.2f}"
 
 
@@ -104,22 +99,22 @@ def listens(mark: str, number: str) -> str:
 
 def term(mark: str) -> str:
     """SIGTERM to all of it, as the wardens do on this machine."""
-    asked = 0
-    for folder in launched({mark}):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(int(folder.name), signal.SIGTERM)
-            os.kill(int(folder.name), signal.SIGCONT)  # a stopped process would not hear it
-            asked += 1
-    return str(asked)
+    return send({mark}, signal.SIGTERM, signal.SIGCONT)  # a stopped process would not hear it
 
 
 def end(*marks: str) -> str:
     """SIGKILL what is left."""
-    left = [int(folder.name) for folder in launched(set(marks))]
-    for pid in left:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
-    return str(len(left))
+    return send(set(marks), signal.SIGKILL)
+
+
+def send(marks: set[str], *signals: int) -> str:
+    """Send signals to all processes with one of the marks; how many these are."""
+    pids = [int(folder.name) for folder in launched(marks)]
+    for pid in pids:
+        for number in signals:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+    return str(len(pids))
 
 
 def evidence(mark: str, seconds: str, *pids: str) -> str:
@@ -135,7 +130,12 @@ def evidence(mark: str, seconds: str, *pids: str) -> str:
 
 def began(folder: Path) -> int:
     """When a process was started, in clock ticks: parents before children."""
-    return int((folder / "stat").read_text().rpartition(")")[2].split()[19])
+    return stat(folder)[19]
+
+
+def stat(folder: Path) -> list[int]:
+    """The numbers of proc_pid_stat(5), from the third on; the state, a letter, is 0."""
+    return [0, *map(int, (folder / "stat").read_text().rpartition(")")[2].split()[1:])]
 
 
 def state(folder: Path) -> dict[str, object]:
@@ -217,14 +217,6 @@ def rank() -> str:
 
 
 if __name__ == "__main__":
-    looks: dict[str, Callable[..., str]] = {
-        "port": port,
-        "cpu": cpu,
-        "listens": listens,
-        "term": term,
-        "end": end,
-        "evidence": evidence,
-        "rank": rank,
-    }
-    if answer := looks[sys.argv[1]](*sys.argv[2:]):
+    looks: tuple[Callable[..., str], ...] = (port, cpu, listens, term, end, evidence, rank)
+    if answer := {look.__name__: look for look in looks}[sys.argv[1]](*sys.argv[2:]):
         print(answer)

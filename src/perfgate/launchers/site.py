@@ -184,11 +184,9 @@ def load_site(path: Path | None = None) -> Site:
         "command_timeout_s, share_cpu, wait_for_gpus_s",
         hint="begin with site.example.yaml, or delete the file",
     )
-    if document is None:
-        raise SeveralInputErrors(errors)
-    if not errors:  # what the reader refused would be told a second time
+    if document is not None and not errors:  # what the reader refused would be told a second time
         schema = read_schema(SCHEMA, described=True, one_line=True)
         errors = [document.error(problem) for problem in schema.problems(document.value)]
-    if errors:
+    if errors or document is None:
         raise SeveralInputErrors(sorted(errors, key=lambda error: error.line or 0))
     return replace(from_plain(Site, document.value), file=file)

@@ -13,7 +13,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.redaction import mask_arguments
 from perfgate.launchers.base import Launcher
-from perfgate.launchers.local.launcher import LocalLauncher, start_guard
+from perfgate.launchers.local.launcher import LocalLauncher, guarded
 from perfgate.launchers.site import Site
 from perfgate.scenarios.scenario import Scenario
 
@@ -72,27 +72,23 @@ def commands_around(site: Site, folder: Path) -> Iterator[None]:
         return
     grace_s = len(site.after) * site.command_timeout_s + _MARGIN_S
     task = {"guards": "machine", "calls": site.after, "call_s": site.command_timeout_s}
-    guard = start_guard(task, folder, "after-guard", grace_s)
-    while not guard.tail(1) and guard.until(0.01) is None:  # it is ready then
-        pass
-    succeeded, failures = False, []
-    try:
+    failures = []
+
+    def run_after() -> None:
+        for number, argv in enumerate(site.after):
+            try:
+                _run(site, "after", number, argv, folder)
+            except RunError as error:
+                failures.append(error)
+
+    with guarded(task, folder, "after-guard", grace_s, run_after) as guard:
+        while not guard.tail(1) and guard.until(0.01) is None:  # it is ready then
+            pass
         for number, argv in enumerate(site.before):
             _run(site, "before", number, argv, folder)
         yield
-        succeeded = True
-    finally:
-        try:
-            for number, argv in enumerate(site.after):
-                try:
-                    _run(site, "after", number, argv, folder)
-                except RunError as error:
-                    failures.append(error)
-            grace_s = 0.0
-        finally:
-            guard.stop(grace_s)  # an interruption leaves the rest to it
-        if succeeded and failures:
-            raise failures[0]
+    if failures:
+        raise failures[0]
 
 
 def _run(site: Site, key: Key, number: int, argv: tuple[str, ...], folder: Path) -> None:

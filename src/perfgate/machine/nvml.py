@@ -76,6 +76,11 @@ def known(fact: _Value | Unreadable) -> _Value:
     return fact
 
 
+def known_or(fact: _Value | Unreadable, otherwise: _Value) -> _Value:
+    """The fact itself; `otherwise` where it could not be read."""
+    return otherwise if isinstance(fact, Unreadable) else fact
+
+
 @dataclass(frozen=True)
 class Nvml:
     """The opened library; made by `open_nvml` and `read_nvml`."""
@@ -215,7 +220,7 @@ class NvmlGpu:
         if isinstance(computing, Unreadable):
             return computing
         drawing = self.ask(_memory_by_process, "nvmlDeviceGetGraphicsRunningProcesses")
-        listed = [*computing, *([] if isinstance(drawing, Unreadable) else drawing)]
+        listed = [*computing, *known_or(drawing, [])]
         return Occupants(frozenset(pid for pid, _ in computing), self._unseen(used, listed))
 
     @property

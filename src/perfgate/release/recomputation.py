@@ -16,9 +16,9 @@ from typing import Any
 from perfgate.baselines import Entry, as_run
 from perfgate.baselines.file import read
 from perfgate.baselines.waivers import load_waivers
+from perfgate.campaign.campaign_state import smoke_input
 from perfgate.campaign.fresh_start import of_offline, parsed_load
 from perfgate.campaign.kept_references import kept_entry, kept_file
-from perfgate.campaign.probe_state import smoke_input
 from perfgate.clients.base import Client, Offline
 from perfgate.core.errors import PerfgateError
 from perfgate.core.locations import Locations

@@ -164,35 +164,29 @@ _SENTENCES: dict[tuple[int, ...], str] = {
     "machine is quiet",
     (ExitStatus.ERROR,): "nothing is claimed of the build: the engine, a client or the machine "
     "failed, the report names which, and its owner fixes it",
-    (ExitStatus.NOT_JUDGED,): "a selected test got no verdict, so green would claim what nobody "
-    "measured: record and promote a baseline, or fix what was skipped",
-    (ExitStatus.REHEARSED,): "stand-ins made the numbers, so nothing is claimed of any build: run "
-    "without --rehearse",
+    (ExitStatus.NOT_JUDGED,): "a selected test got no verdict: record and promote a baseline, or "
+    "fix what was skipped",
+    (ExitStatus.REHEARSED,): "mock programs made the numbers, nothing is claimed: run without "
+    "--rehearse",
     (ExitStatus.WAIVERS,): "a waiver is expired, unmatched or exceeded: its owner fixes or removes "
     "it",
     (ExitStatus.INTERNAL_ERROR,): "perfgate itself failed, nothing is claimed: report the "
     "traceback to its maintainers",
-    (ExitStatus.UNWRITABLE,): "a report or record could not be written: the runner's owner makes "
-    "room or fixes rights",
-    (20,): "perfgate release check --strict: some of what the policy requires was let through, by "
-    "a waiver or by the policy; without --strict that is 0, and in the certificate",
-    (21,): "something that the release policy requires is missing, undecided, stale, synthetic or "
-    "of other hardware: measure what the table names",
+    (ExitStatus.UNWRITABLE,): "a report or record could not be written: free space or fix rights",
+    (20,): "perfgate release check --strict: a waiver or the policy let something through",
+    (21,): "something that the release policy requires is missing or does not count: measure what "
+    "the table names",
     (22, 23, 24): "the release policy cannot be used, the runs are not of its build, or a clock is "
-    "wrong, so nothing is claimed: fix what the message names",
-    (25, 26, 27, 28, 29, 30, 31): "the evidence of the release is damaged, of another release, not "
-    "signed by a known key, or not reproduced: it proves nothing, and is not published",
-    (2,): "interrupted, or runs that make no whole, as where a shard is missing; nothing is "
-    "claimed: the log says which, and what to run again",
-    (130, 137, 143): "the run was interrupted or killed, nothing is claimed: run it again, resumed "
-    "if it can be",
+    "wrong, nothing is claimed: fix what the message names",
+    (25, 26, 27, 28, 29, 30, 31): "the evidence is damaged, expired, of another release, not "
+    "signed by a known key, or not reproduced: do not publish it",
+    (2,): "interrupted, or a shard is missing, nothing is claimed: the log says what to run again",
+    (130, 137, 143): "the run was interrupted or killed, nothing is claimed: run it again, or "
+    "resume it",
     (3,): "pytest or one of its plugins failed, nothing is claimed",
-    (4,): "wrong usage or an unusable file, nothing was measured: the pipeline's owner fixes the "
-    "job",
-    (5,): "no test was selected, so nothing was measured: the pipeline's owner fixes the "
-    "expression",
-    (124,): "the time limit ended the run, nothing is claimed: raise it above the harness's own "
-    "limits",
+    (4,): "wrong usage or an unusable file, nothing was measured: fix the job",
+    (5,): "no test was selected, nothing was measured: fix the expression",
+    (124,): "the time limit ended the run, nothing is claimed: raise it above the harness's limits",
 }
 
 
@@ -209,7 +203,7 @@ def decision(event: Event, status: int) -> Decision:
         sentence = "a rehearsal never ends in 0, so this was none: look at how the job calls pytest"
         return Decision(action, sentence)
     if event is Event.REHEARSAL and status == ExitStatus.REHEARSED:
-        sentence = "the pipeline ran to its end with stand-ins; nothing is claimed of any build"
+        sentence = "the pipeline ran to its end with mock programs; nothing is claimed of any build"
         return Decision(Action.PASS, sentence)
     if status == ExitStatus.PASSED:
         action = Action.PASS

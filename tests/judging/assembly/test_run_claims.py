@@ -13,7 +13,6 @@ from perfgate.core.measurement import MeasuredBuild, Measurement
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.claims import ClaimProbe, claim_outcome, claim_probes
 from perfgate.judging.assembly.judge_input import Outcome
-from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.scenario import Claim, EngineSettings, Source
 
 ON, OFF = (replace(building.SCENARIO, id=name) for name in ("chunked-on", "chunked-off"))
@@ -39,40 +38,31 @@ def test_a_claim_about_what_nobody_measures_is_refused(changes) -> None:
     refused(the, replace(FASTER, **changes), match="chunked-lowers-tpot")
 
 
-@each("value, verdict", [(80.0, Verdict.PASS), (100.0, OPEN)])
-def test_one_start_a_side_at_a_time_until_it_is_decided_or_none_is_left(value, verdict) -> None:
+@each(
+    "value, count, verdict, is_open",
+    [(80.0, 3, Verdict.PASS, False), (100.0, 3, OPEN, True), (80.0, 1, OPEN, True)],
+)
+def test_it_says_whether_it_needs_more_starts(value, count, verdict, is_open) -> None:
     claim = the(FASTER)
     assert [probe.id for probe in claim.probes] == ["chunked-on-c4", "chunked-off-c4"]
-    values = dict(zip(claim.probes, (value, 100.0), strict=True))
-    made = dict.fromkeys(claim.probes, 1)
-
-    def again(probe: Probe) -> bool:
-        before = made[probe]
-        made[probe] = min(before + 1, 3)
-        return before < 3
-
-    def outcome(probe: Probe) -> Outcome:
-        measured = [Measurement({TPOT: values[probe]})] * made[probe]
-        return Outcome(probe, Verdict.NO_BASELINE, measurements=measured)
-
-    found = claim_outcome(claim, outcome, again, {})
-    assert (found.verdict, list(made.values())) == (verdict, [3, 3])
+    found = became(claim, starts(value, count=count), starts(100.0, count=count))
+    assert (found.verdict, found.judgements[0].needs_more_runs) == (verdict, is_open)
     assert found.compared_with == "what guide.md, section Chunked context, says"
     assert found.reason == TITLE
 
 
 def became(claim: ClaimProbe, on: Fields, off: Fields) -> Outcome:
-    """What becomes of a claim where no start is left, by fields of the outcomes of its sides."""
+    """What becomes of a claim by fields of the outcomes of its sides."""
+    fields = (on if probe.scenario.id == ON.id else off for probe in claim.probes)
+    ends = {
+        probe: Outcome(probe, **{"verdict": Verdict.NO_BASELINE, **one})
+        for probe, one in zip(claim.probes, fields, strict=True)
+    }
+    return claim_outcome(claim, ends, {})
 
-    def outcome(probe: Probe) -> Outcome:
-        fields = on if probe.scenario.id == ON.id else off
-        return Outcome(probe, **{"verdict": Verdict.NO_BASELINE, **fields})
 
-    return claim_outcome(claim, outcome, lambda _probe: False, {})
-
-
-def starts(value: float, facts: Fields | None = None, **fields: Any) -> Fields:
-    return {"measurements": [Measurement({TPOT: value}, facts or {})] * 3, **fields}
+def starts(value: float, facts: Fields | None = None, count: int = 3, **fields: Any) -> Fields:
+    return {"measurements": [Measurement({TPOT: value}, facts or {})] * count, **fields}
 
 
 OOM: Fields = {"verdict": Verdict.ERROR, "error": RunError("oom", "memory ran out")}

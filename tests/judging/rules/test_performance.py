@@ -15,10 +15,11 @@ from scipy import stats
 from tables import each
 
 from perfgate.core.metrics import METRICS
-from perfgate.core.rule import ControlRule, Rule
+from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.judge_input import NoTest
 from perfgate.judging.rules import scale
+from perfgate.judging.rules.constants import ControlRule
 from perfgate.judging.rules.documented import DocumentedTest, documented_margin
 from perfgate.judging.rules.performance import PerformanceTest
 

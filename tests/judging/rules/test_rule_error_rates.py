@@ -8,11 +8,12 @@ from sizes import sized
 from tables import each
 
 from benchmarks.detection.draws import SCENARIOS
-from perfgate.core.rule import ControlRule, Rule
+from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.forecast.simulation import REAL
 from perfgate.judging.forecast.simulation import starts as noisy_starts
 from perfgate.judging.rules import sequential
+from perfgate.judging.rules.constants import ControlRule
 
 # Under coverage these take four times as long; other tests reach every line that they do.
 pytestmark = [pytest.mark.slow, pytest.mark.no_cover, pytest.mark.nightly]

@@ -17,11 +17,12 @@ from plain_values import judge_performance
 from sizes import sized
 
 from benchmarks.detection.draws import NOISES, SCENARIOS
-from perfgate.core.rule import ControlPolicy, ControlRule, Rule
+from perfgate.core.rule import ControlPolicy, Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast.simulation import starts
 from perfgate.judging.rules import accuracy, documented
 from perfgate.judging.rules import sequential as many
+from perfgate.judging.rules.constants import ControlRule
 
 pytestmark = pytest.mark.nightly
 

@@ -15,15 +15,16 @@ import psutil
 import pytest
 from building import SCENARIO
 from docker_host import IMAGE, DockerHost, docker_host
-from witnesses import eventually
+from witnesses import eventually, kill_at_once
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Installation, Locations
 from perfgate.core.programs import TRTLLM_BENCH, TRTLLM_SERVE
 from perfgate.launchers.base import Placement, PlacementRequest
-from perfgate.launchers.docker import image
-from perfgate.launchers.docker.containers import OWNER, START, DockerJob
+from perfgate.launchers.docker import containers
+from perfgate.launchers.docker import launcher as docker_launcher
+from perfgate.launchers.docker.containers import OWNER, DockerJob
 from perfgate.launchers.docker.launcher import DockerLauncher
 from perfgate.launchers.site import DockerSite
 from perfgate.scenarios.scenario import Hardware, Launch, Scenario
@@ -51,7 +52,7 @@ STUBBORN = (
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[DockerHost]:
     """A machine with Docker: its daemon is played, and its program where it is not installed."""
-    image._have.cache_clear()
+    docker_launcher._have.cache_clear()
     monkeypatch.setenv("PERFGATE_HOME", str(tmp_path / "home"))
     for name in ("CUDA_VISIBLE_DEVICES", "TRT_LLM_VERSION", "TRT_LLM_GIT_COMMIT"):
         monkeypatch.delenv(name, raising=False)
@@ -85,9 +86,9 @@ class Run:
         assert isinstance(job, DockerJob)
         return job
 
-    def stubborn(self) -> DockerJob:
+    def stubborn(self, code: str = STUBBORN) -> DockerJob:
         """A program that runs, and does not want to end."""
-        job = self.start(python(STUBBORN))
+        job = self.start(python(code))
         eventually(lambda: is_ready(job))
         return job
 
@@ -110,20 +111,20 @@ def is_ready(job: DockerJob) -> bool:
 
 
 class TestProgram:
-    def test_ends_with_its_status_and_its_output_is_kept(self, run: Run) -> None:
-        code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
-        job = run.start(python(code))
+    @pytest.mark.parametrize("result", [None, "out.txt"])
+    def test_ends_with_its_status_and_its_output_is_kept(
+        self, run: Run, result: str | None
+    ) -> None:
+        code = (
+            "import sys; print(open('in.txt').read()); print('err', file=sys.stderr); sys.exit(3)"
+        )
+        job = run.start(python(code, files={"in.txt": "data"}, stdout=result))
         ended = job.wait(total_s=60)
         assert (ended.status, ended.reason) == (3, "exited")
-        assert job.stdout.read_text() == "== the image greets ==\nout\n"
+        greeting = "" if result else "== the image greets ==\n"
+        assert (run.folder / (result or "server.out")).read_text() == f"{greeting}data\n"
         assert job.stderr.read_text() == "err\n"
         assert "docker" in (run.folder / "server.sh").read_text()
-
-    def test_a_result_on_standard_output_is_its_own(self, run: Run) -> None:
-        code = "import pathlib; print(pathlib.Path('in.txt').read_text())"
-        job = run.start(python(code, files={"in.txt": "data"}, stdout="out.txt"))
-        assert job.wait(total_s=60).status == 0
-        assert (run.folder / "out.txt").read_text() == "data\n"
 
     def test_gets_its_variables_which_no_command_line_and_no_file_shows(
         self, run: Run, host: DockerHost, monkeypatch: pytest.MonkeyPatch
@@ -209,14 +210,7 @@ def test_the_record_says_which_image_it_was(run: Run) -> None:
 
 class TestEnd:
     def test_stop_asks_first(self, run: Run) -> None:
-        code = (
-            "import signal, sys, time\n"
-            "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
-            "print('ready', flush=True)\n"
-            "time.sleep(600)\n"
-        )
-        job = run.start(python(code))
-        eventually(lambda: is_ready(job))
+        job = run.stubborn(STUBBORN.replace("signal.SIG_IGN", "lambda *_: exit(7)"))
         ended = job.stop()
         assert (ended.status, ended.reason) == (7, "stopped")
         assert job.stop() == ended
@@ -231,25 +225,36 @@ class TestEnd:
     ) -> None:
         job = run.stubborn()
         docker = psutil.Process(job.pid)
-        wardens = docker.parents()[:2]
-        for one in [docker] if killed == "docker run" else reversed(wardens):
-            one.suspend()
-        for one in [docker] if killed == "docker run" else wardens:
-            one.kill()
+        kill_at_once(*[docker] if killed == "docker run" else docker.parents()[1::-1])
         ended = job.wait(total_s=60)
         assert (ended.status, ended.reason) == (None, "lost")
         assert host.containers == []
 
+    def test_that_is_interrupted_is_left_to_the_guard(
+        self, run: Run, host: DockerHost, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(docker_launcher, "POLITE_S", 0.2)
+        monkeypatch.setattr(docker_launcher, "SETTLE_S", 0.5)
+        job = run.stubborn()
+        monkeypatch.setattr(docker_launcher.DockerPlacement, "close", lambda _: None)
+        monkeypatch.setattr(containers, "of_start", lambda _: signal.raise_signal(signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            run.undo.close()
+        assert host.containers == []
+        job.stop()
+
 
 class TestOrphans:
-    def orphan(self, host: DockerHost, run: Run, **changes: Any) -> str:
-        """A container whose labels name another owner."""
-        job = run.stubborn()
-        run.undo.callback(job.stop, 0.0)
-        owner = json.loads(host.labels(job.container)[OWNER])
+    def orphan(self, run: Run, **changes: Any) -> str:
+        """A container of another start, whose label names another owner."""
+        *marks, label = containers.labels("another")
+        owner = json.loads(label.removeprefix(f"{OWNER}="))
         assert owner["pid"] == os.getpid()
-        owner = json.dumps({**owner, **changes})
-        host.relabel(job.container, **{OWNER: owner, START: "another"})
+        label = f"{OWNER}={json.dumps({**owner, **changes})}"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(containers, "labels", lambda _: (*marks, label))
+            job = run.stubborn()
+        run.undo.callback(job.stop, 0.0)
         return job.container
 
     @pytest.mark.parametrize(
@@ -265,7 +270,7 @@ class TestOrphans:
     def test_of_a_perfgate_that_is_gone_are_removed_at_the_next_start(
         self, run: Run, host: DockerHost, changes: dict[str, Any], is_gone: bool
     ) -> None:
-        name = self.orphan(host, run, **changes)
+        name = self.orphan(run, **changes)
         run.place()
         assert len(host.containers) == (0 if is_gone else 1)
         told = [f"removed {name}, whose perfgate process has ended"]
@@ -326,14 +331,12 @@ class TestImage:
         run.place(self.OTHER)
         assert "pulling registry/other:2" in run.told
 
-    def test_that_is_nowhere_is_told_in_dockers_words(self, run: Run) -> None:
+    def test_that_is_nowhere_or_takes_too_long_is_told(self, run: Run, host: DockerHost) -> None:
         with pytest.raises(RunError, match="could not be pulled") as caught:
             run.place(self.OTHER)
         assert caught.value.failure == "config_error"
         assert "manifest unknown" in caught.value.evidence[-1]
         assert "docker.image in site.yaml" in caught.value.hint
-
-    def test_that_takes_too_long_is_told(self, run: Run, host: DockerHost) -> None:
         host.in_registry("registry/other:2", seconds=60)
         with pytest.raises(RunError, match=r"was not pulled in 0\.5 s"):
             run.place(replace(self.OTHER, pull_s=0.5))
@@ -385,7 +388,7 @@ class TestInside:
     def test_one_that_never_answers_is_ended(
         self, host: DockerHost, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(image, "STARTED_S", 0.0)
+        monkeypatch.setattr(docker_launcher, "STARTED_S", 0.0)
         answer = self.inside().ask((sys.executable, "-c", STUBBORN), 1.0, of_engine=True)
         assert answer.why.startswith("no answer from")
         assert host.containers == []

@@ -14,13 +14,13 @@ from tables import each
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError
-from perfgate.launchers.docker.argv import (
+from perfgate.launchers.docker.containers import (
     HOME,
     ContainerSettings,
     handed_to_docker,
+    not_started,
     run_words,
 )
-from perfgate.launchers.docker.containers import not_started
 from perfgate.launchers.docker.launcher import DockerLauncher
 from perfgate.launchers.site import DockerSite
 

@@ -8,9 +8,10 @@ from tables import each
 from perfgate.core.errors import InputError
 from perfgate.core.program_query import ask_here
 from perfgate.engines.base import Endpoint
+from perfgate.launchers.local.job import look_argv
 from perfgate.launchers.mpirun.launcher import MpirunLauncher
 from perfgate.launchers.nodes import placement
-from perfgate.launchers.nodes.placement import Nodes, NodesLauncher
+from perfgate.launchers.nodes.placement import NodesLauncher
 from perfgate.launchers.site import MpirunSite, SlurmSite
 from perfgate.launchers.slurm.launcher import SlurmLauncher
 
@@ -69,5 +70,4 @@ def test_a_node_that_has_an_ipv6_address_alone_is_reached_under_it(
 
 @pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
 def test_a_port_of_an_ipv6_address_is_found() -> None:
-    nodes = Nodes(("here",), lambda _, argv, seconds: ask_here(argv, seconds).text)
-    assert int(nodes.look("port", "::1", __file__)) > 0
+    assert int(ask_here(look_argv("port", "::1", __file__), 60.0).text) > 0

@@ -154,23 +154,19 @@ class Nodes:
 
 
 def test_every_node_is_watched_while_the_block_runs(tmp_path: Path) -> None:
-    nodes = Nodes()
-    with watching(("n1", "n2"), "a", Hardware("none", 0, 1), tmp_path / "w", nodes.start) as watch:
+    nodes = Nodes({"n1": says(TOLD)})
+    with watching(
+        ("n1", "n2"), "mark", Hardware("none", 0, 2), tmp_path / "w", nodes.start
+    ) as watch:
         assert nodes.running == ["n1", "n2"]
         assert watch.conditions == {}
     assert nodes.running == []
-    assert list(watch.conditions) == ["n1", "n2"]
-    for seen in watch.conditions.values():
-        assert seen.samples >= 2
-        assert seen.cpu is not None
-
-
-def test_a_watch_knows_the_mark_and_the_gpus_of_a_node(tmp_path: Path) -> None:
-    nodes = Nodes({"n1": says(TOLD)})
-    with watching(("n1",), "mark", TWO, tmp_path, nodes.start) as watch:
+    assert [*watch.conditions] == ["n1", "n2"]
+    assert watch.conditions["n1"] == not_watched("made up")
+    assert watch.conditions["n2"].samples >= 2
+    with watching(("n1",), "mark", TWO, tmp_path, nodes.start):
         pass
     assert nodes.argv["n1"][1:] == ("-P", "-m", "perfgate.launchers.nodes.watch", "mark", "4")
-    assert watch.conditions == {"n1": not_watched("made up")}
 
 
 def test_a_watch_that_goes_wrong_is_a_note_of_its_node(tmp_path: Path) -> None:
@@ -191,6 +187,10 @@ def test_a_watch_that_goes_wrong_is_a_note_of_its_node(tmp_path: Path) -> None:
     assert "not the plain form of Conditions" in told["lies"]
     assert told["well"] == "not watched: made up"
     assert nodes.running == []
+    (tmp_path / "file").write_text("")
+    with watching(("n1",), "a", TWO, tmp_path / "file" / "w", nodes.start) as watch:
+        pass
+    assert "Not a directory" in watch.conditions["n1"].notes[0]
 
 
 DEAF = says(TOLD).replace("signal.sigwait", "import time; time.sleep(600)  # ")
@@ -226,13 +226,6 @@ def test_a_node_that_starts_nothing_is_a_note_and_the_others_are_watched(tmp_pat
         assert nodes.running == ["n2"]
     assert watch.conditions["n1"].notes == ("not watched: slurm_unreachable: nobody answers",)
     assert watch.conditions["n2"] == not_watched("made up")
-
-
-def test_a_folder_that_cannot_be_made_is_a_note(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with watching(("n1",), "a", TWO, tmp_path / "file" / "w", Nodes().start) as watch:
-        pass
-    assert "Not a directory" in watch.conditions["n1"].notes[0]
 
 
 @pytest.mark.parametrize("raised", [KeyError, KeyboardInterrupt])

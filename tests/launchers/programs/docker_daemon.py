@@ -152,7 +152,7 @@ class Handler(BaseHTTPRequestHandler):
         path = re.sub(r"^/v[\d.]+", "", unquote(place.path))
         length = int(self.headers.get("Content-Length") or 0)
         self.body = json.loads(self.rfile.read(length)) if length else {}
-        of_one = re.fullmatch(r"/(\w+)/(.+?)(?:/(json|start|attach|wait|kill|relabel))?", path)
+        of_one = re.fullmatch(r"/(\w+)/(.+?)(?:/(json|start|attach|wait|kill))?", path)
         if path in ("/_ping", "/version", "/events"):
             getattr(self, path.strip("/_"))()
         elif path in ("/containers/json", "/containers/create", "/images/create"):
@@ -276,11 +276,6 @@ class Handler(BaseHTTPRequestHandler):
         else:
             one.signal(signal.SIGKILL)
             one.ended.wait(20)
-        self.answer(204)
-
-    def container_relabel(self, one):
-        """What no real daemon does."""
-        one.labels.update(self.body)
         self.answer(204)
 
 

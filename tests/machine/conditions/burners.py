@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,10 +27,7 @@ def stranger(folder: Path, **variables: str) -> Iterator[psutil.Process]:
     environment = {**os.environ, **variables}
     subprocess.run(burn(30.0, file), check=True, stdout=subprocess.DEVNULL, env=environment)
     try:
-        deadline = time.monotonic() + PATIENCE_S
-        while not file.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        settled(file.exists)
         process = psutil.Process(int(file.read_text()))
         assert str(BURN) in process.cmdline()
         yield process
@@ -42,12 +39,15 @@ def stranger(folder: Path, **variables: str) -> Iterator[psutil.Process]:
                     found.kill()
 
 
+def settled(is_so: Callable[[], object]) -> None:
+    """Wait until it is so."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def cpu_of(process: psutil.Process) -> float:
     """CPU time that it has used itself."""
     times = process.cpu_times()
     return times.user + times.system
-
-
-def usable() -> int:
-    """Cores that the tests may use."""
-    return len(os.sched_getaffinity(os.getpid()))

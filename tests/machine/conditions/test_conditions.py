@@ -1,6 +1,7 @@
-"""Conditions as JSON."""
+"""Conditions: as JSON, and what of them counts as a disturbance."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from tables import each
@@ -11,25 +12,39 @@ from perfgate.machine.conditions.conditions import (
     CpuConditions,
     GpuConditions,
     conditions_of,
+    disturbances,
     not_watched,
 )
+from perfgate.scenarios.scenario import DisturbanceLimits
+
+LIMITS = DisturbanceLimits()
+CALM = CpuConditions(2, 0.02, 0.001, 3400.0, 3450.0, 3500.0)
+COOL = GpuConditions(3, "NVIDIA B200", "GPU-3", 1950.0, 1965.0, 950.0, 66.0, slowed_share=0.0)
 
 
-@pytest.mark.parametrize(
-    "conditions",
-    [
-        Conditions(
-            1.5,
-            2,
-            CpuConditions(16, None, 0.25, mhz_top=3500.0),
-            (GpuConditions(0, "a", "b", slowdown={"x": 0.5}, strangers=("pid 1",)),),
-            ("a note",),
-        ),
-        not_watched("the driver hangs"),
-    ],
-)
-def test_what_a_node_told_is_read_as_it_was(conditions: Conditions) -> None:
-    assert conditions_of(json.loads(json.dumps(conditions.plain()))) == conditions
+def test_plain_values_by_name() -> None:
+    """A field's name is an interface: records have it."""
+    gpu = replace(COOL, slowdown={"sw_power_cap": 2 / 3}, strangers=("pid 4711 (python)",))
+    conditions = Conditions(
+        61.23456, 62, replace(CALM, others_share=0.0312345), (gpu,), ("a note",)
+    )
+    plain = json.loads(json.dumps(conditions.plain(), allow_nan=False))
+    assert plain == {
+        "seconds": 61.2346, "samples": 62, "notes": ["a note"],
+        "cpu": {
+            "cores": 2, "others_share": 0.0312, "steal_share": 0.001,
+            "mhz_low": 3400.0, "mhz_median": 3450.0, "mhz_top": 3500.0,
+        },
+        "gpus": [{
+            "index": 3, "name": "NVIDIA B200", "uuid": "GPU-3",
+            "sm_mhz_low": 1950.0, "sm_mhz_median": 1965.0, "power_w_mean": 950.0,
+            "temperature_c_top": 66.0, "slowdown": {"sw_power_cap": 0.6667}, "slowed_share": 0.0,
+            "strangers": ["pid 4711 (python)"],
+        }],
+    }  # fmt: skip
+    assert conditions_of(plain).plain() == plain
+    silent = not_watched("the driver hangs")
+    assert conditions_of(json.loads(json.dumps(silent.plain()))) == silent
 
 
 @each("plain", [{}, [], 3, None, {"seconds": 1.0}, {**not_watched("").plain(), "cpu": {"x": 1}}])
@@ -38,31 +53,85 @@ def test_what_is_none_is_refused(plain: object) -> None:
         conditions_of(plain)
 
 
-def test_plain_values_by_name() -> None:
-    conditions = Conditions(
-        61.23456,
-        62,
-        CpuConditions(16, 0.0312345, 0.0, 3100.0, 3450.0, 3500.0),
+def of_cpu(seconds: float = 60.0, **changes) -> tuple[str, ...]:
+    return disturbances(Conditions(seconds, 61, replace(CALM, **changes)), LIMITS)
+
+
+def of_gpu(samples: int = 100, **changes) -> tuple[str, ...]:
+    gpus = (replace(COOL, index=0, uuid="GPU-0"), replace(COOL, **changes))
+    return disturbances(Conditions(60.0, samples, CALM, gpus), LIMITS)
+
+
+def test_an_unknown_machine_is_not_accused() -> None:
+    assert disturbances(Conditions(60.0, 61, None, notes=("not watched",)), LIMITS) == ()
+    unknown = CpuConditions(2, None, 0.0)
+    nothing = GpuConditions(0, "NVIDIA B200", "GPU-0")
+    assert disturbances(Conditions(60.0, 61, unknown, (nothing,)), LIMITS) == ()
+
+
+@each(
+    ("changes", "sentence"),
+    [
+        ({"others_share": 0.41}, "other processes used 41 % of 2 cores (limit 20 %)"),
+        ({"others_share": 0.41, "cores": 1}, "other processes used 41 % of 1 core (limit 20 %)"),
+        ({"others_share": 0.2004}, "other processes used 20.04 % of 2 cores (limit 20 %)"),
         (
-            GpuConditions(
-                0, "NVIDIA B200", "GPU-0", 1950.0, 1965.0, 951.5, 66.0,
-                {"sw_power_cap": 2 / 3}, 0.0, ("pid 4711 (python)",),
-            ),
+            {"steal_share": 0.09},
+            "the hypervisor took 9 % of 2 cores for other machines (limit 5 %)",
         ),
-        ("GPU 0: power not readable: Not Supported",),
-    )  # fmt: skip
-    plain = conditions.plain()
-    cpu, (gpu,) = plain.pop("cpu"), plain.pop("gpus")
-    notes = ["GPU 0: power not readable: Not Supported"]
-    assert plain == {"seconds": 61.2346, "samples": 62, "notes": notes}
-    assert cpu == {
-        "cores": 16, "others_share": 0.0312, "steal_share": 0.0,
-        "mhz_low": 3100.0, "mhz_median": 3450.0, "mhz_top": 3500.0,
-    }  # fmt: skip
-    assert gpu == {
-        "index": 0, "name": "NVIDIA B200", "uuid": "GPU-0",
-        "sm_mhz_low": 1950.0, "sm_mhz_median": 1965.0, "power_w_mean": 951.5,
-        "temperature_c_top": 66.0, "slowdown": {"sw_power_cap": 0.6667}, "slowed_share": 0.0,
-        "strangers": ["pid 4711 (python)"],
-    }  # fmt: skip
-    assert json.loads(json.dumps(conditions.plain(), allow_nan=False)) == conditions.plain()
+        ({"mhz_median": 1085.0}, "CPU clock fell to 31 % of 3.5 GHz (limit 40 %)"),
+        ({}, None),
+        ({"others_share": 0.2}, None),  # within the limits
+        ({"steal_share": 0.05}, None),
+        ({"mhz_median": 1400.0}, None),
+        ({"mhz_low": 100.0}, None),  # one slow moment
+        ({"mhz_median": 100.0, "mhz_top": None}, None),  # a virtual machine
+        ({"mhz_median": None}, None),
+    ],
+)
+def test_each_of_the_cpu_in_one_sentence(changes: dict[str, float], sentence: str | None) -> None:
+    assert of_cpu(**changes) == (() if sentence is None else (sentence,))
+
+
+def test_the_cpu_of_a_moment_is_not_judged() -> None:
+    assert of_cpu(0.49, others_share=1.0, steal_share=1.0, mhz_median=1.0) == ()
+    assert len(of_cpu(0.5, others_share=1.0, steal_share=1.0, mhz_median=1.0)) == 3
+
+
+@each(
+    ("slowdown", "by"),
+    [
+        ({"hw_thermal_slowdown": 0.12, "hw_slowdown": 0.12}, "heat"),
+        ({"sw_thermal_slowdown": 0.12, "sw_power_cap": 1.0}, "heat"),
+        ({"hw_power_brake_slowdown": 0.12, "hw_slowdown": 0.12}, "the power brake"),
+        ({"hw_slowdown": 0.12}, "its hardware protection"),
+        ({"hw_power_brake_slowdown": 0.1, "sw_thermal_slowdown": 0.02}, "the power brake and heat"),
+    ],
+)
+def test_a_slow_gpu_and_why(slowdown: dict[str, float], by: str) -> None:
+    assert of_gpu(slowdown=slowdown, slowed_share=0.12) == (
+        f"GPU 3 was slowed down by {by} in 12 % of the samples (limit 5 %)",
+    )
+
+
+def test_a_well_gpu_and_one_slow_sample_of_a_change_of_clocks() -> None:
+    assert of_gpu(slowdown={"sw_power_cap": 1.0, "sync_boost": 1.0}, slowed_share=0.0) == ()
+    hot = {"slowdown": {"hw_slowdown": 0.5}, "slowed_share": 0.5}
+    assert of_gpu(samples=2, **hot) == ()
+    assert len(of_gpu(samples=4, **hot)) == 1
+
+
+def test_each_stranger() -> None:
+    assert of_gpu(strangers=("pid 4711 (python)", "pid 9")) == (
+        "GPU 3 is also used by pid 4711 (python)",
+        "GPU 3 is also used by pid 9",
+    )
+
+
+def test_the_limits_are_the_scenarios() -> None:
+    loose = DisturbanceLimits(others_cpu=0.5, steal=0.5, cpu_clock=0.1, slowdown=0.5)
+    cpu = replace(CALM, others_share=0.41, steal_share=0.2, mhz_median=1085.0)
+    gpu = replace(COOL, slowdown={"hw_slowdown": 0.4}, slowed_share=0.4)
+    conditions = Conditions(60.0, 61, cpu, (gpu,))
+    assert len(disturbances(conditions, LIMITS)) == 4
+    assert disturbances(conditions, loose) == ()

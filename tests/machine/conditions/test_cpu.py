@@ -1,20 +1,19 @@
 """The CPU under watch: the account is exact on given samples, and right about real processes."""
 
 import os
-import subprocess
-import time
 from collections import namedtuple
 from pathlib import Path
 
 import psutil
-from burners import burn
+from burners import burn, settled
 from tables import each
 
 from perfgate.core.command import Command
+from perfgate.core.cpu_times import Core
 from perfgate.launchers.local.launcher import LocalLauncher
-from perfgate.machine.conditions import cpu, processes
+from perfgate.machine.conditions import cpu
 from perfgate.machine.conditions.conditions import CpuConditions
-from perfgate.machine.conditions.cpu import Core, CpuAccount, CpuSample, Spent, read_cpu
+from perfgate.machine.conditions.cpu import CpuAccount, CpuSample
 from perfgate.machine.conditions.processes import Process, process_table, tree_of
 
 Frequency = namedtuple("Frequency", "current min max")
@@ -23,7 +22,7 @@ Frequency = namedtuple("Frequency", "current min max")
 def sample(at_s: float, *work_s: float, ours_s: float = 0.0, **fields) -> CpuSample:
     steal = fields.pop("steal_s", 0.0)
     cores = {number: Core(work, steal) for number, work in enumerate(work_s)}
-    return CpuSample(at_s, cores, ours_s, **fields)
+    return CpuSample(at_s, cores, (Process(5, 1, "x", ours_s),), **fields)
 
 
 def account(*samples: CpuSample) -> CpuAccount:
@@ -103,10 +102,10 @@ def test_work_that_is_handed_over_cannot_be_told_apart() -> None:
     ],
 )
 def test_time_of_several_trees_counts_once(looks, total_s: float) -> None:
-    held = Spent()
+    held = CpuAccount()
     for look in looks:
-        held.add([Process(pid, parent, "x", used_s) for pid, parent, used_s in look])
-    assert held.total_s == total_s
+        held.add(CpuSample(0.0, {}, [Process(pid, up, "x", used_s) for pid, up, used_s in look]))
+    assert held.ours_s == total_s
 
 
 # Clocks
@@ -121,11 +120,8 @@ def test_only_cores_that_worked_tell_the_clock() -> None:
         sample(3.0, 1.8, 0.9, mhz={0: busy, 1: 3000.0}, mhz_top=3800.0),
     )
     assert (found.mhz_low, found.mhz_median, found.mhz_top) == (3250.0, 3375.0, 3800.0)
-
-
-def test_two_looks_in_the_same_moment_tell_no_clock() -> None:
-    found = shares(sample(0.0, 0.0), sample(0.02, 0.02, mhz={0: 800.0}))
-    assert (found.mhz_low, found.mhz_median) == (None, None)
+    moment = shares(sample(0.0, 0.0), sample(0.02, 0.02, mhz={0: 800.0}))
+    assert (moment.mhz_low, moment.mhz_median) == (None, None)
 
 
 FREQUENCIES = [
@@ -155,76 +151,24 @@ def test_clocks_as_psutil_tells_them(monkeypatch, told, online, found) -> None:
     assert cpu._clocks(online, {0, 2}) == found
 
 
-def test_core_times_as_the_kernel_writes_them() -> None:
-    stat = (
-        "cpu  700 20 300 9000 50 7 8 40 0 0\n"
-        "cpu0 500 20 100 4000 20 3 4 30 0 0\n"
-        "cpu3 200 0 200 5000 30 4 4 10 0 0\n"
-        "intr 12345 0 1\nctxt 99\n"
-    )
-    ticks = processes.TICKS_PER_S
-    assert cpu._cores(stat) == {
-        0: Core(620 / ticks, 30 / ticks),  # interrupts, cores that wait and steal are no work
-        3: Core(400 / ticks, 10 / ticks),
-    }
-
-
-# The process table
-
-
-def test_a_tree_is_found_whatever_the_order_of_pids() -> None:
-    table = {
-        pid: Process(pid, parent, "x", 1.0)
-        for pid, parent in {5: 9, 9: 1, 7: 5, 1: 0, 3: 1}.items()
-    }
-    assert {one.pid for one in tree_of(9, table)} == {9, 5, 7}
-    assert tree_of(4, table) == []
-
-
-def test_the_table_agrees_with_psutil() -> None:
-    me = process_table()[os.getpid()]
-    real = psutil.Process()
-    assert (me.parent, me.name) == (real.ppid(), real.name()[:15])
-    before, times, after = me.cpu_s, real.cpu_times(), process_table()[os.getpid()].cpu_s
-    of_children = times.children_user + times.children_system
-    assert before - 0.02 <= times.user + times.system + of_children <= after + 0.02
-
-
-@each("name", ["a b) (c", "x)"])
-def test_a_name_that_looks_like_a_line_of_the_table(tmp_path: Path, name: str) -> None:
-    program = tmp_path / name
-    program.symlink_to("/bin/sleep")
-    with subprocess.Popen([program, "60"]) as child:
-        try:
-            found = process_table()[child.pid]
-            assert (found.parent, found.name) == (os.getpid(), name)
-        finally:
-            child.kill()
-
-
 # Real processes
 
 
-def ours_now() -> CpuSample:
-    return read_cpu(time.monotonic(), tree_of(os.getpid(), process_table()))
+def ours_s() -> float:
+    return sum(one.cpu_s for one in tree_of(os.getpid(), process_table()))
 
 
 def test_what_the_launcher_starts_is_ours_orphans_too(tmp_path: Path) -> None:
     """A program that leaves its family is adopted by the warden, which is our child."""
-    before = ours_now()
+    before_s = ours_s()
     command = Command(("/bin/sh", "-c", " ".join((*burn(0.3, tmp_path / "pid"), "; sleep 60"))))
     with LocalLauncher(1.0).start(command, tmp_path / "run", "job"):
-        deadline = time.monotonic() + 40.0
-        while not (tmp_path / "pid").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        settled((tmp_path / "pid").exists)
         pid = int((tmp_path / "pid").read_text())
         assert pid in {one.pid for one in tree_of(os.getpid(), process_table())} or (
             not psutil.pid_exists(pid)
         )
-        while psutil.pid_exists(pid):  # until its warden has waited for it
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        assert ours_now().ours_s - before.ours_s > 0.3 - 0.05
+        settled(lambda: not psutil.pid_exists(pid))  # until its warden has waited for it
+        assert ours_s() - before_s > 0.3 - 0.05
     # Also when its wardens are gone: what a finished client used is no load of others.
-    assert ours_now().ours_s - before.ours_s > 0.3 - 0.05
+    assert ours_s() - before_s > 0.3 - 0.05

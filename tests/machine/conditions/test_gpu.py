@@ -39,19 +39,16 @@ def after(gpus: Gpus, looks: int, table=TABLE, ours=OURS, before=None) -> list[G
 
 
 def test_units_and_statistics(install) -> None:
-    watts, degrees = (900_000, 1_000_000, 1_100_000), (55, 67, 60)
-    install(FakeGpu(mhz=(1900, 1965, 1965), milliwatts=watts, degrees=degrees))
-    (gpu,) = after(opened(), 3)
+    """The clock of an idle GPU is no slow clock."""
+    watts, degrees = (900_000, 1_000_000, 1_100_000, 1_000_000), (55, 67, 60, 55)
+    idle = (0, 0, 0, pynvml.nvmlClocksEventReasonGpuIdle)
+    mhz = (1900, 1965, 1965, 120)
+    install(FakeGpu(mhz=mhz, milliwatts=watts, degrees=degrees, reasons=idle))
+    (gpu,) = after(opened(), 4)
     assert gpu == GpuConditions(
         0, "NVIDIA B200", "GPU-00000000-aaaa", sm_mhz_low=1900.0, sm_mhz_median=1965.0,
-        power_w_mean=1000.0, temperature_c_top=67.0, slowdown={}, slowed_share=0.0,
+        power_w_mean=1000.0, temperature_c_top=67.0, slowdown={"gpu_idle": 0.25}, slowed_share=0.0,
     )  # fmt: skip
-
-
-def test_the_clock_of_an_idle_gpu_is_no_slow_clock(install) -> None:
-    install(FakeGpu(mhz=(120, 1965), reasons=(pynvml.nvmlClocksEventReasonGpuIdle, 0)))
-    (gpu,) = after(opened(), 2)
-    assert (gpu.sm_mhz_low, gpu.slowdown, gpu.slowed_share) == (1965.0, {"gpu_idle": 0.5}, 0.0)
 
 
 # Why clocks are what they are
@@ -84,42 +81,33 @@ def test_every_bit_of_the_real_module_is_known() -> None:
     assert not nvml.slows(1 << 40)
 
 
-def test_older_and_newer_names_of_the_same_functions(install) -> None:
-    for missing in (
-        ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTemperatureV"),
-        ("nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetTemperature"),
-    ):
-        install(FakeGpu(reasons=(pynvml.nvmlClocksEventReasonHwSlowdown,)), missing=missing)
-        gpus = opened()
-        (gpu,) = after(gpus, 1)
-        assert (gpu.slowed_share, gpu.temperature_c_top, gpus.notes) == (1.0, 61.0, [])
+def test_functions_that_older_bindings_do_not_have(install) -> None:
+    newer = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTemperatureV")
+    install(FakeGpu(reasons=(pynvml.nvmlClocksEventReasonHwSlowdown,)), missing=newer)
+    gpus = opened()
+    (gpu,) = after(gpus, 1)
+    assert (gpu.slowed_share, gpu.temperature_c_top, gpus.notes) == (1.0, 61.0, [])
 
 
 # What NVML does not say
 
 
 def test_what_a_gpu_refuses_is_missing_and_noted_once(install) -> None:
-    refused = pynvml.NVML_ERROR_NOT_SUPPORTED
+    """Also when it refuses in the middle: what was seen before stays."""
     asked = ["PowerUsage", "Temperature", "TemperatureV", "ClockInfo", "ComputeRunningProcesses"]
     asked += ["CurrentClocksEventReasons", "CurrentClocksThrottleReasons"]
-    install(FakeGpu(refuses={f"nvmlDeviceGet{what}": refused for what in asked}))
-    gpus = opened()
-    assert after(gpus, 3) == [GpuConditions(0, "NVIDIA B200", "GPU-00000000-aaaa")]
-    assert sorted(gpus.notes) == [
-        f"GPU 0: {what} not readable: Not Supported"
-        for what in ("SM clock", "clock reasons", "power", "processes", "temperature")
-    ]
-
-
-def test_a_gpu_that_is_lost_in_the_middle_keeps_what_was_seen(install) -> None:
-    gpu = FakeGpu(milliwatts=(500_000,))
-    install(gpu)
-    gpus = opened()
+    names = [f"nvmlDeviceGet{what}" for what in asked]
+    lost = FakeGpu(uuid="GPU-b", milliwatts=(500_000,))
+    install(FakeGpu(refuses=dict.fromkeys(names, pynvml.NVML_ERROR_NOT_SUPPORTED)), lost)
+    gpus = opened(2)
     after(gpus, 1)
-    gpu.refuses["nvmlDeviceGetPowerUsage"] = pynvml.NVML_ERROR_GPU_IS_LOST
-    (seen,) = after(gpus, 2)
+    lost.refuses[names[0]] = pynvml.NVML_ERROR_GPU_IS_LOST
+    refusing, seen = after(gpus, 2)
+    assert refusing == GpuConditions(0, "NVIDIA B200", "GPU-00000000-aaaa")
     assert seen.power_w_mean == 500.0
-    assert gpus.notes == ["GPU 0: power not readable: GPU is lost"]
+    kinds = ("SM clock", "clock reasons", "power", "processes", "temperature")
+    refused = [f"GPU 0: {what} not readable: Not Supported" for what in kinds]
+    assert sorted(gpus.notes) == [*refused, "GPU 1: power not readable: GPU is lost"]
 
 
 def test_gpus_that_are_not_wanted_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,6 +180,8 @@ def test_who_is_a_stranger(install, looks, before, strangers, note: str) -> None
 OURS_HOLDS, ALONE, SHARED = 2018 * MIB, 2026 * MIB, 6324 * MIB
 UNSEEN = "an unseen process with 4.2 GiB (in another container?)"
 NO_MEMORY = "NVML reports no memory of each process"
+MEMORY, COMPUTING = "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetComputeRunningProcesses"
+MAYBE = [f"GPU 0 may also be used by {UNSEEN}"]
 GROWING = Looks([SimpleNamespace(used=one) for one in (ALONE, SHARED, SHARED)])
 
 
@@ -201,42 +191,29 @@ GROWING = Looks([SimpleNamespace(used=one) for one in (ALONE, SHARED, SHARED)])
         (100, [ALONE, ALONE, ALONE], (), []),
         (100, [ALONE, SHARED, SHARED], (UNSEEN,), []),
         (100, [ALONE, SHARED, ALONE], (), []),  # a process that ended between two readings
-        (100, [SHARED, SHARED, SHARED], (), [f"GPU 0 may also be used by {UNSEEN}"]),
+        (100, [SHARED, SHARED, SHARED], (), MAYBE),
         # None of ours is listed: the engine itself may be in another container.
-        (
-            4711,
-            [ALONE, SHARED, SHARED],
-            ("pid 4711 (python)",),
-            [f"GPU 0 may also be used by {UNSEEN}"],
-        ),
+        (4711, [ALONE, SHARED, SHARED], ("pid 4711 (python)",), MAYBE),
     ],
 )
 def test_memory_that_no_listed_process_holds(install, pid: int, used, strangers, notes) -> None:
     process = SimpleNamespace(pid=pid, usedGpuMemory=OURS_HOLDS)
     memory = Looks([SimpleNamespace(used=one) for one in used])
-    answers = {
-        "nvmlDeviceGetMemoryInfo": memory,
-        "nvmlDeviceGetComputeRunningProcesses": [process],
-    }
-    install(FakeGpu(uuid="GPU-a", answers=answers))
+    install(FakeGpu(uuid="GPU-a", answers={MEMORY: memory, COMPUTING: [process]}))
     gpus = opened()
     (gpu,) = after(gpus, len(used), before={"GPU-a": frozenset({4711})})
     assert (gpu.strangers, gpus.notes) == (strangers, notes)
 
 
+UNKNOWN = {COMPUTING: [SimpleNamespace(pid=100, usedGpuMemory=None)]}
+
+
 @each(
     ("changed", "notes"),
     [
-        ({"nvmlDeviceGetMemoryInfo": Refusal()}, []),
-        (
-            {
-                "nvmlDeviceGetComputeRunningProcesses": [
-                    SimpleNamespace(pid=100, usedGpuMemory=None)
-                ]
-            },
-            [f"GPU 0: memory of unseen processes not readable: {NO_MEMORY}"],
-        ),
-        ({"nvmlDeviceGetName": "NVIDIA GB200", "nvmlDeviceGetMemoryInfo": GROWING}, []),
+        ({MEMORY: Refusal()}, []),
+        (UNKNOWN, [f"GPU 0: memory of unseen processes not readable: {NO_MEMORY}"]),
+        ({"nvmlDeviceGetName": "NVIDIA GB200", MEMORY: GROWING}, []),
     ],
 )
 def test_where_nvml_does_not_tell_who_holds_memory_nobody_is_accused(
@@ -245,23 +222,13 @@ def test_where_nvml_does_not_tell_who_holds_memory_nobody_is_accused(
     install(FakeGpu(answers=changed))
     gpus = opened()
     (gpu,) = after(gpus, 3)
-    assert gpu.strangers == ()
-    assert gpus.notes == notes
+    assert (gpu.strangers, gpus.notes) == ((), notes)
 
 
 def test_one_of_ours_on_another_gpu_shows_the_namespace(install) -> None:
     install(FakeGpu(uuid="GPU-a", pids=[[100]]), FakeGpu(uuid="GPU-b", pids=[[4711]]))
     ours, theirs = after(opened(2), 1)
     assert (ours.strangers, theirs.strangers) == ((), ("pid 4711 (python)",))
-
-
-def test_who_was_there_first_stays_as_first_seen(install) -> None:
-    install(FakeGpu(uuid="GPU-a", pids=[[4711], [4711, 100]]))
-    gpus = opened()
-    gpus.sample()
-    assert gpus.at_first() == {"GPU-a": frozenset({4711})}
-    gpus.sample()
-    assert gpus.at_first() == {"GPU-a": frozenset({4711})}
 
 
 def test_who_uses_the_other_half_of_a_split_gpu_is_not_told(install) -> None:

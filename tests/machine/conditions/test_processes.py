@@ -1,12 +1,15 @@
-"""Which processes are ours, where they carry a mark and do not descend from this one."""
+"""The process table, and which processes are ours where they carry a mark and descend elsewhere."""
 
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import psutil
 import pytest
+from tables import each
 
 from perfgate.machine.conditions import processes
 from perfgate.machine.conditions.processes import (
@@ -16,6 +19,7 @@ from perfgate.machine.conditions.processes import (
     lives,
     pid_namespace,
     process_table,
+    tree_of,
 )
 
 VARIABLE = "PERFGATE_PLACE"
@@ -48,6 +52,40 @@ def family(mark: str) -> Iterator[tuple[int, int]]:
 
 def pids(found: list[Process]) -> set[int]:
     return {one.pid for one in found}
+
+
+# The process table
+
+
+def test_a_tree_is_found_whatever_the_order_of_pids() -> None:
+    parents = {5: 9, 9: 1, 7: 5, 1: 0, 3: 1}
+    table = {pid: Process(pid, parent, "x", 1.0) for pid, parent in parents.items()}
+    assert pids(tree_of(9, table)) == {9, 5, 7}
+    assert tree_of(4, table) == []
+
+
+def test_the_table_agrees_with_psutil() -> None:
+    me = process_table()[os.getpid()]
+    real = psutil.Process()
+    assert (me.parent, me.name) == (real.ppid(), real.name()[:15])
+    before, times, after = me.cpu_s, real.cpu_times(), process_table()[os.getpid()].cpu_s
+    of_children = times.children_user + times.children_system
+    assert before - 0.02 <= times.user + times.system + of_children <= after + 0.02
+
+
+@each("name", ["a b) (c", "x)"])
+def test_a_name_that_looks_like_a_line_of_the_table(tmp_path: Path, name: str) -> None:
+    program = tmp_path / name
+    program.symlink_to("/bin/sleep")
+    with subprocess.Popen([program, "60"]) as child:
+        try:
+            found = process_table()[child.pid]
+            assert (found.parent, found.name) == (os.getpid(), name)
+        finally:
+            child.kill()
+
+
+# Ours by their mark
 
 
 def test_ours_carry_the_mark_or_are_below_one_that_does() -> None:
@@ -105,18 +143,12 @@ def test_what_starts_ours_for_slurm_or_open_mpi_is_ours(
     assert found == ({4, 5, 6} if is_ours else {5})
 
 
-def test_a_living_process_is_known_by_its_start() -> None:
-    start = began(os.getpid())
-    assert start is not None
-    assert lives(os.getpid(), start)
-    assert not lives(os.getpid(), start + 1)
-
-
 def test_one_that_has_ended_does_not_live_though_nobody_has_collected_it() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         start = began(process.pid)
         assert start
         assert lives(process.pid, start)
+        assert not lives(process.pid, start + 1)
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert began(process.pid) == 0

@@ -53,16 +53,12 @@ def burnt_s(burner: psutil.Process, least_s: float) -> float:
     return cpu_of(burner) - first_s
 
 
-def test_a_moment_has_two_looks() -> None:
+def test_it_looks_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with watched(0, interval_s=3600.0) as watch:
         time.sleep(0.01)
-    assert watch.conditions.samples == 2
+    assert (watch.conditions.samples, watch.conditions.notes) == (2, ())
     assert watch.conditions.cpu is not None
-    assert watch.conditions.notes == ()
     assert watch.conditions.seconds >= 0.01
-
-
-def test_it_looks_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = threading.Semaphore(0)
 
     def look(*rest):
@@ -96,17 +92,6 @@ def test_it_ends_with_its_block_on_errors_too() -> None:
     assert watch.conditions.samples == 2
 
 
-def test_watches_may_be_nested(install) -> None:
-    nvml = install(FakeGpu())
-    with watched(1) as outer:
-        with watched(1, since=outer) as inner:
-            assert nvml.open == 2
-        assert nvml.open == 1
-    assert nvml.open == 0
-    assert outer.conditions.seconds > inner.conditions.seconds
-    assert (len(outer.conditions.gpus), len(inner.conditions.gpus)) == (1, 1)
-
-
 # Nothing that goes wrong is raised
 
 
@@ -124,22 +109,17 @@ def test_an_error_of_a_look_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_without_a_driver_the_cpu_is_still_watched(install) -> None:
+def test_gpus_that_fail_in_a_new_way_do_not_stop_the_cpu(install) -> None:
     install(init_error=pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
     with watched(8) as watch:
         pass
     assert watch.conditions.cpu is not None
-    assert watch.conditions.gpus == ()
-    assert watch.conditions.notes == ("GPUs not watched: Driver Not Loaded",)
-
-
-def test_gpus_that_fail_in_a_new_way_do_not_stop_the_cpu(install) -> None:
+    assert (watch.conditions.gpus, watch.conditions.notes) == (
+        (),
+        ("GPUs not watched: Driver Not Loaded",),
+    )
     nvml = install(FakeGpu())
-
-    def fail(gpu: FakeGpu) -> None:
-        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
-
-    nvml.nvmlDeviceGetPowerUsage = fail
+    nvml.nvmlDeviceGetPowerUsage = lambda gpu: b"\xff".decode()
     with watched(1) as watch:
         pass
     assert watch.conditions.cpu is not None
@@ -163,14 +143,19 @@ def test_a_driver_that_hangs_does_not_hang_the_measurement(install, monkeypatch)
 # GPUs
 
 
-def test_gpus_are_watched(install) -> None:
+def test_watches_may_be_nested(install) -> None:
     hot = pynvml.nvmlClocksEventReasonHwSlowdown | pynvml.nvmlClocksEventReasonHwThermalSlowdown
-    install(FakeGpu(), FakeGpu(uuid="GPU-hot", reasons=(hot,), degrees=(91,)))
-    with watched(2) as watch:
-        pass
-    cool, warm = watch.conditions.gpus
+    nvml = install(FakeGpu(), FakeGpu(uuid="GPU-hot", reasons=(hot,), degrees=(91,)))
+    with watched(2) as outer:
+        with watched(1, since=outer) as inner:
+            assert nvml.open == 2
+        assert nvml.open == 1
+    assert nvml.open == 0
+    assert outer.conditions.seconds > inner.conditions.seconds
+    assert len(inner.conditions.gpus) == 1
+    cool, warm = outer.conditions.gpus
     assert (cool.slowed_share, warm.slowed_share, warm.temperature_c_top) == (0.0, 1.0, 91.0)
-    assert disturbances(watch.conditions, DisturbanceLimits()) == (
+    assert disturbances(outer.conditions, DisturbanceLimits()) == (
         "GPU 1 was slowed down by heat in 100 % of the samples (limit 5 %)",
     )
 

@@ -56,11 +56,6 @@ def test_a_name_that_cannot_be_followed_is_the_persons_error(install, visible, s
     assert caught.value.field == "CUDA_VISIBLE_DEVICES"
 
 
-def test_a_lock_means_the_same_gpu_whatever_it_is_called(install) -> None:
-    install(*B200)
-    assert keys("2") == keys("GPU-c") == keys(None)[2:3]
-
-
 def test_numbers_are_doubtful_where_models_differ(install) -> None:
     install(FakeGpu("GPU-a", "NVIDIA T400"), FakeGpu("GPU-b", "NVIDIA H200"))
     with pytest.raises(InputError, match="a number can mean two GPUs"):

@@ -42,12 +42,6 @@ def test_a_folder_that_a_person_names_must_exist(tmp_path: Path) -> None:
     unusable(Path("/proc"))  # which refuses new files even to root
 
 
-@only_root
-def test_another_users_private_folder_is_an_error(start, locks: Path) -> None:
-    locks.chmod(0o755)
-    start("holder", 1, "part", 0, NOBODY).says("error PERFGATE_LEASES: cannot be used")
-
-
 def test_the_default_is_made_for_all_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_locks, "DEFAULT", tmp_path / "perfgate-leases")
     before = os.umask(0o077)
@@ -61,20 +55,17 @@ def test_the_default_is_made_for_all_users(tmp_path: Path, monkeypatch: pytest.M
     assert lock_folder({}) == folder
 
 
-def test_the_default_is_never_anothers_link(tmp_path: Path, monkeypatch) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    monkeypatch.setattr(file_locks, "DEFAULT", tmp_path / "link")
-    with pytest.raises(InputError, match="Not a directory"):
-        lock_folder({})
-
-
-def test_a_lock_that_is_a_link_is_not_written_to(tmp_path: Path) -> None:
+def test_a_link_is_never_followed(tmp_path: Path, monkeypatch) -> None:
+    """Neither the default nor a lock is another's link."""
     (tmp_path / "treasure").write_text("keep me")
     (tmp_path / "gpu-1.lock").symlink_to(tmp_path / "treasure")
     with pytest.raises(InputError):
         take(files(tmp_path, "gpu-1"), 1, "run")
     assert (tmp_path / "treasure").read_text() == "keep me"
+    (tmp_path / "link").symlink_to(tmp_path)
+    monkeypatch.setattr(file_locks, "DEFAULT", tmp_path / "link")
+    with pytest.raises(InputError, match="Not a directory"):
+        lock_folder({})
 
 
 def test_the_first_free_ones_are_taken_or_none(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from fake_pynvml import MIB, FakeGpu
+from leased import words
 
 from perfgate.core.errors import RunError
 from perfgate.machine import nvml
@@ -19,19 +20,10 @@ def gpus(*pids) -> list[FakeGpu]:
     return [FakeGpu(f"GPU-{number}", pids=looks) for number, looks in enumerate(pids)]
 
 
-def leased(count: int, *, whole=False, wait_s=0.0, told: list[str] | None = None) -> Lease:
-    with GpuPool.of_machine().lease(
-        count,
-        whole=whole,
-        run="run",
-        wait_s=wait_s,
-        tell=(told if told is not None else []).append,
-    ) as lease:
+def leased(count: int, **more) -> Lease:
+    usual = {"whole": False, "run": "run", "wait_s": 0.0, "tell": list}
+    with GpuPool.of_machine().lease(count, **{**usual, **more}) as lease:
         return lease
-
-
-def words(lease: Lease) -> str:
-    return ",".join(gpu.word for gpu in lease.gpus)
 
 
 def test_gpus_with_strangers_are_left_alone_while_there_are_others(install) -> None:
@@ -44,10 +36,8 @@ def test_gpus_with_strangers_are_left_alone_while_there_are_others(install) -> N
 def test_it_waits_until_a_stranger_has_gone(install) -> None:
     install(*gpus([()], [(NOBODY,), (NOBODY,), ()]))
     told: list[str] = []
-    assert words(leased(2, wait_s=30, told=told)) == "0,1"
-    assert told == [
-        f"waiting for 2 GPUs: GPU 1 is used by pid {NOBODY}, without a lease",
-    ]
+    assert words(leased(2, wait_s=30, tell=told.append)) == "0,1"
+    assert told == [f"waiting for 2 GPUs: GPU 1 is used by pid {NOBODY}, without a lease"]
 
 
 @pytest.mark.parametrize(("wait_s", "patience_s"), [(0.3, 300.0), (60.0, 0.3)])
@@ -58,6 +48,7 @@ def test_a_stranger_who_stays_is_an_error(install, monkeypatch, wait_s, patience
         leased(2, wait_s=wait_s)
     assert caught.value.failure == "gpus_busy"
     assert f"GPU 0 is used by pid {US} (" in caught.value.message
+    assert "in 60 s" not in caught.value.message
     # Nothing is held afterwards.
     install(*gpus([()], [()]))
     assert words(leased(2)) == "0,1"
@@ -81,13 +72,9 @@ def test_a_stranger_in_another_container_shows_by_the_memory_that_it_holds(insta
         leased(2)
 
 
-def test_what_cannot_be_read_is_a_note(install) -> None:
+def test_what_cannot_be_read_is_a_note(install, monkeypatch) -> None:
     install(*gpus([None], [()]))
-    lease = leased(2)
-    assert lease.notes == ("GPU 0: who uses it is unknown: Insufficient Permissions",)
-
-
-def test_a_driver_that_hangs_is_a_note(install, monkeypatch) -> None:
+    assert leased(2).notes == ("GPU 0: who uses it is unknown: Insufficient Permissions",)
     monkeypatch.setattr(nvml, "PATIENCE_S", 0.1)
     install(*gpus([()]), hangs_s=1.0)
     assert leased(1).notes == ("who uses the GPUs is unknown: the driver did not answer in 0 s",)

@@ -4,9 +4,9 @@ import json
 import os
 import threading
 import time
-from contextlib import ExitStack
 
 import pytest
+from leased import words
 
 from perfgate.core.errors import InputError, RunError
 from perfgate.machine.leases import GpuPool, Lease, file_locks
@@ -15,18 +15,9 @@ NOBODY = 65534
 ME = "20261121-100000-2"
 
 
-def quiet(_: str) -> None:
-    return None
-
-
-def lease(
-    pool: GpuPool, count: int, *, whole: bool = False, wait_s: float = 0.0, tell=quiet, **more
-):
-    return pool.lease(count, whole=whole, run=ME, wait_s=wait_s, tell=tell, **more)
-
-
-def words(lease: Lease) -> str:
-    return ",".join(gpu.word for gpu in lease.gpus)
+def lease(pool: GpuPool, count: int, **more):
+    """A lease for which nobody waits and nobody reads, unless said otherwise."""
+    return pool.lease(count, **{"whole": False, "run": ME, "wait_s": 0.0, "tell": list, **more})
 
 
 def refusal(pool: GpuPool, count: int, **more) -> str:
@@ -55,14 +46,18 @@ def test_two_of_four_gpus_run_side_by_side_and_a_third_waits(pool, start) -> Non
     third.says("got 4")
 
 
-def test_a_whole_node_excludes_everybody_even_if_it_shows_fewer_gpus(pool, start) -> None:
-    with lease(pool, 2, whole=True) as whole:
-        assert words(whole) == "0,1"
-        other = start("holder", 1, "part", 0, env={"CUDA_VISIBLE_DEVICES": "7"})
-        told = other.says("error gpus_busy: 1 GPU did not become free in 0 s: the machine held by")
-        assert ME in told
-    start("holder", 1, "part", 0, env={"CUDA_VISIBLE_DEVICES": "7"}).says("got 7")
-    assert "GPU 7 held" in refusal(pool, 8, whole=True)
+def test_a_whole_node_excludes_everybody_even_if_it_shows_fewer_gpus(start, monkeypatch) -> None:
+    whole = start("holder", 2, "whole", 0)
+    whole.says("got 0,1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    pool = GpuPool.of_machine()
+    message = refusal(pool, 1)
+    assert "1 GPU did not become free in 0 s: the machine held by run 20261121" in message
+    whole.let_go()
+    with lease(pool, 1):  # the refused request holds GPU 7 no more
+        all_eight = {"CUDA_VISIBLE_DEVICES": "0,1,2,3,4,5,6,7"}
+        told = start("holder", 8, "whole", 0, env=all_eight).says("error gpus_busy: the whole node")
+    assert f"GPU 7 held by run {ME}" in told
 
 
 def test_the_cpu_is_one_measurements_at_a_time_unless_shared_on_purpose(locks, start) -> None:
@@ -72,17 +67,10 @@ def test_the_cpu_is_one_measurements_at_a_time_unless_shared_on_purpose(locks, s
         assert shared == Lease()
 
 
-def test_a_lease_of_the_cpu_is_of_the_real_one_where_gpus_are_made_up(pool, locks) -> None:
-    with lease(pool, 0) as cpu, ExitStack() as stack:
+def test_a_lease_of_the_cpu_is_of_the_real_one_where_gpus_are_made_up(pool, locks, start) -> None:
+    with lease(pool, 0) as cpu:
         assert (cpu.gpus, cpu.env, cpu.synthetic) == ((), {}, False)
-        # Another thread: one holds one lease.
-        got: list[str] = []
-        thread = threading.Thread(
-            target=lambda: got.append(words(stack.enter_context(lease(pool, 8, whole=True))))
-        )
-        thread.start()
-        thread.join()
-        assert got == ["0,1,2,3,4,5,6,7"]
+        start("holder", 8, "whole", 0).says("got 0,1,2,3,4,5,6,7")
         assert {"machine.lock", "fake-machine.lock"} <= {file.name for file in locks.iterdir()}
 
 
@@ -91,31 +79,25 @@ def test_only_gpus_that_perfgate_was_given_are_leased_under_the_names_given(
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "6, 2,5")
     pool = GpuPool.of_machine()
-    with lease(pool, 3) as all_three:
-        assert all_three.env["CUDA_VISIBLE_DEVICES"] == "6,2,5"
-    with lease(pool, 2) as two:
-        assert two.env["CUDA_VISIBLE_DEVICES"] == "6,2"
-    with pytest.raises(InputError, match="more GPUs are requested"), lease(pool, 4):
-        pass
+    for count, visible in ((3, "6,2,5"), (2, "6,2")):
+        with lease(pool, count) as some:
+            assert some.env["CUDA_VISIBLE_DEVICES"] == visible
+    for count, fits in ((4, None), (1, lambda name: "B200" in name)):
+        with (
+            pytest.raises(InputError, match="more GPUs are requested"),
+            lease(pool, count, fits=fits),
+        ):
+            pass
 
 
-def test_a_gpu_of_the_wrong_model_is_not_taken(pool) -> None:
-    with pytest.raises(InputError), lease(pool, 1, fits=lambda name: "B200" in name):
-        pass
-
-
-def test_neighbours_are_preferred(pool, start) -> None:
+def test_neighbours_are_preferred_and_a_failed_try_holds_nothing(pool, start) -> None:
     start("holder", 1, "part", 0).says("got 0")
     with lease(pool, 4) as block:
         assert words(block) == "4,5,6,7"
     with lease(pool, 6) as none_is_left:
         assert words(none_is_left) == "1,2,3,4,5,6"
-
-
-def test_all_or_nothing_a_failed_try_holds_nothing(pool, start) -> None:
-    start("holder", 4, "part", 0).says("got 0,1,2,3")
-    assert "GPU 0, GPU 1, GPU 2, GPU 3 held" in refusal(pool, 5)
-    start("holder", 4, "part", 0).says("got 4,5,6,7")
+    assert "GPU 0 held" in refusal(pool, 8)
+    start("holder", 7, "part", 0).says("got 1,2,3,4,5,6,7")
 
 
 def test_the_clock_of_the_day_does_not_matter(pool, start, monkeypatch) -> None:
@@ -135,19 +117,17 @@ def test_the_clock_of_the_day_does_not_matter(pool, start, monkeypatch) -> None:
 # What is told
 
 
-def test_it_tells_at_once_and_now_and_then(pool, start, monkeypatch) -> None:
-    start("holder", 8, "part", 0).says("got")
+def test_it_tells_at_once_and_now_and_then_and_stale_text_is_not_believed(
+    pool, start, locks, monkeypatch
+) -> None:
+    holder = start("holder", 8, "part", 0)
+    holder.says("got")
     told: list[str] = []
     refusal(pool, 1, wait_s=0.6, tell=told.append)
     assert len(told) == 1
     monkeypatch.setattr(file_locks, "TELL_EVERY_S", 0.0)
     refusal(pool, 1, wait_s=0.6, tell=told.append)
     assert len(told) > 2
-
-
-def test_stale_text_is_not_believed(pool, start, locks) -> None:
-    holder = start("holder", 8, "part", 0)
-    holder.says("got")
     holder.kill()
     assert "20261121-090000-1" in (locks / "fake-gpu-0.lock").read_text()
     with lease(pool, 8) as mine:
@@ -183,10 +163,3 @@ def test_another_user_of_the_machine(pool, start, locks, tmp_path) -> None:
     assert f"(uid {NOBODY})" in again.says("waiting for 1 GPU: GPU 0")
     grace.kill()
     again.says("got 0")
-
-
-def test_two_stores_are_one_machine(start, tmp_path) -> None:
-    start("holder", 8, "whole", 0, env={"PERFGATE_HOME": str(tmp_path / "a")}).says("got")
-    start("holder", 8, "whole", 0, env={"PERFGATE_HOME": str(tmp_path / "b")}).says(
-        "error gpus_busy"
-    )

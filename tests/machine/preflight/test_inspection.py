@@ -2,36 +2,45 @@
 
 import os
 import shlex
+import time
 from dataclasses import replace
 from pathlib import Path
 
-import pynvml
 import pytest
-from building import MACHINE, SCENARIO, machine
+from building import MACHINE, SCENARIO
 from made_tools import Made, tools
 from tables import each
 
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.machine.leases.devices import Device
-from perfgate.machine.nvml import Unreadable
 from perfgate.machine.preflight import (
     Check,
     PreflightReport,
     PreflightTarget,
+    inspection,
     look,
     refuse_unfit,
 )
-from perfgate.machine.preflight.check import Need
-from perfgate.machine.preflight.gpus import GPU_RULES, GpuLook
-from perfgate.machine.preflight.inspection import judge_driver, judge_presence
+from perfgate.machine.preflight.check import Need, need_of
 from perfgate.plan.toolchain import Toolchain
-from perfgate.scenarios.scenario import Hardware, Launch, Source
+from perfgate.scenarios.scenario import (
+    AccuracyTask,
+    EngineChoice,
+    EngineSettings,
+    Hardware,
+    Launch,
+    Source,
+    Weights,
+)
 
 HOST = ["run folder", "own store", "open files", "ports", "date"]
 SOFTWARE = ["engine", "clients", "model"]
 H200 = Hardware("H200", 2)
 QUICK_START = "quick-start-recipe-for-deepseek-r1-on-trtllm.md"
+SLURM = PreflightTarget(by_slurm=True)
+LOAD = SCENARIO.workload
+assert LOAD is not None
 
 
 @pytest.fixture(autouse=True)
@@ -50,154 +59,195 @@ def made(**changes) -> Toolchain:
     return tools(Made(), **changes)
 
 
-def seen(*names: str, of: int | None = None) -> GpuLook:
-    """A look that found GPUs of these models; the first ones are of the scenario's."""
-    gpus = [Device(f"gpu-{number}", "", str(number), name) for number, name in enumerate(names)]
-    return GpuLook(tuple(gpus[:of]), names, "580.65.06", "13.0")
+def checks(have: Toolchain | None = None, where: PreflightTarget | None = None) -> dict[str, Check]:
+    have = have or made()
+    report = look(have.scenario, have, MACHINE, where or PreflightTarget())
+    return {check.name: check for check in report.checks}
 
 
-def checks(*arguments) -> tuple[Check, ...]:
-    return look(*arguments).checks
+def outcome(question: str, *arguments) -> str:
+    return checks(*arguments)[question].outcome
 
 
-def outcomes(found: tuple[Check, ...]) -> dict[str, str]:
-    return {check.name: check.outcome for check in found}
+# What a scenario needs
+
+EIGHT = replace(
+    SCENARIO,
+    hardware=Hardware("B200", 8),
+    engine=EngineChoice("tensorrt-llm", EngineSettings(tp=8)),
+)
+OF_EIGHT = Need(gpus=8, gpu="B200", gpus_in_all=8, connections=4)
+TWO_NODES = {"hardware": Hardware("B200", 16, nodes=2), "launch": Launch("mpirun")}
+DOCUMENTED = {"model": replace(SCENARIO.model, weights=Weights(80, 395))}
+UNCAPPED = replace(LOAD, concurrency=(1,), requests=5000, capped=False)
+
+
+@each(
+    ("scenario", "facts", "need"),
+    [
+        (SCENARIO, {"bytes": 9}, Need(weights_bytes=9, connections=4)),
+        (EIGHT, None, OF_EIGHT),
+        (replace(EIGHT, **TWO_NODES), None, replace(OF_EIGHT, nodes=2, gpus_in_all=16)),
+        (replace(EIGHT, **DOCUMENTED), {"bytes": 7}, replace(OF_EIGHT, weights_bytes=395 * 2**30)),
+        (EIGHT, {"bytes": 7}, replace(OF_EIGHT, weights_bytes=7)),
+        (EIGHT, {"source": "hub"}, OF_EIGHT),
+        (replace(SCENARIO, workload=UNCAPPED), None, Need(connections=5000)),
+        (
+            replace(SCENARIO, accuracy=(AccuracyTask("lm_eval", "sums", 5, concurrency=64),)),
+            None,
+            Need(connections=64),
+        ),
+        (replace(SCENARIO, workload=None, accuracy=()), None, Need()),
+    ],
+)
+def test_what_a_scenario_needs(scenario, facts, need: Need) -> None:
+    assert need_of(scenario, model_facts=facts) == need
+
+
+# Which checks apply
 
 
 def test_a_cpu_scenario() -> None:
-    found = checks(SCENARIO, made(), MACHINE)
-    assert list(outcomes(found)) == HOST + SOFTWARE
-    assert outcomes(found)["engine"] == "ok"
-    refuse_unfit(PreflightReport(found), "small-serve", "node7")
+    found = checks()
+    assert list(found) == HOST + SOFTWARE
+    assert found["engine"].outcome == "ok"
+    refuse_unfit(PreflightReport(tuple(found.values())), "small-serve", "node7")
 
 
 def test_gpus_that_are_well(install) -> None:
     install({}, {})
-    have = made(hardware=H200)
-    report = look(have.scenario, have, machine("NVIDIA H200", "NVIDIA H200"))
-    of_gpus = list(outcomes(report.checks))[:12]
-    assert of_gpus == ["gpus", *GPU_RULES]
-    assert {outcomes(report.checks)[name] for name in of_gpus} == {"ok"}
+    have = made(hardware=H200, source=Source(QUICK_START, "Models"))
+    report = look(have.scenario, have, MACHINE)
+    first = {check.name: check.outcome for check in report.checks[:13]}
+    assert [*first][:3] == ["gpus", "driver", "gpu split"]
+    assert set(first.values()) == {"ok"}
+    assert report.observed["cpu"] == "72 cores of Grace"
     assert report.observed["driver"] == "580.65.06"
-    assert report.observed["cuda of the driver"] == "13.0"
+    assert "swap" in report.observed
 
 
 def test_weights_that_do_not_fit_into_the_gpus(install) -> None:
     install({}, {})
     have = tools(Made(model={"name": "Big", "bytes": 300 * 2**30}), hardware=H200)
-    found = checks(have.scenario, have, MACHINE)
-    assert outcomes(found)["gpu memory"] == "failed"
+    assert outcome("gpu memory", have) == "failed"
 
 
-def test_a_model_from_the_hub_needs_room(install) -> None:
-    have = tools(Made(model={"name": "lab/Small", "source": "hub"}))
-    assert outcomes(checks(have.scenario, have, MACHINE))["model cache"] == "unknown"
+def test_a_model_from_the_hub_needs_room() -> None:
+    assert outcome("model cache", tools(Made(model={"name": "a/B", "source": "hub"}))) == "unknown"
 
 
 def test_leased_gpus_are_those_looked_at(install) -> None:
     install({}, {}, {"uncorrected": 1})
     have = made(hardware=Hardware("H200", 1))
     leased = [Device("gpu-GPU-2", "2", "2", "NVIDIA H200", "GPU-2")]
-    well = checks(have.scenario, have, MACHINE)
-    sick = checks(have.scenario, have, MACHINE, PreflightTarget(leased=leased))
-    assert (outcomes(well)["gpu errors"], outcomes(sick)["gpu errors"]) == ("ok", "failed")
-
-
-@pytest.mark.parametrize("by", ["srun", "sbatch"])
-def test_slurm_is_asked_and_gpus_are_not(by, answers) -> None:
-    answers("scontrol", "Slurmctld(primary) at ctl is UP")
-    have = made(hardware=H200, launch=Launch(by))
-    found = outcomes(checks(have.scenario, have, MACHINE))
-    assert found["gpus"] == "unknown"
-    assert found["slurm"] == "ok"
-    assert {"gpu memory", "container"}.isdisjoint(found)
-    answers("scontrol", "Slurmctld(primary) at ctl is DOWN", 1)
-    assert outcomes(checks(have.scenario, have, MACHINE))["slurm"] == "failed"
+    assert outcome("gpu errors", have) == "ok"
+    assert outcome("gpu errors", have, PreflightTarget(leased=leased)) == "failed"
 
 
 @pytest.mark.parametrize("by", ["srun", "sbatch", "mpirun"])
 def test_on_a_node_that_a_launcher_found_its_gpus_are_looked_at(by, install) -> None:
     install({}, {})
     have = made(hardware=Hardware("H200", 4, 2), launch=Launch(by))
-    found = outcomes(
-        checks(have.scenario, have, MACHINE, PreflightTarget(by_slurm=True, on_node=True))
-    )
-    assert found["gpus"] == "ok"
-    assert {"slurm", "hosts"}.isdisjoint(found)
+    found = checks(have, PreflightTarget(on_node=True))
+    assert found["gpus"].outcome == "ok"
+    assert {"slurm", "hosts", "launch"}.isdisjoint(found)
 
 
-def test_slurms_containers_need_the_plugin(answers, monkeypatch: pytest.MonkeyPatch) -> None:
+# What is beyond this machine
+
+
+@pytest.mark.parametrize("by", ["srun", "sbatch"])
+def test_slurm_is_asked_and_gpus_are_not(by, answers) -> None:
     answers("scontrol", "Slurmctld(primary) at ctl is UP")
-    answers("srun", "--mpi=type")
+    have = made(hardware=H200, launch=Launch(by))
+    found = checks(have)
+    assert "launch" in found
+    assert "launch" not in checks(have, SLURM)  # then perfgate's launcher finds the nodes
+    assert (found["gpus"].outcome, found["slurm"].outcome) == ("unknown", "ok")
+    assert {"gpu memory", "container"}.isdisjoint(found)
+
+
+@each(
+    ("says", "status", "outcome", "found"),
+    [
+        ("Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP", 0, "ok", "b is UP"),
+        ("Slurmctld(primary) at ctl is UP", 1, "failed", "ctl is UP"),
+        ("Slurmctld(primary) at ctl is DOWN", 0, "failed", "ctl is DOWN"),
+        ("", 0, "failed", "no output"),
+    ],
+)
+def test_slurms_controller(answers, says: str, status: int, outcome: str, found: str) -> None:
+    answers("scontrol", says, status)
+    check = checks(where=SLURM)["slurm"]
+    assert check.outcome == outcome
+    assert check.found.endswith(found)
+
+
+def test_programs_speak_english_in_time(programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    programs("scontrol", "echo $LC_ALL is UP")
+    assert checks(where=SLURM)["slurm"].found == "C is UP"
+    programs("scontrol", "exec sleep 30")
+    assert inspection._ask(("scontrol", "ping"), 0.2).text == "no answer in 0.2 s"
+    assert inspection._ask(("no-such-program",)).text == "no no-such-program on PATH"
+
+
+@each(
+    ("options", "outcome"),
+    [(None, "failed"), ("--mpi=type", "failed"), ("--container-image=[USER@]", "ok")],
+)
+def test_slurms_containers_need_the_plugin(answers, monkeypatch, options, outcome: str) -> None:
     monkeypatch.setenv("PERFGATE_CONTAINER_IMAGE", "img")
-    where = PreflightTarget(by_slurm=True)
-    assert outcomes(checks(SCENARIO, made(), MACHINE, where))["container"] == "failed"
-    answers("srun", "--container-image=[USER@]")
-    assert outcomes(checks(SCENARIO, made(), MACHINE, where))["container"] == "ok"
+    if options is not None:
+        answers("srun", options)
+    assert checks(where=SLURM)["container"].outcome == outcome
 
 
 def test_dockers_daemon(answers) -> None:
-    answers("docker", "27.3.1")
     where = PreflightTarget(runtime="docker")
-    assert outcomes(checks(SCENARIO, made(), MACHINE, where))["container"] == "ok"
+    answers("docker", "27.3.1")
+    assert checks(where=where)["container"].found == "Docker 27.3.1"
     answers("docker", "Cannot connect to the Docker daemon", 1)
-    assert outcomes(checks(SCENARIO, made(), MACHINE, where))["container"] == "failed"
+    assert outcome("container", None, where) == "failed"
 
 
-def test_hosts_are_touched_only_when_asked_to(answers, install, tmp_path: Path) -> None:
+def hosts(*names: str, reach: bool = True) -> tuple[str, str]:
+    have = made(hardware=Hardware("H200", 12, nodes=6), launch=Launch("mpirun", ssh_port=2233))
+    have = replace(have, locations=Locations(hosts=names))
+    check = checks(have, PreflightTarget(reach=reach))["hosts"]
+    return check.outcome, check.found
+
+
+SIX = [f"node{number}" for number in range(1, 7)]
+
+
+def test_hosts_are_asked_at_the_same_time_and_for_nothing(programs, install) -> None:
     install({}, {})
-    answers("ssh", "")
-    have = made(hardware=Hardware("H200", 4, nodes=2), launch=Launch("mpirun"))
-    have = replace(have, locations=Locations(hosts=("a", "b", "c")))
-    found = checks(have.scenario, have, MACHINE)
-    assert outcomes(found)["hosts"] == "unknown"
-    found = checks(have.scenario, have, MACHINE, PreflightTarget(reach=True))
-    assert next(check.found for check in found if check.name == "hosts") == "a, b"
+    log = programs("ssh", "sleep 0.5")
+    began = time.monotonic()
+    assert hosts(*SIX, "one more") == ("ok", ", ".join(SIX))
+    assert time.monotonic() - began < 2.5
+    assert "-o BatchMode=yes -o ConnectTimeout=5 -p 2233 -- node1 true" in log.read_text()
+    assert len(log.read_text().splitlines()) == 6
+    assert hosts(*SIX[:-1], "-oProxyCommand=x")[0] == "ok"
+    assert log.read_text().count("-- -oProxyCommand=x true") == 1  # never taken for an option
 
 
-@each(
-    ("look", "outcome", "found"),
-    [
-        (seen("NVIDIA H200", "NVIDIA H200"), "ok", "2×NVIDIA H200: 0, 1"),
-        (seen("NVIDIA H200", "NVIDIA A2", of=1), "failed", "1×NVIDIA A2, 1×NVIDIA H200"),
-        (seen(), "failed", "none"),
-        (Unreadable("no answer", "hangs"), "failed", "no answer"),
-    ],
-)
-def test_name_and_number(look: GpuLook | Unreadable, outcome: str, found: str) -> None:
-    check = judge_presence(look, Need(gpus=2, gpu="H200"), H200, MACHINE)
-    assert (check.outcome, check.found) == (outcome, found)
-
-
-def test_nvidia_smi_alone_is_not_enough_to_be_sure() -> None:
-    look, need = Unreadable("no bindings"), Need(gpus=2, gpu="H200")
-    both = machine("NVIDIA H200", "NVIDIA H200")
-    assert judge_presence(look, need, H200, both).outcome == "unknown"
-    assert judge_presence(look, need, H200, MACHINE).outcome == "failed"
-
-
-@each(
-    ("driver", "outcome"),
-    [
-        ("580.65.06", "ok"),
-        ("575", "ok"),
-        ("570.124.06", "warning"),
-        ("unreadable", "unknown"),
-        (Unreadable("no answer"), "unknown"),
-    ],
-)
-def test_the_documents_driver(driver, outcome: str) -> None:
-    (check,) = judge_driver(driver, Need(driver=575))
-    assert check.outcome == outcome
-    assert judge_driver(driver, Need()) == ()
-
-
-def test_the_driver_of_the_quick_start(install) -> None:
-    have = made(hardware=H200, source=Source(QUICK_START, "Models"))
+def test_hosts_that_are_not_there(programs, install) -> None:
     install({}, {})
-    assert outcomes(checks(have.scenario, have, MACHINE))["driver"] == "ok"
-    install(init_error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-    assert outcomes(checks(have.scenario, have, MACHINE))["driver"] == "unknown"
+    log = programs(
+        "ssh", 'case "$*" in *2\\ true) echo "No\nway" >&2;; *4\\ true);; *) exit 0; esac; exit 9'
+    )
+    assert hosts(*SIX) == ("failed", "node2: No way; node4: status 9")
+    log.unlink()
+    assert hosts("node1") == ("failed", "node1 in PERFGATE_HOSTS")
+    assert hosts() == ("failed", "none in PERFGATE_HOSTS")
+    unasked = f"{', '.join(SIX)}: checked only with --reach, which contacts other machines"
+    assert hosts(*SIX, reach=False) == ("unknown", unasked)
+    assert not log.exists()
+
+
+# What it amounts to
 
 
 def test_a_refusal_tells_the_first_failures_and_how_to_mend_them(install) -> None:
@@ -221,16 +271,16 @@ def test_a_refusal_tells_the_first_failures_and_how_to_mend_them(install) -> Non
     assert caught.value.hint == "perfgate doctor --scenario small-serve"
 
 
-def test_every_check_is_documented() -> None:
+def test_every_check_is_documented(install) -> None:
+    install({}, {})
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "preflight.md").read_text()
-    others = [*HOST, *SOFTWARE, "gpus", "driver", "shared memory", "locked memory", "model cache"]
-    others += ["evaluators", "dataset", "options", "container", "slurm", "hosts"]
-    for name in (*GPU_RULES, *others):
+    others = ["driver", "model cache", "evaluators", "dataset", "options", "container", "slurm"]
+    for name in (*checks(made(hardware=H200)), *others, "hosts"):
         assert f"| {name} |" in page, name
 
 
 def test_only_what_it_says_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    look(SCENARIO, made(), MACHINE)
+    checks()
     assert not (tmp_path / "runs").exists()
     assert not Path(os.environ["PERFGATE_HOME"]).exists()

@@ -4,8 +4,8 @@ Each is looked for when a loss is first suspected, and never before: most sessio
 nothing itself.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from perfgate.baselines import SELF, Baseline, Entry
 from perfgate.campaign.builds.build import (
@@ -18,7 +18,6 @@ from perfgate.campaign.builds.build import (
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, InputError, PerfgateError, RunError
 from perfgate.core.measurement import MeasuredControl, Measurement
-from perfgate.core.rule import ControlPolicy
 from perfgate.core.verdict import Against, Judgement
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.judgement import ControlStarts
@@ -87,28 +86,30 @@ def in_one_line(error: PerfgateError) -> str:
 _MOST_FAILURES = 2
 CONTROLLED: tuple[Against, ...] = ("baseline", "anchor")
 
-# The build that stands behind a baseline; raises a `PerfgateError` where it cannot be started.
-FindBuild = Callable[[Against, Baseline], Build]
 
-
-@dataclass
 class ControlBuilds:
     """The baseline's build and the anchor's, as far as they are known.
 
-    Attributes:
-        policy: whether controls are made, and needed.
+    Args:
+        scenario: what is started with them.
+        session: what the campaigns share.
         references: what the probes are compared with.
         probes: those of the scenario that are selected.
-        find: gives the build that stands behind the baseline or the anchor.
     """
 
-    policy: ControlPolicy
-    references: References
-    probes: Sequence[Probe]
-    find: FindBuild
-    _found: dict[Against, Build] = field(default_factory=dict)
-    _why_not: dict[Against, str] = field(default_factory=dict)
-    _failures: dict[Against, list[str]] = field(default_factory=dict)
+    def __init__(
+        self,
+        scenario: Scenario,
+        session: Session,
+        references: References,
+        probes: Sequence[Probe],
+    ) -> None:
+        self._scenario, self._session = scenario, session
+        self._references, self._probes = references, probes
+        self._policy = session.control_policy or scenario.gate.control
+        self._found: dict[Against, Build] = {}
+        self._why_not: dict[Against, str] = {}
+        self._failures: dict[Against, list[str]] = {}
 
     def _startable(self, against: Against) -> Build:
         """The build behind what the probes are compared with, fit to be compared with the new one.
@@ -116,14 +117,14 @@ class ControlBuilds:
         Raises:
             PerfgateError: there is none, or it cannot be started or be compared with.
         """
-        references = self.references
-        known = {probe: references.baseline(probe, against) for probe in self.probes}
+        references = self._references
+        known = {probe: references.baseline(probe, against) for probe in self._probes}
         # Speeds alone have controls, and may have another store than answers.
         ordered = sorted(known, key=lambda probe: not probe.is_load)
         baseline = next((known[probe] for probe in ordered if known[probe] is not None), None)
         if baseline is None:
             raise CannotDo(f"there is no {against} whose build could be started")
-        other = self.find(against, baseline)
+        other = build_behind(self._scenario, self._session, against, baseline)
         for probe in ordered:
             if known[probe] is None or not probe.is_load:
                 continue
@@ -141,7 +142,7 @@ class ControlBuilds:
         missing = False
         for against in CONTROLLED:
             known = against in self._found or against in self._why_not
-            if against not in suspected or known or self.policy == "none":
+            if against not in suspected or known or self._policy == "none":
                 continue
             try:
                 self._found[against] = self._startable(against)
@@ -174,7 +175,7 @@ class ControlBuilds:
     @property
     def why_not(self) -> Mapping[Against, str]:
         """Which build cannot be started, and why."""
-        if self.policy == "none":
+        if self._policy == "none":
             return dict.fromkeys(CONTROLLED, "gate.control is none")
         return self._why_not
 
@@ -191,7 +192,7 @@ class ControlBuilds:
             for against in CONTROLLED
             if measured.get(against) or self.can_start(against)
         }
-        return ControlStarts(self.policy, known, self.why_not)
+        return ControlStarts(self._policy, known, self.why_not)
 
     def behind(
         self,

@@ -1,11 +1,10 @@
 """Claims: a documented statement about one result or two, its `JudgeInput`, and what becomes of it.
 
 The measurements are those of the scenarios' own campaigns, or of starts in which both sides take
-turns; a side that was not measured may be an accepted baseline. A claim asks for more fresh starts
-only where it is not decided yet.
+turns; a side that was not measured may be an accepted baseline. Starts nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -251,46 +250,36 @@ def stored_sides(
 
 
 def claim_outcome(
-    claim_probe: ClaimProbe,
-    outcome: Callable[[Probe], Outcome],
-    again: Callable[[Probe], bool],
-    stored: Mapping[Probe, StoredSide],
+    claim_probe: ClaimProbe, ends: Mapping[Probe, Outcome], stored: Mapping[Probe, StoredSide]
 ) -> Outcome:
-    """What becomes of a claim.
+    """What becomes of a claim; its judgement says whether it needs more starts to be decided.
 
     Args:
         claim_probe: the claim.
-        outcome: what became of a probe that this session measures.
-        again: one more fresh start for a probe; False when none is left.
+        ends: what became of each probe that this session measures.
         stored: the side that is an accepted baseline instead, at most one.
     """
     claim = claim_probe.claim
+    if failed := [end for end in ends.values() if end.error is not None]:
+        # One may only have been left out because the other failed: that one tells least.
+        failed.sort(key=lambda end: end.error is not None and end.error.failure == "incomplete")
+        return failed[0].failing(claim_probe)
+    unused = next((end for end in ends.values() if not end.measurements), None)
+    if unused is not None:  # disturbed, so not used
+        reason = unused.reason or f"nothing was measured of {unused.probe.id}"
+        return unused.of_same_starts(claim_probe, Verdict.INCONCLUSIVE, reason=reason)
+    for end in ends.values() if claim.documented is not None else ():
+        if why := measured.unlike_documented(end.measurements):
+            return Outcome(
+                claim_probe,
+                Verdict.NOT_COMPARABLE,
+                reason=f"{end.probe.id}: {why}",
+                synthetic=end.synthetic,
+            )
+    given = {probe: end.measurements for probe, end in ends.items()}
     entries = {probe: one.entry for probe, one in stored.items()}
-    while True:
-        ends = {probe: outcome(probe) for probe in claim_probe.probes if probe not in stored}
-        if failed := [end for end in ends.values() if end.error is not None]:
-            # One may only have been left out because the other failed: that one tells least.
-            failed.sort(key=lambda end: end.error is not None and end.error.failure == "incomplete")
-            return failed[0].failing(claim_probe)
-        unused = next((end for end in ends.values() if not end.measurements), None)
-        if unused is not None:  # disturbed, so not used
-            reason = unused.reason or f"nothing was measured of {unused.probe.id}"
-            return unused.of_same_starts(claim_probe, Verdict.INCONCLUSIVE, reason=reason)
-        for end in ends.values() if claim.documented is not None else ():
-            if why := measured.unlike_documented(end.measurements):
-                return Outcome(
-                    claim_probe,
-                    Verdict.NOT_COMPARABLE,
-                    reason=f"{end.probe.id}: {why}",
-                    synthetic=end.synthetic,
-                )
-        given = {probe: end.measurements for probe, end in ends.items()}
-        judge_input = claim_input(claim_probe, {**given, **entries})
-        (judgement,) = judge(judge_input).judgements
-        # The side with fewer starts tells less, so it is measured first.
-        order = sorted(ends, key=lambda probe: len(given[probe]))
-        if not judgement.needs_more_runs or not any(again(probe) for probe in order):
-            break
+    judge_input = claim_input(claim_probe, {**given, **entries})
+    (judgement,) = judge(judge_input).judgements
     first, source = next(iter(ends.values())), claim.source
     of_claim = given.get(claim_probe.probe) or _measurements(
         entries[claim_probe.probe], claim.metric

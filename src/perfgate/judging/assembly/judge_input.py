@@ -22,7 +22,7 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.rule import VERSION, ControlPolicy, Rule
-from perfgate.core.verdict import Against, Judgement, Verdict, percent, unjudged, verdict_of
+from perfgate.core.verdict import Against, Judgement, Verdict, percent, verdict_of
 from perfgate.judging.assembly.measured import gap, settings_notes
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import AccuracyTest
@@ -31,6 +31,7 @@ from perfgate.judging.rules.documented import DocumentedTest
 from perfgate.judging.rules.noise import RunNoise
 from perfgate.judging.rules.paired import InterleavedTest
 from perfgate.judging.rules.performance import CurveTest, PerformanceTest
+from perfgate.judging.rules.reasons import unjudged
 from perfgate.runs.record import DocumentedMetric, Failure, VerdictRecord
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.extra_options import in_words

@@ -18,9 +18,10 @@ from msgspec import Struct, field
 from numpy.random import Generator
 
 from perfgate.core.errors import InputError
-from perfgate.core.rule import ControlRule, Rule
+from perfgate.core.rule import Rule
 from perfgate.judging.rules import accuracy, documented
 from perfgate.judging.rules import sequential as many
+from perfgate.judging.rules.constants import ControlRule
 from perfgate.judging.rules.noise import BETWEEN
 from perfgate.judging.rules.paired import Effect, Look, PairedRule, paired_test, rule_for
 from perfgate.judging.rules.scale import as_number

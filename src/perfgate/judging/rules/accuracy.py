@@ -14,19 +14,13 @@ from typing import TYPE_CHECKING, Any
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import ChangedQuestions
 from perfgate.core.metrics import ACCURACY, Metric, is_accuracy, lookup
-from perfgate.core.rule import NormalRule, Rule
-from perfgate.core.verdict import (
-    Against,
-    Judgement,
-    Verdict,
-    counted,
-    may_decide,
-    reason_of,
-    unjudged,
-)
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import Against, Judgement, Verdict, counted
 from perfgate.judging.rules import scale
+from perfgate.judging.rules.constants import NormalRule
 from perfgate.judging.rules.diagnostics import faults_of
 from perfgate.judging.rules.performance import no_improvement
+from perfgate.judging.rules.reasons import may_decide, reason_of, unjudged
 
 if TYPE_CHECKING:
     from perfgate.judging.rules.sequential import Differences, Floats, Verdicts

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perfgate.core.metrics import Metric
-from perfgate.core.rule import NormalRule, Rule
-from perfgate.core.verdict import Judgement, Verdict, counted, may_decide, percent
+from perfgate.core.rule import Rule
+from perfgate.core.verdict import Judgement, Verdict, counted, percent
 from perfgate.judging.rules import scale
+from perfgate.judging.rules.constants import NormalRule
 from perfgate.judging.rules.noise import checked_sigma
+from perfgate.judging.rules.reasons import may_decide
 
 if TYPE_CHECKING:
     from perfgate.judging.rules.sequential import Floats, Verdicts

@@ -25,17 +25,10 @@ from typing import Any, Literal, NamedTuple
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric
 from perfgate.core.rule import FEWEST_REFERENCES, FIRST_LOOK, Rule
-from perfgate.core.verdict import (
-    Judgement,
-    Verdict,
-    counted,
-    may_decide,
-    percent,
-    reason_of,
-    unjudged,
-)
+from perfgate.core.verdict import Judgement, Verdict, counted, percent
 from perfgate.judging.rules import noise, scale
 from perfgate.judging.rules.performance import TOO_NOISY, widened_note
+from perfgate.judging.rules.reasons import may_decide, reason_of, unjudged
 
 # Degrees of freedom that earlier sessions of this machine add, at most.
 _MOST_EARLIER = 15.0

@@ -17,20 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Change
 from perfgate.core.metrics import Metric
-from perfgate.core.rule import ControlPolicy, ControlRule, Rule
-from perfgate.core.verdict import (
-    HOST_SHIFT_MEANING,
-    Judgement,
-    Mark,
-    Verdict,
-    counted,
-    may_decide,
-    percent,
-    reason_of,
-    unjudged,
-)
+from perfgate.core.rule import ControlPolicy, Rule
+from perfgate.core.verdict import Judgement, Mark, Verdict, counted, percent
 from perfgate.judging.rules import scale
+from perfgate.judging.rules.constants import ControlRule
 from perfgate.judging.rules.noise import WIDEST_BAND, RunNoise, checked_sigma, t_tail
+from perfgate.judging.rules.reasons import HOST_SHIFT_MEANING, may_decide, reason_of, unjudged
 
 if TYPE_CHECKING:
     from perfgate.judging.rules.sequential import Floats, Levels

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from perfgate.core.errors import InputError
 from perfgate.core.metrics import Metric, is_accuracy, lookup
-from perfgate.core.verdict import Judgement, Verdict, percent, points, with_interval
+from perfgate.core.verdict import Judgement, Verdict, percent, points
+from perfgate.judging.rules.reasons import with_interval
 
 # Two values of one metric that differ by this factor are not in one unit. The usual mix-ups (ms
 # and s, µs and ms, tokens/s and thousands of them) are a factor of 1,000, and stay above 200 even

@@ -1,8 +1,9 @@
-"""Containers: Docker's own program, asked in short calls, and DockerJob, a program in one.
+"""Containers: the words of `docker run`, short calls of Docker's program, and DockerJob.
 
 Labels tell perfgate's containers, and those whose perfgate process has ended.
 """
 
+import getpass
 import json
 import math
 import os
@@ -10,22 +11,31 @@ import re
 import socket
 import tomllib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
 from perfgate.core import json_text
-from perfgate.core.errors import MissingProgram, RunError
+from perfgate.core.command import Command
+from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.program_query import Answer, NoStatus, ask_here
 from perfgate.core.programs import DOCKER
 from perfgate.core.raw_log import end_of
 from perfgate.launchers.base import Exit
 from perfgate.launchers.local.job import MARK, LocalJob, OuterJob, alive, signal_of
+from perfgate.launchers.site import DockerSite
 from perfgate.machine.conditions.processes import began, lives, pid_namespace
+from perfgate.machine.nvml import VISIBLE
+from perfgate.plan.container import DockerRun, with_mounts
 
+HOST_NETWORK = "host"
+LOOPBACK = "127.0.0.1"
+ROOT_HOME = "/root"
+HOME = "/perfgate-home"  # of a user whom the image does not know: empty, in memory, writable
+ME = "me"
 HOST = "perfgate.host"
 START = "perfgate.start"
 OWNER = "perfgate.owner"
@@ -37,7 +47,143 @@ _TAIL = 64 * 1024  # bytes of a log that are searched for what Docker itself say
 DAEMON_FAILED = 125  # also where it went away, and may have left the program running
 _NOT_STARTED = (DAEMON_FAILED, 126, 127)  # of docker run; a program may end with them, too
 
-_MESSAGES = tomllib.loads(Path(__file__).with_name("messages.toml").read_text(encoding="utf-8"))
+_TABLE = Path(__file__).with_name("messages.toml").read_text(encoding="utf-8")
+_MESSAGES: list[dict[str, str]] = tomllib.loads(_TABLE)["message"]
+
+
+@dataclass(frozen=True)
+class ContainerSettings:
+    """What all containers of one scenario have in common.
+
+    Attributes:
+        image: their image.
+        site: how this place runs containers.
+        has_gpus: whether the scenario computes on GPUs.
+        folders: mounted under their own paths.
+    """
+
+    image: str
+    site: DockerSite
+    has_gpus: bool
+    folders: tuple[Path, ...] = ()
+
+
+def run_words(
+    box: ContainerSettings,
+    command: Command,
+    name: str,
+    environ: Mapping[str, str],
+    *,
+    labels: Sequence[str] = (),
+    network: str = HOST_NETWORK,
+    port: int | None = None,
+    greeted: bool = True,
+) -> tuple[str, ...]:
+    """The words of `docker run` that run `command`, without Docker's program itself.
+
+    Variables are named and not written: Docker takes their values from its own environment, where
+    `handed_to_docker` puts them. Only constants of perfgate's own are written.
+
+    Args:
+        box: what all containers have in common.
+        command: named as in the container; with its working folder, if it needs one.
+        name: the container's.
+        environ: the environment here.
+        labels: options that mark it.
+        network: as ``--network`` takes it.
+        port: published on this machine's loopback device; None: none is.
+        greeted: whether the image's entry point runs first: it sets up libraries, and greets on
+            standard output.
+
+    Raises:
+        InputError: a folder that cannot be mounted.
+    """
+    site = box.site
+    visible = command.env.get(VISIBLE) or environ.get(VISIBLE)
+    ours = ["--init", "--pull", "never", *labels]
+    given: dict[str, str | None] = {}
+    if not _is_root(site):
+        ours += ["--tmpfs", f"{HOME}:rw,exec,nosuid,mode=1777"]
+        given = {"HOME": HOME, "USER": _me(), "LOGNAME": _me()}
+    if not box.has_gpus:
+        # The images say "all", which counts where the NVIDIA runtime is Docker's default.
+        given["NVIDIA_VISIBLE_DEVICES"] = "void"
+    handed = handed_to_docker(command)
+    named = [*handed, *(one for one in site.pass_on if one in environ and one not in given), MARK]
+    run = DockerRun(
+        box.image,
+        name,
+        gpus=gpus_word(visible, site) if box.has_gpus else None,
+        ipc=site.ipc,
+        network=network,
+        user=f"{os.getuid()}:{os.getgid()}" if site.user == ME else site.user,
+        workdir=None if command.cwd is None else str(command.cwd),
+        ports=() if port is None else (f"{LOOPBACK}:{port}:{port}",),
+        mounts=_mounts(box, command.cwd),
+        variables={**given, **dict.fromkeys(named)},
+        options=(*ours, *site.options),
+    )
+    return run.words(command, greeted=greeted)
+
+
+def gpus_word(visible: str | None, site: DockerSite) -> str:
+    """The value of ``--gpus``.
+
+    Docker reads it as a line of CSV: with a comma in it, the list of devices needs quotes, which
+    are part of the argument (Container Toolkit, "GPU Enumeration").
+
+    Args:
+        visible: the devices as CUDA_VISIBLE_DEVICES names them: UUIDs, of MIG too, or numbers.
+        site: what holds where nobody names any.
+    """
+    if not visible:
+        return site.gpus
+    word = f"device={visible}"
+    return f'"{word}"' if "," in visible else word
+
+
+def handed_to_docker(command: Command) -> dict[str, str]:
+    """The variables that are named on the command line and taken from Docker's environment.
+
+    The GPUs that the container gets are the ones that it may use, whatever their names inside.
+    """
+    return {name: value for name, value in command.env.items() if name != VISIBLE}
+
+
+def _is_root(site: DockerSite) -> bool:
+    """Whether the container's user has the image's own home."""
+    if site.user == ME:
+        return os.getuid() == 0
+    return site.user is None or site.user.partition(":")[0] in ("0", "root")
+
+
+def _mounts(box: ContainerSettings, cwd: Path | None) -> list[str]:
+    site, ours = box.site, []
+    if site.cache is not None:
+        home = ROOT_HOME if _is_root(site) else HOME
+        ours.append(f"{_mountable(Path(site.cache).expanduser().absolute())}:{home}/.cache")
+    folders = {*box.folders, *([cwd] if cwd is not None else [])}
+    outermost = [one for one in (*box.folders, cwd) if one and not folders & {*one.parents}]
+    return with_mounts(site.mounts, [*ours, *(f"{_mountable(one)}:{one}" for one in outermost)])
+
+
+def _mountable(folder: Path) -> Path:
+    if ":" in str(folder):
+        raise InputError(
+            "Docker cannot mount this folder",
+            found=folder,
+            expected="a path without a colon",
+            hint="choose another folder, e.g. with --run-dir",
+        )
+    return folder
+
+
+def _me() -> str:
+    """The person's name; without one, programs that look for it fail in an image that has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "perfgate"
 
 
 def docker(*words: str) -> tuple[str, ...]:
@@ -63,25 +209,26 @@ def call(words: Sequence[str], seconds: float = CALL_S) -> str:
 
 
 def trouble(message: str, answer: Answer) -> RunError:
-    """The error that Docker's own words stand for."""
-    said = answer.why or answer.stderr or answer.stdout
-    lines = tuple(line.strip() for line in said.splitlines() if line.strip())[-4:]
+    """The error that an answer of Docker's program stands for."""
     if answer.cause is NoStatus.TOO_LONG:
-        return RunError(
-            "config_error",
-            f"{message}: {answer.why}",
-            hint="the Docker daemon does not answer: try `docker version`, look at its log",
-        )
-    failure, hint = meaning(said)
-    return RunError(failure, message, evidence=lines, hint=hint)
+        hint = "the Docker daemon does not answer: try `docker version`, look at its log"
+        return RunError("config_error", f"{message}: {answer.why}", hint=hint)
+    return refused(message, answer.why or answer.stderr or answer.stdout)
 
 
-def meaning(said: str) -> tuple[str, str | None]:
-    """The failure class of what Docker said, and the next step; None: that of the class."""
-    for message in _MESSAGES["message"]:
-        if re.search(message["pattern"], said, re.IGNORECASE):
-            return message["failure"], message.get("next_step")
-    return "config_error", None
+def refused(message: str, said: str, otherwise: str | None = None) -> RunError:
+    """The error that Docker's own words stand for: the first message that fits.
+
+    Args:
+        message: what happened.
+        said: the words.
+        otherwise: the next step where the words name none; None: that of the failure's class.
+    """
+    lines = tuple(line.strip() for line in said.splitlines() if line.strip())[-4:]
+    fitting = (one for one in _MESSAGES if re.search(one["pattern"], said, re.IGNORECASE))
+    known = next(fitting, {"failure": "config_error"})
+    hint = known.get("next_step", otherwise)
+    return RunError(known["failure"], message, evidence=lines, hint=hint)
 
 
 def not_started(status: int | None, error_log: str) -> str:

@@ -6,43 +6,30 @@ with the local launcher. That no container outlives perfgate, a cleanup guard se
 """
 
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
+from perfgate.core import json_text
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.paths import machine_store
+from perfgate.core.program_query import Answer, NoStatus, ask_here
+from perfgate.engines.base import EngineBuild, engine
 from perfgate.launchers.base import Job, Launcher, Placement, PlacementRequest, launcher
-from perfgate.launchers.docker.argv import (
-    HOST_NETWORK,
-    LOOPBACK,
-    ContainerSettings,
-    handed_to_docker,
-    run_words,
-)
-from perfgate.launchers.docker.containers import (
-    START,
-    DockerJob,
-    call,
-    docker,
-    labels,
-    meaning,
-    new_name,
-    of_start,
-    remove,
-    remove_orphans,
-    server_version,
-)
-from perfgate.launchers.docker.image import DockerQuery, fetched, image_of
-from perfgate.launchers.local.launcher import LocalLauncher, free_port, start_guard
+from perfgate.launchers.docker import containers
+from perfgate.launchers.docker.containers import ContainerSettings, DockerJob
+from perfgate.launchers.local.launcher import LocalLauncher, free_port, guarded, started
 from perfgate.launchers.site import DockerSite, load_site
+from perfgate.plan.container import container_of
 from perfgate.scenarios.scenario import Scenario
 
 POLITE_S = 5.0  # what a program may take to end by itself once perfgate is gone
@@ -52,6 +39,11 @@ _EVERYWHERE = "0.0.0.0"  # noqa: S104 - in a network of the container's own
 _SERVER = "server"
 _KILLED = -9
 _CLOCK_S = 3600.0  # the time of day may have been set back; a container's name is its own anyway
+ENDED_S = 2.0
+STARTED_S = 60.0  # beyond the program's own time: Docker makes a container first
+TELL_EVERY_S = 30.0
+_LAYER = re.compile(r"^[0-9a-f]{12}: (.*)$", re.MULTILINE)
+_LAYER_IS_HERE = ("Pull complete", "Already exists")
 
 
 @launcher("docker")
@@ -103,17 +95,26 @@ class DockerLauncher(Launcher):
         scenario, folder = request.scenario, request.folder.absolute()
         folder.mkdir(parents=True, exist_ok=True)
         image = self._images.get(scenario.id) or image_of(scenario, self._site, None)
-        server = server_version()
-        for orphan in remove_orphans():
+        server = containers.server_version()
+        for orphan in containers.remove_orphans():
             request.tell(f"removed {orphan}, whose perfgate process has ended")
         found = fetched(image, self._site, request.tell)
         docker_facts: Json = {**found, "network": self._site.network, "server": server}
         box = self._box(image, scenario, Locations.of_environment(), folder)
         start = uuid.uuid4().hex
-        with self._kept(start, folder, request.tell):
-            placement = DockerPlacement(self._local, box, start, {"docker": docker_facts})
-            with closing(placement):
-                yield placement
+
+        def clean_up() -> None:
+            try:
+                containers.remove(containers.of_start(start))
+            except (RunError, MissingProgram) as error:
+                request.tell(f"containers may remain; the next run removes them: {error}")
+
+        label = f"{containers.START}={start}"
+        pace = {"polite_s": POLITE_S, "settle_s": SETTLE_S}
+        task = {"guards": "containers", "docker": containers.docker(), "label": label, **pace}
+        placement = DockerPlacement(self._local, box, start, {"docker": docker_facts})
+        with guarded(task, folder, "containers", GUARD_S, clean_up), closing(placement):
+            yield placement
 
     @cached_property
     def _site(self) -> DockerSite:
@@ -128,23 +129,6 @@ class DockerLauncher(Launcher):
         mounted = (*folders, *here.folders, ours)
         return ContainerSettings(image, self._site, scenario.hardware.gpu != "none", mounted)
 
-    @contextmanager
-    def _kept(self, start: str, folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
-        """A block whose containers are gone after it, and when perfgate is gone."""
-        label = f"{START}={start}"
-        pace = {"polite_s": POLITE_S, "settle_s": SETTLE_S}
-        task = {"guards": "containers", "docker": docker(), "label": label, **pace}
-        guard = start_guard(task, folder, "containers", GUARD_S)
-        try:
-            yield
-        finally:
-            try:
-                remove(of_start(start))
-            except (RunError, MissingProgram) as error:
-                tell(f"containers may remain; the next run removes them: {error}")
-            finally:
-                guard.stop(0.0)
-
 
 class DockerPlacement(Placement):
     """This machine; the server is reached over the loopback device alone.
@@ -156,7 +140,7 @@ class DockerPlacement(Placement):
         facts: what the record says of the image.
     """
 
-    host = LOOPBACK
+    host = containers.LOOPBACK
 
     def __init__(
         self, local: LocalLauncher, box: ContainerSettings, start: str, facts: Mapping[str, Json]
@@ -172,12 +156,12 @@ class DockerPlacement(Placement):
 
     @property
     def binds(self) -> str:
-        return LOOPBACK if self._network == HOST_NETWORK else _EVERYWHERE
+        return containers.LOOPBACK if self._network == containers.HOST_NETWORK else _EVERYWHERE
 
     def start(self, command: Command, folder: Path, name: str) -> Job:
         if name != _SERVER:
             return self._run(command, folder, name, self._network)
-        port = None if self._network == HOST_NETWORK else self._port
+        port = None if self._network == containers.HOST_NETWORK else self._port
         self._server = self._run(command, folder, name, self._network, port)
         return self._server
 
@@ -186,7 +170,7 @@ class DockerPlacement(Placement):
 
     def start_engine_client(self, command: Command, folder: Path, name: str) -> Job:
         network = self._network
-        if network != HOST_NETWORK and self._server is not None:
+        if network != containers.HOST_NETWORK and self._server is not None:
             network = f"container:{self._server.container}"  # the server's own loopback device
         return self._run(command, folder, name, network)
 
@@ -198,7 +182,7 @@ class DockerPlacement(Placement):
                 found=self._network,
                 expected="host, bridge or a network of your own",
             )
-        self._port = free_port(LOOPBACK)
+        self._port = free_port(containers.LOOPBACK)
         return self._port
 
     def close(self) -> None:
@@ -210,9 +194,7 @@ class DockerPlacement(Placement):
         """The error, or Docker's own words where a container could not be started or was full."""
         for job in self._jobs:
             if said := job.could_not_start:
-                failure, hint = meaning(said)
-                message = f"Docker could not start {job.name}"
-                return RunError(failure, message, evidence=(said.strip(),), hint=hint)
+                return containers.refused(f"Docker could not start {job.name}", said)
         for job in self._jobs:
             ended = job.poll()
             if ended is not None and ended.status == _KILLED and self._was_full(job):
@@ -231,7 +213,8 @@ class DockerPlacement(Placement):
         span = ("--since", f"{since:.0f}", "--until", f"{time.time() + 1:.0f}")
         which = ("--filter", f"container={job.container}", "--filter", "event=oom")
         with suppress(RunError, MissingProgram):
-            return bool(call(("events", *span, *which, "--format", "{{.Action}}")).strip())
+            seen = containers.call(("events", *span, *which, "--format", "{{.Action}}"))
+            return bool(seen.strip())
         return False
 
     def _run(
@@ -239,11 +222,146 @@ class DockerPlacement(Placement):
     ) -> DockerJob:
         cwd = (command.cwd or folder).resolve()
         contained = replace(command, cwd=cwd)
-        container, marks = new_name(name), labels(self._start)
-        words = run_words(
+        container, marks = containers.new_name(name), containers.labels(self._start)
+        words = containers.run_words(
             self._box, contained, container, os.environ, labels=marks, network=network, port=port
         )
-        outside = replace(contained, argv=docker(*words), env=handed_to_docker(command))
+        outside = replace(
+            contained, argv=containers.docker(*words), env=containers.handed_to_docker(command)
+        )
         job = DockerJob(self._local.start(outside, folder, name), container, port)
         self._jobs.append(job)
         return job
+
+
+def image_of(scenario: Scenario, site: DockerSite, version: str | None) -> str:
+    """The image for a scenario: the site's, else that of the engine's release.
+
+    Args:
+        scenario: the scenario.
+        site: may name an image for all.
+        version: the release, as a person says it; None: the document's.
+
+    Raises:
+        InputError: its document launches ranks; or no image is known.
+    """
+    if scenario.launch is not None:
+        raise InputError(
+            "--launcher docker starts no ranks",
+            file=scenario.file,
+            field=f"{scenario.id}.launch.by",
+            found=f"launched by {scenario.launch.by}",
+            hint="use --launcher slurm, whose containers site.yaml names, or mpirun inside one",
+        )
+    if site.image is not None:
+        return site.image
+    version = version or scenario.source.engine_version
+    if engine[scenario.engine.name].image is None or version is None:
+        raise InputError(
+            "no image is known for the engine",
+            file=scenario.file,
+            field=f"{scenario.id}.engine",
+            found=f"{scenario.engine.name}, release unknown",
+            expected="an engine with release containers and a release, or an image by name",
+            hint="give --engine-version, or docker.image in site.yaml",
+        )
+    return container_of(scenario, EngineBuild(scenario.engine.name, version, version)).image
+
+
+def fetched(image: str, site: DockerSite, tell: Callable[[str], None]) -> dict[str, Json]:
+    """What the image is exactly; it is pulled first where it is not here.
+
+    Args:
+        image: its name.
+        site: says how long pulling may take.
+        tell: says how far it is.
+
+    Raises:
+        RunError: it cannot be had, or Docker does not answer.
+        MissingProgram: Docker is not here.
+    """
+    found = _inspected(image)
+    if found is None:
+        _pull(image, site.pull_s, tell)
+        found = _inspected(image)
+    if found is None:
+        raise RunError("config_error", f"the image {image} was pulled and is not here")
+    digests = [str(one) for one in found.get("RepoDigests") or []]
+    return {"image": image, "id": str(found.get("Id")), "digests": [*digests]}
+
+
+def _inspected(image: str) -> dict[str, Any] | None:
+    """What Docker knows of an image; None: it is not here."""
+    answer = ask_here(containers.docker("image", "inspect", image), containers.CALL_S)
+    if answer.is_good:
+        try:
+            (found,) = json_text.parse(answer.stdout)
+        except ValueError as error:
+            raise RunError("config_error", f"docker image inspect gave no JSON: {error}") from error
+        return dict(found)
+    if re.search(r"no such image", answer.stderr, re.IGNORECASE):
+        return None
+    raise containers.trouble("docker image inspect failed", answer)
+
+
+def _pull(image: str, within_s: float, tell: Callable[[str], None]) -> None:
+    with started(containers.docker("pull", image), "pull") as job:
+        tell(f"pulling {image}")
+        told = time.monotonic()
+
+        def progress() -> None:
+            nonlocal told
+            if time.monotonic() - told >= TELL_EVERY_S:
+                told = time.monotonic()
+                said = _LAYER.findall(job.stdout.read_text(errors="replace"))
+                layers = sum(one.startswith("Pulling fs layer") for one in said)
+                here = sum(one.startswith(_LAYER_IS_HERE) for one in said)
+                tell(f"pulling {image}: {here} of {max(layers, here)} layers are here")
+
+        ended = job.wait(total_s=within_s, watch=progress)
+        said = job.tail(8)
+    if ended.reason == "total":
+        why = f"the image {image} was not pulled in {within_s:g} s"
+        hint = "pull it by hand, or raise docker.pull_s in site.yaml"
+        raise RunError("config_error", why, evidence=said[-3:], hint=hint)
+    if ended.status != 0:
+        by_hand = f"pull it by hand: docker pull {image}"
+        why = f"the image {image} could not be pulled"
+        raise containers.refused(why, "\n".join(said), by_hand)
+
+
+@dataclass(frozen=True)
+class DockerQuery:
+    """The image of a scenario, each question in a container of its own. See `ContainerQuery`."""
+
+    box: ContainerSettings
+
+    def ask(self, argv: tuple[str, ...], seconds: float) -> Answer:
+        """As in `ContainerQuery`; the image is pulled first where it is not here."""
+        _have(self.box)
+        name = containers.new_name()
+        words = containers.run_words(
+            self.box, Command(argv), name, os.environ, labels=containers.labels(name), greeted=False
+        )
+        with started(containers.docker(*words), "asked") as job:
+            ended = None
+            try:
+                ended = job.until(seconds + STARTED_S)
+            finally:
+                if ended is None:
+                    job.stop(ENDED_S)
+                    containers.remove([name])
+            if ended is None:
+                why = f"no answer from {argv[0]} within {seconds:g} s"
+                return Answer(None, why=why, cause=NoStatus.TOO_LONG)
+            output, errors = (log.read_text(errors="replace") for log in (job.stdout, job.stderr))
+        answer = Answer(ended.status, output, errors)
+        is_failed = ended.status == containers.DAEMON_FAILED
+        if is_failed and containers.not_started(ended.status, answer.stderr):
+            raise containers.trouble(f"no container of {self.box.image} could be started", answer)
+        return answer
+
+
+@lru_cache(maxsize=16)
+def _have(box: ContainerSettings) -> None:
+    fetched(box.image, box.site, lambda _: None)  # before a start nobody is told of anything

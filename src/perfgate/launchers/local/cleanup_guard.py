@@ -32,13 +32,8 @@ ASKED_S = 1.0  # the wardens find a new process, and ask it to end, sooner than 
 def main(task: dict[str, Any]) -> int:
     """Wait for perfgate's end, then clean up; the exit status."""
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    guards: dict[str, Callable[..., int]] = {
-        "containers": guard_containers,
-        "hosts": guard_hosts,
-        "job": guard_job,
-        "machine": guard_machine,
-    }
-    return guards[task.pop("guards")](**task)
+    guard: Callable[..., int] = globals()[f"guard_{task.pop('guards')}"]
+    return guard(**task)
 
 
 def guard_containers(docker: list[str], label: str, polite_s: float, settle_s: float) -> int:
@@ -47,12 +42,13 @@ def guard_containers(docker: list[str], label: str, polite_s: float, settle_s: f
     # `docker run` has been asked to end, too, and hands that on: programs may end by themselves.
     polite_until = time.monotonic() + polite_s
     seen_at = time.monotonic()
+    request = [*docker, "ps", "--all", "--filter", f"label={label}", "--format", "{{.Names}}"]
     while time.monotonic() < seen_at + settle_s:
-        names = containers(docker, label)
-        if names is None or names:
+        names = told_by_docker(request)
+        if names != "":
             seen_at = time.monotonic()
         if names and time.monotonic() >= polite_until:
-            told_by_docker([*docker, "rm", "--force", "--volumes", *names])
+            told_by_docker([*docker, "rm", "--force", "--volumes", *names.split()])
         time.sleep(EVERY_S)
     return 0
 
@@ -116,20 +112,13 @@ def wait_for_end() -> None:
     signal.sigwait(ENDING)
 
 
-def containers(docker: list[str], label: str) -> list[str] | None:
-    """Names of the containers with the label, in whatever state; None: Docker does not answer."""
-    asked = [*docker, "ps", "--all", "--filter", f"label={label}", "--format", "{{.Names}}"]
-    told = told_by_docker(asked)
-    return None if told is None else told.split()
-
-
 def told_by_docker(argv: list[str]) -> str | None:
-    """What a program of Docker prints; None: it failed."""
+    """What Docker's program prints; None: it failed."""
     try:
         done = called(argv, DOCKER_S, take_the_signal, stdout=subprocess.PIPE)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout if done.returncode == 0 else None
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def failed(calls: list[list[str]]) -> list[list[str]]:
@@ -139,15 +128,12 @@ def failed(calls: list[list[str]]) -> list[list[str]]:
         for argv in calls
     ]
     deadline = time.monotonic() + CALL_S
-    again = []
-    for argv, program in begun:
+    for _, program in begun:
         try:
             program.wait(max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             killed(program)
-        if program.returncode != 0:
-            again.append(argv)
-    return again
+    return [argv for argv, program in begun if program.returncode != 0]
 
 
 def called(

@@ -26,7 +26,7 @@ from typing import Any
 import psutil
 
 from perfgate.core import raw_log
-from perfgate.core.durable_files import disk_errors_named
+from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import RunError
 from perfgate.core.program_query import Answer, ask_here
 from perfgate.core.redaction import mask_arguments, redact
@@ -94,12 +94,9 @@ class LocalJob(Job):
             self._pause(POLL_S)
             self._hear()
         if not self._told:
-            raise RunError(
-                "killed" if self._deaf else "hang",
-                f"the process that starts {call['argv'][0]} "
-                + ("ended first" if self._deaf else f"did not in {STARTED_WITHIN_S:.0f} s"),
-                evidence=self.tail(5),
-            )
+            how = "ended first" if self._deaf else f"did not in {STARTED_WITHIN_S:.0f} s"
+            why = f"the process that starts {call['argv'][0]} {how}"
+            raise RunError("killed" if self._deaf else "hang", why, evidence=self.tail(5))
         if "started" in self._told:
             with contextlib.suppress(psutil.NoSuchProcess):
                 self._wardens.append(psutil.Process(self._told["started"]["warden"]))
@@ -180,9 +177,8 @@ class LocalJob(Job):
             self._control.close()  # a second Ctrl-C: the warden ends everything without us
             raise
         if ended is None:
-            raise RunError(
-                "hang", f"{self.name} and its warden (pid {self._warden.pid}) could not be killed"
-            )
+            family = f"{self.name} and its warden (pid {self._warden.pid})"
+            raise RunError("hang", f"{family} could not be killed")
         return ended
 
     def keep_evidence(self, why: str, also: Sequence[psutil.Process] = ()) -> None:
@@ -226,16 +222,11 @@ class LocalJob(Job):
             return None
         gone = self._told["gone"]
         reason: Reason = gone["reason"]
-        return Exit(
-            status=gone["status"],
-            reason=(self._why or reason) if reason == "stopped" else reason,
-            duration_s=gone["duration_s"],
-            leftovers=(
-                *gone["leftovers"],
-                *self._swept(),
-                *(f"still there: {one}" for one in gone["survivors"]),
-            ),
-        )
+        if reason == "stopped":
+            reason = self._why or reason
+        still = (f"still there: {one}" for one in gone["survivors"])
+        leftovers = (*gone["leftovers"], *self._swept(), *still)
+        return Exit(gone["status"], reason, gone["duration_s"], leftovers)
 
     def _rescue(self) -> Exit | None:
         """Both wardens were killed: do their work from outside; None until nothing is left."""
@@ -375,7 +366,7 @@ def write_evidence(file: Path, why: str, answer: Answer) -> None:
     stacks = [line for line in said if isinstance(line, str)]
     lines = [why, "processes:", *(f"  {line}" for line in states or ["none is left"])]
     lines += ["stacks:", *(f"  {line}" for line in stacks)]
-    with contextlib.suppress(OSError), disk_errors_named(file):
+    with contextlib.suppress(OSError), write_errors_named(file, only_full=True):
         handle = opened_regular(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, raw_log.PRIVATE)
         with os.fdopen(handle, "a", encoding="utf-8") as text:
             text.writelines(f"{redact(line)}\n" for line in lines)

@@ -57,9 +57,6 @@ class LocalPlacement(Placement):
     def start(self, command: Command, folder: Path, name: str) -> Job:
         return self._start(command, folder, name)
 
-    def start_client(self, command: Command, folder: Path, name: str) -> Job:
-        return self._start(command, folder, name)
-
     def free_port(self) -> int:
         return free_port(self.host)
 
@@ -173,6 +170,30 @@ def start_guard(task: Mapping[str, Any], folder: Path, name: str, grace_s: float
     """
     argv = (sys.executable, "-I", "-S", str(GUARD), json.dumps(task))
     return LocalLauncher(grace_s).start(Command(argv), folder, name)
+
+
+@contextlib.contextmanager
+def guarded(
+    task: Mapping[str, Any], folder: Path, name: str, grace_s: float, clean_up: Callable[[], None]
+) -> Iterator[LocalJob]:
+    """A block that `clean_up` ends, however it ends; its guard does when this process is gone.
+
+    Whatever interrupts `clean_up` leaves the rest to the guard.
+
+    Args:
+        task, folder, name, grace_s: as for `start_guard`.
+        clean_up: called after the block.
+    """
+    guard = start_guard(task, folder, name, grace_s)
+    left_s = grace_s
+    try:
+        yield guard
+    finally:
+        try:
+            clean_up()
+            left_s = 0.0  # asked politely it would do everything once more
+        finally:
+            guard.stop(left_s)
 
 
 def _check_program(program: str, cwd: Path, env: Mapping[str, str]) -> None:

@@ -30,6 +30,9 @@ LONGEST_LOOK_S = 3.0  # reading about a process that is stuck in the kernel can 
 # Names that hold the number of the process that made the file: PyTorch, Intel's OpenMP, and the
 # CUDA driver, which writes user and process in hexadecimal.
 _NAMED = re.compile(r"(?:torch_|__KMP_REGISTERED_LIB_)(\d+)_|cuda\.shm\.[0-9a-f]+\.([0-9a-f]+)\.")
+# Rights, device and inode of a mapped file: range, rights, offset, device, inode, path.
+_MAPPING = re.compile(rb"^\S+ (\S+) \S+ (\S+ \d+) +/", re.MULTILINE)
+_SHARED = re.compile(b"rw.s")
 
 
 class File(NamedTuple):
@@ -129,24 +132,8 @@ def _files() -> Iterator[File]:
 
 def _note_shared(pids: Collection[int], files: Collection[File], found: list[File]) -> None:
     for pid in pids:
-        found += _shared_by(pid, files)
-
-
-def _shared_by(pid: int, files: Collection[File]) -> Iterator[File]:
-    """Those of `files` that a process has mapped shared and writable."""
-    try:
-        maps = _read(f"/proc/{pid}/maps")
-    except OSError:  # it has ended, or may not be looked at
-        return
-    for line in maps.splitlines():
-        fields = line.split(maxsplit=5)  # range, rights, offset, device, inode, path
-        if len(fields) == 6 and fields[1].startswith(b"rw") and fields[1].endswith(b"s"):
-            yield from (one for one in files if _is_line_of(one, fields[3], fields[4]))
-
-
-def _is_line_of(file: File, device: bytes, inode: bytes) -> bool:
-    numbers = f"{os.major(file.device):02x}:{os.minor(file.device):02x}"
-    return (device.decode(), int(inode)) == (numbers, file.inode)
+        with contextlib.suppress(OSError):  # it has ended, or may not be looked at
+            found += _mapped(str(pid), files, shared=True)
 
 
 def _unused(files: Collection[File]) -> set[File]:
@@ -165,15 +152,18 @@ def _unused(files: Collection[File]) -> set[File]:
     return free
 
 
-def _mapped(pid: str, files: Collection[File]) -> set[File]:
+def _mapped(pid: str, files: Collection[File], *, shared: bool = False) -> set[File]:
+    """Those of `files` that a process has mapped; `shared`: only shared and writable."""
     maps = _read(f"/proc/{pid}/maps")
-    request = [one for one in files if b" %d " % one.inode in maps]
-    lines = [line.split(maxsplit=5) for line in maps.splitlines()] if request else []
-    return {
-        one
-        for one in request
-        if any(len(words) == 6 and _is_line_of(one, words[3], words[4]) for words in lines)
-    }
+    places = {_place(one): one for one in files if b" %d " % one.inode in maps}
+    mappings = _MAPPING.findall(maps) if places else []
+    used = {place for rights, place in mappings if not shared or _SHARED.fullmatch(rights)}
+    return {one for place, one in places.items() if place in used}
+
+
+def _place(file: File) -> bytes:
+    """Device and inode, as a line of proc_pid_maps(5) has them."""
+    return b"%02x:%02x %d" % (os.major(file.device), os.minor(file.device), file.inode)
 
 
 def _open(pid: str, files: Collection[File]) -> set[File]:

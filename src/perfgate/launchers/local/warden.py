@@ -18,8 +18,8 @@ CONTROL carries JSON lines in: ``{"argv", "env", "cwd"}``, then ``{"stop_within_
 STATUS carries JSON lines out: ``started`` or ``failed``, then ``gone``.
 """
 
+import contextlib
 import ctypes
-import importlib.util
 import json
 import os
 import select
@@ -29,10 +29,13 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 if TYPE_CHECKING:
     from perfgate.launchers.local.shared_memory import SharedMemory
+else:
+    sys.path.append(os.path.dirname(__file__))  # noqa: PTH120 - pathlib would double the start
+    from shared_memory import SharedMemory
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 PR_SET_CHILD_SUBREAPER = 36
@@ -44,19 +47,7 @@ KILL_S = 20.0  # a killed process that holds much GPU memory needs seconds to gi
 LONGEST_PAUSE_S = 0.1
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def shared_memory() -> "SharedMemory":
-    """The class of the file beside this one, made: it looks at what is there now."""
-    path = os.path.join(os.path.dirname(__file__), "shared_memory.py")  # noqa: PTH118, PTH120
-    spec = importlib.util.spec_from_file_location("shared_memory", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    memory: SharedMemory = module.SharedMemory()
-    return memory
+_T = TypeVar("_T")
 
 
 def prctl(option: int, value: int) -> None:
@@ -66,12 +57,14 @@ def prctl(option: int, value: int) -> None:
         raise OSError(number, f"prctl({option}, {value}): {os.strerror(number)}")
 
 
-def complain() -> None:
-    """Print the exception that is being handled, if there is room for it in the log."""
+def attempt(look: Callable[[], _T], otherwise: _T) -> _T:
+    """What `look` gives; when it fails, in whatever way, the tree must be ended all the same."""
     try:
-        traceback.print_exc()
-    except OSError:
-        return
+        return look()
+    except Exception:
+        with contextlib.suppress(OSError):  # no room for it in the log
+            traceback.print_exc()
+        return otherwise
 
 
 class Process(NamedTuple):
@@ -108,15 +101,9 @@ def read_process(pid: int | str) -> Process | None:
         return None
     # The name may hold anything, brackets and blanks too; proc_pid_stat(5) numbers the fields.
     head, _, tail = line.rpartition(")")
-    fields = tail.split()
-    return Process(
-        pid=int(pid),
-        start=int(fields[19]),
-        parent=int(fields[1]),
-        name=head.partition("(")[2],
-        state=fields[0],
-        threads=int(fields[17]),
-    )
+    state, *numbers = tail.split()
+    parent, threads, start = int(numbers[0]), int(numbers[16]), int(numbers[18])
+    return Process(int(pid), start, parent, head.partition("(")[2], state, threads)
 
 
 def descendants() -> list[Process]:
@@ -134,7 +121,7 @@ def descendants() -> list[Process]:
 class Warden:
     """What both wardens do: report to perfgate, collect the dead, end the tree below them."""
 
-    def __init__(self, status: int, grace_s: float, memory: "SharedMemory") -> None:
+    def __init__(self, status: int, grace_s: float, memory: SharedMemory) -> None:
         self.status = status
         self.grace_s = grace_s
         self.memory = memory
@@ -223,38 +210,25 @@ class Warden:
 
     def look_at_memory(self, tree: list[Process]) -> None:
         """Note what shared memory the tree uses, while there is still somebody to use it."""
-        try:
-            self.memory.look([one.pid for one in tree])
-        except Exception:  # whatever it is, the tree must be ended
-            complain()
-
-    def swept(self) -> list[str]:
-        """The shared memory that the tree has left, now removed."""
-        try:
-            return self.memory.remove(self.pids)
-        except Exception:  # whatever it is, perfgate must hear that the tree is gone
-            complain()
-            return []
+        attempt(lambda: self.memory.look([one.pid for one in tree]), None)
 
     def clear_and_report(self, pause: Callable[[float], None]) -> None:
         survivors = self.clear(pause)
-        swept = [f"shared memory {name}" for name in self.swept()]
-        self.report(
-            event="gone",
-            reason=self.reason,
-            status=self.exit_status,
-            duration_s=(self.ended_at if self.exit_status is not None else time.monotonic())
-            - self.started_at,
-            leftovers=[*sorted(self.leftovers.values())[:50], *swept[:50]],
-            survivors=[f"{one.name} (pid {one.pid}, state {one.state})" for one in survivors[:50]],
-        )
+        removed: list[str] = attempt(lambda: self.memory.remove(self.pids), [])
+        swept = [f"shared memory {name}" for name in removed]
+        ended_at = time.monotonic() if self.exit_status is None else self.ended_at
+        gone = {"reason": self.reason, "status": self.exit_status}
+        left = [*sorted(self.leftovers.values())[:50], *swept[:50]]
+        still = [f"{one.name} (pid {one.pid}, state {one.state})" for one in survivors[:50]]
+        duration_s = ended_at - self.started_at
+        self.report(event="gone", **gone, duration_s=duration_s, leftovers=left, survivors=still)
 
 
 class InnerWarden(Warden):
     """The one that starts the program, listens to perfgate and ends the tree."""
 
     def __init__(
-        self, control: int, status: int, grace_s: float, memory: "SharedMemory", outer: int
+        self, control: int, status: int, grace_s: float, memory: SharedMemory, outer: int
     ) -> None:
         super().__init__(status, grace_s, memory)
         self.control = control
@@ -384,7 +358,7 @@ def main() -> NoReturn:
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    memory = shared_memory()
+    memory = SharedMemory()
     outer = os.getpid()
     inner = os.fork()
     try:

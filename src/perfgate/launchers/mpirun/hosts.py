@@ -11,7 +11,6 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import HOSTS
@@ -19,17 +18,9 @@ from perfgate.core.program_query import NoStatus, ask_here
 from perfgate.core.untrusted_files import created_regular
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.local.job import look_argv
-from perfgate.launchers.nodes.placement import LOOK_S, address_of, own_addresses
+from perfgate.launchers.nodes.placement import LOOK_S, address_of, locked, own_addresses
 from perfgate.launchers.site import MpirunSite
-from perfgate.machine.leases.file_locks import (
-    FileLock,
-    holding,
-    let_go,
-    lock_folder,
-    note_in,
-    take,
-    wait_until_free,
-)
+from perfgate.machine.leases.file_locks import FileLock, holding, let_go, note_in
 
 CONNECT_S = 10
 SSH_FAILED = 255  # of its own (`man ssh`, "EXIT STATUS"); a look never ends so
@@ -228,9 +219,8 @@ def _looked_at(lock: HostLock, reach: HostQuery, seen: os.PathLike[str]) -> str:
     except Unreachable as error:
         return str(error)
     except HostUnfit as error:
-        raise RunError(
-            "config_error", f"{lock.host.name} cannot be used: {error}", hint=_SAME_PATH
-        ) from error
+        why = f"{lock.host.name} cannot be used: {error}"
+        raise RunError("config_error", why, hint=_SAME_PATH) from error
     return ""
 
 
@@ -238,17 +228,12 @@ def _taken(
     hosts: Sequence[Host], request: PlacementRequest, site: MpirunSite
 ) -> tuple[HostLock, ...]:
     """The locks of the first free hosts, as many as needed, all at once."""
-    needed, folder = request.scenario.hardware.nodes, lock_folder(os.environ)
-    by_file = {folder / _file(host): host for host in hosts}
-    labels = {file: host.name for file, host in by_file.items()}
-    locks = wait_until_free(
-        partial(take, labels, needed, request.folder.absolute().parent.parent.name),
-        f"{needed} of {len(hosts)} hosts",
-        site.pending_limit_s,
-        request.tell,
-        hint=_BUSY,
-    )
-    return tuple(HostLock(by_file[lock.path], lock) for lock in locks)
+    by_file = {_file(host): host for host in hosts}
+    files = {file: host.name for file, host in by_file.items()}
+    what = f"{request.scenario.hardware.nodes} of {len(hosts)} hosts"
+    run = request.folder.absolute().parent.parent.name
+    locks = locked(files, request, run, what, site.pending_limit_s, hint=_BUSY)
+    return tuple(HostLock(by_file[lock.path.name], lock) for lock in locks)
 
 
 def _file(host: Host) -> str:

@@ -24,22 +24,15 @@ from perfgate.core.programs import MPIRUN
 from perfgate.core.raw_log import end_of
 from perfgate.launchers.base import Exit, Job, Placement, PlacementRequest, launcher
 from perfgate.launchers.local.job import MARK, look_argv, signal_of
-from perfgate.launchers.local.launcher import start_guard
-from perfgate.launchers.mpirun.hosts import (
-    HOST_LIST,
-    Host,
-    HostLock,
-    HostQuery,
-    HostUnfit,
-    Unreachable,
-    chosen_hosts,
-)
+from perfgate.launchers.local.launcher import guarded
+from perfgate.launchers.mpirun import hosts
 from perfgate.launchers.nodes.placement import (
     LOOK_S,
     NEVER_OF_A_NODE,
     NodesLauncher,
     NodesPlacement,
     RemoteJob,
+    at_once,
 )
 from perfgate.launchers.site import MpirunSite
 from perfgate.plan.wrapping import wrapped
@@ -66,64 +59,27 @@ class MpirunLauncher(NodesLauncher[MpirunSite]):
     @contextmanager
     def placed(self, request: PlacementRequest) -> Iterator[Placement]:
         site, launch = self.site, request.scenario.launch
-        _refuse_allocation()
+        if job := os.environ.get("SLURM_JOB_ID"):
+            raise InputError(
+                "inside a Slurm allocation mpirun takes its hosts from Slurm, and no ssh",
+                field="SLURM_JOB_ID",
+                found=job,
+                hint="run it with --launcher slurm, which starts the same ranks",
+            )
         version = open_mpi_version(MPIRUN.find())
-        reach = HostQuery(site, site.ssh_port or (launch.ssh_port if launch else None))
+        reach = hosts.HostQuery(site, site.ssh_port or (launch.ssh_port if launch else None))
         request.folder.mkdir(parents=True, exist_ok=True)
         place = uuid4().hex
-        with chosen_hosts(self._good(request), request, site, reach, place) as locks:
+        names = site.hosts or Locations.of_environment().hosts
+        why, hint = "there are no others", "name more hosts in site.yaml (mpirun: hosts)"
+        good = self.good_nodes(names, request, f"{why}: {' '.join(names)}", hint)
+        with hosts.chosen_hosts(good, request, site, reach, place) as locks:
             placement = MpirunPlacement(self, locks, reach, request, place=place, version=version)
             calls = [reach.argv(lock.host, look_argv("end", *lock.marks)) for lock in locks]
             pace = {"after_s": AFTER_S, "tries": TRIES, "every_s": EVERY_S}
             task = {"guards": "hosts", "calls": calls, **pace}
-            guard = start_guard(task, request.folder, "hosts", GUARD_S)
-            try:
+            with guarded(task, request.folder, "hosts", GUARD_S, placement.clear):
                 yield placement
-            finally:
-                _give_back(placement, guard)
-
-    def _good(self, request: PlacementRequest) -> tuple[str, ...]:
-        """The hosts that the start must have, else those that were not lost in this session.
-
-        Raises:
-            RunError: class ``node_failed``: without these there are too few.
-        """
-        names = self.site.hosts or Locations.of_environment().hosts
-        needed = request.scenario.hardware.nodes
-        good = tuple(name for name in names if name not in self.bad)
-        if len(good) < needed <= len(names):
-            bad = ", ".join(name for name in names if name in self.bad)
-            raise RunError(
-                "node_failed",
-                f"{bad} failed in this session, and there are no others: {' '.join(names)}",
-                hint="name more hosts in site.yaml (mpirun: hosts)",
-            )
-        return request.nodes if request.nodes and set(request.nodes) <= set(good) else good
-
-
-def _refuse_allocation() -> None:
-    """Refuse to run where mpirun would let Slurm choose the hosts and start its daemons.
-
-    Raises:
-        InputError: this is a Slurm allocation.
-    """
-    if job := os.environ.get("SLURM_JOB_ID"):
-        raise InputError(
-            "inside a Slurm allocation mpirun takes its hosts from Slurm, and no ssh",
-            field="SLURM_JOB_ID",
-            found=job,
-            hint="run it with --launcher slurm, which starts the same ranks",
-        )
-
-
-def _give_back(placement: "MpirunPlacement", guard: Job) -> None:
-    """End what is left on the hosts; what interrupts that leaves it to the guard."""
-    grace_s = GUARD_S
-    try:
-        placement.clear()
-        grace_s = 0.0  # asked politely the guard would look at the hosts once more
-    finally:
-        guard.stop(grace_s)
 
 
 @cache
@@ -176,18 +132,25 @@ class MpirunPlacement(NodesPlacement[MpirunSite]):
     def __init__(
         self,
         launcher: MpirunLauncher,
-        locks: tuple[HostLock, ...],
-        reach: HostQuery,
+        locks: tuple[hosts.HostLock, ...],
+        reach: hosts.HostQuery,
         request: PlacementRequest,
         *,
         place: str,
         version: str,
     ) -> None:
         self._locks = {lock.host.name: lock for lock in locks}
-        address = _address(locks[0].host)
-        super().__init__(
-            launcher, tuple(self._locks), address, request, place=place, seen=HOST_LIST
-        )
+        nodes, server = tuple(self._locks), locks[0].host
+        if server.address is None:
+            raise InputError(
+                "the server's host has no address here",
+                field="mpirun.hosts",
+                found=server.name,
+                expected="a name that resolves here, or whose HostName in ssh's configuration does",
+                hint="perfgate must reach the server over the network",
+            )
+        address, seen = server.address, hosts.HOST_LIST
+        super().__init__(launcher, nodes, address, request, place=place, seen=seen)
         self._reach = reach
         self.facts = {"mpirun": {"hosts": list(self.nodes), "version": version}}
 
@@ -221,12 +184,12 @@ class MpirunPlacement(NodesPlacement[MpirunSite]):
             lock = self._locks[name]
             try:
                 left = int(self._reach.look(lock.host, "end", *lock.marks))
-            except HostUnfit as error:
+            except hosts.HostUnfit as error:
                 return f"{name} may have processes left: {error}"
             lock.write([])
             return f"{name}: {left} processes were left, and are ended" if left else ""
 
-        for told in filter(None, self._query(self.nodes).each(ended)):
+        for told in filter(None, at_once(self.nodes, ended)):
             self._request.tell(told)
 
     def _started(
@@ -246,7 +209,7 @@ class MpirunPlacement(NodesPlacement[MpirunSite]):
             root=os.geteuid() == 0,
         )
         mpirun = self._launcher.local.start(replace(command, argv=argv), folder, name)
-        return RemoteJob(mpirun, self._query(nodes), mark, status_of_rank)
+        return RemoteJob(mpirun, self, nodes, mark, status_of_rank)
 
     def _beside(self, command: Command, folder: Path, name: str) -> Job:
         return self.start(command, folder, name)
@@ -259,7 +222,7 @@ class MpirunPlacement(NodesPlacement[MpirunSite]):
     def _ask(self, name: str, argv: Sequence[str], seconds: float) -> str:
         try:
             return self._reach.ask(self._locks[name].host, argv, seconds)
-        except HostUnfit as error:
+        except hosts.HostUnfit as error:
             raise RunError("mpi", f"{name} could not be queried: {error}") from error
 
     def _lost(self) -> dict[str, str]:
@@ -268,41 +231,26 @@ class MpirunPlacement(NodesPlacement[MpirunSite]):
         def why(name: str) -> str:
             try:
                 self._reach.ask(self._locks[name].host, ("true",), LOOK_S)
-            except HostUnfit as error:
-                return str(error) if isinstance(error, Unreachable) else ""
+            except hosts.HostUnfit as error:
+                return str(error) if isinstance(error, hosts.Unreachable) else ""
             return ""
 
-        found = zip(self.nodes, self._query(self.nodes).each(why), strict=True)
+        found = zip(self.nodes, at_once(self.nodes, why), strict=True)
         return {name: words for name, words in found if words}
 
     def _node_failed(self, lost: Mapping[str, str], error: RunError | None = None) -> RunError:
         self._launcher.bad.update(lost)
-        told = "; ".join(f"{name} does not answer: {why}" for name, why in lost.items())
-        return RunError(
-            "node_failed",
-            f"{told}; {error.message}" if error else told,
-            evidence=error.evidence if error else (),
-            hint="look at the host itself; where mpirun.hosts names others they are tried once",
-        )
+        told = [f"{name} does not answer: {why}" for name, why in lost.items()]
+        message = "; ".join([*told, *([error.message] if error else [])])
+        hint = "look at the host itself; where mpirun.hosts names others they are tried once"
+        evidence = error.evidence if error else ()
+        return RunError("node_failed", message, evidence=evidence, hint=hint)
 
 
 def _is_ours(variable: str) -> bool:
     """Whether it says where perfgate itself finds things; its marks are of this start here."""
     ours = variable == "PYTHONPATH" or variable.startswith("PERFGATE_")
     return ours and variable != MARK
-
-
-def _address(host: Host) -> str:
-    """The server's address, which clients reach it under."""
-    if host.address is None:
-        raise InputError(
-            "the server's host has no address here",
-            field="mpirun.hosts",
-            found=host.name,
-            expected="a name that resolves here, or whose HostName in ssh's configuration does",
-            hint="perfgate must reach the server over the network",
-        )
-    return host.address
 
 
 def by_mpirun(

@@ -10,14 +10,14 @@ import os
 import socket
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import psutil
 
@@ -46,6 +46,7 @@ from perfgate.launchers.nodes.preflight import (
 from perfgate.launchers.nodes.watch import PLACE, watching
 from perfgate.launchers.site import MpirunSite, SlurmSite, load_site
 from perfgate.machine.conditions.watch import NodesWatch
+from perfgate.machine.leases.file_locks import FileLock, lock_folder, take, wait_until_free
 
 LOOK_S = 60.0
 TERM_S = 15.0  # to ask the processes to end; a node that is lost does not answer
@@ -88,6 +89,28 @@ class NodesLauncher(Launcher, Generic[_Site]):
         site: _Site = self._given or getattr(load_site(), self.name)
         return site
 
+    def good_nodes(
+        self, names: Sequence[str], request: PlacementRequest, why: str, hint: str | None = None
+    ) -> tuple[str, ...]:
+        """Those of the nodes that the start must have, else those not lost in this session.
+
+        Args:
+            names: the nodes that there are, in order.
+            request: the start.
+            why: they are too few without those that were lost.
+            hint: what to do then; None: as the class of the failure says.
+
+        Raises:
+            RunError: class ``node_failed``: without those that were lost there are too few.
+        """
+        good = tuple(name for name in names if name not in self.bad)
+        if len(good) < request.scenario.hardware.nodes <= len(names):
+            bad = ", ".join(name for name in names if name in self.bad)
+            message = f"{bad} failed in this session, and {why}"
+            raise RunError("node_failed", message, hint=hint)
+        same = {*request.nodes}
+        return tuple(name for name in good if name in same) if same and same <= {*good} else good
+
     def listens_at(self, node: str, address: str, tell: Callable[[str], None]) -> str:
         """Where the server on a node listens, which is reached from here under `address`.
 
@@ -119,6 +142,35 @@ class NodesLauncher(Launcher, Generic[_Site]):
         return address
 
 
+def locked(
+    files: Mapping[str, str],
+    request: PlacementRequest,
+    run: str,
+    what: str,
+    limit_s: float,
+    **otherwise: str,
+) -> tuple[FileLock, ...]:
+    """Locks of the first free nodes, as many as the start needs; all at once, or none.
+
+    The locks are files of this machine, so they part the sessions that run here.
+
+    Args:
+        files: names of the locks, in the order of their nodes → what each stands for.
+        request: the start.
+        run: who asks, for the messages of others.
+        what, limit_s, otherwise: as `wait_until_free` takes them.
+
+    Raises:
+        RunError: others had them all the time.
+        InputError: the folder of the locks cannot be used.
+    """
+    folder, count = lock_folder(os.environ), request.scenario.hardware.nodes
+    paths = {folder / file: label for file, label in files.items()}
+    return wait_until_free(
+        partial(take, paths, count, run), what, limit_s, request.tell, **otherwise
+    )
+
+
 def own_addresses() -> set[str]:
     """The addresses of this machine."""
     return {one.address for many in psutil.net_if_addrs().values() for one in many}
@@ -134,44 +186,10 @@ def address_of(name: str) -> str | None:
     return str(best[4][0])
 
 
-@dataclass(frozen=True)
-class Nodes:
-    """Asks nodes, all of them at the same time.
-
-    Attributes:
-        names: of the nodes.
-        ask: what a program prints on the node of that name, for at most some seconds; raises
-            RunError where it is not reached, or the program fails.
-    """
-
-    names: tuple[str, ...]
-    ask: Callable[[str, Sequence[str], float], str]
-
-    def look(self, *words: str, seconds: float = LOOK_S) -> str:
-        """What `look.py` answers, a line for each node.
-
-        Raises:
-            RunError: a node could not be asked.
-        """
-        argv = look_argv(*words)
-        return "\n".join(self.each(lambda node: self.ask(node, argv, seconds).strip()))
-
-    def evidence(self, mark: str, file: Path) -> None:
-        """Append to `file` what the launch does on each node, or why that is not known."""
-
-        def ask(node: str) -> Answer:
-            try:
-                return Answer(0, self.ask(node, evidence_argv(mark), EVIDENCE_S))
-            except RunError as error:
-                return Answer(None, why=f"nothing is known: {error}")
-
-        for node, answer in zip(self.names, [*self.each(ask)], strict=True):
-            write_evidence(file, f"on {node}:", answer)
-
-    def each(self, call: Callable[[str], _Told]) -> Iterator[_Told]:
-        """What `call` gives for each node, in their order."""
-        with ThreadPoolExecutor(len(self.names)) as pool:
-            yield from pool.map(call, self.names)
+def at_once(names: Sequence[str], call: Callable[[str], _Told]) -> list[_Told]:
+    """What `call` gives for each node, in their order; all are asked at the same time."""
+    with ThreadPoolExecutor(len(names)) as pool:
+        return [*pool.map(call, names)]
 
 
 class RemoteJob(OuterJob):
@@ -181,7 +199,8 @@ class RemoteJob(OuterJob):
 
     Args:
         outer: the call of srun or mpirun, under its wardens.
-        nodes: those that it runs on.
+        placement: asks the nodes.
+        nodes: names of those that it runs on.
         mark: what its processes are known by there.
         status_of: exit status of what ended first, by the call's own end and what it said; -N when
             signal N ended it.
@@ -190,11 +209,13 @@ class RemoteJob(OuterJob):
     def __init__(
         self,
         outer: LocalJob,
-        nodes: Nodes,
+        placement: "NodesPlacement[Any]",
+        nodes: Sequence[str],
         mark: str,
         status_of: Callable[[Exit, Path], int | None],
     ) -> None:
         super().__init__(outer)
+        self._placement = placement
         self._nodes = nodes
         self._mark = mark
         self._status_of = status_of
@@ -202,7 +223,7 @@ class RemoteJob(OuterJob):
     def keep_evidence(self, why: str) -> None:
         """As in `Job`: the processes here, then those of the launch on the nodes."""
         self._outer.keep_evidence(why)
-        self._nodes.evidence(self._mark, self._outer.evidence)
+        self._placement.keep_evidence(self._nodes, self._mark, self._outer.evidence)
 
     def processes(self) -> Sequence[psutil.Process]:
         """Those of the call here."""
@@ -211,7 +232,7 @@ class RemoteJob(OuterJob):
     def cpu_seconds(self) -> float:
         """As in `Job`, read on the nodes."""
         try:
-            return sum(map(float, self._nodes.look("cpu", self._mark).split()))
+            return sum(map(float, self._look("cpu", self._mark).split()))
         except (RunError, ValueError):
             return math.nan
 
@@ -221,7 +242,10 @@ class RemoteJob(OuterJob):
         Raises:
             RunError: they could not be asked.
         """
-        return "yes" in self._nodes.look("listens", self._mark, str(port)).split()
+        return "yes" in self._look("listens", self._mark, str(port)).split()
+
+    def _look(self, *words: str, seconds: float = LOOK_S) -> str:
+        return self._placement.look(self._nodes, *words, seconds=seconds)
 
     def _stopped(self, grace_s: float) -> Exit:
         """As in `OuterJob`: its processes on the nodes are asked first, as srun would kill them."""
@@ -229,7 +253,7 @@ class RemoteJob(OuterJob):
         try:
             if grace_s > 0:
                 with suppress(RunError):  # a node that does not answer is not asked
-                    self._nodes.look("term", self._mark, seconds=TERM_S)
+                    self._look("term", self._mark, seconds=TERM_S)
                     self._outer.until(max(0.0, deadline - time.monotonic()))
         except BaseException:
             self._outer.release()  # a second Ctrl-C: the warden ends srun, and srun its tasks
@@ -288,16 +312,11 @@ class NodesPlacement(Placement, Generic[_Site]):
         if not self._seen.exists():
             os.close(created_regular(self._seen))
         try:
-            return int(self._query((first,)).look("port", self.host, str(self._seen)))
+            return int(self.look((first,), "port", self.host, str(self._seen)))
         except (RunError, ValueError) as error:
-            raise self.explained(
-                RunError(
-                    "config_error",
-                    f"{first} cannot be used: {error}",
-                    evidence=tuple(str(error).splitlines()[-5:]),
-                    hint=SAME_PATH,
-                )
-            ) from error
+            why, lines = f"{first} cannot be used: {error}", tuple(str(error).splitlines()[-5:])
+            unusable = RunError("config_error", why, evidence=lines, hint=SAME_PATH)
+            raise self.explained(unusable) from error
 
     def doctor(self) -> Mapping[str, Json] | None:
         """As in `Placement`; all nodes are asked at the same time."""
@@ -325,13 +344,34 @@ class NodesPlacement(Placement, Generic[_Site]):
     def _on_node(self, command: Command, folder: Path, name: str) -> Job:
         """Start a call of perfgate's own on the node of that name."""
 
+    def look(self, names: Sequence[str], *words: str, seconds: float = LOOK_S) -> str:
+        """What `look.py` answers on these nodes, a line for each.
+
+        Raises:
+            RunError: a node could not be asked.
+        """
+        argv = look_argv(*words)
+        return "\n".join(at_once(names, lambda name: self._ask(name, argv, seconds).strip()))
+
+    def keep_evidence(self, names: Sequence[str], mark: str, file: Path) -> None:
+        """Append to `file` what a launch does on each of these nodes, or why that is unknown."""
+
+        def ask(name: str) -> Answer:
+            try:
+                return Answer(0, self._ask(name, evidence_argv(mark), EVIDENCE_S))
+            except RunError as error:
+                return Answer(None, why=f"nothing is known: {error}")
+
+        for name, answer in zip(names, at_once(names, ask), strict=True):
+            write_evidence(file, f"on {name}:", answer)
+
     @abstractmethod
     def _ask(self, name: str, argv: Sequence[str], seconds: float) -> str:
-        """What a program prints on the node of that name; as `Nodes.ask`."""
+        """What a program prints on the node of that name, for at most some seconds.
 
-    def _query(self, names: tuple[str, ...]) -> Nodes:
-        """How the nodes of these names are asked."""
-        return Nodes(names, self._ask)
+        Raises:
+            RunError: the node is not reached, or the program fails.
+        """
 
     def _known(self, command: Command) -> Command:
         """The command whose processes a watch of the nodes knows as ours."""

@@ -28,7 +28,7 @@ from perfgate.evaluators.base import evaluator
 from perfgate.launchers.base import Job
 from perfgate.machine.hardware import detect
 from perfgate.machine.preflight import PreflightTarget, look
-from perfgate.machine.preflight.reachability import ask, judge_pyxis
+from perfgate.machine.preflight.inspection import judge_pyxis
 from perfgate.plan.registered import registered
 from perfgate.plan.toolchain import toolchain_for
 from perfgate.scenarios.files import load_suite
@@ -106,29 +106,22 @@ def ask_doctors(running: Mapping[str, Job]) -> Mapping[str, Json]:
 
 def with_plugin(answer: Mapping[str, Any]) -> Mapping[str, Json]:
     """The answer, and whether srun here can have containers."""
-    plugin = asdict(judge_pyxis(ask(("srun", "--help"))))
+    plugin = asdict(judge_pyxis())
     return {**answer, "checks": [*answer["checks"], plugin]}
 
 
 def _answer(node: str, job: Job) -> dict[str, Any]:
     ended = job.wait(total_s=DOCTOR_S)
     if ended.reason == "total":
-        raise RunError(
-            "hang",
-            f"the preflight did not answer on {node} in {DOCTOR_S:.0f} s",
-            evidence=job.tail(5),
-        )
+        why = f"the preflight did not answer on {node} in {DOCTOR_S:.0f} s"
+        raise RunError("hang", why, evidence=job.tail(5))
     try:
         answer = json_text.parse(read_input(job.stdout, json_text.LARGEST_LINE))
     except (ValueError, InputError):
         answer = None
     if ended.status != 0 or not isinstance(answer, dict) or "checks" not in answer:
-        raise RunError(
-            "config_error",
-            f"{node} could not be checked: its preflight ended with status {ended.status}",
-            evidence=job.tail(5),
-            hint=SAME_PATH,
-        )
+        why = f"{node} could not be checked: its preflight ended with status {ended.status}"
+        raise RunError("config_error", why, evidence=job.tail(5), hint=SAME_PATH)
     return answer
 
 
@@ -140,8 +133,7 @@ def _modules(scenario: Scenario) -> list[str]:
     if scenario.smoke is not None and scenario.smoke.client != SERVED_SMOKE:
         classes.append(client[scenario.smoke.client])
     classes += [evaluator[task.evaluator] for task in scenario.accuracy]
-    modules = {one.__module__ for one in classes}
-    return sorted(name for name in modules if name.partition(".")[0] != "perfgate")
+    return sorted({one.__module__ for one in classes if one.__module__.split(".")[0] != "perfgate"})
 
 
 def main(words: Sequence[str]) -> int:

@@ -96,10 +96,8 @@ class JobFacts:
 
 def of_scontrol(job: str, line: str) -> JobFacts:
     """Read one line of ``scontrol show job JOB -o``."""
-
-    state, reason, exit_code, nodes, restarts = (
-        field_of(line, name) for name in ("JobState", "Reason", "ExitCode", "NodeList", "Restarts")
-    )
+    names = ("JobState", "Reason", "ExitCode", "NodeList", "Restarts")
+    state, reason, exit_code, nodes, restarts = (field_of(line, name) for name in names)
     times = int(restarts) if restarts.isdigit() else 0
     return JobFacts(job, state, reason, exit_code, nodes, times)
 
@@ -288,7 +286,14 @@ class SlurmQuery:
             said, stdout = (log.read_text(errors="replace") for log in (job.stderr, job.stdout))
         _, there, stderr = said.partition(_THERE + "\n")
         if not there:
-            raise _refused(said, late=late)
+            failure = "pending_too_long" if late else "config_error"
+            why = "no node had it in time" if late else "srun failed"
+            raise RunError(
+                "slurm_unreachable" if is_unreached(said) else failure,
+                f"the container of site.yaml (slurm.container) is not available: {why}",
+                evidence=tuple(said.splitlines()[-5:]),
+                hint="try `srun --container-image=IMAGE true` with that image",
+            )
         if late:
             why = f"no answer from {argv[0]} within {seconds:g} s"
             return Answer(None, why=why, cause=NoStatus.TOO_LONG)
@@ -305,18 +310,3 @@ class SlurmQuery:
                 is_there = True
                 end = time.monotonic() + seconds
         return ended
-
-
-def _refused(said: str, *, late: bool) -> RunError:
-    """Why there is no container."""
-    if is_unreached(said):
-        failure = "slurm_unreachable"
-    else:
-        failure = "pending_too_long" if late else "config_error"
-    return RunError(
-        failure,
-        "the container of site.yaml (slurm.container) is not available: "
-        + ("no node had it in time" if late else "srun failed"),
-        evidence=tuple(said.splitlines()[-5:]),
-        hint="try `srun --container-image=IMAGE true` with that image",
-    )

@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -32,39 +31,12 @@ from perfgate.launchers.nodes.placement import (
     NodesPlacement,
     RemoteJob,
     address_of,
+    locked,
 )
 from perfgate.launchers.nodes.preflight import with_plugin
 from perfgate.launchers.site import SlurmContainer, SlurmSite
-from perfgate.launchers.slurm.calls import (
-    JobFacts,
-    SlurmQuery,
-    bad_nodes,
-    call,
-    cause_of,
-    is_unreached,
-    job_facts,
-    node_address,
-    node_names,
-    node_not_reached,
-    status_of_task,
-)
-from perfgate.launchers.slurm.script import (
-    BEAT,
-    SCRIPT,
-    JobSteps,
-    as_ranks,
-    beat_every_s,
-    calls_srun,
-    gres_of,
-    render_job,
-)
-from perfgate.machine.leases.file_locks import (
-    delete_unused,
-    holding,
-    lock_folder,
-    take,
-    wait_until_free,
-)
+from perfgate.launchers.slurm import calls, script
+from perfgate.machine.leases.file_locks import delete_unused, holding
 from perfgate.plan.container import Runtime
 from perfgate.scenarios.scenario import Scenario
 
@@ -94,7 +66,7 @@ class SlurmLauncher(NodesLauncher[SlurmSite]):
         """As in `Launcher`: where the site has a container, the engine's programs are in it."""
         if self.site.container is None:
             return here
-        return replace(here, inside=SlurmQuery(self.site, here.folders))
+        return replace(here, inside=calls.SlurmQuery(self.site, here.folders))
 
     def with_image(self, image: str) -> "SlurmLauncher":
         """As in `Launcher`: the site's mounts stay, and so does what is known of bad nodes."""
@@ -119,22 +91,13 @@ class SlurmLauncher(NodesLauncher[SlurmSite]):
     @contextmanager
     def _shared(self, job: str, request: PlacementRequest) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Nodes of an allocation that other starts may use, too: those that none of them has."""
-        facts = job_facts(job)
+        facts = calls.job_facts(job)
         if not facts.runs:
-            raise cause_of(facts)
-        nodes = _enough(facts, request)
-        needed = request.scenario.hardware.nodes
-        avoid = self.bad & set(nodes)
-        if len(nodes) - len(avoid) < needed:
-            raise RunError(
-                "node_failed",
-                f"{', '.join(sorted(avoid))} of job {job} failed in this session, and "
-                f"{request.scenario.id} needs {needed} of {facts.nodes}",
-            )
-        same = set(self._same_nodes(request))
-        if same and same <= set(nodes):
-            avoid |= set(nodes) - same
-        addresses = {node: reached_address(node) for node in nodes if node not in avoid}
+            raise calls.cause_of(facts)
+        scenario = request.scenario
+        why = f"{scenario.id} needs {scenario.hardware.nodes} of {facts.nodes} in job {job}"
+        good = self.good_nodes(_enough(facts, request), request, why)
+        addresses = {node: reached_address(node) for node in good}
         with free_nodes(job, addresses, request, self.site.pending_limit_s) as free:
             yield job, free
 
@@ -143,10 +106,10 @@ class SlurmLauncher(NodesLauncher[SlurmSite]):
         """The nodes of a running job of our own; cancelled, and gone, after the block."""
         self._refuse_bad_nodes()
         site, scenario, folder = self.site, request.scenario, request.folder.absolute()
-        same = self._same_nodes(request)
-        rendered = render_job(scenario, site, folder, request.seconds, self.bad, same)
-        write_text(folder / SCRIPT, rendered.script_text)
-        beat = {"beat": str(folder / BEAT), "every_s": beat_every_s(site)}
+        same = () if self.bad & set(request.nodes) else request.nodes
+        rendered = script.render_job(scenario, site, folder, request.seconds, self.bad, same)
+        write_text(folder / script.SCRIPT, rendered.script_text)
+        beat = {"beat": str(folder / script.BEAT), "every_s": script.beat_every_s(site)}
         task = {"guards": "job", "sbatch": rendered.argv, **beat}
         with start_guard(task, folder, "allocation", GUARD_S) as guard:
             job = _submitted(guard)
@@ -160,18 +123,12 @@ class SlurmLauncher(NodesLauncher[SlurmSite]):
     def _refuse_bad_nodes(self) -> None:
         """Raise where the site asks for just the nodes that failed: Slurm calls that a bad name."""
         nodelist = self.site.nodelist
-        asked = set(node_names(nodelist)) if self.bad and nodelist else set()
+        asked = set(calls.node_names(nodelist)) if self.bad and nodelist else set()
         if bad := sorted(self.bad & asked):
-            raise RunError(
-                "node_failed",
-                f"{', '.join(bad)} failed in this session, and there is no other way: nodelist in "
-                f"site.yaml asks for {nodelist}",
-                hint="name other nodes, or leave nodelist out so that Slurm can choose",
-            )
-
-    def _same_nodes(self, request: PlacementRequest) -> tuple[str, ...]:
-        """The nodes that the start must have; none where one of them failed in this session."""
-        return () if self.bad & set(request.nodes) else request.nodes
+            why = f"there is no other way: nodelist in site.yaml asks for {nodelist}"
+            message = f"{', '.join(bad)} failed in this session, and {why}"
+            hint = "name other nodes, or leave nodelist out so that Slurm can choose"
+            raise RunError("node_failed", message, hint=hint)
 
 
 class SlurmPlacement(NodesPlacement[SlurmSite]):
@@ -201,12 +158,12 @@ class SlurmPlacement(NodesPlacement[SlurmSite]):
             reached_address(nodes[0]),
             request,
             place=uuid4().hex,
-            seen=BEAT,  # in an allocation that is not ours there is no guard to make it
+            seen=script.BEAT,  # in an allocation that is not ours there is no guard to make it
             contained=site.container is not None,
         )
         self._job = job
-        self._steps = JobSteps(job, site, os.environ, Locations.of_environment().folders)
-        self._gres = gres_of(site, request.scenario.hardware)
+        self._steps = script.JobSteps(job, site, os.environ, Locations.of_environment().folders)
+        self._gres = script.gres_of(site, request.scenario.hardware)
         self._marks: list[str] = []
         image = {"image": site.container.image} if site.container is not None else {}
         slurm: Json = {"job": job, "nodes": list(nodes), "own_job": own, **image}
@@ -214,10 +171,10 @@ class SlurmPlacement(NodesPlacement[SlurmSite]):
 
     def launched(self, command: Command, scenario: Scenario, locations: Locations) -> Command:
         """As in `Placement`: whatever program the document launches it by, as ranks of an srun."""
-        return as_ranks(command, scenario, locations, self._site, self.nodes)
+        return script.as_ranks(command, scenario, locations, self._site, self.nodes)
 
     def start(self, command: Command, folder: Path, name: str) -> Job:
-        if calls_srun(command.argv):
+        if script.calls_srun(command.argv):
             cwd = (command.cwd or folder).resolve()
             argv = self._steps.call(command.argv, name, cwd, tuple(command.env))
             return self._started(replace(command, argv=argv), folder, name, self.nodes)
@@ -242,14 +199,14 @@ class SlurmPlacement(NodesPlacement[SlurmSite]):
 
     def require(self) -> None:
         """As in `Placement`: when its node fails, srun may end with status 0 (seen in 22.05)."""
-        facts = job_facts(self._job)
+        facts = calls.job_facts(self._job)
         if not facts.runs:
             raise self._cause(facts)
 
     def explained(self, error: RunError) -> RunError:
         """The error, or what became of the job."""
-        lost = node_not_reached(error.evidence)
-        if error.failure in NEVER_OF_A_NODE and lost is None and job_facts(self._job).runs:
+        lost = calls.node_not_reached(error.evidence)
+        if error.failure in NEVER_OF_A_NODE and lost is None and calls.job_facts(self._job).runs:
             return error
         facts = self._settled()
         if not facts.runs:
@@ -257,14 +214,14 @@ class SlurmPlacement(NodesPlacement[SlurmSite]):
         if lost is not None:
             self._note_bad((lost,))
             failure, why = "node_failed", f"programs cannot be started on {lost}"
-        elif any(map(is_unreached, error.evidence)):
+        elif any(map(calls.is_unreached, error.evidence)):
             failure, why = "slurm_unreachable", "no controller answered srun"
         else:
             return error
         return RunError(failure, f"{why}: {error.message}", evidence=error.evidence)
 
-    def _cause(self, facts: JobFacts, error: RunError | None = None) -> RunError:
-        cause = cause_of(facts, error)
+    def _cause(self, facts: calls.JobFacts, error: RunError | None = None) -> RunError:
+        cause = calls.cause_of(facts, error)
         if cause.failure in _NODE_TROUBLE:
             self._note_bad(self.nodes)
         return cause
@@ -272,18 +229,18 @@ class SlurmPlacement(NodesPlacement[SlurmSite]):
     def _note_bad(self, nodes: tuple[str, ...]) -> None:
         """Those of the nodes that are out of service, else all, are not asked for again."""
         with suppress(RunError):
-            self._launcher.bad.update(bad_nodes(nodes) or nodes)
+            self._launcher.bad.update(calls.bad_nodes(nodes) or nodes)
 
     def clear(self) -> None:
         """End what the steps left on the nodes, where Slurm did not."""
         if self._marks:
-            self._query(self.nodes).look("end", *self._marks)
+            self.look(self.nodes, "end", *self._marks)
 
-    def _settled(self) -> JobFacts:
+    def _settled(self) -> calls.JobFacts:
         """The job when its state says how it is."""
         began = time.monotonic()
         while True:
-            facts, spent = job_facts(self._job), time.monotonic() - began
+            facts, spent = calls.job_facts(self._job), time.monotonic() - began
             limit_s = CHANGE_S if facts.is_changing else SETTLE_S
             if spent > limit_s or not (facts.is_changing or facts.runs):
                 return facts
@@ -314,17 +271,17 @@ class SlurmPlacement(NodesPlacement[SlurmSite]):
     ) -> RemoteJob:
         srun = self._launcher.local.start(self._known(command), folder, name)
         self._marks.append(srun.mark)
-        return RemoteJob(srun, self._query(nodes), srun.mark, status_of_task)
+        return RemoteJob(srun, self, nodes, srun.mark, calls.status_of_task)
 
     def _ask(self, name: str, argv: Sequence[str], seconds: float) -> str:
         before = self._steps.srun((name,), "look", self._folder)
         # Who may not take long is not to wait for a controller either.
-        return call((*before, *argv), seconds, patient=seconds == LOOK_S)
+        return calls.call((*before, *argv), seconds, patient=seconds == LOOK_S)
 
 
 def reached_address(node: str) -> str:
     """The node's address as it is reached from here, which is where its server listens."""
-    name = node_address(node)
+    name = calls.node_address(node)
     address = address_of(name)
     if address is None:
         raise InputError(
@@ -336,14 +293,14 @@ def reached_address(node: str) -> str:
     return address
 
 
-def _enough(facts: JobFacts, request: PlacementRequest) -> tuple[str, ...]:
+def _enough(facts: calls.JobFacts, request: PlacementRequest) -> tuple[str, ...]:
     """The nodes of the job.
 
     Raises:
         InputError: there are not as many as the scenario needs.
     """
     needed = request.scenario.hardware.nodes
-    nodes = node_names(facts.nodes)
+    nodes = calls.node_names(facts.nodes)
     if len(nodes) < needed:
         raise InputError(
             "the allocation is too small",
@@ -367,17 +324,15 @@ def _submitted(guard: Job) -> str:
             return str(json.loads(line.splitlines()[0])["job"])
         if ended is not None:
             said = guard.tail(5)
-            reached = not any(map(is_unreached, said))
-            raise RunError(
-                "config_error" if reached else "slurm_unreachable",
-                f"sbatch refused the job with status {ended.status}",
-                evidence=said,
-            )
+            is_lost = any(map(calls.is_unreached, said))
+            failure = "slurm_unreachable" if is_lost else "config_error"
+            why = f"sbatch refused the job with status {ended.status}"
+            raise RunError(failure, why, evidence=said)
         time.sleep(0.02)
     raise RunError("slurm_unreachable", f"sbatch gave no answer in {SUBMITTED_S:.0f} s")
 
 
-def _wait_for_nodes(job: str, request: PlacementRequest, site: SlurmSite) -> JobFacts:
+def _wait_for_nodes(job: str, request: PlacementRequest, site: SlurmSite) -> calls.JobFacts:
     """The job when it runs.
 
     Raises:
@@ -386,17 +341,15 @@ def _wait_for_nodes(job: str, request: PlacementRequest, site: SlurmSite) -> Job
     began = time.monotonic()
     told, pause = began, _FIRST_LOOK_S
     while True:
-        facts, now = job_facts(job), time.monotonic()
+        facts, now = calls.job_facts(job), time.monotonic()
         if facts.runs:
             return facts
         if facts.restarts or not (facts.waits or facts.is_changing):
-            raise cause_of(facts)
+            raise calls.cause_of(facts)
         why = facts.reason or facts.state
         if now - began >= site.pending_limit_s:
-            raise RunError(
-                "pending_too_long",
-                f"job {job} got no nodes in {now - began:.0f} s; Slurm's reason: {why}",
-            )
+            late = f"job {job} got no nodes in {now - began:.0f} s; Slurm's reason: {why}"
+            raise RunError("pending_too_long", late)
         if now - told >= TELL_EVERY_S:
             told = now
             request.tell(f"job {job} has waited {now - began:.0f} s for nodes: {why}")
@@ -409,7 +362,7 @@ def _wait_until_gone(job: str) -> None:
     deadline = time.monotonic() + GONE_S
     with suppress(RunError):  # the job is cancelled; that nobody tells is no reason to fail
         while time.monotonic() < deadline:
-            facts = job_facts(job)
+            facts = calls.job_facts(job)
             if not (facts.runs or facts.waits or facts.is_changing):
                 return
             time.sleep(_FIRST_LOOK_S)
@@ -436,19 +389,14 @@ def free_nodes(
         RunError: class ``pending_too_long``: others had them all the time.
         InputError: the folder of the locks cannot be used.
     """
-    folder, count = lock_folder(os.environ), request.scenario.hardware.nodes
     # By address, too: job numbers of two clusters can be the same.
-    nodes = {folder / f"slurm-{job}-{at}.lock": name for name, at in addresses.items()}
-    locks = wait_until_free(
-        partial(take, nodes, count, str(request.folder)),
-        f"{count} nodes of job {job}",
-        limit_s,
-        request.tell,
-        failure="pending_too_long",
-    )
+    nodes = {f"slurm-{job}-{at}.lock": name for name, at in addresses.items()}
+    what = f"{request.scenario.hardware.nodes} nodes of job {job}"
+    run = str(request.folder)
+    locks = locked(nodes, request, run, what, limit_s, failure="pending_too_long")
     try:
         with holding(locks):
-            yield tuple(nodes[lock.path] for lock in locks)
+            yield tuple(nodes[lock.path.name] for lock in locks)
     finally:
         for lock in locks:
             delete_unused(lock.path)  # a job's number does not come again

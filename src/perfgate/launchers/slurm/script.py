@@ -3,7 +3,7 @@
 import math
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -129,7 +129,7 @@ class JobSteps:
         argv = [*_without(self.environment), "srun", *self._within(name, cwd)]
         argv += step_options(Ranks(len(nodes), 1), nodes, mpi="none", gres=gres)
         if contained is not None:
-            argv += _container(self.site, (cwd, *self.mounts), cwd, contained)
+            argv += self._container(cwd, contained)
         return tuple(argv)
 
     def call(
@@ -144,10 +144,11 @@ class JobSteps:
             argv: srun with its own options, which come last and so win.
             name, cwd, contained: as for `srun`.
         """
-        ours = self._within(name, cwd)
-        ours += [*_container(self.site, (cwd, *self.mounts), cwd, contained)]
-        ours.append("--kill-on-bad-exit=1")
+        ours = [*self._within(name, cwd), *self._container(cwd, contained), "--kill-on-bad-exit=1"]
         return (*_without(self.environment), argv[0], *ours, *argv[1:])
+
+    def _container(self, cwd: Path, contained: Sequence[str]) -> list[str]:
+        return _container(self.site, (cwd, *self.mounts), cwd, contained)
 
     def _within(self, name: str, cwd: Path) -> list[str]:
         """What every step has: its job, and all of our environment."""
@@ -253,16 +254,9 @@ def _without(environment: Collection[str]) -> list[str]:
 
 
 def _site_options(site: SlurmSite, gres: str | None, seconds: float) -> list[str]:
-    options = [_time_limit(site, seconds), *_named(site, {}, "nodelist")]
-    if gres is not None:
-        options.append(f"--gres={gres}")
-    if site.exclusive:
-        options.append("--exclusive")
-    if site.memory is not None:
-        options.append(f"--mem={site.memory}")
-    if site.segment is not None:
-        options.append(f"--segment={site.segment}")
-    return [*options, *site.options]
+    options = [_time_limit(site, seconds), *_named(site, {}, "nodelist"), *_given(gres=gres)]
+    options += ["--exclusive"] if site.exclusive else []
+    return [*options, *_given(mem=site.memory, segment=site.segment), *site.options]
 
 
 def _time_limit(site: SlurmSite, seconds: float) -> str:
@@ -270,12 +264,16 @@ def _time_limit(site: SlurmSite, seconds: float) -> str:
     return f"--time={math.ceil(most / 60)}"
 
 
-def _named(site: SlurmSite, environ: Mapping[str, str], *more: str) -> Iterator[str]:
+def _named(site: SlurmSite, environ: Mapping[str, str], *more: str) -> list[str]:
     """The site's options that name where jobs go; SBATCH_* variables of `environ` go before."""
-    for name in ("partition", "account", "qos", "constraint", "reservation", *more):
-        value = environ.get(f"SBATCH_{name.upper()}") or getattr(site, name)
-        if value is not None:
-            yield f"--{name}={value}"
+    names = ("partition", "account", "qos", "constraint", "reservation", *more)
+    chosen = {one: environ.get(f"SBATCH_{one.upper()}") or getattr(site, one) for one in names}
+    return _given(**chosen)
+
+
+def _given(**options: object) -> list[str]:
+    """The options that have a value."""
+    return [f"--{name}={value}" for name, value in options.items() if value is not None]
 
 
 def _quoted(option: str) -> str:

@@ -1,31 +1,23 @@
 """CPU: what others took of the cores that we may use, what the hypervisor took, and their clocks.
 
-Interrupts are nobody's and counted for nobody. Time of the kernel's own threads is others'.
+Time of the kernel's own threads is others'.
 """
 
 import os
 import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import psutil
 
+from perfgate.core.cpu_times import Core, core_times
 from perfgate.machine.conditions.conditions import CpuConditions
-from perfgate.machine.conditions.processes import TICKS_PER_S, Process
+from perfgate.machine.conditions.processes import Process
 
 # Clients of a daemon: what they start runs, but not below them.
 HAND_OVER = frozenset({"docker", "nerdctl", "crictl", "kubectl", "srun", "sbatch"})
 WORKED = 0.5  # share of an interval; a core that works less may have clocked down by itself
 SHORTEST_S = 0.1  # ten ticks: in less, whether a core worked cannot be told
-
-
-@dataclass(frozen=True)
-class Core:
-    """One core since boot: seconds of user and system time, and of steal."""
-
-    work_s: float
-    steal_s: float
 
 
 @dataclass(frozen=True)
@@ -35,7 +27,7 @@ class CpuSample:
     Attributes:
         at_s: when, by the monotonic clock.
         cores: number of a usable core → its times.
-        ours_s: CPU time of our own processes so far.
+        ours: our own processes.
         mhz: number of a usable core → its clock.
         mhz_top: the highest clock that the CPU names.
         handed_over_by: a program of ours whose work is done by processes that are not ours.
@@ -43,7 +35,7 @@ class CpuSample:
 
     at_s: float
     cores: Mapping[int, Core]
-    ours_s: float
+    ours: Sequence[Process] = ()
     mhz: Mapping[int, float] = field(default_factory=dict)
     mhz_top: float | None = None
     handed_over_by: str = ""
@@ -51,7 +43,11 @@ class CpuSample:
 
 @dataclass
 class CpuAccount:
-    """The samples of one measurement, added up."""
+    """The samples of one measurement, added up.
+
+    Ours may be several trees, which come and go: a step of a Slurm job ends, and nobody of ours has
+    its time then. What a tree used after the last sample of it is lost.
+    """
 
     first: CpuSample | None = None
     last: CpuSample | None = None
@@ -64,8 +60,7 @@ class CpuAccount:
         if self.first is None or self.last is None:
             self.first = sample
         else:
-            # Time of a process that nobody waited for is lost with it: a drop is no use of CPU.
-            self.ours_s += max(0.0, sample.ours_s - self.last.ours_s)
+            self.ours_s += _used(self.last.ours, sample.ours)
             clock = _clock(self.last, sample)
             if clock is not None:
                 self.clocks.append(clock)
@@ -104,65 +99,53 @@ class CpuAccount:
         )
 
 
-@dataclass
-class Spent:
-    """The CPU time of our processes, added up over looks where they are several trees.
-
-    Trees come and go: a step of a Slurm job ends, and nobody of ours has its time then. What a tree
-    used after the last look at it is lost.
-    """
-
-    total_s: float = 0.0
-    _trees: dict[int, float] = field(default_factory=dict)
-    _members: frozenset[int] = frozenset()
-    _looked: bool = False
-
-    def add(self, ours: Sequence[Process]) -> float:
-        """Take one more look at all of them; the time since the first look."""
-        members = {process.pid: process for process in ours}
-        trees: dict[int, float] = {}
-        for process in ours:
-            top = process.pid
-            while members[top].parent in members:
-                top = members[top].parent
-            trees[top] = trees.get(top, 0.0) + process.cpu_s
-        if self._looked:
-            self.total_s += sum(self._since(top, used_s) for top, used_s in trees.items())
-        self._trees, self._members, self._looked = trees, frozenset(members), True
-        return self.total_s
-
-    def _since(self, top: int, used_s: float) -> float:
-        """What a tree used since the last look; all of it when it is new."""
-        if top not in self._trees and top in self._members:
-            return 0.0  # its parent has ended: so far it was counted with it
-        return max(0.0, used_s - self._trees.get(top, 0.0))
-
-
 def read_cpu(
-    at_s: float,
-    ours: Sequence[Process],
-    ours_s: float | None = None,
-    hand_over: Collection[str] = HAND_OVER,
+    at_s: float, ours: Sequence[Process], hand_over: Collection[str] = HAND_OVER
 ) -> CpuSample:
     """This moment, with our own processes as they were just found.
 
     Args:
         at_s: when that was.
         ours: our processes.
-        ours_s: their CPU time so far, where it is not the sum of theirs.
         hand_over: programs whose work is done by processes that are not among ours.
     """
-    every = _cores(Path("/proc/stat").read_text())
+    every = core_times()
     usable = os.sched_getaffinity(os.getpid())
     mhz, mhz_top = _clocks(tuple(every), usable)
     return CpuSample(
         at_s=at_s,
         cores={number: core for number, core in every.items() if number in usable},
-        ours_s=sum(process.cpu_s for process in ours) if ours_s is None else ours_s,
+        ours=ours,
         mhz=mhz,
         mhz_top=mhz_top,
         handed_over_by=next((one.name for one in ours if one.name in hand_over), ""),
     )
+
+
+def _used(before: Sequence[Process], now: Sequence[Process]) -> float:
+    """CPU seconds of ours between two samples; all that a new tree has used.
+
+    Time of a process that nobody waited for is lost with it: a drop is no use of CPU.
+    """
+    earlier, members = _by_tree(before), {process.pid for process in before}
+    return sum(
+        max(0.0, used_s - earlier.get(top, 0.0))
+        for top, used_s in _by_tree(now).items()
+        # Else its parent has ended: so far it was counted with it.
+        if top in earlier or top not in members
+    )
+
+
+def _by_tree(ours: Sequence[Process]) -> dict[int, float]:
+    """The top of each tree → CPU seconds of all its processes."""
+    members = {process.pid: process for process in ours}
+    trees: dict[int, float] = {}
+    for process in ours:
+        top = process.pid
+        while members[top].parent in members:
+            top = members[top].parent
+        trees[top] = trees.get(top, 0.0) + process.cpu_s
+    return trees
 
 
 def _clock(before: CpuSample, now: CpuSample) -> float | None:
@@ -177,19 +160,6 @@ def _clock(before: CpuSample, now: CpuSample) -> float | None:
         and now.cores[number].work_s - before.cores[number].work_s > WORKED * elapsed
     ]
     return statistics.fmean(working) if working else None
-
-
-def _cores(stat: str) -> dict[int, Core]:
-    """The online cores of /proc/stat by number, in its order (proc_stat(5))."""
-    found = {}
-    for line in stat.splitlines():
-        label, *fields = line.split()
-        number = label.removeprefix("cpu")
-        if label.startswith("cpu") and number.isdigit():
-            user, nice, system, _idle, _iowait, _irq, _softirq, steal = map(int, fields[:8])
-            work = user + nice + system
-            found[int(number)] = Core(work / TICKS_PER_S, steal / TICKS_PER_S)
-    return found
 
 
 def _clocks(online: Sequence[int], usable: set[int]) -> tuple[dict[int, float], float | None]:

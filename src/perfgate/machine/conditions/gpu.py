@@ -18,6 +18,7 @@ from perfgate.machine.nvml import (
     NvmlGpu,
     Unreadable,
     is_service,
+    known_or,
     open_nvml,
     reasons_in,
     slows,
@@ -47,7 +48,6 @@ class _Gpu:
     slowed: int = 0
     reasons_read: int = 0
     present: frozenset[int] = frozenset()
-    at_first: frozenset[int] | None = None
     foreign: dict[int, str] = field(default_factory=dict)  # seen beside ours, by name
     unknown: dict[int, str] = field(default_factory=dict)  # seen, in whatever pid namespace
     unseen: list[int] = field(default_factory=list)  # bytes that no listed process holds
@@ -66,12 +66,13 @@ class Gpus:
         """Ask each GPU once."""
         for gpu in self.gpus:
             self._clocks(gpu)
-            power_w = self._known(gpu, "power", gpu.reader.power_w)
-            if power_w is not None:
-                gpu.watts.append(power_w)
-            degrees = self._known(gpu, "temperature", gpu.reader.temperature_c)
-            if degrees is not None:
-                gpu.degrees.append(float(degrees))
+            power_w, degrees = gpu.reader.power_w, gpu.reader.temperature_c
+            for what, fact, seen in (
+                ("power", power_w, gpu.watts),
+                ("temperature", degrees, gpu.degrees),
+            ):
+                if (value := self._known(gpu, what, fact)) is not None:
+                    seen.append(float(value))
             self._processes(gpu)
 
     def tell_apart(self, table: Mapping[int, Process], ours: frozenset[int]) -> None:
@@ -89,9 +90,9 @@ class Gpus:
                     if pid in table:
                         gpu.foreign.setdefault(pid, name)
 
-    def at_first(self) -> dict[str, frozenset[int]]:
-        """UUID → pids that were on the GPU at the first sample."""
-        return {gpu.uuid: gpu.at_first or frozenset() for gpu in self.gpus}
+    def present(self) -> dict[str, frozenset[int]]:
+        """UUID → pids that were on the GPU at the last sample."""
+        return {gpu.uuid: gpu.present for gpu in self.gpus}
 
     def conditions(self, before: Mapping[str, frozenset[int]]) -> tuple[GpuConditions, ...]:
         """What the samples show; more notes where something stayed unknown.
@@ -165,8 +166,6 @@ class Gpus:
         gpu.present = frozenset() if occupants is None else occupants.pids
         if occupants is not None and not gpu.is_split:
             self._unseen(gpu, occupants.unseen_bytes)
-        if gpu.at_first is None:
-            gpu.at_first = gpu.present
 
     def _unseen(self, gpu: _Gpu, size: int | Unreadable) -> None:
         if isinstance(size, Unreadable) and size.kind == "unsupported":
@@ -206,12 +205,11 @@ def open_gpus(wanted: int, notes: list[str], visible: str | None = None) -> Gpus
 
 
 def _described(reader: NvmlGpu, notes: list[str]) -> _Gpu:
-    index, name, uuid = reader.index, reader.name, reader.uuid
     gpu = _Gpu(
         reader,
-        -1 if isinstance(index, Unreadable) else index,
-        "unknown" if isinstance(name, Unreadable) else name,
-        "unknown" if isinstance(uuid, Unreadable) else uuid,
+        known_or(reader.index, -1),
+        known_or(reader.name, "unknown"),
+        known_or(reader.uuid, "unknown"),
         reader.is_split is True,
     )
     if gpu.is_split:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+from perfgate.core.cpu_times import TICKS_PER_S
+
 # What starts programs on a node for Slurm and Open MPI: they work for us, and carry no mark.
 STARTERS = frozenset({"slurmstepd", "orted", "prted"})
 

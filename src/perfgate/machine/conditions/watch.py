@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from perfgate.machine.conditions.conditions import Conditions, not_watched
-from perfgate.machine.conditions.cpu import CpuAccount, Spent, read_cpu
+from perfgate.machine.conditions.cpu import HAND_OVER, CpuAccount, read_cpu
 from perfgate.machine.conditions.gpu import Gpus, open_gpus
 from perfgate.machine.conditions.processes import Marked, Process, process_table, tree_of
 
@@ -113,7 +113,6 @@ class _Lookout:
     since: Watch | None
     visible: str | None
     marked: Marked | None
-    spent: Spent = field(default_factory=Spent)
     notes: list[str] = field(default_factory=list)
     cpu: CpuAccount = field(default_factory=CpuAccount)
     gpus: Gpus = field(default_factory=lambda: Gpus([]))
@@ -164,13 +163,11 @@ class _Lookout:
         self.gpus.tell_apart(table, frozenset(process.pid for process in ours))
         is_first = self.marked is None and self.since is None and self.samples == 1
         if is_first and len(ours) == 1:
-            self.watch.before = self.gpus.at_first()  # nothing of ours runs yet
+            self.watch.before = self.gpus.present()  # nothing of ours runs yet
         if self.since is not None:
             self.watch.before = self.since.before
-        if self.marked is None:
-            self.cpu.add(read_cpu(self.at_s, ours))
-        else:  # what is handed over carries the mark
-            self.cpu.add(read_cpu(self.at_s, ours, self.spent.add(ours), ()))
+        # Where ours are marked, what is handed over carries the mark.
+        self.cpu.add(read_cpu(self.at_s, ours, HAND_OVER if self.marked is None else ()))
 
     def _ours(self) -> tuple[list[Process], dict[int, Process]]:
         """Our processes, and the whole table.

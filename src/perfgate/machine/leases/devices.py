@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from perfgate.core.errors import InputError
-from perfgate.machine.nvml import PART, VISIBLE, Nvml, NvmlGpu, Unreadable, read_nvml
+from perfgate.machine.nvml import PART, VISIBLE, Nvml, NvmlGpu, Unreadable, known_or, read_nvml
 
 FAKE = "PERFGATE_FAKE_GPUS"
 ORDER = "CUDA_DEVICE_ORDER"
@@ -147,9 +147,8 @@ def _all_devices(nvml: Nvml) -> tuple[Device, ...] | Unreadable:
 
 def _described(nvml: Nvml, index: int) -> Device:
     gpu = nvml.gpu(index)
-    uuid, name = gpu.uuid, gpu.name
-    uuid = "" if isinstance(uuid, Unreadable) else uuid
-    name = "unknown" if isinstance(name, Unreadable) else name
+    uuid = known_or(gpu.uuid, "")
+    name = known_or(gpu.name, "unknown")
     return Device(_safe(f"gpu-{uuid or index}"), str(index), str(index), name, uuid)
 
 

@@ -7,6 +7,7 @@ closed, however its owners ended. Nothing here unlocks, so a warden that inherit
 
 import fcntl
 import json
+import math
 import os
 import threading
 import time
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from perfgate.core import json_text
-from perfgate.core.durable_files import disk_errors_named
+from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.redaction import escaped
 from perfgate.core.untrusted_files import opened_regular, read_regular, user_name
@@ -40,12 +41,12 @@ class Busy(Exception):
     """Others have what is needed, in words.
 
     Attributes:
-        is_final: waiting longer will not help.
+        patience_s: how long it may be so without a break; then waiting longer will not help.
     """
 
-    def __init__(self, why: str, *, is_final: bool = False) -> None:
+    def __init__(self, why: str, *, patience_s: float = math.inf) -> None:
         super().__init__(why)
-        self.is_final = is_final
+        self.patience_s = patience_s
 
 
 @dataclass(frozen=True)
@@ -176,14 +177,17 @@ def wait_until_free(
     Raises:
         RunError: others had them all the time.
     """
-    began, told, pause_s = time.monotonic(), float("-inf"), _PAUSES_S[0]
+    began, told, pause_s = time.monotonic(), -math.inf, _PAUSES_S[0]
+    hopeful = began  # when it last was so that waiting helps
     while True:
         try:
             return take()
         except Busy as error:
             busy = error
-        waited = time.monotonic() - began
-        if waited >= wait_s or busy.is_final:
+        now = time.monotonic()
+        hopeful = now if busy.patience_s == math.inf else hopeful
+        waited = now - began
+        if waited >= wait_s or now - hopeful >= busy.patience_s:
             late = f"{what} did not become free in {waited:.0f} s: {busy}"
             raise RunError(failure, late, hint=hint)
         if waited - told >= TELL_EVERY_S:
@@ -216,7 +220,7 @@ def _holder(path: Path) -> str:
 
 def _locked(path: Path, *, shared: bool) -> int | None:
     """A descriptor that has the file locked; None: another process has."""
-    with _usable(path), disk_errors_named(path), ExitStack() as stack:
+    with _usable(path), write_errors_named(path, only_full=True), ExitStack() as stack:
         try:
             descriptor = _opened(path)
         except PermissionError:

@@ -127,14 +127,12 @@ class GpuPool:
             yield Lease()
             return
         candidates = self._candidates(count, fits) if count else ()
-        made_up = self.synthetic and count > 0
-        watched = self.gpus if count and not made_up else ()
+        alone = whole or not count
         folder = lock_folder(self.environ)
-        request = _Request(count, candidates, whole or not count, watched, folder, made_up, run)
         began = time.monotonic()
         locks, gpus, notes = wait_until_free(
-            request.grant,
-            str(request),
+            lambda: self._grant(folder, candidates, count, run, alone=alone),
+            _described(count, alone=alone),
             wait_s,
             tell,
             hint="wait until they are done, or contact their owners; who has the locks open: "
@@ -142,6 +140,7 @@ class GpuPool:
         )
         with holding(locks):
             env = environment_of(gpus, self.devices) if gpus else {}
+            made_up = self.synthetic and count > 0
             yield Lease(gpus, env, made_up, tuple(notes), time.monotonic() - began)
 
     def _candidates(self, count: int, fits: Callable[[str], bool] | None) -> tuple[Device, ...]:
@@ -158,101 +157,67 @@ class GpuPool:
             )
         return candidates
 
-
-_Granted = tuple[tuple[FileLock, ...], tuple[Device, ...], Sequence[str]]
-
-
-@dataclass
-class _Request:
-    """One lease that is waited for.
-
-    Attributes:
-        count: how many GPUs; 0: the CPU.
-        candidates: the GPUs of which these may be.
-        alone: nobody else may hold anything meanwhile.
-        watched: all GPUs on which foreign processes are looked for.
-        folder: of the locks.
-        made_up: simulated GPUs have locks of their own.
-        run: who asks.
-    """
-
-    count: int
-    candidates: tuple[Device, ...]
-    alone: bool
-    watched: tuple[Device, ...]
-    folder: Path
-    made_up: bool
-    run: str
-    _foreign_since: float | None = None
-
-    def __str__(self) -> str:
-        if self.count == 0:
-            return "the CPU"
-        gpus = f"{self.count} GPU{'s' if self.count > 1 else ''}"
-        return f"the whole node ({gpus})" if self.alone else gpus
-
-    def grant(self) -> _Granted:
-        """The locks, the GPUs, and what could not be made sure of.
+    def _grant(
+        self, folder: Path, candidates: Sequence[Device], count: int, run: str, *, alone: bool
+    ) -> tuple[tuple[FileLock, ...], tuple[Device, ...], Sequence[str]]:
+        """The locks of `count` of the GPUs, the GPUs, and what could not be made sure of.
 
         Raises:
             Busy: others use them.
         """
+        kind = "fake-" if self.synthetic and count else ""
+        machine = {folder / f"{kind}machine.lock": "the machine"}
+        is_watched = count > 0 and not self.synthetic
         foreign: dict[str, tuple[str, ...]] = {}
         locked = ""
-        for group in self._groups():
+        for group in _groups(candidates, count):
+            files = {
+                folder / f"{kind}{gpu.key}.lock": f"GPU {gpu.label}"
+                for gpu in sorted(group, key=lambda gpu: gpu.key)
+                if gpu.label not in foreign
+            }
             with ExitStack() as stack:
                 try:
-                    locks = self._locks([gpu for gpu in group if gpu.label not in foreign])
+                    locks = take(files, count, run)
+                    stack.callback(let_go, locks)
+                    of_machine = take(machine, 1, run, shared=not alone)
                 except Busy as busy:
                     locked = str(busy)
                     continue
-                stack.callback(let_go, locks)
+                stack.callback(let_go, of_machine)
                 names = {lock.path.name for lock in locks}
-                gpus = tuple(gpu for gpu in group if self._file(gpu.key).name in names)
+                gpus = tuple(gpu for gpu in group if f"{kind}{gpu.key}.lock" in names)
                 # On all GPUs, where nobody else may be on any.
-                watched = self.watched if self.alone else gpus
-                seen, notes = foreign_processes(watched) if self.watched else ({}, [])
+                watched = self.gpus if alone else gpus
+                seen, notes = foreign_processes(watched) if is_watched else ({}, [])
                 if not seen:
                     stack.pop_all()
-                    return locks, gpus, notes
+                    return (*locks, *of_machine), gpus, notes
             foreign |= seen
             locked = ""
-        is_final = self._foreign_too_long(is_foreign=bool(foreign) and not locked)
         why = [
             f"GPU {label} is used by {', '.join(who)}, without a lease"
             for label, who in sorted(foreign.items())
         ]
-        raise Busy("; ".join([*why, *([locked] if locked else [])]), is_final=is_final)
+        if locked:
+            raise Busy("; ".join([*why, locked]))
+        raise Busy("; ".join(why), patience_s=FOREIGN_S)
 
-    def _foreign_too_long(self, *, is_foreign: bool) -> bool:
-        """Whether foreign processes alone have been in the way for too long."""
-        if not is_foreign:
-            self._foreign_since = None
-            return False
-        self._foreign_since = self._foreign_since or time.monotonic()
-        return time.monotonic() - self._foreign_since >= FOREIGN_S
 
-    def _groups(self) -> list[tuple[Device, ...]]:
-        """The candidates in blocks of neighbours (0-3, 4-7), then all.
+def _described(count: int, *, alone: bool) -> str:
+    """What is waited for, in words."""
+    if count == 0:
+        return "the CPU"
+    gpus = f"{count} GPU{'s' if count > 1 else ''}"
+    return f"the whole node ({gpus})" if alone else gpus
 
-        Neighbours most often share a switch and a socket. All of them again and again, as each time
-        foreign processes may be seen on one more of them.
-        """
-        spare = len(self.candidates) - self.count
-        starts = range(0, spare + 1, self.count) if spare and self.count else ()
-        blocks = [self.candidates[start : start + self.count] for start in starts]
-        return [*blocks, *[self.candidates] * (spare + 1)]
 
-    def _locks(self, gpus: Sequence[Device]) -> tuple[FileLock, ...]:
-        """The locks of as many of the GPUs as are needed, in sorted order, and the machine's."""
-        files = {self._file(gpu.key): f"GPU {gpu.label}" for gpu in gpus}
-        locks = take(dict(sorted(files.items())), self.count, self.run)
-        machine = {self._file("machine"): "the machine"}
-        try:
-            return (*locks, *take(machine, 1, self.run, shared=not self.alone))
-        except BaseException:
-            let_go(locks)
-            raise
+def _groups(candidates: Sequence[Device], count: int) -> list[Sequence[Device]]:
+    """The candidates in blocks of neighbours (0-3, 4-7), then all.
 
-    def _file(self, name: str) -> Path:
-        return self.folder / f"{'fake-' if self.made_up else ''}{name}.lock"
+    Neighbours most often share a switch and a socket. All of them again and again, as each time
+    foreign processes may be seen on one more of them.
+    """
+    spare = len(candidates) - count
+    starts = range(0, spare + 1, count) if spare and count else ()
+    return [*(candidates[start : start + count] for start in starts), *[candidates] * (spare + 1)]

@@ -1,20 +1,22 @@
 """Check: one question about a machine, and its answer; Need: what a scenario wants of the machine.
 
+A table has the rules of each part of the machine; checks.toml has the texts of their questions.
 Whatever could not be asked is unknown.
 """
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 from perfgate.core.measurement import Json
+from perfgate.machine.leases.devices import Device
 from perfgate.machine.nvml import NotReadable
+from perfgate.plan.container import Runtime
 from perfgate.scenarios.scenario import Scenario
 
 Outcome = Literal["ok", "warning", "failed", "unknown"]
-Subject = TypeVar("Subject")
 
 # What all GPUs together amount to is the worst of them; not knowing is worse than being well.
 WORST_FIRST: tuple[Outcome, ...] = ("failed", "warning", "unknown", "ok")
@@ -84,23 +86,54 @@ class Need:
     driver: int | None = None
 
 
-class Case(NamedTuple, Generic[Subject]):
-    """What a rule is asked about: a part of this machine, and what is needed of it."""
+@dataclass(frozen=True)
+class PreflightTarget:
+    """Where and how the scenario would be started.
 
-    subject: Subject
-    need: Need
+    Attributes:
+        run_folder: where the run's files go; None: `runs` in the working folder.
+        leased: the GPUs that it would use; None: the first that CUDA_VISIBLE_DEVICES shows.
+        by_slurm: the launcher finds other machines whatever the scenario says.
+        runtime: what runs its containers here; without one, Slurm's pyxis does where Slurm is
+            given an image.
+        reach: whether other machines may be touched.
+        on_node: this is one of the machines that the launcher found.
+        contained: the engine's programs are in a container, and are not looked for.
+        starts: the engine is started next: what only accuracy tests need is not asked for.
+    """
+
+    run_folder: Path | None = None
+    leased: Sequence[Device] | None = None
+    by_slurm: bool = False
+    runtime: Runtime = "none"
+    reach: bool = False
+    on_node: bool = False
+    contained: bool = False
+    starts: bool = False
 
 
-Judge = Callable[[Case[Subject]], Finding | None]
-"""What is found; None where the question does not apply."""
+HERE = PreflightTarget()
+
+Judge = Callable[[], Finding]
+Rule = tuple[str, bool, Judge]
+"""A question of checks.toml, whether it applies to what is needed, and who answers it."""
 
 
-def finding_of(judge: Judge[Subject], case: Case[Subject]) -> Finding | None:
+def finding_of(judge: Judge) -> Finding:
     """What the judge finds; a fact that it needs and cannot be read is unknown."""
     try:
-        return judge(case)
+        return judge()
     except NotReadable as error:
         return Finding("unknown", str(error))
+
+
+def judged(rules: Sequence[Rule], **facts: object) -> tuple[Check, ...]:
+    """The answers to all questions that apply; `facts` as of `checked`."""
+    return tuple(
+        checked(question, finding_of(judge), **facts)
+        for question, applies, judge in rules
+        if applies
+    )
 
 
 def checked(question: str, finding: Finding, **facts: object) -> Check:
@@ -122,22 +155,18 @@ def checked(question: str, finding: Finding, **facts: object) -> Check:
 
 
 def need_of(
-    scenario: Scenario,
-    model_facts: Mapping[str, Json] | None = None,
-    *,
-    by_slurm: bool = False,
-    on_node: bool = False,
+    scenario: Scenario, where: PreflightTarget = HERE, model_facts: Mapping[str, Json] | None = None
 ) -> Need:
-    """What the scenario needs.
+    """What the scenario needs where it would be started.
 
     Args:
         scenario: what would be started.
+        where: where, and how.
         model_facts: what the engine found of its weights (`Engine.model_facts`).
-        by_slurm: the launcher finds other machines whatever the scenario says.
-        on_node: this is one of the machines that the launcher found.
     """
     hardware, launch = scenario.hardware, scenario.launch
-    elsewhere = not on_node and (by_slurm or (launch is not None and launch.by_slurm))
+    by_slurm = where.by_slurm or (launch is not None and launch.by_slurm)
+    elsewhere = by_slurm and not where.on_node
     settings, weights = scenario.engine.settings, scenario.model.weights
     size = weights.gib * _GIB if weights is not None else (model_facts or {}).get("bytes")
     is_cpu = hardware.gpu == "none"

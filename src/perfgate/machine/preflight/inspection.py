@@ -1,30 +1,41 @@
-"""Inspection: ask all probes what a scenario needs to know, and apply the rules to it."""
+"""Inspection: ask all that a scenario needs to know of this machine, and of others that it reaches.
+
+Each call of a program is short, has a time limit, and changes nothing.
+"""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfgate.core.errors import PerfgateError, RunError
 from perfgate.core.measurement import Json
 from perfgate.core.paths import machine_store
-from perfgate.core.program_query import Answer
+from perfgate.core.program_query import Answer, NoStatus, ask_here
 from perfgate.core.programs import DOCKER
-from perfgate.machine.hardware import Machine, counted
-from perfgate.machine.leases.devices import Device
-from perfgate.machine.nvml import Unreadable
-from perfgate.machine.preflight import reachability as reaching
-from perfgate.machine.preflight.check import Check, Finding, Need, Outcome, checked, need_of
-from perfgate.machine.preflight.gpus import GpuLook, look_at_gpus
-from perfgate.machine.preflight.host import judge_host, look_at_host
+from perfgate.machine.hardware import Machine
+from perfgate.machine.preflight.check import (
+    HERE,
+    Check,
+    Finding,
+    PreflightTarget,
+    checked,
+    need_of,
+)
+from perfgate.machine.preflight.gpus import judge_gpus
+from perfgate.machine.preflight.host import judge_host
 from perfgate.machine.preflight.software import judge_software
-from perfgate.plan.container import Runtime
 from perfgate.plan.slurm_container import IMAGE
 from perfgate.plan.toolchain import Toolchain
-from perfgate.scenarios.scenario import Hardware, Scenario
+from perfgate.scenarios.scenario import Scenario
 
 FAILURE = "unfit_machine"
+CALL_S = 5.0
+SSH_S = 15.0  # ConnectTimeout is for the connection alone; logging in takes time of its own
 _MOST_TOLD = 3  # failures in an error's message; the rest is counted
+_NO_PROMPT = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=5")
 
 
 @dataclass(frozen=True)
@@ -44,64 +55,36 @@ class PreflightReport:
         return tuple(check for check in self.checks if check.outcome == outcome)
 
 
-@dataclass(frozen=True)
-class PreflightTarget:
-    """Where and how the scenario would be started.
-
-    Attributes:
-        run_folder: where the run's files go; None: `runs` in the working folder.
-        leased: the GPUs that it would use; None: the first that CUDA_VISIBLE_DEVICES shows.
-        by_slurm: the launcher finds other machines whatever the scenario says.
-        runtime: what runs its containers here; without one, Slurm's pyxis does where Slurm is
-            given an image.
-        reach: whether other machines may be touched.
-        on_node: this is one of the machines that the launcher found.
-        contained: the engine's programs are in a container, and are not looked for.
-        starts: the engine is started next: what only accuracy tests need is not asked for.
-    """
-
-    run_folder: Path | None = None
-    leased: Sequence[Device] | None = None
-    by_slurm: bool = False
-    runtime: Runtime = "none"
-    reach: bool = False
-    on_node: bool = False
-    contained: bool = False
-    starts: bool = False
-
-
 def look(
-    scenario: Scenario, tools: Toolchain, machine: Machine, where: PreflightTarget | None = None
+    scenario: Scenario, tools: Toolchain, machine: Machine, where: PreflightTarget = HERE
 ) -> PreflightReport:
     """Everything that can be known of the machine before the scenario is started on it.
 
     Raises:
         InputError: CUDA_VISIBLE_DEVICES or PERFGATE_HOME name what is not there.
     """
-    where = where or PreflightTarget()
-    launches = not (where.on_node or where.by_slurm)
-    software = judge_software(
-        tools,
-        contained=where.contained,
-        launches=launches,
-        evaluates=not (where.on_node or where.starts),
-    )
+    software = judge_software(tools, where)
     facts = _model_facts(tools)
-    need = need_of(scenario, facts, by_slurm=where.by_slurm, on_node=where.on_node)
+    need = need_of(scenario, where, facts)
+    gpus: tuple[Check, ...] = ()
+    of_driver: Mapping[str, str] = {}
+    if need.gpus:
+        gpus, of_driver = judge_gpus(need, machine.lacks(scenario.hardware), where.leased)
+    elif need.gpu != "none":
+        elsewhere = "Slurm finds the nodes: their GPUs are not seen from here"
+        gpus = (Check("gpus", "unknown", elsewhere),)
     from_hub = (facts or {}).get("source") == "hub"
-    host = look_at_host(
+    host, of_host = judge_host(
+        need,
         where.run_folder or Path("runs").absolute(),
         machine_store(),
         scenario.model.name if from_hub else None,
     )
-    gpus = look_at_gpus(need, where.leased) if need.gpus else None
-    found = (
-        *_gpu_checks(gpus, need, scenario, machine),
-        *judge_host(host, need),
-        *software,
-        *_reach_checks(scenario, tools, need, where),
+    beyond = _judge_beyond(scenario, tools, where, by_slurm=need.by_slurm)
+    return PreflightReport(
+        (*gpus, *host, *software, *beyond),
+        {"cpu": f"{machine.cores} cores of {machine.cpu}", **of_driver, **of_host},
     )
-    return PreflightReport(found, {**_unjudged(gpus, machine), **host.unjudged})
 
 
 def refuse_unfit(report: PreflightReport, scenario: str, host: str) -> None:
@@ -130,96 +113,94 @@ def refuse_unfit(report: PreflightReport, scenario: str, host: str) -> None:
     )
 
 
-def judge_presence(
-    look: GpuLook | Unreadable, need: Need, hardware: Hardware, machine: Machine
-) -> Check:
-    """Name and number of the GPUs, by NVML; nvidia-smi's word alone is not enough to be sure."""
-    if not isinstance(look, Unreadable):
-        if len(look.gpus) >= need.gpus:
-            labels = ", ".join(gpu.label for gpu in look.gpus)
-            found = Finding("ok", f"{len(look.gpus)}×{look.gpus[0].name}: {labels}")
-        else:
-            found = Finding("failed", counted(look.names) or "none")
-    elif look.kind == "hangs":
-        found = Finding("failed", look.why, hint="look for Xid lines in dmesg; reboot")
-    elif lacking := machine.lacks(hardware):
-        found = Finding("failed", f"{lacking}; NVML: {look.why}")
-    else:
-        found = Finding("unknown", f"NVML: {look.why}; nvidia-smi shows them")
-    return checked("gpus", found, gpus=need.gpus, gpu=need.gpu)
-
-
-def judge_driver(driver: str | Unreadable, need: Need) -> tuple[Check, ...]:
-    """The oldest driver that the scenario's document allows, where it names one."""
-    if need.driver is None:
-        return ()
-    outcome: Outcome = "unknown"
-    if isinstance(driver, Unreadable):
-        found = driver.why
-    elif not (branch := driver.partition(".")[0]).isdigit():
-        found = f"{driver} is no version"
-    else:
-        found = driver
-        outcome = "warning" if int(branch) < need.driver else "ok"
-    return (checked("driver", Finding(outcome, found), driver=need.driver),)
-
-
-def _gpu_checks(
-    gpus: GpuLook | Unreadable | None, need: Need, scenario: Scenario, machine: Machine
-) -> tuple[Check, ...]:
-    if scenario.hardware.gpu == "none":
-        return ()
-    if gpus is None:
-        return (
-            Check("gpus", "unknown", "Slurm finds the nodes: their GPUs are not seen from here"),
-        )
-    presence = judge_presence(gpus, need, scenario.hardware, machine)
-    if isinstance(gpus, Unreadable):
-        return presence, *judge_driver(Unreadable(f"NVML: {gpus.why}"), need)
-    return presence, *judge_driver(gpus.driver, need), *gpus.checks
-
-
-def _reach_checks(
-    scenario: Scenario, tools: Toolchain, need: Need, where: PreflightTarget
-) -> tuple[Check, ...]:
-    found = []
-    if need.by_slurm:
-        found.append(reaching.judge_slurm(reaching.ask(("scontrol", "ping"))))
-    if scenario.launch is not None and scenario.launch.by == "mpirun" and not where.on_node:
-        hosts = tools.locations.hosts[: need.nodes]
-        port = scenario.launch.ssh_port
-        replies = reaching.ask_hosts(hosts, port) if where.reach else None
-        found.append(reaching.judge_hosts(hosts, need.nodes, replies))
-    runtime = where.runtime
-    if runtime == "none" and need.by_slurm and os.environ.get(IMAGE):
-        runtime = "pyxis"
-    if runtime == "docker":
-        found.append(reaching.judge_docker(_asked_of_docker()))
-    elif runtime == "pyxis":
-        found.append(reaching.judge_pyxis(reaching.ask(("srun", "--help"))))
-    return tuple(found)
-
-
-def _asked_of_docker() -> Answer:
-    """What the daemon says of its version; why it cannot be asked, where it cannot."""
-    try:
-        docker = DOCKER.find()
-    except PerfgateError as error:
-        return Answer(None, why=" ".join(str(error).split()))
-    return reaching.ask((*docker, "version", "--format", "{{.Server.Version}}"))
-
-
-def _unjudged(gpus: GpuLook | Unreadable | None, machine: Machine) -> dict[str, str]:
-    facts = {"cpu": f"{machine.cores} cores of {machine.cpu}"}
-    if isinstance(gpus, GpuLook):
-        for name, fact in (("driver", gpus.driver), ("cuda of the driver", gpus.cuda)):
-            facts[name] = f"unknown: {fact.why}" if isinstance(fact, Unreadable) else fact
-    return facts
-
-
 def _model_facts(tools: Toolchain) -> Mapping[str, Json] | None:
     """What is known of the weights; why it is not, the check of the model tells."""
     try:
         return tools.model_facts
     except PerfgateError:
         return None
+
+
+def _judge_beyond(
+    scenario: Scenario, tools: Toolchain, where: PreflightTarget, *, by_slurm: bool
+) -> Iterator[Check]:
+    """Slurm's controller, the hosts of a multi-node run, the container runtime."""
+    if by_slurm:
+        yield _judge_slurm()
+    launch, nodes = scenario.launch, scenario.hardware.nodes
+    if launch is not None and launch.by == "mpirun" and not where.on_node:
+        port = launch.ssh_port
+        yield _judge_hosts(tools.locations.hosts[:nodes], nodes, port, reach=where.reach)
+    if where.runtime == "docker":
+        yield _judge_docker()
+    elif where.runtime == "pyxis" or (by_slurm and os.environ.get(IMAGE)):
+        yield judge_pyxis()
+
+
+def _judge_slurm() -> Check:
+    """`scontrol ping`: "Slurmctld(primary) at host is UP", one line for each controller."""
+    ping = _ask(("scontrol", "ping"))
+    is_up = any(line.rstrip().endswith("UP") for line in ping.text.splitlines())
+    return _answered("slurm", ping.is_good and is_up, _one_line(ping))
+
+
+def _judge_hosts(hosts: Sequence[str], wanted: int, port: int | None, *, reach: bool) -> Check:
+    """The hosts of `mpirun`; they are asked all at the same time.
+
+    A login asks for nothing and runs `true`; host keys are checked as the person set it.
+    """
+    if len(hosts) < wanted:
+        text = f"{', '.join(hosts) or 'none'} in PERFGATE_HOSTS"
+        hint = "set PERFGATE_HOSTS to the nodes, this one first"
+        return checked("hosts", Finding("failed", text, hint=hint), wanted=wanted)
+    if not reach:
+        text = f"{', '.join(hosts)}: checked only with --reach, which contacts other machines"
+        return checked("hosts", Finding("unknown", text), wanted=wanted)
+    login = ("ssh", *_NO_PROMPT, *(() if port is None else ("-p", str(port))), "--")
+    with ThreadPoolExecutor(max_workers=min(32, wanted)) as pool:
+        answers = list(pool.map(lambda host: _ask((*login, host, "true"), SSH_S), hosts))
+    silent = "; ".join(
+        f"{host}: {' '.join(answer.text.split()) or f'status {answer.status}'}"
+        for host, answer in zip(hosts, answers, strict=True)
+        if not answer.is_good
+    )
+    return _answered("hosts", not silent, silent or ", ".join(hosts), wanted=wanted)
+
+
+def _judge_docker() -> Check:
+    """`docker version`: the daemon's own version, which only a daemon that answers tells."""
+    try:
+        docker = DOCKER.find()
+    except PerfgateError as error:
+        return _answered("docker", False, " ".join(str(error).split()))
+    version = _ask((*docker, "version", "--format", "{{.Server.Version}}"))
+    found = _one_line(version)
+    return _answered("docker", version.is_good, f"Docker {found}" if version.is_good else found)
+
+
+def judge_pyxis() -> Check:
+    """`srun --help` shows the options of the pyxis plugin where Slurm has it."""
+    options = _ask(("srun", "--help"))
+    if options.status is None:
+        return Check("container", "failed", options.text, "srun with the pyxis plugin")
+    is_there = "--container-image" in options.text
+    found = f"srun {'knows' if is_there else 'does not know'} --container-image"
+    return _answered("pyxis", is_there, found)
+
+
+def _ask(argv: Sequence[str], seconds: float = CALL_S) -> Answer:
+    """What a program answers within `seconds`, in English; without an answer, why in few words."""
+    if shutil.which(argv[0]) is None:
+        return Answer(None, why=f"no {argv[0]} on PATH")
+    answer = ask_here(argv, seconds, {**os.environ, "LC_ALL": "C"})
+    if answer.cause is NoStatus.TOO_LONG:
+        return replace(answer, why=f"no answer in {seconds:g} s")
+    return replace(answer, why=answer.refusal) if answer.status is None else answer
+
+
+def _answered(question: str, is_good: bool, found: str, **facts: object) -> Check:
+    return checked(question, Finding("ok" if is_good else "failed", found), **facts)
+
+
+def _one_line(answer: Answer) -> str:
+    return " ".join(answer.text.split()) or "no output"

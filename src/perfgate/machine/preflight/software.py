@@ -7,17 +7,18 @@ installed programs are asked for version and options, which happens once a proce
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 from perfgate.clients import datasets
 from perfgate.clients.base import Offline
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError
-from perfgate.core.locations import MODELS
+from perfgate.core.locations import MODELS, Locations
 from perfgate.core.redaction import redact
 from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.evaluators import trtllm_eval_results, trtllm_gpqa
-from perfgate.machine.preflight.check import Check, Finding, checked, gib
+from perfgate.machine.preflight.check import HERE, Check, Finding, PreflightTarget, checked, gib
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain
 from perfgate.plan.wrapping import wrapped
@@ -33,35 +34,24 @@ class SoftwareCheck:
         ask: tells what is there, or raises.
         of_engine: it asks the engine's programs, which are not here where they are in a container.
         of_build: it needs the engine's version, too.
-        applies: whether the scenario needs it; None: every scenario does.
+        applies: whether the scenario needs it where it would be started.
     """
 
     name: str
     ask: Callable[[Toolchain], str | Finding]
     of_engine: bool = False
     of_build: bool = False
-    applies: Callable[[Toolchain], object] | None = None
+    applies: Callable[[Toolchain, PreflightTarget], object] = lambda *_: True
 
 
-def judge_software(
-    tools: Toolchain, *, contained: bool = False, launches: bool = True, evaluates: bool = True
-) -> tuple[Check, ...]:
-    """All that the scenario needs of software and files.
-
-    Args:
-        tools: the scenario's.
-        contained: the engine's programs are in a container, and cannot be asked here.
-        launches: the scenario's own launch is done from here; else the launcher's nodes are found.
-        evaluates: accuracy is measured from here, and its programs are asked for.
-    """
-    is_asked = {_LAUNCH: launches, EVALUATORS: evaluates}
-    has_build = contained or _has_build(tools)
+def judge_software(tools: Toolchain, where: PreflightTarget = HERE) -> tuple[Check, ...]:
+    """All that the scenario needs of software and files where it would be started."""
+    has_build = where.contained or _has_build(tools)
     checks = []
     for question in SOFTWARE:
-        applies = question.applies is None or question.applies(tools)
-        if not (applies and is_asked.get(question.name, True)):
+        if not question.applies(tools, where):
             continue
-        if contained and question.of_engine:
+        if where.contained and question.of_engine:
             finding = Finding("unknown", "it is in the container")
         elif question.of_build and not has_build:
             finding = Finding("unknown", "the engine reports no version")
@@ -95,29 +85,24 @@ def _asked(question: SoftwareCheck, tools: Toolchain) -> Finding:
         return Finding("failed", _line(error))
 
 
-def dataset_of(scenario: Scenario) -> str | None:
-    """The kind of dataset that a person must bring; None: it needs none."""
+def _dataset_finder(scenario: Scenario) -> Callable[[Locations], object] | None:
+    """What finds the dataset that a person must bring; None: it needs none."""
     load = scenario.workload
-    if load is not None and load.dataset != "synthetic":
-        return load.dataset
-    if any(task.evaluator == trtllm_gpqa.EVALUATOR for task in scenario.accuracy):
-        return "gpqa"
-    if any(
-        task.evaluator == trtllm_eval_results.EVALUATOR and task.task == trtllm_gpqa.TASK
-        for task in scenario.accuracy
-    ):
-        return "gpqa folder"
+    if load is not None and load.dataset == "real":
+        return partial(datasets.real_dataset, scenario)
+    if load is not None and load.dataset == "sharegpt":
+        return datasets.sharegpt
+    asked = {(task.evaluator, task.task) for task in scenario.accuracy}
+    if any(evaluator == trtllm_gpqa.EVALUATOR for evaluator, _ in asked):
+        return datasets.gpqa_diamond
+    if (trtllm_eval_results.EVALUATOR, trtllm_gpqa.TASK) in asked:
+        return partial(datasets.of_trtllm_eval, trtllm_gpqa.TASK)
     return None
 
 
 def _dataset(tools: Toolchain) -> str:
-    kind = dataset_of(tools.scenario)
-    if kind == "real":
-        return str(datasets.real_dataset(tools.scenario, tools.locations))
-    if kind == "gpqa folder":
-        return str(datasets.of_trtllm_eval(trtllm_gpqa.TASK, tools.locations))
-    find = datasets.sharegpt if kind == "sharegpt" else datasets.gpqa_diamond
-    return str(find(tools.locations))
+    find = _dataset_finder(tools.scenario)
+    return "none" if find is None else str(find(tools.locations))
 
 
 def _engine(tools: Toolchain) -> str | Finding:
@@ -175,22 +160,36 @@ def _options(tools: Toolchain) -> str | Finding:
     return Finding("unknown" if unasked else "warning", found) if unasked or moved else found
 
 
-_LAUNCH = "launch"
+def _is_launched_here(tools: Toolchain, where: PreflightTarget) -> bool:
+    """Whether the scenario's own launch is done from here; else the launcher finds the nodes."""
+    return tools.scenario.launch is not None and not (where.on_node or where.by_slurm)
+
+
 EVALUATORS = "evaluators"
 SOFTWARE: tuple[SoftwareCheck, ...] = (
     SoftwareCheck("engine", _engine, of_engine=True),
     SoftwareCheck("clients", _clients, of_engine=True, of_build=True),
-    SoftwareCheck(EVALUATORS, _evaluators, applies=lambda tools: tools.evaluators),
+    SoftwareCheck(
+        EVALUATORS,
+        _evaluators,
+        applies=lambda tools, where: tools.evaluators and not (where.on_node or where.starts),
+    ),
     SoftwareCheck("model", _model),
-    SoftwareCheck("dataset", _dataset, applies=lambda tools: dataset_of(tools.scenario)),
+    SoftwareCheck("dataset", _dataset, applies=lambda tools, _: _dataset_finder(tools.scenario)),
     SoftwareCheck(
         "options",
         _options,
         of_engine=True,
         of_build=True,
-        applies=lambda tools: type(tools.engine).verify is not Engine.verify,
+        applies=lambda tools, _: type(tools.engine).verify is not Engine.verify,
     ),
-    SoftwareCheck(_LAUNCH, _launch, applies=lambda tools: tools.scenario.launch),
+    SoftwareCheck(  # on nodes that a launcher finds the launch is its own
+        "launch",
+        _launch,
+        applies=lambda tools, where: (
+            tools.scenario.launch and not (where.on_node or where.by_slurm)
+        ),
+    ),
 )
 
 

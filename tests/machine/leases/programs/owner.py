@@ -32,7 +32,7 @@ def main() -> None:
         ) as lease:
             shown = ",".join(gpu.word for gpu in lease.gpus)
             note(log, shown, whole, "took")
-            time.sleep(draw.uniform(0.005, 0.05))
+            time.sleep(draw.uniform(0.005, 0.2))
             note(log, shown, whole, "gave")
 
 
