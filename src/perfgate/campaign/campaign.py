@@ -13,6 +13,7 @@ from perfgate.campaign.builds.controls import ControlBuilds
 from perfgate.campaign.campaign_state import CampaignState, suspected
 from perfgate.campaign.schedule import (
     AB,
+    AB_BLOCKS,
     BLOCKS,
     CONTROL_ROLES,
     LoopState,
@@ -79,7 +80,8 @@ class Campaign:
             commands=command_facts(session.site),
         )
         self.controls = ControlBuilds(self.scenario, session, self.references, probes)
-        self._schedule = schedule or (Schedule() if ab is None else AB)
+        both_up = AB_BLOCKS if can_make_blocks(self.scenario, session) else AB
+        self._schedule = schedule or (Schedule() if ab is None else both_up)
         self._state = CampaignState(
             self.scenario, probes, self.references, session, self.controls, self._schedule.tested
         )
@@ -165,6 +167,7 @@ class Campaign:
             self._starter.start(request)
             due = request.then
             if request.beside and not self._starter.can_make_blocks:  # no room for both
+                self._schedule = self._schedule if self._ab is None else AB
                 self._plan()
                 due = self._schedule.opening
             elif not due:
@@ -183,7 +186,7 @@ class Campaign:
                 self._schedule = around_own_reference(starts)
         planned = self._schedule.opening
         if self._schedule.beside is not None:
-            planned = ("new", self._schedule.beside) * FIRST_LOOK
+            planned = (self._schedule.tested, self._schedule.beside) * FIRST_LOOK
         elif self._ab is not None:  # no look is taken before
             own_noise = self.scenario.gate.noise == "measured"
             planned *= (OWN_NOISE_RULE if own_noise else AB_RULE).looks[0]

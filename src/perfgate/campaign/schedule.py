@@ -101,6 +101,7 @@ def taking_turns(references: int, most: int) -> Schedule:
 
 # Both builds are up in each start, and each start is judged.
 BLOCKS = Schedule(beside="reference")
+AB_BLOCKS = Schedule(("b",), (("b",),), "b", AB_RULE.most, "a")
 
 
 def _starts(role: StartRole, count: int) -> tuple[StartRole, ...]:
@@ -153,7 +154,8 @@ def next_start(state: LoopState) -> StartRequest | None:
     while due:
         role = due.pop(0)
         if probes := state.serves.get(role):
-            beside = state.schedule.beside if any(one.is_load for one in probes) else None
+            both_up = state.schedule.tested == "b" or any(one.is_load for one in probes)
+            beside = state.schedule.beside if both_up else None
             return StartRequest(role, probes, tuple(due), beside)
     return None
 
