@@ -28,7 +28,7 @@ _NOT_IN_CODE = re.compile(r"[`|\\]|^\s|\s$")
 _ELLIPSIS = "…"
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, most: int = 60) -> str:
     """The text on one line, cut at the end to so many characters."""
     one_line = " ".join(visible(text).split())
     return one_line if len(one_line) <= most else one_line[: most - 1] + _ELLIPSIS

@@ -198,8 +198,8 @@ def _name(scenario: str) -> str:
 def _unique(name: str, names: dict[str, int]) -> str:
     """The name, with a number where it was given before: of equal ones GitLab reads the first."""
     shown = shortened(name, _NAME)
-    names[shown] = names.get(shown, 0) + 1
-    return shown if names[shown] == 1 else _unique(f"{shown} ({names[shown]})", names)
+    names[shown] = given = names.get(shown, 0) + 1
+    return shown if given == 1 else _unique(f"{shortened(name, _NAME - 10)} ({given})", names)
 
 
 def _tag(result: TestResult) -> str:
@@ -254,10 +254,9 @@ def _whole(result: TestResult) -> list[str]:
     end += [f"rerun: {result.rerun}"] if result.rerun else []
     evidence = [] if failure is None else failure.evidence
     room = max(0, MOST_LINES - len(lines) - len(end) - 1)
-    if len(evidence) > room:  # the last lines of a log tell most
-        end = [f"({len(evidence) - room} lines before are left out)", *evidence[-room:], *end]
-    else:
-        end = [*evidence, *end]
+    before = max(0, len(evidence) - room)  # the last lines of a log tell most
+    cut = [f"({before} lines before are left out)"] if before else []
+    end = [*cut, *evidence[before:], *end]
     return [_line(one) for one in [*lines, *end]][:MOST_LINES]
 
 
