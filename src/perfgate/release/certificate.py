@@ -37,16 +37,12 @@ from perfgate.reports.templating import code, environment, prose, shortened
 _TEMPLATES = Path(__file__).parent / "templates"
 MOST_SCENARIOS = 14
 """Lines of scenarios that a page has room for; the worst come first."""
-RESULTS: Mapping[Result, Sign] = {
-    "PASSED": Sign("●", "PASSED", "good", 2),
-    "WARNED": Sign("◆", "WARNED", "open", 1),
-    "FAILED": Sign("▼", "FAILED", "bad", 0),
-}
 EFFECTS: Mapping[Effect, Sign] = {
     "fail": Sign("▼", "failed", "bad", 0),
     "warn": Sign("◆", "warning", "open", 1),
     "pass": Sign("●", "passed", "good", 2),
 }
+_EFFECT_OF: Mapping[Result, Effect] = {"PASSED": "pass", "WARNED": "warn", "FAILED": "fail"}
 # Roles whose files a verdict rests on, in the order in which they are shown.
 _HASHED: Mapping[Role, str] = {
     "policy": "policy",
@@ -142,7 +138,7 @@ def content(check: ReleaseCheck, files: Sequence[PackedFile] = ()) -> dict[str, 
     rows = scenario_rows(check)
     found: dict[str, Any] = {
         "check": check,
-        "sign": RESULTS[check.result],
+        "sign": EFFECTS[_EFFECT_OF[check.result]],
         "stamps": stamps(check),
         "findings": _by_finding(check),
         "failures": _groups(check, "fail"),

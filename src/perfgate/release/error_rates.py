@@ -51,10 +51,6 @@ class ProbeRates(NamedTuple):
     found: float
 
 
-TRIALS, FOUND_TRIALS = 1_000_000, 200_000
-"""Probes a cell; the standard error of a rate r is √(r (1-r) / TRIALS) at most: 0.001 points of the
-probes' rates with controls, 0.03 without, 0.1 of what is found."""
-
 PROBE_RATES: tuple[ProbeRates, ...] = (
     ProbeRates("controlled", 2.0, 0.001109333, 0.002874, 0.002948, 0.271185),
     ProbeRates("controlled", 3.0, 0.0001853333, 0.000474, 0.000481, 0.7553983),
@@ -65,6 +61,9 @@ PROBE_RATES: tuple[ProbeRates, ...] = (
     ProbeRates("alone", 3.6, 0.024577, 0.050303, 0.052967, 0.846395),
     ProbeRates("alone", 3.9, 0.02322967, 0.047163, 0.049494, 0.8952817),
 )
+"""Of 1,000,000 probes a cell, what is found of 200,000; the standard error of a rate r of n trials
+is √(r (1-r) / n) at most: 0.001 points of the probes' rates with controls, 0.03 without, 0.1 of
+what is found."""
 
 
 class KindRates(NamedTuple):
@@ -129,29 +128,12 @@ def of_one_probe(against_baseline: Sequence[ProbeRates], against_anchor: int) ->
 # Of a release. -----------------------------------------------------------------------------------
 
 _FROM_NUMBERS = (Verdict.PASS, Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.INCONCLUSIVE)
+_AGAINST = ("baseline", "anchor", "documented")  # the rates speak of all but claims
 # An interval this much wider than its metric's prior allows: the noise is another (several nodes, a
 # noisier machine), and the band is told in that.
 _NOISIER = 1.5
 # Starts and sessions; the fewer, the wider the interval, so σ is never too small.
 _USUAL_BASELINE = 10
-
-
-class _Rates(NamedTuple):
-    """What one test adds.
-
-    Attributes:
-        false_alarm: of any of its metrics.
-        comparisons: metrics × what they are compared with.
-        narrow: comparisons whose band is narrower than any that was simulated.
-        speeds: rates of its speeds with a stored baseline, or else with an anchor.
-        kinds: rates of its other comparisons.
-    """
-
-    false_alarm: float
-    comparisons: int
-    narrow: int
-    speeds: tuple[ProbeRates, ...]
-    kinds: tuple[KindRates, ...]
 
 
 def error_rates(tests: Iterable[CheckedTest]) -> ErrorRates | None:
@@ -163,25 +145,37 @@ def error_rates(tests: Iterable[CheckedTest]) -> ErrorRates | None:
     each_once = {(one.run, one.test): one.result for one in tests if one.result and one.metrics}
     results = list(each_once.values())
     alone = {_group(one) for one in results if _is_judged_without_control(one)}
-    parts = [_of_test(one, "alone" if _group(one) in alone else "controlled") for one in results]
-    parts = [one for one in parts if one.comparisons]
-    if not parts:
-        return None
-    narrow = sum(one.narrow for one in parts)
-    speeds = [rates for one in parts for rates in one.speeds]
-    kinds = Counter(kind for one in parts for kind in one.kinds)
-    false_alarm = 1.0 if narrow else 1 - math.prod(1 - one.false_alarm for one in parts)
-    least = [*(one.found for one in speeds), *(one.found for one in kinds)]
-    found = 0.0 if narrow else min(least, default=0)
     beside = {_group(one) for one in results if any(control.build for control in one.controls)}
+    sound: list[float] = []  # of each test, that it shows no false REGRESSION
+    comparisons, narrow, kinds = 0, 0, Counter[KindRates]()
+    speeds: list[ProbeRates] = []  # with the stored baseline, or else with an anchor
+    for result in results:
+        from_numbers = (one for one in result.judgements if one.verdict in _FROM_NUMBERS)
+        judged = [one for one in from_numbers if one.change is not None and one.against in _AGAINST]
+        if not judged:
+            continue
+        others = [kind for one in judged if (kind := _other_kind(result, one))]
+        of_speed = [one for one in judged if not _other_kind(result, one)]
+        nearest = [one for one in of_speed if one.against == "baseline"] or of_speed
+        control: Control = "alone" if _group(result) in alone else "controlled"
+        known = [fit for one in nearest if (fit := probe_rates(control, band_in_sigma(one)))]
+        of_probe = 1 - of_one_probe(known, len(of_speed) - len(nearest))
+        sound.append(of_probe * math.prod(1 - one.false_alarm for one in others))
+        comparisons += len(judged)
+        narrow += len(nearest) - len(known)
+        speeds += known
+        kinds.update(others)
+    if not sound:
+        return None
+    false_alarm = 1.0 if narrow else 1 - math.prod(sound)
+    found = 0.0 if narrow else min([*(one.found for one in speeds), *(one.found for one in kinds)])
     words = {
-        "comparisons": sum(one.comparisons for one in parts),
-        "tests": len(parts),
+        "comparisons": comparisons,
+        "tests": len(sound),
         "narrow": narrow,
         "alarm": at_most(false_alarm),
         "speeds": speeds,
         "kinds": kinds,
-        "least": _least,
         "alone": len(alone),
         "beside": len(beside - alone),
     }
@@ -199,30 +193,6 @@ def _is_judged_without_control(one: TestResult) -> bool:
     )
 
 
-def compared(one: TestResult) -> tuple[Judgement, ...]:
-    """The judgements from numbers that the rates speak of: all but claims."""
-    return tuple(
-        judged
-        for judged in one.judgements
-        if judged.verdict in _FROM_NUMBERS
-        and judged.change is not None
-        and judged.against in ("baseline", "anchor", "documented")
-    )
-
-
-def _of_test(result: TestResult, control: Control) -> _Rates:
-    judged = compared(result)
-    kinds = [_other_kind(result, one) for one in judged]
-    speeds = [one for one, kind in zip(judged, kinds, strict=True) if kind is None]
-    others = tuple(kind for kind in kinds if kind is not None)
-    nearest = [one for one in speeds if one.against == "baseline"] or speeds
-    bands = [band for band in map(band_in_sigma, nearest) if band is not None]
-    known = tuple(rates for band in bands if (rates := probe_rates(control, band)) is not None)
-    alarms = [of_one_probe(known, len(speeds) - len(nearest)), *(one.false_alarm for one in others)]
-    any_alarm = 1 - math.prod(1 - one for one in alarms)
-    return _Rates(any_alarm, len(judged), len(nearest) - len(known), known, others)
-
-
 def _other_kind(result: TestResult, judgement: Judgement) -> KindRates | None:
     """What kind of test it is if no comparison of a speed with a stored baseline."""
     if is_accuracy(judgement.metric):
@@ -234,8 +204,8 @@ def _other_kind(result: TestResult, judgement: Judgement) -> KindRates | None:
     return IN_TURNS if judgement.is_interleaved else None
 
 
-def band_in_sigma(judgement: Judgement) -> float | None:
-    """The band of a speed in the noise of one start; None: it cannot be told.
+def band_in_sigma(judgement: Judgement) -> float:
+    """The band of a speed in the noise of one start; 0: it cannot be told.
 
     The noise is the prior of the metric's family, or what the interval shows if that is clearly
     more: with the error of m starts against ten of ten sessions, SE = σ √(ρ (1 + 1/10) + (1 - ρ)
@@ -245,10 +215,9 @@ def band_in_sigma(judgement: Judgement) -> float | None:
         metric = lookup(judgement.metric)
         margin = scale.margin(metric, judgement.band or 0.0)
     except InputError:
-        return None
-    shown = _shown_sigma(judgement)
-    sigma = max(metric.family.sigma, shown if shown > _NOISIER * metric.family.sigma else 0.0)
-    return margin / sigma if sigma > 0 else None
+        return 0.0
+    usual, shown = metric.family.sigma, _shown_sigma(judgement)
+    return margin / (shown if shown > _NOISIER * usual else usual)
 
 
 def _shown_sigma(judgement: Judgement) -> float:
@@ -272,8 +241,3 @@ def at_most(share: float) -> str:
     factor = 10 ** (2 + digits)
     told = min(math.ceil(share * factor - 1e-9) / 10**digits, 100.0)
     return f"at most {told:.{digits}f} %"
-
-
-def _least(share: float) -> str:
-    """A share as a percentage, rounded down."""
-    return f"{math.floor(100 * share + 1e-9)} %"

@@ -253,19 +253,15 @@ class Ingredient:
                 hint="rename or remove it, or measure again in a new run folder; then pack again",
             )
 
-    @contextmanager
-    def opened(self) -> Iterator[IO[bytes]]:
-        """The content, to be read.
+    def opened(self) -> IO[bytes]:
+        """The content, to be read and closed.
 
         Raises:
             UntrustedFile: its file is a link or no regular file.
             OSError: its file cannot be read.
         """
-        if isinstance(self.source, bytes):
-            yield io.BytesIO(self.source)
-        else:
-            with open_regular(self.source) as file:
-                yield file
+        source = self.source
+        return io.BytesIO(source) if isinstance(source, bytes) else open_regular(source)
 
     def listed(self) -> PackedFile:
         """The manifest's line of it; its content is read once.

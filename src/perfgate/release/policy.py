@@ -6,11 +6,11 @@ what it asks that no test gives.
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, NamedTuple, Self, TypeVar, get_args
+from typing import Literal, NamedTuple, Self, get_args
 
 from perfgate.campaign.selection import Selected, selected_with, suite_tests
 from perfgate.core.errors import InputError, SeveralInputErrors, did_you_mean
@@ -29,7 +29,6 @@ from perfgate.scenarios.yaml_document import read_document
 from perfgate.scenarios.yaml_limits import LARGEST_FILE
 
 SCHEMA = Path(__file__).with_name("policy.schema.json")
-T = TypeVar("T")
 _SHOWN = 3  # ids in a line
 
 Effect = Literal["pass", "warn", "fail"]
@@ -265,9 +264,9 @@ def broken_policy_rules(policy: Policy) -> Iterator[Problem]:
         yield Problem(("set_aside", number), "set aside twice", found)
 
 
-def _repeated(keys: Iterable[T]) -> Iterator[tuple[int, int]]:
+def _repeated(keys: Iterable[Hashable]) -> Iterator[tuple[int, int]]:
     """Position of each key that was there before, and where it was first."""
-    first: dict[T, int] = {}
+    first: dict[Hashable, int] = {}
     for number, key in enumerate(keys):
         if first.setdefault(key, number) != number:
             yield number, first[key]

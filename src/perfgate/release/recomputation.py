@@ -163,10 +163,8 @@ class _Recomputation:
             for line in ended.records_of(MeasurementRecord)
         }
         self._verdicts = {line.name: line for line in ended.records_of(VerdictRecord)}
-        self._probes, self._claims = (
-            _by_label(suite.scenarios),
-            {one.id: one for one in suite.claims},
-        )
+        self._probes = _by_label(suite.scenarios)
+        self._claims = {one.id: one for one in suite.claims}
         self._curves = {one.id: one for each in suite.scenarios for one in sweep_probes(each)}
         self._parsed: dict[str, Measurement] = {}
         self._differences: list[str] = []
@@ -192,20 +190,16 @@ class _Recomputation:
         except (PerfgateError, KeyError) as error:
             text = f"{name}: cannot be judged from the raw files: {_first_line(error)}"
             return Recomputed(self._run.id, name, None, (text,))
-        differences = [
-            *self._differences,
+        self._differences += [
             *_differences(f"{name}: judge_input", given, built.as_record()),
             *_differences(name, _plain(line.judgements), _plain(judged.judgements)),
             *_differences(name, recorded.value, judged.verdict.value),
         ]
-        return Recomputed(
-            self._run.id,
-            name,
-            judged.verdict,
-            tuple(dict.fromkeys(differences)),
-            tuple(dict.fromkeys(self._from_records)),
-            sum(one.measured is not None for one in judged.judgements),
+        differences, told = (
+            tuple(dict.fromkeys(lines)) for lines in (self._differences, self._from_records)
         )
+        metrics = sum(one.measured is not None for one in judged.judgements)
+        return Recomputed(self._run.id, name, judged.verdict, differences, told, metrics)
 
     def _require_version(self, name: str, given: Mapping[str, Any]) -> None:
         """Check that this perfgate can judge what was recorded."""
