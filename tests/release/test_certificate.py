@@ -157,10 +157,6 @@ def test_is_what_sha256sum_gives() -> None:
     assert expected in certificate_markdown(passing(), files)
 
 
-def test_without_a_pack_it_says_so() -> None:
-    assert "Not packed: no file is named by its hash" in certificate_markdown(passing())
-
-
 @each("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_texts_stay_texts(text: str) -> None:
     """No element but those of the certificate, no hidden character, no line without an end."""

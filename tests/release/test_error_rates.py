@@ -164,33 +164,22 @@ def test_the_combination_holds_by_the_rule_of_the_gate() -> None:
     rows = releases * probes
     base, anchor = (starts(rng, REAL, rows, 3, [1] * 3) for _ in range(2))
     session = starts(rng, REAL, rows, 3, [5])
+    compared = ((base, 0.02, "baseline"), (anchor, 0.03, "anchor"))
+
+    def of_probe(number: int, row: int) -> CheckedTest:
+        judgements = [
+            replace(_judged(place, side[row], session[row], band), against=against)
+            for place in range(3)
+            for side, band, against in compared
+        ]
+        return with_judgements(*judgements, number=number, controls=NONE_STARTED)
+
     red, told = 0, 0.0
     for release in range(releases):
-        tests = []
-        for probe in range(probes):
-            row = release * probes + probe
-            tests.append(
-                with_judgements(
-                    *(
-                        replace(_judged(place, side[row], session[row], band), against=against)
-                        for place in range(3)
-                        for side, band, against in (
-                            (base, 0.02, "baseline"),
-                            (anchor, 0.03, "anchor"),
-                        )
-                    ),
-                    number=probe,
-                    controls=(MeasuredControl("baseline", None, 0, "none here"),),
-                )
-            )
-        red += any(
-            judgement.verdict == Verdict.REGRESSION
-            for one in tests
-            if one.result
-            for judgement in one.result.judgements
-        )
-        if release == 0:
-            told = found_of(*tests).false_alarm
+        tests = [of_probe(number, release * probes + number) for number in range(probes)]
+        verdicts = {judgement.verdict for one in tests for judgement in one.result.judgements}
+        red += Verdict.REGRESSION in verdicts
+        told = told or found_of(*tests).false_alarm
     seen, error = red / releases, math.sqrt(told * (1 - told) / releases)
     assert 0.15 < told < 0.2
     assert seen < told + 3 * error

@@ -67,15 +67,6 @@ def test_it_is_extracted_whole_and_long_paths_are_as_they_were_written(tmp_path:
     assert found == {name: packed[name] for name in packed if name != MANIFEST}
 
 
-def test_an_attestation_is_added_and_replaced_and_nothing_else_changes(pack: Path) -> None:
-    before = files_of(pack)
-    for content in (b"1", b"2"):
-        pack_archive.with_attestation(open_pack(pack), content, pack)
-        assert open_pack(pack).attestation == content
-        assert files_of(pack) == {**before, ATTESTATION: content}
-    assert [*pack.parent.iterdir()] == [pack]
-
-
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_no_byte_of_a_file_can_change_and_no_pack_is_cut(pack: Path, data: st.DataObject) -> None:

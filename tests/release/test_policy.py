@@ -20,7 +20,6 @@ from perfgate.judging.assembly.claims import claim_probes
 from perfgate.release import policy as policies
 from perfgate.release.policy import (
     SCHEMA,
-    Policy,
     PolicyRefused,
     Required,
     SuiteTests,
@@ -42,13 +41,6 @@ PLAIN = {
     "build": {"engine": "llama.cpp"},
     "required": [GROUP],
 }
-
-
-def loaded(path: Path, suite: SuiteTests | None = None) -> Policy:
-    """The policy of a file, also held against a suite if one is given."""
-    if suite is None:
-        return load_policy(path)
-    return load_policy(path, suite)
 
 
 def written(folder: Path, **changes: Any) -> Path:
@@ -76,12 +68,12 @@ def test_the_shipped_policies_hold_and_require_tests() -> None:
         ("release.local.yaml", {"c1", "c4", "perfgate_arithmetic"}),
         ("release.example.yaml", {"smoke", "c1", "c4096", "gsm8k", "sweep"}),
     ):
-        policy = loaded(ROOT / name, suite)
+        policy = load_policy(ROOT / name, suite)
         assert tests <= {one.subject.label for one in required_tests(policy, suite)}
 
 
 def test_the_subject_of_the_embedded_default_is_the_file_of_its_packages() -> None:
-    (subject,) = loaded(ROOT / "release.local.yaml").subjects
+    (subject,) = load_policy(ROOT / "release.local.yaml").subjects
     digest = hashlib.sha256((ROOT / subject.name).read_bytes()).hexdigest()
     assert subject.digest == {"sha256": digest}, "`make constraints` writes it"
 
@@ -91,12 +83,12 @@ def test_the_digest_of_new_packages_is_written(tmp_path: Path) -> None:
     pinned.write_text("xllamacpp==1\n")
     shutil.copy(ROOT / "release.local.yaml", policy)
     name_in_policy(pinned, policy)
-    (subject,) = loaded(policy).subjects
+    (subject,) = load_policy(policy).subjects
     assert subject.digest == {"sha256": hashlib.sha256(b"xllamacpp==1\n").hexdigest()}
 
 
 def test_what_is_left_out_is_the_strict_choice(tmp_path: Path) -> None:
-    policy = loaded(written(tmp_path), SUITE)
+    policy = load_policy(written(tmp_path), SUITE)
     assert set(policy.effects.values()) == {"fail"}
     assert policy.required == (Required("all", "local"),)
     assert (policy.max_age_days, policy.false_alarms) == (7, 0.01)
@@ -122,7 +114,7 @@ def test_every_field(tmp_path: Path) -> None:
         "signers": [{"name": "Ada", "key": KEY}],
         "set_aside": [ASIDE],
     }
-    plain = to_plain(loaded(written(tmp_path, **full), SUITE))
+    plain = to_plain(load_policy(written(tmp_path, **full), SUITE))
     assert {name: plain[name] for name in full} == full
     known = json.loads(SCHEMA.read_text())["properties"].keys()
     assert known - full.keys() == {"schema_version", "required_sha256"}
@@ -193,7 +185,7 @@ def key(text: str) -> dict[str, Any]:
 def test_what_cannot_be_used(tmp_path, changes, field, told) -> None:
     suite = replace(SUITE, has_document=lambda _: False)
     file = written(tmp_path, **changes)
-    error = refused(loaded, file, suite, error=PolicyRefused)
+    error = refused(load_policy, file, suite, error=PolicyRefused)
     assert (error.status, len(error.errors)) == (ReleaseStatus.POLICY, 1), error
     assert (error.field or "").endswith(field), error
     assert told in str(error), error
@@ -201,7 +193,7 @@ def test_what_cannot_be_used(tmp_path, changes, field, told) -> None:
 
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
-    error = refused(loaded, written(tmp_path, max_age_days=0, false_alarms=2), SUITE)
+    error = refused(load_policy, written(tmp_path, max_age_days=0, false_alarms=2), SUITE)
     assert [one.field for one in error.errors] == ["max_age_days", "false_alarms"]
     assert str(error).count("release.yaml:") == 2
 
@@ -214,7 +206,7 @@ def test_no_file_and_no_policy(tmp_path: Path, text: str | None, told: str) -> N
     file = tmp_path / "release.yaml"
     if text is not None:
         file.write_text(text)
-    error = refused(loaded, file, SUITE, match=told)
+    error = refused(load_policy, file, SUITE, match=told)
     assert isinstance(error, PolicyRefused) == (text is not None)
 
 
@@ -230,7 +222,7 @@ def of_two(small: Scenario, other: Scenario) -> SuiteTests:
 
 
 def required(folder: Path, suite: SuiteTests, **fields: Any) -> list[str]:
-    policy = loaded(written(folder, **group(**fields)), suite)
+    policy = load_policy(written(folder, **group(**fields)), suite)
     return [one.subject.id for one in required_tests(policy, suite)]
 
 

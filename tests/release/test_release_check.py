@@ -70,7 +70,7 @@ def judged(result: Any) -> EndedRun:
     return run(results={C1: result})
 
 
-LOW, OLD, OTHER = Finding.BELOW_FLOOR, Finding.STALE, Finding.WRONG_BUILD
+LOW, OTHER = Finding.BELOW_FLOOR, Finding.WRONG_BUILD
 PINNED = MeasuredBuild("llama.cpp", "1.3.0", "0123456789ab", "e:1", "example/e@sha256:77")
 # A run and a policy: what is found of c1, the start of why, and the status.
 FOUND: list[tuple[EndedRun, Any, Finding, str, int]] = [
@@ -82,8 +82,6 @@ FOUND: list[tuple[EndedRun, Any, Finding, str, int]] = [
     (judged(Verdict.ERROR), policy(), Finding.ERROR, "oom: out of memory", 21),
     (judged("budget"), policy(), Finding.NOT_RUN, "budget: no GPU", 21),
     (judged(None), policy(), Finding.NOT_RUN, "unfinished: the session ended first", 21),
-    (judged(Verdict.INCONCLUSIVE), policy(effects={"INCONCLUSIVE": "warn"}), Finding.INCONCLUSIVE)
-    + ("output_throughput: ", 20),
     # Waivers; one that ended lets nothing through.
     (changed(run(), C1, **waived()), policy(), Finding.WAIVED, f"output_throughput: {WAIVER}", 1),
     (changed(run(), C1, **waived()), policy(effects={"WAIVED": "warn"}), Finding.WAIVED, "", 20),
@@ -137,13 +135,9 @@ def test_a_floor_is_of_one_test_alone() -> None:
     assert [one.finding for one in found.tests] == [LOW, Finding.PASSED, Finding.PASSED]
 
 
-def test_age_is_that_of_the_check_and_a_regression_has_none() -> None:
-    found = checked(run(), at=LATE)
-    assert of_test(found).finding == OLD
-    assert "7.2 days old, at most 7 are allowed" in of_test(found).why
-    assert (found.metrics_checked, status_of(found)) == (0, Status.INCOMPLETE)
-    for longer in (policy(max_age_days=8.0), part(max_age_days=8.0)):
-        assert checked(run(), at=LATE, given=longer).result == "PASSED"
+def test_a_part_may_allow_another_age_and_a_regression_has_none() -> None:
+    assert of_test(checked(run(), at=LATE)).finding == Finding.STALE
+    assert checked(run(), at=LATE, given=part(max_age_days=8.0)).result == "PASSED"
     assert of_test(checked(judged(Verdict.REGRESSION), at=LATE)).finding == Finding.REGRESSION
 
 
@@ -267,26 +261,19 @@ def test_false_alarms_that_are_likelier_than_allowed_fail_with_both_numbers() ->
     found = checked(run())
     assert found.error_rates is not None
     rate = found.error_rates.false_alarm
-    assert 0 < rate < 0.01
     strict = checked(run(), given=policy(false_alarms=rate / 2))
     (fault,) = strict.faults
-    assert f"{rate:.3g}" in fault
-    assert f"{rate / 2:g}" in fault
+    assert f"is {rate:.3g}; the policy allows {rate / 2:g}" in fault
     assert {f"fails: {fault}", "result: FAILED"} <= {*check_lines(strict)}
-    assert (strict.result, status_of(strict)) == ("FAILED", Status.INCOMPLETE)
-    assert {one.effect for one in strict.tests} == {"pass"}
+    assert (status_of(strict), {one.effect for one in strict.tests}) == (21, {"pass"})
 
 
-_RESULTS = st.sampled_from([*Verdict, None, "budget"])
+_RESULTS = dict.fromkeys((C1, C4, SUMS), st.sampled_from([*Verdict, None, "budget"]))
+_RUNS = st.lists(st.fixed_dictionaries(_RESULTS), min_size=1, max_size=3)
 
 
 @settings(max_examples=30)
-@given(
-    st.lists(
-        st.fixed_dictionaries({C1: _RESULTS, C4: _RESULTS, SUMS: _RESULTS}), min_size=1, max_size=3
-    ),
-    st.permutations(range(3)),
-)
+@given(_RUNS, st.permutations(range(3)))
 def test_whatever_the_runs_hold(results: list[dict[str, Any]], order: list[int]) -> None:
     runs = [run(f"run-{n}", f"0{n}:00", results=one) for n, one in enumerate(results)]
     found = checked(*runs)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from building import baseline, entry
 from plain_values import judge_performance
 from refusals import refused
@@ -156,16 +155,14 @@ def test_which_probes_are_matched(tmp_path) -> None:
     assert (probe.name, probe.verdict) == ("small-serve-c4", Verdict.PASS)
 
 
-def test_synthetic_and_injected_ones_are_marked(tmp_path) -> None:
-    a = throughputs(tmp_path / "a", 100.0)
-    b = throughputs(tmp_path / "b", 100.0, synthetic=True, injected=["server.delay=5"])
-    result = compared(a, b)
-    assert (result.synthetic, result.warnings) == (True, ("B: injected: server.delay=5",))
-    assert not compared(a, throughputs(tmp_path / "c", 100.0)).synthetic
+def test_an_injected_side_is_marked(tmp_path) -> None:
+    sides = throughputs(tmp_path / "a", 100.0), tmp_path / "b"
+    b = throughputs(sides[1], 100.0, injected=["server.delay=5"])
+    assert compared(sides[0], b).warnings == ("B: injected: server.delay=5",)
 
 
 NC, PASS, OPEN, LOST = "NOT_COMPARABLE", "PASS", "INCONCLUSIVE", "REGRESSION"
-OTHER = {**FINGERPRINT, "driver": "580.2", "gpus": "H200"}
+OTHER = {"fingerprint": {**FINGERPRINT, "gpus": "H200"}}
 OWN = {"machine_bound": True}
 SLOW_TPOT = {SPEED: 100.0, TPOT: 10.0}
 FP8, FP16 = (data(f"trtllm_bench/b200_{kv}_max_throughput.txt") for kv in ("fp8kv", "fp16kv"))
@@ -182,6 +179,7 @@ STRICT, BROKEN = (starts({SUMS: x, FLEXIBLE: 0.95}, facts=OF_LM_EVAL) for x in (
         # A reported one of value 0 spoils no verdict.
         (starts(VALUES), starts({**VALUES, P99: 0.0}), PASS, "ttft_p99_ms is not comp"),
         (starts({P99: 50.0}), starts({P99: 50.0}), NC, "no band"),
+        (speeds(100.0), speeds(100.0, **OTHER), NC, "gpus: A unknown, B H200"),
         (speeds(100.0), speeds(*[97.9] * 7), LOST, "B has 7 fresh starts"),
         # Of a machine that is its own reference few starts decide large changes alone.
         (speeds(100.0, **OWN), speeds(94.0, 94.0, **OWN), OPEN, "A has 1 fresh start on"),
@@ -207,18 +205,6 @@ def test_what_is_compared_and_what_is_told_of_it(a, b, verdict, told, tmp_path) 
     assert probe.verdict == verdict
     words = (text for one in probe.judgements for text in (one.reason, *one.notes))
     assert told in "\n".join([probe.reason, *probe.warnings, *words])
-
-
-def test_facts_that_differ_are_named_whether_meant_or_not(tmp_path) -> None:
-    a, b = throughputs(tmp_path / "a", 100.0), throughputs(tmp_path / "b", 100.0, fingerprint=OTHER)
-    driver, gpus = "driver: A 570.1, B 580.2", "gpus: A unknown, B H200"
-    for across, verdict, reason, meant in (
-        ((), NC, f"{driver}; {gpus}", ()),
-        (("driver",), NC, gpus, (driver,)),
-        (("driver", "gpus"), PASS, "", (driver, gpus)),
-    ):
-        probe = only(a, b, across=frozenset(across))
-        assert (probe.verdict, probe.reason, probe.across) == (verdict, reason, meant)
 
 
 def test_baselines_are_a_side(suite_root, tmp_path) -> None:
@@ -364,12 +350,8 @@ def test_values_that_cannot_be_judged(metric, fields, problem) -> None:
         assert problem in str(refused(of_numbers, plain, are_texts=are_texts))
 
 
-def test_a_raised_margin_is_told_and_more_are_asked_for_only_where_they_would_be_used() -> None:
+def test_more_are_asked_for_only_where_they_would_be_used() -> None:
     """Who sends values while more are needed would never end if the last allowed one asked too."""
-    score = {"metric": GSM8K, "baseline": [0.9], "new": [0.9], "questions": 100}
-    found = of_numbers(score)
-    assert found.band == pytest.approx(0.148, abs=1e-3)
-    assert found.notes[0].startswith("margin raised from 2.0 to 14.8 points")
     speed = {"metric": SPEED, "baseline": [100.0, 101.0, 99.0], "new": [96.0]}
     for most, more in ({}, "up to 4 more may decide"), ({"max_runs": 1}, ""):
         found = of_numbers({**speed, **most})

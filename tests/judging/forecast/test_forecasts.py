@@ -17,15 +17,13 @@ from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.judgement import Reference
 from perfgate.judging.forecast import simulation
 from perfgate.judging.forecast.forecast import MetricForecast, forecast_metric
-from perfgate.judging.forecast.simulation import BaselineDesign, Design, odds, smallest_found
+from perfgate.judging.forecast.simulation import Design
 from perfgate.judging.rules import accuracy
-from perfgate.judging.rules.noise import RunNoise
 from perfgate.judging.rules.sequential import PASS, REGRESSION
 from perfgate.scenarios.probe import load_probes
 
 SPEED = "output_throughput"
 TEN = (100.0, 100.4, 99.7, 100.1, 99.9, 100.6, 99.5, 100.2, 100.3, 99.8)
-DOF, LEARNT = "with 10 degrees of freedom", RunNoise(0.003, differences=20)
 
 
 def shown(against: Reference, most: int = 5, **gate: Any) -> tuple[MetricForecast, Design | None]:
@@ -34,38 +32,18 @@ def shown(against: Reference, most: int = 5, **gate: Any) -> tuple[MetricForecas
     return forecast_metric(probe, policy.metrics[0], against, most)
 
 
-def baseline(*values: float, noise: RunNoise | None = None) -> Reference:
+def baseline(*values: float) -> Reference:
     """A baseline of so many starts; each is a session of its own."""
     entry = building.entry(*values)
     runs = tuple(replace(run, run=f"night-{n}") for n, run in enumerate(entry.runs))
-    learnt, source = {SPEED: noise} if noise else {}, BuildSource(image="engine:old")
-    return Reference(replace(entry, runs=runs), noise=learnt, source=source)
+    return Reference(replace(entry, runs=runs), source=BuildSource(image="engine:old"))
 
 
-def test_against_a_baseline_the_rule_is_simulated_as_it_is() -> None:
-    found, design = shown(baseline(*TEN))
-    assert design == BaselineDesign(10, 10, -math.log1p(-0.02) / 0.005)
-    assert (found.against, found.noise_from, found.control) == ("baseline", "pooled", "controlled")
-    assert (found.baseline_runs, found.baseline_sessions) == (10, 10)
-    assert [at.loss for at in found.odds] == [0.0, 0.5, 1.0, 1.5]
-    assert found.odds[2] == odds(design, 1.0)
-    smallest = -math.expm1(smallest_found(design) * math.log1p(-0.02))
-    assert (found.smallest, found.band) == (pytest.approx(smallest), pytest.approx(0.02))
-    assert (found.problem, found.warnings, found.notes) == (None, (), ())
-
-
-@each(
-    "values, learnt, word, text, sigma",
-    [
-        (TEN[:1], None, "prior", f"prior 0.50% {DOF}", 0.005),
-        (TEN[:1], LEARNT, "history", f"history 0.30% {DOF}", 0.003),
-        ((90.0, 100.0, 110.0), None, "pooled", f"prior 0.50% {DOF} and spread of 3 runs", 0.0061),
-    ],
-)
-def test_where_the_noise_comes_from(values, learnt, word, text, sigma) -> None:
-    found, _ = shown(baseline(*values, noise=learnt))
-    assert (found.noise_from, found.noise) == (word, text)
-    assert found.sigma == pytest.approx(sigma, abs=1e-4)
+def test_the_spread_of_a_baseline_joins_the_prior_noise() -> None:
+    found, _ = shown(baseline(90.0, 100.0, 110.0))
+    told = "prior 0.50% with 10 degrees of freedom and spread of 3 runs"
+    assert (found.noise_from, found.noise) == ("pooled", told)
+    assert found.sigma == pytest.approx(0.0061, abs=1e-4)
 
 
 def test_what_finds_too_little_is_refused_and_each_remedy_helps() -> None:
