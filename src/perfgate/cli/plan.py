@@ -24,11 +24,7 @@ from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import counted
 from perfgate.judging.assembly.bands import band_of, noise_of
-from perfgate.judging.forecast.forecast import (
-    Cost,
-    MetricForecast,
-    forecast,
-)
+from perfgate.judging.forecast.forecast import Cost, MetricForecast, forecast
 from perfgate.judging.forecast.simulation import TRIALS, odds, two_builds
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.paired import ab_rule
@@ -164,14 +160,8 @@ def _of_two_builds(scenario: Scenario) -> Iterator[dict[str, Any]]:
             continue
         known, found = noise_of(metric, scenario, {}), lookup(metric)
         design = two_builds(ab_rule(found, known), scale.margin(found, band))
-        ends = [odds(design, bands) for bands in _EFFECTS]
         effects = [
-            {
-                "bands": at.loss,
-                "worse": at.regression,
-                "no_worse": at.passed,
-                "starts": 2 * at.starts,
-            }
-            for at in ends
+            dict(bands=at.loss, worse=at.regression, no_worse=at.passed, starts=2 * at.starts)
+            for at in (odds(design, bands) for bands in _EFFECTS)
         ]
         yield {"scenario": scenario.id, "metric": metric, "band": band, "effects": effects}

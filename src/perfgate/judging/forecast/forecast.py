@@ -30,18 +30,18 @@ from perfgate.judging.assembly.measured import inert_notes
 from perfgate.judging.assembly.references import References
 from perfgate.judging.assembly.sweeps import sweep_probes
 from perfgate.judging.forecast import simulation
-from perfgate.judging.forecast.simulation import BaselineDesign, Design, RuleDesign
+from perfgate.judging.forecast.simulation import BaselineDesign, Design, Outcomes, RuleDesign
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.accuracy import documented_score, least_margin
 from perfgate.judging.rules.documented import documented_margin
-from perfgate.judging.rules.noise import OWN_SIGMA, WIDEST_BAND, RunNoise
+from perfgate.judging.rules.noise import OWN_SIGMA, WIDEST_BAND
 from perfgate.judging.rules.performance import PerformanceTest, level_of
 from perfgate.machine.hardware import Machine
 from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, all_probes
-from perfgate.scenarios.scenario import Claim, GatePolicy, Scenario, Smoke
+from perfgate.scenarios.scenario import Claim, Scenario, Smoke
 
 # A build that is as the baseline, one that loses a band of everything, and all the starts that its
 # tests can ask for.
@@ -59,11 +59,6 @@ _WIDER, _WIDEST = 0.25, 20.0  # sigma: the step in which a band that would do is
 
 # Evaluations that a baseline of answers should have (statistics §7).
 _EVALUATIONS = 3
-
-_NEEDS_CONTROL = (
-    "gate.control: required needs a baseline that says how its build is started (accept one "
-    "again), or set it to auto"
-)
 
 Against = Literal["baseline", "itself", "documented", "nothing"]
 NoiseFrom = Literal["history", "pooled", "prior", "measured", "answers", "document", "unknown"]
@@ -283,12 +278,8 @@ def forecast_scenario(
     has_start = not any(known) and not all(map(tools.is_offline, probes))
     start_s = scenario.limits.start_s if has_start else 0.0
     most, notes = _most(scenario, known)
-    found, first, unchanged, slower = (
-        [],
-        [],
-        list[simulation.Outcomes](),
-        list[simulation.Outcomes](),
-    )
+    found, first = list[ProbeForecast](), list[int]()
+    unchanged, slower = list[Outcomes](), list[Outcomes]()
     for (probe, comparison), seconds in zip(compared, known, strict=True):
         shown = [forecast_metric(probe, one, comparison, most) for one in probe.gating_metrics()]
         designs = [design for _, design in shown if design is not None]
@@ -317,14 +308,10 @@ def forecast_scenario(
     together = simulation.slowest(unchanged)
     # One run more than the simulation of each probe saw.
     red = [end.regression + 1 / simulation.TRIALS for end in unchanged if end.most > 1]
+    measured = scenario.id, scenario.hardware.label, scenario.hardware.gpus
     return ScenarioForecast(
-        scenario.id,
-        scenario.hardware.label,
-        scenario.hardware.gpus,
-        build.name,
-        build.version,
-        build.commit,
-        build_source,
+        *measured,
+        *(build.name, build.version, build.commit, build_source),
         min(most, len(together.new)),
         len(together.controls) - 1,
         max(first, default=0),
@@ -434,42 +421,33 @@ def forecast_metric(
 
 def _design(found: MetricForecast, probe: Probe, reference: Reference, most: int) -> Design | None:
     """The test of a metric; fills in what is known of its noise and its reference."""
-    known, entry = lookup(found.metric), reference.entry
     if found.against == "nothing":
         return None
     if found.against == "documented":
         return _of_document(found, probe, reference.documented[found.metric], most)
-    if entry is not None and is_accuracy(found.metric):
-        return _of_answers(found, entry)
+    if reference.entry is not None and is_accuracy(found.metric):
+        return _of_answers(found, reference.entry)
+    return _of_speed(found, probe, reference, most)
+
+
+def _of_speed(found: MetricForecast, probe: Probe, reference: Reference, most: int) -> Design:
+    """A speed against a stored baseline, or references that this machine makes in between."""
+    known, entry, gate = lookup(found.metric), reference.entry, probe.scenario.gate
     margin = scale.margin(known, scale.declared_band(known, found.band))
     noise = noise_of(found.metric, probe.scenario, reference.noise)
     found.noise_from = "history" if noise.differences else "prior"
-    if entry is not None:
-        return _of_baseline(found, entry, reference, probe.scenario.gate, most, margin, noise)
-    # Against references that this machine is still to make in between.
-    starts, found.sigma = probe.scenario.gate.reference_starts, noise.sigma or OWN_SIGMA
-    until = f"until the {counted(starts, 'reference start')} show more"
-    found.noise = f"{found.noise_from} {found.sigma:.2%}, {until}"
-    found.baseline_runs, found.baseline_sessions = starts, 1
-    widest = scale.margin(known, WIDEST_BAND)
-    design = simulation.in_turns(margin, widest, found.sigma, starts, most)
-    if design.margin > margin:
-        wide = f"band of {scale.band(known, design.margin):.1%} by the noise in the middle run"
-        found.notes = (f"{wide}, {scale.band(known, margin):.1%} declared",)
-    return design
-
-
-def _of_baseline(
-    found: MetricForecast,
-    entry: Entry,
-    reference: Reference,
-    gate: GatePolicy,
-    most: int,
-    margin: float,
-    noise: RunNoise,
-) -> BaselineDesign:
-    """A speed against a stored baseline."""
-    known, values = lookup(found.metric), entry.values(found.metric)
+    if entry is None:
+        starts, found.sigma = gate.reference_starts, noise.sigma or OWN_SIGMA
+        until = f"until the {counted(starts, 'reference start')} show more"
+        found.noise = f"{found.noise_from} {found.sigma:.2%}, {until}"
+        found.baseline_runs, found.baseline_sessions = starts, 1
+        widest = scale.margin(known, WIDEST_BAND)
+        design = simulation.in_turns(margin, widest, found.sigma, starts, most)
+        if design.margin > margin:
+            wide = f"band of {scale.band(known, design.margin):.1%} by the noise in the middle run"
+            found.notes = (f"{wide}, {scale.band(known, margin):.1%} declared",)
+        return design
+    values = entry.values(found.metric)
     test = PerformanceTest(known.name, None, values, (), noise, entry.sessions(known.name))
     level = level_of(test, scale.badness(known, values, "baseline"), Rule())
     prior, dof = noise.sigma or known.family.sigma, noise.dof or Rule().prior_dof
@@ -627,7 +605,8 @@ def _too_weak(found: MetricForecast, design: BaselineDesign) -> InputError | Non
     if longer := first(replace(design, most=count) for count in allowed):
         ways.append(f"allow {longer.most} fresh starts (gate.max_starts)")
     if design.control == "unproved":
-        ways = [_NEEDS_CONTROL]
+        needed = "needs a baseline that says how its build is started (accept one again)"
+        ways = [f"gate.control: required {needed}, or set it to auto"]
     return InputError(
         f"the gate of {found.metric} would find too little",
         found=f"{share(design):.0%} of losses of {loss(_REFUSED_AT * design.band):.1%} "
