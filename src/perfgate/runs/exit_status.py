@@ -43,8 +43,8 @@ _MEANINGS = {
     "or none was judged",
     ExitStatus.INCONCLUSIVE: "the allowed fresh starts did not decide between pass and regression",
     ExitStatus.UNWRITABLE: "something that perfgate or pytest had to write could not be written",
-    ExitStatus.REHEARSED: "the rehearsal ran to its end; stand-ins made the numbers, so nothing is "
-    "claimed of any engine",
+    ExitStatus.REHEARSED: "the rehearsal ran to its end; mock programs made the numbers, so "
+    "nothing is claimed of any engine",
     ExitStatus.PASSED: "every judged scenario passed",
 }
 
