@@ -126,6 +126,7 @@ def point(verdict: dict[str, Any], records: list[dict[str, Any]], run: Path) -> 
     for line in measured:
         if (speed := line["metrics"].get("output_throughput")) and not line["disturbed"]:
             speeds[line["role"]].append(np.log(speed))
+    noises = [one["noise_of_pair"] ** 2 for one in facts if one["pairs"] > 1]
     files = run.glob(f"*/*/{name}/blocks_new.json")
     others = [one["others"] for file in files for one in json.loads(file.read_text())["pairs"]]
     judged = {one["metric"]: {key: one[key] for key in KEPT} for one in verdict["judgements"]}
@@ -133,7 +134,7 @@ def point(verdict: dict[str, Any], records: list[dict[str, Any]], run: Path) -> 
     return {
         "verdict": verdict["verdict"],
         "metrics": {metric: one for metric, one in judged.items() if one["band"] is not None},
-        "noise_within": rounded(np.sqrt(np.mean([one["noise_of_pair"] ** 2 for one in facts]))),
+        "noise_within": rounded(np.sqrt(np.mean(noises))) if noises else None,
         "noise_between": rounded(np.std(differences, ddof=1)) if len(differences) > 1 else None,
         "pairs": sum(one["pairs"] for one in facts),
         "thrown_away": sum(one["thrown_away"] for one in facts),

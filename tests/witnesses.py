@@ -82,6 +82,14 @@ def wardens(mark: str) -> list[psutil.Process]:
     return sorted(found, key=lambda process: process.ppid() in [one.pid for one in found])
 
 
+def kill_at_once(*processes: psutil.Process) -> None:
+    """SIGKILL to all of them, so that none can act when another is gone."""
+    for one in processes:
+        one.suspend()
+    for one in processes:
+        one.kill()
+
+
 def _command_line(process: psutil.Process) -> str:
     """Empty if it has ended since it was found, as what respawns does all the time."""
     try:

@@ -42,7 +42,7 @@ from perfgate.scenarios.scenario import Scenario
 METRICS = 3
 ANCHOR = (3, 3)
 # Of single probes, by width: bands from which on a release's error rates are told, in sigma
-# (`perfgate.judging.forecast.release_rates`).
+# (`perfgate.release.error_rates`).
 PROBE_BANDS = (2.0, 3.0, 3.6, 3.9)
 _AT_ONCE = 5000
 _PROBES_AT_ONCE = 50_000

@@ -46,9 +46,6 @@ class TestRepository:
         assert repository() == root
         monkeypatch.setenv("PERFGATE_ROOT", "")
         assert repository() == here
-
-    def test_a_wrong_variable_is_no_reason_to_look_elsewhere(self, tmp_path, monkeypatch) -> None:
-        monkeypatch.chdir(gate(tmp_path / "here"))
         monkeypatch.setenv("PERFGATE_ROOT", str(tmp_path / "gone"))
         with pytest.raises(InputError, match="PERFGATE_ROOT: no such folder"):
             repository()
@@ -153,20 +150,18 @@ class TestAnothersFolder:
         return caught.value
 
     @pytest.mark.parametrize("what", [".", "pyproject.toml"])
-    def test_a_repository_above_that_all_may_write_to(self, tmp_path, monkeypatch, what) -> None:
+    @pytest.mark.parametrize("why", ["everybody", pytest.param("uid 65534", marks=only_root)])
+    def test_a_repository_above_of_all_or_of_another(self, tmp_path, monkeypatch, what, why):
         (gate(tmp_path / "gate") / "below").mkdir()
-        (tmp_path / "gate" / what).chmod(0o777)
-        monkeypatch.chdir(tmp_path / "gate" / "below")
-        assert self.refused().file == tmp_path / "gate"
-
-    @only_root
-    @pytest.mark.parametrize("what", [".", "pyproject.toml"])
-    def test_a_repository_above_of_another_user(self, tmp_path, monkeypatch, what: str) -> None:
-        (gate(tmp_path / "gate") / "below").mkdir()
-        os.chown(tmp_path / "gate" / what, NOBODY, NOBODY)
+        if why == "everybody":
+            (tmp_path / "gate" / what).chmod(0o777)
+        else:
+            os.chown(tmp_path / "gate" / what, NOBODY, NOBODY)
         monkeypatch.chdir(tmp_path / "gate" / "below")
         for looks in (repository, scenario_folders, baselines_folder, machine_store):
-            assert "uid 65534" in str(self.refused(looks).found)
+            refused = self.refused(looks)
+            assert why in str(refused.found)
+            assert refused.file == tmp_path / "gate"
 
     def test_it_is_believed_by_its_name(self, tmp_path: Path, monkeypatch) -> None:
         root = gate(tmp_path / "gate")

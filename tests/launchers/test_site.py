@@ -35,22 +35,15 @@ def test_the_example_is_right_and_says_every_field() -> None:
     assert not [name for name in vars(site.mpirun) if f"{name}:" not in text]
 
 
-def test_without_a_file_the_defaults_hold(
-    suite_root: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_a_file_the_defaults_hold_and_the_environment_names_another_one(
+    suite_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PERFGATE_SITE", raising=False)
     assert load_site() == Site()
     written(suite_root, "schema_version: 1\nslurm: {qos: high}\n")
     assert load_site() == Site(SlurmSite(qos="high"))
-
-
-def test_the_environment_names_another_file(
-    suite_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written(suite_root, "schema_version: 1\nslurm: {qos: high}\n")
-    monkeypatch.setenv(
-        "PERFGATE_SITE", str(written(tmp_path, "schema_version: 1\nslurm: {qos: low}\n"))
-    )
+    other = written(tmp_path, "schema_version: 1\nslurm: {qos: low}\n")
+    monkeypatch.setenv("PERFGATE_SITE", str(other))
     assert load_site() == Site(SlurmSite(qos="low"))
     monkeypatch.setenv("PERFGATE_SITE", str(tmp_path / "missing.yaml"))
     with pytest.raises(SeveralInputErrors, match="PERFGATE_SITE: no such file"):

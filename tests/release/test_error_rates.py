@@ -11,14 +11,28 @@ from run_reports import judged
 from sizes import sized
 from tables import each
 
+from benchmarks.detection.error_rates import standard_error
+from benchmarks.detection.release_run import STUDY, shapes_of
+from benchmarks.detection.results import load
 from perfgate.core.measurement import ChangedQuestions, MeasuredControl
 from perfgate.core.metrics import lookup
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.judging.forecast import release_rates
-from perfgate.judging.forecast.release_rates import probe_rates
 from perfgate.judging.forecast.simulation import REAL, starts
 from perfgate.release.check_result import CheckedTest, Finding
-from perfgate.release.error_rates import at_most, band_in_sigma, error_rates
+from perfgate.release.error_rates import (
+    DOCUMENTED_SPEED,
+    FOUND_TRIALS,
+    IN_TURNS,
+    PAIRED,
+    PROBE_RATES,
+    SCORE,
+    TRIALS,
+    at_most,
+    band_in_sigma,
+    error_rates,
+    of_one_probe,
+    probe_rates,
+)
 
 TIGHT = (-0.006, 0.004)
 NONE_STARTED = (MeasuredControl("baseline", None, 0, "the image is gone"),)
@@ -110,11 +124,11 @@ MOVED = ChangedQuestions(SCORED.metric, "baseline", 198, 1, 1, ("a",), ("b",))
 @each(
     "judgement, changed, kind",
     [
-        (SCORED, (MOVED,), release_rates.PAIRED),
-        (SCORED, (), release_rates.SCORE),
-        (replace(SCORED, against="documented"), (), release_rates.SCORE),
-        (judged(Verdict.PASS, 0.0, against="documented"), (), release_rates.DOCUMENTED_SPEED),
-        (replace(judged(Verdict.PASS, 0.0), is_interleaved=True), (), release_rates.IN_TURNS),
+        (SCORED, (MOVED,), PAIRED),
+        (SCORED, (), SCORE),
+        (replace(SCORED, against="documented"), (), SCORE),
+        (judged(Verdict.PASS, 0.0, against="documented"), (), DOCUMENTED_SPEED),
+        (replace(judged(Verdict.PASS, 0.0), is_interleaved=True), (), IN_TURNS),
     ],
 )
 def test_tests_of_other_kinds_have_their_own(judgement, changed, kind) -> None:
@@ -195,3 +209,56 @@ def _judged(place: int, base, new, band: float) -> Judgement:
     wide = band if metric.family.band == 0.02 else 0.15 if band == 0.02 else 0.21
     sides = ((1000 * np.exp(scale * side[place].astype(float))).tolist() for side in (base, new))
     return judge_performance(metric.name, *sides, band=wide)
+
+
+# The constants are those that were simulated, and never better. ----------------------------------
+
+STORED = load("release_probes")
+
+
+@each("rates", PROBE_RATES, ids=lambda one: f"{one.control}-{one.band:g}")
+def test_the_constants_are_the_worst_of_the_stored_results(rates) -> None:
+    rows = [
+        row
+        for row in STORED
+        if (row["control"], row["band"]) == (rates.control, rates.band) and row["sessions"] >= 3
+    ]
+    assert {row["n_base"] for row in rows} == {3, 10}
+    assert {(row["trials"], row["found_trials"]) for row in rows} == {(TRIALS, FOUND_TRIALS)}
+    for name in ("of_a_metric", "of_a_probe", "with_anchor"):
+        assert getattr(rates, name) == max(row[name] for row in rows)
+    assert rates.found == min(row["found"] for row in rows)
+
+
+@each("row", load("release"), ids=lambda row: str(list(row.values())[:6]))
+def test_a_release_of_such_probes_is_no_worse_than_told(row) -> None:
+    """As simulated whole: twelve scenarios, and each packaged suite; `heavy` is not claimed."""
+    reached = 1.0
+    for shape in shapes_of(row["suite"]):
+        rates = probe_rates(row["control"], shape.band)
+        reached *= (1 - of_one_probe([rates] * shape.metrics, shape.metrics)) ** shape.probes
+    told = 1 - reached
+    error = standard_error(row["any_regression"], row["trials"])
+    is_real = row["noise"] == "real"
+    assert (row["any_regression"] <= told + 2 * error * is_real) == is_real
+    # … nor is it told to be much worse than where each has its own luck
+    if is_real and row["suite"] == STUDY and not row["shared"]:
+        assert told < 1.5 * row["any_regression"] + 2 * error
+
+
+@each("band, rates", [(1.99, None), (2.0, 2.0), (3.59, 3.0), (3.96, 3.9), (40.0, 3.9)])
+def test_a_band_has_the_rates_of_the_next_narrower_one(band, rates) -> None:
+    found = probe_rates("controlled", band)
+    assert (found.band if found else None) == rates
+
+
+def test_a_probe_is_never_told_worse_than_the_sum_of_its_comparisons() -> None:
+    rates = probe_rates("controlled", 4.0)
+    assert of_one_probe([], 0) == 0
+    assert of_one_probe([rates], 0) == rates.of_a_metric
+    assert of_one_probe([rates] * 3, 0) == rates.of_a_probe
+    assert of_one_probe([rates] * 3, 3) == rates.with_anchor
+    assert of_one_probe([rates] * 4, 0) == pytest.approx(4 * rates.of_a_metric)
+    assert of_one_probe([rates] * 6, 6) == 2 * rates.with_anchor
+    alone = probe_rates("alone", 2.0)
+    assert of_one_probe([alone] * 90, 90) == 1

@@ -7,31 +7,21 @@ from string import Formatter
 from perfgate.release import release_status
 
 TABLE = release_status._REFUSALS
-HELPERS = {
-    "_broken": "BROKEN_PACK",
-    "_not_reproduced": "NOT_REPRODUCED",
-    "_other": "OTHER_RELEASE",
-    "ReleaseStatus": "",
-}
+MAKERS = {"_broken", "_not_reproduced", "_other", "ReleaseStatus", "refusal"}
 
 
-def refusals() -> dict[tuple[str, str], set[str]]:
-    """Status and name → what the call gives; of a call whose status is an argument, no status."""
-    found: dict[tuple[str, str], set[str]] = {}
+def refusals() -> dict[str, set[str]]:
+    """Name → what each call that makes this refusal gives."""
+    found: dict[str, set[str]] = {}
     for path in Path(release_status.__file__).parent.glob("*.py"):
         for call in ast.walk(ast.parse(path.read_text())):
             match call:
-                case ast.Call(func=ast.Name(id=name)) if name in HELPERS:
-                    status = HELPERS[name]
-                case ast.Call(func=ast.Attribute(attr="refusal", value=ast.Attribute(attr=status))):
-                    pass
-                case ast.Call(func=ast.Attribute(attr="refusal", value=ast.Name())):
-                    status = ""
-                case _:
-                    continue
-            match call.args[0]:
-                case ast.Constant(value=str(name)):
-                    found[status, name] = {one.arg or "*" for one in call.keywords} | {"file"}
+                case ast.Call(func=ast.Name(id=maker) | ast.Attribute(attr=maker)) if (
+                    maker in MAKERS
+                ):
+                    given = {one.arg or "*" for one in call.keywords} | {"file"}
+                    if isinstance(name := getattr(call.args[0], "value", None), str):
+                        found[name] = found.get(name, given) & given
     return found
 
 
@@ -44,9 +34,8 @@ def test_the_table_has_what_the_code_names_and_nothing_else() -> None:
         for name, texts in table.items()
         if isinstance(texts, dict)
     }
-    assert {name for _, name in entries} == {name for _, name in named}
+    assert {name for _, name in entries} == named.keys()
     for (status, name), texts in entries.items():
-        given = named.get((status, name)) or named["", name]
         wanted = {
             part
             for text in texts.values()
@@ -54,4 +43,4 @@ def test_the_table_has_what_the_code_names_and_nothing_else() -> None:
             for _, part, _, _ in Formatter().parse(text)
             if part
         }
-        assert wanted <= given, (status, name)
+        assert wanted <= named[name], (status, name)

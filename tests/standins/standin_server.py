@@ -39,7 +39,7 @@ if says := os.environ.get("PERFGATE_STANDIN_SAYS"):
     sys.stderr.buffer.write(Path(says).read_bytes())
     sys.stderr.flush()
 
-if fault == "die-at-start":
+if fault in ("die-at-start", f"die-at-start:{os.environ['PERFGATE_ROLE']}"):
     if not says:
         print("error loading model: made-up", file=sys.stderr)
     sys.exit(3)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from checkouts import Suite
-from road_words import POINT, SLOWER, SWEEP
+from road_words import ACCURACY, POINT, SLOWER, SWEEP
 
 pytestmark = pytest.mark.slow
 # Whatever else this machine does throws no pair away.
+NO_ROOM = "import perfgate.campaign.fresh_start as one\none._ROOM = 1e12\n"
+SLOWER_B = ("--ab", "A=this", "B=engine.settings.cpu_threads=1")
 BLOCKS = (("noise: measured", "noise: measured\n      blocks: 3"),)
 
 
@@ -97,10 +99,38 @@ def test_a_busy_machine_is_told_and_proves_nothing(both: Suite) -> None:
 
 
 def test_without_memory_for_two_servers_they_take_turns(both: Suite, tmp_path: Path) -> None:
-    patch = "import perfgate.campaign.fresh_start as one\none._ROOM = 1e12\n"
-    (tmp_path / "no_room.py").write_text(patch)
+    (tmp_path / "no_room.py").write_text(NO_ROOM)
     paths = os.pathsep.join((str(tmp_path), both.environment["PYTHONPATH"]))
     done = both.run(*POINT, "-p", "no_room", PYTHONPATH=paths)
     assert done.status in (0, 10), done.output
     assert "no memory for two servers: the builds are measured one by one" in done.output
     assert len(folders(both)) == 1 + 4 + 4  # the first try, then a reference and a build in turns
+
+
+def test_two_builds_that_are_compared_are_up_together(both: Suite) -> None:
+    done = both.run(*POINT, ACCURACY, "-k", "c1 or sums", *SLOWER_B)
+    done.require(1, {"c1": "REGRESSION", "sums": "PASS"}, "pairs of blocks")
+    assert {"start-1-b", "start-2-a", "start-3-b"} <= {*folders(both)}
+    pairs = json.loads((both.run_folder / "standin-serve/start-1-b/c1/blocks_b.json").read_text())
+    assert {*pairs["pairs"][0]["blocks"]} == {"a", "b"}
+    assert both.judged_again() == {
+        line["name"]: line["verdict"] for line in done.records("verdict")
+    }
+
+
+def test_two_builds_without_memory_for_both_are_compared_in_turns(
+    both: Suite, tmp_path: Path
+) -> None:
+    (tmp_path / "no_room.py").write_text(NO_ROOM)
+    paths = os.pathsep.join((str(tmp_path), both.environment["PYTHONPATH"]))
+    done = both.run(*POINT, *SLOWER_B, "-p", "no_room", PYTHONPATH=paths)
+    done.require(1, {"c1": "REGRESSION"}, "no memory for two servers")
+    assert folders(both)[:3] == ["start-1-b", "start-2-a", "start-3-b"]
+
+
+def test_a_build_that_does_not_start_beside_the_other_is_named(both: Suite) -> None:
+    done = both.run(*POINT, *SLOWER_B, fault="die-at-start:a")
+    done.require(11, {"c1": "ERROR"}, "build A: ")
+    (line,) = done.records("verdict")
+    assert line["error"]["error_class"] == "model_file"
+    assert line["folder"].endswith("start-2-a")

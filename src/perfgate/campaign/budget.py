@@ -30,7 +30,7 @@ from perfgate.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:
     from perfgate.campaign.session import Session
-    from perfgate.judging.forecast.scenarios import Cost
+    from perfgate.judging.forecast.forecast import Cost
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 _SPAN = re.compile(r"(?:\d+(?:\.\d+)?[hms])+|\d+(?:\.\d+)?")
@@ -176,7 +176,7 @@ def _cost(tools: Toolchain, probes: Sequence[Probe], session: "Session") -> "Cos
     A first answer leaves no run in a baseline; it takes seconds, and is left out.
     """
     # Its numpy and scipy take as long to load as all the rest.
-    from perfgate.judging.forecast.scenarios import forecast_scenario
+    from perfgate.judging.forecast.forecast import forecast_scenario
 
     timed = [one for one in probes if not one.is_smoke]
     try:

@@ -5,7 +5,7 @@ for probes that the gate could not decide, and before it a control where a loss 
 `perfgate.campaign.schedule` says which start comes next, the starter makes it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from perfgate.campaign.builds.build import AbBuilds
@@ -13,6 +13,7 @@ from perfgate.campaign.builds.controls import ControlBuilds
 from perfgate.campaign.campaign_state import CampaignState, suspected
 from perfgate.campaign.schedule import (
     AB,
+    AB_BLOCKS,
     BLOCKS,
     CONTROL_ROLES,
     LoopState,
@@ -52,6 +53,7 @@ class Campaign:
             another's.
 
     Attributes:
+        references: what its probes are compared with.
         starts: those so far, as the group's record counts them.
         has_run: whether its measurements were asked for.
     """
@@ -69,7 +71,7 @@ class Campaign:
         self._ab = ab
         # What stood beside another build was measured for that one alone: no session takes it over.
         own_anew = session.reference == "auto" and can_make_blocks(self.scenario, session)
-        self._references = References(
+        self.references = References(
             tools,
             session.machine,
             "fresh" if own_anew else session.reference,
@@ -77,12 +79,13 @@ class Campaign:
             repo=session.repo,
             commands=command_facts(session.site),
         )
-        self.controls = ControlBuilds(self.scenario, session, self._references, probes)
-        self._schedule = schedule or (Schedule() if ab is None else AB)
+        self.controls = ControlBuilds(self.scenario, session, self.references, probes)
+        both_up = AB_BLOCKS if can_make_blocks(self.scenario, session) else AB
+        self._schedule = schedule or (Schedule() if ab is None else both_up)
         self._state = CampaignState(
-            self.scenario, probes, self._references, session, self.controls, self._schedule.tested
+            self.scenario, probes, self.references, session, self.controls, self._schedule.tested
         )
-        self._starter = Starter(tools, session, self._state, self._references, ab)
+        self._starter = Starter(tools, session, self._state, self.references, ab)
         self.starts: Starts = self._starter.starts
         self._rounds = 0  # that were judged
         self.has_run = False
@@ -91,10 +94,6 @@ class Campaign:
     def has_measured(self) -> bool:
         """Whether anything of the build under test was measured."""
         return any(state.measured for state in self._state.states.values())
-
-    def fingerprint(self, probe: Probe) -> Mapping[str, str]:
-        """The facts of what is measured of `probe`, which a baseline must share."""
-        return self._references.fingerprint(probe)
 
     def outcome(self, probe: Probe) -> Outcome:
         """What became of `probe`; the first call makes all measurements of the campaign."""
@@ -168,6 +167,7 @@ class Campaign:
             self._starter.start(request)
             due = request.then
             if request.beside and not self._starter.can_make_blocks:  # no room for both
+                self._schedule = self._schedule if self._ab is None else AB
                 self._plan()
                 due = self._schedule.opening
             elif not due:
@@ -176,7 +176,7 @@ class Campaign:
 
     def _plan(self) -> None:
         """Settle the order of the starts: those of the machine's own reference may be due."""
-        if self._ab is None and any(self._references.are_due(one) for one in self._state.states):
+        if self._ab is None and any(self.references.are_due(one) for one in self._state.states):
             starts = self.scenario.gate.reference_starts
             if self._state.takes_turns and self._starter.can_make_blocks:
                 self._schedule = BLOCKS
@@ -186,7 +186,7 @@ class Campaign:
                 self._schedule = around_own_reference(starts)
         planned = self._schedule.opening
         if self._schedule.beside is not None:
-            planned = ("new", self._schedule.beside) * FIRST_LOOK
+            planned = (self._schedule.tested, self._schedule.beside) * FIRST_LOOK
         elif self._ab is not None:  # no look is taken before
             own_noise = self.scenario.gate.noise == "measured"
             planned *= (OWN_NOISE_RULE if own_noise else AB_RULE).looks[0]

@@ -259,7 +259,7 @@ class ClaimSides:
             (probe,) = now
             if self._is_kept(probe) or self._own.measured(probe).error is not None:
                 continue
-            facts = self._own.campaign(probe.scenario).fingerprint(probe)
+            facts = self._own.campaign(probe.scenario).references.fingerprint(probe)
             if differences := side.differences(facts):
                 return (
                     f"{claim.id}: another machine than that of the baseline of {side.probe.id}: "

@@ -36,17 +36,12 @@ CONTROL_ROLES: dict[Against, StartRole] = {
 }
 _CONTROLLED: dict[StartRole, Against] = {role: against for against, role in CONTROL_ROLES.items()}
 # What a disturbed start of these leaves unmeasured is measured again at once, in its place.
-_KEEPS_ITS_PLACE: tuple[StartRole, ...] = ("reference", "a", "b", "claim")
+KEEPS_ITS_PLACE: tuple[StartRole, ...] = ("reference", "a", "b", "claim")
 
 
 def controlled_by(role: StartRole) -> Against | None:
     """What the build of a control start is compared as; None: the start is no control."""
     return _CONTROLLED.get(role)
-
-
-def keeps_its_place(role: StartRole) -> bool:
-    """Whether what a disturbed start of a role leaves unmeasured is measured again at once."""
-    return role in _KEEPS_ITS_PLACE
 
 
 @dataclass(frozen=True)
@@ -106,6 +101,7 @@ def taking_turns(references: int, most: int) -> Schedule:
 
 # Both builds are up in each start, and each start is judged.
 BLOCKS = Schedule(beside="reference")
+AB_BLOCKS = Schedule(("b",), (("b",),), "b", AB_RULE.most, "a")
 
 
 def _starts(role: StartRole, count: int) -> tuple[StartRole, ...]:
@@ -158,7 +154,8 @@ def next_start(state: LoopState) -> StartRequest | None:
     while due:
         role = due.pop(0)
         if probes := state.serves.get(role):
-            beside = state.schedule.beside if any(one.is_load for one in probes) else None
+            both_up = state.schedule.tested == "b" or any(one.is_load for one in probes)
+            beside = state.schedule.beside if both_up else None
             return StartRequest(role, probes, tuple(due), beside)
     return None
 

@@ -14,12 +14,12 @@ from perfgate.campaign.builds.build import AbBuilds, Build, build_under_test, so
 from perfgate.campaign.campaign_state import CampaignState, ProbeState
 from perfgate.campaign.fresh_start import FreshStart, StartSetup, fresh_start
 from perfgate.campaign.schedule import (
+    KEEPS_ITS_PLACE,
     Start,
     StartRequest,
     StartRole,
     Starts,
     controlled_by,
-    keeps_its_place,
 )
 from perfgate.campaign.session import Session
 from perfgate.campaign.start_guard import PlaceCheck, leased, measure_guarded, watch_start
@@ -88,21 +88,24 @@ class Starter:
         self._show_plan(request)
         counts = self._begin(role, probes)
         self._explain(counts, request)
-        folder = self._folder_of(counts)
         try:
-            with write_errors_named(folder, only_full=True), ExitStack() as stack:
+            with write_errors_named(self._folder_of(counts), only_full=True), ExitStack() as stack:
                 start: FreshStart | None = self._bring_up(counts, probes, stack)
                 if start is not None and request.beside is not None:
                     start = self._with_other(start, probes, request.beside, stack)
                 if start is not None:
                     self._measure_each(start, probes)
         except PerfgateError as error:
-            self._handle_error(counts, probes, error, folder)
-        if not (counts.disturbed and keeps_its_place(role) and self.starts.repeats(role)):
+            failed = self.starts.made[-1]  # that beside it, once that was begun
+            self._handle_error(failed, probes, error, self._folder_of(failed))
+            counts.disturbed |= failed.disturbed
+        if request.beside is not None and not self.can_make_blocks:
+            return  # all is measured in another order
+        if not (counts.disturbed and role in KEEPS_ITS_PLACE and self.starts.repeats(role)):
             return
         lost = tuple(one for one in probes if self._state.lacks(one, role, counts.number))
         if lost:
-            self.start(StartRequest(role, lost, request.then))
+            self.start(StartRequest(role, lost, request.then, request.beside))
 
     def _begin(self, role: StartRole, probes: Sequence[Probe]) -> Start:
         """The account of another start of a role."""
@@ -120,7 +123,8 @@ class Starter:
             self._progress.note("no memory for two servers: the builds are measured one by one")
             return None
         loads = tuple(one for one in probes if one.is_load)
-        beside = self._bring_up(self._begin(role, loads), loads, stack, start.setup.lease)
+        measured = loads if self._ab is None else probes
+        beside = self._bring_up(self._begin(role, measured), measured, stack, start.setup.lease)
         whole = start.setup.build.scenario.gate.whole_load
         whole = whole and not any(self._state.states[one].measured for one in loads)
         return replace(start, beside=beside, whole_load=whole)
@@ -137,7 +141,7 @@ class Starter:
         why, self._repeat_reason = self._repeat_reason, ""
         if why:
             self._progress.again(counts.number, f"again, as {why}")
-        elif self.explains and not keeps_its_place(request.role):
+        elif self.explains and request.role not in KEEPS_ITS_PLACE:
             states = [(probe, self._state.states[probe]) for probe in request.probes]
             why = why_another(states, controlled_by(request.role))
             self._progress.again(counts.number, why)
@@ -195,6 +199,8 @@ class Starter:
             else:
                 counts.served += 1
             succeeded = self._measure(start, probe, len(probes))
+            if succeeded and start.beside and self._ab and not probe.is_load:
+                self._measure(start.beside, probe, len(probes))
             if controlled_by(counts.role) is not None:
                 if not succeeded or start.has_ended:
                     return  # what is left gets another control
@@ -274,7 +280,9 @@ class Starter:
         """
         run_error, controls = as_run_error(error), controlled_by(counts.role)
         if self._ab is not None:
-            run_error = run_error.saying(f"build {counts.role.upper()}: {run_error.message}")
+            build, last = counts.role.upper(), self.starts.made[-1]
+            build += "" if last is counts else f" beside {last.role.upper()}"
+            run_error = run_error.saying(f"build {build}: {run_error.message}")
         what = f"{run_error.failure}: {run_error.message}"
         text = f"fresh start {counts.number}: {what}"
         states = [self._state.states[probe] for probe in probes]

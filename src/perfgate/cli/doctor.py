@@ -98,6 +98,7 @@ def _overview(arguments: argparse.Namespace, scenarios: Sequence[Scenario]) -> i
     """The machine, and each scenario with the first reason why it cannot run."""
     machine = detect()
     obstacles = {scenario.id: _why_not(scenario, machine) for scenario in scenarios}
+    fixes = {name: why.fix for name, why in obstacles.items() if why is not None}
     own = own_environment()
     surroundings = {"variables": variables_set(os.environ), "shared_python": own and own.found}
     if arguments.format == "json":
@@ -105,11 +106,10 @@ def _overview(arguments: argparse.Namespace, scenarios: Sequence[Scenario]) -> i
             name: None if why is None or why.of_accuracy else why.reason
             for name, why in obstacles.items()
         }
-        fixes = {name: why.fix for name, why in obstacles.items() if why is not None}
         values = {"machine": asdict(machine), "cannot_run": reasons, "fixes": fixes}
         print_json({**values, **surroundings})
         return 0
-    numbered = list(dict.fromkeys(why.fix for why in obstacles.values() if why is not None))
+    numbered = list(dict.fromkeys(fixes.values()))
     rows = [
         (name, "yes" if why is None else f"{why.text} [fix {numbered.index(why.fix) + 1}]")
         for name, why in obstacles.items()
@@ -117,14 +117,8 @@ def _overview(arguments: argparse.Namespace, scenarios: Sequence[Scenario]) -> i
     gpus = f"none ({machine.gpu_note})"
     if machine.gpus:
         gpus = f"{counted(gpu.name for gpu in machine.gpus)}, driver {machine.gpus[0].driver}"
-    shown = {
-        "machine": machine,
-        "gpus": gpus,
-        "rows": rows,
-        "fixes": numbered,
-        "hint": own and own.hint,
-    }
-    print_template("doctor_machine.txt", {**shown, **surroundings})
+    shown = {"machine": machine, "gpus": gpus, "rows": rows, "fixes": numbered}
+    print_template("doctor_machine.txt", {**shown, "hint": own and own.hint, **surroundings})
     return 0
 
 
@@ -180,10 +174,7 @@ def _why_not(scenario: Scenario, machine: Machine) -> Obstacle | None:
     failed = [check for check in checks if check.outcome == "failed"]
     if not failed:
         return None
-    failed.sort(key=lambda check: check.name == EVALUATORS)
-    first = failed[0]
+    first = min(failed, key=lambda check: check.name == EVALUATORS)
     more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-    everything = f"perfgate doctor --scenario {scenario.id} tells more"
-    return Obstacle(
-        first.found + more, first.hint or everything, of_accuracy=first.name == EVALUATORS
-    )
+    fix = first.hint or f"perfgate doctor --scenario {scenario.id} tells more"
+    return Obstacle(first.found + more, fix, of_accuracy=first.name == EVALUATORS)

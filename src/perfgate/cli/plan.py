@@ -12,21 +12,24 @@ something would get no verdict
 import argparse
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from perfgate.baselines.engine_repo import EngineRepo
-from perfgate.cli.output import add_format, described, print_json, print_table
+from perfgate.cli.output import add_format, described, print_json, print_template
 from perfgate.cli.scenario_choice import add_selection, load, selected, warn, without_templates
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.plain import to_plain
 from perfgate.core.verdict import counted
 from perfgate.judging.assembly.bands import band_of, noise_of
-from perfgate.judging.forecast.metrics import MetricForecast
-from perfgate.judging.forecast.scenarios import CASES, Case, Cost, ScenarioForecast, forecast
-from perfgate.judging.forecast.simulation import TRIALS, AbEffort, expected_ab
+from perfgate.judging.forecast.forecast import (
+    Cost,
+    MetricForecast,
+    forecast,
+)
+from perfgate.judging.forecast.simulation import TRIALS, odds, two_builds
 from perfgate.judging.rules import scale
 from perfgate.judging.rules.paired import ab_rule
 from perfgate.machine.hardware import detect
@@ -42,24 +45,7 @@ _HELP = {
     "--gate": "a selected test that would get no verdict is a failure (exit status 12)",
     "--ab": "what a comparison of two builds (pytest --ab) would take and find, instead",
 }
-_HEAD = """\
-{} gating tests, simulated on noise as published nightlies show it (docs/reference/plan.md)
-from: source of the band; baseline: its starts/sessions; finds: the smallest loss that is a
-REGRESSION in 19 of 20 runs; of 1 band, of 1.5 bands: how often a loss of that size is;
-by accident: how often an unchanged build is"""
-_METRICS = (
-    "  probe,metric,band,from,noise of a start,baseline,finds,of 1 band,of 1.5 bands,by accident"
-)
-_TOTALS = "scenario,starts,if slower,at worst,time,if slower,at worst,GPU hours,at worst"
-_AB = "metric,band,true loss of B,worse,no worse,undecided,starts of both"
-# How a suspected loss is checked.
-_CONTROLS = {
-    "controlled": "a suspected loss is checked against the baseline's build, started beside it",
-    "unproved": "gate.control requires a control, and the baseline does not say how its build is "
-    "started: no loss can be a REGRESSION",
-    "alone": "no control, the machine is not excluded: the baseline does not say how its build is "
-    "started, or gate.control is none",
-}
+_EFFECTS = (0.0, 0.5, 1.0, 2.0)  # true losses of B, in bands, at which an A/B is simulated
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -88,15 +74,9 @@ def _run(arguments: argparse.Namespace) -> int:
     if as_json:
         print_json(to_plain(plan))
     else:
-        print(_HEAD.format(plan.tests))
-        for one in plan.scenarios:
-            _print_scenario(one)
-        if len(plan.scenarios) > 1:
-            rows = [_total(one.id, one.cost) for one in plan.scenarios]
-            print()
-            print_table(_TOTALS.split(","), [*rows, _total("all, one after the other", plan.total)])
-            if plan.accident:
-                print(f"red though nothing changed: in under {_bound(plan.accident)} of runs")
+        values = {"plan": plan, "step": 1 / TRIALS, "counted": counted}
+        own = {"grouped": _grouped, "loss": _loss, "bound": _bound, "hours": _hours}
+        print_template("plan.txt", {**values, **own})
     if plan.problems:
         raise SeveralInputErrors([*plan.problems])
     if arguments.gate and plan.unjudged:
@@ -129,77 +109,18 @@ def _selected(arguments: argparse.Namespace) -> tuple[tuple[Scenario, ...], tupl
     return found, suite.claims
 
 
-def _print_scenario(one: ScenarioForecast) -> None:
-    commit = "" if one.commit == one.version else f" at {one.commit[:12]}"
-    print(f"\n{one.id} ({one.hardware})")
-    print(f"  build under test: {one.engine} {one.version}{commit}, {one.build_source}")
-    _print_grouped((probe.probe, probe.compared_with) for probe in one.probes)
-    judged = [
-        (probe.probe, metric) for probe in one.probes if probe.judged for metric in probe.metrics
-    ]
-    if judged:
-        print_table(_METRICS.split(","), [_row(*each) for each in judged])
-    # Noise that was measured in this session needs no control.
-    used = {metric.control for _, metric in judged if metric.noise_from != "measured"}
-    for control in [one for one in _CONTROLS if one in used][:1]:
-        print(f"  {_CONTROLS[control]}")
-    for note in one.notes:
-        print(f"  {note}")
-    _print_grouped(
-        (f"{probe.probe} {metric.metric}", note)
-        for probe in one.probes
-        for metric in probe.metrics
-        for note in _notes(metric)
-    )
-    first, (unchanged, slower, worst) = one.reference_starts, one.cost.values()
-    reference = f"{counted(first, 'start')} of the reference, then " if first else ""
-    controls = f" ({one.max_controls} of them controls)" if one.max_controls else ""
-    print(
-        f"  engine starts: {reference}{unchanged.starts - first:.2f} expected for an unchanged "
-        f"build, {slower.starts - first:.2f} for one slower by a band, {worst.starts - first:.0f} "
-        f"at most{controls}"
-    )
-    print(
-        f"  time: {_spent(unchanged)} typically, {_spent(slower)} for a slower build, "
-        f"{_spent(worst)} at worst"
-    )
-    if any(metric.odds for _, metric in judged):
-        print(f"  red though nothing changed: in under {_bound(one.accident)} of runs")
-
-
-def _print_grouped(pairs: Iterable[tuple[str, str]]) -> None:
+def _grouped(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Each text once, after the names of all that it is about."""
     about: dict[str, list[str]] = {}
     for name, text in pairs:
         about.setdefault(text, []).append(name)
-    for text, names in about.items():
-        print(f"  {', '.join(names)}: {text}")
+    return [f"{', '.join(names)}: {text}" for text, names in about.items()]
 
 
-def _notes(one: MetricForecast) -> list[str]:
-    problem = ["cannot gate so, see the error"] if one.problem else []
-    return [*one.notes, *(f"warning: {warning}" for warning in one.warnings), *problem]
-
-
-def _row(label: str, one: MetricForecast) -> list[str]:
-    odds, regressions = one.odds, {at.loss: at.regression for at in one.odds}
-
-    def loss(share: float | None) -> str:
-        if share is None:
-            return "nothing" if odds else "-"
-        return f"{100 * share:.1f} points" if is_accuracy(one.metric) else f"{share:.1%}"
-
-    return [
-        f"  {label}",
-        one.metric,
-        loss(one.band),
-        one.band_source,
-        "-" if one.sigma is None else f"{one.sigma:.2%} {one.noise_from}",
-        f"{one.baseline_runs}/{one.baseline_sessions}" if one.baseline_runs else "-",
-        loss(one.smallest),
-        *(f"{regressions[bands]:.0%}" if odds else "-" for bands in (1.0, 1.5)),
-        f"< {_bound(regressions[0.0] + 1 / TRIALS)}" if odds else "-",
-    ]
+def _loss(share: float | None, one: MetricForecast) -> str:
+    if share is None:
+        return "nothing" if one.odds else "-"
+    return f"{100 * share:.1f} points" if is_accuracy(one.metric) else f"{share:.1%}"
 
 
 def _bound(share: float) -> str:
@@ -214,16 +135,6 @@ def _hours(cost: Cost) -> str:
     return f"{most}{cost.hours:.1f} h" if cost.hours >= 1 else f"{most}{60 * cost.hours:.0f} min"
 
 
-def _spent(cost: Cost) -> str:
-    return _hours(cost) + (f" ({cost.gpu_hours:.1f} GPU hours)" if cost.gpu_hours else "")
-
-
-def _total(name: str, costs: Mapping[Case, Cost]) -> list[str]:
-    starts = [f"{costs[case].starts:.1f}" for case in CASES]
-    gpu_hours = [f"{costs[case].gpu_hours:.1f}" for case in ("unchanged", "worst")]
-    return [name, *starts, *(_hours(costs[case]) for case in CASES), *gpu_hours]
-
-
 def _plan_ab(scenarios: Sequence[Scenario], *, as_json: bool) -> None:
     """Print the expected starts and chances of an A/B at losses of 0, 0.5, 1 and 2 bands.
 
@@ -233,37 +144,34 @@ def _plan_ab(scenarios: Sequence[Scenario], *, as_json: bool) -> None:
     Raises:
         InputError: none of the scenarios gates a speed.
     """
-    found = [(one, list(_ab_efforts(one))) for one in scenarios]
-    if not any(efforts for _, efforts in found):
+    found = [one for scenario in scenarios for one in _of_two_builds(scenario)]
+    if not found:
         raise InputError(
             "nothing to plan", expected="a scenario whose gate has a speed with a band"
         )
     if as_json:
-        plain = [
-            {"scenario": one.id, "metric": metric, "band": band, "effects": [*map(asdict, at)]}
-            for one, efforts in found
-            for metric, band, at in efforts
-        ]
-        print_json({"ab": plain})
+        print_json({"ab": found})
         return
-    for one, efforts in found:
-        if efforts:
-            print(f"{one.id} ({one.hardware.label}): A B B A …, 12 starts of both at most")
-            rows = [_ab_row(metric, band, effect) for metric, band, at in efforts for effect in at]
-            print_table(_AB.split(","), rows)
+    values = {"scenarios": scenarios, "found": found}
+    print_template("plan_ab.txt", values, share=lambda share: f"{100 * share:.1f} %")
 
 
-def _ab_row(metric: str, band: float, one: AbEffort) -> list[str]:
-    undecided = max(0.0, 1 - one.worse - one.no_worse)
-    shares = [f"{100 * share:.1f} %" for share in (band, one.worse, one.no_worse, undecided)]
-    return [metric, shares[0], f"{one.bands:g} bands", *shares[1:], f"{one.starts:.1f}"]
-
-
-def _ab_efforts(scenario: Scenario) -> Iterator[tuple[str, float, tuple[AbEffort, ...]]]:
+def _of_two_builds(scenario: Scenario) -> Iterator[dict[str, Any]]:
     """Each speed that gates, its band, and what an A/B comes to."""
     for metric in scenario.gate.metrics if scenario.points() else ():
         band = band_of(metric, scenario)
         if is_accuracy(metric) or band is None:
             continue
         known, found = noise_of(metric, scenario, {}), lookup(metric)
-        yield metric, band, expected_ab(ab_rule(found, known), scale.margin(found, band))
+        design = two_builds(ab_rule(found, known), scale.margin(found, band))
+        ends = [odds(design, bands) for bands in _EFFECTS]
+        effects = [
+            {
+                "bands": at.loss,
+                "worse": at.regression,
+                "no_worse": at.passed,
+                "starts": 2 * at.starts,
+            }
+            for at in ends
+        ]
+        yield {"scenario": scenario.id, "metric": metric, "band": band, "effects": effects}

@@ -78,7 +78,9 @@ def parse(text: str | bytes, *, limit: int = LARGEST_DOCUMENT, own: bool = False
     try:
         # utf-8-sig: editors of other systems begin a file with a byte order mark.
         whole = text.decode("utf-8-sig") if isinstance(text, bytes) else text.removeprefix("\ufeff")
-        value = json.loads(whole, parse_int=_whole, **(_OWN if own else {}))
+        strict: dict[str, Any] = {"parse_float": _finite, "parse_constant": _finite}
+        strict["object_pairs_hook"] = _once
+        value = json.loads(whole, parse_int=_whole, **(strict if own else {}))
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         found = f"byte 0x{error.object[error.start]:02x}"
@@ -150,10 +152,3 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-_OWN: dict[str, Any] = {
-    "parse_float": _finite,
-    "parse_constant": _finite,
-    "object_pairs_hook": _once,
-}

@@ -4,9 +4,10 @@ The fields keep their names. What a file has otherwise (a group of its own, an e
 is said by the module of that file.
 """
 
+import json
 import numbers
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -21,18 +22,46 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})  # most of what a reco
 _MISSING = re.compile("missing required field `(.*)`")
 
 
-def to_plain(value: object, *, leave_out_none: bool = False) -> Any:
+def to_plain(
+    value: object, *, leave_out_none: bool = False, text: Callable[[str], str] = str
+) -> Any:
     """`value` as mappings, lists, texts, numbers, truth values and None.
 
     Args:
         value: dataclasses, structs, mappings, sequences, enums, dates, paths, numbers, and errors,
             which become their message.
         leave_out_none: leave out fields that are None, as files do for what is not set.
+        text: what every text, and every name that is one, becomes.
 
     Raises:
         TypeError: a part is of a type that has no plain form.
     """
-    return _lists(msgspec.to_builtins(value, enc_hook=_encoded), leave_out_none)
+    plain = msgspec.to_builtins(value, enc_hook=_encoded)
+
+    def walked(part: Any) -> Any:
+        kind = type(part)
+        if kind is str:
+            return text(part)
+        if kind is dict:
+            return {
+                text(name) if type(name) is str else name: walked(held)
+                for name, held in part.items()
+                if not (leave_out_none and held is None)
+            }
+        return [walked(one) for one in part] if kind is list or kind is tuple else part
+
+    return walked(plain)
+
+
+def json_of(value: object) -> str:
+    """`value` as JSON on one line, its plain form as `to_plain` gives it.
+
+    Raises:
+        TypeError: a part is of a type that has no plain form.
+        ValueError: a number is not finite.
+    """
+    plain = msgspec.to_builtins(value, enc_hook=_encoded)
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False)
 
 
 def from_plain(kind: type[T], plain: object, *, lax: bool = False, what: str = "") -> T:
@@ -58,7 +87,7 @@ def from_plain(kind: type[T], plain: object, *, lax: bool = False, what: str = "
         place = place.rstrip("`") + (f".{missing[1]}" if missing else "")
         field = place.lstrip(".") or None
         raise InputError(f"not the plain form of {name}: {problem}", field=field) from error
-    _set_defaults(value)
+    set_defaults(value)
     return value
 
 
@@ -92,32 +121,21 @@ def _form(kind: type) -> tuple[str, tuple[str, ...]]:
     return ("sequence" if issubclass(kind, list | tuple) else ""), ()
 
 
-def _set_defaults(value: object) -> None:
+def set_defaults(value: object) -> None:
     """Set the fields that msgspec leaves to the class, where neither `vars` nor it sees them."""
     kind: Any = type(value)
     form, names = _form(kind)
     held: Iterable[Any] = ()
     if form == "dataclass":
-        for name in names:
-            if name not in vars(value):
+        own = vars(value)
+        if not all(map(own.__contains__, names)):
+            for name in names:
                 object.__setattr__(value, name, getattr(value, name))
-        held = vars(value).values()
+        held = own.values()
     elif form == "struct":  # its mappings hold plain values alone
         held = [one for name in names if type(one := getattr(value, name)) is not dict]
     elif form:
         held = value.values() if isinstance(value, Mapping) else cast(Sequence[Any], value)
     for content in held:
         if type(content) not in _SCALARS:
-            _set_defaults(content)
-
-
-def _lists(value: object, leave_out_none: bool) -> Any:
-    if isinstance(value, dict):
-        return {
-            name: _lists(held, leave_out_none)
-            for name, held in value.items()
-            if not (leave_out_none and held is None)
-        }
-    if isinstance(value, list | tuple):
-        return [_lists(one, leave_out_none) for one in value]
-    return value
+            set_defaults(content)

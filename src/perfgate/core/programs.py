@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distributions
 from pathlib import Path
 
 from perfgate.core.errors import InputError, MissingProgram
@@ -120,7 +120,8 @@ class Program:
         if interpreter is not None:
             return (interpreter, *self.arguments)
         own = Path(sys.executable).parent
-        is_candidate = self.package is None or _has_package(self.package)
+        # Of perfgate's own Python; the package is not imported.
+        is_candidate = self.package is None or any(distributions(name=self.package))
         if is_candidate and os.access(own / self.executable, os.X_OK):
             return (str(own / self.executable), *self.arguments)
         path = shutil.which(self.executable, path=None if is_candidate else _path_without(own))
@@ -180,15 +181,6 @@ def interpreter_of(path: str) -> str | None:
     if first and first[0].startswith("#!/") and "python" in Path(first[0]).name:
         return first[0][2:]
     return None
-
-
-def _has_package(name: str) -> bool:
-    """Whether perfgate's own Python has the package; it is not imported."""
-    try:
-        distribution(name)
-    except PackageNotFoundError:
-        return False
-    return True
 
 
 def _path_without(folder: Path) -> str:

@@ -122,7 +122,7 @@ def visible(text: str) -> str:
 
     Line ends and tabs stay.
     """
-    return text.translate(_ESCAPES)
+    return text if text.isprintable() else text.translate(_ESCAPES)
 
 
 def one_line(text: str) -> str:

@@ -41,8 +41,7 @@ def ready(records: Sequence[Record]) -> tuple[str, ...]:
 
 def _latest(records: Sequence[Record]) -> Sequence[CandidateRecord]:
     """The last record of each candidate."""
-    found = {line.file: line for line in records_of(CandidateRecord, records)}
-    return [*found.values()]
+    return [*{line.file: line for line in records_of(CandidateRecord, records)}.values()]
 
 
 def progress(candidate: CandidateRecord) -> str:

@@ -277,10 +277,6 @@ class RunReport:
     recorded: tuple[str, ...] = ()
     resumptions: tuple[str, ...] = ()
 
-    def of_scenario(self, scenario: str) -> tuple[TestResult, ...]:
-        """The results of one scenario, in order."""
-        return tuple(one for one in self.results if one.scenario == scenario)
-
     @property
     def gpu_hours(self) -> float:
         """Hours of the clock, times the GPUs that they were spent on."""

@@ -28,7 +28,7 @@ _NOT_IN_CODE = re.compile(r"[`|\\]|^\s|\s$")
 _ELLIPSIS = "…"
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, most: int = 60) -> str:
     """The text on one line, cut at the end to so many characters."""
     one_line = " ".join(visible(text).split())
     return one_line if len(one_line) <= most else one_line[: most - 1] + _ELLIPSIS
@@ -68,6 +68,7 @@ def fenced(lines: Sequence[str]) -> list[str]:
 
 
 REPORTS = Path(__file__).parent / "templates"
+_SHOWN_AS_IT_IS = (Markup, int, float)
 _INDENT = 15  # of a terminal's line that goes on
 _WIDTH = 160  # at which a long line goes on in the next
 
@@ -109,7 +110,7 @@ def _environment(
     """An environment in which `show` makes every text that is not ours, `Markup`, harmless."""
 
     def finalize(value: object) -> object:
-        return value if isinstance(value, Markup | int | float) else show(str(value))
+        return value if isinstance(value, _SHOWN_AS_IT_IS) else show(str(value))
 
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),

@@ -25,7 +25,7 @@ from perfgate.core.measurement import (
     MeasuredMetric,
     Measurement,
 )
-from perfgate.core.plain import from_plain, to_plain
+from perfgate.core.plain import from_plain, set_defaults, to_plain
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import Scenario
@@ -426,6 +426,7 @@ class EndedRecord(Record, frozen=True, kw_only=True, tag="ended"):
 
 _KINDS = Record.__subclasses__()
 AnyRecord: Any = reduce(or_, (one for kind in _KINDS for one in kind.__subclasses__() or [kind]))
+_WHOLE = msgspec.json.Decoder(AnyRecord)
 _SHORT = msgspec.json.Decoder(reduce(or_, _KINDS))  # as histories read them
 R = TypeVar("R", bound=Record)
 _OF_TESTS = (MeasuredTest, SkippedRecord)
@@ -486,7 +487,7 @@ def as_line(record: Record, at: str) -> dict[str, Any]:
 
 
 def read_records(
-    file: Path, base: Path | None = None, *, is_rehearsal: bool = False
+    file: Path, base: Path | None = None, *, is_rehearsal: bool = False, is_short: bool = False
 ) -> list[Record]:
     """The records of a run, in order; a last line that was cut by a kill is left out.
 
@@ -494,11 +495,30 @@ def read_records(
         file: ``records.jsonl``.
         base: the run's ``run.json``, on which the checksums rest; None: they are not checked.
         is_rehearsal: whether run.json says that mock programs made all numbers.
+        is_short: read what histories need, many times as fast: of a verdict a `MeasuredTest`, of a
+            measurement a `ComparableStart`. The checksums vouch for what is passed over.
 
     Raises:
         InputError: a line is not JSON, is not as it was written, is of another schema version, has
             a field that does not fit its kind, or calls real what mock programs made.
     """
+    if base is not None:
+        lines = whole_lines(file)
+        with suppress(ValueError, RecursionError):
+            read = [(_SHORT if is_short else _WHOLE).decode(line) for line in lines]
+            claims_real = is_rehearsal and any(
+                getattr(one, "synthetic", 1) is False for one in read
+            )
+            is_resumed = any(getattr(one, "resumed_from", "") for one in read)
+            versions = {one.schema_version for one in read}
+            if versions == {SCHEMA_VERSION} and not claims_real and not is_resumed:
+                require_checksums(lines, file, base, HINT)
+                if not is_short:
+                    set_defaults(read)
+                    for one in read:
+                        msgspec.structs.force_setattr(one, "schema_version", None)
+                return read
+    # One line after the other: this tells what is wrong, if anything.
     found = []
     for number, line in enumerate(read_lines(file, HINT, base=base), start=1):
         version = line.pop("schema_version", None)
@@ -517,20 +537,6 @@ def read_records(
             raise _damaged(file, number, "synthetic", False, expected)
         found.append(record)
     return found
-
-
-def read_short_records(file: Path, base: Path, *, is_rehearsal: bool) -> list[Record]:
-    """As `read_records`, many times as fast: of a verdict a `MeasuredTest`, of a measurement a
-    `ComparableStart`. The checksums vouch for the fields that are passed over.
-    """
-    lines = whole_lines(file)
-    with suppress(ValueError, RecursionError):
-        found = [_SHORT.decode(line) for line in lines]
-        claims_real = is_rehearsal and any(getattr(one, "synthetic", 1) is False for one in found)
-        if {one.schema_version for one in found} == {SCHEMA_VERSION} and not claims_real:
-            require_checksums(lines, file, base, HINT)
-            return found
-    return read_records(file, base, is_rehearsal=is_rehearsal)  # tells what is wrong, if anything
 
 
 def _damaged(file: Path, number: int, field: str, found: object, expected: str) -> InputError:

@@ -55,7 +55,6 @@ from perfgate.runs.record import (
     as_line,
     effective,
     read_records,
-    read_short_records,
     records_of,
 )
 
@@ -239,7 +238,7 @@ class RunFolder:
         What a resumed session measures again, or a replaced worker, counts once.
 
         Args:
-            is_short: read what histories need of them, as `read_short_records`.
+            is_short: read what histories need of them, as `read_records`.
 
         Raises:
             InputError: a line is damaged, or was changed since it was written; or as `facts`.
@@ -247,9 +246,8 @@ class RunFolder:
         if not os.path.lexists(self.path / _RECORDS):
             return []
         is_rehearsal = bool(self.facts().get("synthetic"))
-        read = read_short_records if is_short else read_records
-        found = read(self.path / _RECORDS, self.path / _FACTS, is_rehearsal=is_rehearsal)
-        return effective(found)
+        files = (self.path / _RECORDS, self.path / _FACTS)
+        return effective(read_records(*files, is_rehearsal=is_rehearsal, is_short=is_short))
 
     def records_of(self, kind: type[R]) -> list[R]:
         """Those of one kind; errors as of `records`."""

@@ -29,7 +29,7 @@ from perfgate.core.redaction import mask_arguments
 from perfgate.core.rule import ControlPolicy
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
-from perfgate.judging.forecast.release_rates import require_small_family
+from perfgate.judging.assembly.sweeps import require_small_family
 from perfgate.launchers.base import launcher
 from perfgate.launchers.site import Site, load_site
 from perfgate.launchers.start_commands import require_here

@@ -1,5 +1,5 @@
-"""Every claim on made-up values: what a documented one says if true and if false; and of each
-shipped one verdict, starts, interval and words as recorded.
+"""Every shipped claim on made-up values: verdict, starts, interval and words are as recorded,
+whether it is true, false, at its edge, or not to be told. A documented size is the document's.
 
 To record them, after `VERSION` in perfgate/core/rule.py was raised:
 python tests/judging/assembly/test_documented_claims.py
@@ -9,9 +9,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from documented_set import documented_suite
@@ -21,7 +19,7 @@ from tables import each
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.core.rule import VERSION, Rule
-from perfgate.core.verdict import Judgement, Verdict
+from perfgate.core.verdict import Judgement
 from perfgate.judging.assembly.claims import claim_test
 from perfgate.judging.rules.claims import EarlierStarts
 from perfgate.scenarios.claims import claims_of
@@ -37,103 +35,20 @@ ALL, CLAIMS = (
 QUESTIONS = 1319  # of GSM8K
 
 
-class Case(NamedTuple):
-    """Values of the scenario that a claim speaks of; `other`: of what it is compared with.
-
-    Attributes:
-        holds: with which it is true.
-        broken: with which it is false.
-        edge: with which it is just not true, or not to be told: it must not pass.
-    """
-
-    holds: float
-    broken: float
-    edge: float
-    other: float
-
-
-@cache
-def case_of(name: str) -> Case:
-    claim = CLAIMS[name]
-    sign = 1 if lookup(claim.metric).direction == "higher" else -1
-    if claim.documented is not None:
-        return _of_the_document(claim, sign)
-    score = is_accuracy(claim.metric)
-    other = claim.value or (0.93 if score else 1000)
-
-    def better_by(share: float) -> float:
-        return other + share if score else other * (1 + sign * share)
-
-    if claim.expect == "not_worse":
-        return Case(other, better_by(-claim.margin - 0.04), better_by(-claim.margin), other)
-    if least := claim.minimum_effect:  # a gain that is real and at least half of it holds
-        return Case(better_by(3 * least), better_by(0.4 * least), better_by(0.48 * least), other)
-    return Case(better_by(0.02 if score else 0.1), better_by(-0.04), other, other)
-
-
-def _of_the_document(claim: Claim, sign: int) -> Case:
-    """The document's own two results hold; beyond the limit, and just at it, they do not."""
-    ours, other = documented(claim, claim.scenario), documented(claim, claim.versus or "")
-    if claim.expect == "not_better":
-        limit = other * (1 + sign * claim.margin)
-        return Case(ours, limit * (1 + sign * 0.05), limit, other)
-    limit = ours * (1 - sign * claim.tolerance)
-    if claim.expect == "better":  # a tolerance that is larger than the size leaves the direction
-        limit = sign * max(sign * limit, sign * other)
-    return Case(ours, limit * (1 - sign * 0.05), limit, other)
-
-
 def documented(claim: Claim, scenario: str) -> float:
-    """What the document reports of a side: the claims are ratios of its results."""
+    """What the document reports of a side."""
     found = documented_values(SCENARIOS[scenario])
     assert found is not None
     return found.values[claim.metric].value
 
 
-@each("name", CLAIMS)
-def test_a_claim_passes_where_it_is_true_and_there_alone(name: str) -> None:
-    """The edge is no effect where one is claimed, or just the loss that is too large."""
-    case = case_of(name)
-    assert played(name, case.holds).verdict == Verdict.PASS
-    lost = played(name, case.broken)
-    assert lost.verdict == Verdict.REGRESSION
-    assert lost.reason.startswith("the claim does not hold")
-    assert played(name, case.edge).verdict in (Verdict.INCONCLUSIVE, Verdict.REGRESSION)
-
-
-@each("name", CLAIMS)
-def test_what_is_ours_in_a_claim_is_told_and_a_size_is_the_ratio_of_results(name: str) -> None:
-    """Far better than a size is no failure."""
-    claim, holds = CLAIMS[name], case_of(name).holds
-    judgement = played(name, holds)
-    if claim.minimum_effect:
-        assert any("minimum effect 5 %, ours" in note for note in judgement.notes)
-    elif claim.margin:
-        assert judgement.band == claim.margin
-    if claim.documented is None:
-        return
+@each("name", [name for name, one in CLAIMS.items() if one.documented is not None])
+def test_a_documented_size_is_the_ratio_of_the_documents_results(name: str) -> None:
+    claim = CLAIMS[name]
     ratio = documented(claim, claim.scenario) / documented(claim, claim.versus or "")
     assert claim.documented == round(ratio - 1, 3)
-    better = 1.5 if lookup(claim.metric).direction == "higher" else 0.5
-    value = holds / 2 if claim.expect == "not_better" else holds * better
-    assert played(name, value).verdict == Verdict.PASS
 
 
-def played(name: str, value: float) -> Judgement:
-    """Of a claim, by five starts of either side that give these values, but for noise."""
-    claim = CLAIMS[name]
-    new, other = ([*measurements(claim.metric, x)] for x in (value, case_of(name).other))
-    return claim_test(claim, new, other if claim.value is None else []).judge(Rule())
-
-
-def measurements(metric: str, value: float) -> Iterator[Measurement]:
-    """Five starts: speeds with a little noise around the value, scores as so many right answers."""
-    for noise in (0.001, -0.002, 0.0, 0.002, -0.001):
-        speed = Measurement({metric: value * (1 + noise)})
-        yield share_of(metric, value) if is_accuracy(metric) else speed
-
-
-# As recorded. ------------------------------------------------------------------------------------
 RECORDED = Path(__file__).with_name(f"recorded_claims_{VERSION}.json")
 # Fresh starts in prior sigmas; the last of either side is far off.
 NEW = (0.3, -1.1, 0.8, -0.2, 1.4, -6.0)

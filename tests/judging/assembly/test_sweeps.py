@@ -6,14 +6,26 @@ from typing import Any
 
 import building
 import pytest
+from refusals import refused
 from starts_made import SPEED, entry_of, speeds
 from tables import each
 
+from perfgate.core.paths import scenario_folders
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Verdict
 from perfgate.judging.assembly.judge_input import ProbeJudgement, judge
 from perfgate.judging.assembly.judgement import ControlStarts, ProbeEvidence, Reference
-from perfgate.judging.assembly.sweeps import SweepProbe, curve_input, curve_outcome, sweep_probes
+from perfgate.judging.assembly.sweeps import (
+    MOST_COMPARISONS,
+    SweepProbe,
+    curve_input,
+    curve_outcome,
+    gated_comparisons,
+    require_small_family,
+    sweep_probes,
+)
+from perfgate.plan.registered import registered
+from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.probe import load_probes
 from perfgate.scenarios.scenario import GatePolicy, Scenario
 
@@ -128,3 +140,24 @@ def test_a_curve_is_measured_by_the_starts_that_measured_every_point() -> None:
     assert found.compared_with.endswith("5 fresh starts; the median over 2 points")
     undecided = curve_outcome(SWEEP, ProbeJudgement(Verdict.INCONCLUSIVE), measured, first)
     assert ([one.n for one in undecided.measured], len(undecided.measurements)) == ([3], 3)
+
+
+ONE = replace(building.SCENARIO, gate=GatePolicy((SPEED, building.SUMS)))
+
+
+def test_a_speed_counts_at_each_point_against_baseline_and_anchor() -> None:
+    assert gated_comparisons(ONE) == 4  # two points; an accuracy has constants of its own
+    assert gated_comparisons(SCENARIO) == 9  # and the curve
+    # A machine that measures itself has rates of its own.
+    assert gated_comparisons(replace(ONE, gate=replace(ONE.gate, noise="measured"))) == 0
+
+
+def test_from_the_most_on_a_suite_is_refused_hardware_by_hardware() -> None:
+    most = [ONE] * (MOST_COMPARISONS // 4)
+    require_small_family(most)
+    other = replace(ONE, hardware=replace(ONE.hardware, gpu="H200"))
+    require_small_family([*most, other])
+    refused(require_small_family, [*most, ONE], match="found: 504 comparisons")
+    scenarios = load_suite(scenario_folders(), registered()).scenarios
+    assert sum(map(gated_comparisons, scenarios)) > 100
+    require_small_family(scenarios)

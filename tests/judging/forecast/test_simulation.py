@@ -10,7 +10,7 @@ from plain_values import judge_performance
 from sizes import sized
 from tables import each
 
-from benchmarks.detection.draws import NOISES, SCENARIOS, Values
+from benchmarks.detection.draws import SCENARIOS, Values
 from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.forecast import simulation
@@ -18,10 +18,11 @@ from perfgate.judging.forecast.simulation import (
     IN_SESSION,
     BaselineDesign,
     RuleDesign,
+    odds,
     of_probe,
-    outcomes,
     session_counts,
     starts,
+    two_builds,
 )
 from perfgate.judging.rules.paired import AB_RULE, OWN_NOISE_RULE
 
@@ -63,7 +64,7 @@ def test_what_is_promised_is_met_by_an_independent_simulation(seed: int) -> None
     control = CONTROLS[int(draw.choice(3, p=[0.6, 0.3, 0.1]))]
     design = BaselineDesign(n_base, sessions, band, control, int(draw.integers(2, 6)))
     loss = float(draw.choice([0.0, 0.5, 1.0, 1.5]))
-    promised, found = outcomes(design, loss).odds(loss), judged(design, loss, draw)
+    promised, found = odds(design, loss), judged(design, loss, draw)
     for share, of_kind in (
         (promised.regression, {Verdict.REGRESSION}),
         (promised.passed, {Verdict.PASS, Verdict.IMPROVEMENT}),
@@ -92,13 +93,13 @@ def test_what_is_promised_is_met_by_an_independent_simulation(seed: int) -> None
 )
 def test_the_table_of_statistics_6(size, band, found, smallest, passed, both) -> None:
     design = BaselineDesign(*size, band)
-    still, least = outcomes(design, 0.0), simulation.smallest_found(design)
-    assert outcomes(design, 1.0).regression == pytest.approx(found, abs=0.01)
+    still, least = odds(design, 0.0), simulation.smallest_found(design)
+    assert odds(design, 1.0).regression == pytest.approx(found, abs=0.01)
     assert least == pytest.approx(smallest, abs=0.06)
-    assert outcomes(design, least).regression >= 0.95
-    assert outcomes(design, least - 0.02).regression < 0.955
+    assert odds(design, least).regression >= 0.95
+    assert odds(design, least - 0.02).regression < 0.955
     assert still.passed == pytest.approx(passed, abs=0.005)
-    assert still.starts == pytest.approx(both, abs=0.06)
+    assert still.starts + still.controls == pytest.approx(both, abs=0.06)
 
 
 @each("n_base, mean", [(10, 1.23), (3, 1.43)])
@@ -110,7 +111,8 @@ def test_the_starts_of_three_metrics(n_base: int, mean: float) -> None:
     assert found.regression <= 0.0005
     alone = of_probe([three[0]], slower=False)
     assert alone == of_probe([three[0]] * 2, slower=False), "one noise, one verdict"
-    assert alone.new == pytest.approx(outcomes(three[0], 0.0).new)
+    still = odds(three[0], 0.0)
+    assert alone.starts == pytest.approx(still.starts + still.controls, abs=1e-4)
     assert found.starts > alone.starts
     # Eight probes that each stop after the first start with chance p: all do with p^8.
     eight = simulation.slowest([alone] * 8)
@@ -143,23 +145,23 @@ def test_a_test_never_asks_for_more_starts_than_it_may(design, new, controls) ->
 def test_what_an_ab_finds_at_each_effect() -> None:
     """Statistics §10, a band of 4 sigma: 4.1 starts if nothing changed, one band found in 94 %."""
 
-    def efforts(sigma: float, band: float) -> tuple[simulation.AbEffort, ...]:
-        return simulation.expected_ab(replace(AB_RULE, sigma=sigma), band)
+    def efforts(sigma: float, band: float) -> list[simulation.Odds]:
+        design = two_builds(replace(AB_RULE, sigma=sigma), band)
+        return [odds(design, bands) for bands in (0.0, 0.5, 1.0, 2.0)]
 
     none, half, one, two = efforts(0.005, 0.02)
-    assert [found.bands for found in (none, half, one, two)] == list(simulation.EFFECTS)
-    assert none.worse < 0.02
-    assert none.no_worse > 0.97
-    assert 4 <= none.starts < 4.5
-    assert one.worse > 0.88
-    assert two.worse > 0.96
-    assert half.worse + half.no_worse <= 1
+    assert none.regression < 0.02
+    assert none.passed > 0.97
+    assert 4 <= 2 * none.starts < 4.5
+    assert one.regression > 0.88
+    assert two.regression > 0.96
+    assert half.regression + half.passed <= 1
     # The ratio of band and noise decides.
-    assert efforts(0.02, 0.08) == (none, half, one, two) != efforts(0.02, 0.02)
+    assert efforts(0.02, 0.08) == [none, half, one, two] != efforts(0.02, 0.02)
     # A machine that measures its own noise takes four pairs at least.
-    own, *_ = simulation.expected_ab(OWN_NOISE_RULE, 0.05)
-    assert own.starts >= 8
-    assert own.worse < 0.03
+    own = odds(two_builds(OWN_NOISE_RULE, 0.05), 0.0)
+    assert own.starts >= 4
+    assert own.regression < 0.03
 
 
 def drawn(scenario: str, metrics: int, counts: list[int], trials: int = 40_000) -> Values:
@@ -186,12 +188,3 @@ def test_the_middle_of_three_nights_reverts_as_often_as_in_published_nightlies()
     assert 0.03 < (gap > 4).mean() < 0.055
     assert 0.013 < (gap > 6).mean() < 0.03
     assert 0.012 < (gap < -4).mean() < 0.025
-
-
-def test_every_scenario_draws_whole_starts_of_the_metrics_that_are_modelled() -> None:
-    for name in NOISES:
-        values = drawn(name, 2, [3, 1], trials=50)
-        assert values.shape == (50, 2, 4)
-        assert np.isfinite(values).all()
-    with pytest.raises(ValueError, match="8 metrics"):
-        drawn("real", 8, [1], trials=1)

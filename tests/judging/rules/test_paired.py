@@ -17,7 +17,8 @@ from perfgate.core.rule import Rule
 from perfgate.core.verdict import Judgement, Verdict
 from perfgate.judging.rules import paired, scale
 from perfgate.judging.rules.claims import EarlierStarts
-from perfgate.judging.rules.paired import Effect, InterleavedTest, paired_test
+from perfgate.judging.rules.noise import RunNoise
+from perfgate.judging.rules.paired import AbTest, Effect, InterleavedTest, paired_test
 
 ROWS = 100
 SPEED = lookup("output_throughput")
@@ -196,8 +197,13 @@ def test_builds_that_are_up_together_are_compared_start_by_start() -> None:
 )
 def test_what_pairs_of_starts_prove(factors: tuple[float, ...], verdict: Verdict) -> None:
     hours = HOURS[: len(factors)]
-    found = judged(hours, [one * factor for one, factor in zip(hours, factors, strict=True)])
+    new = [one * factor for one, factor in zip(hours, factors, strict=True)]
+    found = judged(hours, new)
     assert found.verdict == verdict
+    compared = AbTest(SPEED.name, hours, new, None, RunNoise(widen=True), in_blocks=True)
+    of_two = compared.judge(Rule())
+    assert of_two.verdict == verdict
+    assert (of_two.baseline, of_two.change) == pytest.approx((found.baseline, found.change))
     assert found.needs_more_runs == (len(factors) < 4)
 
 

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from building import SCENARIO
 from docker_host import IMAGE, DockerHost, docker_host
-from witnesses import eventually
+from witnesses import eventually, kill_at_once
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
@@ -225,11 +225,7 @@ class TestEnd:
     ) -> None:
         job = run.stubborn()
         docker = psutil.Process(job.pid)
-        wardens = docker.parents()[:2]
-        for one in [docker] if killed == "docker run" else reversed(wardens):
-            one.suspend()
-        for one in [docker] if killed == "docker run" else wardens:
-            one.kill()
+        kill_at_once(*[docker] if killed == "docker run" else docker.parents()[1::-1])
         ended = job.wait(total_s=60)
         assert (ended.status, ended.reason) == (None, "lost")
         assert host.containers == []
@@ -335,14 +331,12 @@ class TestImage:
         run.place(self.OTHER)
         assert "pulling registry/other:2" in run.told
 
-    def test_that_is_nowhere_is_told_in_dockers_words(self, run: Run) -> None:
+    def test_that_is_nowhere_or_takes_too_long_is_told(self, run: Run, host: DockerHost) -> None:
         with pytest.raises(RunError, match="could not be pulled") as caught:
             run.place(self.OTHER)
         assert caught.value.failure == "config_error"
         assert "manifest unknown" in caught.value.evidence[-1]
         assert "docker.image in site.yaml" in caught.value.hint
-
-    def test_that_takes_too_long_is_told(self, run: Run, host: DockerHost) -> None:
         host.in_registry("registry/other:2", seconds=60)
         with pytest.raises(RunError, match=r"was not pulled in 0\.5 s"):
             run.place(replace(self.OTHER, pull_s=0.5))

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from building import SCENARIO
 from docker_host import IMAGE, PROGRAMS, DockerHost, docker_host
-from witnesses import eventually
+from witnesses import eventually, kill_at_once
 
 from perfgate.launchers.base import PlacementRequest
 from perfgate.launchers.docker.launcher import DockerLauncher
@@ -144,10 +144,7 @@ def test_what_is_left_when_all_are_killed_at_once_the_next_start_removes(
             family += named(process, "cleanup_guard.py")
         else:
             family += family[0].children(recursive=True)
-        for one in family:
-            one.suspend()
-        for one in family:
-            one.kill()
+        kill_at_once(*family)
         process.wait()
     assert host.containers, "a container is no child of perfgate"
     for name, value in {**host.environment, "PERFGATE_HOME": str(tmp_path / "home")}.items():

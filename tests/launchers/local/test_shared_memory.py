@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tables import each
-from witnesses import eventually, everybody, living, program, running, signed
+from witnesses import eventually, everybody, kill_at_once, living, program, running, signed
 
 from perfgate.core.command import Command
 from perfgate.launchers.base import Exit, Job
@@ -52,14 +52,6 @@ def share(tmp_path: Path, roll: Path, name: str) -> Iterator[Callable[[str], Loc
             return job
 
         yield share
-
-
-def kill_at_once(*processes: psutil.Process) -> None:
-    """SIGKILL to all of them, so that none sees another's end."""
-    for one in processes:
-        one.suspend()
-    for one in processes:
-        one.kill()
 
 
 def found(ended: Exit) -> tuple[str, ...]:

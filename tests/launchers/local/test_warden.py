@@ -14,7 +14,17 @@ import psutil
 import pytest
 from sessions import untraced
 from sizes import sized
-from witnesses import eventually, everybody, living, program, roll_in, running, signed, wardens
+from witnesses import (
+    eventually,
+    everybody,
+    kill_at_once,
+    living,
+    program,
+    roll_in,
+    running,
+    signed,
+    wardens,
+)
 
 from perfgate.core.command import Command
 from perfgate.launchers.local import job as local_job
@@ -66,14 +76,6 @@ class Family:
         found = wardens(self.mark)
         pids = {one.pid for one in found}
         return [one for one in found if (one.ppid() in pids) == (which == "inner")]
-
-
-def kill_together(*victims: psutil.Process) -> None:
-    """Kill processes so that none of them can act when another is gone."""
-    for one in victims:
-        one.suspend()
-    for one in victims:
-        one.kill()
 
 
 @contextmanager
@@ -171,7 +173,7 @@ def test_nothing_outlives_killed_wardens(tmp_path: Path, which: str, is_alone: b
         assert len(victims) == len(HIDERS)
         if not is_alone:
             victims.append(psutil.Process(all_of_it.driver.pid))
-        kill_together(*victims)
+        kill_at_once(*victims)
         all_of_it.require_gone()
 
 
@@ -187,7 +189,7 @@ def test_nothing_outlives_a_driver_and_the_process_group_of_its_warden(tmp_path:
 def test_the_program_itself_dies_with_driver_and_both_wardens(tmp_path: Path) -> None:
     with family(tmp_path, "deaf") as all_of_it:
         eventually(all_of_it.are_all_there)
-        kill_together(psutil.Process(all_of_it.driver.pid), *wardens(all_of_it.mark))
+        kill_at_once(psutil.Process(all_of_it.driver.pid), *wardens(all_of_it.mark))
         eventually(lambda: signed(all_of_it.rolls["deaf"]) is None)
 
 
@@ -206,7 +208,7 @@ def test_the_job_kills_what_it_has_seen_or_marked_when_both_wardens_are_killed(
     with LocalLauncher().start(Command(program(name, roll)), tmp_path, "job") as job:
         eventually(lambda: living(roll) == HIDERS[name])
         job.processes()
-        kill_together(*job._wardens)
+        kill_at_once(*job._wardens)
         ended = job.wait()
         assert (ended.status, ended.reason) == (None, "lost")
     assert living(roll) == []

@@ -48,6 +48,7 @@ def test_a_stranger_who_stays_is_an_error(install, monkeypatch, wait_s, patience
         leased(2, wait_s=wait_s)
     assert caught.value.failure == "gpus_busy"
     assert f"GPU 0 is used by pid {US} (" in caught.value.message
+    assert "in 60 s" not in caught.value.message
     # Nothing is held afterwards.
     install(*gpus([()], [()]))
     assert words(leased(2)) == "0,1"

@@ -46,14 +46,18 @@ def test_two_of_four_gpus_run_side_by_side_and_a_third_waits(pool, start) -> Non
     third.says("got 4")
 
 
-def test_a_whole_node_excludes_everybody_even_if_it_shows_fewer_gpus(pool, start) -> None:
-    with lease(pool, 2, whole=True) as whole:
-        assert words(whole) == "0,1"
-        other = start("holder", 1, "part", 0, env={"CUDA_VISIBLE_DEVICES": "7"})
-        told = other.says("error gpus_busy: 1 GPU did not become free in 0 s: the machine held by")
-        assert ME in told
-    start("holder", 1, "part", 0, env={"CUDA_VISIBLE_DEVICES": "7"}).says("got 7")
-    assert "GPU 7 held" in refusal(pool, 8, whole=True)
+def test_a_whole_node_excludes_everybody_even_if_it_shows_fewer_gpus(start, monkeypatch) -> None:
+    whole = start("holder", 2, "whole", 0)
+    whole.says("got 0,1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    pool = GpuPool.of_machine()
+    message = refusal(pool, 1)
+    assert "1 GPU did not become free in 0 s: the machine held by run 20261121" in message
+    whole.let_go()
+    with lease(pool, 1):  # the refused request holds GPU 7 no more
+        all_eight = {"CUDA_VISIBLE_DEVICES": "0,1,2,3,4,5,6,7"}
+        told = start("holder", 8, "whole", 0, env=all_eight).says("error gpus_busy: the whole node")
+    assert f"GPU 7 held by run {ME}" in told
 
 
 def test_the_cpu_is_one_measurements_at_a_time_unless_shared_on_purpose(locks, start) -> None:

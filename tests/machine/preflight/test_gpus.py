@@ -9,9 +9,7 @@ import pytest
 from fake_pynvml import GIB, MIB, Refusal
 from tables import each
 
-from perfgate.core.errors import InputError
 from perfgate.machine import nvml
-from perfgate.machine.leases.devices import Device
 from perfgate.machine.preflight.check import Check, Finding, Need, checked
 from perfgate.machine.preflight.gpus import judge_gpus
 
@@ -196,15 +194,9 @@ def test_a_real_gpu_under_load(install) -> None:
 def test_only_gpus_of_the_model_and_no_more_than_asked(install, monkeypatch) -> None:
     install({"nvmlDeviceGetName": "NVIDIA A2"}, {}, {}, {})
     assert seen()["gpus"].found == "2×NVIDIA H200: 1, 2"
-    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
-    assert seen()["gpus"].found == "2×NVIDIA H200: 3, 1"
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-3,GPU-0")
     assert seen()["gpus"].outcome == "failed"
     assert seen()["gpus"].found == "1×NVIDIA A2, 1×NVIDIA H200"
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
-    with pytest.raises(InputError, match="7 names no GPU"):
-        seen()
 
 
 @each(
@@ -215,12 +207,6 @@ def test_the_documents_driver(install, version: str, outcome: str) -> None:
     install({}).nvmlSystemGetDriverVersion = lambda: version
     assert seen(Need(gpus=1, gpu="H200", driver=575))["driver"].outcome == outcome
     assert "driver" not in seen(ONE)
-
-
-def test_those_that_are_leased(install) -> None:
-    install({}, {DEGREES: 44})
-    checks = seen(ONE, leased=[Device("gpu-GPU-1", "1", "1", "NVIDIA H200", "GPU-1")])
-    assert checks["gpu temperature"].found.startswith("GPU 1: 44 °C")
 
 
 def test_a_gpu_that_fell_off_the_bus_is_all_unread(install, monkeypatch) -> None:
@@ -274,6 +260,9 @@ def test_an_error_that_is_none_of_nvmls_is_no_error_either(install, monkeypatch)
     driver = install({})
     monkeypatch.setattr(driver, PERSISTENCE, lambda gpu: 1 / 0, raising=False)
     assert seen()["gpu persistence"].found == "GPU 0: ZeroDivisionError: division by zero"
+    install({}, missing=(PERSISTENCE,))
+    lacking = f"GPU 0: this nvidia-ml-py has no {PERSISTENCE}"
+    assert seen()["gpu persistence"].found == lacking
     with pytest.raises(ZeroDivisionError):  # one of the reading itself is
         nvml.read_nvml(lambda opened: 1 / 0)
     assert driver.open == 0

@@ -148,7 +148,7 @@ def test_leased_gpus_are_those_looked_at(install) -> None:
 def test_on_a_node_that_a_launcher_found_its_gpus_are_looked_at(by, install) -> None:
     install({}, {})
     have = made(hardware=Hardware("H200", 4, 2), launch=Launch(by))
-    found = checks(have, PreflightTarget(by_slurm=True, on_node=True))
+    found = checks(have, PreflightTarget(on_node=True))
     assert found["gpus"].outcome == "ok"
     assert {"slurm", "hosts", "launch"}.isdisjoint(found)
 
@@ -159,7 +159,10 @@ def test_on_a_node_that_a_launcher_found_its_gpus_are_looked_at(by, install) -> 
 @pytest.mark.parametrize("by", ["srun", "sbatch"])
 def test_slurm_is_asked_and_gpus_are_not(by, answers) -> None:
     answers("scontrol", "Slurmctld(primary) at ctl is UP")
-    found = checks(made(hardware=H200, launch=Launch(by)))
+    have = made(hardware=H200, launch=Launch(by))
+    found = checks(have)
+    assert "launch" in found
+    assert "launch" not in checks(have, SLURM)  # then perfgate's launcher finds the nodes
     assert (found["gpus"].outcome, found["slurm"].outcome) == ("unknown", "ok")
     assert {"gpu memory", "container"}.isdisjoint(found)
 

@@ -16,7 +16,7 @@ from perfgate.core.paths import repository
 from perfgate.evaluators.trtllm_eval_results import EVALUATOR as EVAL
 from perfgate.evaluators.trtllm_gpqa import EVALUATOR as GPQA
 from perfgate.machine.preflight import Check, PreflightTarget
-from perfgate.machine.preflight.software import dataset_of, judge_software, own_environment
+from perfgate.machine.preflight.software import judge_software, own_environment
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import AccuracyTask, Scenario
@@ -105,22 +105,23 @@ def test_options_are_asked_of_engines_whose_options_move(says, outcome, found, m
 
 
 @each(
-    ("dataset", "evaluator", "task", "needed"),
+    ("dataset", "evaluator", "task", "lacking"),
     [
         ("synthetic", "lm_eval", "task", None),
-        ("real", "lm_eval", "task", "real"),
-        ("sharegpt", GPQA, "task", "sharegpt"),
-        ("synthetic", GPQA, "task", "gpqa"),
+        ("real", "lm_eval", "task", "small-serve.jsonl or real-64-32.jsonl"),
+        ("sharegpt", GPQA, "task", "ShareGPT_V3_unfiltered_cleaned_split.json"),
+        ("synthetic", GPQA, "task", "gpqa_diamond.csv"),
         ("synthetic", EVAL, "task", None),
-        ("synthetic", EVAL, "gpqa_diamond", "gpqa folder"),
+        ("synthetic", EVAL, "gpqa_diamond", "gpqa/gpqa_diamond.csv"),
     ],
 )
-def test_which_dataset_a_person_must_bring(dataset, evaluator: str, task: str, needed) -> None:
+def test_which_dataset_a_person_must_bring(dataset, evaluator: str, task: str, lacking) -> None:
     asking, load = AccuracyTask(evaluator, task, 0), replace(LOAD, dataset=dataset)
     scenario = replace(SCENARIO, workload=load, accuracy=(asking,))
-    assert dataset_of(scenario) == needed
-    found = outcomes(replace(tools(Made()), scenario=scenario)).get("dataset")
-    assert found == (None if needed is None else "failed")
+    check = judged(replace(tools(Made()), scenario=scenario)).get("dataset")
+    expected = None if lacking is None else f"a folder with {lacking}"
+    assert (check and check.expected) == expected
+    assert check is None or check.outcome == "failed"
 
 
 def test_a_dataset_that_is_there(tmp_path: Path) -> None:

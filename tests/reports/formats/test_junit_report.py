@@ -28,10 +28,11 @@ def test_output_is_cut_to_what_gitlab_shows_the_last_lines_of_a_log_kept() -> No
 
 
 def test_equal_names_stay_two() -> None:
-    names = [
-        one.get("name") for one in junit(report(*[result(0, name="same")] * 3)).iter("testcase")
-    ]
-    assert names == ["same", "same (2)", "same (3)"]
+    names = [result(0, name="same")] * 3 + [result(0, name=2000 * "n")] * 3
+    shown = [one.get("name") or "" for one in junit(report(*names)).iter("testcase")]
+    assert shown[:3] == ["same", "same (2)", "same (3)"]
+    assert [len(one) < 1010 for one in shown] == 6 * [True]
+    assert [one.rpartition(" ")[2] for one in shown[4:]] == ["(2)", "(3)"]
 
 
 def test_500_results_are_within_the_limits_of_gitlab() -> None:

@@ -334,11 +334,12 @@ def ab_input(
         within = RunNoise(sigma * sqrt(1 - known.between), between=0.0)
         return PerformanceTest(metric, None, before, now, within)
 
-    tests = [
-        accuracy(one)
-        if is_accuracy(one)
-        else AbTest(one, *values(one), band_of(one, scenario), noise_of(one, scenario, noise))
-        for one in probe.gating_metrics()
-    ]
+    def speed(metric: str) -> AbTest:
+        in_blocks = all(blocks.FACT in one.facts for one in (*a, *b))
+        known = noise_of(metric, scenario, noise)
+        return AbTest(metric, *values(metric), band_of(metric, scenario), known, in_blocks)
+
+    tests = [accuracy(one) if is_accuracy(one) else speed(one) for one in probe.gating_metrics()]
     reported = tuple(map(observed, _reported(probe, [*a, *b])))
-    return JudgeInput.of(scenario, probe.label, _ACCURACY_RULE, tests=tests, observed=reported)
+    given = JudgeInput.of(scenario, probe.label, _ACCURACY_RULE, tests=tests, observed=reported)
+    return replace(given, notes=tuple(blocks.notes(b)))

@@ -8,23 +8,23 @@ loads numpy, so only what plans imports it.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct, field
 from numpy.random import Generator
 
-from perfgate.core.errors import InputError
 from perfgate.core.rule import Rule
 from perfgate.judging.rules import accuracy, documented
 from perfgate.judging.rules import sequential as many
 from perfgate.judging.rules.constants import ControlRule
 from perfgate.judging.rules.noise import BETWEEN
 from perfgate.judging.rules.paired import Effect, Look, PairedRule, paired_test, rule_for
-from perfgate.judging.rules.scale import as_number
 from perfgate.judging.rules.sequential import Floats
 
 TRIALS = 20_000
@@ -41,8 +41,6 @@ public nightly results of DeepSeek-R1, Kimi, GLM and others 1 to 8 % did."""
 _SEED = 1
 _TURNS_TRIALS, _TURNS_SEED = 10_000, 9
 _AB_TRIALS, _AB_SEED = 1000, (15, 10)
-EFFECTS = (0.0, 0.5, 1.0, 2.0)
-"""True losses of B, in bands, at which an A/B is simulated."""
 
 LEAST_FOUND, _LEAST_PASSED = 0.93, 0.95
 """A margin can be used where a drop of just the margin is found at least so often, and a build that
@@ -50,11 +48,11 @@ lost nothing passes so often."""
 
 # A question whose answer varies is answered right in 30 or in 70 % of evaluations: two evaluations
 # then differ in 42 % of such questions.
-_CHANCES, _DIFFER = (0.3, 0.7), 0.42
+_CHANCES, MOST_CHANGED = (0.3, 0.7), 0.42
 _MOST_BASE = 10  # more evaluations of the baseline count as so many
 _ANSWER_TRIALS, _ANSWER_SEED, _DOCUMENT_SEED = 12_000, 71, 72
 
-_BISECTIONS, _WIDEST = 10, 4.0  # a loss that is not found at so many bands is not looked for
+_STEPS, _WIDEST = 1024, 4.0  # a loss that is not found at so many bands is not looked for
 # Places of both builds' starts in a session of `IN_SESSION`.
 _OF_NEW, _OF_CONTROLS = (0, 1, 4, 5), (2, 3, 6)
 # Bands are rounded down to so many sigma, so that like metrics share their simulation.
@@ -131,10 +129,8 @@ def starts(
         shape (trials, metrics, sum of counts): the starts of the first session come first.
 
     Raises:
-        ValueError: not 1 to 7 metrics.
+        ValueError: more than 7 metrics.
     """
-    if not 1 <= metrics <= len(CORRELATION):
-        raise ValueError(f"{metrics} metrics: 1 to {len(CORRELATION)} are modelled")
     own, shared = kind.core * (1 - kind.between) ** 0.5, kind.core * kind.between**0.5
     found = _drawn(rng, own, kind.of_starts, kind.event_size, (trials, metrics, sum(counts)))
     if kind.between or any(kind.of_sessions):
@@ -191,21 +187,17 @@ class Odds(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Outcomes:
-    """How something ends: one test, or several that end independently of each other.
+    """How the tests of one probe end together, or probes that end independently of each other.
 
     Attributes:
         regression: share of runs with a REGRESSION, of whichever test.
-        passed: share in which all pass.
-        host_shift: the part of it that passes only because the other build is as slow.
         new: shares that take 1, 2, … fresh starts of the build under test.
         controls: shares that take 0, 1, … controls.
     """
 
-    regression: float = 0.0
-    passed: float = 1.0
-    host_shift: float = 0.0
-    new: tuple[float, ...] = (1.0,)
-    controls: tuple[float, ...] = (1.0,)
+    regression: float
+    new: tuple[float, ...]
+    controls: tuple[float, ...]
 
     @classmethod
     def of(cls, trials: many.Verdicts) -> "Outcomes":
@@ -213,8 +205,6 @@ class Outcomes:
         number, (new, controls) = len(trials.codes), trials.looks[-1]
         return cls(
             trials.share(many.REGRESSION),
-            trials.share(many.PASS, many.HOST_SHIFT),
-            trials.share(many.HOST_SHIFT),
             tuple(np.bincount(trials.new - 1, minlength=new) / number),
             tuple(np.bincount(trials.controls, minlength=controls + 1) / number),
         )
@@ -227,19 +217,11 @@ class Outcomes:
     @property
     def starts(self) -> float:
         """Mean starts of both builds."""
-        return _mean(self.new) + 1 + _mean(self.controls)
-
-    def at_worst(self) -> "Outcomes":
-        """As many starts as there can be."""
-        new, controls = (0.0,) * (len(self.new) - 1), (0.0,) * (len(self.controls) - 1)
-        return replace(self, new=(*new, 1.0), controls=(*controls, 1.0))
-
-    def odds(self, loss: float) -> Odds:
-        """The same in means, at a true loss of so many bands."""
-        undecided = max(0.0, 1 - self.regression - self.passed)
-        shares = (self.regression, self.passed, undecided, self.host_shift)
-        means = (_mean(self.new) + 1, _mean(self.controls))
-        return Odds(loss, *(round(share, 5) for share in (*shares, *means)))
+        new, controls = (
+            sum(share * number for number, share in enumerate(shares))
+            for shares in (self.new, self.controls)
+        )
+        return new + 1 + controls
 
 
 @dataclass(frozen=True)
@@ -325,31 +307,46 @@ def in_turns(
         references: their fresh starts.
         most: fresh starts of the build under test, at most.
     """
-    settings = (declared, widest, sigma, references, most)
-    return RuleDesign(float(np.median(_turns(*settings, 0.0).upper)), _in_turns, settings, True)
+    is_new = (False,) * references + (True,) * most
+    noise = REAL, sigma, (_TURNS_SEED, references, most), _TURNS_TRIALS
+    settings = Effect.below_band(declared, widest), rule_for(most), is_new, noise
+    band = float(np.median(_paired(*settings, 0.0).upper))
+    return RuleDesign(band, _by_pairs, settings, is_speed=True)
 
 
-def _in_turns(*settings: Any) -> many.Verdicts:
-    found, most = _turns(*settings), settings[4]
+def two_builds(rule: PairedRule, margin: float) -> RuleDesign:
+    """An A/B of one metric, in the order A B B A …; what the new build takes, the other takes too.
+
+    A machine that measures its own noise is as noisy as its prior here. The standard error of a
+    probability is at most 0.5 / √1000.
+
+    Args:
+        rule: the constants; starts are drawn with its prior noise.
+        margin: the band on the log scale.
+    """
+    is_b = ((False, True, True, False) * rule.most)[: 2 * rule.most]
+    settings = Effect.below_band(margin), rule, is_b, (HEAVY, rule.sigma, _AB_SEED, _AB_TRIALS)
+    return RuleDesign(margin, _by_pairs, settings, is_speed=True)
+
+
+def _by_pairs(*settings: Any) -> many.Verdicts:
+    found = _paired(*settings)
     codes = np.select([found.fails, found.holds], [many.REGRESSION, many.PASS])
-    return many.Verdicts(codes, found.starts - 1, many.without_controls(most))
+    return many.Verdicts(codes, found.starts - 1, many.without_controls(sum(settings[2])))
 
 
 @lru_cache(maxsize=256)
-def _turns(
-    declared: float, widest: float, sigma: float, references: int, most: int, lost: float
+def _paired(
+    effect: Effect, rule: PairedRule, is_new: tuple[bool, ...], noise: tuple[Any, ...], lost: float
 ) -> Look:
     """The look that decides each trial; `lost` on the log scale."""
-    draw = np.random.default_rng([_TURNS_SEED, references, most])
-    drawn = starts(draw, REAL, _TURNS_TRIALS, 1, [references + most])[:, 0]
-    noise = sigma * drawn.astype(np.float64)
-    before, new = noise[:, :references], noise[:, references:] + lost
-    return paired_test(before, new, Effect.below_band(declared, widest), rule_for(most))
+    kind, sigma, seed, trials = noise
+    drawn = starts(np.random.default_rng(seed), kind, trials, 1, [len(is_new)])[:, 0]
+    losses, new = sigma * drawn.astype(np.float64), np.array(is_new)
+    return paired_test(losses[:, ~new], losses[:, new] + lost, effect, rule)
 
 
-def documented_speed(
-    margin: float, sigma: float, most: int, loss: float, trials: int = TRIALS
-) -> many.Verdicts:
+def documented_speed(margin: float, sigma: float, most: int, loss: float) -> many.Verdicts:
     """A speed against a document, on the log scale; noise is Gaussian.
 
     Args:
@@ -357,17 +354,16 @@ def documented_speed(
         sigma: noise of one start, in the document and here.
         most: fresh starts, at most; more than the rule knows count as so many.
         loss: the true one.
-        trials: how many are simulated.
     """
     draw = np.random.default_rng(_DOCUMENT_SEED)
-    document = loss + BETWEEN_MACHINES * draw.standard_normal(trials)
-    document -= sigma * draw.standard_normal(trials)
-    losses = sigma * draw.standard_normal((documented.MOST_STARTS, trials)) + document
+    document = loss + BETWEEN_MACHINES * draw.standard_normal(TRIALS)
+    document -= sigma * draw.standard_normal(TRIALS)
+    losses = sigma * draw.standard_normal((documented.MOST_STARTS, TRIALS)) + document
     return documented.decide(losses[:most].T, margin, sigma)
 
 
 def documented_score(
-    reference: accuracy.Score, questions: int, margin: float, drop: float, trials: int = TRIALS
+    reference: accuracy.Score, questions: int, margin: float, drop: float
 ) -> many.Verdicts:
     """A score against a document; the document errs by its standard error, evaluations binomially.
 
@@ -376,12 +372,11 @@ def documented_score(
         questions: asked in each evaluation.
         margin: the declared one; raised as the rule does.
         drop: the true one.
-        trials: how many are simulated.
     """
     draw, most = np.random.default_rng([_DOCUMENT_SEED, questions]), accuracy.MOST_EVALUATIONS
     margin = max(margin, accuracy.least_margin(reference, questions))
-    true = reference.value - drop - reference.variance() ** 0.5 * draw.standard_normal(trials)
-    right = draw.binomial(questions, np.clip(true, 0, 1), (most, trials)) / questions
+    true = reference.value - drop - reference.variance() ** 0.5 * draw.standard_normal(TRIALS)
+    right = draw.binomial(questions, np.clip(true, 0, 1), (most, TRIALS)) / questions
     return accuracy.decide_scores(right.T, reference, questions, margin)
 
 
@@ -398,9 +393,6 @@ def paired_answers(
         evaluations: of the baseline; more than ten count as ten.
         margin: the drop that counts.
         drop: the true one.
-
-    Raises:
-        InputError: no questions, no evaluation, or a share outside of that.
     """
     drawn = _drawn_answers(questions, changed_share, min(evaluations, _MOST_BASE))
     sums, squares, alone = (
@@ -414,8 +406,8 @@ def smallest_margin(questions: int, changed_share: float, evaluations: int) -> f
     """The smallest margin that the rule can hold, as a fraction; None: none can (statistics §7).
 
     With it, a drop of just the margin is found in 93 % of runs and a build that lost nothing passes
-    in 95 %. In steps of a quarter of a point, of half a point up to 500 questions. Arguments and
-    errors as of `paired_answers`.
+    in 95 %. In steps of a quarter of a point, of half a point up to 500 questions. Arguments as
+    of `paired_answers`.
     """
     steps = 400 if questions > 500 else 200
     for step in range(1, steps):
@@ -448,25 +440,17 @@ def _drawn_answers(questions: int, changed_share: float, base_runs: int) -> many
     A trial is a count of questions for every combination of a chance of being right, right answers
     of the baseline, and right or wrong in each of the three evaluations of the new build.
     """
-    if not (questions >= 1 and base_runs >= 1 and 0 <= as_number(changed_share) <= _DIFFER):
-        raise InputError(
-            "answers that cannot be simulated",
-            found=f"{questions} questions, {changed_share:g} of the answers changed, "
-            f"{base_runs} evaluations of the baseline",
-            expected=f"one question and one evaluation or more, a share of 0 to {_DIFFER:g}",
-        )
     draw = np.random.default_rng([_ANSWER_SEED, questions, round(1e6 * changed_share), base_runs])
-    varying = min(questions, round(changed_share / _DIFFER * questions))
+    varying = min(questions, round(changed_share / MOST_CHANGED * questions))
     most, cells, chances = accuracy.MOST_EVALUATIONS, [], []
-    for chance in _CHANCES:
-        for right in range(base_runs + 1):
-            of_base = math.comb(base_runs, right) * chance**right
-            of_base *= (1 - chance) ** (base_runs - right)
-            for pattern in np.array([[i >> j & 1 for j in range(most)] for i in range(2**most)]):
-                hits = int(pattern.sum())
-                of_new = chance**hits * (1 - chance) ** (most - hits)
-                cells.append((right / base_runs, *pattern))
-                chances.append(of_base * of_new / len(_CHANCES))
+    for chance, right, later in product(
+        _CHANCES, range(base_runs + 1), product((0, 1), repeat=most)
+    ):
+        of_all = chance ** (right + sum(later)) * (1 - chance) ** (
+            base_runs - right + most - sum(later)
+        )
+        cells.append((right / base_runs, *later[::-1]))
+        chances.append(math.comb(base_runs, right) * of_all)
     counts = draw.multinomial(varying, np.array(chances) / sum(chances), size=_ANSWER_TRIALS)
     table = np.array(cells)
     before, after = table[:, :1], table[:, 1:]
@@ -479,9 +463,15 @@ Design = BaselineDesign | RuleDesign
 
 
 @lru_cache(maxsize=1024)
-def outcomes(design: Design, loss: float) -> Outcomes:
+def odds(design: Design, loss: float) -> Odds:
     """How a test ends at a true loss of so many bands."""
-    return Outcomes.of(design.trials(loss))
+    trials = design.trials(loss)
+    undecided, passed, shifted, lost = (
+        trials.share(code)
+        for code in (many.INCONCLUSIVE, many.PASS, many.HOST_SHIFT, many.REGRESSION)
+    )
+    shares = lost, passed + shifted, undecided, shifted, trials.new.mean(), trials.controls.mean()
+    return Odds(loss, *(round(float(share), 5) for share in shares))
 
 
 @lru_cache(maxsize=256)
@@ -493,14 +483,13 @@ def smallest_found(design: Design) -> float | None:
     Returns:
         None: not even four bands are.
     """
-    low, high = 0.0, _WIDEST
-    if outcomes(design, high).regression < FOUND:
+
+    def found(step: int) -> float:
+        return odds(design, _WIDEST * step / _STEPS).regression
+
+    if found(_STEPS) < FOUND:
         return None
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        is_found = outcomes(design, middle).regression >= FOUND
-        low, high = (low, middle) if is_found else (middle, high)
-    return high
+    return _WIDEST * bisect_left(range(_STEPS), FOUND, lo=1, key=found) / _STEPS
 
 
 def of_probe(designs: Sequence[Design], *, slower: bool) -> Outcomes:
@@ -514,15 +503,14 @@ def of_probe(designs: Sequence[Design], *, slower: bool) -> Outcomes:
         slower: whether the build loses just the band of every speed; else it is unchanged.
     """
     loss = 1.0 if slower else 0.0
-    alike: dict[tuple[tuple[int, int], ...], list[many.Verdicts]] = {}
-    others = []
-    for design in designs:
+    alike: dict[object, list[many.Verdicts]] = {}
+    for place, design in enumerate(designs):
         if isinstance(design, BaselineDesign):
             trials = design.trials(loss, design.column)
             alike.setdefault(trials.looks, []).append(trials)
         else:
-            others.append(outcomes(design, loss if design.is_speed else 0.0))
-    return slowest([*(Outcomes.of(many.together(trials)) for trials in alike.values()), *others])
+            alike[place] = [design.trials(loss if design.is_speed else 0.0)]
+    return slowest([Outcomes.of(many.together(trials)) for trials in alike.values()])
 
 
 def slowest(ends: Sequence[Outcomes]) -> Outcomes:
@@ -530,9 +518,8 @@ def slowest(ends: Sequence[Outcomes]) -> Outcomes:
     which errs towards more starts."""
     return Outcomes(
         1 - math.prod(1 - one.regression for one in ends),
-        math.prod(one.passed for one in ends),
-        new=_largest([one.new for one in ends]),
-        controls=_largest([one.controls for one in ends]),
+        _largest([one.new for one in ends]),
+        _largest([one.controls for one in ends]),
     )
 
 
@@ -542,10 +529,6 @@ def _largest(counts: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
     for shares in counts:
         below[: len(shares)] *= np.cumsum(shares)
     return tuple(map(float, np.diff(below, prepend=0.0)))
-
-
-def _mean(shares: Sequence[float]) -> float:
-    return sum(share * number for number, share in enumerate(shares))
 
 
 @lru_cache(maxsize=512)
@@ -564,43 +547,3 @@ def _draws(n_base: int, sessions: int) -> tuple[Floats, Floats]:
     rng = np.random.default_rng([_SEED, n_base, sessions])
     base = starts(rng, REAL, TRIALS, 3, session_counts(n_base, sessions))
     return base, starts(rng, REAL, TRIALS, 3, [IN_SESSION])
-
-
-@dataclass(frozen=True)
-class AbEffort:
-    """What an A/B comes to at one true effect.
-
-    Attributes:
-        bands: the true loss of B, in bands.
-        worse: probability of "B is worse".
-        no_worse: of "B is no worse by the band".
-        starts: expected starts of both builds together.
-    """
-
-    bands: float
-    worse: float
-    no_worse: float
-    starts: float
-
-
-def expected_ab(rule: PairedRule, margin: float) -> tuple[AbEffort, ...]:
-    """What an A/B of one metric comes to at each of `EFFECTS`.
-
-    A machine that measures its own noise is as noisy as its prior here. The standard error of a
-    probability is at most 0.5 / √1000.
-
-    Args:
-        rule: the constants; starts are drawn with its prior noise.
-        margin: the band on the log scale.
-    """
-    draw, count = np.random.default_rng(_AB_SEED), 2 * rule.most
-    noise = rule.sigma * starts(draw, HEAVY, _AB_TRIALS, 1, [count])[:, 0].astype(np.float64)
-    is_b = np.resize([False, True, True, False], count)
-
-    def effort(bands: float) -> AbEffort:
-        a, b = noise[:, ~is_b], noise[:, is_b] + bands * margin
-        found = paired_test(a, b, Effect.below_band(margin), rule)
-        shares = float(found.fails.mean()), float(found.holds.mean())
-        return AbEffort(bands, *shares, 2 * float(found.starts.mean()))
-
-    return tuple(map(effort, EFFECTS))

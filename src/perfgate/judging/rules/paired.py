@@ -19,6 +19,7 @@ What varies from use to use is in `PairedRule`. Constants and error rates: stati
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, sqrt
+from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 from perfgate.core.errors import InputError
@@ -398,11 +399,14 @@ def blocks_rule(most: int) -> PairedRule:
 
 def _of_pairs(before: Sequence[float], now: Sequence[float], effect: Effect, most: int) -> Look:
     """The look at starts of both builds that were up together."""
-    import numpy as np
+    seen = paired_test(*_differences(before, now), effect, blocks_rule(most))
+    return seen._replace(reference=fmean(before[: seen.starts]))
 
-    differences = np.asarray([new - old for old, new in zip(before, now, strict=False)])
-    seen = paired_test(np.zeros(len(differences)), differences, effect, blocks_rule(most))
-    return seen._replace(reference=float(np.mean(before[: seen.starts])))
+
+def _differences(before: Sequence[float], now: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Both sides of each pair of starts, less the first side's value."""
+    differences = [new - old for old, new in zip(before, now, strict=False)]
+    return [0.0] * len(differences), differences
 
 
 def with_history(rule: PairedRule, earlier: Sequence[Sequence[float]]) -> PairedRule:
@@ -441,6 +445,7 @@ class AbTest:
             are not used.
         band: the loss that counts, as a fraction; None: that of the metric's family.
         noise: of one start; where it widens bands, the machine's own noise decides.
+        in_blocks: whether both builds were up in each pair, as of `InterleavedTest`.
     """
 
     metric: str
@@ -448,6 +453,7 @@ class AbTest:
     b: Sequence[float]
     band: float | None
     noise: noise.RunNoise
+    in_blocks: bool = False
 
     def judge(self, _: Rule) -> Judgement:
         """Judge B as far as the starts decide.
@@ -472,8 +478,11 @@ class AbTest:
         ours, theirs = scale.badness(metric, self.b, "B"), scale.badness(metric, self.a, "A")
         scale.check_unit(metric, theirs, ours)
         effect = Effect.below_band(scale.margin(metric, declared))
-        rule = ab_rule(metric, self.noise)
-        seen, verdict, more, notes = _decide(theirs, ours, effect, rule)
+        rule = blocks_rule(AB_RULE.most) if self.in_blocks else ab_rule(metric, self.noise)
+        a, b = _differences(theirs, ours) if self.in_blocks else (theirs, ours)
+        seen, verdict, more, notes = _decide(a, b, effect, rule)
+        if self.in_blocks:
+            seen = seen._replace(reference=fmean(theirs[: seen.starts]))
         wide = scale.band(metric, seen.upper)
         if seen.upper > effect.upper:
             notes += (widened_note(declared, wide, seen.sigma),)
@@ -530,7 +539,8 @@ def _decide(
         if min(len(a), len(b)) < noise.FEWEST:
             return seen, Verdict.PASS, True, ("B looks better: a third pair tells",)
         seen = at(noise.FEWEST, a, b)
-    if is_ahead(seen) and at(seen.starts, b, a).fails:
+    swapped = (a, [-loss for loss in b]) if rule.spread == "new" else (b, a)
+    if is_ahead(seen) and at(seen.starts, *swapped).fails:
         return seen, Verdict.IMPROVEMENT, False, ()
     return seen, Verdict.PASS, False, ("small loss within the band",) if seen.low > 0 else ()
 

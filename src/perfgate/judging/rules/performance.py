@@ -126,7 +126,7 @@ class PerformanceTest:
         if why := self.has_zero():
             raise InputError(why)
         before, new, _ = self._losses()
-        metric, level = scale.performance_metric(self.metric), _level(self, before, rule)
+        metric, level = scale.performance_metric(self.metric), level_of(self, before, rule)
         scale.check_unit(metric, before, new)
         seen = level.estimate(new, self.noise.rule(rule))
         return Change(
@@ -268,7 +268,7 @@ def _judged(test: PerformanceTest, losses: Losses, rule: Rule) -> Judgement:
     before, new, _ = losses
     declared = scale.declared_band(metric, test.band)
     margin, notes = scale.margin(metric, declared), []
-    level = _level(test, before, rule)
+    level = level_of(test, before, rule)
     scale.check_unit(metric, before, new)
     if level.pulled[0]:
         notes.append(f"{counted(int(level.pulled[0]), 'outlying baseline value')} winsorised")
@@ -444,7 +444,7 @@ def _far_runs(metric: Metric, sigma: float, runs: Sequence[float]) -> list[str]:
     return told
 
 
-def _level(test: PerformanceTest, before: Sequence[float], rule: Rule) -> "Levels":
+def level_of(test: PerformanceTest, before: Sequence[float], rule: Rule) -> "Levels":
     """What new runs are compared with, as the only case; errors as of `checked_sigma`."""
     from perfgate.judging.rules import sequential
 

@@ -48,7 +48,6 @@ class _Gpu:
     slowed: int = 0
     reasons_read: int = 0
     present: frozenset[int] = frozenset()
-    at_first: frozenset[int] | None = None
     foreign: dict[int, str] = field(default_factory=dict)  # seen beside ours, by name
     unknown: dict[int, str] = field(default_factory=dict)  # seen, in whatever pid namespace
     unseen: list[int] = field(default_factory=list)  # bytes that no listed process holds
@@ -91,9 +90,9 @@ class Gpus:
                     if pid in table:
                         gpu.foreign.setdefault(pid, name)
 
-    def at_first(self) -> dict[str, frozenset[int]]:
-        """UUID → pids that were on the GPU at the first sample."""
-        return {gpu.uuid: gpu.at_first or frozenset() for gpu in self.gpus}
+    def present(self) -> dict[str, frozenset[int]]:
+        """UUID → pids that were on the GPU at the last sample."""
+        return {gpu.uuid: gpu.present for gpu in self.gpus}
 
     def conditions(self, before: Mapping[str, frozenset[int]]) -> tuple[GpuConditions, ...]:
         """What the samples show; more notes where something stayed unknown.
@@ -167,8 +166,6 @@ class Gpus:
         gpu.present = frozenset() if occupants is None else occupants.pids
         if occupants is not None and not gpu.is_split:
             self._unseen(gpu, occupants.unseen_bytes)
-        if gpu.at_first is None:
-            gpu.at_first = gpu.present
 
     def _unseen(self, gpu: _Gpu, size: int | Unreadable) -> None:
         if isinstance(size, Unreadable) and size.kind == "unsupported":

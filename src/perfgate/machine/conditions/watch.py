@@ -163,7 +163,7 @@ class _Lookout:
         self.gpus.tell_apart(table, frozenset(process.pid for process in ours))
         is_first = self.marked is None and self.since is None and self.samples == 1
         if is_first and len(ours) == 1:
-            self.watch.before = self.gpus.at_first()  # nothing of ours runs yet
+            self.watch.before = self.gpus.present()  # nothing of ours runs yet
         if self.since is not None:
             self.watch.before = self.since.before
         # Where ours are marked, what is handed over carries the mark.

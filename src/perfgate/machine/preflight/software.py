@@ -7,13 +7,14 @@ installed programs are asked for version and options, which happens once a proce
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 from perfgate.clients import datasets
 from perfgate.clients.base import Offline
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError
-from perfgate.core.locations import MODELS
+from perfgate.core.locations import MODELS, Locations
 from perfgate.core.redaction import redact
 from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.evaluators import trtllm_eval_results, trtllm_gpqa
@@ -84,29 +85,24 @@ def _asked(question: SoftwareCheck, tools: Toolchain) -> Finding:
         return Finding("failed", _line(error))
 
 
-def dataset_of(scenario: Scenario) -> str | None:
-    """The kind of dataset that a person must bring; None: it needs none."""
+def _dataset_finder(scenario: Scenario) -> Callable[[Locations], object] | None:
+    """What finds the dataset that a person must bring; None: it needs none."""
     load = scenario.workload
-    if load is not None and load.dataset != "synthetic":
-        return load.dataset
-    if any(task.evaluator == trtllm_gpqa.EVALUATOR for task in scenario.accuracy):
-        return "gpqa"
-    if any(
-        task.evaluator == trtllm_eval_results.EVALUATOR and task.task == trtllm_gpqa.TASK
-        for task in scenario.accuracy
-    ):
-        return "gpqa folder"
+    if load is not None and load.dataset == "real":
+        return partial(datasets.real_dataset, scenario)
+    if load is not None and load.dataset == "sharegpt":
+        return datasets.sharegpt
+    asked = {(task.evaluator, task.task) for task in scenario.accuracy}
+    if any(evaluator == trtllm_gpqa.EVALUATOR for evaluator, _ in asked):
+        return datasets.gpqa_diamond
+    if (trtllm_eval_results.EVALUATOR, trtllm_gpqa.TASK) in asked:
+        return partial(datasets.of_trtllm_eval, trtllm_gpqa.TASK)
     return None
 
 
 def _dataset(tools: Toolchain) -> str:
-    kind = dataset_of(tools.scenario)
-    if kind == "real":
-        return str(datasets.real_dataset(tools.scenario, tools.locations))
-    if kind == "gpqa folder":
-        return str(datasets.of_trtllm_eval(trtllm_gpqa.TASK, tools.locations))
-    find = datasets.sharegpt if kind == "sharegpt" else datasets.gpqa_diamond
-    return str(find(tools.locations))
+    find = _dataset_finder(tools.scenario)
+    return "none" if find is None else str(find(tools.locations))
 
 
 def _engine(tools: Toolchain) -> str | Finding:
@@ -179,7 +175,7 @@ SOFTWARE: tuple[SoftwareCheck, ...] = (
         applies=lambda tools, where: tools.evaluators and not (where.on_node or where.starts),
     ),
     SoftwareCheck("model", _model),
-    SoftwareCheck("dataset", _dataset, applies=lambda tools, _: dataset_of(tools.scenario)),
+    SoftwareCheck("dataset", _dataset, applies=lambda tools, _: _dataset_finder(tools.scenario)),
     SoftwareCheck(
         "options",
         _options,

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from perfgate.core.verdict import Judgement, Verdict
-from perfgate.reports.charts.chart import Chart, ChartTable, chart_id, rounded, short, spec
+from perfgate.reports.charts.chart import Chart, ChartTable, chart_id, rounded, spec
 from perfgate.reports.figures import band, in_bands, interval, signed
 from perfgate.reports.run_report import RunReport
+from perfgate.reports.templating import shortened
 
 MOST = 12  # rows: the worst
 _SHOWN = (Verdict.REGRESSION, Verdict.INCONCLUSIVE)
@@ -67,10 +68,10 @@ def _rows(report: RunReport) -> Iterator[_Row]:
 def _datum(place: int, row: _Row) -> dict[str, Any]:
     one = row.judgement
     moved = f"{signed(one.metric, one.change)}, band {band(one)}"
-    told = f"{short(row.name)}, {one.metric}: {row.state}, {moved}, interval {interval(one)}"
+    told = f"{shortened(row.name)}, {one.metric}: {row.state}, {moved}, interval {interval(one)}"
     return {
         "place": place,
-        "label": f"{moved}: {short(row.name, 40)} {short(one.metric, 40)}",
+        "label": f"{moved}: {shortened(row.name, 40)} {shortened(one.metric, 40)}",
         "state": row.state,
         "change": row.change,
         "low": row.low,

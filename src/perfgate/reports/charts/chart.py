@@ -16,12 +16,9 @@ from typing import Any
 
 import jinja2
 
-from perfgate.core.redaction import visible
-
 Spec = Mapping[str, Any]
 INSTALL = "pip install 'perfgate[report]'"
 _STATIC_WIDTH = 680  # pixels, of a chart that nothing can widen
-_LONGEST = 60  # characters of a text in a drawing; tables have the whole of it
 
 
 @dataclass(frozen=True)
@@ -84,17 +81,6 @@ def _templates() -> jinja2.Environment:
     )
     made.filters["of"] = lambda word, table: table[word]
     return made
-
-
-def one_line(text: str) -> str:
-    """On one line, with an escape for what a reader cannot see: marks of direction, controls."""
-    return visible(" ".join(text.split()))
-
-
-def short(text: str, longest: int = _LONGEST) -> str:
-    """`one_line`, of at most so many characters."""
-    whole = one_line(text)
-    return whole if len(whole) <= longest else whole[: longest - 1] + "…"
 
 
 def rounded(value: float) -> float:

@@ -15,13 +15,12 @@ from perfgate.reports.charts.chart import (
     Chart,
     ChartTable,
     chart_id,
-    one_line,
     rounded,
-    short,
     spec,
 )
 from perfgate.reports.figures import bad_sign, known, number
 from perfgate.reports.histories import HistoryPoint, MetricHistory
+from perfgate.reports.templating import shortened
 
 _SYNTHETIC = ", synthetic"
 _HASH = re.compile(r"[0-9a-f]{16,64}")
@@ -43,15 +42,15 @@ def history_chart(history: MetricHistory, judgement: Judgement | None, most: int
     better = "" if metric is None else f", {metric.direction} is better"
     drawn = spec(
         "history",
-        short(title, 120),
+        shortened(title, 120),
         _data(some.points),
-        axis=f"{short(history.metric)} [{history.unit}]{better}",
-        order=short(some.order, 120),
+        axis=f"{shortened(history.metric)} [{history.unit}]{better}",
+        order=shortened(some.order, 120),
         kinds=list(dict.fromkeys(map(_kind, some.points))),
         level=_level(judgement),
     )
     place = chart_id("history", history.name, history.metric)
-    return Chart(place, one_line(title), drawn, _table(some))
+    return Chart(place, shortened(title, 1000), drawn, _table(some))
 
 
 def _newest(history: MetricHistory, most: int) -> MetricHistory:
@@ -86,8 +85,8 @@ def _data(points: Sequence[HistoryPoint]) -> list[dict[str, Any]]:
     for one in points:
         row: dict[str, Any] = {
             "commit": names[one.commit],
-            "version": short(one.version),
-            "day": short(one.at[:10]),
+            "version": shortened(one.version),
+            "day": shortened(one.at[:10]),
             "value": rounded(one.value),
             "kind": _kind(one),
             "segment": one.segment,
@@ -95,7 +94,7 @@ def _data(points: Sequence[HistoryPoint]) -> list[dict[str, Any]]:
         if len(one.values) > 1:
             row["starts"] = [rounded(value) for value in one.values]
         if one.note:
-            row["note"] = short(one.note)
+            row["note"] = shortened(one.note)
         found.append(row)
     return found
 
@@ -104,7 +103,7 @@ def _commit_names(points: Sequence[HistoryPoint]) -> dict[str, str]:
     """Commit → a short name of it, which no other of them has."""
     names: dict[str, str] = {}
     for commit in dict.fromkeys(one.commit for one in points):
-        name = commit[:9] if _HASH.fullmatch(commit) else short(commit, 24)
+        name = commit[:9] if _HASH.fullmatch(commit) else shortened(commit, 24)
         taken = sum(other == name or other.startswith(f"{name} (") for other in names.values())
         names[commit] = f"{name} ({taken + 1})" if taken else name
     return names

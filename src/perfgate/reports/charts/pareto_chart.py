@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
-from perfgate.reports.charts.chart import Chart, ChartTable, chart_id, one_line, short, spec
+from perfgate.reports.charts.chart import Chart, ChartTable, chart_id, spec
 from perfgate.reports.figures import number
 from perfgate.reports.run_report import TestResult
+from perfgate.reports.templating import shortened
 
 # The axes, in order of preference: the first of each that points have.
 _PER_USER = ("output_throughput_per_user", "output_speed_per_user")
@@ -57,14 +58,14 @@ def pareto_chart(scenario: str, results: Sequence[TestResult]) -> Chart | None:
         title = f"{scenario}: throughput against speed for a user"
         drawn = spec(
             "pareto",
-            short(title, 120),
+            shortened(title, 120),
             [_datum(one) for one in points],
             series=list(dict.fromkeys(one.series for one in points)),
             per_user=_UNITS[per_user],
             per_gpu=_UNITS[per_gpu],
         )
         table = _table(points, per_user, per_gpu)
-        return Chart(chart_id("pareto", scenario), one_line(title), drawn, table)
+        return Chart(chart_id("pareto", scenario), shortened(title, 1000), drawn, table)
     return None
 
 
@@ -105,13 +106,13 @@ def _finite(value: float | None) -> float | None:
 
 def _datum(point: _Point) -> dict[str, Any]:
     values = f"{number(point.per_user)} per user, {number(point.per_gpu)} per GPU"
-    told = f"{point.series}, {short(point.probe)}: {values}"
+    told = f"{point.series}, {shortened(point.probe)}: {values}"
     return {
         "user": point.per_user,
         "gpu": point.per_gpu,
         "series": point.series,
         "best": point.is_best,
-        "label": short(point.probe, 20) if point.series == "new" else "",
+        "label": shortened(point.probe, 20) if point.series == "new" else "",
         "told": told if point.is_best else f"{told}; beaten by another point",
     }
 

@@ -5,11 +5,10 @@ elsewhere, of folders that came over a network: what is a character that a termi
 character that no file can hold, or a secret of the process that makes the report, ends here.
 """
 
-import json
 import os
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import ClassVar, TypeVar
 import msgspec
 
 from perfgate.core.durable_files import make_folder, sync_folder, write_errors_named, write_text
-from perfgate.core.plain import from_plain, to_plain
+from perfgate.core.plain import json_of, to_plain
 from perfgate.core.redaction import mask, visible
 from perfgate.core.registry import Registry
 from perfgate.reports.histories import MetricHistory
@@ -29,22 +28,12 @@ T = TypeVar("T")
 
 def shown(value: T) -> T:
     """The same report, or part of one, with all its texts as they may be shown."""
-    return from_plain(type(value), _shown(to_plain(value), cache(_text)))
-
-
-def _shown(value: object, text: Callable[[str], str]) -> object:
-    if isinstance(value, str):
-        return text(value)
-    if isinstance(value, Mapping):
-        return {str(_shown(name, text)): _shown(held, text) for name, held in value.items()}
-    if isinstance(value, list):
-        return [_shown(one, text) for one in value]
-    return value
+    return msgspec.convert(to_plain(value, text=cache(_text)), type(value))
 
 
 def indented(value: object) -> str:
-    """A plain value as JSON, a line each; json's own indentation takes ten times as long."""
-    return msgspec.json.format(json.dumps(value, ensure_ascii=False, allow_nan=False), indent=1)
+    """A value as JSON, a line each; json's own indentation takes ten times as long."""
+    return msgspec.json.format(json_of(value), indent=1)
 
 
 def _text(text: str) -> str:

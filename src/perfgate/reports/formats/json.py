@@ -1,6 +1,5 @@
 """The report as JSON, for programs (docs/reference/run_report.schema.json)."""
 
-from perfgate.core.plain import to_plain
 from perfgate.reports.formats.base import ReportContext, ReportFormat, indented, report_format
 from perfgate.reports.run_report import RunReport
 
@@ -13,4 +12,4 @@ class JsonFormat(ReportFormat):
 
     def text(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
         """The text, ended by a line end."""
-        return indented(to_plain(report)) + "\n"
+        return indented(report) + "\n"

@@ -5,9 +5,11 @@ GitLab takes the suite's name from `classname` and no property, so the values ar
 `system-out` too; it shows 80 lines of a test, and reads no file with more than 250,000 objects.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from xml.etree import ElementTree
+from itertools import accumulate
+from xml.sax.saxutils import escape
 
 from perfgate.core.redaction import visible
 from perfgate.core.verdict import Judgement, Verdict
@@ -153,6 +155,7 @@ MOST_PROPERTIES = 40_000  # with more, those of metrics that were not judged are
 _LINE, _NAME, _SHORT = 1000, 1000, 120  # characters of a line, of a name, of a cell
 _WIDTH = 10_000  # of a table: it is never folded
 _VALUES = 20  # rows of a table of values
+_QUOTE = {'"': "&quot;"}
 
 
 @report_format("junit")
@@ -163,23 +166,28 @@ class JunitFormat(ReportFormat):
 
     def text(self, report: RunReport, context: ReportContext) -> str:  # noqa: ARG002
         """The file's text, in UTF-8."""
-        whole = sum(len(properties_of(one)) for one in report.results) <= MOST_PROPERTIES
-        root = ElementTree.Element("testsuites", name="perfgate")
-        scenarios = dict.fromkeys(one.scenario for one in report.results)
+        numbers = accumulate(len(properties_of(one)) for one in report.results)
+        is_short = all(number <= MOST_PROPERTIES for number in numbers)
+        tests: dict[str, list[TestResult]] = {}
+        for result in report.results:
+            tests.setdefault(result.scenario, []).append(result)
+        spent: dict[str, float] = {}
+        for one in report.efforts:
+            spent[one.scenario] = spent.get(one.scenario, 0) + one.spent_s
         names: dict[str, int] = {}
-        for scenario in scenarios:
-            of_it = report.of_scenario(scenario)
-            suite = ElementTree.SubElement(root, "testsuite", name=_name(scenario))
-            spent = sum(one.spent_s for one in report.efforts if one.scenario == scenario)
-            suite.set("time", f"{spent:.0f}")
-            for result in of_it:
-                suite.append(_case(result, _unique(result.name, names), all_measured=whole))
-            suite.set("tests", str(len(suite)))
-            count_elements(suite)
-        for name in ("tests", "failures", "errors"):  # what Jenkins' schema lets it have
-            root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
-        ElementTree.indent(root)
-        text = ElementTree.tostring(root, encoding="unicode")
+        suites: list[str] = []
+        whole: Counter[str] = Counter()
+        for scenario, of_it in tests.items():
+            elements = Counter(map(_tag, of_it))
+            counts = {attribute: elements[element] for element, attribute in COUNTS.items()}
+            counts = {"tests": len(of_it), **counts}
+            whole.update(counts)
+            told = {"name": _name(scenario), "time": f"{spent.get(scenario, 0):.0f}", **counts}
+            cases = [_case(one, _unique(one.name, names), is_short) for one in of_it]
+            suites.append(_element("testsuite", told, _inside(2, cases)))
+        # What Jenkins' schema lets it have.
+        of_all = {name: whole[name] for name in ("tests", "failures", "errors")}
+        text = _element("testsuites", {"name": "perfgate", **of_all}, _inside(1, suites))
         return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
 
 
@@ -190,38 +198,43 @@ def _name(scenario: str) -> str:
 def _unique(name: str, names: dict[str, int]) -> str:
     """The name, with a number where it was given before: of equal ones GitLab reads the first."""
     shown = shortened(name, _NAME)
-    names[shown] = names.get(shown, 0) + 1
-    return shown if names[shown] == 1 else _unique(f"{shown} ({names[shown]})", names)
+    names[shown] = given = names.get(shown, 0) + 1
+    return shown if given == 1 else _unique(f"{shortened(name, _NAME - 10)} ({given})", names)
 
 
-def count_elements(suite: ElementTree.Element) -> None:
-    """Have a suite say how many of its tests failed, had an error or were skipped."""
-    for element, attribute in COUNTS.items():
-        suite.set(attribute, str(len(suite.findall(f"testcase/{element}"))))
+def _tag(result: TestResult) -> str:
+    """The element that says that a test is not well; empty: it is."""
+    return "skipped" if result.verdict is None else ELEMENTS.get(result.verdict, "")
 
 
-def _case(result: TestResult, name: str, *, all_measured: bool) -> ElementTree.Element:
-    case = ElementTree.Element("testcase", classname=_name(result.scenario), name=name)
-    listed = ElementTree.SubElement(case, "properties")
-    for field, text in properties_of(result, all_measured=all_measured):
-        shown = shortened(text, _NAME)
-        ElementTree.SubElement(listed, "property", name=shortened(field, _NAME), value=shown)
-    verdict = result.verdict
-    if verdict is None:
-        _element(case, "skipped", f"perfgate.{result.why_not}", result.reason, [])
-    elif verdict in ELEMENTS:
-        said = message(verdict, summary(result))
-        _element(case, ELEMENTS[verdict], kind(verdict), said, _whole(result))
+def _case(result: TestResult, name: str, all_measured: bool) -> str:
+    listed = properties_of(result, all_measured=all_measured)
+    shown = [_element("property", {"name": field, "value": text}) for field, text in listed]
+    parts = [_element("properties", {}, _inside(4, shown))]
+    if tag := _tag(result):
+        verdict = result.verdict
+        said = result.reason if verdict is None else message(verdict, summary(result))
+        why = {"type": f"perfgate.{verdict or result.why_not}", "message": said}
+        lines = [] if verdict is None else _whole(result)
+        parts.append(_element(tag, why, escape("\n".join(lines))))
     if result.measured:
-        ElementTree.SubElement(case, "system-out").text = "\n".join(_values(result))
-    return case
+        parts.append(_element("system-out", {}, escape("\n".join(_values(result)))))
+    of_case = {"classname": _name(result.scenario), "name": name}
+    return _element("testcase", of_case, _inside(3, parts))
 
 
-def _element(case: ElementTree.Element, tag: str, type_: str, said: str, lines: list[str]) -> None:
-    attributes = {"type": shortened(type_, _NAME), "message": shortened(said, _NAME)}
-    element = ElementTree.SubElement(case, tag, attributes)
-    if lines:
-        element.text = "\n".join(lines)
+def _element(tag: str, attributes: Mapping[str, object], content: str = "") -> str:
+    """An element; what it holds is XML already."""
+    start = f"<{tag}"
+    for name, value in attributes.items():
+        start += f' {name}="{escape(shortened(str(value), _NAME), _QUOTE)}"'
+    return f"{start}>{content}</{tag}>" if content else f"{start} />"
+
+
+def _inside(depth: int, elements: Sequence[str]) -> str:
+    """Elements on lines of their own; none: empty."""
+    gap = "\n" + "  " * depth
+    return "".join(gap + one for one in elements) + gap[:-2] if elements else ""
 
 
 def _whole(result: TestResult) -> list[str]:
@@ -241,10 +254,9 @@ def _whole(result: TestResult) -> list[str]:
     end += [f"rerun: {result.rerun}"] if result.rerun else []
     evidence = [] if failure is None else failure.evidence
     room = max(0, MOST_LINES - len(lines) - len(end) - 1)
-    if len(evidence) > room:  # the last lines of a log tell most
-        end = [f"({len(evidence) - room} lines before are left out)", *evidence[-room:], *end]
-    else:
-        end = [*evidence, *end]
+    before = max(0, len(evidence) - room)  # the last lines of a log tell most
+    cut = [f"({before} lines before are left out)"] if before else []
+    end = [*cut, *evidence[before:], *end]
     return [_line(one) for one in [*lines, *end]][:MOST_LINES]
 
 

@@ -58,7 +58,7 @@ def page_of(report: RunReport, charts: ChartSet, bundle: Callable[[], str | None
             ended=status_sign(report.status),
             next_step=decision(Event.PULL_REQUEST, report.status).sentence if report.status else "",
             anchor_of=lambda result: anchors[result.test],
-            places=[*scenarios],
+            places={name: place for place, name in enumerate(scenarios)},
             log_room=sections.log_room(report),
             is_long=sum(len(one.measured) for one in report.results) > _ROWS,
             charts=charts,

@@ -7,6 +7,9 @@ they are everywhere, by the filters of `templating`.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+from markupsafe import Markup
 
 from perfgate.core.measurement import Change
 from perfgate.core.verdict import Against, Judgement, Verdict
@@ -33,6 +36,12 @@ class Sign:
     word: str
     tone: str
     rank: int
+
+    @cached_property
+    def tag(self) -> Markup:
+        """It in HTML."""
+        shown = Markup('<b class="sign {}"><i aria-hidden=true>{}</i> {}</b>')
+        return shown.format(self.tone, self.shape, self.word)
 
 
 SIGNS: Mapping[str, Sign] = {
