@@ -30,7 +30,7 @@ _MEANINGS = {
 
 
 def status_of(comparison: Comparison) -> ExitStatus:
-    """The exit status; numbers of stand-ins never give 0."""
+    """The exit status; numbers of mock programs never give 0."""
     verdicts = [probe.verdict for probe in comparison.probes]
     return exit_status(verdicts, gate=True, rehearsed=comparison.synthetic)
 
