@@ -101,7 +101,7 @@ local-broken: $(VENV)/.stamp-local ## the same with worse answers: accuracy must
 	@echo "== expecting an accuracy REGRESSION and exit status 1: $(BROKEN)"
 	@$(PYTEST) -m local $(BROKEN)
 
-rehearse: $(VENV)/.stamp-base ## every GPU scenario with stand-ins for the engine's programs: must end in 13
+rehearse: $(VENV)/.stamp-base ## every GPU scenario with mock programs: must end in 13
 	@echo "== rehearsing what B200, H200 and GB200 would run; no number of it is a measurement"
 	@$(PYTEST) -m "b200 or h200 or gb200" --rehearse -n 2; status=$$?; \
 	if [ $$status -eq 13 ]; then exit 0; fi; exit $$status

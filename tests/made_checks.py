@@ -33,7 +33,7 @@ _WHY = {
     Finding.NOT_RUN: "needs 8 GPUs of type B200, there is none",
     Finding.MISSING: "in none of the runs",
     Finding.STALE: "9 days old, 7 allowed",
-    Finding.SYNTHETIC: "a stand-in made its numbers",
+    Finding.SYNTHETIC: "a mock program made its numbers",
     Finding.INJECTED: "run with --inject",
     Finding.WRONG_HARDWARE: "measured on 8xH200",
     Finding.WRONG_BUILD: "measured tensorrt-llm 1.2.0",

@@ -87,7 +87,7 @@ class Line:
 
     @property
     def rehearses(self) -> bool:
-        """Whether it runs many scenarios with stand-ins, for up to some minutes."""
+        """Whether it runs many scenarios with mock programs, for up to some minutes."""
         return any(word.startswith("--rehearse") for word in self.words)
 
     @property

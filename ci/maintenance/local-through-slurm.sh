@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The embedded default through Slurm to a verdict: from the login node, each fresh start a job of its
 # own. With PERFGATE_NIGHTLY=1 its answers too, and all again inside an allocation, against the
-# reference that the first one measured; on each push tests/slurm does that with a stand-in.
+# reference that the first one measured; on each push tests/slurm does that with a mock program.
 #   ci/slurm/with.sh ci/maintenance/local-through-slurm.sh PYTHON
 # Exit status: 0 each ended in an answer (INCONCLUSIVE is one); else that of the first that did not.
 set -euo pipefail

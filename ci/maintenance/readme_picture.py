@@ -2,7 +2,7 @@
 
     .venv/bin/python -m ci.maintenance.readme_picture      writes docs/report.png; needs chromium
 
-The numbers come from stand-ins, and the page says so. Exit status: 0; 1 if no picture was made.
+The numbers come from mock programs, and the page says so. Exit status: 0; 1 if no picture was made.
 """
 
 import shutil

@@ -33,7 +33,7 @@ FILES: dict[str, str] = {
     "progress.jsonl": "what runs, waits and is made again, as events",
     "summary.md": "the run for people",
     "report.html": "the run as one page, with --html",
-    "rehearsal/": "what the stand-ins of a rehearsal read",
+    "rehearsal/": "what the mock programs of a rehearsal read",
     "run.lock": "held by the session that writes here",
     "workers.lock": "held by its workers; a run is resumed when they have ended",
     "<scenario>/": "the fresh starts of a scenario, one folder each",

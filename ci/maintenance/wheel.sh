@@ -3,7 +3,7 @@
 # outside the checkout, a rehearsal, a first run, a promoted baseline, a verdict, a regression, a
 # release with its evidence, which another environment verifies.
 # usage: ci/maintenance/wheel.sh [PYTHON]    (default: python3)
-# The engine is a stand-in, whose speed is made up: it is a gate repository's own engine here.
+# The engine is a mock program, whose speed is made up: it is a gate repository's own engine here.
 set -euo pipefail
 python=${1:-python3}
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

@@ -72,7 +72,7 @@ def test_neither_a_run_nor_a_rehearsal_of_its_very_build_chooses_it(capsys: Capt
 
 
 def test_a_folder_of_measured_baselines_may_have_its_name(tmp_path: Path) -> None:
-    """The mark is the folder and what stand-ins made, not a word in somebody's path."""
+    """The mark is the folder and what mock programs made, not a word in somebody's path."""
     (measured,) = (ROOT / "baselines" / "cpu").glob("*/*.json")
     found = read(measured)
     store = Store(tmp_path / "sample")

@@ -258,7 +258,7 @@ def test_what_this_machine_lacks_is_told(run, monkeypatch) -> None:
     assert here.why_not(all_probes(ON_GPUS)[0]) is not None
     assert rehearsed.why_not(all_probes(ON_GPUS)[0]) is None
     told = rehearsed.why_not(all_probes(building.SCENARIO)[0])
-    assert told == "a rehearsal has no stand-in for llama.cpp"
+    assert told == "a rehearsal has no mock program for llama.cpp"
 
 
 class Boxed(LocalLauncher):

@@ -98,7 +98,7 @@ def test_the_server_lists_its_model_and_answers(server: Server, tmp_path: Path) 
     with urllib.request.urlopen(endpoint.url + "/v1/models") as answer:
         (listed,) = json.load(answer)["data"]
     assert listed["id"] == endpoint.model
-    assert "stand-in" in listed["owned_by"]
+    assert "mock" in listed["owned_by"]
     assert ask(endpoint, smoke, tmp_path, 5.0).facts["answers"] == len(smoke.prompts)
 
 

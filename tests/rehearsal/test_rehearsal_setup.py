@@ -88,7 +88,7 @@ def test_a_stand_in_on_another_node_finds_the_play_without_the_sessions_variable
     env = {"PATH": os.environ["PATH"], "PERFGATE_SCENARIO": MIN_LATENCY}
     done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert "a stand-in plays trtllm-bench" in done.stderr
+    assert "a mock program plays trtllm-bench" in done.stderr
 
 
 def test_outside_of_a_rehearsal_a_stand_in_refuses_to_play(
@@ -97,7 +97,7 @@ def test_outside_of_a_rehearsal_a_stand_in_refuses_to_play(
     monkeypatch.delenv("PERFGATE_REHEARSAL", raising=False)
     with pytest.raises(SystemExit):
         play.here()
-    assert "stand-in" in capsys.readouterr().err
+    assert "mock" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("on_stage")

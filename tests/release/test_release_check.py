@@ -89,7 +89,7 @@ FOUND: list[tuple[EndedRun, Any, Finding, str, int]] = [
     (changed(run(), C1, **waived("2026-11-22")), WAIVES, Finding.REGRESSION)
     + (f"output_throughput: {LOSS}; the waiver of Ada ended on 2026-11-22", 1),
     # Runs that are no evidence, or did not come to their end; a loss that was shown is one.
-    (run(changes={"synthetic": True}), policy(), Finding.SYNTHETIC, "stand-ins made", 21),
+    (run(changes={"synthetic": True}), policy(), Finding.SYNTHETIC, "mock programs made", 21),
     (run(changes={"injected": ["a=0.1"]}), policy(), Finding.INJECTED, "run one changed", 21),
     (run(changes={"ab": {"a": "one", "b": "two"}}), policy(), Finding.MISSING, "run one comp", 21),
     (run(end=None), policy(), Finding.ERROR, "run one did not end", 21),
@@ -146,7 +146,7 @@ def test_what_is_peculiar_of_a_run_is_told() -> None:
     assert (found.metrics_checked, found.machines, found.notes) == (3, {"one": "node7, Grace"}, ())
     changes = {"synthetic": True, "git": {"commit": "c0ffee", "dirty": True}}
     assert checked(run(changes=changes)).notes == (
-        "run one is a rehearsal: stand-ins made its numbers",
+        "run one is a rehearsal: mock programs made its numbers",
         "run one was made with uncommitted changes of the gate repository",
     )
     only = run(recording=True, results=dict.fromkeys((C1, C4, SUMS), Verdict.NO_BASELINE))

@@ -111,7 +111,7 @@ class Baseline:
         change: what accepting it changed; anything but "none" starts a new level.
         regression: why a regression was accepted; empty: none was.
         retired: that it is not compared with any more.
-        synthetic: whether stand-ins made its numbers: only rehearsals are compared with it.
+        synthetic: whether mock programs made its numbers: only rehearsals are compared with it.
         source: how the build was started, so that it can be started again; None: not recorded.
         file: where it was read from.
     """

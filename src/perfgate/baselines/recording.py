@@ -104,7 +104,7 @@ def record_candidates(
 
     Args:
         runs: folders of finished runs, of the same engine commit.
-        rehearsal: take what stand-ins made, and only that; it stays among rehearsals.
+        rehearsal: take what mock programs made, and only that; it stays among rehearsals.
         fresh: leave out what was recorded before.
 
     Returns:
@@ -112,7 +112,7 @@ def record_candidates(
 
     Raises:
         InputError: not a run, one named twice, nothing usable in them, numbers that may never
-            become a baseline (changed on purpose, or made by a stand-in for other than a
+            become a baseline (changed on purpose, or made by a mock program for other than a
             rehearsal), or runs of unlike
             machines or engine commits.
     """
@@ -301,16 +301,16 @@ def _collect(folder: RunFolder, run: str, found: dict[str, _Found], *, synthetic
 
 
 def _require_real(folder: RunFolder) -> None:
-    """Check that all that tells whether stand-ins made a run's numbers tells the same.
+    """Check that all that tells whether mock programs made a run's numbers tells the same.
 
     Raises:
-        InputError: ``run.json`` calls real what its other facts, or its folder, say were stand-ins.
+        InputError: ``run.json`` calls real what its other facts, or its folder, say were mocks.
     """
     facts = folder.facts()
     signs = rehearsal_signs(folder)
     if facts.get("synthetic") is not True and (signs or facts.get("synthetic") is not False):
         raise InputError(
-            "the run does not agree with itself on whether stand-ins made its numbers",
+            "the run does not agree with itself on whether mock programs made its numbers",
             file=folder.path / "run.json",
             field="synthetic",
             found=f"{facts.get('synthetic')}" + (f", beside {', '.join(signs)}" if signs else ""),
@@ -369,7 +369,7 @@ def _take(found: _Found, taken: _Taken, *, synthetic: bool) -> None:
     found.hardware = line.hardware
     disturbed = line.disturbed
     if synthetic and not line.synthetic:
-        found.unused[label].add("no stand-in made its numbers: it was no rehearsal")
+        found.unused[label].add("no mock program made its numbers: it was no rehearsal")
     elif line.injected or line.synthetic != synthetic:
         found.unused[label].add("its settings were injected, or its numbers are synthetic")
     elif line.machine_bound:

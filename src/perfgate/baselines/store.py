@@ -61,7 +61,7 @@ class Store:
 
     Args:
         folder: the folder.
-        synthetic: whether it holds what stand-ins made. A store holds nothing of the other kind.
+        synthetic: whether it holds what mocks made. A store holds nothing of the other kind.
     """
 
     def __init__(self, folder: Path, *, synthetic: bool = False) -> None:
@@ -225,10 +225,10 @@ class Store:
         return path
 
     def _require_kind(self, baseline: Baseline | Head) -> None:
-        """Rule: numbers that stand-ins made are never compared with measured ones."""
+        """Rule: numbers that mock programs made are never compared with measured ones."""
         if baseline.synthetic != self.synthetic:
             raise InputError(
-                "stand-ins made the numbers of a baseline in a store of measured ones"
+                "mock programs made the numbers of a baseline in a store of measured ones"
                 if baseline.synthetic
                 else "a measured baseline in the store of rehearsals",
                 file=baseline.file or self.folder,

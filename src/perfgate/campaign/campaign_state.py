@@ -130,7 +130,7 @@ class CampaignState:
 
     Attributes:
         states: probe → how far it is, in the order in which probes are measured.
-        is_synthetic: whether stand-ins make the numbers.
+        is_synthetic: whether mock programs make the numbers.
     """
 
     def __init__(

@@ -171,7 +171,7 @@ class Campaigns:
             return lacks or _out_of_reach(scenario)
         if engine[scenario.engine.name].is_rehearsed:
             return None
-        return f"a rehearsal has no stand-in for {scenario.engine.name}"
+        return f"a rehearsal has no mock program for {scenario.engine.name}"
 
     def outcome(self, one: Selected) -> Outcome:
         """What became of it; measures its scenario's campaign when first asked.

@@ -38,7 +38,7 @@ class Session:
         reference: where scenarios that measure their own reference take it from.
         injections: settings changed on purpose in the build under test.
         cache: where what can be used again is kept.
-        synthetic: whether stand-ins make the numbers.
+        synthetic: whether mock programs make the numbers.
         waivers: the losses that people let through for a while.
         today: the day that waivers are held against.
         repo: a clone of the engine's repository, which tells the nearest ancestor.

@@ -106,7 +106,7 @@ def guarded(
 def leased(scenario: Scenario, session: Session, tell: Callable[[str], None]) -> Iterator[Lease]:
     """Have what the scenario needs of this machine while the block runs; `tell` says who has it.
 
-    Nothing is leased where the engine runs on nodes that Slurm chose, or where stand-ins play it,
+    Nothing is leased where the engine runs on nodes that Slurm chose, or where mocks play it,
     unless on GPUs that are made up, too. The site's commands may change all GPUs of the machine, so
     that a start with commands has the whole of it.
 
@@ -115,7 +115,7 @@ def leased(scenario: Scenario, session: Session, tell: Callable[[str], None]) ->
         InputError: the folder of the locks cannot be used.
     """
     pool, hardware, count = session.pool, scenario.hardware, _gpus_here(scenario)
-    # Stand-ins disturb nobody; on simulated GPUs they show how a real session would wait.
+    # Mock programs disturb nobody; on simulated GPUs they show how a real session would wait.
     played = session.synthetic and (count == 0 or pool is None or not pool.synthetic)
     if pool is None or played or _elsewhere(scenario, session):
         yield Lease()
@@ -174,7 +174,7 @@ class PlaceCheck:
     def look(self, setup: StartSetup, placement: Placement) -> None:
         """Look at the place of a start: here once a build, on other nodes each time.
 
-        Of stand-ins, or on GPUs that are simulated, the ranks alone are tried, once a build.
+        Of mock programs, or on GPUs that are simulated, the ranks alone are tried, once a build.
 
         Raises:
             RunError: it is not fit, or not of the kind that this campaign was measured on so far.

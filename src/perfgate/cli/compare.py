@@ -4,7 +4,7 @@ A is the reference, B the new one. Each is a run folder, a baseline file, a resu
 (`perfgate parse` reads it), or a folder with several results of one program, one per fresh start.
 
 Exit status: 0 all passed; 1 a regression; 2 wrong usage or unusable input; 10 undecided; 11 a probe
-of one side failed; 12 something or all could not be compared; 13 numbers of stand-ins, no
+of one side failed; 12 something or all could not be compared; 13 numbers of mock programs, no
 regression. docs/reference/compare.md
 """
 

@@ -48,7 +48,7 @@ exit status: 0 done; 1 the answer is no (doctor: a scenario cannot run here, a c
 parse: a file holds no usable result; judge, compare: a regression);
 2 wrong usage or unusable input; 15 perfgate itself failed: a bug, nothing is claimed; 16 standard
 output, or a file, could not be written: closed, full, read-only …; 130 interrupted. judge and
-compare also have 10 undecided, compare 11 a failed probe and 13 numbers of stand-ins, compare and
+compare also have 10 undecided, compare 11 a failed probe and 13 numbers of mocks, compare and
 plan 12 something got no verdict. All, with those of a pytest run: docs/reference/verdicts.md
 
 the documents that are named docs/...: {docs}

@@ -105,7 +105,7 @@ def _lines(report: RunReport) -> list[str]:
     tests = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
     runs = ", ".join(_run_in_words(one) for one in report.runs)
     return [
-        *(["SYNTHETIC: stand-ins made these numbers"] if report.synthetic else []),
+        *(["SYNTHETIC: mock programs made these numbers"] if report.synthetic else []),
         f"runs: {runs}",
         f"tests: {len(report.results)} ({tests or 'none'})",
         *(f"merged: {line}" for line in report.merged),

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from perfgate.core.errors import InputError, MissingProgram
 
-# In a rehearsal, the file that stand-ins for these programs read; see `rehearsal`.
+# In a rehearsal, the file that mock programs for these programs read; see `rehearsal`.
 REHEARSAL_VARIABLE = "PERFGATE_REHEARSAL"
 
 PROGRAM_PREFIX = "PERFGATE_PROGRAM_"

@@ -71,7 +71,7 @@ class Engine(ABC):
         distribution: name of its Python package, which perfgate never shares an environment with;
             empty: it is of no harm there.
         image: its release containers; None: it has none.
-        is_rehearsed: whether it has stand-ins (`perfgate.rehearsal`).
+        is_rehearsed: whether it has mock programs (`perfgate.rehearsal`).
         is_named: a release or commit that a person gives counts for it only with its name before,
             ``vllm=0.11.0``; a bare one is of TensorRT-LLM, or of an engine of a person's own.
         health_within_s: how long its health endpoint may take to answer, in seconds.

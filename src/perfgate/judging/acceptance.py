@@ -302,7 +302,7 @@ def promote(
         accept_regression: why a loss that the run proved is accepted; it starts a new level.
         dry_run: tell what would change, and write nothing.
         repo: a clone of the engine, which tells the nearest ancestor.
-        rehearsal: into the store of rehearsals, which takes what stand-ins made and nothing else.
+        rehearsal: into the store of rehearsals, which takes what mocks made and nothing else.
         store: the store to accept it into; None: the suite's, or that of rehearsals.
 
     Raises:
@@ -360,7 +360,7 @@ def _acceptable(candidate: Path, store: Store) -> Baseline:
         problem = "these numbers were measured, and belong into no store of rehearsals"
         hint, is_so = "leave out --rehearsal", str(found.synthetic).lower()
         if found.synthetic:
-            problem = "stand-ins made these numbers: they can never be a baseline of measured ones"
+            problem = "mocks made these numbers: they can never be a baseline of measured ones"
             hint = "--rehearsal puts it into the store that rehearsals alone are compared with"
         raise InputError(problem, file=candidate, field="synthetic", found=is_so, hint=hint)
     if found.retired is not None:

@@ -1,4 +1,4 @@
-"""A stand-in for TensorRT-LLM's benchmark_serving: asks the server once; synthetic numbers."""
+"""A mock program for TensorRT-LLM's benchmark_serving: asks the server once; synthetic numbers."""
 
 import json
 import time

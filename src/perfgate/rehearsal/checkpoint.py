@@ -1,4 +1,4 @@
-"""What a stand-in reads of a model's folder: how weights and KV cache are quantized."""
+"""What a mock program reads of a model's folder: how weights and KV cache are quantized."""
 
 import json
 from collections.abc import Mapping

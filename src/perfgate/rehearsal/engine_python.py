@@ -1,4 +1,4 @@
-"""A stand-in for the Python that has an engine: runs scripts, `-m`, `-c`; the packages are empty.
+"""A mock for the Python that has an engine: runs scripts, `-m`, `-c`; the packages are empty.
 
 It tells the played release as the package's version, and the schema of TensorRT-LLM's LLM-API model
 from the recorded page; everything else is the real interpreter.
@@ -21,7 +21,7 @@ from perfgate.rehearsal.recorded_pages import YAML, read
 
 # The packages that can be imported; nothing is in them but what `_Package` puts there.
 _PACKAGES = ("tensorrt_llm", "tensorrt_llm.llmapi")
-# Module that is a program → the stand-in that plays it.
+# Module that is a program → the mock program that plays it.
 _PROGRAMS = {
     "tensorrt_llm.serve.scripts.benchmark_serving": "benchmark_serving",
     "sglang.launch_server": "sglang_server",

@@ -1,6 +1,6 @@
 """The environment of a rehearsal in one pytest process: variables set, and put back at its end.
 
-The main process puts the stand-ins in place and tells the variables to the workers of pytest-xdist.
+The main process puts the mocks in place and tells the variables to the workers of pytest-xdist.
 """
 
 import json
@@ -18,7 +18,7 @@ SEED = 20  # the same rehearsal twice gives the same numbers
 
 
 class RehearsalEnvironment:
-    """The environment variables that put the stand-ins in place; none until `enter`.
+    """The environment variables that put the mock programs in place; none until `enter`.
 
     Attributes:
         variables: the variables.
@@ -40,7 +40,7 @@ class RehearsalEnvironment:
         fault: str | None,
         real: Collection[Program] = (),
     ) -> None:
-        """Put the stand-ins into `folder`, and enter; the `real` programs have none.
+        """Put the mock programs into `folder`, and enter; the `real` programs have none.
 
         Raises:
             InputError: no such fault.

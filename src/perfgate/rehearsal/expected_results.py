@@ -103,7 +103,7 @@ def _replies(scenario: Scenario) -> dict[str, str]:
         if answer.texts:
             found[answer.prompt] = answer.texts[0]
         elif answer.contains:
-            found[answer.prompt] = f"{', '.join(answer.contains)}, says a stand-in of perfgate"
+            found[answer.prompt] = f"{', '.join(answer.contains)}, says a mock program of perfgate"
     return found
 
 

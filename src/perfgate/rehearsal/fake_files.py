@@ -126,7 +126,7 @@ def sources(folder: Path) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(
-            f'"""A stand-in for TensorRT-LLM\'s {path.name}; its numbers are synthetic."""\n\n'
+            f'"""A mock program for TensorRT-LLM\'s {path.name}; its numbers are synthetic."""\n\n'
             f"import sys\nfrom perfgate.rehearsal.{module} import main\n\nmain(sys.argv[1:])\n"
         )
 

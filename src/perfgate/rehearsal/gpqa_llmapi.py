@@ -1,4 +1,4 @@
-"""A stand-in for TensorRT-LLM's gpqa_llmapi.py: reads the questions; its score is synthetic."""
+"""A mock program for TensorRT-LLM's gpqa_llmapi.py: reads the questions; its score is synthetic."""
 
 import csv
 import sys

@@ -1,4 +1,4 @@
-"""HTTP requests: the few requests that the stand-ins of clients really make of the server."""
+"""HTTP requests: the few requests that the mock programs of clients really make of the server."""
 
 import http.client
 import json

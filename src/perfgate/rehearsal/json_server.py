@@ -1,6 +1,6 @@
-"""The HTTP server of stand-ins: answers in JSON, and is there at once. Knows no engine.
+"""The HTTP server of mock programs: answers in JSON, and is there at once. Knows no engine.
 
-Imports nothing but the standard library: a stand-in is started often.
+Imports nothing but the standard library: a mock program is started often.
 """
 
 import json
@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class JsonServer(ThreadingHTTPServer):
-    """A server that a stand-in is."""
+    """A server that a mock program is."""
 
     daemon_threads = True
 
@@ -21,7 +21,7 @@ class JsonServer(ThreadingHTTPServer):
 
 
 class JsonHandler(BaseHTTPRequestHandler):
-    """What the routes of a stand-in answer with."""
+    """What the routes of a mock program answer with."""
 
     protocol_version = "HTTP/1.1"
 

@@ -1,6 +1,6 @@
-"""A stand-in for mpirun, srun, sbatch, trtllm-llmapi-launch, docker: runs a command once, here.
+"""A mock program for mpirun, srun, sbatch, trtllm-llmapi-launch, docker: runs a command once, here.
 
-What the command measures is synthetic: inside, programs are found among the other stand-ins.
+What the command measures is synthetic: inside, programs are found among the other mock programs.
 """
 
 import json
@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> None:
         print(f"{program} (perfgate rehearsal)")
         return
     if program not in _PROGRAMS:
-        end(f"{program} has no stand-in")
+        end(f"{program} has no mock program")
     raise SystemExit(_PROGRAMS[program](playbook, rest))
 
 
@@ -236,7 +236,7 @@ def _run_ranks(playbook: Playbook, wrapped: Wrapped, who: Sequence[Mapping[str, 
 
 
 def _run(playbook: Playbook, wrapped: Wrapped) -> int:
-    """Run a command with the stand-ins first on its PATH; -N when signal N killed it."""
+    """Run a command with the mock programs first on its PATH; -N when signal N killed it."""
     if not wrapped.argv:
         return 0
     path = os.pathsep.join((str(playbook.folder / "bin"), os.environ.get("PATH", os.defpath)))

@@ -1,6 +1,6 @@
-"""A stand-in for the model behind the YAML file: it tells the JSON schema of its recorded page.
+"""A mock program for the model behind the YAML file: it tells the JSON schema of its recorded page.
 
-An engine's own Python is asked for that schema before anything is started, and so is a stand-in's.
+An engine's own Python is asked for that schema before anything is started, and so is a mock's.
 """
 
 from collections.abc import Mapping

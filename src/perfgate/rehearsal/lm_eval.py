@@ -1,4 +1,4 @@
-"""A stand-in for lm_eval: asks the server once, writes results and samples; synthetic scores."""
+"""A mock for lm_eval: asks the server once, writes results and samples; synthetic scores."""
 
 import ast
 import json

@@ -4,7 +4,7 @@ What is known comes from a recorded page (`recorded_pages`); the help page, the 
 choices and what is required, the messages and the status 2 are those of the library that the real
 program uses: argparse itself, or click as `click_options` imitates it.
 
-A stand-in for another program takes three steps:
+A mock program for another program takes three steps:
 
 1. the program's options in a page of ``recorded/`` (without one it has no options to play);
 2. a module with `main`, which takes the words behind the program and begins with `started`; it

@@ -1,4 +1,4 @@
-"""Playbook: what a stand-in knows of the session and of the scenario that it was started for.
+"""Playbook: what a mock program knows of the session and of the scenario that it was started for.
 
 Written by `setup` as ``playbook.json``; read here from the environment that the session sets.
 """
@@ -29,7 +29,7 @@ SCENARIO = "PERFGATE_SCENARIO"
 PROBE = "PERFGATE_PROBE"
 START = "PERFGATE_START"
 ROLE = "PERFGATE_ROLE"
-SYNTHETIC = "perfgate_synthetic"  # field of every JSON report that a stand-in writes
+SYNTHETIC = "perfgate_synthetic"  # field of every JSON report that a mock program writes
 FORMAT = 4
 
 _MAIN = "tensorrt-llm"
@@ -39,7 +39,7 @@ _COMMON_SCORE = 0.9  # where no score is documented
 
 @dataclass(frozen=True)
 class ScenarioPart:
-    """What the stand-ins know of one scenario.
+    """What the mock programs know of one scenario.
 
     Attributes:
         engine_version: release that its document speaks of.
@@ -171,9 +171,7 @@ def here(engine: str | None = None, *, as_client: bool = False) -> Playbook:
     """
     place = os.environ.get(REHEARSAL_VARIABLE)
     if not place:
-        end(
-            "this is a stand-in of perfgate's rehearsal; it is started by `pytest --rehearse` alone"
-        )
+        end("this is a mock of perfgate's rehearsal; it is started by `pytest --rehearse` alone")
     path = Path(place)
     plain: dict[str, Any] = json.loads(path.read_text())
     if plain.get("schema_version") != FORMAT:
@@ -224,9 +222,9 @@ def major_minor(version: str) -> tuple[int, int]:
 
 
 def announce(program: str) -> None:
-    """Say on standard error that this is a stand-in."""
+    """Say on standard error that this is a mock program."""
     print(
-        f"perfgate rehearsal: a stand-in plays {program}; all numbers are synthetic",
+        f"perfgate rehearsal: a mock program plays {program}; all numbers are synthetic",
         file=sys.stderr,
         flush=True,
     )

@@ -1,4 +1,4 @@
-"""A stand-in for TensorRT-LLM's prepare_dataset.py: synthetic prompts, as the real one's are.
+"""A mock program for TensorRT-LLM's prepare_dataset.py: synthetic prompts, as the real one's are.
 
 Lines as the real one writes them; the tokens have one digit each, so that files stay small.
 """
@@ -31,10 +31,10 @@ def generate(playbook: Playbook, outer: GivenOptions, program: str) -> None:
         program: as a recorded page names it.
     """
     if outer.command != _KIND:
-        end(f"{program} {outer.command} has no stand-in")
+        end(f"{program} {outer.command} has no mock program")
     inner = read(playbook, f"{program} {_KIND}", outer.rest)
     if inner.integer("--input-stdev", 0) or inner.integer("--output-stdev", 0):
-        end("the stand-in makes prompts of one length only")
+        end("the mock program makes prompts of one length only")
     requests = inner.integer("--num-requests", 0)
     isl, osl = inner.integer("--input-mean", 0), inner.integer("--output-mean", 0)
     if outer.has("--stdout"):

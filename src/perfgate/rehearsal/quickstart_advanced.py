@@ -1,4 +1,4 @@
-"""A stand-in for TensorRT-LLM's quickstart_advanced.py: its answers are synthetic."""
+"""A mock program for TensorRT-LLM's quickstart_advanced.py: its answers are synthetic."""
 
 import sys
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _PROMPTS = (
     "The capital of France is",
     "The future of AI is",
 )
-_ANSWER = " made up by a stand-in of perfgate's rehearsal, and not by a model: nothing was computed"
+_ANSWER = " made up by a mock of perfgate's rehearsal, and not by a model: nothing was computed"
 # Lines are numbered in 0.20 and newer; the document, of 0.19, shows them without.
 _NUMBERED_FROM = (0, 20)
 

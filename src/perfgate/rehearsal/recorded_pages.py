@@ -81,7 +81,7 @@ def nearest(engine: str, version: str) -> dict[str, str]:
     Raises:
         InputError: not a version.
     """
-    from packaging.version import InvalidVersion, Version  # stand-ins start faster without it
+    from packaging.version import InvalidVersion, Version  # mock programs start faster without it
 
     try:
         asked = Version(version)

@@ -1,4 +1,4 @@
-"""Setup: put the stand-ins in place for a session, and take them away again.
+"""Setup: put the mock programs in place for a session, and take them away again.
 
 The session's side of a rehearsal. Programs are called as always: by what ``PERFGATE_PROGRAM_…``,
 ``PERFGATE_MODELS`` and the like say, which is all that a rehearsal changes.
@@ -28,7 +28,7 @@ from perfgate.scenarios.scenario import Limits, Scenario
 
 __all__ = ["FAULTS", "Fault", "FaultKind", "clear", "parse_fault", "set_up", "shortened"]
 
-# Engine that has stand-ins → release of scenarios whose document names none.
+# Engine that has mock programs → release of scenarios whose document names none.
 ENGINES = {"tensorrt-llm": "1.0.0", "vllm": "0.11.0", "sglang": "0.5.3"}
 # Load client → the engine that it comes with.
 _CLIENTS = {"vllm-bench": "vllm", "vllm-benchmark-serving": "vllm", "sglang-bench": "sglang"}
@@ -72,7 +72,7 @@ def set_up(
     seed: int,
     real: Collection[Program] = (),
 ) -> Mapping[str, str]:
-    """Write the playbook, the stand-ins and their files into `folder`.
+    """Write the playbook, the mock programs and their files into `folder`.
 
     Args:
         folder: a new one, or that of an earlier rehearsal; ``playbook.json`` stays in it for good.
@@ -80,10 +80,10 @@ def set_up(
         engine_version: release that all programs imitate; None: that of each scenario's document.
         fault: what is to go wrong; None: nothing.
         seed: the same seed gives the same numbers.
-        real: programs without a stand-in: those that the session's launcher starts others with.
+        real: programs without a mock program: those that the session's launcher starts others with.
 
     Returns:
-        Environment variables in which the session finds the stand-ins.
+        Environment variables in which the session finds the mock programs.
 
     Raises:
         InputError: not a version, or a fault that would hit nothing.
@@ -124,7 +124,7 @@ def set_up(
 def _scenarios_and_releases(
     scenarios: Iterable[Scenario], engine_version: str | None
 ) -> dict[str, Any]:
-    """What the stand-ins know of each scenario, and of the releases that they imitate for them."""
+    """What the mocks know of each scenario, and of the releases that they imitate for them."""
     chosen = tuple(scenarios)
     known = {one.id: scenario_part(one, ENGINES[one.engine.name]) for one in chosen}
     versions: dict[str, set[str]] = {}
@@ -166,7 +166,7 @@ def _programs(folder: Path, modules: Mapping[Program, tuple[str, ...]], playbook
         call = shlex.join([sys.executable, "-m", "perfgate.rehearsal", module, *arguments])
         path = folder / program.executable
         path.write_text(
-            f"#!/bin/sh\n# A stand-in of perfgate's rehearsal: what it measures is synthetic.\n"
+            f"#!/bin/sh\n# A mock program of perfgate's rehearsal: what it measures is synthetic.\n"
             f'export {REHEARSAL_VARIABLE}={shlex.quote(str(playbook))}\nexec {call} "$@"\n'
         )
         make_executable(path)

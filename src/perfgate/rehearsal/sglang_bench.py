@@ -1,4 +1,4 @@
-"""A stand-in for `sglang.bench_serving`: asks the server once; its numbers are synthetic.
+"""A mock program for `sglang.bench_serving`: asks the server once; its numbers are synthetic.
 
 Plays the options of a release from its recorded page, and its report as its source writes it: no
 line for failed requests, a result file that is added to, infinity as bare text, and lengths that

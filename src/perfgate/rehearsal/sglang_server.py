@@ -1,4 +1,4 @@
-"""A stand-in for `python3 -m sglang.launch_server`: answers like it; synthetic answers.
+"""A mock program for `python3 -m sglang.launch_server`: answers like it; synthetic answers.
 
 It changes the settings that it is given as the real one does (`sglang_settings`), and tells them.
 """

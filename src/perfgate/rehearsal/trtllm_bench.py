@@ -1,4 +1,4 @@
-"""A stand-in for trtllm-bench: checks what it is given as the release would; synthetic numbers.
+"""A mock program for trtllm-bench: checks what it is given as the release would; synthetic numbers.
 
 Known: `throughput`, and `prepare-dataset` where the release has it.
 """
@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> None:
     elif outer.command == "prepare-dataset":
         generate(playbook, read(playbook, program, outer.rest), program)
     else:
-        end(f"{program} has no stand-in")
+        end(f"{program} has no mock program")
 
 
 def throughput(playbook: Playbook, outer: GivenOptions) -> None:

@@ -1,4 +1,4 @@
-"""A stand-in for trtllm-eval: GPQA diamond, GSM8K and MMLU; its scores are synthetic.
+"""A mock program for trtllm-eval: GPQA diamond, GSM8K and MMLU; its scores are synthetic.
 
 Where its options and the file of samples come from: `options`, and `evaluate/lm_eval.py` of
 1.3.0rc3. The scores are percent, as there.
@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> None:
     elif outer.command in _TASKS:
         _of_lm_eval(playbook, given, outer.command)
     else:
-        end(f"{_PROGRAM} {outer.command} has no stand-in")
+        end(f"{_PROGRAM} {outer.command} has no mock program")
 
 
 def _of_lm_eval(playbook: Playbook, given: GivenOptions, name: str) -> None:

@@ -1,4 +1,4 @@
-"""A stand-in for trtllm-serve: answers like its OpenAI-compatible server; synthetic answers."""
+"""A mock program for trtllm-serve: answers like its OpenAI-compatible server; synthetic answers."""
 
 import json
 import signal
@@ -51,7 +51,7 @@ class Handler(JsonHandler):
         elif self.path == "/version":
             self.answer_json(200, {"version": self.server.playbook.version})
         elif self.path == "/v1/models":
-            self.answer_models(self.server.model, "perfgate rehearsal: a stand-in")
+            self.answer_models(self.server.model, "perfgate rehearsal: a mock program")
         else:
             self.answer_json(404, {"detail": "Not Found"})
 

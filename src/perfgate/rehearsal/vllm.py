@@ -1,4 +1,4 @@
-"""A stand-in for `vllm`: its server, or its load client."""
+"""A mock program for `vllm`: its server, or its load client."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -19,5 +19,5 @@ def main(argv: Sequence[str]) -> None:
         print(playbook.version)
         return
     if words[:2] != ["bench", "serve"]:
-        end(f"vllm {' '.join(words[:2])} has no stand-in")
+        end(f"vllm {' '.join(words[:2])} has no mock program")
     vllm_bench.play(playbook, "vllm bench serve", words[2:])

@@ -1,4 +1,4 @@
-"""A stand-in for vLLM's load client: asks the server once; its numbers are synthetic.
+"""A mock program for vLLM's load client: asks the server once; its numbers are synthetic.
 
 Plays the options of a release from its recorded page, and its report as its source writes it
 (`vllm/benchmarks/serve.py`, `benchmarks/benchmark_serving.py`): what is in the table, which keys

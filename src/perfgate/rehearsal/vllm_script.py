@@ -1,4 +1,4 @@
-"""A stand-in for vLLM's load client before it became a command: benchmarks/benchmark_serving.py."""
+"""A mock for vLLM's load client before it became a command: benchmarks/benchmark_serving.py."""
 
 from collections.abc import Sequence
 

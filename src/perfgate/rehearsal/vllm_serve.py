@@ -1,4 +1,4 @@
-"""A stand-in for `vllm serve`: answers like its OpenAI-compatible server; synthetic answers.
+"""A mock program for `vllm serve`: answers like its OpenAI-compatible server; synthetic answers.
 
 It writes the line of its log that tells its configuration, as its release writes it, and answers
 ``/server_info`` in its development mode alone.

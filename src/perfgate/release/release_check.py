@@ -276,7 +276,7 @@ def _flaws(
     """Why the result cannot count, the worst reason first; nothing: it can."""
     run, verdict = evidence.id, result.verdict
     if evidence.is_synthetic or result.synthetic:
-        yield Finding.SYNTHETIC, f"stand-ins made the numbers of run {run}"
+        yield Finding.SYNTHETIC, f"mock programs made the numbers of run {run}"
     if changed := evidence.injected or ", ".join(result.injected):
         yield Finding.INJECTED, f"run {run} changed settings on purpose: {changed}"
     if evidence.compares_builds:

@@ -82,7 +82,7 @@ class RunEvidence:
     def in_words(self) -> str:
         """What is peculiar of it, in one sentence; empty: nothing."""
         if self.is_synthetic:
-            return f"run {self.id} is a rehearsal: stand-ins made its numbers"
+            return f"run {self.id} is a rehearsal: mock programs made its numbers"
         if self.compares_builds:
             return f"run {self.id} compares two builds (--ab)"
         if self.facts.recording and not self.facts.gate:

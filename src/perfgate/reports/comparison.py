@@ -12,7 +12,7 @@ from perfgate.reports.templating import REPORTS, environment
 from perfgate.runs.exit_status import ExitStatus, exit_status
 
 SCHEMA_VERSION = 1
-SYNTHETIC = "SYNTHETIC: stand-ins made numbers of this comparison; it proves nothing"
+SYNTHETIC = "SYNTHETIC: mock programs made numbers of this comparison; it proves nothing"
 _COLUMNS = ("metric", "A", "B", *COLUMNS[3:])
 _OF_A_SIDE = ("path", "kind", "description", "synthetic", "injected")
 _REPORTED = "reported"
@@ -24,13 +24,13 @@ _MEANINGS = {
     ExitStatus.ERROR: "a probe of one side failed, so that it has no numbers to compare",
     ExitStatus.NOT_JUDGED: "something that both sides have could not be compared, or they have "
     "nothing in common",
-    ExitStatus.REHEARSED: "no regression was seen, but stand-ins made the numbers, so nothing is "
-    "claimed of any engine",
+    ExitStatus.REHEARSED: "no regression was seen, but mock programs made the numbers, so "
+    "nothing is claimed of any engine",
 }
 
 
 def status_of(comparison: Comparison) -> ExitStatus:
-    """The exit status; numbers of stand-ins never give 0."""
+    """The exit status; numbers of mock programs never give 0."""
     verdicts = [probe.verdict for probe in comparison.probes]
     return exit_status(verdicts, gate=True, rehearsed=comparison.synthetic)
 

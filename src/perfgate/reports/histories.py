@@ -41,7 +41,7 @@ class HistoryPoint(Struct, frozen=True):
         values: one per fresh start.
         kind: what it is from.
         source: id of the run, or who accepted the baseline and when, in words.
-        synthetic: whether stand-ins made it.
+        synthetic: whether mock programs made it.
         note: what a person decided beside accepting it: a loss accepted, a baseline retired.
         segment: points of different segments were not measured alike, and are not joined.
     """
@@ -315,7 +315,7 @@ def gathered_histories(
 ) -> tuple[tuple[MetricHistory, ...], tuple[str, ...]]:
     """The histories of a report's gating metrics, and what was left out of them, one line each.
 
-    What cannot be read is left out: a report must not fail because of it. What stand-ins made is
+    What cannot be read is left out: a report must not fail because of it. What mocks made is
     never beside what was measured: a report of the one kind takes nothing of the other.
 
     Args:

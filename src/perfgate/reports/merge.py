@@ -131,7 +131,7 @@ def conclude(
         today: the day that waivers are held against.
         gate: whether every selected test must have a verdict.
         record: whether the run is to record what later ones are compared with.
-        rehearsed: whether stand-ins made the numbers; as a verdict that says so.
+        rehearsed: whether mock programs made the numbers; as a verdict that says so.
     """
     selected = {test for one in records_of(SelectedRecord, records) for test in one.tests}
     ends = records_of(VerdictRecord, records)
@@ -143,7 +143,7 @@ def conclude(
     tests = suite_tests(scenarios, ())
     known = known_of(one for one, _ in tests if not isinstance(one, ClaimProbe))
     rehearsed = rehearsed or any(record.synthetic for record in ends)
-    # What stand-ins played says nothing of a loss that was let through.
+    # What mock programs played says nothing of a loss that was let through.
     found = () if rehearsed else faults(waivers, ends, known=known, today=today)
     status = exit_status(
         verdicts.values(), gate=gate, record=record, rehearsed=rehearsed, waivers_hold=not found

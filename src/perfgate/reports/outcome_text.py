@@ -81,7 +81,7 @@ def render(outcome: Outcome, reproduce: str = "") -> str:
     if outcome.injected:
         lines.append(f"injected: {', '.join(outcome.injected)}")
     if outcome.synthetic:
-        lines.append("SYNTHETIC: a stand-in made these numbers")
+        lines.append("SYNTHETIC: a mock program made these numbers")
     if outcome.resumed_from:
         lines.append(resumed(outcome.resumed_from))
     if outcome.error is not None:

@@ -191,7 +191,7 @@ def gaps(result: TestResult) -> list[DocumentedMetric]:
 
 def starts(report: RunReport) -> Mapping[str, float]:
     """Fresh starts and seconds (`spent_s`, `saved_s`) of all groups; `synthetic`: of how many
-    groups stand-ins had them.
+    groups mock programs had them.
     """
     starts = ("planned", "made", "again", "controls", "without_sharing")
     names = (*starts, "spent_s", "saved_s", "synthetic")

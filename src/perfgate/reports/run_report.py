@@ -169,7 +169,7 @@ class GroupEffort:
         saved_s: seconds that sharing of starts saved.
         ended: `measured`, or how else.
         without_sharing: fresh starts that would be made if no tests shared one.
-        synthetic: whether stand-ins had them.
+        synthetic: whether mock programs had them.
     """
 
     scenario: str
@@ -250,7 +250,7 @@ class RunReport:
         status: exit status of the whole, as if it ended here; None: not known. Never 0 where a run
             did not end.
         meaning: what that says, one line.
-        synthetic: whether stand-ins made any number.
+        synthetic: whether mock programs made any number.
         results: one for each selected test, in the order of selection.
         scenarios: all that the results are about.
         efforts: one for each scenario and run that started anything.

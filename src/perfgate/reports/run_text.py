@@ -21,7 +21,7 @@ _ROWS = 8  # of the table of values
 
 
 def terminal_lines(report: RunReport, status: ExitStatus | None) -> Iterator[tuple[str, bool]]:
-    """The lines, each with whether it is good news; numbers of stand-ins never are.
+    """The lines, each with whether it is good news; numbers of mock programs never are.
 
     Args:
         report: the run.

@@ -148,7 +148,7 @@ def _breakable(name: str) -> Markup:
 
 
 def _label(word: str, synthetic: bool) -> str:
-    """What a line begins with; numbers of stand-ins are marked."""
+    """What a line begins with; numbers of mock programs are marked."""
     return f"{'synthetic ' if synthetic else ''}{word:14} "
 
 

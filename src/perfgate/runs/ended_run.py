@@ -103,12 +103,12 @@ def earlier_runs(
     A run is let go of before the next is read: a folder may hold a year of nights.
 
     Left out are damaged ones, those that compared two builds or had something injected, and those
-    that stand-ins made, or that they did not, where the others are of the other kind.
+    that mock programs made, or that they did not, where the others are of the other kind.
 
     Args:
         folder: its folders are run folders.
         take: may raise InputError, or KeyError of a fact that a run lacks: the run is left out.
-        synthetic: whether to take what stand-ins made, and nothing else.
+        synthetic: whether to take what mock programs made, and nothing else.
         without: ids of runs that are left out without a word.
 
     Raises:
@@ -152,7 +152,7 @@ def _comparable(folder: RunFolder, synthetic: bool) -> EndedRun:
     if facts.get("id") != folder.id:
         raise InputError("its run.json is of another run", found=str(facts.get("id")))
     if facts.get("synthetic") is not synthetic:
-        raise InputError("measured" if synthetic else "stand-ins made its numbers")
+        raise InputError("measured" if synthetic else "mock programs made its numbers")
     for fact, problem in (("ab", "it compared two builds"), ("injected", "something was injected")):
         if facts.get(fact):
             raise InputError(problem)

@@ -43,8 +43,8 @@ _MEANINGS = {
     "or none was judged",
     ExitStatus.INCONCLUSIVE: "the allowed fresh starts did not decide between pass and regression",
     ExitStatus.UNWRITABLE: "something that perfgate or pytest had to write could not be written",
-    ExitStatus.REHEARSED: "the rehearsal ran to its end; stand-ins made the numbers, so nothing is "
-    "claimed of any engine",
+    ExitStatus.REHEARSED: "the rehearsal ran to its end; mock programs made the numbers, so "
+    "nothing is claimed of any engine",
     ExitStatus.PASSED: "every judged scenario passed",
 }
 
@@ -104,7 +104,7 @@ def exit_status(
         gate: whether every selected probe must have been judged.
         record: whether it is enough that something was measured: a run that records what later ones
             are compared with. With `gate`, only what has no baseline need not be judged.
-        rehearsed: whether stand-ins made the numbers; such a run never ends in PASSED, and in
+        rehearsed: whether mock programs made the numbers; such a run never ends in PASSED, and in
             NOT_JUDGED when every test was skipped.
         waivers_hold: whether no waiver is expired, unmatched or exceeded.
     """
@@ -127,7 +127,7 @@ LARGEST = 255  # a shell knows no larger status
 
 
 class Event(StrEnum):
-    """What a run was made for; `REHEARSAL`: to try the pipeline, with stand-ins for the engine."""
+    """What a run was made for; `REHEARSAL`: to try the pipeline, with mocks for the engine."""
 
     PULL_REQUEST = "pull-request"
     NIGHTLY = "nightly"

@@ -160,7 +160,7 @@ class EngineChoice:
         extra_args: program → further options of its command line, as words.
         inert: setting → why it is known not to be in force with the document's own command line,
             which is rendered nonetheless; None: every setting must be in force.
-        stubbed: which parts of the engine are stand-ins, so that its numbers are synthetic; None:
+        stubbed: which parts of the engine are mocks, so that its numbers are synthetic; None:
             all of it is real.
     """
 
@@ -492,7 +492,7 @@ class Scenario:
 
     @property
     def is_synthetic(self) -> bool:
-        """Whether stand-ins in its engine make its numbers, whatever runs it."""
+        """Whether mock programs in its engine make its numbers, whatever runs it."""
         return self.engine.stubbed is not None
 
     def points(self) -> tuple[LoadPoint, ...]:

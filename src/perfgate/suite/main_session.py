@@ -301,7 +301,8 @@ class MainSession(SuiteSession):
         terminalreporter.section("perfgate")
         if self.options.rehearses:
             say(
-                "SYNTHETIC: stand-ins played the engine; no number below is a measurement", red=True
+                "SYNTHETIC: mock programs played the engine; no number below is a measurement",
+                red=True,
             )
         for text, green in terminal_lines(session_run.report_so_far(self.run), self.status):
             say(text, green=green)

@@ -145,7 +145,7 @@ class SessionOptions:
 
     @property
     def rehearses(self) -> bool:
-        """Whether stand-ins play the engine's programs."""
+        """Whether mock programs play the engine's programs."""
         return bool(self.option("--rehearse") or self.option("--rehearse-fault"))
 
     def rehearsal(self, config: pytest.Config) -> "RehearsalEnvironment":

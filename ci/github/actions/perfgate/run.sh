@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # One row of the matrix: measures a shard, and leaves its run folder in RUN_DIR.
 # Environment: EXPRESSION, SHARD (1/2), RUN_DIR, EVENT (of perfgate ci decision), MODE (gate, record, auto),
-# REHEARSE (true: stand-ins for the engine), ENGINE_IMAGE, PERFGATE_MODELS, PERFGATE_DATASETS, OPTIONS
+# REHEARSE (true: mock programs for the engine), ENGINE_IMAGE, PERFGATE_MODELS, PERFGATE_DATASETS, OPTIONS
 # (more options of pytest, words separated by blanks).
 # Ends in 0 where the event lets the status through, so that a row is red where its shard blocks.
 set -euo pipefail

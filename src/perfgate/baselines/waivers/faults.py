@@ -205,7 +205,7 @@ def _judged(
     labels = _covered(waiver, scenario)
     for record in records:
         is_there = record.scenario == waiver.scenario and record.probe in labels
-        # Neither stand-ins nor settings changed on purpose tell what the build lost.
+        # Neither mock programs nor settings changed on purpose tell what the build lost.
         if not is_there or record.synthetic or record.injected:
             continue
         for one in record.judgements:

@@ -61,7 +61,7 @@ def tools_under_test(scenario: Scenario, session: Session) -> Toolchain:
     """The scenario's programs with the build under test, as the session says of it.
 
     Raises:
-        InputError: no image is known; stand-ins are not in a container; a name is unknown.
+        InputError: no image is known; mock programs are not in a container; a name is unknown.
     """
     said = session.override.of(scenario.engine.name)
     if session.synthetic and said.version is None:  # a rehearsal plays the document's release
@@ -80,7 +80,7 @@ def _tools(
     where = launcher.locations(Locations.of_environment(), scenario, said.version)
     if session.synthetic and where.inside is not None:
         raise InputError(
-            "a rehearsal's stand-ins are not in a container",
+            "a rehearsal's mock programs are not in a container",
             field="--rehearse",
             found=f"the launcher {launcher.name} with a container",
             expected="a launcher without one",
@@ -99,7 +99,7 @@ def other_build(
 ) -> Build:
     """The build that `source` describes, found here and asked what it is; nothing is started.
 
-    A rehearsal's stand-ins play every build: of image, prefix and programs only the settings are
+    A rehearsal's mocks play every build: of image, prefix and programs only the settings are
     used then.
 
     Args:
@@ -158,7 +158,7 @@ def require_startable(
         scenarios: what may be started with it.
         launcher: the session's.
         source: the build, as a person names it.
-        synthetic: whether stand-ins play it.
+        synthetic: whether mock programs play it.
         option: that named it.
 
     Raises:

@@ -48,7 +48,7 @@ def build_behind(
     if session.control is not None and (against == "baseline" or source is None):
         source, what = session.control, "the build named by --control"
     elif session.synthetic:
-        source = source or BuildSource()  # stand-ins play it
+        source = source or BuildSource()  # mock programs play it
     elif source is None and baseline.accepted_by == SELF:
         source = BuildSource()  # this machine's own programs, with nothing injected
     if source is None:

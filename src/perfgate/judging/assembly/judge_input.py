@@ -409,7 +409,7 @@ class Outcome:
         error: why there are no numbers, where there are none.
         folder: where the artifacts are.
         injected: faults put in on purpose, as KEY=VALUE.
-        synthetic: whether a stand-in made the numbers.
+        synthetic: whether a mock program made the numbers.
         notes: what else a person should know.
         observed: how the metrics moved that are reported and do not gate.
         changed: which questions of accuracies are answered otherwise than by the baseline's build.

@@ -43,7 +43,7 @@ class References:
             ("fresh"), use the machine's stored one ("stored"), or measure only where no stored one
             is comparable ("auto").
         read_documented: reads what is documented for a scenario.
-        synthetic: whether stand-ins make the numbers: then they are compared with what earlier
+        synthetic: whether mock programs make the numbers: then they are compared with what earlier
             rehearsals left in a store of its own, and with nothing that was measured.
         repo: a clone of the engine's repository, which tells the nearest ancestor.
         commands: what runs before and after each start, by its field of site.yaml.

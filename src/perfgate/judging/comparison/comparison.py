@@ -87,7 +87,7 @@ class Comparison:
 
     @property
     def synthetic(self) -> bool:
-        """Whether stand-ins made numbers of either side."""
+        """Whether mock programs made numbers of either side."""
         return self.a.synthetic or self.b.synthetic
 
     @property

@@ -143,7 +143,7 @@ class Side:
         kind: what it is.
         description: in words, where the numbers come from.
         probes: what was measured, by name.
-        synthetic: whether stand-ins made numbers of it.
+        synthetic: whether mock programs made numbers of it.
         injected: settings that were changed on purpose, as KEY=VALUE.
         warnings: what a reader should know of it.
     """

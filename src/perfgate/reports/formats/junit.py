@@ -240,7 +240,7 @@ def _inside(depth: int, elements: Sequence[str]) -> str:
 def _whole(result: TestResult) -> list[str]:
     """All that a person needs to know of a test that is not well, in `MOST_LINES` at most."""
     judged = result.judgements
-    lines = ["SYNTHETIC: a stand-in made these numbers"] if result.synthetic else []
+    lines = ["SYNTHETIC: a mock program made these numbers"] if result.synthetic else []
     lines += [result.reason] if result.reason else []
     if judged:
         lines += [*_table(columns(judged), rows(judged, MARKS), NUMBERS), ""]
@@ -271,7 +271,7 @@ def _values(result: TestResult) -> list[str]:
     shown = result.measured[:_VALUES]
     lines = _table(MEASURED, measured_rows(shown, result.judgements), MEASURED_NUMBERS)
     if result.synthetic:
-        lines.insert(0, "SYNTHETIC: a stand-in made these numbers")
+        lines.insert(0, "SYNTHETIC: a mock program made these numbers")
     if len(result.measured) > len(shown):
         lines.append(f"and {len(result.measured) - len(shown)} more")
     return lines
