@@ -16,7 +16,6 @@ from small_server import small_server
 from tables import each
 
 from perfgate.campaign.serving import (
-    answers,
     not_ready,
     require_alive,
     require_serving,
