@@ -3,6 +3,7 @@
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -15,7 +16,6 @@ from small_server import small_server
 from tables import each
 
 from perfgate.campaign.serving import (
-    answers,
     not_ready,
     require_alive,
     require_serving,
@@ -93,11 +93,15 @@ def test_an_answer_without_end_is_no_answer() -> None:
 def serving(folder: Path, **changes: object) -> Iterator[tuple[Job, Endpoint]]:
     """A small server of ours that listens."""
     folder.mkdir(exist_ok=True)
-    endpoint = Endpoint("127.0.0.1", free_port("127.0.0.1"), "m")
-    with LocalLauncher().start(small_server(endpoint.port, **changes), folder, "server") as job:
-        while not answers(endpoint.host, endpoint.port):
-            assert job.poll() is None
-        yield job, endpoint
+    for _ in range(5):  # another process may take the port before the server does
+        endpoint = Endpoint("127.0.0.1", free_port("127.0.0.1"), "m")
+        with LocalLauncher().start(small_server(endpoint.port, **changes), folder, "server") as job:
+            while job.poll() is None and not job.listens(endpoint.port):
+                time.sleep(0.02)
+            if job.poll() is None:
+                yield job, endpoint
+                return
+    raise AssertionError("every port was taken at once")
 
 
 @each(
