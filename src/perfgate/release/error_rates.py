@@ -146,7 +146,7 @@ def error_rates(tests: Iterable[CheckedTest]) -> ErrorRates | None:
     results = list(each_once.values())
     alone = {_group(one) for one in results if _is_judged_without_control(one)}
     beside = {_group(one) for one in results if any(control.build for control in one.controls)}
-    sound: list[float] = []  # of each test, that it shows no false REGRESSION
+    alarms: list[float] = []  # of each test, that it shows a false REGRESSION
     comparisons, narrow, kinds = 0, 0, Counter[KindRates]()
     speeds: list[ProbeRates] = []  # with the stored baseline, or else with an anchor
     for result in results:
@@ -159,19 +159,20 @@ def error_rates(tests: Iterable[CheckedTest]) -> ErrorRates | None:
         nearest = [one for one in of_speed if one.against == "baseline"] or of_speed
         control: Control = "alone" if _group(result) in alone else "controlled"
         known = [fit for one in nearest if (fit := probe_rates(control, band_in_sigma(one)))]
-        of_probe = 1 - of_one_probe(known, len(of_speed) - len(nearest))
-        sound.append(of_probe * math.prod(1 - one.false_alarm for one in others))
+        of_probe = of_one_probe(known, len(of_speed) - len(nearest))
+        each = (of_probe, *(kind.false_alarm for kind in others))
+        alarms.append(1 - math.prod(1 - one for one in each))
         comparisons += len(judged)
         narrow += len(nearest) - len(known)
         speeds += known
         kinds.update(others)
-    if not sound:
+    if not alarms:
         return None
-    false_alarm = 1.0 if narrow else 1 - math.prod(sound)
+    false_alarm = 1.0 if narrow else 1 - math.prod(1 - one for one in alarms)
     found = 0.0 if narrow else min([*(one.found for one in speeds), *(one.found for one in kinds)])
     words = {
         "comparisons": comparisons,
-        "tests": len(sound),
+        "tests": len(alarms),
         "narrow": narrow,
         "alarm": at_most(false_alarm),
         "speeds": speeds,
