@@ -107,7 +107,7 @@ def test_two_branches_with_numbers_of_one_commit_cannot_be_mixed(life: Life) -> 
 def test_a_rehearsal_s_candidate_is_promoted_among_its_own_kind_alone(life: Life) -> None:
     """The same numbers, as if stand-ins had made them."""
     run = life.measure(life.build("1.0.0"), 100.0).folder
-    refused(record_candidates, [run], rehearsal=True, match="no stand-in made its numbers")
+    refused(record_candidates, [run], rehearsal=True, match="no mock program made its numbers")
     assert baselines.rehearsal_candidate_store().list() == []
     (measured,), _ = record_candidates([run])
     made = replace(read(measured), synthetic=True)
