@@ -273,7 +273,13 @@ class RuleDesign:
 
     def trials(self, loss: float) -> many.Verdicts:
         """What becomes of each trial at a true loss of so many margins."""
-        return self.rule(*self.settings, loss * self.margin)
+        return _by_rule(self, loss)
+
+
+@lru_cache(maxsize=64)
+def _by_rule(design: RuleDesign, loss: float) -> many.Verdicts:
+    """Once for the many metrics of a suite that are judged alike."""
+    return design.rule(*design.settings, loss * design.margin)
 
 
 def in_turns(
