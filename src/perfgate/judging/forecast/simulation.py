@@ -254,6 +254,23 @@ class BaselineDesign:
         sigmas = max(_STEP, math.floor(self.band / _STEP + 1e-9) * _STEP)
         return _trials(replace(self, band=round(sigmas, 6), column=column), loss)
 
+    def decided(self, loss: float, against: many.Levels, session: Floats) -> many.Verdicts:
+        """The rule on given noise.
+
+        Args:
+            loss: true loss, in bands.
+            against: the baselines, in sigma.
+            session: the starts of the new build's session, shape (trials, 8), in sigma: N1 N2 C1 C2
+                N3 N4 C3 where there are controls, else all of the new build.
+        """
+        now, moved = session.astype(np.float64), loss * self.band
+        if self.control == "controlled":
+            rule = ControlRule().with_at_most(self.most)
+            new, beside = now[:, _OF_NEW] + moved, now[:, _OF_CONTROLS]
+            return many.controlled(against, new, beside, self.band, rule)
+        new, required = now[:, : self.most] + moved, self.control == "unproved"
+        return many.alone(against, new, self.band, Rule(max_runs=self.most), required=required)
+
 
 @dataclass(frozen=True)
 class RuleDesign:
@@ -525,13 +542,7 @@ def _trials(design: BaselineDesign, loss: float) -> many.Verdicts:
     against = many.levels(
         base.astype(np.float64), 1.0, sessions=sessions, between=between, prior_dof=design.prior_dof
     )
-    now, moved = session.astype(np.float64), loss * design.band
-    if design.control == "controlled":
-        controlled = ControlRule().with_at_most(design.most)
-        new, beside = now[:, _OF_NEW] + moved, now[:, _OF_CONTROLS]
-        return many.controlled(against, new, beside, design.band, controlled)
-    new, required = now[:, : design.most] + moved, design.control == "unproved"
-    return many.alone(against, new, design.band, Rule(max_runs=design.most), required=required)
+    return design.decided(loss, against, session)
 
 
 @lru_cache(maxsize=8)
