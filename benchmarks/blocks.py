@@ -22,6 +22,7 @@ sessions of the docs, with NOISE for a program of neighbours that come and go:
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -41,7 +42,7 @@ from perfgate.judging.rules.paired import Effect, blocks_rule, paired_test
 MOST = 6
 ROOT = Path(__file__).parents[1]
 SCENARIO = ROOT / "scenarios/local/smollm2.yaml"
-BLOCKS_ALONE = "      blocks: 4\n      whole_load: false\n"
+BLOCKS = re.compile(r"^( +)blocks: ", re.MULTILINE)
 STATUSES = (1, 0, 10)  # REGRESSION, PASS, INCONCLUSIVE
 KEPT = ("verdict", "change", "interval", "band", "runs_used")  # of a judgement
 
@@ -102,7 +103,8 @@ def session(slowed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         scenarios, run = Path(folder, "scenarios"), Path(folder, "run")
         scenarios.mkdir()
-        text = SCENARIO.read_text().replace("      blocks: 4\n", BLOCKS_ALONE)
+        text, found = BLOCKS.subn(r"\1whole_load: false\n\g<0>", SCENARIO.read_text())
+        assert found == 1, f"{SCENARIO}: no scenario with blocks"
         (scenarios / SCENARIO.name).write_text(text)
         words += [f"--scenarios={scenarios}", f"--run-dir={run}"]
         environment = {**os.environ, "PERFGATE_HOME": f"{folder}/home"}

@@ -260,7 +260,7 @@ class CampaignState:
             notes = (*notes, why_not_used(state))
         if state.judged is not None and state.unused_controls:
             notes = (*notes, f"control not used: {'; '.join(state.unused_controls)}")
-        notes = (*notes, *not_reported(state.measurements), *told_of_client(state.measurements))
+        notes = (*notes, *not_reported(state.measurements), *client_notes(state.measurements))
         judged = replace(judged, notes=(*judged.notes, *notes))
         provenance = None
         if state.error:
@@ -465,7 +465,7 @@ def not_reported(measurements: Sequence[Measurement]) -> Iterator[str]:
         )
 
 
-def told_of_client(measurements: Sequence[Measurement]) -> Iterator[str]:
+def client_notes(measurements: Sequence[Measurement]) -> Iterator[str]:
     """What the releases of client and server, and the prompts, differ in; each said once."""
-    told = [str(one.facts[name]) for one in measurements for name in NOTED if name in one.facts]
-    yield from dict.fromkeys(told)
+    notes = [str(one.facts[name]) for one in measurements for name in NOTED if name in one.facts]
+    yield from dict.fromkeys(notes)

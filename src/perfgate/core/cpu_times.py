@@ -1,4 +1,4 @@
-"""CPU times: what this machine's cores have done since boot, whoever for.
+"""CPU times: seconds that each core of this machine has worked since boot, for any program.
 
 Interrupts are nobody's, and counted for nobody.
 """

@@ -61,9 +61,9 @@ def write_errors_named(
 def cannot_write(path: Path | str | None, error: OSError, hint: str | None = None) -> RunError:
     """What a run fails with that cannot write `path`; None: a file that the system did not name."""
     what = "a file" if path is None else str(path)
-    told = f"cannot write {what}: {error.strerror or error}"
+    problem = f"cannot write {what}: {error.strerror or error}"
     failure = "disk_full" if error.errno in _FULL else "unwritable"
-    return RunError(failure, told, hint=hint)
+    return RunError(failure, problem, hint=hint)
 
 
 def is_unwritable(error: BaseException | None) -> bool:

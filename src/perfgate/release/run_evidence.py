@@ -1,6 +1,6 @@
 """Run evidence: one run as a release looks at it: what it is, of which build, on what. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -122,9 +122,13 @@ class RunEvidence:
     def _facts(self, subject: Selected, name: str) -> Iterator[str]:
         """A fact of each measurement of the build under test that the test rests on; or empty."""
         probes = {(one.scenario.id, one.label) for one in probes_of(subject)}
-        for line in self.run.records_of(MeasurementRecord):
+        for line in self._measurements:
             if line.role in ("new", "claim") and (line.scenario, line.probe) in probes:
                 yield line.fingerprint.get(name, "")
+
+    @cached_property
+    def _measurements(self) -> Sequence[MeasurementRecord]:
+        return self.run.records_of(MeasurementRecord)
 
 
 def evidence_of(run: EndedRun) -> RunEvidence:

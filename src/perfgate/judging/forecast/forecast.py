@@ -308,10 +308,14 @@ def forecast_scenario(
     together = simulation.slowest(unchanged)
     # One run more than the simulation of each probe saw.
     red = [end.regression + 1 / simulation.TRIALS for end in unchanged if end.most > 1]
-    measured = scenario.id, scenario.hardware.label, scenario.hardware.gpus
     return ScenarioForecast(
-        *measured,
-        *(build.name, build.version, build.commit, build_source),
+        scenario.id,
+        scenario.hardware.label,
+        scenario.hardware.gpus,
+        build.name,
+        build.version,
+        build.commit,
+        build_source,
         min(most, len(together.new)),
         len(together.controls) - 1,
         max(first, default=0),

@@ -183,13 +183,7 @@ SOFTWARE: tuple[SoftwareCheck, ...] = (
         of_build=True,
         applies=lambda tools, _: type(tools.engine).verify is not Engine.verify,
     ),
-    SoftwareCheck(  # on nodes that a launcher finds the launch is its own
-        "launch",
-        _launch,
-        applies=lambda tools, where: (
-            tools.scenario.launch and not (where.on_node or where.by_slurm)
-        ),
-    ),
+    SoftwareCheck("launch", _launch, applies=_is_launched_here),
 )
 
 
