@@ -138,6 +138,7 @@ def point(verdict: dict[str, Any], records: list[dict[str, Any]], run: Path) -> 
         "metrics": {metric: one for metric, one in judged.items() if one["band"] is not None},
         "noise_within": rounded(np.sqrt(np.mean(noises))) if noises else None,
         "noise_between": rounded(np.std(differences, ddof=1)) if len(differences) > 1 else None,
+        "differences": [rounded(one) for one in differences],
         "pairs": sum(one["pairs"] for one in facts),
         "thrown_away": sum(one["thrown_away"] for one in facts),
         "others_mean": rounded(np.mean(others)),

@@ -29,8 +29,9 @@ def parsed(folder: Path, *pairs: dict[str, Any], side: str = "new", asked: int =
 
 
 def test_a_side_has_the_mean_of_its_kept_blocks(tmp_path: Path) -> None:
-    pairs = (pair(1.0, 2.0), pair(9.0, 9.0, others=0.4), pair(4.0, 8.0))
-    found = parsed(tmp_path, *pairs)
+    turned = pair(4.0, 8.0)  # the reference's block was made first
+    turned["blocks"] = dict(reversed(turned["blocks"].items()))
+    found = parsed(tmp_path, pair(1.0, 2.0), pair(9.0, 9.0, others=0.4), turned)
     assert found.metrics == {
         "output_throughput": pytest.approx(16.0),  # of 32 and 8 tokens/s
         "server_cpu_s_per_1k_tokens": pytest.approx(1000 * 2.5 / 64),

@@ -42,6 +42,8 @@ def test_an_unchanged_build_is_judged_beside_itself_and_recomputed(both: Suite) 
         ["new", "reference"],
     ]
     assert json.loads((other / "c1/blocks_reference.json").read_text())["pairs"] == pairs
+    of_two_streams = json.loads((start / "c2/blocks_new.json").read_text())
+    assert len(of_two_streams["pairs"]) == 2
     (line, _) = done.records("verdict")
     assert both.judged_again()["standin-serve-c1"] == line["verdict"]
     assert "pairs of blocks" in done.summary

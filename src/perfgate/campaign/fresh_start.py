@@ -467,7 +467,7 @@ def parsed_load(client: Client, scenario: Scenario, point: LoadPoint, folder: Pa
         measured = replace(measured, metrics={**measured.metrics, **derived})
     if side is None:
         return measured
-    found = blocks.parse(folder, side, scenario.gate.blocks)
+    found = blocks.parse(folder, side, blocks.pairs_wanted(scenario.gate, point))
     metrics, facts = {**measured.metrics, **found.metrics}, {**measured.facts, **found.facts}
     return replace(measured, metrics=metrics, facts=facts, disturbed=found.disturbed)
 

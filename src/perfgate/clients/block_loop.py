@@ -95,13 +95,27 @@ def answered_tokens(server: Server, arguments: argparse.Namespace, prompt: str) 
     return int(tokens)
 
 
+def prompts_of(number: int, arguments: argparse.Namespace) -> list[str]:
+    """The prompts of the pair of that number, one a stream."""
+    seeded = random.Random(f"{arguments.seed} {number}")  # noqa: S311 - words, no secrets
+    words = _WORDS.split()
+    return [
+        " ".join(seeded.choice(words) for _ in range(arguments.isl))
+        for _ in range(arguments.concurrency)
+    ]
+
+
 def block(server: Server, prompts: list[str], arguments: argparse.Namespace) -> dict[str, float]:
     """One block: its seconds, tokens and the server's CPU seconds."""
-    with ThreadPoolExecutor(len(prompts)) as streams:
-        cpu_s, began = server.cpu_s(), time.perf_counter()
-        counts = list(streams.map(lambda one: answered_tokens(server, arguments, one), prompts))
-        seconds = time.perf_counter() - began
-    return {"seconds": seconds, "tokens": sum(counts), "cpu_s": server.cpu_s() - cpu_s}
+    try:
+        with ThreadPoolExecutor(len(prompts)) as streams:
+            cpu_s, began = server.cpu_s(), time.perf_counter()
+            counts = list(streams.map(lambda one: answered_tokens(server, arguments, one), prompts))
+            seconds = time.perf_counter() - began
+        return {"seconds": seconds, "tokens": sum(counts), "cpu_s": server.cpu_s() - cpu_s}
+    except (ValueError, OSError, http.client.HTTPException, psutil.Error) as error:
+        why = str(error) or type(error).__name__
+        raise SystemExit(f"a request to the server of {server.side} failed: {why}") from None
 
 
 def others_cpu_s(servers: list[Server], cores: set[int]) -> float:
@@ -113,21 +127,12 @@ def others_cpu_s(servers: list[Server], cores: set[int]) -> float:
 
 def pair(number: int, servers: list[Server], arguments: argparse.Namespace) -> dict[str, Any]:
     """One pair of blocks, the servers in the order of its number, and who else used the machine."""
-    seeded = random.Random(f"{arguments.seed} {number}")  # noqa: S311 - words, no secrets
-    words = _WORDS.split()
-    prompts = [
-        " ".join(seeded.choice(words) for _ in range(arguments.isl))
-        for _ in range(arguments.concurrency)
-    ]
+    prompts = prompts_of(number, arguments)
     cores = os.sched_getaffinity(0)  # which the servers may use, too
     before, began = others_cpu_s(servers, cores), time.perf_counter()
     blocks = {}
     for server in servers if number % 2 == 0 else reversed(servers):
-        try:
-            blocks[server.side] = block(server, prompts, arguments)
-        except (ValueError, OSError, http.client.HTTPException, psutil.Error) as error:
-            why = str(error) or type(error).__name__
-            raise SystemExit(f"a request to the server of {server.side} failed: {why}") from None
+        blocks[server.side] = block(server, prompts, arguments)
     seconds = time.perf_counter() - began
     others = max(0.0, others_cpu_s(servers, cores) - before) / seconds / len(cores)
     return {"blocks": blocks, "others": others, "kept": others <= arguments.others}
@@ -136,7 +141,8 @@ def pair(number: int, servers: list[Server], arguments: argparse.Namespace) -> d
 def main() -> int:
     arguments = parse_arguments()
     servers = [Server.named(one) for one in arguments.server]
-    pair(-1, servers, arguments)  # warms both up
+    for server in servers:  # warmed up by a request
+        block(server, prompts_of(-1, arguments)[:1], arguments)
     pairs: list[dict[str, Any]] = []
     while len(pairs) < arguments.most:
         pairs.append(pair(len(pairs), servers, arguments))

@@ -25,7 +25,8 @@ from perfgate.core.plain import from_plain, to_plain
 from perfgate.core.verdict import counted, percent
 from perfgate.scenarios.scenario import GatePolicy, LoadPoint, Workload
 
-# Tokens of an answer, at most: short blocks meet fewer neighbours.
+# Words of a prompt and tokens of an answer, at most: short blocks meet fewer neighbours.
+_WORDS = 16
 _TOKENS = 16
 # Pairs that are made, at most, for each that is wanted; and the share of these that is enough.
 _MOST = 2
@@ -86,6 +87,15 @@ def side_of(folder: Path) -> str | None:
     return found[0].stem.removeprefix("blocks_") if found else None
 
 
+def pairs_wanted(gate: GatePolicy, point: LoadPoint) -> int:
+    """Pairs of blocks that are to count at a point.
+
+    A block of several streams has as many requests, and takes as much longer: fewer of them are
+    worth as much. Two at least, one in either order.
+    """
+    return max(min(gate.blocks, 2), gate.blocks // point.concurrency)
+
+
 def command(
     targets: Mapping[str, tuple[Target, int]], load: Workload, point: LoadPoint, gate: GatePolicy
 ) -> Command:
@@ -99,16 +109,17 @@ def command(
             one is made.
     """
     (first, _), *_ = targets.values()
+    pairs = pairs_wanted(gate, point)
     argv = [sys.executable, "-P", str(_LOOP), "--model", first.endpoint.model]
     for side, (target, pid) in targets.items():
         argv += ["--server", f"{side}={target.endpoint.host}:{target.endpoint.port}={pid}"]
     numbers = {
         "concurrency": point.concurrency,
-        "isl": load.isl,
+        "isl": min(load.isl or _WORDS, _WORDS),
         "osl": min(load.osl or _TOKENS, _TOKENS),
         "seed": point.seed,
-        "pairs": gate.blocks,
-        "most": _MOST * gate.blocks,
+        "pairs": pairs,
+        "most": _MOST * pairs,
         "others": gate.disturbance.others_cpu,
     }
     return Command((*argv, *chain(*((f"--{name}", str(one)) for name, one in numbers.items()))))
@@ -171,6 +182,7 @@ def notes(measurements: Sequence[Measurement]) -> list[str]:
 
 
 def _log_ratio(pair: BlockPair) -> float:
-    """How much faster the first side's block was, as a logarithm."""
-    one, other = (math.log(block.tokens / block.seconds) for block in pair.blocks.values())
+    """How much faster one side's block was, always the same side's, as a logarithm."""
+    blocks = (pair.blocks[side] for side in sorted(pair.blocks))
+    one, other = (math.log(block.tokens / block.seconds) for block in blocks)
     return one - other

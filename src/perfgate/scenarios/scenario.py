@@ -345,7 +345,7 @@ class GatePolicy:
         reference: "stored": the baseline comes from `baselines/`; "self": the machine measures its
             own reference with `reference_starts` fresh starts, kept in the machine's own store.
         reference_starts: fresh starts of a self-measured reference.
-        blocks: pairs of short blocks of load at each point, on two builds that are both up; 0:
+        blocks: pairs of short blocks of load with one stream, on two builds that are both up; 0:
             whole loads, one build after the other.
         whole_load: whether the load client puts its whole load on the first start beside blocks,
             for the metrics that only it reports.

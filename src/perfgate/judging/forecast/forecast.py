@@ -41,7 +41,7 @@ from perfgate.plan.toolchain import BuildOverride, Toolchain, toolchain_for
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.documented import DocumentedValue
 from perfgate.scenarios.probe import Probe, all_probes
-from perfgate.scenarios.scenario import Claim, Scenario, Smoke
+from perfgate.scenarios.scenario import Claim, GatePolicy, Scenario, Smoke
 
 # A build that is as the baseline, one that loses a band of everything, and all the starts that its
 # tests can ask for.
@@ -151,7 +151,8 @@ class ScenarioForecast(Struct, frozen=True):
         build_source: who says that it is this one, in words.
         max_starts: fresh starts of the build under test, at most.
         max_controls: controls, at most.
-        reference_starts: fresh starts that the machine's own reference takes first.
+        reference_starts: fresh starts that the machine's own reference takes first; with blocks of
+            load in turns one is up beside each of the build under test.
         accident: the share of runs of an unchanged build that end in a REGRESSION, at most.
         cost: what a run takes, in each case.
         notes: what else a person should know.
@@ -278,7 +279,7 @@ def forecast_scenario(
     has_start = not any(known) and not all(map(tools.is_offline, probes))
     start_s = scenario.limits.start_s if has_start else 0.0
     most, notes = _most(scenario, known)
-    found, first = list[ProbeForecast](), list[int]()
+    found, first, is_beside = list[ProbeForecast](), list[int](), False
     unchanged, slower = list[Outcomes](), list[Outcomes]()
     for (probe, comparison), seconds in zip(compared, known, strict=True):
         shown = [forecast_metric(probe, one, comparison, most) for one in probe.gating_metrics()]
@@ -286,7 +287,8 @@ def forecast_scenario(
         unchanged.append(simulation.of_probe(designs, slower=False))
         slower.append(simulation.of_probe(designs, slower=True))
         own = measures_itself(probe) and comparison.entry is None
-        first.append(scenario.gate.reference_starts if own else 0)
+        is_beside = is_beside or (own and scenario.gate.blocks > 0)
+        first.append(_own_starts(scenario.gate) if own else 0)
         found.append(
             ProbeForecast(
                 probe.label,
@@ -299,7 +301,7 @@ def forecast_scenario(
         )
 
     def cost(all_starts: float, of_probes: Iterable[float]) -> Cost:
-        starts = float(max(first, default=0) + all_starts)
+        starts = max(first, default=0) + all_starts * (2 if is_beside else 1)
         each = zip(found, first, of_probes, strict=True)
         spent = sum(probe.seconds * (before + often) for probe, before, often in each)
         hours = (start_s * starts + spent) / 3600
@@ -353,6 +355,11 @@ def _most(scenario: Scenario, known: Sequence[float]) -> tuple[int, list[str]]:
     return in_time, [f"the budget of {gate.budget_s:g} s allows {few}"]
 
 
+def _own_starts(gate: GatePolicy) -> int:
+    """Starts of the machine's own reference that come first; 0: one is up beside each new start."""
+    return 0 if gate.blocks else gate.reference_starts
+
+
 def _known_seconds(comparison: Reference) -> float:
     """What a run of the baseline took, on average; 0: none says so."""
     runs = comparison.entry.runs if comparison.entry else ()
@@ -375,8 +382,10 @@ def _compared_with(probe: Probe, comparison: Reference) -> str:
         condition = ", if the machine's facts match" if probe.is_load else ""
         return f"compared with {comparison.in_words}{condition}"
     if measures_itself(probe):
-        starts = counted(probe.scenario.gate.reference_starts, "fresh start")
-        return f"compared with this machine itself, {starts} to be made first"
+        starts = _own_starts(probe.scenario.gate)
+        beside = "beside each start, noise taken as normal"
+        made = f"{counted(starts, 'fresh start')} to be made first" if starts else beside
+        return f"compared with this machine itself, {made}"
     if comparison.documented.keys() & set(probe.gating_metrics()):
         return f"compared with {comparison.in_words}"
     return "no baseline: the first run records one (--record), this one would only measure"
@@ -441,10 +450,10 @@ def _of_speed(found: MetricForecast, probe: Probe, reference: Reference, most: i
     noise = noise_of(found.metric, probe.scenario, reference.noise)
     found.noise_from = "history" if noise.differences else "prior"
     if entry is None:
-        starts, found.sigma = gate.reference_starts, noise.sigma or OWN_SIGMA
-        until = f"until the {counted(starts, 'reference start')} show more"
+        starts, found.sigma = _own_starts(gate), noise.sigma or OWN_SIGMA
+        until = f"until {counted(starts or most, 'reference start')} show more"
         found.noise = f"{found.noise_from} {found.sigma:.2%}, {until}"
-        found.baseline_runs, found.baseline_sessions = starts, 1
+        found.baseline_runs, found.baseline_sessions = starts or most, 1
         widest = scale.margin(known, WIDEST_BAND)
         design = simulation.in_turns(margin, widest, found.sigma, starts, most)
         if design.margin > margin:

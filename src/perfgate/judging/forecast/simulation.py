@@ -24,7 +24,14 @@ from perfgate.judging.rules import accuracy, documented
 from perfgate.judging.rules import sequential as many
 from perfgate.judging.rules.constants import ControlRule
 from perfgate.judging.rules.noise import BETWEEN
-from perfgate.judging.rules.paired import Effect, Look, PairedRule, paired_test, rule_for
+from perfgate.judging.rules.paired import (
+    Effect,
+    Look,
+    PairedRule,
+    blocks_rule,
+    paired_test,
+    rule_for,
+)
 from perfgate.judging.rules.sequential import Floats
 
 TRIALS = 20_000
@@ -103,6 +110,8 @@ class NoiseScenario:
 
 REAL = NoiseScenario(0.75, 0.3, (0.025, 0.010), (0.020, 0.010))
 HEAVY = replace(REAL, core=1.0)
+# Of the difference of two starts that are up together: neighbours touch both (statistics §9).
+BESIDE = NoiseScenario(1.0, 0.0)
 
 # Starts of a new build's session: N1 N2 C1 C2 N3 N4 C3, and one more.
 IN_SESSION = 8
@@ -310,12 +319,14 @@ def in_turns(
         declared: the declared band on the log scale; the noise may force a wider one.
         widest: the band from which on the machine is too noisy, on that scale.
         sigma: noise of one start on that scale.
-        references: their fresh starts.
+        references: their fresh starts; 0: one is up beside each of the new build, and `sigma` is
+            the spread of the difference.
         most: fresh starts of the build under test, at most.
     """
     is_new = (False,) * references + (True,) * most
-    noise = REAL, sigma, (_TURNS_SEED, references, most), _TURNS_TRIALS
-    settings = Effect.below_band(declared, widest), rule_for(most), is_new, noise
+    kind, rule = (REAL, rule_for(most)) if references else (BESIDE, blocks_rule(most))
+    noise = kind, sigma, (_TURNS_SEED, references, most), _TURNS_TRIALS
+    settings = Effect.below_band(declared, widest), rule, is_new, noise
     band = float(np.median(_paired(*settings, 0.0).upper))
     return RuleDesign(band, _by_pairs, settings, is_speed=True)
 
@@ -349,7 +360,8 @@ def _paired(
     kind, sigma, seed, trials = noise
     drawn = starts(np.random.default_rng(seed), kind, trials, 1, [len(is_new)])[:, 0]
     losses, new = sigma * drawn.astype(np.float64), np.array(is_new)
-    return paired_test(losses[:, ~new], losses[:, new] + lost, effect, rule)
+    reference = np.zeros_like(losses) if new.all() else losses[:, ~new]
+    return paired_test(reference, losses[:, new] + lost, effect, rule)
 
 
 def documented_speed(margin: float, sigma: float, most: int, loss: float) -> many.Verdicts:
