@@ -83,6 +83,6 @@ class BenchOptions:
             field=field,
             found=found,
             expected=expected,
-            hint="use a release of the client that can, or change the workload; docs/reference/"
+            hint="use a release of the client that can, or change the workload; "
             "docs/reference/parse.md lists what each release does",
         )
