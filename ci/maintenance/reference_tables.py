@@ -80,12 +80,13 @@ _SELECTIONS = (
     *("h200", "h200 and nightly", "h200 and weekly", "h200 and vllm", "h200 and sglang"),
     *("gb200", "gb200 and nightly", "gb200 and weekly"),
 )
-_OPTION_HEAD = ("option", "what it does")
-# An option that so many verbs have in the same words is shown once.
-_SHARED_BY = 3
+# An option that several verbs have in the same words is shown once.
+_SHARED_BY = 2
+# The statistic that the meaning of a metric begins with; metrics that differ in it share a row.
+_STATISTIC = re.compile(r"(mean|median|p\d+) ")
 _KINDS = ("smoke", "load", "curve", "accuracy", "claim")
 _DOCUMENT = re.compile(r"\bdocs/([\w-]+/)?([\w-]+)\.md")
-_AGAIN = re.compile("given again|repeated")
+_AGAIN = re.compile("repeatable|repeated")
 _CODE = re.compile(r"(`[^`]+`)")
 
 
@@ -93,6 +94,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown."""
     lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
     return "\n".join((lines[0], "|---" * len(header) + "|", *lines[1:]))
+
+
+def bullets(rows: Iterable[tuple[str, str]]) -> str:
+    """A list in Markdown: a name and its meaning on each line."""
+    return "\n".join(f"- {name}: {meaning}" for name, meaning in rows)
 
 
 def prose(text: str) -> str:
@@ -120,7 +126,7 @@ def variables(set_by: Setter) -> str:
         if one.set_by == set_by
         for more in [_MORE.get(one.name)]
     ]
-    return table(("variable", "what it says"), rows)
+    return bullets(rows)
 
 
 def exit_statuses() -> str:
@@ -173,17 +179,14 @@ def _ended(text: str) -> str:
 
 def metrics() -> str:
     """The metrics."""
-    rows = [
-        (
-            f"`{one.name}`",
-            one.unit,
-            one.direction,
-            "–" if one.family.band is None else str(one.family.band),
-            prose(one.meaning),
-        )
-        for one in METRICS.values()
-    ]
-    return table(("metric", "unit", "better", "band", "meaning"), rows)
+    rows: dict[tuple[str, str, str, str], list[str]] = {}
+    for metric in METRICS.values():
+        band = "–" if metric.family.band is None else str(metric.family.band)
+        meaning = prose(_STATISTIC.sub("", metric.meaning))
+        key = (metric.unit, metric.direction, band, meaning)
+        rows.setdefault(key, []).append(f"`{metric.name}`")
+    cells = [(", ".join(names), *key) for key, names in rows.items()]
+    return table(("metric", "unit", "better", "band", "meaning"), cells)
 
 
 def selections() -> str:
@@ -218,13 +221,12 @@ def _kind(test: Selected) -> str:
 
 def run_files() -> str:
     """The files of a run folder."""
-    return table(("file", "what it is"), [(f"`{name}`", prose(FILES[name])) for name in FILES])
+    return bullets((f"`{name}`", prose(FILES[name])) for name in FILES)
 
 
 def record_kinds() -> str:
     """The kinds of records."""
-    rows = [(f"`{kind}`", prose(text)) for kind, text in RECORD_KINDS.items()]
-    return table(("record", "what it says"), rows)
+    return bullets((f"`{kind}`", prose(text)) for kind, text in RECORD_KINDS.items())
 
 
 def schemas() -> str:
@@ -239,7 +241,7 @@ def schemas() -> str:
         path = file.relative_to(ROOT).as_posix()
         there = f"../../{path}" if path.startswith("src/") else name
         rows.append((f"[{name}]({there})", prose(": ".join(told))))
-    return table(("schema", "of what"), rows)
+    return bullets(rows)
 
 
 def pytest_options() -> str:
@@ -250,9 +252,9 @@ def pytest_options() -> str:
     settings = [(f"`{name}`", prose(text)) for name, text in options._INI.items()]
     return "\n\n".join(
         (
-            table(_OPTION_HEAD, _option_rows(own)),
+            bullets(_option_rows(own)),
             "In `pyproject.toml`, `[tool.pytest.ini_options]`:",
-            table(("setting", "what it says"), settings),
+            bullets(settings),
         )
     )
 
@@ -261,8 +263,8 @@ def command_options() -> str:
     """Every verb of `perfgate` with its options; those of several verbs in one table."""
     commands = list(_commands(parser((), whole=True), ""))
     times = Counter(row for _, _, rows in commands for row in rows)
-    shared = [row for row, count in times.items() if count >= _SHARED_BY]
-    parts = ["Several verbs have these options:", _option_list(shared)]
+    shared = [row for row, count in times.items() if count >= _SHARED_BY and row[0][1] == "-"]
+    parts = ["Several verbs have these options:", bullets(shared)]
     for prog, help_line, rows in commands:
         own = [row for row in rows if row not in shared]
         also = [row[0].partition(" ")[0].rstrip(",") for row in rows if row in shared]
@@ -273,12 +275,8 @@ def command_options() -> str:
             also_line = f" Also {', '.join(also)}." if also else ""
             parts.append(f"{help_line[:1].upper()}{help_line[1:]}.{also_line}")
         if own:
-            parts.append(_option_list(own))
+            parts.append(bullets(own))
     return "\n\n".join(parts)
-
-
-def _option_list(rows: Iterable[tuple[str, str]]) -> str:
-    return "\n".join(f"- {option}: {meaning}" for option, meaning in rows)
 
 
 def _commands(
@@ -333,7 +331,7 @@ def _meaning(of: argparse.ArgumentParser, action: argparse.Action) -> str:
     if action.option_strings and action.required:
         beside.append("required")
     if isinstance(action, argparse._AppendAction) and not _AGAIN.search(text):
-        beside.append("may be given again")
+        beside.append("repeatable")
     if _has_default(action) and "default" not in text:
         beside.append(f"default: `{action.default}`")
     return prose(text) + (f" ({'; '.join(beside)})" if beside else "")

@@ -53,11 +53,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("file", type=Path, help="the baseline's file")
 
     add = add_verb("record", _record, "make candidates from the measurements of runs")
-    several = "a run folder; several, of one engine commit, are pooled"
+    several = "run folder; several of one engine commit are pooled"
     add("folder", type=Path, nargs="+", help=several)
-    rehearsed = "what mock programs made, for rehearsals alone"
+    rehearsed = "accept results of mocks, for rehearsals"
     add("--rehearsal", action="store_true", help=rehearsed)
-    add("--fresh", action="store_true", help="leave out what was recorded before of the build")
+    add("--fresh", action="store_true", help="discard earlier sessions of the build")
 
     summary = "accept a candidate as baseline, or make a branch or patch of runs for review"
     baseline_promote.add_options(make("promote", summary))

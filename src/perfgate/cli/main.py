@@ -69,14 +69,14 @@ def parser(words: Sequence[str], *, whole: bool = False) -> argparse.ArgumentPar
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument(
-        "--version", action=PrintVersion, help="versions of perfgate and Python, and their place"
+        "--version", action=PrintVersion, help="print versions and places of perfgate and Python"
     )
     root.add_argument(
         "--print-completion",
         action=PrintCompletion,
         whole=lambda: parser((), whole=True),
         metavar="SHELL",
-        help="print a script that completes commands and options",
+        help="print a completion script",
     )
     commands = root.add_subparsers(required=True, metavar="COMMAND")
     chosen = next((word for word in words if not word.startswith("-")), None)

@@ -39,7 +39,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
     verb = make("list", "one line per scenario", _list)
     add_selection(verb)
-    markers = "the markers instead, and what each of them means"
+    markers = "list the markers and their meanings instead"
     verb.add_argument("--markers", action="store_true", help=markers)
     add_format(verb)
 
