@@ -29,22 +29,22 @@ from perfgate.suite import options
 
 FILES: dict[str, str] = {
     "run.json": "machine, versions, git state, arguments, listed variables; secrets masked",
-    "records.jsonl": "the records, a line each as they finish; every report is made of them",
-    "progress.jsonl": "what runs, waits and is made again, as events",
+    "records.jsonl": "the records, one a line; every report is made of them",
+    "progress.jsonl": "events: what runs, waits and is repeated",
     "summary.md": "the run for people",
-    "report.html": "the run as one page, with --html",
-    "rehearsal/": "what the mock programs of a rehearsal read",
+    "report.html": "one page, with --html",
+    "rehearsal/": "input of the mock programs",
     "run.lock": "held by the session that writes here",
-    "workers.lock": "held by its workers; a run is resumed when they have ended",
-    "<scenario>/": "the fresh starts of a scenario, one folder each",
-    "references/": "copies of the baselines and waivers that the verdicts rest on",
-    "candidates/": "copies of the candidates that the run recorded, with earlier sessions",
-    "<scenario>.broken-<n>/": "what a killed session left of a group that was begun again",
-    "<scenario>/start-<n>-<role>/": "a fresh start: the server's files, and one folder a probe",
-    "server_cpu.json": "CPU seconds that the server used while a load client ran",
-    "….sh": "the exact call of a program, to be run again by hand",
+    "workers.lock": "held by its workers",
+    "<scenario>/": "the fresh starts of a scenario",
+    "references/": "copies of the baselines and waivers used",
+    "candidates/": "copies of the recorded candidates, with earlier sessions",
+    "<scenario>.broken-<n>/": "leftovers of a killed session",
+    "<scenario>/start-<n>-<role>/": "a fresh start: the server's files, one folder a probe",
+    "server_cpu.json": "CPU seconds of the server during a load",
+    "….sh": "the exact call of a program",
     "….out, ….err": "what the program printed",
-    "….evidence.txt": "what was seen of a program that was ended for silence or for its time",
+    "….evidence.txt": "evidence of a program ended for silence or time",
 }
 """Path in the folder → what is there."""
 RECORD_KINDS: dict[str, str] = {
@@ -237,10 +237,9 @@ def schemas() -> str:
     rows = []
     for name, file in sorted(files.items()):
         schema = json.loads(file.read_text(encoding="utf-8"))
-        told = [schema[key] for key in ("title", "description") if key in schema]
         path = file.relative_to(ROOT).as_posix()
         there = f"../../{path}" if path.startswith("src/") else name
-        rows.append((f"[{name}]({there})", prose(": ".join(told))))
+        rows.append((f"[{name}]({there})", prose(schema["title"])))
     return bullets(rows)
 
 
