@@ -239,7 +239,7 @@ def schemas() -> str:
         schema = json.loads(file.read_text(encoding="utf-8"))
         path = file.relative_to(ROOT).as_posix()
         there = f"../../{path}" if path.startswith("src/") else name
-        rows.append((f"[{name}]({there})", prose(schema["title"])))
+        rows.append((f"[{name}]({there})", prose(schema["title"].partition(":")[0])))
     return bullets(rows)
 
 
