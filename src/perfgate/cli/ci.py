@@ -74,7 +74,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's verbs."""
     make = verb_maker(command)
 
-    summary = "the jobs that measure a selection, as JSON for CI systems"
+    summary = "print the jobs of a selection, as JSON for CI systems"
     verb = make("matrix", summary, _matrix, _MATRIX_ABOUT)
     add = described(verb, _MATRIX)
     add("-m", "--marker", action="append", default=[], metavar="EXPRESSION")
@@ -82,14 +82,14 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--shards", type=int, default=1, metavar="N")
     add_folder(verb)
 
-    summary = "what a pipeline does with a run's exit status: pass, warn or block"
+    summary = "decide on a run's exit status: pass, warn or block"
     verb = make("decision", summary, _decision, _DECISION_ABOUT)
     add = described(verb, _DECISION)
     add("--event", choices=[str(event) for event in Event], required=True)
     add("status", type=_status, metavar="STATUS")
     add_format(verb)
 
-    verb = make("gitlab", "the child pipeline of a matrix, for GitLab", _gitlab, _GITLAB_ABOUT)
+    verb = make("gitlab", "print GitLab's child pipeline of a matrix", _gitlab, _GITLAB_ABOUT)
     add = described(verb, _GITLAB)
     add("--matrix", type=Path, required=True, metavar="FILE")
     add("--event", choices=[str(event) for event in Event], required=True)
