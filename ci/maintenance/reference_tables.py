@@ -29,22 +29,22 @@ from perfgate.suite import options
 
 FILES: dict[str, str] = {
     "run.json": "machine, versions, git state, arguments, listed variables; secrets masked",
-    "records.jsonl": "the records, a line each as they finish; every report is made of them",
-    "progress.jsonl": "what runs, waits and is made again, as events",
+    "records.jsonl": "the records, one a line; every report is made of them",
+    "progress.jsonl": "events: what runs, waits and is repeated",
     "summary.md": "the run for people",
-    "report.html": "the run as one page, with --html",
-    "rehearsal/": "what the mock programs of a rehearsal read",
+    "report.html": "one page, with --html",
+    "rehearsal/": "input of the mock programs",
     "run.lock": "held by the session that writes here",
-    "workers.lock": "held by its workers; a run is resumed when they have ended",
-    "<scenario>/": "the fresh starts of a scenario, one folder each",
-    "references/": "copies of the baselines and waivers that the verdicts rest on",
-    "candidates/": "copies of the candidates that the run recorded, with earlier sessions",
-    "<scenario>.broken-<n>/": "what a killed session left of a group that was begun again",
-    "<scenario>/start-<n>-<role>/": "a fresh start: the server's files, and one folder a probe",
-    "server_cpu.json": "CPU seconds that the server used while a load client ran",
-    "….sh": "the exact call of a program, to be run again by hand",
+    "workers.lock": "held by its workers",
+    "<scenario>/": "the fresh starts of a scenario",
+    "references/": "copies of the baselines and waivers used",
+    "candidates/": "copies of the recorded candidates, with earlier sessions",
+    "<scenario>.broken-<n>/": "leftovers of a killed session",
+    "<scenario>/start-<n>-<role>/": "a fresh start: the server's files, one folder a probe",
+    "server_cpu.json": "CPU seconds of the server during a load",
+    "….sh": "the exact call of a program",
     "….out, ….err": "what the program printed",
-    "….evidence.txt": "what was seen of a program that was ended for silence or for its time",
+    "….evidence.txt": "evidence of a program ended for silence or time",
 }
 """Path in the folder → what is there."""
 RECORD_KINDS: dict[str, str] = {
@@ -80,12 +80,13 @@ _SELECTIONS = (
     *("h200", "h200 and nightly", "h200 and weekly", "h200 and vllm", "h200 and sglang"),
     *("gb200", "gb200 and nightly", "gb200 and weekly"),
 )
-_OPTION_HEAD = ("option", "what it does")
-# An option that so many verbs have in the same words is shown once.
-_SHARED_BY = 3
+# An option that several verbs have in the same words is shown once.
+_SHARED_BY = 2
+# The statistic that the meaning of a metric begins with; metrics that differ in it share a row.
+_STATISTIC = re.compile(r"(mean|median|p\d+) ")
 _KINDS = ("smoke", "load", "curve", "accuracy", "claim")
 _DOCUMENT = re.compile(r"\bdocs/([\w-]+/)?([\w-]+)\.md")
-_AGAIN = re.compile("given again|repeated")
+_AGAIN = re.compile("repeatable|repeated")
 _CODE = re.compile(r"(`[^`]+`)")
 
 
@@ -93,6 +94,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown."""
     lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
     return "\n".join((lines[0], "|---" * len(header) + "|", *lines[1:]))
+
+
+def bullets(rows: Iterable[tuple[str, str]]) -> str:
+    """A list in Markdown: a name and its meaning on each line."""
+    return "\n".join(f"- {name}: {meaning}" for name, meaning in rows)
 
 
 def prose(text: str) -> str:
@@ -120,7 +126,7 @@ def variables(set_by: Setter) -> str:
         if one.set_by == set_by
         for more in [_MORE.get(one.name)]
     ]
-    return table(("variable", "what it says"), rows)
+    return bullets(rows)
 
 
 def exit_statuses() -> str:
@@ -173,17 +179,14 @@ def _ended(text: str) -> str:
 
 def metrics() -> str:
     """The metrics."""
-    rows = [
-        (
-            f"`{one.name}`",
-            one.unit,
-            one.direction,
-            "–" if one.family.band is None else str(one.family.band),
-            prose(one.meaning),
-        )
-        for one in METRICS.values()
-    ]
-    return table(("metric", "unit", "better", "band", "meaning"), rows)
+    rows: dict[tuple[str, str, str, str], list[str]] = {}
+    for metric in METRICS.values():
+        band = "–" if metric.family.band is None else str(metric.family.band)
+        meaning = prose(_STATISTIC.sub("", metric.meaning))
+        key = (metric.unit, metric.direction, band, meaning)
+        rows.setdefault(key, []).append(f"`{metric.name}`")
+    cells = [(", ".join(names), *key) for key, names in rows.items()]
+    return table(("metric", "unit", "better", "band", "meaning"), cells)
 
 
 def selections() -> str:
@@ -218,13 +221,12 @@ def _kind(test: Selected) -> str:
 
 def run_files() -> str:
     """The files of a run folder."""
-    return table(("file", "what it is"), [(f"`{name}`", prose(FILES[name])) for name in FILES])
+    return bullets((f"`{name}`", prose(FILES[name])) for name in FILES)
 
 
 def record_kinds() -> str:
     """The kinds of records."""
-    rows = [(f"`{kind}`", prose(text)) for kind, text in RECORD_KINDS.items()]
-    return table(("record", "what it says"), rows)
+    return bullets((f"`{kind}`", prose(text)) for kind, text in RECORD_KINDS.items())
 
 
 def schemas() -> str:
@@ -235,11 +237,10 @@ def schemas() -> str:
     rows = []
     for name, file in sorted(files.items()):
         schema = json.loads(file.read_text(encoding="utf-8"))
-        told = [schema[key] for key in ("title", "description") if key in schema]
         path = file.relative_to(ROOT).as_posix()
         there = f"../../{path}" if path.startswith("src/") else name
-        rows.append((f"[{name}]({there})", prose(": ".join(told))))
-    return table(("schema", "of what"), rows)
+        rows.append((f"[{name}]({there})", prose(schema["title"].partition(":")[0])))
+    return bullets(rows)
 
 
 def pytest_options() -> str:
@@ -250,9 +251,9 @@ def pytest_options() -> str:
     settings = [(f"`{name}`", prose(text)) for name, text in options._INI.items()]
     return "\n\n".join(
         (
-            table(_OPTION_HEAD, _option_rows(own)),
+            bullets(_option_rows(own)),
             "In `pyproject.toml`, `[tool.pytest.ini_options]`:",
-            table(("setting", "what it says"), settings),
+            bullets(settings),
         )
     )
 
@@ -261,8 +262,8 @@ def command_options() -> str:
     """Every verb of `perfgate` with its options; those of several verbs in one table."""
     commands = list(_commands(parser((), whole=True), ""))
     times = Counter(row for _, _, rows in commands for row in rows)
-    shared = [row for row, count in times.items() if count >= _SHARED_BY]
-    parts = ["Several verbs have these options:", _option_list(shared)]
+    shared = [row for row, count in times.items() if count >= _SHARED_BY and row[0][1] == "-"]
+    parts = ["Several verbs have these options:", bullets(shared)]
     for prog, help_line, rows in commands:
         own = [row for row in rows if row not in shared]
         also = [row[0].partition(" ")[0].rstrip(",") for row in rows if row in shared]
@@ -273,12 +274,8 @@ def command_options() -> str:
             also_line = f" Also {', '.join(also)}." if also else ""
             parts.append(f"{help_line[:1].upper()}{help_line[1:]}.{also_line}")
         if own:
-            parts.append(_option_list(own))
+            parts.append(bullets(own))
     return "\n\n".join(parts)
-
-
-def _option_list(rows: Iterable[tuple[str, str]]) -> str:
-    return "\n".join(f"- {option}: {meaning}" for option, meaning in rows)
 
 
 def _commands(
@@ -333,7 +330,7 @@ def _meaning(of: argparse.ArgumentParser, action: argparse.Action) -> str:
     if action.option_strings and action.required:
         beside.append("required")
     if isinstance(action, argparse._AppendAction) and not _AGAIN.search(text):
-        beside.append("may be given again")
+        beside.append("repeatable")
     if _has_default(action) and "default" not in text:
         beside.append(f"default: `{action.default}`")
     return prose(text) + (f" ({'; '.join(beside)})" if beside else "")

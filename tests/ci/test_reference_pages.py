@@ -77,19 +77,19 @@ def test_every_verb_and_option_is_in_the_table_and_has_a_meaning() -> None:
 
 
 def test_what_an_option_takes_is_shown() -> None:
-    lines = [line for line in pytest_options().splitlines() if line.startswith("| `--")]
-    (self_reference,) = [line for line in lines if line.startswith("| `--self-reference`")]
-    assert "`--self-reference` `auto`, `fresh`, `stored` |" in self_reference
-    assert self_reference.endswith("(default: `auto`) |")
-    (fault,) = [line for line in lines if line.startswith("| `--rehearse-fault`")]
+    lines = [line for line in pytest_options().splitlines() if line.startswith("- `--")]
+    (self_reference,) = [line for line in lines if line.startswith("- `--self-reference`")]
+    assert "`--self-reference` `auto`, `fresh`, `stored`: " in self_reference
+    assert self_reference.endswith("(default: `auto`)")
+    (fault,) = [line for line in lines if line.startswith("- `--rehearse-fault`")]
     assert "slow:8%, " in fault
-    (build,) = [line for line in lines if line.startswith("| `--control`")]
-    assert "`none`, `required`, `BUILD` |" in build
+    (build,) = [line for line in lines if line.startswith("- `--control`")]
+    assert "`none`, `required`, `BUILD`: " in build
 
 
 def test_every_variable_stands_in_one_of_the_tables() -> None:
     told = "".join(variables(who) for who in ("you", "perfgate", "the tests"))
-    assert [one.name for one in known_variables() if told.count(f"| `{one.name}` |") != 1] == []
+    assert [one.name for one in known_variables() if told.count(f"- `{one.name}`: ") != 1] == []
 
 
 @each(

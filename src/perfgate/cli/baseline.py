@@ -47,28 +47,28 @@ def add_options(command: argparse.ArgumentParser) -> None:
         add_format(verb)
         return verb.add_argument
 
-    add_verb("list", _list, "one line per baseline, of all stores")
+    add_verb("list", _list, "list the baselines of all stores")
 
-    add = add_verb("show", _show, "one baseline file")
+    add = add_verb("show", _show, "show a baseline file")
     add("file", type=Path, help="the baseline's file")
 
-    add = add_verb("record", _record, "make candidates from the measurements of runs")
-    several = "a run folder; several, of one engine commit, are pooled"
+    add = add_verb("record", _record, "make candidates from runs")
+    several = "run folder; several of one engine commit are pooled"
     add("folder", type=Path, nargs="+", help=several)
-    rehearsed = "what mock programs made, for rehearsals alone"
+    rehearsed = "accept results of mocks, for rehearsals"
     add("--rehearsal", action="store_true", help=rehearsed)
-    add("--fresh", action="store_true", help="leave out what was recorded before of the build")
+    add("--fresh", action="store_true", help="discard earlier sessions of the build")
 
-    summary = "accept a candidate as baseline, or make a branch or patch of runs for review"
+    summary = "accept a candidate, or make a branch or patch of runs"
     baseline_promote.add_options(make("promote", summary))
 
-    add = add_verb("ready", _ready, "scenarios that runs recorded often enough, one per line")
+    add = add_verb("ready", _ready, "list scenarios that runs recorded often enough")
     add("folder", type=Path, nargs="+", metavar="RUN", help="a run folder")
 
-    baseline_diff.add_options(make("diff", "what moved between two baselines"))
-    baseline_history.add_options(make("history", "all baselines of a scenario, oldest first"))
+    baseline_diff.add_options(make("diff", "show what moved between two baselines"))
+    baseline_history.add_options(make("history", "list all baselines of a scenario, oldest first"))
 
-    add = add_verb("retire", _retire, "no longer compare with a baseline")
+    add = add_verb("retire", _retire, "stop comparing with a baseline")
     add("file", type=Path, help="the baseline's file, which stays in git")
     add("--by", required=True, metavar="NAME", help="who retires it")
     add("--reason", required=True, metavar="WHY", help="why nothing should be compared with it")

@@ -19,8 +19,8 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     """Add the options of `diff`."""
     verb.add_argument("before", metavar="A", help="a baseline's file, or its engine commit")
     verb.add_argument("after", metavar="B", help="the other, likewise")
-    verb.add_argument("--scenario", metavar="ID", help="where commits are given: of this scenario")
-    verb.add_argument("--hardware", metavar="LABEL", help="and on this hardware, e.g. 8xB200")
+    verb.add_argument("--scenario", metavar="ID", help="with commits: the scenario")
+    verb.add_argument("--hardware", metavar="LABEL", help="with commits: the hardware, e.g. 8xB200")
     add_format(verb, markdown=True)
     verb.set_defaults(execute=_diff)
 

@@ -19,7 +19,7 @@ _VALUE_COLUMNS = ("probe", "metric", "unit", "version", "commit", "mean", "since
 def add_options(verb: argparse.ArgumentParser) -> None:
     """Add the options of `history`."""
     verb.add_argument("scenario", metavar="SCENARIO", help="the scenario's id")
-    verb.add_argument("--hardware", metavar="LABEL", help="on this hardware alone, e.g. 8xB200")
+    verb.add_argument("--hardware", metavar="LABEL", help="only on this hardware, e.g. 8xB200")
     add_format(verb, markdown=True)
     verb.set_defaults(execute=_history)
 

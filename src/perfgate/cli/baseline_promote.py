@@ -39,32 +39,32 @@ _OF_RUNS: Mapping[str, object] = {"--fresh": False, "--body": None, "--scenario"
 def add_options(verb: argparse.ArgumentParser) -> None:
     """Add the options of `promote`."""
     add = verb.add_argument
-    sources = "the candidate's file; with --branch or --patch: run folders of one engine commit"
+    sources = "candidate; with --branch or --patch: runs of one engine commit"
     add("source", type=Path, nargs="+", metavar="FILE", help=sources)
-    by = "who accepts it (default, with --branch or --patch: the user of git)"
+    by = "who accepts it (default with --branch or --patch: git's user)"
     add("--by", default="", metavar="NAME", help=by)
-    why = "why these numbers are right; with --branch or --patch only a loss requires it"
+    why = "why the numbers are right; --branch, --patch: only for a loss"
     add("--reason", default="", metavar="WHY", help=why)
-    clone = "a clone of the engine: compare with the nearest ancestor"
+    clone = "engine's clone: compare with the nearest ancestor"
     add("--engine-repo", type=Path, metavar="DIR", help=clone)
     add_format(verb)
     of_file = verb.add_argument_group("of a candidate's file")
-    loss = "why a loss that the run proved is accepted"
+    loss = "why a proved loss is accepted"
     of_file.add_argument("--accept-regression", metavar="REASON", help=loss)
-    dry = "show what would change, write nothing"
+    dry = "show changes, write nothing"
     of_file.add_argument("--dry-run", action="store_true", help=dry)
-    rehearsed = "what mock programs made, for rehearsals alone"
+    rehearsed = "accept results of mocks, for rehearsals"
     of_file.add_argument("--rehearsal", action="store_true", help=rehearsed)
     of_runs = verb.add_argument_group("of runs, for review")
     into = of_runs.add_mutually_exclusive_group()
-    into.add_argument("--branch", metavar="NAME", help="make this branch of the gate repository")
+    into.add_argument("--branch", metavar="NAME", help="create this branch of the gate repository")
     patch = "write a patch for `git am` instead"
     into.add_argument("--patch", type=Path, metavar="FILE", help=patch)
-    described = "write the text of a pull request, in Markdown"
+    described = "write the pull request's text, in Markdown"
     of_runs.add_argument("--body", type=Path, metavar="FILE", help=described)
-    only = "only this scenario; may be given again"
+    only = "only this scenario; repeatable"
     of_runs.add_argument("--scenario", action="append", default=[], metavar="ID", help=only)
-    fresh = "leave out what was recorded before of the build"
+    fresh = "discard earlier sessions of the build"
     of_runs.add_argument("--fresh", action="store_true", help=fresh)
     add_import(verb)
     verb.set_defaults(execute=_promote)

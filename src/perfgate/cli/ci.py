@@ -29,26 +29,26 @@ from perfgate.scenarios.markers import GPUS
 # What a night does → options of pytest.
 _MODES = {"gate": ["--gate"], "record": ["--record"], "auto": ["--gate", "--record"]}
 _MATRIX = {
-    "--marker": "only with these markers, as in pytest -m; given again: both",
-    "--gpu": "only for this GPU, e.g. B200; none: for the CPU",
-    "--shards": "rows for each kind of GPU, at most",
+    "--marker": "select by markers, as pytest -m; repeated: both",
+    "--gpu": "select by GPU, e.g. B200; none: CPU",
+    "--shards": "most rows for each kind of GPU",
 }
 _DECISION = {
     "--event": "what the run was made for",
     "status": "exit status of pytest or of perfgate report",
 }
 _GITLAB = {
-    "--matrix": "what perfgate ci matrix printed",
-    "--event": "what the pipeline is for; with --rehearse among --options always rehearsal",
-    "--mode": "judge, record candidates for baselines, or record what has none and judge the rest",
-    "--programs": "folder of pytest and perfgate on the runners (default: /opt/perfgate/bin)",
-    "--requirements": "a file of hashed requirements, which each job installs first instead",
-    "--tags": "tags of the runners with GPUs; {gpu} becomes the kind of GPU (default: {gpu})",
-    "--report-tags": "tags of the runner that merges and reports (default: none)",
-    "--image": "container image of the jobs with GPUs (default: the runner's)",
-    "--report-image": "container image of the job that reports (default: that of --image)",
-    "--options": "further words for pytest, quoted as in a shell, e.g. '--launcher slurm'",
-    "--expire-in": "how long artifacts are kept (default: 30 days)",
+    "--matrix": "output of perfgate ci matrix",
+    "--event": "what the pipeline is for; with --rehearse: rehearsal",
+    "--mode": "judge, record candidates, or record what has no baseline and judge the rest",
+    "--programs": "folder of pytest and perfgate (default: /opt/perfgate/bin)",
+    "--requirements": "hashed requirements that each job installs instead",
+    "--tags": "tags of GPU runners; {gpu}: the kind of GPU (default: {gpu})",
+    "--report-tags": "tags of the reporting runner (default: none)",
+    "--image": "image of GPU jobs (default: the runner's)",
+    "--report-image": "image of the report job (default: --image)",
+    "--options": "further words for pytest, e.g. '--launcher slurm'",
+    "--expire-in": "lifetime of artifacts (default: 30 days)",
 }
 _MATRIX_ABOUT = """\
 the jobs that measure a selection, one line of JSON for GitHub and GitLab
@@ -74,7 +74,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's verbs."""
     make = verb_maker(command)
 
-    summary = "the jobs that measure a selection, as JSON for CI systems"
+    summary = "print the jobs of a selection, as JSON for CI systems"
     verb = make("matrix", summary, _matrix, _MATRIX_ABOUT)
     add = described(verb, _MATRIX)
     add("-m", "--marker", action="append", default=[], metavar="EXPRESSION")
@@ -82,14 +82,14 @@ def add_options(command: argparse.ArgumentParser) -> None:
     add("--shards", type=int, default=1, metavar="N")
     add_folder(verb)
 
-    summary = "what a pipeline does with a run's exit status: pass, warn or block"
+    summary = "decide on a run's exit status: pass, warn or block"
     verb = make("decision", summary, _decision, _DECISION_ABOUT)
     add = described(verb, _DECISION)
     add("--event", choices=[str(event) for event in Event], required=True)
     add("status", type=_status, metavar="STATUS")
     add_format(verb)
 
-    verb = make("gitlab", "the child pipeline of a matrix, for GitLab", _gitlab, _GITLAB_ABOUT)
+    verb = make("gitlab", "print GitLab's child pipeline of a matrix", _gitlab, _GITLAB_ABOUT)
     add = described(verb, _GITLAB)
     add("--matrix", type=Path, required=True, metavar="FILE")
     add("--event", choices=[str(event) for event in Event], required=True)

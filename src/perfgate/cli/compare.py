@@ -22,8 +22,8 @@ from perfgate.reports.comparison import plain, status_of, text
 _HELP = {
     "a": "the reference",
     "b": "the new one",
-    "--band": "the loss of this metric that counts (default: the metric's own); may be given again",
-    "--metric": "judge only these metrics and report the others (default: all that have a band)",
+    "--band": "loss that counts (default: the metric's own); repeatable",
+    "--metric": "judge only these metrics (default: all with a band)",
     "--across": "facts that may differ, e.g. driver or gpus; scenario: match probes by label",
     "--probe": "only these probes, by name or label",
 }

@@ -53,12 +53,12 @@ class Obstacle:
 
 
 _HELP = {
-    "--marker": "check this machine for the tests of this expression, as in pytest -m",
-    "--scenario": "check this machine for this scenario (preflight)",
-    "--shape": "other lengths, for a scenario to explore with, e.g. 4096/512",
-    "--run-dir": "where the run's files would go (default: runs)",
+    "--marker": "check for the tests of an expression, as pytest -m",
+    "--scenario": "check for this scenario (preflight)",
+    "--shape": "other lengths of an explore scenario, e.g. 4096/512",
+    "--run-dir": "folder of the run's files (default: runs)",
     "--reach": "log in to the other nodes of an mpirun scenario",
-    "--launcher": "how its programs would be started (default: local)",
+    "--launcher": "how programs would be started (default: local)",
 }
 
 

@@ -40,13 +40,13 @@ _LEFT_OUT = frozenset({*_IGNORED, DOCUMENTED, SAMPLE, "README.md"})
 
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's options."""
-    command.add_argument("folder", type=Path, help="the folder; made if it is not there")
+    command.add_argument("folder", type=Path, help="the folder; created if missing")
     command.add_argument(
         "--ci",
         choices=list(_PIPELINES),
         action="append",
         default=[],
-        help="also the files of a pipeline; may be given again",
+        help="add the files of a pipeline; repeatable",
     )
     add_format(command)
     command.set_defaults(execute=_run)

@@ -36,20 +36,20 @@ _UNJUDGED = 2
 def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's options."""
     add = command.add_argument
-    add("--metric", help="canonical name; without it JSON lines are read from standard input")
+    add("--metric", help="canonical name (default: read JSON lines from standard input)")
     add("--baseline", metavar="X,…", help="accepted values, one per fresh start")
-    add("--new", metavar="X,…", help="new values, one per fresh start, in the order measured")
+    add("--new", metavar="X,…", help="new values, one per fresh start, in order")
     add("--band", metavar="B", help="the loss that counts, e.g. 0.02 (default: the metric's own)")
     add("--sigma", metavar="S", help="noise of one run, e.g. 0.005 (default: the metric's own)")
-    add("--max-runs", metavar="N", help="new values that may be used, at most (default: 5)")
-    add("--questions", metavar="N", help="of an accuracy: the questions behind each value")
+    add("--max-runs", metavar="N", help="most new values to use (default: 5)")
+    add("--questions", metavar="N", help="accuracy: questions behind each value")
     add(
         "--sessions", metavar="N", help="sessions behind the baseline (default: one for each value)"
     )
     add(
         "--controls",
         metavar="X,…",
-        help="values of the baseline's build in the same session; none: not started yet",
+        help="values of the baseline's build in this session; none: not started",
     )
     add_format(command)
     command.set_defaults(execute=_run)

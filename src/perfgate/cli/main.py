@@ -20,16 +20,16 @@ from perfgate.runs.exit_status import ExitStatus
 # Command → what it is for. The module of that name in perfgate.cli adds its options and runs it;
 # only the chosen one is imported, so that --help is quick.
 COMMANDS = {
-    "init": "lay out a gate repository, for baselines and scenarios of your own",
+    "init": "lay out a gate repository for your baselines and scenarios",
     "scenarios": "list, show and validate scenarios; their commands",
-    "plan": "what a gate can detect and what it costs, before GPU time is spent",
+    "plan": "forecast what a gate detects and costs, before GPU time is spent",
     "baseline": "list, show, compare, record, promote and retire baselines",
-    "judge": "a verdict for numbers of any source, given as options or as JSON lines",
-    "compare": "the gate's verdicts for two runs, baselines or results of other tools",
-    "report": "reports and one exit status of one run or several, merged",
+    "judge": "judge numbers of any source, given as options or JSON lines",
+    "compare": "judge two runs, baselines or results of other tools",
+    "report": "report one run, or several merged, with one exit status",
     "release": "compare runs with a release policy; pack, sign and verify the evidence",
-    "ci": "for pipelines: jobs of a selection, decision on a status, child pipeline of GitLab",
-    "doctor": "what this machine can run, and whether it is fit for it",
+    "ci": "print jobs, decisions and GitLab's child pipeline, for CI",
+    "doctor": "check what this machine can run, and whether it is fit",
     "parse": "read results of benchmarks and evaluations, or the log of a failed run",
 }
 
@@ -69,14 +69,14 @@ def parser(words: Sequence[str], *, whole: bool = False) -> argparse.ArgumentPar
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     root.add_argument(
-        "--version", action=PrintVersion, help="versions of perfgate and Python, and their place"
+        "--version", action=PrintVersion, help="print versions and places of perfgate and Python"
     )
     root.add_argument(
         "--print-completion",
         action=PrintCompletion,
         whole=lambda: parser((), whole=True),
         metavar="SHELL",
-        help="print a script that completes commands and options",
+        help="print a completion script",
     )
     commands = root.add_subparsers(required=True, metavar="COMMAND")
     chosen = next((word for word in words if not word.startswith("-")), None)

@@ -17,7 +17,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--client",
         metavar="NAME",
-        help="the program that made it, e.g. trtllm-bench (default: detected)",
+        help="program that wrote it, e.g. trtllm-bench (default: detected)",
     )
     command.set_defaults(execute=_run)
 

@@ -35,11 +35,11 @@ from perfgate.runs.exit_status import ExitStatus
 from perfgate.scenarios.scenario import Claim, Scenario
 
 _HELP = {
-    "--engine-version": "release under test (default: ask the program, else that of the document)",
-    "--engine-commit": "commit under test, which chooses the baseline (default: ask the program)",
-    "--engine-repo": "clone of the engine's repository, to find the nearest ancestor's baseline",
-    "--gate": "a selected test that would get no verdict is a failure (exit status 12)",
-    "--ab": "what a comparison of two builds (pytest --ab) would take and find, instead",
+    "--engine-version": "release under test (default: installed, else the document's)",
+    "--engine-commit": "commit under test; chooses the baseline (default: installed)",
+    "--engine-repo": "engine's clone, to find the nearest ancestor's baseline",
+    "--gate": "fail if a selected test would get no verdict (status 12)",
+    "--ab": "forecast pytest --ab instead",
 }
 _EFFECTS = (0.0, 0.5, 1.0, 2.0)  # true losses of B, in bands, at which an A/B is simulated
 

@@ -18,20 +18,11 @@ Verb = Callable[[argparse.Namespace], int]
 
 # Verb → what adds its options and gives what runs it; what the verb is for.
 _VERBS: dict[str, tuple[Callable[[argparse.ArgumentParser], Verb], str]] = {
-    "check": (
-        add_check,
-        "compare runs with a release policy: what is required, found, missing, why",
-    ),
-    "pack": (
-        add_pack,
-        "collect the evidence of a release in one file that shows any change to it",
-    ),
+    "check": (add_check, "compare runs with a release policy"),
+    "pack": (add_pack, "collect the evidence of a release in one file that shows changes"),
     "keygen": (add_keygen, "make a pair of keys to sign releases with"),
-    "sign": (add_sign, "state what a pack shows, as computed again from it, and sign that"),
-    "verify": (
-        add_verify,
-        "whether a signed pack holds: bytes, signer, verdicts, result, age",
-    ),
+    "sign": (add_sign, "compute again what a pack shows, and sign that"),
+    "verify": (add_verify, "check a signed pack: bytes, signer, verdicts, result, age"),
 }
 
 

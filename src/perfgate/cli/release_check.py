@@ -20,12 +20,12 @@ from perfgate.release.run_evidence import moment
 from perfgate.runs.ended_run import read_run
 
 _EVIDENCE = {
-    "policy": "what the release needs: a file as release.example.yaml",
-    "run": "folders of runs, in any order",
+    "policy": "policy file, as release.example.yaml",
+    "run": "run folders, in any order",
 }
 _HELP = {
-    "--at": "the time of the check, as 2026-11-23T09:00:00+00:00 (default: now)",
-    "--strict": "status 20 for WARNED",
+    "--at": "time of the check, as 2026-11-23T09:00:00+00:00 (default: now)",
+    "--strict": "end WARNED in status 20",
 }
 
 

@@ -27,10 +27,10 @@ _UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SIZE = re.compile(r"([0-9]{1,12})[ ]?(KiB|MiB|GiB|)")
 _SHOWN = 5
 _HELP = {
-    "--output": "the file that is written; its folder is made",
-    "--waivers": "the file of waivers (default: waivers.yaml of the suite, if it is there)",
-    "--max-size": "the most bytes of all files, as 500MiB (default: 2GiB)",
-    "--yes": "write without asking, also over a file that is there",
+    "--output": "file to write; creates its folder",
+    "--waivers": "file of waivers (default: the suite's waivers.yaml, if present)",
+    "--max-size": "most bytes of all files, e.g. 500MiB (default: 2GiB)",
+    "--yes": "do not ask; overwrite an existing file",
 }
 
 

@@ -28,20 +28,20 @@ from perfgate.release.verification import Asked, Verified, sign, verify
 
 _COMMIT = re.compile(r"[0-9a-f]{12,64}")
 _SUBJECT = re.compile(r"(.{1,200})=sha256:([0-9a-f]{64})")
-_KEYGEN_HELP = {"--output": "file of the private key; the public one gets .pub behind its name"}
+_KEYGEN_HELP = {"--output": "file of the private key; the public one ends in .pub"}
 _SIGN_HELP = {
-    "pack": "what perfgate release pack wrote",
+    "pack": "output of perfgate release pack",
     "--key": "file of the private key, mode 0600",
-    "--output": "the signed pack, a new file (default: PACK itself)",
+    "--output": "signed pack, a new file (default: PACK)",
 }
 _VERIFY_HELP = {
-    "pack": "what perfgate release sign wrote",
-    "--key": "public key of a signer; may be given again",
-    "--policy": "the policy that it must have been checked with; its signers are trusted, too",
-    "--commit": "the commit that it must be about, 12 or more digits",
-    "--subject": "an artifact that it must be about; may be given again",
-    "--scenarios": "folder of your scenario files, which must require the same; may be given again",
-    "--at": "the time of the release, to verify one of the past (default: now)",
+    "pack": "output of perfgate release sign",
+    "--key": "public key of a signer; repeatable",
+    "--policy": "required policy; its signers are trusted, too",
+    "--commit": "required commit, 12 or more digits",
+    "--subject": "required artifact; repeatable",
+    "--scenarios": "your scenario files, which must require the same; repeatable",
+    "--at": "time of a past release (default: now)",
 }
 
 

@@ -29,13 +29,13 @@ from perfgate.runs.exit_status import ExitStatus
 
 _HELP = {
     "run": "folders of runs",
-    "--matrix": "output of `perfgate ci matrix`, whose rows must all be there; -: standard input",
-    "--gate": "every selected test must have a verdict, as in pytest --gate",
-    "--history": "folder of earlier runs, whose values are shown beside (default: none)",
-    "--baselines": "folder of the accepted baselines (default: docs/reference/settings.md)",
-    "--format": "write the report in this format",
+    "--matrix": "output of `perfgate ci matrix`; all rows are required; -: standard input",
+    "--gate": "fail if a selected test has no verdict, as pytest --gate",
+    "--history": "folder of earlier runs, shown beside (default: none)",
+    "--baselines": "accepted baselines (default: docs/reference/settings.md)",
+    "--format": "write this format",
     "--output": "the file for --format (default: standard output)",
-    "--to": "folder that gets the report in every format",
+    "--to": "write every format into this folder",
 }
 
 

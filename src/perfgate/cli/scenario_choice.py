@@ -34,8 +34,8 @@ def add_folder(parser: argparse.ArgumentParser) -> None:
         "--scenarios",
         action="append",
         metavar="FOLDER",
-        help="folder of scenario files, or packaged; may be given "
-        "again (default: what docs/reference/settings.md says)",
+        help="folder of scenario files; packaged: perfgate's own; "
+        "repeatable (default: docs/reference/settings.md)",
     )
     add_import(parser)
 
@@ -49,7 +49,7 @@ def add_import(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="MODULE",
-        help="a module of engines, clients or evaluators of your own; may be given again",
+        help="import your engines, clients or evaluators; repeatable",
     )
 
 
@@ -71,16 +71,16 @@ def _imported(name: str) -> str:
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """Some of the scenarios, as `selected` reads it."""
     add = parser.add_argument
-    add("pattern", nargs="*", help="ids, with * as wildcard (default: all)")
+    add("pattern", nargs="*", help="ids; * is a wildcard (default: all)")
     add(
         "-m",
         "--marker",
         action="append",
         default=[],
         metavar="EXPRESSION",
-        help="only with these markers, as in pytest -m; given again: both",
+        help="select by markers, as pytest -m; repeated: both",
     )
-    add("--gpu", help="only for this GPU, e.g. B200; none: for the CPU")
+    add("--gpu", help="select by GPU, e.g. B200; none: CPU")
     add_folder(parser)
 
 

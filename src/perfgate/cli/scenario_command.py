@@ -51,40 +51,39 @@ def add_options(verb: argparse.ArgumentParser) -> None:
     add(
         "--engine-version",
         metavar="RELEASE",
-        help="release to render options for (default: that of the document)",
+        help="release to render for (default: the document's)",
     )
     add_folder(verb)
     add(
         "--launcher",
         choices=sorted(_OPTIONS_OF),
         default="local",
-        help="print the calls of this launcher; slurm: the job of a fresh start (default: local)",
+        help="local: calls; slurm: the job of a start (default: local)",
     )
     add(
         "--site",
         type=Path,
         metavar="FILE",
-        help="with --launcher slurm: the site file (default: as a run finds it)",
+        help="site file of --launcher slurm (default: a run's)",
     )
-    add("--container", action="store_true", help="the engine in its release container, by Docker")
+    add("--container", action="store_true", help="run the engine in its release container")
     add(
         "--here",
         action="store_true",
-        help="with the programs, folders and hosts of this machine (default: as documented)",
+        help="use the programs, folders and hosts of this machine",
     )
     add(
         "--shape",
         action="append",
         default=[],
         metavar="ISL/OSL",
-        help="other lengths of an explore scenario; may be given again",
+        help="other lengths of an explore scenario; repeatable",
     )
     add(
         "--listen",
         metavar="ADDRESS",
         type=_address,
-        help="where the server listens, without a key (default: as documented, but localhost "
-        "instead of all addresses)",
+        help="where the server listens, without a key (default: documented; localhost for all)",
     )
     add("--format", choices=["shell", "json"], default="shell", help="for people, or for scripts")
     verb.set_defaults(execute=_command)

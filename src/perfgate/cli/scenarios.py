@@ -37,19 +37,19 @@ def add_options(command: argparse.ArgumentParser) -> None:
     """Add this command's verbs."""
     make = verb_maker(command)
 
-    verb = make("list", "one line per scenario", _list)
+    verb = make("list", "list scenarios, one per line", _list)
     add_selection(verb)
-    markers = "the markers instead, and what each of them means"
+    markers = "list the markers and their meanings instead"
     verb.add_argument("--markers", action="store_true", help=markers)
     add_format(verb)
 
-    summary = "one scenario, with its documented values and source; secrets masked"
+    summary = "show a scenario with documented values and source; secrets masked"
     verb = make("show", summary, _show)
     verb.add_argument("id", help="the scenario's id")
     add_folder(verb)
     add_format(verb)
 
-    summary = "what a run would start, as a script or as JSON"
+    summary = "print what a run would start, as a script or JSON"
     scenario_command.add_options(make("command", summary))
 
     verb = make("validate", "check scenario files and report all errors", _validate)

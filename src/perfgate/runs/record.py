@@ -56,14 +56,14 @@ class SelectedTest(msgspec.Struct, frozen=True):
 
 
 class SelectedRecord(Record, frozen=True, kw_only=True, tag="selected"):
-    """The tests of the run, with scenario and probe of each."""
+    """Tests of the run, with scenario and probe."""
 
     tests: tuple[str, ...]
     subjects: Mapping[str, SelectedTest] = {}
 
 
 class ScenarioRecord(Record, frozen=True, kw_only=True, tag="scenario"):
-    """A scenario that a test is about: title, engine, model, hardware, document.
+    """Scenario of a test: title, engine, model, hardware, document.
 
     `gpus` is the number in all; 0: it needs none.
     """
@@ -96,7 +96,7 @@ class ScenarioRecord(Record, frozen=True, kw_only=True, tag="scenario"):
 
 
 class ShardRecord(Record, frozen=True, kw_only=True, tag="shard"):
-    """Which part of a selection the run is.
+    """The run's part of a selection.
 
     Attributes:
         number: from 1.
@@ -114,14 +114,14 @@ class ShardRecord(Record, frozen=True, kw_only=True, tag="shard"):
 
 
 class RehearsalRecord(Record, frozen=True, kw_only=True, tag="rehearsal"):
-    """Mock programs played the engine's, by which recorded pages."""
+    """Mock programs were used, by which recorded pages."""
 
     pages: Any
     synthetic: bool = True
 
 
 class PreflightRecord(Record, frozen=True, kw_only=True, tag="preflight"):
-    """What was looked at in a place before anything was started there."""
+    """Checks of a place before a start."""
 
     scenario: str
     hardware: str
@@ -150,7 +150,7 @@ class ComparableStart(Record, frozen=True, kw_only=True, tag="measurement"):
 
 
 class MeasurementRecord(ComparableStart, frozen=True, kw_only=True, tag="measurement"):
-    """What one probe gave on one fresh start.
+    """Result of a probe on a fresh start.
 
     Attributes:
         start: its number in the scenario's campaign.
@@ -246,7 +246,7 @@ class MeasuredTest(Record, frozen=True, kw_only=True, tag="verdict"):
 
 
 class VerdictRecord(MeasuredTest, frozen=True, kw_only=True, tag="verdict"):
-    """The verdict of one test, with all of its numbers.
+    """Verdict of a test, with its numbers.
 
     Attributes:
         starts: fresh starts of the build under test.
@@ -281,7 +281,7 @@ class VerdictRecord(MeasuredTest, frozen=True, kw_only=True, tag="verdict"):
 
 
 class SkippedRecord(Record, frozen=True, kw_only=True, tag="skipped"):
-    """A test without a verdict, and why: ``lack`` (of hardware, of programs) or ``budget``."""
+    """Test without a verdict, for ``lack`` (of hardware, of programs) or ``budget``."""
 
     test: str
     name: str
@@ -292,7 +292,7 @@ class SkippedRecord(Record, frozen=True, kw_only=True, tag="skipped"):
 
 
 class UnaskedRecord(Record, frozen=True, kw_only=True, tag="unasked"):
-    """An installed build that could not be asked which options it has, and why."""
+    """Installed build whose options could not be read, and why."""
 
     scenario: str
     build: EngineBuild
@@ -300,7 +300,7 @@ class UnaskedRecord(Record, frozen=True, kw_only=True, tag="unasked"):
 
 
 class MovedDefaultsRecord(Record, frozen=True, kw_only=True, tag="moved_defaults"):
-    """Defaults of the installed build that a document states otherwise."""
+    """Defaults of the installed build that differ from a document."""
 
     scenario: str
     build: EngineBuild
@@ -326,7 +326,7 @@ class GroupSeconds(msgspec.Struct, frozen=True):
 
 
 class GroupRecord(Record, frozen=True, kw_only=True, tag="group"):
-    """A scenario whose tests are done: starts made, planned and saved, and the time taken.
+    """Finished scenario: starts made, planned and saved, and the time.
 
     Attributes:
         engine: the build under test; None: none was asked.
@@ -347,14 +347,14 @@ class GroupRecord(Record, frozen=True, kw_only=True, tag="group"):
 
 
 class SetAsideRecord(Record, frozen=True, kw_only=True, tag="set_aside"):
-    """A folder of starts that was left half done and moved out of the way."""
+    """Folder of unfinished starts that was moved away."""
 
     scenario: str
     folder: str
 
 
 class ResumedRecord(Record, frozen=True, kw_only=True, tag="resumed"):
-    """A session that went on with the run: the groups that it keeps, and what it makes again.
+    """Resumed session: groups that it keeps and that it repeats.
 
     Attributes:
         repeats: scenarios that are measured again.
@@ -368,13 +368,13 @@ class ResumedRecord(Record, frozen=True, kw_only=True, tag="resumed"):
 
 
 class NoiseKeptRecord(Record, frozen=True, kw_only=True, tag="noise_kept"):
-    """Files of the noise that the run showed."""
+    """Files of the run's noise."""
 
     files: tuple[str, ...]
 
 
 class CandidateRecord(Record, frozen=True, kw_only=True, tag="candidate"):
-    """A baseline that the run recorded for a person to promote (--record).
+    """Recorded candidate for a baseline (--record).
 
     Attributes:
         commit: of the engine.
@@ -393,20 +393,20 @@ class CandidateRecord(Record, frozen=True, kw_only=True, tag="candidate"):
 
 
 class NotRecordedRecord(Record, frozen=True, kw_only=True, tag="not_recorded"):
-    """What was measured and became no candidate, and why."""
+    """Measurement that became no candidate, and why."""
 
     reasons: Any
 
 
 class WaiverFaultRecord(Record, frozen=True, kw_only=True, tag="waiver_fault"):
-    """A waiver that does not hold."""
+    """Waiver that does not hold."""
 
     message: str
     kind: str = ""
 
 
 class EndedRecord(Record, frozen=True, kw_only=True, tag="ended"):
-    """The exit status and what it was made of; a run without it did not end.
+    """Exit status and its parts; a run without it did not end.
 
     Attributes:
         gate: whether every selected test had to have a verdict.

@@ -15,7 +15,7 @@ import pytest
 _PATHS = ("FOLDER", "FILE", "RUN")  # values that are paths
 _LONG = "--perfgate-"
 _INI = {
-    "perfgate_scenarios": "folders of scenario files; packaged: those that perfgate brings along",
+    "perfgate_scenarios": "folders of scenario files; packaged: perfgate's own",
     "perfgate_baselines": "folder of the accepted baselines",
 }
 
@@ -183,23 +183,23 @@ _TABLE = (
     ("--gate", "", "fail if a selected scenario gets no verdict: for a release"),
     ("--record", "", "record candidates for baselines; with --gate: of what has none"),
     ("--run-dir", "FOLDER", "run folder (default: runs/<time>-<pid>)"),
-    ("--resume", "RUN", "continue an interrupted run: its folder, or its name in runs/"),
-    ("--budget", "TIME", "skip scenarios that would not end in this time: 4h, 90m, 2h30m"),
-    ("--scenarios", "FOLDER", "scenario files (docs/reference/settings.md); may be repeated"),
+    ("--resume", "RUN", "continue a run: its folder, or its name in runs/"),
+    ("--budget", "TIME", "skip scenarios that need longer: 4h, 90m, 2h30m"),
+    ("--scenarios", "FOLDER", "scenario files (docs/reference/settings.md); repeatable"),
     ("--baselines", "FOLDER", "accepted baselines (docs/reference/settings.md)"),
     ("--launcher", "LAUNCHER", "how programs are started"),
-    ("--self-reference", "WHEN", "own reference: measured now, stored, or as needed (auto)"),
+    ("--self-reference", "WHEN", "own reference: measure now, use stored, or as needed"),
     ("--control", "auto|none|required|BUILD", "build to start beside (docs/how-to/two_builds.md)"),
-    ("--inject", "KEY=VALUE", "change a setting of the build under test, to see it caught"),
-    ("--ab", "BUILD", "compare two builds: an image, a folder, settings as --inject, or this"),
+    ("--inject", "KEY=VALUE", "change a setting of the build under test"),
+    ("--ab", "BUILD", "compare two builds: image, folder, settings, or this"),
     ("--engine-version", "RELEASE", "the engine's release; vllm=RELEASE (default: ask it)"),
     ("--engine-commit", "COMMIT", "the engine's commit, for its baseline (default: ask it)"),
     ("--engine-repo", "FOLDER", "engine's clone: compare with the nearest commit with a baseline"),
     ("--waivers", "FILE", "known regressions that may pass (default: waivers.yaml)"),
-    ("--shape", "ISL/OSL", "lengths of scenarios marked explore; may be repeated"),
+    ("--shape", "ISL/OSL", "lengths of scenarios marked explore; repeatable"),
     ("--shard", "K/N", "run part K of N, divided by hours (docs/how-to/shards.md)"),
-    ("--html", "", "write report.html, the page of the run, into its folder"),
-    ("--rehearse", "", "run mocks of the engine's programs: checks all but the engine"),
+    ("--html", "", "write report.html into the run folder"),
+    ("--rehearse", "", "run mocks of the engine's programs"),
     ("--rehearse-fault", "FAULT", "let mocks fail: oom, hang, partial, slow:8%%, accuracy:2pp"),
 )
 # Short name → how pytest reads it.
