@@ -15,6 +15,7 @@ import pytest
 from sessions import untraced
 from sizes import sized
 from witnesses import (
+    HIDERS,
     eventually,
     everybody,
     kill_at_once,
@@ -33,13 +34,6 @@ from perfgate.launchers.local.launcher import LocalLauncher
 
 pytestmark = pytest.mark.slow
 
-HIDERS = {
-    "obedient": ["program"],
-    "deaf": ["child", "program"],
-    "daemon": ["daemon", "program"],
-    "retitled": ["program", "worker"],
-    "scrubbed": ["grandchild", "program"],
-}
 TOLD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
