@@ -1,6 +1,5 @@
 """The local launcher: what it writes, how it says a program ended, what it refuses."""
 
-import contextlib
 import errno
 import os
 import signal
@@ -22,26 +21,8 @@ from perfgate.launchers.local.job import MARK, LocalJob, marked
 from perfgate.launchers.local.launcher import LocalLauncher
 
 
-@pytest.fixture
-def start(tmp_path: Path):
-    """Starts a command in `tmp_path/run`; every job is stopped in the end."""
-    with contextlib.ExitStack() as jobs:
-
-        def start(*argv: str, name: str = "job", **fields: object) -> LocalJob:
-            command = Command(argv, **fields)
-            job = LocalLauncher(1.0).start(command, tmp_path / "run", name)
-            jobs.callback(job.stop, 0.3)
-            return job
-
-        yield start
-
-
 def python(code: str) -> tuple[str, ...]:
     return (sys.executable, "-c", code)
-
-
-def gone(job: LocalJob) -> bool:
-    return not marked(job.mark)
 
 
 @each("code, status", [("exit()", 0), ("exit(3)", 3), ("import os; os.kill(os.getpid(), 11)", -11)])
@@ -195,9 +176,9 @@ def test_cpu_time_counts_orphans_that_have_ended(start):
 
 
 @pytest.mark.parametrize("is_suspended", [False, True])
-def test_stop_lets_an_obedient_program_end_in_its_own_way(start, roll, is_suspended):
-    job = start(*program("obedient", roll))
-    process = eventually(lambda: signed(roll))
+def test_stop_lets_an_obedient_program_end_in_its_own_way(start_hider, roll, is_suspended):
+    job = start_hider("obedient")
+    process = signed(roll)
     if is_suspended:
         process.suspend()
     assert job.poll() is None
@@ -205,7 +186,6 @@ def test_stop_lets_an_obedient_program_end_in_its_own_way(start, roll, is_suspen
     ended = job.stop(grace_s=600)
     assert (ended.status, ended.reason, ended.leftovers) == (0, "stopped", ())
     assert job.poll() == job.stop() == ended
-    assert gone(job)
 
 
 WATCHES_ITS_CHILD = """
@@ -230,7 +210,6 @@ def test_stop_lets_a_program_end_its_children_before_anybody_else_does(start):
     eventually(lambda: "ready" in job.stdout.read_text())
     assert job.stop(grace_s=60).status == 0
     assert job.stdout.read_text().splitlines()[1:] == ["ended its child with -15"]
-    assert gone(job)
 
 
 def test_stop_asks_the_children_of_a_program_that_does_not_listen_before_it_kills_them(start):
@@ -247,13 +226,11 @@ def test_stop_asks_the_children_of_a_program_that_does_not_listen_before_it_kill
     eventually(lambda: "child ready" in job.stdout.read_text())
     assert job.stop(grace_s=2).status == -signal.SIGKILL
     assert "child heard" in job.stdout.read_text()
-    assert gone(job)
 
 
 @pytest.mark.parametrize("name", [name for name in HIDERS if name != "obedient"])
-def test_stop_ends_what_does_not_listen_or_hides(start, roll, name):
-    job = start(*program(name, roll))
-    eventually(lambda: living(roll) == HIDERS[name])
+def test_stop_ends_what_does_not_listen_or_hides(start_hider, roll, name):
+    job = start_hider(name)
     assert {one.pid for one in job.processes()} == {signed(roll, role).pid for role in HIDERS[name]}
     ended = job.stop(grace_s=0.5)
     assert ended.reason == "stopped"
@@ -261,7 +238,6 @@ def test_stop_ends_what_does_not_listen_or_hides(start, roll, name):
         assert ended.status == -signal.SIGKILL
         assert "heard SIGTERM" in job.stdout.read_text()
     assert living(roll) == []
-    assert gone(job)
 
 
 def test_stop_ends_a_program_that_forks_itself_anew_whenever_it_is_told_to_end(start, roll):
@@ -270,7 +246,6 @@ def test_stop_ends_a_program_that_forks_itself_anew_whenever_it_is_told_to_end(s
     job.stop(grace_s=3)
     assert len([*roll.glob("life *")]) == 20
     assert living(roll) == []
-    assert gone(job)
 
 
 def test_what_a_program_leaves_behind_is_ended_and_named(start, roll):
@@ -304,7 +279,6 @@ def test_silence_ends_the_program_and_keeps_evidence(start):
     assert f"pid {job.pid} python" in evidence
     # Where py-spy is missing or may not look (a container without ptrace), a line says so.
     assert any(text in evidence for text in ("stuck_here (<string>:4)", "Error", "no py-spy"))
-    assert gone(job)
 
 
 def test_a_program_that_writes_is_not_silent_though_slow_and_total_time_ends_it(start):
@@ -313,27 +287,20 @@ def test_a_program_that_writes_is_not_silent_though_slow_and_total_time_ends_it(
     job = start(*python(talk))
     assert job.wait(silence_s=1.5, total_s=3.0).reason == "total"
     assert "it ran 3 s" in job.evidence.read_text()
-    assert gone(job)
 
 
-def test_ctrl_c_during_stop_still_ends_everything(start, roll, monkeypatch):
-    job = start(*program("deaf", roll))
-    eventually(lambda: len(living(roll)) == 2)
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(job, "_pause", interrupt)
+def test_ctrl_c_during_stop_still_ends_everything(start_hider, roll, monkeypatch):
+    job = start_hider("deaf")
+    monkeypatch.setattr(job, "_pause", lambda _: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         job.stop(grace_s=600)
     monkeypatch.undo()
-    eventually(lambda: living(roll) == [] and gone(job))
+    eventually(lambda: living(roll) == [] == marked(job.mark))
     assert job.stop().reason == "stopped"
 
 
-def test_a_signal_handler_may_stop_the_job_in_the_middle_of_wait(start, roll):
-    job = start(*program("obedient", roll))
-    eventually(lambda: signed(roll))
+def test_a_signal_handler_may_stop_the_job_in_the_middle_of_wait(start_hider):
+    job = start_hider("obedient")
     before = signal.signal(signal.SIGUSR2, lambda *_: job.stop(600))
     try:
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGUSR2)).start()

@@ -88,9 +88,8 @@ def test_so_it_is_with_python_s_when_its_tracker_is_killed_too(share, name, roll
 
 def test_so_it_is_when_perfgate_is_killed(roll, name, tmp_path):
     mark = uuid.uuid4().hex
-    jobs = {"job": program("sharing", "mapped", roll, name)}
-    task = {"folder": str(tmp_path), "roll": str(roll), "jobs": jobs, "then": "", "grace_s": 0.1}
-    with running(program("driver", json.dumps(task)), mark, dict(os.environ)) as driver:
+    jobs = json.dumps({"job": program("sharing", "mapped", roll, name)})
+    with running(program("driver", tmp_path, "", jobs), mark, dict(os.environ)) as driver:
         eventually(lambda: signed(roll))
         driver.kill()
         eventually(lambda: not everybody(mark))
