@@ -34,13 +34,10 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
     return play
 
 
-def test_an_answer(play: Play) -> None:
+def test_an_answer_and_a_program_that_is_not_there(play: Play) -> None:
     reach = play("echo n1; echo n2; echo beware >&2")
     assert reach.ask(THERE, ("true",), 60) == "n1\nn2\n"
     assert slurm_calls.node_names("n[1-2]") == ("n1", "n2")
-
-
-def test_a_program_that_is_not_there() -> None:
     nowhere = HostQuery(MpirunSite(rsh_agent="no-such-agent"), None)
     with pytest.raises(MissingProgram, match=r"^no no-such-agent to reach n1 with$"):
         nowhere.ask(THERE, ("true",), 60)
@@ -71,14 +68,11 @@ def test_a_failure_is_told_in_its_own_words(
     assert failed.value.message == f"scontrol failed: {of_slurm}"
 
 
-def test_a_program_that_cannot_be_started(play: Play) -> None:
+def test_a_program_that_cannot_be_started_and_this_machine(play: Play) -> None:
     with pytest.raises(Unreachable, match="Permission denied"):
         play("", mode=0o644).ask(THERE, ("true",), 60)
     with pytest.raises(RunError, match=r"slurm_unreachable: scontrol failed: .*Permission denied"):
         slurm_calls.call(("scontrol",))
-
-
-def test_this_machine_is_always_reached(play: Play) -> None:
     with pytest.raises(HostUnfit, match=r"^exit status 255$"):
         play("exit 255").ask(HERE, (sys.executable, "-c", "raise SystemExit(255)"), 60)
 

@@ -11,7 +11,6 @@ from perfgate.core.locations import Installation, Locations
 from perfgate.core.programs import MPIRUN, TRTLLM_BENCH, TRTLLM_LAUNCH
 from perfgate.launchers.mpirun.launcher import by_mpirun, started_by
 from perfgate.launchers.site import MpirunSite, SlurmContainer, SlurmSite
-from perfgate.launchers.slurm.calls import SlurmQuery
 from perfgate.launchers.slurm.launcher import SlurmLauncher
 from perfgate.launchers.slurm.script import JobSteps, asking_argv
 from perfgate.scenarios.scenario import Hardware, Launch
@@ -40,17 +39,8 @@ def test_every_rank_runs_the_other_builds_programs(old: Path) -> None:
     assert launched.argv[-3:] == (
         *(f"{old}/bin/trtllm-llmapi-launch", f"{old}/bin/trtllm-bench", "throughput"),
     )
-    argv = started_by(
-        MPIRUN.find(),
-        launched,
-        Path("/run"),
-        "n1",
-        MpirunSite(),
-        ssh_port=None,
-        mark="m",
-        environment={"PATH"},
-        root=False,
-    )
+    place = {"ssh_port": None, "mark": "m", "environment": {"PATH"}, "root": False}
+    argv = started_by(MPIRUN.find(), launched, Path("/run"), "n1", MpirunSite(), **place)
     assert argv[argv.index("PATH") - 1] == "-x"
     assert launched.env["PATH"].startswith(f"{old}/bin:")
 
@@ -81,21 +71,15 @@ def test_each_starts_its_own_image_in_the_same_job_with_the_sites_mounts() -> No
     assert images(JobSteps("7", tested.site).srun(("n1",), "client", Path("/run"))) == []
 
 
-def test_each_is_asked_in_its_own_image() -> None:
-    where = SlurmLauncher(SITE).with_image(OLD).locations(Locations(), SCENARIO, None)
-    assert isinstance(where.inside, SlurmQuery)
-    assert images(asking_argv(where.inside.site, (), {}, 60.0)) == [OLD]
-
-
-def test_a_site_without_a_container_can_start_another_build_in_one() -> None:
+def test_each_is_asked_in_its_own_image_and_a_node_that_failed_for_one_is_asked_by_neither() -> (
+    None
+):
+    """A site without a container can start another build in one."""
     tested = SlurmLauncher(SlurmSite())
     control = tested.with_image(OLD)
     assert (tested.runtime, control.runtime) == ("none", "pyxis")
     assert tested.locations(Locations(), SCENARIO, None).inside is None
-
-
-def test_a_node_that_failed_for_one_is_asked_for_by_neither() -> None:
-    tested = SlurmLauncher(SITE)
-    control = tested.with_image(OLD)
+    where = control.locations(Locations(), SCENARIO, None).inside
+    assert images(asking_argv(where.site, (), {}, 60.0)) == [OLD]
     tested.bad.add("n3")
     assert control.bad == {"n3"}

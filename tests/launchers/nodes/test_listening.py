@@ -42,23 +42,18 @@ def test_what_needs_no_word(word: str | None, address: str, listens: str) -> Non
     assert on(SlurmLauncher(SlurmSite(listen=word)), address) == (listens, [])
 
 
-def test_on_another_machine_a_session_is_told_once() -> None:
+def test_on_another_machine_a_session_is_told_once_and_its_loopback_device_is_refused() -> None:
     session, told = SlurmLauncher(SlurmSite()), list[str]()
     for _ in range(2):
         assert session.listens_at("n1", THERE, told.append) == THERE
     (line,) = told
     assert "listens at 10.0.0.2 of n1 and asks for no key" in line
     assert "slurm.listen: node in site.yaml" in line
-
-
-def test_another_machines_loopback_device_is_refused() -> None:
     with pytest.raises(InputError, match=r"mpirun\.listen"):
         on(MpirunLauncher(MpirunSite(listen="loopback")), THERE)
 
 
-def test_a_node_that_has_an_ipv6_address_alone_is_reached_under_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_node_that_has_an_ipv6_address_alone_is_reached_under_it(monkeypatch) -> None:
     found = [(socket.AF_INET6, 1, 6, "", ("fd00::7", 0, 0, 0))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     assert placement.address_of("n1") == "fd00::7"
