@@ -67,7 +67,6 @@ class DockerHost:
     def stop(self) -> None:
         """End the daemon; its containers end with it."""
         if self.daemon is not None:
-            self.daemon.terminate()
             self.daemon.communicate()
         (self.folder / "engine").unlink(missing_ok=True)
 
