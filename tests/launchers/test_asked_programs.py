@@ -56,9 +56,7 @@ def test_an_answer_and_a_program_that_is_not_there(play: Play) -> None:
         ("exit 2", HostUnfit, "exit status 2", "exit status 2"),
     ],
 )
-def test_a_failure_is_told_in_its_own_words(
-    play: Play, body: str, error: type[Exception], of_ssh: str, of_slurm: str
-) -> None:
+def test_a_failure_is_told_in_its_own_words(play: Play, body, error, of_ssh, of_slurm) -> None:
     with pytest.raises(error) as caught:
         play(body).ask(THERE, ("true",), 0.6)
     assert str(caught.value) == of_ssh
@@ -86,9 +84,7 @@ def test_a_program_that_cannot_be_started_and_this_machine(play: Play) -> None:
         ("", 0o644, "127.0.0.9"),
     ],
 )
-def test_a_host_has_the_address_that_ssh_is_configured_with_else_its_own(
-    play: Play, body: str, mode: int, address: str
-) -> None:
+def test_a_host_has_the_address_of_sshs_configuration_else_its_own(play, body, mode, address):
     assert play(body, mode).host("127.0.0.9").address == address
 
 

@@ -33,9 +33,7 @@ def test_the_example_is_right_and_says_every_field() -> None:
     assert not [name for name in vars(site.mpirun) if f"{name}:" not in text]
 
 
-def test_without_a_file_the_defaults_hold_and_the_environment_names_another_one(
-    suite_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_file_the_defaults_hold_else_the_named_one(suite_root, tmp_path, monkeypatch):
     monkeypatch.delenv("PERFGATE_SITE", raising=False)
     assert load_site() == Site()
     written(suite_root, "schema_version: 1\nslurm: {qos: high}\n")

@@ -117,9 +117,7 @@ def test_all_of_after_runs_and_the_first_failure_is_told(noted: Notes) -> None:
     assert noted.words == ["a", "b", "a"]
 
 
-def test_the_guard_finishes_what_an_interruption_leaves(
-    noted: Notes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_guard_finishes_what_an_interruption_leaves(noted: Notes, monkeypatch) -> None:
     after = [noted.argv("a", "sleep 1.5; echo put back"), noted.argv("b")]
     monkeypatch.setattr(start_commands, "_run", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt), noted.around(after=after):

@@ -71,9 +71,7 @@ def test_each_starts_its_own_image_in_the_same_job_with_the_sites_mounts() -> No
     assert images(JobSteps("7", tested.site).srun(("n1",), "client", Path("/run"))) == []
 
 
-def test_each_is_asked_in_its_own_image_and_a_node_that_failed_for_one_is_asked_by_neither() -> (
-    None
-):
+def test_each_is_asked_in_its_own_image_and_both_for_no_node_that_failed() -> None:
     """A site without a container can start another build in one."""
     tested = SlurmLauncher(SlurmSite())
     control = tested.with_image(OLD)

@@ -240,9 +240,7 @@ def test_a_clean_up_that_is_interrupted_is_left_to_the_guard(run, host, monkeypa
         ({"namespace": "pid:[1]", "pid": 2**22 + 1}, False),  # it cannot be seen
     ],
 )
-def test_containers_of_a_perfgate_that_is_gone_are_removed_at_the_next_start(
-    run, host, monkeypatch, changes, is_gone
-):
+def test_the_next_start_removes_those_of_a_gone_perfgate(run, host, monkeypatch, changes, is_gone):
     *marks, label = containers.labels("another")
     owner = json.loads(label.removeprefix(f"{OWNER}="))
     assert owner["pid"] == os.getpid()

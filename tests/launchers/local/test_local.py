@@ -97,9 +97,7 @@ def test_files_are_in_the_working_folder_and_the_script_runs_the_same_again(star
         ("", "text", 0o644),
     ],
 )
-def test_what_cannot_be_executed_is_missing_and_nothing_is_left(
-    start, tmp_path, name, content, mode
-):
+def test_what_cannot_be_executed_is_missing_and_leaves_none(start, tmp_path, name, content, mode):
     (tmp_path / "tool").write_text(content)
     (tmp_path / "tool").chmod(mode)
     before = psutil.Process().children(recursive=True)

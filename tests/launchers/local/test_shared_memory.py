@@ -180,9 +180,7 @@ def test_a_segment_of_system_v_goes_unless_somebody_is_attached(share, roll, att
         (0, "8 kB", []),
     ],
 )
-def test_a_process_that_may_not_be_looked_at_counts_where_it_could_share(
-    monkeypatch, uid, shared, counts
-):
+def test_an_unreadable_process_counts_where_it_could_share(monkeypatch, uid, shared, counts):
     status = f"Name:\tx\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nRssShmem:\t{shared}\n".encode()
     monkeypatch.setattr(os, "geteuid", lambda: OURS)
     monkeypatch.setattr(shared_memory, "_read", lambda path: status)

@@ -95,9 +95,7 @@ def test_nothing_outlives_a_killed_driver(tmp_path: Path, number: int) -> None:
 @pytest.mark.parametrize(
     "delay_s", sized((0, 0.02, 0.06), (0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1))
 )
-def test_nothing_outlives_a_driver_killed_while_it_starts_the_program(
-    tmp_path: Path, delay_s: float
-) -> None:
+def test_nothing_outlives_a_driver_killed_while_it_starts_the_program(tmp_path, delay_s):
     with family(tmp_path, "deaf") as them:
         them.hear("starting")
         time.sleep(delay_s)
@@ -169,9 +167,7 @@ def test_the_job_of_a_killed_warden_is_lost(start_hider, roll):
 
 
 @pytest.mark.parametrize("name", HIDERS)
-def test_the_job_kills_what_it_has_seen_or_marked_when_both_wardens_are_killed(
-    start_hider, roll, name
-):
+def test_the_job_kills_what_it_knows_when_both_wardens_are_killed(start_hider, roll, name):
     job = start_hider(name)
     job.processes()
     kill_at_once(*job._wardens)

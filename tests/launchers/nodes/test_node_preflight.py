@@ -16,9 +16,7 @@ SUITE = load_scenarios(Path(__file__).parents[3] / "scenarios")
 
 
 @each("scenario", SUITE, ids=lambda one: one.id)
-def test_it_is_read_there_as_it_is_here_but_for_its_markers(
-    tmp_path: Path, scenario: Scenario
-) -> None:
+def test_it_is_read_there_as_it_is_here_but_for_its_markers(tmp_path, scenario: Scenario) -> None:
     """A marker is declared in another file, which does not go to the node."""
     file = tmp_path / "scenario.yaml"
     file.write_text(scenario_text(replace(scenario, markers=("of_our_own",))))

@@ -20,7 +20,7 @@ from burners import cpu_of, stranger
 
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
-from perfgate.launchers.local.job import LocalJob
+from perfgate.launchers.local.job import LocalJob, kill
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.nodes import watch as node_watch
 from perfgate.launchers.nodes.watch import PLACE, WATCHES, watching
@@ -101,11 +101,9 @@ def test_it_ends_when_what_started_it_is_gone(tmp_path: Path) -> None:
     try:
         watch.wait(PATIENCE_S)
     finally:
-        if watch.is_running():
-            watch.kill()
-    first, rest = file.read_text().split("\n", 1)
-    assert first == WATCHES
-    assert told(rest).samples >= 2
+        kill([watch])
+    begun, rest = file.read_text().split("\n", 1)
+    assert (begun, told(rest).samples >= 2) == (WATCHES, True)
 
 
 def test_a_reader_that_is_gone_is_no_trouble() -> None:
@@ -215,8 +213,8 @@ DEAF = says(TOLD).replace("signal.sigwait", "import time; time.sleep(600)  # ")
     ],
 )
 def test_a_watch_that_does_not_begin_or_end_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, program: str, note: str
-) -> None:
+    tmp_path, monkeypatch, limit, program, note
+):
     monkeypatch.setattr(node_watch, limit, 0.2)
     one = Nodes(tmp_path, n1=program)
     with one.watched() as watch:
