@@ -60,16 +60,6 @@ def test_without_a_launch_it_is_the_same_command() -> None:
 
 
 @each("by", WAYS)
-def test_every_rank_runs_the_engine_under_its_launcher_with_its_files(by: str) -> None:
-    command = replace(BENCH, env={"TRTLLM_ENABLE_PDL": "1"})
-    made = wrapped(command, launched(by), PAPER)
-    everything = " ".join([*made.argv, *made.files.values()])
-    assert "trtllm-llmapi-launch trtllm-bench" in " ".join(everything.replace("\\", "").split())
-    assert made.files["config.yml"] == "a: 1\n"
-    assert made.env == command.env
-
-
-@each("by", WAYS)
 @each("hardware", [Hardware("H200", 15, 2), Hardware("none", 0, 2)])
 def test_gpus_that_do_not_spread_evenly_are_refused(by: str, hardware: Hardware) -> None:
     with pytest.raises(InputError, match="GPUs cannot be divided evenly"):
@@ -207,6 +197,7 @@ def written(folder: Path, command: Command) -> Command:
 class TestSbatch:
     def test_is_spelled_as_documented(self) -> None:
         made = wrapped(BENCH, JOB, PAPER)
+        assert made.files["config.yml"] == "a: 1\n"
         sizes = ("--nodes=2", "--ntasks=8", "--ntasks-per-node=4")
         assert made.argv == ("sbatch", "--wait", *sizes, "benchmark.slurm")
         assert made.files["benchmark.slurm"] == (

@@ -83,14 +83,11 @@ def of(*engines: str) -> list[Scenario]:
     return [replace(SCENARIO, engine=replace(SCENARIO.engine, name=name)) for name in engines]
 
 
-def test_the_coverage_of_a_release_is_asked_once_of_each_engine() -> None:
+def test_the_coverage_of_a_release_is_asked_once_of_each_engine_that_has_tables() -> None:
     scenarios = of("tensorrt-llm", "llama.cpp", "tensorrt-llm")
     (told,) = uncovered(scenarios, "99")
     assert "TensorRT-LLM 99" in told
     assert uncovered(scenarios, None) == uncovered(scenarios, "1.0.0") == ()
-
-
-def test_an_engine_without_tables_takes_any_name() -> None:
     assert uncovered(of("llama.cpp"), "zzz") == ()
     with pytest.raises(InputError, match="not a version"):
         uncovered(of("llama.cpp", "tensorrt-llm"), "zzz")
