@@ -20,7 +20,7 @@ from perfgate.launchers.site import DockerSite, MpirunSite, SlurmContainer, Slur
 from perfgate.launchers.slurm.script import JobSteps, as_ranks
 from perfgate.plan import calls
 from perfgate.plan.container import WORKDIR, container_of
-from perfgate.plan.slurm_container import container_options
+from perfgate.plan.srun import container_options
 from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Scenario
