@@ -43,17 +43,12 @@ class Family:
     mark: str
     rolls: dict[str, Path]
 
-    def hear(self, word: str) -> None:
-        """Wait until the driver says `word`."""
-        assert self.driver.stdout is not None
-        assert self.driver.stdout.readline().strip() == word
-
     def are_all_there(self) -> bool:
         return all(living(roll) == HIDERS[name] for name, roll in self.rolls.items())
 
-    def require_gone(self) -> None:
-        """Wait until nobody is left: the driver ends too, and all that has signed a roll."""
-        eventually(lambda: not everybody(self.mark) and not any(map(living, self.rolls.values())))
+    def are_all_gone(self) -> bool:
+        """Whether nobody is left: the driver ends too, and all that has signed a roll."""
+        return not everybody(self.mark) and not any(map(living, self.rolls.values()))
 
     def wardens(self, which: str) -> list[psutil.Process]:
         """Of each program the outer warden, or the inner one."""
@@ -63,8 +58,10 @@ class Family:
 
 
 @contextmanager
-def family(folder: Path, *names: str, then: str = "wait") -> Iterator[Family]:
-    """A driver of the programs `names`."""
+def family(
+    folder: Path, *names: str, then: str = "wait", ready: bool = True, gone: bool = True
+) -> Iterator[Family]:
+    """A driver of the programs `names`, when all are there; all are gone after the block."""
     mark = uuid.uuid4().hex
     with ExitStack() as stack:
         rolls = {}
@@ -74,7 +71,12 @@ def family(folder: Path, *names: str, then: str = "wait") -> Iterator[Family]:
         jobs = json.dumps({name: program(name, roll) for name, roll in rolls.items()})
         call = program("driver", folder / "run", then, jobs)
         driver = stack.enter_context(running(call, mark, untraced(os.environ)))
-        yield Family(driver, mark, rolls)
+        them = Family(driver, mark, rolls)
+        if ready:
+            eventually(them.are_all_there)
+        yield them
+        if gone:
+            eventually(them.are_all_gone)
 
 
 @pytest.mark.nightly
@@ -84,11 +86,7 @@ def family(folder: Path, *names: str, then: str = "wait") -> Iterator[Family]:
 )
 def test_nothing_outlives_a_killed_driver(tmp_path: Path, number: int) -> None:
     with family(tmp_path, *HIDERS) as them:
-        them.hear("starting")
-        them.hear("started")
-        eventually(them.are_all_there)
         them.driver.send_signal(number)
-        them.require_gone()
 
 
 @pytest.mark.nightly
@@ -96,33 +94,28 @@ def test_nothing_outlives_a_killed_driver(tmp_path: Path, number: int) -> None:
     "delay_s", sized((0, 0.02, 0.06), (0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1))
 )
 def test_nothing_outlives_a_driver_killed_while_it_starts_the_program(tmp_path, delay_s):
-    with family(tmp_path, "deaf") as them:
-        them.hear("starting")
+    with family(tmp_path, "deaf", ready=False) as them:
+        assert them.driver.stdout.readline() == "starting\n"
         time.sleep(delay_s)
         them.driver.kill()
-        them.require_gone()
 
 
 def test_nothing_outlives_a_driver_killed_while_it_stops_the_program(tmp_path: Path) -> None:
     with family(tmp_path, "deaf", then="stop") as them:
-        eventually(them.are_all_there)
         log = tmp_path / "run" / "deaf.out"
         eventually(lambda: "heard SIGTERM" in log.read_text())
         assert len(everybody(them.mark)) == 5  # driver, wardens, program, child
         them.driver.kill()
-        them.require_gone()
 
 
 @pytest.mark.parametrize("then", ["fail", "forget", "exit at once"])
 def test_nothing_outlives_a_driver_that_ends_by_itself(tmp_path: Path, then: str) -> None:
-    with family(tmp_path, "scrubbed", then=then) as them:
+    with family(tmp_path, "scrubbed", then=then, ready=False) as them:
         eventually(lambda: them.driver.poll() is not None)
-        them.require_gone()
 
 
 def test_a_forked_copy_of_the_driver_does_not_keep_the_program_alive(tmp_path: Path) -> None:
-    with family(tmp_path, "deaf", then="fork") as them:
-        eventually(them.are_all_there)
+    with family(tmp_path, "deaf", then="fork", gone=False) as them:
         children = psutil.Process(them.driver.pid).children
         copies = eventually(lambda: [c for c in children() if "driver.py" in " ".join(c.cmdline())])
         them.driver.kill()
@@ -134,27 +127,22 @@ def test_a_forked_copy_of_the_driver_does_not_keep_the_program_alive(tmp_path: P
 @pytest.mark.parametrize("which", ["outer", "inner"])
 def test_nothing_outlives_killed_wardens(tmp_path: Path, which: str, is_alone: bool) -> None:
     with family(tmp_path, *HIDERS) as them:
-        eventually(them.are_all_there)
         victims = them.wardens(which)
         assert len(victims) == len(HIDERS)
         if not is_alone:
             victims.append(psutil.Process(them.driver.pid))
         kill_at_once(*victims)
-        them.require_gone()
 
 
 def test_nothing_outlives_a_driver_and_the_process_group_of_its_warden(tmp_path: Path) -> None:
     with family(tmp_path, "scrubbed") as them:
-        eventually(them.are_all_there)
         (outer,) = them.wardens("outer")
         os.killpg(outer.pid, signal.SIGKILL)
         them.driver.kill()
-        them.require_gone()
 
 
 def test_the_program_itself_dies_with_driver_and_both_wardens(tmp_path: Path) -> None:
-    with family(tmp_path, "deaf") as them:
-        eventually(them.are_all_there)
+    with family(tmp_path, "deaf", gone=False) as them:
         kill_at_once(psutil.Process(them.driver.pid), *wardens(them.mark))
         eventually(lambda: signed(them.rolls["deaf"]) is None)
 

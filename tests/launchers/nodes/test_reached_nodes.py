@@ -1,8 +1,10 @@
-"""ssh and Slurm's programs, asked: what they do not say, and by which error that is told.
+"""How nodes are reached: where a server on one listens, and what ssh and Slurm's programs say.
 
-Scripts play them; the real ones are asked in tests/mpi and tests/slurm.
+On this machine a server listens for this machine alone, elsewhere with a word of it. Scripts play
+the programs; the real ones are asked in tests/mpi and tests/slurm.
 """
 
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +12,66 @@ from pathlib import Path
 import pytest
 from tables import each
 
-from perfgate.core.errors import MissingProgram, RunError
+from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.program_query import ask_here
+from perfgate.engines.base import Endpoint
+from perfgate.launchers.local.job import look_argv
 from perfgate.launchers.mpirun.hosts import AGENT, Host, HostQuery, HostUnfit, Unreachable
-from perfgate.launchers.site import MpirunSite
+from perfgate.launchers.mpirun.launcher import MpirunLauncher
+from perfgate.launchers.nodes import placement
+from perfgate.launchers.site import MpirunSite, SlurmSite
 from perfgate.launchers.slurm import calls as slurm_calls
+from perfgate.launchers.slurm.launcher import SlurmLauncher
+
+OURS, OTHER = "10.0.0.1", "10.0.0.2"
+
+
+@pytest.fixture(autouse=True)
+def _addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placement, "own_addresses", lambda: {OURS, "127.0.0.1"})
+
+
+@each(
+    "word, address, listens",
+    [
+        (None, OURS, "127.0.0.1"),  # nobody else reaches it
+        ("loopback", OURS, "127.0.0.1"),
+        ("node", OURS, OURS),
+        ("node", OTHER, OTHER),
+        (None, "127.64.1.1", "127.64.1.1"),  # a virtual node
+    ],
+)
+def test_what_needs_no_word(word: str | None, address: str, listens: str) -> None:
+    told: list[str] = []
+    launcher = SlurmLauncher(SlurmSite(listen=word))
+    assert (launcher.listens_at("n1", address, told.append), told) == (listens, [])
+
+
+def test_on_another_machine_a_session_is_told_once_and_its_loopback_device_is_refused() -> None:
+    session, told = SlurmLauncher(SlurmSite()), list[str]()
+    for _ in range(2):
+        assert session.listens_at("n1", OTHER, told.append) == OTHER
+    (line,) = told
+    assert "listens at 10.0.0.2 of n1 and asks for no key" in line
+    assert "slurm.listen: node in site.yaml" in line
+    with pytest.raises(InputError, match=r"mpirun\.listen"):
+        MpirunLauncher(MpirunSite(listen="loopback")).listens_at("n1", OTHER, told.append)
+
+
+def test_a_node_that_has_an_ipv6_address_alone_is_reached_under_it(monkeypatch) -> None:
+    found = [(socket.AF_INET6, 1, 6, "", ("fd00::7", 0, 0, 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    assert placement.address_of("n1") == "fd00::7"
+    both = [*found, (socket.AF_INET, 1, 6, "", ("10.0.0.7", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
+    assert placement.address_of("n1") == "10.0.0.7"
+    assert Endpoint("fd00::7", 80, "m").url == "http://[fd00::7]:80"
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def test_a_port_of_an_ipv6_address_is_found() -> None:
+    assert int(ask_here(look_argv("port", "::1", __file__), 60.0).text) > 0
+
 
 HERE, THERE = Host("localhost", "127.0.0.1", here=True), Host("n1", "10.0.0.1")
 Play = Callable[..., HostQuery]
