@@ -64,11 +64,11 @@ def test_all_that_are_there_and_where_they_should_be(judge, prefix: str) -> None
     assert found.outcome == "ok"
     assert found.found == f"4 of 4 ranks: n1 2, n2 2; reached each other by {BY}"
     assert found.expected == "2 ranks on each of 2 nodes"
-
-
-def test_the_variables_alone_are_a_warning(judge) -> None:
-    found = judge([who(rank, by="") for rank in range(4)])
+    found = judge([who(rank, by="") for rank in range(4)])  # by the launcher's variables alone
     assert (found.outcome, "MPI itself was not tried" in found.found) == ("warning", True)
+    # Two nodes of one name are told apart by their start.
+    same = [who(rank, node="gpu", boot=str(rank // 2)) for rank in range(4)]
+    assert judge([*same, *map(reached, range(4))]).outcome == "ok"
 
 
 def test_a_rank_that_is_missing_is_named(judge) -> None:
@@ -105,11 +105,6 @@ def test_what_is_wrong_is_told(judge, lines, ended: Exit, failure: str, words: s
     error = judge(lines, ended)
     assert error.failure == failure
     assert words in str(error)
-
-
-def test_two_nodes_of_one_name_are_told_apart_by_their_start(judge) -> None:
-    same = [who(rank, node="gpu", boot=str(rank // 2)) for rank in range(4)]
-    assert judge([*same, *map(reached, range(4))]).outcome == "ok"
 
 
 def test_the_launchers_log_tells_why(judge) -> None:
