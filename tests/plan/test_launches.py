@@ -119,9 +119,7 @@ class TestSrun:
         assert "--time=2:00:00" in words
         assert "-w" in argv(launched("srun"), Locations(hosts=("n1", "n2")))
 
-    def test_of_a_run_is_in_a_container_only_where_the_site_names_one(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_of_a_run_is_in_a_container_only_where_the_site_names_one(self, monkeypatch):
         scenario, models = replace(launched("srun"), container=BOX), Locations(models=Path("/m"))
         assert "--container" not in " ".join(argv(scenario, models))
         monkeypatch.setenv("PERFGATE_CONTAINER_IMAGE", "/images/trtllm.sqsh")
@@ -217,9 +215,7 @@ class TestSbatch:
         assert "#SBATCH --output=benchmark.out\n#SBATCH --error=benchmark.err\n" in job
         assert "bench_%j" not in job
 
-    def test_that_is_ended_ends_its_job(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_that_is_ended_ends_its_job(self, tmp_path, monkeypatch):
         """An sbatch that waits and is ended leaves its job running."""
         for name in ("SBATCH", "SCANCEL"):
             monkeypatch.delenv(f"PERFGATE_PROGRAM_{name}")
@@ -237,9 +233,7 @@ class TestSbatch:
         assert {"--wait", "--parsable", "--nodes=2", "benchmark.slurm"} <= set(asked)
 
     @pytest.mark.parametrize("status", [0, 7])
-    def test_of_a_run_has_the_status_of_the_job(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
-    ) -> None:
+    def test_of_a_run_has_the_status_of_the_job(self, tmp_path, monkeypatch, status):
         program(tmp_path, "sbatch", f"echo 17\nexit {status}")
         monkeypatch.setenv("PERFGATE_PROGRAM_SBATCH", str(tmp_path / "sbatch"))
         made = written(tmp_path, wrapped(BENCH, JOB, HERE))
@@ -258,9 +252,7 @@ class TestSbatch:
 
     @given(arguments=st.lists(WORDS, max_size=5), value=WORDS)
     @settings(max_examples=40)
-    def test_a_rank_gets_the_very_arguments_and_variables(
-        self, tmp_path_factory: pytest.TempPathFactory, arguments: list[str], value: str
-    ) -> None:
+    def test_a_rank_gets_the_very_arguments_and_variables(self, tmp_path_factory, arguments, value):
         folder = tmp_path_factory.mktemp("rank")
         env = program(folder, "trtllm-llmapi-launch", 'printf "%s\\0" "$MY_VALUE" "$@"')
         command = Command(("trtllm-bench", *arguments), env={"MY_VALUE": value})

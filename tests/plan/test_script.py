@@ -161,9 +161,7 @@ class TestOffline:
 
 
 class TestServer:
-    def test_is_ready_before_it_is_asked_and_gone_afterwards(
-        self, desk: Desk, server: Step
-    ) -> None:
+    def test_is_ready_before_it_is_asked_and_gone_afterwards(self, desk, server):
         asks = Command(("curl", "-fsS", "--noproxy", "*", desk.ready.url))
         desk.passes(server, Step("client", asks, "c1"))
         assert not desk.is_served
@@ -188,9 +186,7 @@ class TestServer:
         error = desk.fails(Step("server", Command(("sleep", "600"))))
         assert "the server was not ready after 1 s" in error
 
-    def test_a_stranger_at_its_address_is_not_mistaken_for_it(
-        self, desk: Desk, server: Step
-    ) -> None:
+    def test_a_stranger_at_its_address_is_not_mistaken_for_it(self, desk, server):
         address = ("127.0.0.1", urlsplit(desk.ready.url).port)
         with HTTPServer(address, SimpleHTTPRequestHandler) as stranger:
             threading.Thread(target=stranger.handle_request, daemon=True).start()
