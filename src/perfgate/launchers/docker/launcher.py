@@ -343,15 +343,9 @@ class DockerQuery:
         words = containers.run_words(
             self.box, Command(argv), name, os.environ, labels=containers.labels(name), greeted=False
         )
-        with started(containers.docker(*words), "asked") as job:
-            ended = None
-            try:
-                ended = job.until(seconds + STARTED_S)
-            finally:
-                if ended is None:
-                    job.stop(ENDED_S)
-                    containers.remove([name])
-            if ended is None:
+        with started(containers.docker(*words), "asked") as run, DockerJob(run, name) as job:
+            if (ended := job.until(seconds + STARTED_S)) is None:
+                job.stop(ENDED_S)
                 why = f"no answer from {argv[0]} within {seconds:g} s"
                 return Answer(None, why=why, cause=NoStatus.TOO_LONG)
             output, errors = (log.read_text(errors="replace") for log in (job.stdout, job.stderr))
