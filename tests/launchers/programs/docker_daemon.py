@@ -236,14 +236,11 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def container_wait(self, one):
-        self.head(200, Transfer_Encoding="chunked")
+        self.head(200, Connection="close")
         self.wfile.flush()
         one.ended.wait()
-        text = json.dumps({"StatusCode": one.status}).encode()
-        try:
-            self.wfile.write(f"{len(text):x}\r\n".encode() + text + b"\r\n0\r\n\r\n")
-        except OSError:
-            self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.wfile.write(json.dumps({"StatusCode": one.status}).encode())
 
     def container_kill(self, one):
         asked = self.query["signal"]
