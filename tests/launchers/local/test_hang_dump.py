@@ -5,35 +5,30 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from witnesses import eventually
 
-from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.launchers.local import job as local_job
-from perfgate.launchers.local.job import LocalJob
-from perfgate.launchers.local.launcher import LocalLauncher
 
 SERVER = "import threading; print('up', flush=True); threading.Event().wait()"
 STACKS = 'echo "Process $3: python --api-key said-too"; echo "Python v3.11.7 (python)"'
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalJob]:
+def server(start, tmp_path, monkeypatch):
     """A server with secrets, which hangs, where no py-spy is."""
     monkeypatch.setenv("HF_TOKEN", "hf_0123456789")
     python = str(psutil.Process().exe())
-    command = Command((python, "-c", SERVER, "--api-key", "said-too", "hf_0123456789"))
-    with LocalLauncher(0.5).start(command, tmp_path / "run", "server") as job:
-        eventually(lambda: "up" in job.stdout.read_text())
-        (tmp_path / "bin").mkdir()
-        monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-        monkeypatch.setattr(sys, "executable", shutil.which("python3", path=os.defpath) or "")
-        yield job
+    job = start(python, "-c", SERVER, "--api-key", "said-too", "hf_0123456789", name="server")
+    eventually(lambda: "up" in job.stdout.read_text())
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr(sys, "executable", shutil.which("python3", path=os.defpath) or "")
+    return job
 
 
 def write_py_spy(tmp_path: Path, script: str) -> None:
