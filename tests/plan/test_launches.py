@@ -250,7 +250,7 @@ class TestSbatch:
         with pytest.raises(ValueError, match="prints its result"):
             argv(JOB, stdout="dataset.txt")
 
-    @given(arguments=st.lists(WORDS, max_size=5), value=WORDS)
+    @given(arguments=st.lists(WORDS.filter(lambda word: word[:1] != "~"), max_size=5), value=WORDS)
     @settings(max_examples=40)
     def test_a_rank_gets_the_very_arguments_and_variables(self, tmp_path_factory, arguments, value):
         folder = tmp_path_factory.mktemp("rank")

@@ -67,9 +67,9 @@ class Desk:
 
     def fails(self, *steps: Step, status: int = 1) -> str:
         """What it says on standard error when it fails; nothing after the failure was started."""
-        done = self.run(*steps, said("never", role="client"))
+        done = self.run(*steps, said("not reached", role="client"))
         assert done.returncode == status
-        assert "never" not in done.stdout
+        assert "not reached" not in done.stdout
         return done.stderr
 
     @property
