@@ -9,15 +9,21 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
+from building import SCENARIO
 
 from perfgate.launchers.local.job import alive
+from perfgate.launchers.site import DockerSite
+from perfgate.scenarios.scenario import Hardware
 
 PROGRAMS = Path(__file__).parent / "launchers" / "programs"
 IMAGE = "nvcr.io/nvidia/tensorrt-llm/release:1.0.0"
+SITE = DockerSite(image=IMAGE, user=None, cache=None, pass_on=())
+CPU = replace(SCENARIO, hardware=Hardware("none", 0, 1))
 
 
 class DockerHost:
@@ -61,7 +67,6 @@ class DockerHost:
     def stop(self) -> None:
         """End the daemon; its containers end with it."""
         if self.daemon is not None:
-            self.daemon.terminate()
             self.daemon.communicate()
         (self.folder / "engine").unlink(missing_ok=True)
 

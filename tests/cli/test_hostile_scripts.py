@@ -41,7 +41,9 @@ NO_NAMES = ("A\n", "A; planted", "A=1", "$(planted)")
 VARIABLES: tuple[Keys, ...] = (("environment",), ("launch", "pass_on"))
 
 SLURM = ("command", "--launcher", "slurm")
-VERBS = (("command",), ("command", "--container"), SLURM)
+MPIRUN = ("command", "--launcher", "mpirun")
+DOCKER = ("command", "--launcher", "docker")
+VERBS = (("command",), ("command", "--container"), SLURM, MPIRUN, DOCKER)
 
 
 @pytest.fixture
@@ -87,7 +89,7 @@ class TestOneLine:
     def test_nor_one_of_a_launched_scenario(self, desk: Desk, by: str) -> None:
         for text in sized(TEXTS[:2], TEXTS):
             scenario = accepted(desk, BASES[by], text)
-            for verb in (("command",), SLURM):
+            for verb in (("command",), SLURM, MPIRUN):
                 desk.run_harmless(desk.printed(scenario, *verb))
 
 

@@ -7,35 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from building import SCENARIO
 from tables import each
 
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
-from perfgate.core.paths import repository
 from perfgate.core.programs import MPIRUN
-from perfgate.launchers.base import Exit, Job, PlacementRequest
+from perfgate.launchers.base import Exit, PlacementRequest
+from perfgate.launchers.local.job import LocalJob
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.rank_check import check_ranks, judge_ranks
 from perfgate.plan.ranks import Ranks
-from perfgate.scenarios.files import load_scenarios
-from perfgate.scenarios.scenario import Hardware, Launch, Scenario
+from perfgate.scenarios.scenario import Hardware, Launch
 
 ENDED = Exit(0, "exited", 2.0)
 LATE = Exit(None, "total", 120.0)
 TWO = Ranks(2, 2)
 BY = "mpi4py 4.1.2, Open MPI v4.1.4"
-
-
-class Log(Job):
-    """What a launcher left."""
-
-    def __init__(self, folder: Path, stderr: str = "") -> None:
-        self.stdout, self.stderr = folder / "ranks.out", folder / "ranks.err"
-        self.stdout.write_text("")
-        self.stderr.write_text(stderr)
-
-
-Log.__abstractmethods__ = frozenset()
 
 
 def line(**said: Any) -> str:
@@ -58,8 +46,12 @@ def judge(tmp_path: Path) -> Callable[..., Any]:
     """The check that the lines amount to, or the error."""
 
     def judge(lines: Sequence[str], ended: Exit = ENDED, ranks: Ranks = TWO, said: str = "") -> Any:
+        log = LocalJob.__new__(LocalJob)  # what a launcher left
+        log.stdout, log.stderr = tmp_path / "ranks.out", tmp_path / "ranks.err"
+        log.stdout.write_text("")
+        log.stderr.write_text(said)
         try:
-            return judge_ranks(ranks, lines, ended, Log(tmp_path, said))
+            return judge_ranks(ranks, lines, ended, log)
         except RunError as error:
             return error
 
@@ -72,11 +64,11 @@ def test_all_that_are_there_and_where_they_should_be(judge, prefix: str) -> None
     assert found.outcome == "ok"
     assert found.found == f"4 of 4 ranks: n1 2, n2 2; reached each other by {BY}"
     assert found.expected == "2 ranks on each of 2 nodes"
-
-
-def test_the_variables_alone_are_a_warning(judge) -> None:
-    found = judge([who(rank, by="") for rank in range(4)])
+    found = judge([who(rank, by="") for rank in range(4)])  # by the launcher's variables alone
     assert (found.outcome, "MPI itself was not tried" in found.found) == ("warning", True)
+    # Two nodes of one name are told apart by their start.
+    same = [who(rank, node="gpu", boot=str(rank // 2)) for rank in range(4)]
+    assert judge([*same, *map(reached, range(4))]).outcome == "ok"
 
 
 def test_a_rank_that_is_missing_is_named(judge) -> None:
@@ -106,12 +98,7 @@ UNEVEN = [who(rank, node="n1" if rank < 3 else "n2") for rank in range(4)]
         ([*map(who, range(5))], ENDED, "mpi", ""),
         ([who(rank, size=8) for rank in range(4)], ENDED, "mpi", ""),
         ([*map(who, range(3)), '{"perfgate_rank": 7', line(rank="3")], ENDED, "mpi", "rank 3"),
-        (
-            [*UNEVEN, *map(reached, range(4))],
-            ENDED,
-            "mpi",
-            "n1 3, n2 1; expected 2 ranks on each of 2 nodes",
-        ),
+        ([*UNEVEN, *ALL[4:]], ENDED, "mpi", "n1 3, n2 1; expected 2 ranks on each of 2 nodes"),
     ],
 )
 def test_what_is_wrong_is_told(judge, lines, ended: Exit, failure: str, words: str) -> None:
@@ -120,63 +107,46 @@ def test_what_is_wrong_is_told(judge, lines, ended: Exit, failure: str, words: s
     assert words in str(error)
 
 
-def test_two_nodes_of_one_name_are_told_apart_by_their_start(judge) -> None:
-    same = [who(rank, node="gpu", boot=str(rank // 2)) for rank in range(4)]
-    assert judge([*same, *map(reached, range(4))]).outcome == "ok"
-
-
 def test_the_launchers_log_tells_why(judge) -> None:
     said = "[n1:7] OPAL ERROR: Unreachable in file pmix3x_client.c at line 111\n"
     error = judge([], Exit(1, "exited", 2.0), said=said)
     assert error.failure == "pmi_mismatch"
     assert error.evidence == (said.strip(),)
-    killed = (
-        "mpirun noticed that process rank 0 with PID 7 on node n1 exited on signal 9 (Killed).\n"
-    )
-    assert judge([], LATE, said=killed).failure == "mpi"
+    killed = "mpirun noticed that process rank 0 with PID 7 on node n1 exited on signal 9 (Killed)."
+    assert judge([], LATE, said=f"{killed}\n").failure == "mpi"
 
 
-@pytest.fixture
-def scenario() -> Scenario:
-    (found,) = load_scenarios(repository() / "scenarios" / "local" / "smollm2.yaml")
-    launch = Launch("mpirun", output="log", ssh_port=2233)
-    return replace(found, hardware=Hardware("H200", 4, 2), launch=launch)
+def checked(folder: Path, launch: Launch, *hosts: str) -> Any:
+    """The check of a scenario on two nodes, on this machine."""
+    scenario = replace(SCENARIO, hardware=Hardware("H200", 4, 2), launch=launch)
+    request = PlacementRequest(scenario, folder, 60.0, [].append)
+    with LocalLauncher().placed(request) as placement:
+        return check_ranks(placement, scenario, Locations(hosts=hosts), None, folder / "ranks")
 
 
 def test_on_this_machine_they_are_started_as_the_document_starts_them(
-    scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By a stand-in for mpirun that writes down its argv, and starts nothing."""
     mpirun = tmp_path / "mpirun"
     mpirun.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\" >&2\n")
     mpirun.chmod(0o755)
     monkeypatch.setenv(MPIRUN.variable, str(mpirun))
-    request = PlacementRequest(scenario, tmp_path, 60.0, [].append)
-    with (
-        LocalLauncher().placed(request) as placement,
-        pytest.raises(RunError, match="0 of 4 ranks answered"),
-    ):
-        check_ranks(
-            placement, scenario, Locations(hosts=("n1", "n2")), None, tmp_path / "start" / "ranks"
-        )
-    words = (tmp_path / "start" / "ranks" / "ranks.err").read_text().split("\n")
+    with pytest.raises(RunError, match="0 of 4 ranks answered"):
+        checked(tmp_path, Launch("mpirun", output="log", ssh_port=2233), "n1", "n2")
+    words = (tmp_path / "ranks" / "ranks.err").read_text().split("\n")
     assert words[:2] == ["-H", "n1:2,n2:2"]
     assert {"-n", "4", "-p 2233"} <= {*words}
     assert "trtllm-llmapi-launch" not in words
     assert "--output-filename" not in words
 
 
-@each("by, inside", [("sbatch", True), ("sbatch", False), ("srun", False)])
+@each("by, job", [("sbatch", "7"), ("sbatch", ""), ("srun", "")])
 def test_nodes_that_are_not_known_yet_are_not_tried(
-    by: str, inside: bool, scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    by: Any, job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    if inside:
-        monkeypatch.setenv("SLURM_JOB_ID", "7")
-    request = PlacementRequest(scenario, tmp_path, 60.0, [].append)
-    with LocalLauncher().placed(request) as placement:
-        launched = replace(scenario, launch=Launch(by))
-        found = check_ranks(placement, launched, Locations(), None, tmp_path / "ranks")
-    assert found is not None
-    assert found.outcome == "unknown"
+    if job:
+        monkeypatch.setenv("SLURM_JOB_ID", job)
+    assert checked(tmp_path, Launch(by)).outcome == "unknown"
     assert not (tmp_path / "ranks").exists()

@@ -6,7 +6,7 @@ import pytest
 from tables import each
 
 from perfgate.core.errors import SeveralInputErrors
-from perfgate.launchers.site import Site, SlurmContainer, SlurmSite, load_site
+from perfgate.launchers.site import DockerSite, Site, SlurmContainer, SlurmSite, load_site
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,11 +19,9 @@ def written(folder: Path, text: str) -> Path:
 
 def test_the_example_is_right_and_says_every_field() -> None:
     site = load_site(ROOT / "site.example.yaml")
-    assert site.slurm.partition == "batch"
-    assert site.slurm.container == SlurmContainer(
-        "nvcr.io#nvidia/tensorrt-llm/release:1.0.0", ("/models:/models",)
-    )
-    assert site.slurm.options == ("--comment=perfgate",)
+    image = "nvcr.io#nvidia/tensorrt-llm/release:1.0.0"
+    assert (site.slurm.partition, site.slurm.options) == ("batch", ("--comment=perfgate",))
+    assert site.slurm.container == SlurmContainer(image, ("/models:/models",))
     assert site.docker.mounts == ("/models:/models:ro",)
     assert site.mpirun.hosts == ("node1", "node2")
     assert site.mpirun.mca == {"btl_tcp_if_include": "eth0"}
@@ -35,9 +33,7 @@ def test_the_example_is_right_and_says_every_field() -> None:
     assert not [name for name in vars(site.mpirun) if f"{name}:" not in text]
 
 
-def test_without_a_file_the_defaults_hold_and_the_environment_names_another_one(
-    suite_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_file_the_defaults_hold_else_the_named_one(suite_root, tmp_path, monkeypatch):
     monkeypatch.delenv("PERFGATE_SITE", raising=False)
     assert load_site() == Site()
     written(suite_root, "schema_version: 1\nslurm: {qos: high}\n")
@@ -85,21 +81,14 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, lines: str, words: 
     assert words in str(error)
 
 
-def test_a_part_may_say_that_something_is_left_to_docker(tmp_path: Path) -> None:
-    file = written(tmp_path, "schema_version: 1\ndocker: {user: null, cache: null, ipc: null}\n")
-    docker = load_site(file).docker
-    assert (docker.user, docker.cache, docker.ipc) == (None, None, None)
-
-
-def test_commands_of_a_start_are_lists_of_words(tmp_path: Path) -> None:
+def test_commands_of_a_start_are_lists_of_words_and_null_leaves_it_to_docker(tmp_path) -> None:
     lines = "before: [[sudo, -n, nvidia-smi, -pm, '1'], ['true']]\ncommand_timeout_s: 5"
+    lines += "\ndocker: {user: null, cache: null, ipc: null}"
     file = written(tmp_path, f"schema_version: 1\n{lines}\n")
-    site = load_site(file)
-    assert site == Site(
-        before=(("sudo", "-n", "nvidia-smi", "-pm", "1"), ("true",)), command_timeout_s=5.0
-    )
-    assert site.file == file
-    assert Site().after == ()
+    before = (("sudo", "-n", "nvidia-smi", "-pm", "1"), ("true",))
+    docker = DockerSite(user=None, cache=None, ipc=None)
+    assert (site := load_site(file)) == Site(docker=docker, before=before, command_timeout_s=5.0)
+    assert (site.file, site.after) == (file, ())
 
 
 def test_an_empty_file_is_told_what_to_hold(tmp_path: Path) -> None:

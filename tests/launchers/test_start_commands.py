@@ -1,7 +1,7 @@
 """Commands of the site: run before and after each fresh start, in order, and never left behind."""
 
-import sys
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,8 @@ class Notes:
         self.folder = tmp_path / "start-1-new"
         self.folder.mkdir()
 
-    def argv(self, word: str, then: str = "") -> tuple[str, ...]:
-        code = "import pathlib, sys, time\nwith open(sys.argv[1], 'a') as file:"
-        code += f"\n    file.write(sys.argv[2] + ' ')\n{then}"
-        return (sys.executable, "-I", "-S", "-c", code, str(self.file), word)
+    def argv(self, word: str, then: str = ":") -> tuple[str, ...]:
+        return ("sh", "-c", f'printf "%s " "$1" >> "$0"; {then}', str(self.file), word)
 
     def around(self, *before: tuple[str, ...], after: Sequence[tuple[str, ...]] = (), **more: Any):
         """The commands around a start."""
@@ -56,12 +54,15 @@ class Notes:
 
 
 @pytest.fixture
-def noted(tmp_path: Path) -> Notes:
-    return Notes(tmp_path)
+def noted(tmp_path: Path) -> Iterator[Notes]:
+    """None of the commands is left."""
+    noted = Notes(tmp_path)
+    yield noted
+    assert noted.left() == []
 
 
 def test_they_run_in_order_around_the_start_and_leave_their_logs(noted: Notes) -> None:
-    before = (noted.argv("a", "print('set')"), noted.argv("$HOME;b"))
+    before = (noted.argv("a", "echo set"), noted.argv("$HOME;b"))
     with noted.around(*before, after=[noted.argv("c"), noted.argv("d")]):
         assert noted.words == ["a", "$HOME;b"]  # no shell reads it
     assert noted.words == ["a", "$HOME;b", "c", "d"]
@@ -71,7 +72,6 @@ def test_they_run_in_order_around_the_start_and_leave_their_logs(noted: Notes) -
     assert {path.stem for path in noted.folder.glob("*.sh")} == {
         *("before-0", "before-1", "after-0", "after-1", "after-guard"),
     }
-    assert noted.left() == []
 
 
 def test_without_commands_nothing_is_started(noted: Notes) -> None:
@@ -81,12 +81,12 @@ def test_without_commands_nothing_is_started(noted: Notes) -> None:
 
 
 def test_a_failed_command_ends_the_start_and_after_runs_all_the_same(noted: Notes) -> None:
-    fails = noted.argv("b", "print('Insufficient Permissions'); raise SystemExit(4)")
+    fails = noted.argv("b", "echo Insufficient Permissions; exit 4")
     fails = (*fails, "--api-key", "hunter2hunter2")
     after = (*noted.argv("after"), "--token", "hunter2hunter2")
     error = noted.refused(noted.argv("a"), fails, noted.argv("c"), after=[after])
     assert error.failure == "site_command"
-    assert error.message.startswith(f"{FILE}: before[1]: `{sys.executable} ")
+    assert error.message.startswith(f"{FILE}: before[1]: `sh -c ")
     assert error.message.endswith("--api-key '***'`: ended with status 4")
     assert error.evidence == ("Insufficient Permissions",)
     assert "site file" in error.hint
@@ -96,46 +96,34 @@ def test_a_failed_command_ends_the_start_and_after_runs_all_the_same(noted: Note
 
 
 def test_a_command_that_hangs_is_ended_and_a_missing_one_is_named(noted: Notes) -> None:
-    hangs, after = noted.argv("a", "time.sleep(600)"), noted.argv("after")
+    hangs, after = noted.argv("a", "sleep 600; true"), noted.argv("after")
     error = noted.refused(hangs, after=[after], command_timeout_s=0.7)
     assert "did not end within 0.7 s (command_timeout_s)" in error.message
     assert noted.words == ["a", "after"]
-    assert noted.left() == []
     error = noted.refused(("no-such-program", "-pm", "1"))
     assert "before[0]: `no-such-program -pm 1`: " in error.message
     assert "not found on PATH" in error.message
 
 
 def test_all_of_after_runs_and_the_first_failure_is_told(noted: Notes) -> None:
-    after = [noted.argv("a", "sys.exit(3)"), noted.argv("b", "sys.exit(4)")]
-    with (
-        pytest.raises(RunError, match=r"(?s)after\[0\]: .* ended with status 3"),
-        noted.around(after=after),
-    ):
+    after = [noted.argv("a", "exit 3"), noted.argv("b", "exit 4")]
+    first = pytest.raises(RunError, match=r"(?s)after\[0\]: .* ended with status 3")
+    with first, noted.around(after=after):
         pass
     assert noted.words == ["a", "b"]
-
-
-def test_the_error_of_a_start_stays_its_own(noted: Notes) -> None:
-    after = noted.argv("a", "sys.exit(3)")
-    with pytest.raises(RunError, match="out of memory"), noted.around(after=[after]):
+    # The error of a start stays its own.
+    with pytest.raises(RunError, match="out of memory"), noted.around(after=after[:1]):
         raise RunError("oom", "out of memory")
-    assert noted.words == ["a"]
+    assert noted.words == ["a", "b", "a"]
 
 
-def test_the_guard_finishes_what_an_interruption_leaves(
-    noted: Notes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    after = [noted.argv("a", "time.sleep(1.5); print('put back')"), noted.argv("b")]
-    monkeypatch.setattr(start_commands, "_run", interrupted)
+def test_the_guard_finishes_what_an_interruption_leaves(noted: Notes, monkeypatch) -> None:
+    after = [noted.argv("a", "sleep 1.5; echo put back"), noted.argv("b")]
+    monkeypatch.setattr(start_commands, "_run", lambda *_: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt), noted.around(after=after):
         pass
     assert noted.words == ["a", "b"]
     assert "put back" in (noted.folder / "after-guard.out").read_text()  # not ended half-way
-    assert noted.left() == []
 
 
 def test_a_record_has_them_without_secrets() -> None:

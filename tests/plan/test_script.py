@@ -1,15 +1,14 @@
 """The script of a scenario: run for real, with small programs in place of the engine's."""
 
 import os
-import shutil
-import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from dataclasses import replace
+from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from building import SCENARIO
@@ -33,52 +32,64 @@ class Answer(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
 """
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+
+@pytest.fixture
+def ready() -> Readiness:
+    return Readiness(f"http://127.0.0.1:{free_port('127.0.0.1')}/health", start_s=20.0)
 
 
 @pytest.fixture
-def port() -> int:
-    return free_port("127.0.0.1")
-
-
-@pytest.fixture
-def ready(port: int) -> Readiness:
-    return Readiness(f"http://127.0.0.1:{port}/health", start_s=20.0)
-
-
-@pytest.fixture
-def server(port: int) -> Step:
+def server(ready: Readiness) -> Step:
     """A server that is stopped by a signal alone, and writes down its process id."""
-    argv = (sys.executable, "server.py", str(port))
+    argv = (sys.executable, "server.py", str(urlsplit(ready.url).port))
     return Step("server", Command(argv, {"PYTHONUNBUFFERED": "1"}, {"server.py": SERVER}))
 
 
-@pytest.fixture
-def run(tmp_path: Path, ready: Readiness) -> Run:
-    """Write the script of some steps, and run it in an empty folder."""
+class Desk:
+    """An empty folder in which the script of some steps is run."""
 
-    def made(*steps: Step, **variables: str) -> subprocess.CompletedProcess[str]:
-        text = script(SCENARIO, BUILD, steps, ready)
-        file = tmp_path / "run.sh"
-        file.write_bytes(text.encode())
-        subprocess.run(["bash", "-n", str(file)], check=True)
+    def __init__(self, folder: Path, ready: Readiness) -> None:
+        self.folder, self.ready, self.text = folder, ready, ""
+
+    def run(self, *steps: Step, **variables: str) -> "subprocess.CompletedProcess[str]":
+        self.text = script(SCENARIO, BUILD, steps, self.ready)
+        env = {"PATH": os.environ["PATH"], **variables}
+        call = ["bash", "-c", self.text]
         return subprocess.run(
-            ["bash", str(file)],
-            cwd=tmp_path,
-            env={"PATH": os.environ["PATH"], **variables},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+            call, cwd=self.folder, env=env, capture_output=True, text=True, timeout=60
         )
 
-    return made
+    def passes(self, *steps: Step, **variables: str) -> str:
+        """What it prints when it ends well."""
+        done = self.run(*steps, **variables)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def fails(self, *steps: Step, status: int = 1) -> str:
+        """What it says on standard error when it fails; nothing after the failure was started."""
+        done = self.run(*steps, said("not reached", role="client"))
+        assert done.returncode == status
+        assert "not reached" not in done.stdout
+        return done.stderr
+
+    @property
+    def work(self) -> Path:
+        """The one folder that the script made."""
+        (found,) = self.folder.glob("perfgate-small-serve.*")
+        return found
+
+    def results(self, name: str, probe: str = "c1") -> str:
+        return (self.work / "results" / probe / name).read_text()
+
+    @property
+    def is_served(self) -> bool:
+        """Whether the server that wrote its process id is still there."""
+        return Path("/proc", (self.work / "pid").read_text()).exists()
 
 
-def work(folder: Path) -> Path:
-    """The one folder that the script made."""
-    (found,) = folder.glob("perfgate-small-serve.*")
-    return found
+@pytest.fixture
+def desk(tmp_path: Path, ready: Readiness) -> Desk:
+    return Desk(tmp_path, ready)
 
 
 def said(*words: str, role: Role = "benchmark", probe: str | None = "c1", **more: Any) -> Step:
@@ -87,81 +98,62 @@ def said(*words: str, role: Role = "benchmark", probe: str | None = "c1", **more
 
 
 class TestOffline:
-    def test_each_probe_has_a_folder_and_keeps_what_was_printed(
-        self, run: Run, tmp_path: Path
-    ) -> None:
-        done = run(said("one"), said("four", probe="c4"))
-        assert done.returncode == 0, done.stderr
-        results = work(tmp_path) / "results"
-        assert (results / "c1" / "benchmark.log").read_text() == "one\n"
-        assert (results / "c4" / "benchmark.log").read_text() == "four\n"
-        assert "one\nfour\n" in done.stdout.replace("# ", "")
+    def test_each_probe_has_a_folder_and_keeps_what_was_printed(self, desk: Desk) -> None:
+        text = desk.passes(said("one"), said("four", probe="c4"))
+        assert desk.results("benchmark.log") == "one\n"
+        assert desk.results("benchmark.log", "c4") == "four\n"
+        assert "one\nfour\n" in text.replace("# ", "")
 
-    def test_a_shared_dataset_is_found_by_every_probe(self, run: Run, tmp_path: Path) -> None:
+    def test_a_shared_dataset_is_found_by_every_probe(self, desk: Desk) -> None:
         data = said("prompt", role="prepare_dataset", probe=None, stdout="dataset.txt")
-        data = replace(data, produces="dataset.txt")
         reads = Command(("cat", "dataset.txt"))
-        done = run(data, *(Step("benchmark", reads, probe) for probe in ("c1", "c4")))
-        assert done.returncode == 0, done.stderr
-        for probe in ("c1", "c4"):
-            log = work(tmp_path) / "results" / probe / "benchmark.log"
-            assert log.read_text() == "prompt\n"
+        benchmarks = (Step("benchmark", reads, probe) for probe in ("c1", "c4"))
+        desk.passes(replace(data, produces="dataset.txt"), *benchmarks)
+        assert {desk.results("benchmark.log", probe) for probe in ("c1", "c4")} == {"prompt\n"}
 
-    def test_files_are_written_as_they_are(self, run: Run, tmp_path: Path) -> None:
+    def test_files_are_written_as_they_are(self, desk: Desk) -> None:
         files = {
             "plain.yml": "a: '$HOME' `x` \\\n",
             "no_end": "last line",
             "EOF.sh": "#!/bin/sh\nEOF\nEOFF\n",
             "quotes": 'it\'s "so"\n\n',
         }
-        assert run(said("x", files=files)).returncode == 0
-        folder = work(tmp_path) / "results" / "c1"
-        assert {name: (folder / name).read_text() for name in files} == files
+        desk.passes(said("x", files=files))
+        assert {name: desk.results(name) for name in files} == files
 
-    def test_variables_are_of_their_step_alone(self, run: Run) -> None:
+    def test_variables_are_of_their_step_alone(self, desk: Desk) -> None:
         asks = Command(("sh", "-c", 'echo "A is ${TRTLLM_A-unset}"'))
-        done = run(
-            Step("benchmark", replace(asks, env={"TRTLLM_A": "$b 'c'"}), "c1"), Step("smoke", asks)
-        )
-        assert "A is $b 'c'\nA is unset\n" in done.stdout
+        given = replace(asks, env={"TRTLLM_A": "$b 'c'"})
+        text = desk.passes(Step("benchmark", given, "c1"), Step("smoke", asks))
+        assert "A is $b 'c'\nA is unset\n" in text
 
-    def test_a_failing_step_ends_it_with_its_status(self, run: Run) -> None:
-        done = run(Step("benchmark", Command(("sh", "-c", "exit 7")), "c1"), said("never"))
-        assert done.returncode == 7
-        assert "never" not in done.stdout
+    def test_a_failing_step_ends_it_with_its_status(self, desk: Desk) -> None:
+        desk.fails(Step("benchmark", Command(("sh", "-c", "exit 7")), "c1"), status=7)
 
-    def test_a_secret_is_asked_for_and_never_written(self, run: Run, tmp_path: Path) -> None:
+    def test_a_secret_is_asked_for_and_never_written(self, desk: Desk) -> None:
         step = Step("benchmark", Command(("printenv", "HF_TOKEN"), {"HF_TOKEN": "hf_1"}), "c1")
-        missing = run(step)
-        assert missing.returncode != 0
-        assert "HF_TOKEN: its value is not written down, set it yourself" in missing.stderr
-        assert "hf_1" not in (tmp_path / "run.sh").read_text()
-        shutil.rmtree(work(tmp_path))
-        assert "hf_2" in run(step, **{"HF_TOKEN": "hf_2"}).stdout
+        assert "HF_TOKEN: its value is not written down, set it yourself" in desk.run(step).stderr
+        assert "hf_1" not in desk.text
+        assert "hf_2" in desk.passes(step, HF_TOKEN="hf_2")  # noqa: S106
 
-    def test_a_persons_dataset_must_be_there_before_anything_starts(
-        self, run: Run, tmp_path: Path
-    ) -> None:
+    def test_a_persons_dataset_must_be_there_before_anything_starts(self, desk: Desk) -> None:
         step = Step("benchmark", Command(("cat", "YOUR_DATASET.jsonl")), "c1")
-        missing = run(said("early", probe="c0"), step)
+        missing = desk.run(said("early", probe="c0"), step)
         assert missing.returncode == 1
         assert "put YOUR_DATASET.jsonl into this folder" in missing.stderr
         assert "early" not in missing.stdout
-        (tmp_path / "YOUR_DATASET.jsonl").write_text("real\n")
-        assert "real\n" in run(step).stdout
+        (desk.folder / "YOUR_DATASET.jsonl").write_text("real\n")
+        assert "real\n" in desk.passes(step)
 
-    def test_programs_of_the_engines_sources_are_taken_from_a_checkout(
-        self, run: Run, tmp_path: Path
-    ) -> None:
-        tool = tmp_path / "my checkout" / "benchmarks" / "cpp" / "prepare_dataset.py"
+    def test_programs_of_the_engines_sources_are_taken_from_a_checkout(self, desk: Desk) -> None:
+        tool = desk.folder / "my checkout" / "benchmarks" / "cpp" / "prepare_dataset.py"
         tool.parent.mkdir(parents=True)
         tool.write_text("print('made')")
         argv = (sys.executable, "benchmarks/cpp/prepare_dataset.py")
         step = Step("prepare_dataset", Command(argv, stdout="dataset.txt"), "c1", "dataset.txt")
-        assert "set it to a checkout of TensorRT-LLM" in run(step).stderr
-        done = run(step, PERFGATE_TENSORRT_LLM_SOURCE=str(tmp_path / "my checkout"))
-        assert done.returncode == 0, done.stderr
-        assert (work(tmp_path) / "results" / "c1" / "dataset.txt").read_text() == "made\n"
+        assert "set it to a checkout of TensorRT-LLM" in desk.run(step).stderr
+        desk.passes(step, PERFGATE_TENSORRT_LLM_SOURCE=str(desk.folder / "my checkout"))
+        assert desk.results("dataset.txt") == "made\n"
 
     def test_says_what_a_person_has_to_replace(self, ready: Readiness) -> None:
         text = script(SCENARIO, BUILD, [said("<HOST1>:8,<HOST2>:8")], ready)
@@ -169,65 +161,37 @@ class TestOffline:
 
 
 class TestServer:
-    def test_is_ready_before_it_is_asked_and_gone_afterwards(
-        self, run: Run, server: Step, tmp_path: Path, ready: Readiness
-    ) -> None:
-        asks = Step("client", Command(("curl", "-fsS", "--noproxy", "*", ready.url)), "c1")
-        done = run(server, asks)
-        assert done.returncode == 0, done.stderr
-        assert not alive(work(tmp_path))
+    def test_is_ready_before_it_is_asked_and_gone_afterwards(self, desk, server):
+        asks = Command(("curl", "-fsS", "--noproxy", "*", desk.ready.url))
+        desk.passes(server, Step("client", asks, "c1"))
+        assert not desk.is_served
 
-    def test_is_gone_before_an_offline_benchmark(self, run: Run, server: Step) -> None:
+    def test_is_gone_before_an_offline_benchmark(self, desk: Desk, server: Step) -> None:
         looks = Command(("sh", "-c", "! kill -0 $(cat ../../pid) && echo free"))
-        done = run(server, said("asked", role="client"), Step("benchmark", looks, "c4"))
-        assert done.returncode == 0, done.stderr
-        assert "free\n" in done.stdout
+        benchmark = Step("benchmark", looks, "c4")
+        assert "free\n" in desk.passes(server, said("asked", role="client"), benchmark)
 
-    def test_is_gone_after_a_client_failed(self, run: Run, server: Step, tmp_path: Path) -> None:
-        done = run(server, Step("client", Command(("false",)), "c1"))
-        assert done.returncode == 1
-        assert not alive(work(tmp_path))
+    def test_is_gone_after_a_client_failed(self, desk: Desk, server: Step) -> None:
+        desk.fails(server, Step("client", Command(("false",)), "c1"))
+        assert not desk.is_served
 
-    def test_that_ends_by_itself_is_told_with_its_log(self, run: Run) -> None:
+    def test_that_ends_by_itself_is_told_with_its_log(self, desk: Desk) -> None:
         dies = Step("server", Command(("sh", "-c", "echo out of memory; exit 3")))
-        done = run(dies, said("never", role="client"))
-        assert done.returncode == 1
-        assert "the server ended before it was ready" in done.stderr
-        assert "out of memory" in done.stderr
-        assert "never" not in done.stdout
+        error = desk.fails(dies)
+        assert "the server ended before it was ready" in error
+        assert "out of memory" in error
 
-    def test_that_never_is_ready_is_given_up(self, ready: Readiness, tmp_path: Path) -> None:
-        sleeps = Step("server", Command(("sleep", "600")))
-        text = script(SCENARIO, BUILD, [sleeps], replace(ready, start_s=1.0))
-        done = subprocess.run(
-            ["bash", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 1
-        assert "the server was not ready after 1 s" in done.stderr
+    def test_that_never_is_ready_is_given_up(self, desk: Desk) -> None:
+        desk.ready = replace(desk.ready, start_s=1.0)
+        error = desk.fails(Step("server", Command(("sleep", "600"))))
+        assert "the server was not ready after 1 s" in error
 
-    def test_a_stranger_at_its_address_is_not_mistaken_for_it(
-        self, run: Run, server: Step, port: int
-    ) -> None:
-        with socket.socket() as stranger:
-            stranger.bind(("127.0.0.1", port))
-            stranger.listen()
-
-            def answer() -> None:
-                connection, _ = stranger.accept()
-                connection.recv(1000)
-                connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
-                connection.close()
-
-            threading.Thread(target=answer, daemon=True).start()
-            done = run(server, said("never", role="client"))
-        assert done.returncode == 1
-        assert "something already answers at" in done.stderr
-        assert "never" not in done.stdout
-
-
-def alive(folder: Path) -> bool:
-    """Whether the server that wrote its process id is still there."""
-    return Path("/proc", (folder / "pid").read_text()).exists()
+    def test_a_stranger_at_its_address_is_not_mistaken_for_it(self, desk, server):
+        address = ("127.0.0.1", urlsplit(desk.ready.url).port)
+        with HTTPServer(address, SimpleHTTPRequestHandler) as stranger:
+            threading.Thread(target=stranger.handle_request, daemon=True).start()
+            error = desk.fails(server)
+        assert "something already answers at" in error
 
 
 WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)

@@ -13,7 +13,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.programs import SBATCH, SCANCEL
 from perfgate.plan.ranks import Ranks, of_each_rank
 from perfgate.plan.shell_text import call, exports
-from perfgate.plan.slurm_container import container_options
+from perfgate.plan.srun import container_options
 from perfgate.scenarios.scenario import Launch, Scenario
 
 JOB = "benchmark.slurm"

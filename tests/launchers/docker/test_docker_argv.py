@@ -31,21 +31,9 @@ NAME, LABELS = "perfgate-server-1", ("--label", "perfgate.start=s")
 SERVE = Command(("trtllm-serve", "model"), {"A": "1"}, cwd=RUN)
 
 
-def words(
-    site: DockerSite = ROOT,
-    command: Command = SERVE,
-    *,
-    name: str = NAME,
-    network: str = "host",
-    port: int | None = None,
-    has_gpus: bool = False,
-    folders: tuple[Path, ...] = (),
-    environ: dict[str, str] | None = None,
-    greeted: bool = True,
-) -> list[str]:
+def words(site=ROOT, command=SERVE, *, has_gpus=False, folders=(), environ=None, **place):
     box = ContainerSettings(IMAGE, site, has_gpus, folders)
-    place: Any = {"labels": LABELS, "network": network, "port": port}
-    return [*run_words(box, command, name, environ or {}, greeted=greeted, **place)]
+    return [*run_words(box, command, NAME, environ or {}, labels=LABELS, **place)]
 
 
 def values(found: list[str], option: str) -> list[str]:
@@ -68,6 +56,7 @@ def visible(devices: str) -> dict[str, Any]:
 
 LEASED = Command(("x",), {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2"}, cwd=RUN)
 MODELS = Path("/models")
+FAST = replace(ROOT, mounts=("/fast:/models:ro",))
 
 
 @each(
@@ -84,11 +73,7 @@ MODELS = Path("/models")
         ({**visible("3"), "command": LEASED}, "-e", ["PERFGATE_LAUNCH"]),
         # Folders that files are named from, each once; the site's mounts go first.
         ({"folders": (MODELS, RUN, RUN.parent, MODELS)}, "-v", ["/models:/models", "/runs:/runs"]),
-        (
-            {"site": replace(ROOT, mounts=("/fast:/models:ro",)), "folders": (MODELS,)},
-            "-v",
-            ["/fast:/models:ro", "/runs/one:/runs/one"],
-        ),
+        ({"site": FAST, "folders": (MODELS,)}, "-v", ["/fast:/models:ro", "/runs/one:/runs/one"]),
     ],
 )
 def test_the_values_of_an_option(case: dict[str, Any], option: str, expected: list[str]) -> None:
@@ -127,16 +112,14 @@ def test_variables_are_named_and_not_written_and_passed_on_where_they_are_set() 
 
 
 def test_what_docker_is_left_to_decide_is_not_said_and_the_sites_options_come_last() -> None:
-    site = DockerSite(ipc=None, user=None, cache=None, options=("--ulimit=memlock=-1",))
+    site = replace(ROOT, ipc=None, options=("--ulimit=memlock=-1",))
     found = words(site, Command(("x",)))
     assert not {"--ipc=host", "--user", "-w", "-v"} & set(found)
     assert found[found.index(IMAGE) - 1] == "--ulimit=memlock=-1"
 
 
-@pytest.mark.parametrize("greeted", [True, False])
-def test_the_entry_point_is_left_out_where_its_greeting_would_be_taken_for_the_result(
-    greeted: bool,
-) -> None:
+@each("greeted", [True, False])
+def test_the_entry_point_is_left_out_where_its_greeting_would_be_taken_for_the_result(greeted):
     prints = Command(("python", "prepare.py"), stdout="data.txt" if greeted else None, cwd=RUN)
     found = words(command=prints, greeted=greeted)
     assert found[-4:] == ["--entrypoint", "python", IMAGE, "prepare.py"]
@@ -152,18 +135,12 @@ def test_dockers_own_program_reads_it_as_it_is_meant(tmp_path: Path) -> None:
         {"CUDA_VISIBLE_DEVICES": "GPU-1,GPU-2", "HF_TOKEN": "hf_1", "A": "x=y z"},
         cwd=RUN,
     )
-    argv = words(site, command, name="n", network="bridge", port=8123, has_gpus=True)
+    argv = ["docker", *words(site, command, network="bridge", port=8123, has_gpus=True)]
     with docker_host(real=True) as host:
         host.image(IMAGE)
         host.trouble("unknown-gpus")
-        done = subprocess.run(
-            ["docker", *argv],
-            env={"PATH": os.environ["PATH"], **handed_to_docker(command), **host.environment},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        env = {"PATH": os.environ["PATH"], **handed_to_docker(command), **host.environment}
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60)
         (asked,) = host.runs
     assert "could not select device driver" in not_started(done.returncode, done.stderr)
     settings = asked["HostConfig"]

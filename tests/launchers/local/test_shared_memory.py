@@ -8,8 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -17,13 +16,12 @@ import pytest
 from tables import each
 from witnesses import eventually, everybody, kill_at_once, living, program, running, signed
 
-from perfgate.core.command import Command
 from perfgate.launchers.base import Exit, Job
 from perfgate.launchers.local import shared_memory
 from perfgate.launchers.local.job import LocalJob
-from perfgate.launchers.local.launcher import LocalLauncher
 
 SHM = Path("/dev/shm")
+OURS, ANOTHERS = 1000, 1001  # users
 in_the_first_namespace = pytest.mark.skipif(
     str(Path("/proc/self/ns/pid").readlink()) != shared_memory.FIRST_PID_NAMESPACE,
     reason="numbers of processes say little inside a container",
@@ -40,57 +38,50 @@ def name() -> Iterator[str]:
 
 
 @pytest.fixture
-def share(tmp_path: Path, roll: Path, name: str) -> Iterator[Callable[[str], LocalJob]]:
+def share(start, roll, name):
     """Starts a program that shares memory in some way, and waits until it does."""
-    with ExitStack() as jobs:
 
-        def share(how: str) -> LocalJob:
-            command = Command(program("sharing", how, roll, name))
-            job = LocalLauncher(0.5).start(command, tmp_path / "run", "job")
-            jobs.callback(job.stop, 0.3)
-            eventually(lambda: signed(roll))
-            return job
+    def share(how: str) -> LocalJob:
+        job = start(*program("sharing", how, roll, name))
+        eventually(lambda: signed(roll))
+        return job
 
-        yield share
+    return share
 
 
 def found(ended: Exit) -> tuple[str, ...]:
     return tuple(one for one in ended.leftovers if one.startswith("shared memory"))
 
 
-@pytest.mark.parametrize(("how", "crashes"), [("mapped", False), ("child", False), ("child", True)])
-def test_what_a_killed_program_shared_is_removed_and_told(share, name, how, crashes):
+@pytest.mark.parametrize(
+    ("how", "killed"),
+    [
+        ("mapped", "none"),
+        ("child", "none"),
+        ("child", "program"),
+        ("child", "all"),  # the whole of it was looked at when the server was ready
+        ("python", "children"),  # its resource tracker
+    ],
+)
+def test_what_a_killed_program_shared_is_removed_and_told(share, name, monkeypatch, how, killed):
     job = share(how)
     assert (SHM / name).exists()
-    if crashes:
-        psutil.Process(job.pid).kill()
-    assert found(job.wait() if crashes else job.stop(0)) == (f"shared memory {name}",)
-    assert not (SHM / name).exists()
-
-
-def test_a_server_that_crashes_whole_was_looked_at_when_it_was_ready(share, name, monkeypatch):
-    job = share("child")
-    monkeypatch.setattr(Job, "listens", lambda *_: True)
-    assert job.listens(8000)
-    kill_at_once(*job.processes())
-    assert found(job.wait()) == (f"shared memory {name}",)
-    assert not (SHM / name).exists()
-
-
-def test_so_it_is_with_python_s_when_its_tracker_is_killed_too(share, name, roll):
-    job = share("python")
-    tracker = eventually(lambda: psutil.Process(job.pid).children())
-    for one in tracker:
-        one.kill()
-    assert found(job.stop(0)) == (f"shared memory {name}",)
+    monkeypatch.setattr(Job, "listens", lambda *_: killed == "all")
+    assert job.listens(8000) == (killed == "all")
+    itself = psutil.Process(job.pid)
+    if killed == "children":
+        kill_at_once(*eventually(itself.children))
+    elif killed != "none":
+        kill_at_once(*(job.processes() if killed == "all" else [itself]))
+    ended = job.stop(0) if killed in ("none", "children") else job.wait()
+    assert found(ended) == (f"shared memory {name}",)
     assert not (SHM / name).exists()
 
 
 def test_so_it_is_when_perfgate_is_killed(roll, name, tmp_path):
     mark = uuid.uuid4().hex
-    jobs = {"job": program("sharing", "mapped", roll, name)}
-    task = {"folder": str(tmp_path), "roll": str(roll), "jobs": jobs, "then": "", "grace_s": 0.1}
-    with running(program("driver", json.dumps(task)), mark, dict(os.environ)) as driver:
+    jobs = json.dumps({"job": program("sharing", "mapped", roll, name)})
+    with running(program("driver", tmp_path, "", jobs), mark, dict(os.environ)) as driver:
         eventually(lambda: signed(roll))
         driver.kill()
         eventually(lambda: not everybody(mark))
@@ -180,21 +171,18 @@ def test_a_segment_of_system_v_goes_unless_somebody_is_attached(share, roll, att
 
 
 @each(
-    "user, shared, counts",
+    "uid, shared, counts",
     [
-        ("ours", "8 kB", ["open", "private"]),
-        ("ours", "0 kB", []),
-        ("another", "8 kB", ["open"]),
-        ("another", "0 kB", []),
-        ("root", "8 kB", []),
+        (OURS, "8 kB", ["open", "private"]),
+        (OURS, "0 kB", []),
+        (ANOTHERS, "8 kB", ["open"]),
+        (ANOTHERS, "0 kB", []),
+        (0, "8 kB", []),
     ],
 )
-def test_a_process_that_may_not_be_looked_at_counts_where_it_could_share(
-    monkeypatch, user, shared, counts
-):
-    uid = {"ours": 1000, "another": 1001, "root": 0}[user]
+def test_an_unreadable_process_counts_where_it_could_share(monkeypatch, uid, shared, counts):
     status = f"Name:\tx\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nRssShmem:\t{shared}\n".encode()
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: OURS)
     monkeypatch.setattr(shared_memory, "_read", lambda path: status)
     files = [shared_memory.File(name, 1, 1, name == "private") for name in ("open", "private")]
     assert [one.name for one in files if shared_memory._may_use("7", one)] == counts

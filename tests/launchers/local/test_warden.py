@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 
@@ -15,6 +16,7 @@ import pytest
 from sessions import untraced
 from sizes import sized
 from witnesses import (
+    HIDERS,
     eventually,
     everybody,
     kill_at_once,
@@ -26,50 +28,27 @@ from witnesses import (
     wardens,
 )
 
-from perfgate.core.command import Command
 from perfgate.launchers.local import job as local_job
-from perfgate.launchers.local.job import marked
-from perfgate.launchers.local.launcher import LocalLauncher
 
 pytestmark = pytest.mark.slow
 
-HIDERS = {
-    "obedient": ["program"],
-    "deaf": ["child", "program"],
-    "daemon": ["daemon", "program"],
-    "retitled": ["program", "worker"],
-    "scrubbed": ["grandchild", "program"],
-}
 TOLD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
+@dataclass
 class Family:
     """A driver (it stands for pytest), its wardens and programs, each with a roll to sign."""
 
-    def __init__(self, driver: Popen[str], mark: str, rolls: dict[str, Path]) -> None:
-        self.driver = driver
-        self.mark = mark
-        self.rolls = rolls
-
-    def hear(self, word: str) -> None:
-        """Wait until the driver says `word`."""
-        assert self.driver.stdout is not None
-        assert self.driver.stdout.readline().strip() == word
+    driver: Popen[str]
+    mark: str
+    rolls: dict[str, Path]
 
     def are_all_there(self) -> bool:
         return all(living(roll) == HIDERS[name] for name, roll in self.rolls.items())
 
-    def require_gone(self) -> None:
-        """Wait until nobody is left; else say who is."""
-        try:
-            eventually(lambda: not self._left())
-        except AssertionError as error:
-            raise AssertionError(f"left: {self._left()}") from error
-
-    def _left(self) -> dict[str, object]:
-        # The driver ends too, and what never carried the mark must have signed the roll.
-        left = {"marked": everybody(self.mark), **{n: living(r) for n, r in self.rolls.items()}}
-        return {name: found for name, found in left.items() if found}
+    def are_all_gone(self) -> bool:
+        """Whether nobody is left: the driver ends too, and all that has signed a roll."""
+        return not everybody(self.mark) and not any(map(living, self.rolls.values()))
 
     def wardens(self, which: str) -> list[psutil.Process]:
         """Of each program the outer warden, or the inner one."""
@@ -80,29 +59,24 @@ class Family:
 
 @contextmanager
 def family(
-    folder: Path,
-    *names: str,
-    then: str = "wait",
-    grace_s: float = 0.3,
+    folder: Path, *names: str, then: str = "wait", ready: bool = True, gone: bool = True
 ) -> Iterator[Family]:
-    """A driver of the programs `names`."""
+    """A driver of the programs `names`, when all are there; all are gone after the block."""
     mark = uuid.uuid4().hex
     with ExitStack() as stack:
         rolls = {}
         for name in names:
             (folder / name).mkdir()
             rolls[name] = stack.enter_context(roll_in(folder / name))
-        jobs = {name: program(name, roll) for name, roll in rolls.items()}
-        task = {
-            "folder": str(folder / "run"),
-            "roll": str(rolls[names[0]]),
-            "jobs": jobs,
-            "then": then,
-            "grace_s": grace_s,
-        }
-        call = program("driver", json.dumps(task))
+        jobs = json.dumps({name: program(name, roll) for name, roll in rolls.items()})
+        call = program("driver", folder / "run", then, jobs)
         driver = stack.enter_context(running(call, mark, untraced(os.environ)))
-        yield Family(driver, mark, rolls)
+        them = Family(driver, mark, rolls)
+        if ready:
+            eventually(them.are_all_there)
+        yield them
+        if gone:
+            eventually(them.are_all_gone)
 
 
 @pytest.mark.nightly
@@ -111,133 +85,106 @@ def family(
     sized((signal.SIGKILL, signal.SIGINT), (signal.SIGKILL, *TOLD)),
 )
 def test_nothing_outlives_a_killed_driver(tmp_path: Path, number: int) -> None:
-    with family(tmp_path, *HIDERS) as all_of_it:
-        all_of_it.hear("starting")
-        all_of_it.hear("started")
-        eventually(all_of_it.are_all_there)
-        all_of_it.driver.send_signal(number)
-        all_of_it.require_gone()
+    with family(tmp_path, *HIDERS) as them:
+        them.driver.send_signal(number)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     "delay_s", sized((0, 0.02, 0.06), (0, 0.005, 0.01, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1))
 )
-def test_nothing_outlives_a_driver_killed_while_it_starts_the_program(
-    tmp_path: Path, delay_s: float
-) -> None:
-    with family(tmp_path, "deaf") as all_of_it:
-        all_of_it.hear("starting")
+def test_nothing_outlives_a_driver_killed_while_it_starts_the_program(tmp_path, delay_s):
+    with family(tmp_path, "deaf", ready=False) as them:
+        assert them.driver.stdout.readline() == "starting\n"
         time.sleep(delay_s)
-        all_of_it.driver.kill()
-        all_of_it.require_gone()
+        them.driver.kill()
 
 
 def test_nothing_outlives_a_driver_killed_while_it_stops_the_program(tmp_path: Path) -> None:
-    with family(tmp_path, "deaf", then="stop") as all_of_it:
-        eventually(all_of_it.are_all_there)
+    with family(tmp_path, "deaf", then="stop") as them:
         log = tmp_path / "run" / "deaf.out"
         eventually(lambda: "heard SIGTERM" in log.read_text())
-        assert len(everybody(all_of_it.mark)) == 5  # driver, wardens, program, child
-        all_of_it.driver.kill()
-        all_of_it.require_gone()
+        assert len(everybody(them.mark)) == 5  # driver, wardens, program, child
+        them.driver.kill()
 
 
 @pytest.mark.parametrize("then", ["fail", "forget", "exit at once"])
 def test_nothing_outlives_a_driver_that_ends_by_itself(tmp_path: Path, then: str) -> None:
-    with family(tmp_path, "scrubbed", then=then) as all_of_it:
-        eventually(lambda: all_of_it.driver.poll() is not None)
-        all_of_it.require_gone()
+    with family(tmp_path, "scrubbed", then=then, ready=False) as them:
+        eventually(lambda: them.driver.poll() is not None)
 
 
 def test_a_forked_copy_of_the_driver_does_not_keep_the_program_alive(tmp_path: Path) -> None:
-    with family(tmp_path, "deaf", then="fork") as all_of_it:
-        eventually(all_of_it.are_all_there)
-        copy = eventually(lambda: _forked_copy(all_of_it))
-        all_of_it.driver.kill()
-        eventually(lambda: [one.pid for one in everybody(all_of_it.mark)] == [copy.pid])
-        assert living(all_of_it.rolls["deaf"]) == []
-
-
-def _forked_copy(all_of_it: Family) -> psutil.Process | None:
-    children = psutil.Process(all_of_it.driver.pid).children()
-    return next((one for one in children if "driver.py" in " ".join(one.cmdline())), None)
+    with family(tmp_path, "deaf", then="fork", gone=False) as them:
+        children = psutil.Process(them.driver.pid).children
+        copies = eventually(lambda: [c for c in children() if "driver.py" in " ".join(c.cmdline())])
+        them.driver.kill()
+        eventually(lambda: [one.pid for one in everybody(them.mark)] == [copies[0].pid])
+        assert living(them.rolls["deaf"]) == []
 
 
 @pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "with the driver"])
 @pytest.mark.parametrize("which", ["outer", "inner"])
 def test_nothing_outlives_killed_wardens(tmp_path: Path, which: str, is_alone: bool) -> None:
-    with family(tmp_path, *HIDERS) as all_of_it:
-        eventually(all_of_it.are_all_there)
-        victims = all_of_it.wardens(which)
+    with family(tmp_path, *HIDERS) as them:
+        victims = them.wardens(which)
         assert len(victims) == len(HIDERS)
         if not is_alone:
-            victims.append(psutil.Process(all_of_it.driver.pid))
+            victims.append(psutil.Process(them.driver.pid))
         kill_at_once(*victims)
-        all_of_it.require_gone()
 
 
 def test_nothing_outlives_a_driver_and_the_process_group_of_its_warden(tmp_path: Path) -> None:
-    with family(tmp_path, "scrubbed") as all_of_it:
-        eventually(all_of_it.are_all_there)
-        (outer,) = all_of_it.wardens("outer")
+    with family(tmp_path, "scrubbed") as them:
+        (outer,) = them.wardens("outer")
         os.killpg(outer.pid, signal.SIGKILL)
-        all_of_it.driver.kill()
-        all_of_it.require_gone()
+        them.driver.kill()
 
 
 def test_the_program_itself_dies_with_driver_and_both_wardens(tmp_path: Path) -> None:
-    with family(tmp_path, "deaf") as all_of_it:
-        eventually(all_of_it.are_all_there)
-        kill_at_once(psutil.Process(all_of_it.driver.pid), *wardens(all_of_it.mark))
-        eventually(lambda: signed(all_of_it.rolls["deaf"]) is None)
+    with family(tmp_path, "deaf", gone=False) as them:
+        kill_at_once(psutil.Process(them.driver.pid), *wardens(them.mark))
+        eventually(lambda: signed(them.rolls["deaf"]) is None)
 
 
-def test_the_job_of_a_killed_warden_is_lost(roll: Path, tmp_path: Path) -> None:
-    with LocalLauncher(0.3).start(Command(program("scrubbed", roll)), tmp_path, "job") as job:
-        eventually(lambda: living(roll) == HIDERS["scrubbed"])
-        job._wardens[-1].kill()
-        assert job.wait().reason == "lost"
+def test_the_job_of_a_killed_warden_is_lost(start_hider, roll):
+    job = start_hider("scrubbed")
+    job._wardens[-1].kill()
+    assert job.wait().reason == "lost"
     assert living(roll) == []
 
 
 @pytest.mark.parametrize("name", HIDERS)
-def test_the_job_kills_what_it_has_seen_or_marked_when_both_wardens_are_killed(
-    roll: Path, tmp_path: Path, name: str
-):
-    with LocalLauncher().start(Command(program(name, roll)), tmp_path, "job") as job:
-        eventually(lambda: living(roll) == HIDERS[name])
-        job.processes()
-        kill_at_once(*job._wardens)
-        ended = job.wait()
-        assert (ended.status, ended.reason) == (None, "lost")
+def test_the_job_kills_what_it_knows_when_both_wardens_are_killed(start_hider, roll, name):
+    job = start_hider(name)
+    job.processes()
+    kill_at_once(*job._wardens)
+    ended = job.wait()
+    assert (ended.status, ended.reason) == (None, "lost")
     assert living(roll) == []
-    assert marked(job.mark) == []
 
 
-def test_a_warden_that_does_not_answer_is_killed_by_stop(roll: Path, tmp_path: Path, monkeypatch):
+def test_a_warden_that_does_not_answer_is_killed_by_stop(start_hider, roll, monkeypatch):
     monkeypatch.setattr(local_job, "WARDEN_S", 1.0)
-    job = LocalLauncher().start(Command(program("scrubbed", roll)), tmp_path, "job")
-    eventually(lambda: living(roll) == HIDERS["scrubbed"])
+    job = start_hider("scrubbed")
     for one in job._wardens:
         one.suspend()
     assert job.stop(grace_s=0).reason == "lost"
     assert living(roll) == []
 
 
-def test_a_warden_told_to_end_ends_the_program_first(roll: Path, tmp_path: Path):
-    with LocalLauncher(0.3).start(Command(program("deaf", roll)), tmp_path, "job") as job:
-        eventually(lambda: living(roll) == HIDERS["deaf"])
-        for number in (signal.SIGINT, signal.SIGHUP):
-            job._wardens[0].send_signal(number)
-        assert job.poll() is None
-        job._wardens[0].terminate()
-        assert job.wait().reason == "stopped"
+def test_a_warden_told_to_end_ends_the_program_first(start_hider, roll):
+    job = start_hider("deaf")
+    for number in (signal.SIGINT, signal.SIGHUP):
+        job._wardens[0].send_signal(number)
+    assert job.poll() is None
+    job._wardens[0].terminate()
+    assert job.wait().reason == "stopped"
     assert living(roll) == []
 
 
-def test_a_warden_that_hangs_in_the_kernel_is_given_up(tmp_path: Path, monkeypatch):
-    job = LocalLauncher().start(Command(("true",)), tmp_path, "job")
+def test_a_warden_that_hangs_in_the_kernel_is_given_up(start, monkeypatch):
+    job = start("true")
     job.wait()
 
     def never(timeout: float | None = None) -> int:

@@ -16,9 +16,7 @@ SUITE = load_scenarios(Path(__file__).parents[3] / "scenarios")
 
 
 @each("scenario", SUITE, ids=lambda one: one.id)
-def test_it_is_read_there_as_it_is_here_but_for_its_markers(
-    tmp_path: Path, scenario: Scenario
-) -> None:
+def test_it_is_read_there_as_it_is_here_but_for_its_markers(tmp_path, scenario: Scenario) -> None:
     """A marker is declared in another file, which does not go to the node."""
     file = tmp_path / "scenario.yaml"
     file.write_text(scenario_text(replace(scenario, markers=("of_our_own",))))
@@ -60,10 +58,7 @@ def test_the_program_looks_at_this_machine_and_imports_nothing_of_its_folder(fol
     checks = checked(folder, contained=False)
     assert checks["gpus"]["outcome"] == checks["engine"]["outcome"] == "failed"
     assert "slurm" not in checks, "a node does not look for further nodes"
-
-
-def test_programs_in_a_container_are_unknown(folder: Path) -> None:
-    checks = checked(folder, contained=True)
+    checks = checked(folder, contained=True)  # programs in a container are unknown
     assert checks["engine"]["outcome"] == checks["clients"]["outcome"] == "unknown"
 
 

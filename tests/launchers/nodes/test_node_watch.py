@@ -8,11 +8,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 import pytest
+from tables import each
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "machine" / "conditions"))
 
@@ -20,11 +20,12 @@ from burners import cpu_of, stranger
 
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
-from perfgate.launchers.local.job import LocalJob
+from perfgate.launchers.local.job import LocalJob, kill
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.nodes import watch as node_watch
 from perfgate.launchers.nodes.watch import PLACE, WATCHES, watching
 from perfgate.machine.conditions.conditions import Conditions, conditions_of, not_watched
+from perfgate.machine.conditions.watch import NodesWatch
 from perfgate.scenarios.scenario import Hardware
 
 ARGV = (sys.executable, "-P", "-m", node_watch.__name__, "a", "0")
@@ -55,13 +56,18 @@ def told(text: str) -> Conditions:
     return conditions_of(json.loads(line))
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def told_by(program: "subprocess.Popen[str]", sent: int = signal.SIGTERM) -> Conditions:
+    """What the program has seen when it is asked to end."""
+    program.send_signal(sent)
+    output, _ = program.communicate(timeout=PATIENCE_S)
+    assert program.returncode == 0
+    return told(output)
+
+
+@each("sent", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_asked_to_end_it_tells_what_it_saw(sent: signal.Signals) -> None:
     with running() as program:
-        program.send_signal(sent)
-        output, _ = program.communicate(timeout=PATIENCE_S)
-    assert program.returncode == 0
-    seen = told(output)
+        seen = told_by(program, sent)
     assert seen.samples >= 2
     assert seen.cpu is not None
     assert seen.cpu.others_share is not None
@@ -76,9 +82,7 @@ def test_who_has_another_mark_is_a_load_of_others(tmp_path: Path, mark: str) -> 
         while cpu_of(burner) < first_s + 0.6:
             time.sleep(0.05)
         used_s = cpu_of(burner) - first_s
-        program.terminate()
-        output, _ = program.communicate(timeout=PATIENCE_S)
-    seen = told(output)
+        seen = told_by(program)
     assert seen.cpu is not None
     assert seen.cpu.others_share is not None
     assert seen.cpu.others_share * seen.cpu.cores * seen.seconds > used_s - 0.25
@@ -97,11 +101,9 @@ def test_it_ends_when_what_started_it_is_gone(tmp_path: Path) -> None:
     try:
         watch.wait(PATIENCE_S)
     finally:
-        if watch.is_running():
-            watch.kill()
-    first, rest = file.read_text().split("\n", 1)
-    assert first == WATCHES
-    assert told(rest).samples >= 2
+        kill([watch])
+    begun, rest = file.read_text().split("\n", 1)
+    assert (begun, told(rest).samples >= 2) == (WATCHES, True)
 
 
 def test_a_reader_that_is_gone_is_no_trouble() -> None:
@@ -116,6 +118,7 @@ def test_a_reader_that_is_gone_is_no_trouble() -> None:
 
 TOLD = json.dumps(not_watched("made up").plain())
 TWO = Hardware("B200", 8, 2)
+DEAD = "dead"  # of a node on which nothing can be started
 
 
 def says(text: str) -> str:
@@ -129,19 +132,17 @@ def says(text: str) -> str:
     )
 
 
-@dataclass
 class Nodes:
-    """Nodes on this machine, on which other programs than the watch are started.
+    """Nodes on this machine; `programs` are started there instead of the watch, by node."""
 
-    Attributes:
-        programs: node → the program; what has none runs the watch itself.
-    """
-
-    programs: dict[str, str] = field(default_factory=dict)
-    jobs: dict[str, LocalJob] = field(default_factory=dict)
-    argv: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    def __init__(self, folder: Path, **programs: str) -> None:
+        self.folder, self.programs = folder, programs
+        self.jobs: dict[str, LocalJob] = {}
+        self.argv: dict[str, tuple[str, ...]] = {}
 
     def start(self, command: Command, folder: Path, node: str) -> LocalJob:
+        if self.programs.get(node) == DEAD:
+            raise RunError("slurm_unreachable", "nobody answers")
         self.argv[node] = command.argv
         if node in self.programs:
             command = Command((sys.executable, "-c", self.programs[node]))
@@ -152,43 +153,51 @@ class Nodes:
     def running(self) -> list[str]:
         return [node for node, job in self.jobs.items() if job.poll() is None]
 
+    @contextmanager
+    def watched(self, *names: str, hardware: Hardware = TWO) -> Iterator[NodesWatch]:
+        """Watch these nodes, else those with programs; nothing runs there afterwards."""
+        names = names or tuple(self.programs)
+        try:
+            with watching(names, "mark", hardware, self.folder / "w", self.start) as watch:
+                yield watch
+        finally:
+            assert self.running == []
+
 
 def test_every_node_is_watched_while_the_block_runs(tmp_path: Path) -> None:
-    nodes = Nodes({"n1": says(TOLD)})
-    with watching(
-        ("n1", "n2"), "mark", Hardware("none", 0, 2), tmp_path / "w", nodes.start
-    ) as watch:
-        assert nodes.running == ["n1", "n2"]
+    two = Nodes(tmp_path, n1=says(TOLD))
+    with two.watched("n1", "n2", hardware=Hardware("none", 0, 2)) as watch:
+        assert two.running == ["n1", "n2"]
         assert watch.conditions == {}
-    assert nodes.running == []
     assert [*watch.conditions] == ["n1", "n2"]
     assert watch.conditions["n1"] == not_watched("made up")
     assert watch.conditions["n2"].samples >= 2
-    with watching(("n1",), "mark", TWO, tmp_path, nodes.start):
+    with two.watched("n1"):
         pass
-    assert nodes.argv["n1"][1:] == ("-P", "-m", "perfgate.launchers.nodes.watch", "mark", "4")
+    assert two.argv["n1"][1:] == ("-P", "-m", "perfgate.launchers.nodes.watch", "mark", "4")
 
 
 def test_a_watch_that_goes_wrong_is_a_note_of_its_node(tmp_path: Path) -> None:
-    programs = {
-        "dies": "import sys; print('watches', flush=True); sys.exit('no memory left')",
-        "fails": "import sys; sys.exit('no such module')",
-        "raves": says("no JSON"),
-        "lies": says("{}"),
-        "well": says(TOLD),
-    }
-    nodes = Nodes(programs)
-    with watching(tuple(programs), "a", TWO, tmp_path, nodes.start) as watch:
-        nodes.jobs["dies"].wait(total_s=60.0)
+    many = Nodes(
+        tmp_path,
+        dies="import sys; print('watches', flush=True); sys.exit('no memory left')",
+        fails="import sys; sys.exit('no such module')",
+        raves=says("no JSON"),
+        lies=says("{}"),
+        dead=DEAD,
+        well=says(TOLD),
+    )
+    with many.watched() as watch:
+        many.jobs["dies"].wait(total_s=60.0)
     told = {node: " ".join(seen.notes) for node, seen in watch.conditions.items()}
     assert told["dies"] == "not watched: the watch ended with status 1: no memory left"
     assert told["fails"] == "not watched: the watch ended with status 1: no such module"
     assert told["raves"].startswith("not watched: ")
     assert "not the plain form of Conditions" in told["lies"]
+    assert told["dead"] == "not watched: slurm_unreachable: nobody answers"
     assert told["well"] == "not watched: made up"
-    assert nodes.running == []
     (tmp_path / "file").write_text("")
-    with watching(("n1",), "a", TWO, tmp_path / "file" / "w", nodes.start) as watch:
+    with watching(("n1",), "a", TWO, tmp_path / "file" / "w", many.start) as watch:
         pass
     assert "Not a directory" in watch.conditions["n1"].notes[0]
 
@@ -204,38 +213,22 @@ DEAF = says(TOLD).replace("signal.sigwait", "import time; time.sleep(600)  # ")
     ],
 )
 def test_a_watch_that_does_not_begin_or_end_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, program: str, note: str
-) -> None:
+    tmp_path, monkeypatch, limit, program, note
+):
     monkeypatch.setattr(node_watch, limit, 0.2)
-    nodes = Nodes({"n1": program})
-    with watching(("n1",), "a", TWO, tmp_path, nodes.start) as watch:
-        assert nodes.running == ["n1"]
+    one = Nodes(tmp_path, n1=program)
+    with one.watched() as watch:
+        assert one.running == ["n1"]
     assert watch.conditions["n1"].notes == (note,)
-    assert nodes.running == []
-
-
-def test_a_node_that_starts_nothing_is_a_note_and_the_others_are_watched(tmp_path: Path) -> None:
-    nodes = Nodes({"n2": says(TOLD)})
-
-    def start(command: Command, folder: Path, node: str) -> LocalJob:
-        if node == "n1":
-            raise RunError("slurm_unreachable", "nobody answers")
-        return nodes.start(command, folder, node)
-
-    with watching(("n1", "n2"), "a", TWO, tmp_path, start) as watch:
-        assert nodes.running == ["n2"]
-    assert watch.conditions["n1"].notes == ("not watched: slurm_unreachable: nobody answers",)
-    assert watch.conditions["n2"] == not_watched("made up")
 
 
 @pytest.mark.parametrize("raised", [KeyError, KeyboardInterrupt])
 def test_a_block_that_fails_ends_its_watch(tmp_path: Path, raised: type[BaseException]) -> None:
-    nodes = Nodes({"n1": says(TOLD)})
+    one = Nodes(tmp_path, n1=says(TOLD))
 
     def fail() -> None:
-        assert nodes.running == ["n1"]
+        assert one.running == ["n1"]
         raise raised
 
-    with pytest.raises(raised), watching(("n1",), "a", TWO, tmp_path, nodes.start):
+    with pytest.raises(raised), one.watched():
         fail()
-    assert nodes.running == []

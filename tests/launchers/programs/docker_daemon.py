@@ -24,6 +24,7 @@ import sys
 import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -31,6 +32,12 @@ from urllib.parse import parse_qs, unquote, urlsplit
 STATE = Path(sys.argv[1])
 LOCK = threading.RLock()
 CONTAINERS = {}  # by name; those that have ended are none
+VERSION = {"Version": "99.0", "ApiVersion": "1.50", "MinAPIVersion": "1.24"}
+CONSTANT = {"/_ping": "OK", "/version": {**VERSION, "Os": "linux", "Arch": "amd64"}}
+
+
+def pairs(words):
+    return dict(word.split("=", 1) for word in words if "=" in word)
 
 
 def is_in_trouble(kind):
@@ -45,10 +52,8 @@ class Container:
     """One that was created: what it will run, and where its output goes."""
 
     def __init__(self, name, body):
-        self.name, self.body = name, body
-        self.id = uuid.uuid4().hex * 2
-        self.labels = body["Labels"]
-        self.env = dict(one.split("=", 1) for one in body["Env"] if "=" in one)
+        self.name, self.body, self.id = name, body, uuid.uuid4().hex * 2
+        self.env = pairs(body["Env"])
         self.streams = {1: os.pipe(), 2: os.pipe()}
         self.process = self.status = None
         self.ended = threading.Event()
@@ -59,9 +64,8 @@ class Container:
         if host["DeviceRequests"] and is_in_trouble("unknown-gpus"):
             return 'could not select device driver "" with capabilities: [[gpu]]'
         mounts = [mount.split(":") for mount in host["Binds"] or []]
-        for mount in mounts:
-            if not Path(mount[0]).exists():
-                return f"bind source path does not exist: {mount[0]}"
+        if missing := [mount[0] for mount in mounts if not Path(mount[0]).exists()]:
+            return f"bind source path does not exist: {missing[0]}"
         kind, _, other = host["NetworkMode"].partition(":")
         if kind == "container" and other not in CONTAINERS:
             return f"No such container: {other}"
@@ -74,9 +78,9 @@ class Container:
         if why := self.refusal():
             return why
         image = folder_of(self.body["Image"])
-        env = {"PATH": f"{image / 'bin'}:/usr/bin:/bin", "HOME": "/root", **self.env}
-        if (image / "env").exists():
-            env = {**dict(one.split("=", 1) for one in (image / "env").read_text().split()), **env}
+        own = image / "env"
+        given = pairs(own.read_text().split()) if own.exists() else {}
+        env = {**given, "PATH": f"{image / 'bin'}:/usr/bin:/bin", "HOME": "/root", **self.env}
         argv = [*(self.body["Entrypoint"] or []), *(self.body["Cmd"] or [])]
         if not self.body["Entrypoint"]:
             os.write(self.streams[1][1], b"== the image greets ==\n")
@@ -84,14 +88,11 @@ class Container:
         if program is None:
             why = f'failed to create task for container: exec: "{argv[0]}"'
             return f"{why}: executable file not found in $PATH: unknown"
+        cwd = self.body["WorkingDir"] or "/"
+        files = {"stdin": subprocess.DEVNULL}
+        files |= {"stdout": self.streams[1][1], "stderr": self.streams[2][1]}
         self.process = subprocess.Popen(
-            [program, *argv[1:]],
-            env=env,
-            cwd=self.body["WorkingDir"] or "/",
-            stdin=subprocess.DEVNULL,
-            stdout=self.streams[1][1],
-            stderr=self.streams[2][1],
-            start_new_session=True,
+            [program, *argv[1:]], env=env, cwd=cwd, **files, start_new_session=True
         )
         threading.Thread(target=self.wait, daemon=True).start()
         return ""
@@ -131,14 +132,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, status, value=None):
         text = b"" if value is None else json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Api-Version", "1.50")
-        self.send_header("Ostype", "linux")
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
+        self.head(status, Ostype="linux", Api_Version="1.50", Content_Length=str(len(text)))
         if self.command != "HEAD":
             self.wfile.write(text)
+
+    def head(self, status, **headers):
+        self.send_response(status)
+        for name, value in {"Content_Type": "application/json", **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
 
     def refuse(self, status, why):
         self.answer(status, {"message": why})
@@ -153,25 +155,17 @@ class Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         self.body = json.loads(self.rfile.read(length)) if length else {}
         of_one = re.fullmatch(r"/(\w+)/(.+?)(?:/(json|start|attach|wait|kill))?", path)
-        if path in ("/_ping", "/version", "/events"):
-            getattr(self, path.strip("/_"))()
-        elif path in ("/containers/json", "/containers/create", "/images/create"):
-            getattr(self, path.strip("/").replace("/", "_"))()
+        whole = getattr(self, path.strip("/_").replace("/", "_"), None)
+        if path in CONSTANT:
+            self.answer(200, CONSTANT[path])
+        elif whole is not None:
+            whole()
         elif of_one[1] == "images":
             self.image(of_one[2])
+        elif named := [c for c in [*CONTAINERS.values()] if of_one[2] in (c.id, c.name)]:
+            getattr(self, f"container_{of_one[3] or 'delete'}")(named[0])
         else:
-            named = [c for c in [*CONTAINERS.values()] if of_one[2] in (c.id, c.name)]
-            if named:
-                getattr(self, f"container_{of_one[3] or 'delete'}")(named[0])
-            else:
-                self.refuse(404, f"No such container: {of_one[2]}")
-
-    def ping(self):
-        self.answer(200, "OK")
-
-    def version(self):
-        version = {"Version": "99.0", "ApiVersion": "1.50", "MinAPIVersion": "1.24"}
-        self.answer(200, {**version, "Os": "linux", "Arch": "amd64"})
+            self.refuse(404, f"No such container: {of_one[2]}")
 
     def events(self):
         (name,) = self.filters["container"]
@@ -179,10 +173,10 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, event if is_in_trouble(f"oom-{name}") else None)
 
     def containers_json(self):
-        asked = dict(one.split("=", 1) for one in self.filters.get("label", []))
-        found = [c for c in [*CONTAINERS.values()] if asked.items() <= c.labels.items()]
-        told = [{"Id": c.id, "Names": ["/" + c.name], "Labels": c.labels} for c in found]
-        self.answer(200, told)
+        asked = pairs(self.filters.get("label", [])).items()
+        found = [c for c in [*CONTAINERS.values()] if asked <= c.body["Labels"].items()]
+        named = [{"Id": c.id, "Names": [f"/{c.name}"], "Labels": c.body["Labels"]} for c in found]
+        self.answer(200, named)
 
     def containers_create(self):
         one = Container(self.query["name"], self.body)
@@ -207,13 +201,12 @@ class Handler(BaseHTTPRequestHandler):
     def images_create(self):
         name = f"{self.query['fromImage'].removeprefix('docker.io/')}:{self.query['tag']}"
         known = folder_of(name, "registry")
-        if not known.is_dir():
-            unknown = "manifest unknown: manifest unknown"
-            self.refuse(404, f"manifest for {name} not found: {unknown}")
-            return
-        time.sleep(float((known / "seconds").read_text()))
-        shutil.copytree(known, folder_of(name))
-        self.answer(200, {"status": "Pull complete", "id": "0123456789ab"})
+        if known.is_dir():
+            time.sleep(float((known / "seconds").read_text()))
+            shutil.copytree(known, folder_of(name))
+            self.answer(200, {"status": "Pull complete", "id": "0123456789ab"})
+        else:
+            self.refuse(404, f"manifest for {name} not found: manifest unknown: manifest unknown")
 
     def container_start(self, one):
         with LOCK:
@@ -237,28 +230,17 @@ class Handler(BaseHTTPRequestHandler):
                 with lock, contextlib.suppress(OSError):
                     self.wfile.write(struct.pack(">BxxxL", stream, len(chunk)) + chunk)
 
-        copies = [
-            threading.Thread(target=copy, args=(stream, source), daemon=True)
-            for stream, (source, _) in one.streams.items()
-        ]
-        for thread in copies:
-            thread.start()
-        for thread in copies:
-            thread.join()
+        with ThreadPoolExecutor() as copies:
+            for stream, (source, _) in one.streams.items():
+                copies.submit(copy, stream, source)
         self.close_connection = True
 
     def container_wait(self, one):
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
+        self.head(200, Connection="close")
         self.wfile.flush()
         one.ended.wait()
-        text = json.dumps({"StatusCode": one.status}).encode()
-        try:
-            self.wfile.write(f"{len(text):x}\r\n".encode() + text + b"\r\n0\r\n\r\n")
-        except OSError:
-            self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.wfile.write(json.dumps({"StatusCode": one.status}).encode())
 
     def container_kill(self, one):
         asked = self.query["signal"]
@@ -288,21 +270,11 @@ class Server(socketserver.ThreadingUnixStreamServer):
     request_queue_size = 64
 
 
-def end(*_):
-    for container in [*CONTAINERS.values()]:
-        with contextlib.suppress(ProcessLookupError, AttributeError):
-            os.killpg(container.process.pid, signal.SIGKILL)
-    os._exit(0)
-
-
-def end_with_the_test():
-    """The test holds the other end of standard input."""
-    sys.stdin.read()
-    end()
-
-
-signal.signal(signal.SIGTERM, end)
-threading.Thread(target=end_with_the_test, daemon=True).start()
 server = Server(str(STATE / "engine"), Handler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
 print("serves", flush=True)
-server.serve_forever()
+sys.stdin.read()  # the test holds the other end
+for container in [*CONTAINERS.values()]:
+    with contextlib.suppress(ProcessLookupError, AttributeError):
+        os.killpg(container.process.pid, signal.SIGKILL)
+os._exit(0)

@@ -1,6 +1,6 @@
 """Stands for pytest: starts jobs through LocalLauncher, says so on standard output, is killed.
 
-Argument: a JSON object {"folder", "roll", "jobs": {name: argv}, "then", "grace_s"}.
+Arguments: the folder of the jobs, what is done then, a JSON object {name: argv}.
 """
 
 import json
@@ -12,27 +12,28 @@ from pathlib import Path
 from perfgate.core.command import Command
 from perfgate.launchers.local.launcher import LocalLauncher
 
-task = json.loads(sys.argv[1])
-launcher = LocalLauncher(orphan_grace_s=task["grace_s"])
+_, folder, then, text = sys.argv
+calls = json.loads(text)
 print("starting", flush=True)
 jobs = [
-    launcher.start(Command(tuple(argv)), Path(task["folder"]), name)
-    for name, argv in task["jobs"].items()
+    LocalLauncher(orphan_grace_s=0.3).start(Command(tuple(argv)), Path(folder), name)
+    for name, argv in calls.items()
 ]
 print("started", flush=True)
-if task["then"] == "fork" and os.fork() == 0:
+if then == "fork" and os.fork() == 0:
     time.sleep(600)  # holds a copy of the control pipe, as multiprocessing's children do
     os._exit(0)
-elif task["then"] == "stop":
-    while not Path(task["roll"], "program").exists():
+elif then == "stop":
+    (*_, roll), *_ = calls.values()
+    while not Path(roll, "program").exists():
         time.sleep(0.01)
     jobs[0].stop(600)
-elif task["then"] == "fail":
+elif then == "fail":
     with jobs[0]:
         raise AssertionError("a test failed")
-elif task["then"] == "forget":
+elif then == "forget":
     sys.exit(0)
-elif task["then"] == "exit at once":
+elif then == "exit at once":
     os._exit(0)
 for job in jobs:
     job.wait()

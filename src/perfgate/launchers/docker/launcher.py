@@ -35,7 +35,7 @@ from perfgate.scenarios.scenario import Scenario
 POLITE_S = 5.0  # what a program may take to end by itself once perfgate is gone
 SETTLE_S = 3.0  # a container that was being made when perfgate ended is there by then
 GUARD_S = 120.0
-_EVERYWHERE = "0.0.0.0"  # noqa: S104 - in a network of the container's own
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - in a network of the container's own
 _SERVER = "server"
 _KILLED = -9
 _CLOCK_S = 3600.0  # the time of day may have been set back; a container's name is its own anyway
@@ -156,7 +156,7 @@ class DockerPlacement(Placement):
 
     @property
     def binds(self) -> str:
-        return containers.LOOPBACK if self._network == containers.HOST_NETWORK else _EVERYWHERE
+        return containers.LOOPBACK if self._network == containers.HOST_NETWORK else EVERYWHERE
 
     def start(self, command: Command, folder: Path, name: str) -> Job:
         if name != _SERVER:
@@ -343,15 +343,9 @@ class DockerQuery:
         words = containers.run_words(
             self.box, Command(argv), name, os.environ, labels=containers.labels(name), greeted=False
         )
-        with started(containers.docker(*words), "asked") as job:
-            ended = None
-            try:
-                ended = job.until(seconds + STARTED_S)
-            finally:
-                if ended is None:
-                    job.stop(ENDED_S)
-                    containers.remove([name])
-            if ended is None:
+        with started(containers.docker(*words), "asked") as run, DockerJob(run, name) as job:
+            if (ended := job.until(seconds + STARTED_S)) is None:
+                job.stop(ENDED_S)
                 why = f"no answer from {argv[0]} within {seconds:g} s"
                 return Answer(None, why=why, cause=NoStatus.TOO_LONG)
             output, errors = (log.read_text(errors="replace") for log in (job.stdout, job.stderr))

@@ -15,8 +15,7 @@ from perfgate.core.redaction import control_character_in
 from perfgate.launchers.site import SlurmSite
 from perfgate.plan.container import with_mounts
 from perfgate.plan.ranks import Ranks, of_each_rank, ranks_of
-from perfgate.plan.slurm_container import container_options, pyxis_options
-from perfgate.plan.srun import step_options
+from perfgate.plan.srun import container_options, pyxis_options, step_options
 from perfgate.scenarios.scenario import Hardware, Scenario
 
 SCRIPT = "allocation.sbatch"

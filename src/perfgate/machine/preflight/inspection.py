@@ -27,7 +27,7 @@ from perfgate.machine.preflight.check import (
 from perfgate.machine.preflight.gpus import judge_gpus
 from perfgate.machine.preflight.host import judge_host
 from perfgate.machine.preflight.software import judge_software
-from perfgate.plan.slurm_container import IMAGE
+from perfgate.plan.srun import IMAGE
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.scenario import Scenario
 

@@ -5,51 +5,40 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from witnesses import eventually
 
-from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.launchers.local import job as local_job
-from perfgate.launchers.local.job import LocalJob
-from perfgate.launchers.local.launcher import LocalLauncher
 
 SERVER = "import threading; print('up', flush=True); threading.Event().wait()"
 STACKS = 'echo "Process $3: python --api-key said-too"; echo "Python v3.11.7 (python)"'
 
 
 @pytest.fixture
-def py_spy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Puts a shell script, and nothing else, where py-spy is looked for."""
+def server(start, tmp_path, monkeypatch):
+    """A server with secrets, which hangs, where no py-spy is."""
+    monkeypatch.setenv("HF_TOKEN", "hf_0123456789")
+    python = str(psutil.Process().exe())
+    job = start(python, "-c", SERVER, "--api-key", "said-too", "hf_0123456789", name="server")
+    eventually(lambda: "up" in job.stdout.read_text())
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setattr(sys, "executable", shutil.which("python3", path=os.defpath) or "")
-
-    def write(script: str) -> None:
-        tool = tmp_path / "bin" / "py-spy"
-        tool.write_text(f"#!/bin/sh\nPATH={os.defpath}\n{script}\n")
-        tool.chmod(0o755)
-
-    return write
+    return job
 
 
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalJob]:
-    """A server with secrets, which hangs."""
-    monkeypatch.setenv("HF_TOKEN", "hf_0123456789")
-    python = str(psutil.Process().exe())
-    command = Command((python, "-c", SERVER, "--api-key", "said-too", "hf_0123456789"))
-    with LocalLauncher(0.5).start(command, tmp_path / "run", "server") as job:
-        eventually(lambda: "up" in job.stdout.read_text())
-        yield job
+def write_py_spy(tmp_path: Path, script: str) -> None:
+    tool = tmp_path / "bin" / "py-spy"
+    tool.write_text(f"#!/bin/sh\nPATH={os.defpath}\n{script}\n")
+    tool.chmod(0o755)
 
 
-def test_states_and_stacks_are_kept_without_secrets_and_the_program_goes_on(server, py_spy):
-    py_spy(STACKS)
+def test_states_and_stacks_are_kept_without_secrets_and_the_program_goes_on(server, tmp_path):
+    write_py_spy(tmp_path, STACKS)
     server.keep_evidence("a client hangs")
     text = server.evidence.read_text()
     assert re.match(r"....-..-..T..:..:..[+-]..:.. a client hangs\nprocesses:\n", text)
@@ -61,29 +50,26 @@ def test_states_and_stacks_are_kept_without_secrets_and_the_program_goes_on(serv
         assert secret not in text
 
 
-def test_without_py_spy_the_states_remain(server, py_spy):
+def test_without_py_spy_the_states_remain(server):
     assert server.give_up("silence", "it wrote nothing").reason == "silence"
     text = server.evidence.read_text()
     assert f"  pid {server.pid} " in text
     assert "stacks:\n  no py-spy beside " in text
 
 
-def test_evidence_of_a_program_that_has_ended_is_added_to_what_there_is(server, py_spy):
+def test_evidence_of_a_program_that_has_ended_is_added_to_what_there_is(server):
     server.keep_evidence("once")
     server.stop()
     server.keep_evidence("and again")
     first, again = server.evidence.read_text().split("and again\n")
     assert "once" in first
     assert "processes:\n  none is left\n" in again
-
-
-def test_without_its_folder_there_is_nothing_to_keep(server, py_spy):
     shutil.rmtree(server.folder)
     server.keep_evidence("nobody will see it")
     assert not server.folder.exists()
 
 
-def test_a_full_disk_is_reported_after_the_program_has_ended(server, py_spy, monkeypatch):
+def test_a_full_disk_is_reported_after_the_program_has_ended(server, monkeypatch):
     monkeypatch.setattr(local_job, "opened_regular", lambda *_: os.open("/dev/full", os.O_WRONLY))
     with pytest.raises(RunError) as error:
         server.give_up("silence", "it wrote nothing")
@@ -91,15 +77,15 @@ def test_a_full_disk_is_reported_after_the_program_has_ended(server, py_spy, mon
     assert server.poll() is not None
 
 
-def test_a_py_spy_that_hangs_is_given_up(server, py_spy, monkeypatch):
+def test_a_py_spy_that_hangs_is_given_up(server, tmp_path, monkeypatch):
     monkeypatch.setattr(local_job, "STACKS_S", 0.2)
-    py_spy("exec sleep 600")
+    write_py_spy(tmp_path, "exec sleep 600")
     server.keep_evidence("a client hangs")
     assert "/py-spy in 0 s" in server.evidence.read_text()
     assert server.poll() is None
 
 
-def test_a_process_that_cannot_be_read_is_given_up(server, py_spy, tmp_path, monkeypatch):
+def test_a_process_that_cannot_be_read_is_given_up(server, tmp_path, monkeypatch):
     stuck = tmp_path / "stuck.py"
     state = {"pid": "7", "name": "x", "state": "disk sleep", "waits": "nvidia_ioctl", "argv": []}
     stuck.write_text(f"import time; print({json.dumps(state)!r}, flush=True); time.sleep(60)")

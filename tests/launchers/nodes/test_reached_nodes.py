@@ -1,8 +1,10 @@
-"""ssh and Slurm's programs, asked: what they do not say, and by which error that is told.
+"""How nodes are reached: where a server on one listens, and what ssh and Slurm's programs say.
 
-Scripts play them; the real ones are asked in tests/mpi and tests/slurm.
+On this machine a server listens for this machine alone, elsewhere with a word of it. Scripts play
+the programs; the real ones are asked in tests/mpi and tests/slurm.
 """
 
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +12,66 @@ from pathlib import Path
 import pytest
 from tables import each
 
-from perfgate.core.errors import MissingProgram, RunError
+from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.program_query import ask_here
+from perfgate.engines.base import Endpoint
+from perfgate.launchers.local.job import look_argv
 from perfgate.launchers.mpirun.hosts import AGENT, Host, HostQuery, HostUnfit, Unreachable
-from perfgate.launchers.site import MpirunSite
+from perfgate.launchers.mpirun.launcher import MpirunLauncher
+from perfgate.launchers.nodes import placement
+from perfgate.launchers.site import MpirunSite, SlurmSite
 from perfgate.launchers.slurm import calls as slurm_calls
+from perfgate.launchers.slurm.launcher import SlurmLauncher
+
+OURS, OTHER = "10.0.0.1", "10.0.0.2"
+
+
+@pytest.fixture(autouse=True)
+def _addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placement, "own_addresses", lambda: {OURS, "127.0.0.1"})
+
+
+@each(
+    "word, address, listens",
+    [
+        (None, OURS, "127.0.0.1"),  # nobody else reaches it
+        ("loopback", OURS, "127.0.0.1"),
+        ("node", OURS, OURS),
+        ("node", OTHER, OTHER),
+        (None, "127.64.1.1", "127.64.1.1"),  # a virtual node
+    ],
+)
+def test_what_needs_no_word(word: str | None, address: str, listens: str) -> None:
+    told: list[str] = []
+    launcher = SlurmLauncher(SlurmSite(listen=word))
+    assert (launcher.listens_at("n1", address, told.append), told) == (listens, [])
+
+
+def test_on_another_machine_a_session_is_told_once_and_its_loopback_device_is_refused() -> None:
+    session, told = SlurmLauncher(SlurmSite()), list[str]()
+    for _ in range(2):
+        assert session.listens_at("n1", OTHER, told.append) == OTHER
+    (line,) = told
+    assert "listens at 10.0.0.2 of n1 and asks for no key" in line
+    assert "slurm.listen: node in site.yaml" in line
+    with pytest.raises(InputError, match=r"mpirun\.listen"):
+        MpirunLauncher(MpirunSite(listen="loopback")).listens_at("n1", OTHER, told.append)
+
+
+def test_a_node_that_has_an_ipv6_address_alone_is_reached_under_it(monkeypatch) -> None:
+    found = [(socket.AF_INET6, 1, 6, "", ("fd00::7", 0, 0, 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    assert placement.address_of("n1") == "fd00::7"
+    both = [*found, (socket.AF_INET, 1, 6, "", ("10.0.0.7", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: both)
+    assert placement.address_of("n1") == "10.0.0.7"
+    assert Endpoint("fd00::7", 80, "m").url == "http://[fd00::7]:80"
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def test_a_port_of_an_ipv6_address_is_found() -> None:
+    assert int(ask_here(look_argv("port", "::1", __file__), 60.0).text) > 0
+
 
 HERE, THERE = Host("localhost", "127.0.0.1", here=True), Host("n1", "10.0.0.1")
 Play = Callable[..., HostQuery]
@@ -34,13 +92,10 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
     return play
 
 
-def test_an_answer(play: Play) -> None:
+def test_an_answer_and_a_program_that_is_not_there(play: Play) -> None:
     reach = play("echo n1; echo n2; echo beware >&2")
     assert reach.ask(THERE, ("true",), 60) == "n1\nn2\n"
     assert slurm_calls.node_names("n[1-2]") == ("n1", "n2")
-
-
-def test_a_program_that_is_not_there() -> None:
     nowhere = HostQuery(MpirunSite(rsh_agent="no-such-agent"), None)
     with pytest.raises(MissingProgram, match=r"^no no-such-agent to reach n1 with$"):
         nowhere.ask(THERE, ("true",), 60)
@@ -59,9 +114,7 @@ def test_a_program_that_is_not_there() -> None:
         ("exit 2", HostUnfit, "exit status 2", "exit status 2"),
     ],
 )
-def test_a_failure_is_told_in_its_own_words(
-    play: Play, body: str, error: type[Exception], of_ssh: str, of_slurm: str
-) -> None:
+def test_a_failure_is_told_in_its_own_words(play: Play, body, error, of_ssh, of_slurm) -> None:
     with pytest.raises(error) as caught:
         play(body).ask(THERE, ("true",), 0.6)
     assert str(caught.value) == of_ssh
@@ -71,14 +124,11 @@ def test_a_failure_is_told_in_its_own_words(
     assert failed.value.message == f"scontrol failed: {of_slurm}"
 
 
-def test_a_program_that_cannot_be_started(play: Play) -> None:
+def test_a_program_that_cannot_be_started_and_this_machine(play: Play) -> None:
     with pytest.raises(Unreachable, match="Permission denied"):
         play("", mode=0o644).ask(THERE, ("true",), 60)
     with pytest.raises(RunError, match=r"slurm_unreachable: scontrol failed: .*Permission denied"):
         slurm_calls.call(("scontrol",))
-
-
-def test_this_machine_is_always_reached(play: Play) -> None:
     with pytest.raises(HostUnfit, match=r"^exit status 255$"):
         play("exit 255").ask(HERE, (sys.executable, "-c", "raise SystemExit(255)"), 60)
 
@@ -92,9 +142,7 @@ def test_this_machine_is_always_reached(play: Play) -> None:
         ("", 0o644, "127.0.0.9"),
     ],
 )
-def test_a_host_has_the_address_that_ssh_is_configured_with_else_its_own(
-    play: Play, body: str, mode: int, address: str
-) -> None:
+def test_a_host_has_the_address_of_sshs_configuration_else_its_own(play, body, mode, address):
     assert play(body, mode).host("127.0.0.9").address == address
 
 
