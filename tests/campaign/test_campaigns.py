@@ -124,6 +124,7 @@ OOM = RunError("oom", "memory ran out")
         # A disturbed start is made again in its place; a side that fails ends the turns.
         (BOTH, (1200.0, -9.0, 1200.0), SLOW[:1], "PASS", "211122112"),
         (BOTH, FAST[:1], (1000.0, OOM), "ERROR", "2112"),
+        (BOTH, NOISY[0], (*NOISY[1][:4], OOM), "ERROR", "211221122"),
     ],
 )
 def test_without_a_gpu_both_sides_take_turns(make, scenarios, one, two, verdict, starts) -> None:

@@ -171,17 +171,15 @@ class ClaimSides:
         turns = None
         if claim.takes_turns and not stored and not any(map(self._is_kept, now)):
             turns = self._turns_for(claim)
-        source = turns or self._own
+        source, goes_on = turns or self._own, True
         while True:
             ends = {probe: source.measured(probe) for probe in now}
             found = claim_outcome(claim, ends, stored)
+            if not (goes_on and any(one.needs_more_runs for one in found.judgements)):
+                return found, ends
             # The side with fewer starts tells less, so it is measured first.
             order = sorted(now, key=lambda probe: len(ends[probe].measurements))
-            is_open = any(one.needs_more_runs for one in found.judgements)
-            if not is_open or not any(
-                turns.again(claim) if turns else self._own.again(probe) for probe in order
-            ):
-                return found, ends
+            goes_on = turns.again(claim) if turns else any(map(self._own.again, order))
 
     def _unmeasured(self, claim: ClaimProbe) -> dict[Probe, str]:
         """The sides that are not measured in this session → why."""
