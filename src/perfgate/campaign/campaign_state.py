@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfgate.baselines import BaselineRun, as_run
+from perfgate.baselines.snapshots import keep_references, keep_waivers
 from perfgate.campaign.builds.controls import ControlBuilds
-from perfgate.campaign.kept_references import keep_references, keep_waivers
 from perfgate.campaign.schedule import CONTROL_ROLES, StartRole, controlled_by
 from perfgate.campaign.session import Session
 from perfgate.clients.blocks import FACT

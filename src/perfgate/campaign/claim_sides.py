@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perfgate import baselines
+from perfgate.baselines.snapshots import keep_references
 from perfgate.campaign.campaign import Campaign
-from perfgate.campaign.kept_references import keep_references
 from perfgate.campaign.schedule import CLAIMS
 from perfgate.campaign.selection import Selected, measured_scenarios
 from perfgate.campaign.session import Session

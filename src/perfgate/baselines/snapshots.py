@@ -1,4 +1,4 @@
-"""Kept references: copies of the baselines that a run's verdicts rest on, in the run's own folder.
+"""Snapshots: copies of the baselines that a run's verdicts rest on, in the run's own folder.
 
 Stores change: baselines are promoted, retired and pruned. A run that is to be checked years later
 carries what it was compared with, byte by byte, as the store had it; likewise its waivers.
