@@ -6,10 +6,13 @@ from tables import each
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.schedule import (
     AB,
+    AB_BLOCKS,
+    BLOCKS,
     CLAIMS,
     LoopState,
     Schedule,
     Start,
+    StartRequest,
     StartRole,
     Starts,
     around_own_reference,
@@ -18,7 +21,7 @@ from perfgate.campaign.schedule import (
     totals,
 )
 from perfgate.runs.record import GroupSeconds, GroupStarts
-from perfgate.scenarios.probe import load_probes
+from perfgate.scenarios.probe import all_probes, load_probes
 
 LETTERS: dict[str, StartRole] = {
     "R": "reference",
@@ -72,6 +75,25 @@ def test_what_is_started_next(schedule, judged, due, open_for, allowed, comes, t
     assert ("" if found is None else found.role) == "".join(roles(comes))
     assert (() if found is None else found.then) == roles(then)
     assert found is None or found.probes == (PROBE,)
+
+
+EVERY, LOADS = all_probes(building.SCENARIO), load_probes(building.SCENARIO)
+
+
+@each(
+    "schedule, probes, beside",
+    [
+        (BLOCKS, EVERY, StartRequest("reference", LOADS)),  # whose answers nobody compares
+        (BLOCKS, EVERY[2:], None),
+        (AB_BLOCKS, EVERY, StartRequest("a", EVERY)),
+        (AB_BLOCKS, EVERY[2:], StartRequest("a", EVERY[2:])),
+        (AB, EVERY, None),
+    ],
+)
+def test_what_is_up_at_the_same_time(schedule, probes, beside) -> None:
+    role = schedule.opening[0]
+    found = next_start(LoopState(schedule, (role,), {role: probes}))
+    assert found == StartRequest(role, probes, (), beside)
 
 
 def test_a_reference_of_this_session_stands_around_the_build_under_test() -> None:

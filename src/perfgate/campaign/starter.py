@@ -37,10 +37,10 @@ from perfgate.runs.progress import Progress
 from perfgate.runs.record import MeasurementRecord
 from perfgate.runs.run_folder import PROGRESS, now
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.scenario import Scenario
 
 # Failures after which nothing else is measured on the same start.
 _ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
+_NO_ROOM = "no memory for two servers: the builds are measured one by one"
 
 
 class Starter:
@@ -56,7 +56,6 @@ class Starter:
     Attributes:
         starts: those so far.
         explains: whether it shows why a start is made: those of the opening were planned.
-        can_make_blocks: whether load may take turns on two builds that are both up on this machine.
     """
 
     def __init__(
@@ -75,37 +74,41 @@ class Starter:
         self.starts = Starts(tools.scenario.gate.budget_s, session.budget)
         self._progress = Progress(session.run.path / PROGRESS, tools.scenario.id)
         self.explains = False
-        self.can_make_blocks = can_make_blocks(tools.scenario, session)
 
     def engine_starts(self, probes: Sequence[Probe]) -> int:
         """Starts of the engine in one of the schedule's: an offline program is one by itself."""
         offline = [self._tools.is_offline(probe) for probe in probes]
         return sum(offline) + (not all(offline))
 
-    def start(self, request: StartRequest) -> None:
-        """One fresh start, and at once, in its place, those that measure what was lost of it."""
+    def start(self, request: StartRequest) -> bool:
+        """One fresh start, and at once, in its place, those that measure what was lost of it.
+
+        Returns:
+            False: the machine has no memory for the other build beside it, nothing was measured.
+        """
         role, probes = request.role, request.probes
         self._show_plan(request)
         counts = self._begin(role, probes)
         self._explain(counts, request)
         try:
             with write_errors_named(self._folder_of(counts), only_full=True), ExitStack() as stack:
-                start: FreshStart | None = self._bring_up(counts, probes, stack)
-                if start is not None and request.beside is not None:
-                    start = self._with_other(start, probes, request.beside, stack)
-                if start is not None:
-                    self._measure_each(start, probes)
+                start = self._bring_up(counts, probes, stack)
+                if request.beside is not None:
+                    if not start.leaves_room:
+                        counts.disturbed = True
+                        self._progress.note(_NO_ROOM)
+                        return False
+                    start = self._with_other(start, request.beside, stack)
+                self._measure_each(start, probes)
         except PerfgateError as error:
             failed = self.starts.made[-1]  # that beside it, once that was begun
             self._handle_error(failed, probes, error, self._folder_of(failed))
             counts.disturbed |= failed.disturbed
-        if request.beside is not None and not self.can_make_blocks:
-            return  # all is measured in another order
         if not (counts.disturbed and role in KEEPS_ITS_PLACE and self.starts.repeats(role)):
-            return
+            return True
         lost = tuple(one for one in probes if self._state.lacks(one, role, counts.number))
-        if lost:
-            self.start(StartRequest(role, lost, request.then, request.beside))
+        beside = request.beside and replace(request.beside, probes=lost)
+        return not lost or self.start(replace(request, probes=lost, beside=beside))
 
     def _begin(self, role: StartRole, probes: Sequence[Probe]) -> Start:
         """The account of another start of a role."""
@@ -114,19 +117,12 @@ class Starter:
     def _folder_of(self, counts: Start) -> Path:
         return self._folder / f"start-{counts.number}-{counts.role}"
 
-    def _with_other(
-        self, start: FreshStart, probes: Sequence[Probe], role: StartRole, stack: ExitStack
-    ) -> FreshStart | None:
-        """The start with that of another build beside it; None: there is no room for both."""
-        if not start.leaves_room:
-            self.can_make_blocks, start.setup.account.disturbed = False, True
-            self._progress.note("no memory for two servers: the builds are measured one by one")
-            return None
-        loads = tuple(one for one in probes if one.is_load)
-        measured = loads if self._ab is None else probes
-        beside = self._bring_up(self._begin(role, measured), measured, stack, start.setup.lease)
-        whole = start.setup.build.scenario.gate.whole_load
-        whole = whole and not any(self._state.states[one].measured for one in loads)
+    def _with_other(self, start: FreshStart, other: StartRequest, stack: ExitStack) -> FreshStart:
+        """The start with that of another build beside it."""
+        counts = self._begin(other.role, other.probes)
+        beside = self._bring_up(counts, other.probes, stack, start.setup.lease)
+        is_first = not any(self._state.states[one].measured for one in other.probes if one.is_load)
+        whole = is_first and start.scenario.gate.whole_load
         return replace(start, beside=beside, whole_load=whole)
 
     def _show_plan(self, request: StartRequest) -> None:
@@ -298,11 +294,6 @@ class Starter:
             self._state.fail(probes, run_error, folder)
             return
         counts.disturbed = True
-
-
-def can_make_blocks(scenario: Scenario, session: Session) -> bool:
-    """Whether two builds can be up at once, with load in turns: on this machine, as programs."""
-    return scenario.gate.blocks > 0 and session.launcher.name == "local"
 
 
 def _ends_the_start(probe: Probe, error: RunError) -> bool:
