@@ -23,13 +23,12 @@ from perfgate.campaign.builds import controls
 from perfgate.campaign.builds.build import AbBuilds, Build
 from perfgate.campaign.builds.words import parse_injection
 from perfgate.campaign.campaign import Campaign
-from perfgate.campaign.campaign_state import ProbeState, not_reported
+from perfgate.campaign.campaign_state import ProbeState
 from perfgate.campaign.schedule import totals
 from perfgate.campaign.session import Session
 from perfgate.campaign.starter import why_another
 from perfgate.core.durable_files import read_lines
 from perfgate.core.errors import CannotDo, PerfgateError, RunError
-from perfgate.core.measurement import Measurement
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.build_source import BuildSource
@@ -415,12 +414,3 @@ def test_why_another_start_is_made(judgements, controls, told) -> None:
     states = [(C1, ProbeState(judged=decided)), (C4, ProbeState(judged=judged))]
     found = why_another(states, controls)
     assert re.fullmatch(re.escape(told).replace(r"\*", ".*"), found), found
-
-
-def test_settings_that_a_report_does_not_show_are_said_once() -> None:
-    silent = (["kv_cache_fraction"], ["kv_cache_fraction", "ep"])
-    assert list(not_reported([Measurement({}, {"asked_not_reported": one}) for one in silent])) == [
-        "the report does not show kv_cache_fraction, ep: that it was in force as asked is not "
-        "established"
-    ]
-    assert not list(not_reported([Measurement({}, {"ep": 8})]))

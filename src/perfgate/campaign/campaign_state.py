@@ -1,6 +1,6 @@
 """Campaign state: what a campaign has measured, probe by probe, and what that amounts to so far."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -9,8 +9,8 @@ from perfgate.baselines.snapshots import keep_references, keep_waivers
 from perfgate.campaign.builds.controls import ControlBuilds
 from perfgate.campaign.schedule import CONTROL_ROLES, StartRole, controlled_by
 from perfgate.campaign.session import Session
+from perfgate.clients import client_facts
 from perfgate.clients.blocks import FACT
-from perfgate.clients.client_facts import NOTED
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import FEWEST_REFERENCES, Rule
@@ -260,7 +260,7 @@ class CampaignState:
             notes = (*notes, why_not_used(state))
         if state.judged is not None and state.unused_controls:
             notes = (*notes, f"control not used: {'; '.join(state.unused_controls)}")
-        notes = (*notes, *not_reported(state.measurements), *client_notes(state.measurements))
+        notes = (*notes, *client_facts.notes(state.measurements))
         judged = replace(judged, notes=(*judged.notes, *notes))
         provenance = None
         if state.error:
@@ -452,20 +452,3 @@ def smoke_input(probe: Probe, sides: Mapping[str, Sequence[Measurement]]) -> Jud
         for name, given in sides.items()
     )
     return JudgeInput.of(probe.scenario, probe.label, Rule(), verdict=Verdict.PASS, reason=reason)
-
-
-def not_reported(measurements: Sequence[Measurement]) -> Iterator[str]:
-    """Which settings that were asked for a report does not show; said once for all starts."""
-    silent = [one.facts.get("asked_not_reported") for one in measurements]
-    names = dict.fromkeys(str(name) for one in silent if isinstance(one, list) for name in one)
-    if names:
-        yield (
-            f"the report does not show {', '.join(names)}: that it was in force as asked is not "
-            "established"
-        )
-
-
-def client_notes(measurements: Sequence[Measurement]) -> Iterator[str]:
-    """What the releases of client and server, and the prompts, differ in; each said once."""
-    notes = [str(one.facts[name]) for one in measurements for name in NOTED if name in one.facts]
-    yield from dict.fromkeys(notes)

@@ -305,9 +305,6 @@ def _ends_the_start(probe: Probe, error: RunError) -> bool:
     return probe.is_smoke or error.failure in _ENDING
 
 
-_BUILD = {"baseline": "the baseline's build", "anchor": "the anchor's build"}
-
-
 def why_another(states: Sequence[tuple[Probe, ProbeState]], controls: Against | None) -> str:
     """What is still open: ``c4: output_throughput undecided after 1 start (-1.2 %, …)``.
 
@@ -322,30 +319,21 @@ def why_another(states: Sequence[tuple[Probe, ProbeState]], controls: Against | 
         for one in state.judged.judgements
         if one.needs_more_runs and controls in (None, one.against)
     ]
-    who = "" if controls is None else f"control, {_BUILD.get(controls, controls)}: "
+    who = "" if controls is None else f"control, the {controls}'s build: "
     if not open_ones:
         return f"{who}for a claim or a curve that is undecided"
-    probe, worst = max(open_ones, key=lambda one: _bands(one[1]))
+    probe, worst = max(open_ones, key=lambda one: abs(one[1].change or 0.0) / (one[1].band or 1.0))
     more = f", and {len(open_ones) - 1} more" if len(open_ones) > 1 else ""
     return f"{who}{probe.label}: {_undecided(worst)}{more}"
-
-
-def _bands(one: Judgement) -> float:
-    return abs(one.change or 0.0) / (one.band or 1.0)
 
 
 def _undecided(one: Judgement) -> str:
     after = f"{one.metric} undecided after {counted(one.runs_used, 'start')}"
     if one.change is None or one.interval is None or one.band is None:
         return after
-    shown = points if is_accuracy(one.metric) else _percent
-    unit = "points" if is_accuracy(one.metric) else "%"
-    low, high = one.interval
-    return (
-        f"{after} ({shown(one.change)} {unit}, interval {shown(low)}…{shown(high)} {unit}, "
-        f"band {100 * one.band:.3g} {unit})"
-    )
-
-
-def _percent(share: float) -> str:
-    return percent(share).removesuffix(" %")
+    unit, told = "%", [percent(share).removesuffix(" %") for share in (one.change, *one.interval)]
+    if is_accuracy(one.metric):
+        unit, told = "points", [points(share) for share in (one.change, *one.interval)]
+    change, low, high = told
+    band = f"band {100 * one.band:.3g} {unit}"
+    return f"{after} ({change} {unit}, interval {low}…{high} {unit}, {band})"
