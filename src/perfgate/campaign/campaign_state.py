@@ -361,16 +361,13 @@ class CampaignState:
         )
 
     def _points(self, sweep: SweepProbe) -> list[ProbeEvidence]:
-        return [
-            self._evidence(probe, self.controls.starts(self.states[probe].controls))
-            for probe in sweep.probes
-        ]
+        return [self._evidence(probe) for probe in sweep.probes]
 
-    def _evidence(self, probe: Probe, controls: ControlStarts) -> ProbeEvidence:
+    def _evidence(self, probe: Probe) -> ProbeEvidence:
         state, facts = self.states[probe], self._references.fingerprint(probe)
-        return ProbeEvidence(
-            probe, state.comparison or Reference(), facts, state.measured, controls
-        )
+        controls = self._control_starts(probe) or ControlStarts()
+        reference = state.comparison or Reference()
+        return ProbeEvidence(probe, reference, facts, state.measured, controls)
 
     def _broken_answers(self) -> str:
         return broken_answers(
@@ -406,8 +403,7 @@ class CampaignState:
         too_few = len(state.own_reference) < FEWEST_REFERENCES and not state.in_blocks
         if is_due and state.disturbed and too_few:
             return None
-        controls = self._control_starts(probe) or ControlStarts()
-        return self._with_waivers(probe_input(self._evidence(probe, controls), self.rule))
+        return self._with_waivers(probe_input(self._evidence(probe), self.rule))
 
     def _control_starts(self, probe: Probe) -> ControlStarts | None:
         """The controls of a probe; None where references of this session stand beside it."""
