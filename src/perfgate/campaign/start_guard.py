@@ -6,7 +6,7 @@ Measurements know what disturbed them; a disturbed one is not judged.
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from perfgate.campaign.fresh_start import FreshStart, StartSetup
 from perfgate.campaign.schedule import StartRole
@@ -153,23 +153,22 @@ def _elsewhere(scenario: Scenario, session: Session) -> bool:
     return not session.launcher.here or (launch is not None and launch.by_slurm)
 
 
+@dataclass
 class PlaceCheck:
     """Looks at the places of one campaign's starts, and keeps them of one kind.
 
-    Args:
+    Attributes:
         references: told of the machine that measures, where it is another than perfgate's own.
         session: what the campaigns share.
-
-    Attributes:
         nodes: those of the latest start, which the next one must have: a control tells of the
             machine that it was on. Empty: there are none but this machine.
     """
 
-    def __init__(self, references: References, session: Session) -> None:
-        self._references, self._session = references, session
-        self._machine: Machine | None = None
-        self._looked: set[StartRole] = set()
-        self.nodes: tuple[str, ...] = ()
+    references: References
+    session: Session
+    nodes: tuple[str, ...] = ()
+    _machine: Machine | None = None
+    _looked: set[StartRole] = field(default_factory=set)
 
     def look(self, setup: StartSetup, placement: Placement) -> None:
         """Look at the place of a start: here once a build, on other nodes each time.
@@ -184,16 +183,16 @@ class PlaceCheck:
         role = setup.account.role
         kind: StartRole = "new" if role in ("reference", "claim") else role
         is_new = kind not in self._looked
-        if self._session.synthetic or setup.lease.synthetic:
+        if self.session.synthetic or setup.lease.synthetic:
             self._looked.add(kind)
             if is_new:
                 _try_ranks(setup, placement)
             return
         if not is_new and setup.build.launcher.here:
             return
-        machine = look_at(setup, placement, self._session)
+        machine = look_at(setup, placement, self.session)
         if self._machine is None:
-            self._references.measured_on(machine)
+            self.references.measured_on(machine)
         else:
             require_alike(machine, self._machine)
         self._machine = machine

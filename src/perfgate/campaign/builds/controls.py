@@ -117,17 +117,15 @@ class ControlBuilds:
         Raises:
             PerfgateError: there is none, or it cannot be started or be compared with.
         """
-        references = self.references
-        known = {probe: references.baseline(probe, against) for probe in self.probes}
-        # Speeds alone have controls, and may have another store than answers.
-        ordered = sorted(known, key=lambda probe: not probe.is_load)
-        baseline = next((known[probe] for probe in ordered if known[probe] is not None), None)
-        if baseline is None:
+        references, session = self.references, self.session
+        known = [(one, references.baseline(one, against)) for one in self.probes]
+        stored = [(probe, baseline) for probe, baseline in known if baseline is not None]
+        if not stored:
             raise CannotDo(f"there is no {against} whose build could be started")
-        other = build_behind(self.scenario, self.session, against, baseline)
-        for probe in ordered:
-            if known[probe] is None or not probe.is_load:
-                continue
+        # Speeds alone have controls, and may have another store than answers.
+        stored.sort(key=lambda one: not one[0].is_load)
+        other = build_behind(self.scenario, session, against, stored[0][1])
+        for probe in (one for one, _ in stored if one.is_load):
             facts = Entry(references.fingerprint(probe, other.tools), ())
             if different := facts.differences(references.fingerprint(probe)):
                 raise CannotDo(f"its numbers cannot be compared: {'; '.join(different)}")
