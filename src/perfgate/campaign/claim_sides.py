@@ -138,17 +138,10 @@ class ClaimSides:
         now = [one for one in claim.probes if one not in unmeasured]
         if not now and errors:
             raise errors[0]
-        stored: dict[Probe, StoredSide] = {}
-        client, reason = self._client(now[0]), ""
-        for probe, why in unmeasured.items():
-            side = self._baseline(claim, probe, why, client)
-            if isinstance(side, str):
-                reason = reason or side
-            else:
-                stored[probe] = side
-        if reason := reason or self._differs(claim, now, stored):
+        stored = self._compared_with(claim, now, unmeasured)
+        if isinstance(stored, str):
             synthetic = self._session.synthetic
-            return Outcome(claim, Verdict.NOT_COMPARABLE, reason=reason, synthetic=synthetic)
+            return Outcome(claim, Verdict.NOT_COMPARABLE, reason=stored, synthetic=synthetic)
         found, ends = self._decided(claim, now, stored)
         if found.error is not None:
             return found
@@ -230,40 +223,39 @@ class ClaimSides:
         metric, today = claim.claim.metric, self._session.today
         return stored_sides(found, probe, metric, today=today, why=why)
 
-    def _baseline(self, claim: ClaimProbe, probe: Probe, why: str, client: str) -> StoredSide | str:
-        """The baseline that stands for a side, or why there is none that can be compared.
+    def _compared_with(
+        self, claim: ClaimProbe, now: Sequence[Probe], unmeasured: Mapping[Probe, str]
+    ) -> dict[Probe, StoredSide] | str:
+        """The baseline that stands for a side that is not measured; or why it is not comparable.
 
         Raises:
             CannotDo: there is none at all.
         """
-        found = self._stored(claim, probe, why)
-        if not found:
-            raise CannotDo(_no_side(probe, why))
-        newest = found[0]
-        return next((one for one in found if client in ("", one.client)), None) or (
-            f"the sides were measured by different clients: {client} now, {newest.client} in the "
-            f"newest baseline of {probe.id}, engine commit {newest.baseline.engine.commit[:12]}"
-        )
-
-    def _differs(
-        self, claim: ClaimProbe, now: Sequence[Probe], stored: dict[Probe, StoredSide]
-    ) -> str:
-        """In what the sides cannot be compared; empty: in nothing."""
         clients = {probe: self._client(probe) for probe in now}
         if len(set(filter(None, clients.values()))) > 1:
             told = ", ".join(f"{probe.id} by {name}" for probe, name in clients.items())
             return f"the sides are measured by different clients: {told}"
-        for side in stored.values():
-            (probe,) = now
-            if self._is_kept(probe) or self._own.measured(probe).error is not None:
-                continue
-            facts = self._own.campaign(probe.scenario).references.fingerprint(probe)
-            if differences := side.differences(facts):
-                return (
-                    f"{claim.id}: another machine than that of the baseline of {side.probe.id}: "
-                    + ("; ".join(differences))
-                )
-        return ""
+        if not unmeasured:
+            return {}
+        ((probe, why),), ((measured, client),) = unmeasured.items(), clients.items()
+        found = self._stored(claim, probe, why)
+        if not found:
+            raise CannotDo(_no_side(probe, why))
+        side = next((one for one in found if client in ("", one.client)), None)
+        if side is None:
+            newest = found[0]
+            return (
+                f"the sides were measured by different clients: {client} now, {newest.client} in "
+                f"the newest baseline of {probe.id}, engine commit "
+                f"{newest.baseline.engine.commit[:12]}"
+            )
+        if self._is_kept(measured) or self._own.measured(measured).error is not None:
+            return {probe: side}
+        facts = self._own.campaign(measured.scenario).references.fingerprint(measured)
+        if differences := side.differences(facts):
+            where = f"another machine than that of the baseline of {probe.id}"
+            return f"{claim.id}: {where}: {'; '.join(differences)}"
+        return {probe: side}
 
     def _turns_for(self, claim: ClaimProbe) -> ClaimTurns:
         """The starts in turns of a claim's sides, shared by all claims about these scenarios."""
