@@ -282,7 +282,7 @@ def test_what_the_build_could_not_be_asked_is_a_record(run, monkeypatch) -> None
     build = EngineBuild("tensorrt-llm", "1.3.0", "0123abc")
     monkeypatch.setattr(TensorRTLLM, "build", lambda *_: build)
     monkeypatch.setattr(Toolchain, "require", lambda _: None)
-    monkeypatch.setattr("perfgate.campaign.campaigns.commands_to_verify", lambda *_: ())
+    monkeypatch.setattr("perfgate.campaign.builds.build.commands_to_verify", lambda *_: ())
     for unasked, defaults in ((why, ()), ((), moved)):
         monkeypatch.setattr(TensorRTLLM, "verify", lambda *_, told=unasked: told)
         monkeypatch.setattr(TensorRTLLM, "moved_defaults", lambda *_, told=defaults: told)

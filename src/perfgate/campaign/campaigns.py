@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from perfgate.campaign.budget import Estimate, estimate, stored_seconds
-from perfgate.campaign.builds.build import AbBuilds, other_build, tools_under_test
+from perfgate.campaign.builds.build import AbBuilds, other_build, tools_under_test, verify
 from perfgate.campaign.builds.words import inject, parse_injection
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.claim_sides import ClaimSides
@@ -20,7 +20,6 @@ from perfgate.engines.base import EngineBuild, engine
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.judging.assembly.sweeps import SweepProbe
-from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain, needs_server
 from perfgate.runs.progress import Progress
 from perfgate.runs.record import GroupRecord, MovedDefaultsRecord, UnaskedRecord
@@ -316,15 +315,12 @@ class Campaigns:
                 unknown.
         """
         tools = tools_under_test(scenario, self.session)
-        tools.require()
-        commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
-        unasked = tools.engine.verify(tools.build, commands, tools.locations)
+        commands, unasked = verify(tools)
         if unasked:
             self.session.run.record(
                 UnaskedRecord(scenario=scenario.id, build=tools.build, why=tuple(unasked))
             )
-        moved = tools.engine.moved_defaults(commands, tools.locations)
-        if moved:
+        if moved := tools.engine.moved_defaults(commands, tools.locations):
             self.session.run.record(
                 MovedDefaultsRecord(scenario=scenario.id, build=tools.build, defaults=tuple(moved))
             )
