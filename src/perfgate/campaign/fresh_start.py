@@ -205,24 +205,24 @@ class FreshStart:
     def _start_client(
         self, command: Command, folder: Path, name: str, probe: Probe, *, of_engine: bool
     ) -> Job:
+        marked = self.marked(command, probe.label, of_engine=of_engine)
         if of_engine:
-            marked = self.marked(self.of_build(command), probe.label)
             return self.placement.start_engine_client(marked, folder, name)
-        return self.placement.start_client(self.marked(command, probe.label), folder, name)
+        return self.placement.start_client(marked, folder, name)
 
-    def of_build(self, command: Command) -> Command:
-        """A command of the engine, whose programs find those of their own build."""
-        return replace(command, env={**self.tools.locations.engine_environment, **command.env})
+    def marked(self, command: Command, probe: str, *, of_engine: bool = True) -> Command:
+        """The command whose processes say in their environment what they were started for.
 
-    def marked(self, command: Command, probe: str) -> Command:
-        """The command whose processes say in their environment what they were started for."""
+        `of_engine`: it is the engine's, whose programs find those of their own build.
+        """
+        own = self.tools.locations.engine_environment if of_engine else {}
         marks = {
             "PERFGATE_SCENARIO": self.scenario.id,
             "PERFGATE_PROBE": probe,
             "PERFGATE_START": str(self.setup.account.number),
             "PERFGATE_ROLE": self.setup.account.role,
         }
-        return replace(command, env={**command.env, **self.setup.lease.env, **marks})
+        return replace(command, env={**own, **command.env, **self.setup.lease.env, **marks})
 
     def _load(self, client: Client, point: LoadPoint, probe: Probe, folder: Path) -> Measurement:
         load, server = self.scenario.workload, self.server
@@ -301,7 +301,7 @@ class FreshStart:
             else:
                 made_once(step, folder, self.setup.cache / "datasets", run)
         command = self.placement.launched(last.command, self.scenario, self.tools.locations)
-        marked = self.marked(self.of_build(command), probe.label)
+        marked = self.marked(command, probe.label)
         with self.placement.start(marked, folder, "benchmark") as job:
             run_to_end(job, None, self.scenario.limits, otherwise="unknown")
         measured = program.parse(self.scenario, what, folder)
@@ -376,8 +376,7 @@ def _server(start: FreshStart, endpoint: Endpoint) -> Job:
     bound = replace(endpoint, host=placement.binds)
     command = tools.engine.serve(scenario, tools.build, bound, tools.locations)
     launched = placement.launched(command, scenario, tools.locations)
-    marked = start.marked(start.of_build(launched), "")
-    return placement.start(marked, start.setup.folder, "server")
+    return placement.start(start.marked(launched, ""), start.setup.folder, "server")
 
 
 @contextmanager
