@@ -262,17 +262,13 @@ class FreshStart:
             name = blocks.file_of(other.setup.account.role)
             (folder / name).replace(place / name)
 
-    def other_half(self, probe: Probe) -> Measurement:
-        """What the blocks of load gave on the start beside this one, after `measure`."""
-        program, other = self.tools.program_of(probe), self.beside
-        if (
-            other is None
-            or not isinstance(program, Client)
-            or not isinstance(probe.what, LoadPoint)
-        ):
+    def blocks_of(self, probe: Probe) -> Measurement:
+        """What blocks of load gave on this start, after `measure` of the one that it is beside."""
+        program, point = self.tools.program_of(probe), probe.what
+        if not isinstance(program, Client) or not isinstance(point, LoadPoint):
             raise ValueError(f"{probe.label} was not measured in blocks")
-        folder = other.setup.folder / probe.label
-        return other._with_facts(parsed_load(program, self.scenario, probe.what, folder))
+        folder = self.setup.folder / probe.label
+        return self._with_facts(parsed_load(program, self.scenario, point, folder))
 
     def _evaluate(
         self, evaluator: Evaluator, task: AccuracyTask, probe: Probe, folder: Path

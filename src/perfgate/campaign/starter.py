@@ -232,7 +232,7 @@ class Starter:
             self._repeat_reason = f"start {counts.number} was disturbed: {measured.disturbed[0]}"
         self._record(start, probe, measured, started, seconds)
         if start.beside is not None and probe.is_load:
-            self._record(start.beside, probe, start.other_half(probe), started, seconds)
+            self._record(start.beside, probe, start.beside.blocks_of(probe), started, seconds)
         return True
 
     def _record(
