@@ -36,19 +36,14 @@ def measured_scenarios(selected: Iterable[Selected]) -> frozenset[str]:
     Those with a test of their own are. A claim of which neither side has one has both measured; of
     one side alone, the other is not.
     """
-    tests = tuple(selected)
-    claims = [one for one in tests if isinstance(one, ClaimProbe)]
-    own = {
-        probe.scenario.id
-        for one in tests
-        if not isinstance(one, ClaimProbe)
-        for probe in probes_of(one)
-    }
-    found = set(own)
-    for claim in claims:
-        if not own.intersection(claim.claim.sides):
-            found.update(claim.claim.sides)
-    return frozenset(found)
+    claims, own = list[ClaimProbe](), set[str]()
+    for one in selected:
+        if isinstance(one, ClaimProbe):
+            claims.append(one)
+        else:
+            own.add(one.scenario.id)
+    sides = (one.claim.sides for one in claims)
+    return frozenset(own.union(*(names for names in sides if own.isdisjoint(names))))
 
 
 def suite_tests(

@@ -6,7 +6,7 @@ Which start is made is not its affair (`perfgate.campaign.schedule`), nor what i
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
@@ -43,41 +43,38 @@ _ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
 _NO_ROOM = "no memory for two servers: the builds are measured one by one"
 
 
+@dataclass
 class Starter:
     """Makes the starts of one campaign.
 
-    Args:
+    Attributes:
         tools: the scenario's programs, with the build under test.
         session: what the campaigns share.
         state: what is known of each probe.
         references: told of the machine that measures.
         ab: the builds of an A/B; None: it is none.
-
-    Attributes:
-        starts: those so far.
         explains: whether it shows why a start is made: those of the opening were planned.
+        starts: those so far.
     """
 
-    def __init__(
-        self,
-        tools: Toolchain,
-        session: Session,
-        state: CampaignState,
-        references: References,
-        ab: AbBuilds | None = None,
-    ) -> None:
-        self._tools, self._session, self._state = tools, session, state
-        self._references, self._ab = references, ab
-        self._folder = session.run.path / tools.scenario.id
-        self._place = PlaceCheck(references, session)
-        self._repeat_reason = ""  # what took a start's numbers, until the next start is made
-        self.starts = Starts(tools.scenario.gate.budget_s, session.budget)
-        self._progress = Progress(session.run.path / PROGRESS, tools.scenario.id)
-        self.explains = False
+    tools: Toolchain
+    session: Session
+    state: CampaignState
+    references: References
+    ab: AbBuilds | None = None
+    explains: bool = False
+    _repeat_reason: str = ""  # what took a start's numbers, until the next start is made
+
+    def __post_init__(self) -> None:
+        scenario, run = self.tools.scenario, self.session.run.path
+        self.starts = Starts(scenario.gate.budget_s, self.session.budget)
+        self._folder = run / scenario.id
+        self._place = PlaceCheck(self.references, self.session)
+        self._progress = Progress(run / PROGRESS, scenario.id)
 
     def engine_starts(self, probes: Sequence[Probe]) -> int:
         """Starts of the engine in one of the schedule's: an offline program is one by itself."""
-        offline = [self._tools.is_offline(probe) for probe in probes]
+        offline = [self.tools.is_offline(probe) for probe in probes]
         return sum(offline) + (not all(offline))
 
     def start(self, request: StartRequest) -> bool:
@@ -106,13 +103,13 @@ class Starter:
             counts.disturbed |= failed.disturbed
         if not (counts.disturbed and role in KEEPS_ITS_PLACE and self.starts.repeats(role)):
             return True
-        lost = tuple(one for one in probes if self._state.lacks(one, role, counts.number))
+        lost = tuple(one for one in probes if self.state.lacks(one, role, counts.number))
         beside = request.beside and replace(request.beside, probes=lost)
         return not lost or self.start(replace(request, probes=lost, beside=beside))
 
     def _begin(self, role: StartRole, probes: Sequence[Probe]) -> Start:
         """The account of another start of a role."""
-        return self.starts.begin(role, serves=not all(map(self._tools.is_offline, probes)))
+        return self.starts.begin(role, serves=not all(map(self.tools.is_offline, probes)))
 
     def _folder_of(self, counts: Start) -> Path:
         return self._folder / f"start-{counts.number}-{counts.role}"
@@ -121,7 +118,7 @@ class Starter:
         """The start with that of another build beside it."""
         counts = self._begin(other.role, other.probes)
         beside = self._bring_up(counts, other.probes, stack, start.setup.lease)
-        is_first = not any(self._state.states[one].measured for one in other.probes if one.is_load)
+        is_first = not any(self.state.states[one].measured for one in other.probes if one.is_load)
         whole = is_first and start.scenario.gate.whole_load
         return replace(start, beside=beside, whole_load=whole)
 
@@ -129,7 +126,7 @@ class Starter:
         steps = ["start", *(probe.label for probe in request.probes)]
         steps += ["start"] * (request.beside is not None)
         for role in request.then:
-            steps += ["start", *(probe.label for probe in self._state.serves(role))]
+            steps += ["start", *(probe.label for probe in self.state.serves(role))]
         self._progress.plan(steps)
 
     def _explain(self, counts: Start, request: StartRequest) -> None:
@@ -138,7 +135,7 @@ class Starter:
         if why:
             self._progress.again(counts.number, f"again, as {why}")
         elif self.explains and request.role not in KEEPS_ITS_PLACE:
-            states = [(probe, self._state.states[probe]) for probe in request.probes]
+            states = [(probe, self.state.states[probe]) for probe in request.probes]
             why = why_another(states, controlled_by(request.role))
             self._progress.again(counts.number, why)
 
@@ -146,11 +143,11 @@ class Starter:
         """What a start of a role is of."""
         against = controlled_by(role)
         if against is not None:
-            return self._state.controls.build(against)
-        if self._ab is not None:
-            return self._ab.a if role == "a" else self._ab.b
-        injections = () if role == "reference" else self._session.injections
-        return build_under_test(self._tools, self._session, injections)
+            return self.state.controls.build(against)
+        if self.ab is not None:
+            return self.ab.a if role == "a" else self.ab.b
+        injections = () if role == "reference" else self.session.injections
+        return build_under_test(self.tools, self.session, injections)
 
     def _bring_up(
         self,
@@ -160,7 +157,7 @@ class Starter:
         lease: Lease | None = None,
     ) -> FreshStart:
         """The engine, started and watched, when it is ready to be measured; `lease`: it has one."""
-        session, build = self._session, self._build(counts.role)
+        session, build = self.session, self._build(counts.role)
         if lease is None:  # waiting for others costs no budget
             lease = stack.enter_context(leased(build.scenario, session, self._progress.note))
         counts.began = monotonic()
@@ -185,7 +182,7 @@ class Starter:
 
     def _measure_each(self, start: FreshStart, probes: Sequence[Probe]) -> None:
         """Measure the probes in order, until the start has ended or is of no more use."""
-        counts, states = start.setup.account, self._state.states
+        counts, states = start.setup.account, self.state.states
         for done, probe in enumerate(probes, start=1):
             state = states[probe]
             if state.is_dropped:
@@ -195,22 +192,18 @@ class Starter:
             else:
                 counts.served += 1
             succeeded = self._measure(start, probe, len(probes))
-            if succeeded and start.beside and self._ab and not probe.is_load:
+            if succeeded and start.beside and self.ab and not probe.is_load:
                 self._measure(start.beside, probe, len(probes))
-            if controlled_by(counts.role) is not None:
-                if not succeeded or start.has_ended:
-                    return  # what is left gets another control
-                continue
             error = state.error
             if error is not None and (start.has_ended or _ends_the_start(probe, error)):
                 never = [one for one in probes[done:] if not states[one].measured]
                 why = f"not measured, as {probe.label} failed before it: {error.message}"
-                self._state.fail(never, error.saying(why), start.setup.folder)
+                self.state.fail(never, error.saying(why), start.setup.folder)
                 return
-            if start.has_ended:
-                return  # with its machine: what is left gets another start
+            if start.has_ended or (controlled_by(counts.role) is not None and not succeeded):
+                return  # what is left gets another start, or another control
             if counts.role == "new" and not probe.is_load:
-                self._state.stop_at_broken_answers(probe)
+                self.state.stop_at_broken_answers(probe)
 
     def _measure(self, start: FreshStart, probe: Probe, sharing: int) -> bool:
         """Measure one probe; whether it gave numbers. Disturbed ones are not used.
@@ -240,7 +233,7 @@ class Starter:
     ) -> None:
         """Write down what a start gave of a probe, and take it into the campaign's state."""
         setup, build, scenario = start.setup, start.setup.build, start.setup.build.scenario
-        synthetic = setup.lease.synthetic or self._state.is_synthetic
+        synthetic = setup.lease.synthetic or self.state.is_synthetic
         # Mock programs are gone after the run.
         source = None if synthetic else source_of(build, measured.facts)
         record = MeasurementRecord(
@@ -255,7 +248,7 @@ class Starter:
             folder=str(setup.folder / probe.label),
             lease=setup.lease.plain(),
             engine=build.tools.build,
-            fingerprint=dict(self._references.fingerprint(probe, build.tools)),
+            fingerprint=dict(self.references.fingerprint(probe, build.tools)),
             injected=tuple(str(one) for one in build.injections),
             source=to_plain(source),
             synthetic=synthetic,
@@ -264,8 +257,8 @@ class Starter:
             answers=measured.answers,
             disturbed=measured.disturbed,
         )
-        self._session.run.record(record)
-        self._state.take(probe, setup.account.role, record)
+        self.session.run.record(record)
+        self.state.take(probe, setup.account.role, record)
 
     def _handle_error(
         self, counts: Start, probes: Sequence[Probe], error: PerfgateError, folder: Path
@@ -275,15 +268,15 @@ class Starter:
         What a control meets is no fault of the build under test.
         """
         run_error, controls = as_run_error(error), controlled_by(counts.role)
-        if self._ab is not None:
+        if self.ab is not None:
             build, last = counts.role.upper(), self.starts.made[-1]
             build += "" if last is counts else f" beside {last.role.upper()}"
             run_error = run_error.saying(f"build {build}: {run_error.message}")
         what = f"{run_error.failure}: {run_error.message}"
         text = f"fresh start {counts.number}: {what}"
-        states = [self._state.states[probe] for probe in probes]
+        states = [self.state.states[probe] for probe in probes]
         if controls is not None:
-            self._state.controls.failed(controls, text)
+            self.state.controls.failed(controls, text)
             for state in states:
                 state.unused_controls.append(text)
         elif FAILURES[run_error.failure].of_machine and self.starts.lose():
@@ -291,7 +284,7 @@ class Starter:
             for state in states:
                 state.disturbed.append(text)
         else:
-            self._state.fail(probes, run_error, folder)
+            self.state.fail(probes, run_error, folder)
             return
         counts.disturbed = True
 
