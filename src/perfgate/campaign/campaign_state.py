@@ -63,7 +63,7 @@ class ProbeState:
     disturbed: list[str] = field(default_factory=list)
     judge_input: JudgeInput | None = None
     judged: ProbeJudgement | None = None
-    comparison: Reference | None = None
+    comparison: Reference = field(default_factory=Reference)
     error: RunError | None = None
     folder: Path | None = None
     is_dropped: bool = False
@@ -263,7 +263,7 @@ class CampaignState:
             judged.verdict,
             judged.judgements,
             state.measurements,
-            compared_with=state.comparison.in_words if state.comparison else "",
+            compared_with=state.comparison.in_words,
             reason=judged.reason,
             error=state.error,
             folder=state.folder or self._folder,
@@ -294,28 +294,22 @@ class CampaignState:
             InputError: a baseline cannot be read any more.
             RunError: a copy cannot be written (class ``disk_full`` or ``unwritable``).
         """
-        state, found = self.states[probe], self.states[probe].comparison
+        state = self.states[probe]
         if self.tested == "b":
             sides = tuple(
                 Side(probe.scenario.id, probe.label, role, tuple(state.starts.get(role, ())))
                 for role in ("a", "b")
             )
             return Provenance(sides=sides, noise=self.references.noise_of(probe))
-        controls = self._control_starts(probe)
-        sources = Provenance(
+        found, controls, run = state.comparison, self._control_starts(probe), self.session.run.path
+        return Provenance(
             role=self.tested,
             starts=tuple(state.measured),
             own_starts=tuple(one.start for one in state.own_reference if one.start is not None),
-            waivers=self._kept_waivers(),
-            controls=None if controls is None else controls.sources(),
-        )
-        if found is None:
-            return sources
-        run = self.session.run.path
-        return replace(
-            sources,
             window=keep_references(run, found.window),
             anchor="".join(keep_references(run, filter(None, [found.anchor_file]))),
+            waivers=self._kept_waivers(),
+            controls=None if controls is None else controls.sources(),
             earlier=found.earlier,
             documented=found.documented,
             noise=found.noise,
@@ -357,8 +351,7 @@ class CampaignState:
     def _evidence(self, probe: Probe) -> ProbeEvidence:
         state, facts = self.states[probe], self.references.fingerprint(probe)
         controls = self._control_starts(probe) or ControlStarts()
-        reference = state.comparison or Reference()
-        return ProbeEvidence(probe, reference, facts, state.measured, controls)
+        return ProbeEvidence(probe, state.comparison, facts, state.measured, controls)
 
     def _broken_answers(self) -> str:
         return broken_answers(

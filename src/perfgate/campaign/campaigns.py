@@ -111,9 +111,8 @@ class Campaigns:
             return reason
         if isinstance(one, ClaimProbe):
             return self._claims.why_not(one) or self._out_of_time(one)
-        if one.scenario.id in self.session.kept.groups:
-            return self._out_of_time(one)
-        return self.lacking(one.scenario) or self._out_of_time(one)
+        is_kept = one.scenario.id in self.session.kept.groups
+        return (None if is_kept else self.lacking(one.scenario)) or self._out_of_time(one)
 
     def _out_of_time(self, one: Selected) -> str | None:
         """Why no group that it needs is begun within the session's budget; None: there is time.
