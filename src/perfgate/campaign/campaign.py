@@ -127,7 +127,7 @@ class Campaign:
         """
         self._run_once()
         states = [self._state.states[probe] for probe in probes]
-        wanted = [CONTROL_ROLES[one] for one in CONTROL_ROLES if one in controls]
+        wanted = (role for against, role in CONTROL_ROLES.items() if against in controls)
         roles = [role for role in wanted if self._allows(role)]
         most = self._state.rule.max_runs  # what other probes took of it does not count
         left = any(len(one.measured) + len(one.disturbed) < most for one in states)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfgate.baselines import BaselineRun, as_run
-from perfgate.baselines.snapshots import keep_references, keep_waivers
+from perfgate.baselines.snapshots import keep_baseline, keep_waivers
 from perfgate.campaign.builds.controls import ControlBuilds
 from perfgate.campaign.schedule import CONTROL_ROLES, StartRole, controlled_by
 from perfgate.campaign.session import Session
@@ -306,8 +306,8 @@ class CampaignState:
             role=self.tested,
             starts=tuple(state.measured),
             own_starts=tuple(one.start for one in state.own_reference if one.start is not None),
-            window=keep_references(run, found.window),
-            anchor="".join(keep_references(run, filter(None, [found.anchor_file]))),
+            window=tuple(keep_baseline(run, file) for file in found.window),
+            anchor=keep_baseline(run, found.anchor_file),
             waivers=self._kept_waivers(),
             controls=None if controls is None else controls.sources(),
             earlier=found.earlier,

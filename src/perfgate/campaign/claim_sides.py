@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perfgate import baselines
-from perfgate.baselines.snapshots import keep_references
+from perfgate.baselines.snapshots import keep_baseline
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.schedule import CLAIMS
 from perfgate.campaign.selection import Selected, measured_scenarios
@@ -149,9 +149,8 @@ class ClaimSides:
         for probe in claim.probes:
             source = Side(probe.scenario.id, probe.label)
             if probe in stored:
-                files = filter(None, [stored[probe].baseline.file])
-                kept = keep_references(self._session.run.path, files)
-                source = replace(source, baseline="".join(kept))
+                kept = keep_baseline(self._session.run.path, stored[probe].baseline.file)
+                source = replace(source, baseline=kept)
             elif (found_of := ends[probe].provenance) is not None:
                 source = replace(source, role=found_of.role, starts=found_of.starts)
             sides.append(source)
