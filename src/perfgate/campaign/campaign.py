@@ -8,6 +8,7 @@ for probes that the gate could not decide, and before it a control where a loss 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from perfgate.campaign.budget import engine_starts
 from perfgate.campaign.builds.build import AbBuilds
 from perfgate.campaign.builds.controls import ControlBuilds
 from perfgate.campaign.campaign_state import CampaignState, suspected
@@ -190,7 +191,7 @@ class Campaign:
         planned = self._schedule.opening * looks
         if self._schedule.beside is not None:
             planned = (self._schedule.tested, self._schedule.beside) * FIRST_LOOK
-        self.starts.planned = sum(self._starter.engine_starts(state.serves(one)) for one in planned)
+        self.starts.planned = sum(engine_starts(self.tools, state.serves(one)) for one in planned)
 
     def _seen(self, due: tuple[StartRole, ...]) -> LoopState:
         """All that the next start depends on, with what is still due of this round."""

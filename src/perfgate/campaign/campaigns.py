@@ -228,7 +228,6 @@ class Campaigns:
 
     def _record_group(self, group: Group, campaigns: Sequence[Campaign]) -> None:
         scenario = group.scenario
-        measured = any(one.has_measured for one in campaigns)
         starts, seconds = totals(one.starts for one in campaigns)
         self.session.run.record(
             GroupRecord(
@@ -239,7 +238,7 @@ class Campaigns:
                 tests=tuple(sorted(group.counted)),
                 starts=starts,
                 seconds=seconds,
-                ended="measured" if measured else "failed",
+                ended="measured" if any(one.has_measured for one in campaigns) else "failed",
                 synthetic=self.session.synthetic
                 or any(one.starts.synthetic for one in campaigns)
                 or scenario.is_synthetic,

@@ -24,7 +24,7 @@ from perfgate.campaign.schedule import (
 from perfgate.campaign.session import Session
 from perfgate.campaign.start_guard import PlaceCheck, leased, measure_guarded, watch_start
 from perfgate.core.durable_files import write_errors_named
-from perfgate.core.errors import FAILURES, PerfgateError, RunError, as_run_error
+from perfgate.core.errors import FAILURES, PerfgateError, as_run_error
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.plain import to_plain
@@ -38,7 +38,9 @@ from perfgate.runs.record import MeasurementRecord
 from perfgate.runs.run_folder import PROGRESS, now
 from perfgate.scenarios.probe import Probe
 
-# Failures after which nothing else is measured on the same start.
+# Failures after which nothing else is measured on the same start, as after no first answer: an
+# engine that hangs keeps the next probe waiting until its time limit too; and who cancels a job
+# does not want the next one.
 _ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
 _NO_ROOM = "no memory for two servers: the builds are measured one by one"
 
@@ -71,11 +73,6 @@ class Starter:
         self._folder = run / scenario.id
         self._place = PlaceCheck(self.references, self.session)
         self._progress = Progress(run / PROGRESS, scenario.id)
-
-    def engine_starts(self, probes: Sequence[Probe]) -> int:
-        """Starts of the engine in one of the schedule's: an offline program is one by itself."""
-        offline = [self.tools.is_offline(probe) for probe in probes]
-        return sum(offline) + (not all(offline))
 
     def start(self, request: StartRequest) -> bool:
         """One fresh start, and at once, in its place, those that measure what was lost of it.
@@ -195,7 +192,7 @@ class Starter:
             if succeeded and start.beside and self.ab and not probe.is_load:
                 self._measure(start.beside, probe, len(probes))
             error = state.error
-            if error is not None and (start.has_ended or _ends_the_start(probe, error)):
+            if error and (start.has_ended or probe.is_smoke or error.failure in _ENDING):
                 never = [one for one in probes[done:] if not states[one].measured]
                 why = f"not measured, as {probe.label} failed before it: {error.message}"
                 self.state.fail(never, error.saying(why), start.setup.folder)
@@ -287,15 +284,6 @@ class Starter:
             self.state.fail(probes, run_error, folder)
             return
         counts.disturbed = True
-
-
-def _ends_the_start(probe: Probe, error: RunError) -> bool:
-    """Whether it would be a waste to measure anything else on the same start.
-
-    An engine that gave no first answer, or that hangs, keeps the next probe waiting until its time
-    limit too; and who cancels a job does not want the next one.
-    """
-    return probe.is_smoke or error.failure in _ENDING
 
 
 def why_another(states: Sequence[tuple[Probe, ProbeState]], controls: Against | None) -> str:
