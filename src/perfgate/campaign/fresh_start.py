@@ -291,11 +291,8 @@ class FreshStart:
     ) -> Measurement:
         *before, last = program.steps(self.scenario, self.tools.build, what, self.tools.locations)
         for step in before:
-            run = partial(self._prepare, step, probe, folder)
-            if step.produces is None:
-                run()
-            else:
-                made_once(step, folder, self.setup.cache / "datasets", run)
+            prepare = partial(self._prepare, step, probe, folder)
+            made_once(step, folder, self.setup.cache / "datasets", prepare)
         command = self.placement.launched(last.command, self.scenario, self.tools.locations)
         marked = self.marked(command, probe.label)
         with self.placement.start(marked, folder, "benchmark") as job:
@@ -391,7 +388,7 @@ def made_once(step: Step, folder: Path, store: Path, make: Callable[[], None]) -
     """Put the file that `step` produces into `folder`, from `store` if it is there whole.
 
     Args:
-        step: a step that `produces` a file.
+        step: what is made; one that produces nothing is made each time.
         folder: where the file is wanted, and where `make` makes it.
         store: where such files are kept, by their call, with size and hash.
         make: runs the step in `folder`.
@@ -401,7 +398,8 @@ def made_once(step: Step, folder: Path, store: Path, make: Callable[[], None]) -
     """
     name = step.produces
     if name is None:
-        raise ValueError(f"a {step.role} step that produces nothing")
+        make()
+        return True
 
     def fill(draft: Path) -> None:
         make()

@@ -36,13 +36,9 @@ def measured_scenarios(selected: Iterable[Selected]) -> frozenset[str]:
     Those with a test of their own are. A claim of which neither side has one has both measured; of
     one side alone, the other is not.
     """
-    claims, own = list[ClaimProbe](), set[str]()
-    for one in selected:
-        if isinstance(one, ClaimProbe):
-            claims.append(one)
-        else:
-            own.add(one.scenario.id)
-    sides = (one.claim.sides for one in claims)
+    tests = tuple(selected)
+    own = {one.scenario.id for one in tests if not isinstance(one, ClaimProbe)}
+    sides = (one.claim.sides for one in tests if isinstance(one, ClaimProbe))
     return frozenset(own.union(*(names for names in sides if own.isdisjoint(names))))
 
 
