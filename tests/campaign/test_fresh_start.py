@@ -13,6 +13,7 @@ from typing import Any
 
 import building
 import made_runs
+import psutil
 import pytest
 from power_cut import Disk
 from refusals import refused
@@ -30,6 +31,7 @@ from perfgate.clients.base import client
 from perfgate.core.command import Command, Step
 from perfgate.core.errors import RunError
 from perfgate.core.kept_files import CHECKSUMS, kept_folder
+from perfgate.core.locations import Installation, Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import Endpoint, Engine, EngineBuild
 from perfgate.launchers.base import Placement, PlacementRequest
@@ -152,6 +154,15 @@ def test_a_port_that_another_program_took_first_is_left_to_it(tmp_path) -> None:
         assert said == [f"port {taken} was taken before the server had it: another one"]
         start = setup(tmp_path / "second", taken, taken)
         assert failing(start, match=f"port {taken}").failure == "port_in_use"
+
+
+def test_a_server_finds_the_programs_of_its_own_build_first(tmp_path) -> None:
+    other = replace(TOOLS, locations=Locations(build=Installation(str(tmp_path / "old"))))
+    with fresh_start(setup(tmp_path, tools=other), load_probes(SERVED)) as found:
+        assert found.server is not None
+        environment = psutil.Process(found.server.pid).environ()
+    assert environment["PATH"].startswith(f"{tmp_path}/old/bin:")
+    assert environment["PERFGATE_SCENARIO"] == SERVED.id
 
 
 def failing(start: StartSetup, match: str) -> RunError:
