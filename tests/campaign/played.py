@@ -3,12 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import building
 import pytest
 
+from perfgate import baselines
+from perfgate.baselines import BaselineRun, Entry
 from perfgate.campaign import starter
 from perfgate.campaign.fresh_start import StartSetup
 from perfgate.core.locations import Locations
@@ -44,6 +47,33 @@ def tools_of(build: EngineBuild, scenario: Scenario, **facts: str) -> Toolchain:
         locations=Locations(),
     )
     return cast(Toolchain, made)
+
+
+def store_baseline(
+    engine: EngineBuild,
+    facts: Mapping[str, str],
+    values: Mapping[Probe, Sequence[float]],
+    **changes: Any,
+) -> Path:
+    """An accepted baseline of those speeds; each start is of a session of its own."""
+    entries = {
+        probe.label: Entry(
+            facts,
+            tuple(
+                BaselineRun(
+                    f"run-{engine.version}-{day}",
+                    f"2026-11-{day:02}T08:00:00+00:00",
+                    {SPEED: value},
+                    start=1,
+                )
+                for day, value in enumerate(given, start=1)
+            ),
+        )
+        for probe, given in values.items()
+    }
+    scenario = next(iter(values)).scenario.id
+    kept = building.baseline(scenario=scenario, engine=engine, entries=entries, **changes)
+    return baselines.suite_store().save(kept)
 
 
 @dataclass

@@ -12,11 +12,9 @@ from typing import Any
 import building
 import pytest
 from plain_records import recorded
-from played import NEW, OLD, SPEED, Played, Script, scenario_of, tools_of
+from played import NEW, OLD, Played, Script, scenario_of, store_baseline, tools_of
 from tables import each
 
-from perfgate import baselines
-from perfgate.baselines import BaselineRun, Entry
 from perfgate.baselines.decisions import pin_anchor
 from perfgate.campaign.budget import Budget
 from perfgate.campaign.builds import controls
@@ -92,25 +90,12 @@ def store(
     build: EngineBuild, probes: Sequence[Probe], level: float, *, is_anchor: bool = False
 ) -> None:
     """A baseline of ten starts in ten sessions."""
-    runs = {
-        probe: tuple(
-            BaselineRun(
-                f"run-{build.version}-{number}",
-                f"2026-11-{number + 1:02}T08:00:00+00:00",
-                {SPEED: level * (1 + 0.002 * ((number + point) % 3 - 1))},
-                start=1,
-            )
-            for number in range(10)
-        )
+    values = {
+        probe: [level * (1 + 0.002 * ((number + point) % 3 - 1)) for number in range(10)]
         for point, probe in enumerate(probes)
     }
-    kept = building.baseline(
-        engine=build,
-        entries={probe.label: Entry({"content": "a"}, runs[probe]) for probe in probes},
-        accepted_at=f"2026-11-{5 if is_anchor else 15:02}T12:00:00+00:00",
-        change="first",
-    )
-    file = baselines.suite_store().save(kept)
+    accepted = f"2026-11-{5 if is_anchor else 15:02}T12:00:00+00:00"
+    file = store_baseline(build, {"content": "a"}, values, accepted_at=accepted, change="first")
     if is_anchor:
         pin_anchor(file, by="Ada", reason="the last one that customers have")
 

@@ -11,11 +11,9 @@ from typing import Any, cast
 import building
 import pytest
 from plain_records import recorded
-from played import SPEED, Played, scenario_of, tools_of
+from played import SPEED, Played, scenario_of, store_baseline, tools_of
 from refusals import refused
 
-from perfgate import baselines
-from perfgate.baselines import BaselineRun, Entry
 from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.selection import Selected, measured_scenarios
 from perfgate.campaign.session import Session
@@ -89,19 +87,9 @@ def process(run: RunFolder, **session: Any) -> Campaigns:
 def store(
     scenario: Scenario, *values: float, version: str = "1.2.0", client: str = CLIENT, cpu="Grace"
 ) -> None:
-    """An accepted baseline: each start of a session of its own."""
     of = probe(scenario)
     facts = {"content": of.content_hash(), "client": client, "cpu": cpu}
-    runs = tuple(
-        BaselineRun(f"run-{number}", f"2026-11-{number:02}T08:00:00+00:00", {SPEED: value})
-        for number, value in enumerate(values, start=1)
-    )
-    engine, entries = (
-        EngineBuild("engine-two", version, f"abc{version}"),
-        {of.label: Entry(facts, runs)},
-    )
-    kept = building.baseline(scenario=scenario.id, engine=engine, entries=entries)
-    baselines.suite_store().save(kept)
+    store_baseline(EngineBuild("engine-two", version, f"abc{version}"), facts, {of: values})
 
 
 # Turns. -------------------------------------------------------------------------------------------
