@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -56,19 +57,13 @@ def store_baseline(
     **changes: Any,
 ) -> Path:
     """An accepted baseline of those speeds; each start is of a session of its own."""
+
+    def run(day: int, value: float) -> BaselineRun:
+        started = f"2026-11-{day:02}T08:00:00+00:00"
+        return BaselineRun(f"run-{engine.version}-{day}", started, {SPEED: value}, start=1)
+
     entries = {
-        probe.label: Entry(
-            facts,
-            tuple(
-                BaselineRun(
-                    f"run-{engine.version}-{day}",
-                    f"2026-11-{day:02}T08:00:00+00:00",
-                    {SPEED: value},
-                    start=1,
-                )
-                for day, value in enumerate(given, start=1)
-            ),
-        )
+        probe.label: Entry(facts, tuple(map(run, count(1), given)))
         for probe, given in values.items()
     }
     scenario = next(iter(values)).scenario.id
