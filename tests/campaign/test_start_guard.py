@@ -5,7 +5,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import Mock
@@ -107,7 +106,6 @@ ALONE = RunError("pmi_mismatch", "each of 4 ranks takes itself for the only one"
     ("tools", "checks", "ranks", "failure", "found"),
     [
         (TOOLS, [WELL], None, "", ["28,000 free"]),
-        (TOOLS, [WELL, FULL], None, "unfit_machine", ["28,000 free", "0.1 GiB free"]),
         # Ranks are tried last, not on an unfit machine, and are written down.
         (RANKED, [WELL], ANSWERED, "", ["28,000 free", "4 of 4 ranks"]),
         (RANKED, [WELL], ALONE, "pmi_mismatch", ["28,000 free", f"pmi_mismatch: {ALONE.message}"]),
@@ -119,13 +117,12 @@ def test_what_nodes_say_is_written_down_before_an_unfit_place_is_refused(
 ) -> None:
     check_ranks = Mock(side_effect=[ranks] if ranks else pytest.fail)
     monkeypatch.setattr(start_guard, "check_ranks", check_ranks)
-    look, nodes = partial(look_at, setup(tools)), Nodes(*checks)
+    given = (setup(tools), Nodes(*checks), session)
     if failure:
-        error = refused(look, nodes, session, error=RunError)
-        assert error.failure == failure
-        assert failure != "unfit_machine" or "--run-dir" in error.hint
+        error = refused(look_at, *given, error=RunError)
+        assert (error.failure, "--run-dir" in error.hint) == (failure, FULL in checks)
     else:
-        assert look(nodes, session) == H200
+        assert look_at(*given) == H200
     if ranks is not None:
         assert check_ranks.call_args.args[-2:] == (TENSORRT_LLM_PYTHON, FOLDER / "ranks")
     (record,) = recorded(session.run, "preflight")
@@ -197,17 +194,19 @@ def test_commands_of_the_site_may_change_all_gpus_so_that_a_start_has_them(
 
 
 def test_what_is_over_the_scenarios_limits_disturbs_it() -> None:
-    quiet, busy = Watch(), Watch()
-    quiet.conclude(conditions(0.01))
-    busy.conclude(conditions(0.5))
-    found = guarded(MEASURED, quiet, building.SCENARIO)
-    assert (found.disturbed, found.metrics) == ((), MEASURED.metrics)
-    assert set(found.facts) == {"osl", "environment"}
     told = "other processes used 50 % of 2 cores (limit 20 %)"
-    assert guarded(MEASURED, busy, building.SCENARIO).disturbed == (told,)
     limits = replace(building.SCENARIO.gate.disturbance, others_cpu=0.6)
     lenient = replace(building.SCENARIO, gate=replace(building.SCENARIO.gate, disturbance=limits))
-    assert guarded(MEASURED, busy, lenient).disturbed == ()
+    for share, scenario, disturbed in (
+        (0.01, building.SCENARIO, ()),
+        (0.5, building.SCENARIO, (told,)),
+        (0.5, lenient, ()),
+    ):
+        watch = Watch()
+        watch.conclude(conditions(share))
+        found = guarded(MEASURED, watch, scenario)
+        assert (found.disturbed, found.metrics) == (disturbed, MEASURED.metrics)
+        assert set(found.facts) == {"osl", "environment"}
     of_nodes = {"n1": conditions(0.01), "n2": conditions(0.5), "n3": not_watched("it was killed")}
     found = guarded(MEASURED, NodesWatch(of_nodes), building.SCENARIO)
     assert found.disturbed == (f"n2: {told}",)
