@@ -20,11 +20,13 @@ from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.scenario import GatePolicy, Scenario
+from perfgate.scenarios.scenario import Claim, GatePolicy, Scenario, Source
 
 SPEED = "output_throughput"
 NEW = EngineBuild("llama.cpp", "1.3.0", "def456")
 OLD = EngineBuild("llama.cpp", "1.2.0", "abc123")
+GUIDE = Source("guide.md", "Engines")
+CLAIM = Claim("one-is-faster", "The first is faster", GUIDE, SPEED, "one", "better", versus="two")
 # What a probe gives on the starts of one role, in order; the last one for all that follow.
 Script = Mapping[str, Sequence[float | Exception]]
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import building
 import pytest
 from plain_records import recorded
-from played import SPEED, Played, scenario_of, store_baseline, tools_of
+from played import CLAIM, Played, scenario_of, store_baseline, tools_of
 from refusals import refused
 
 from perfgate.campaign.campaigns import Campaigns
@@ -29,12 +29,10 @@ from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios import scenario as model
 from perfgate.scenarios.probe import Probe, all_probes, load_probes
-from perfgate.scenarios.scenario import Claim, Scenario, Source
+from perfgate.scenarios.scenario import Claim, Scenario
 
 PLAIN = scenario_of((4,), band=0.02, noise="measured")
 ONE, TWO = (replace(PLAIN, id=name) for name in ("one", "two"))
-TITLE, GUIDE = "The first is faster", Source("guide.md", "Engines")
-CLAIM = Claim("one-is-faster", TITLE, GUIDE, SPEED, "one", "better", versus="two")
 CLIENT = "aiperf 0.13.0"
 FAST, SLOW = (1200.0, 1210.0, 1190.0), (1000.0, 1010.0, 990.0)
 

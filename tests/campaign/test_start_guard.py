@@ -1,13 +1,11 @@
 """The place of a start is looked at and written down, its GPUs are leased, its load is watched."""
 
-import os
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import building
 import pytest
@@ -37,8 +35,7 @@ from perfgate.launchers.site import Site
 from perfgate.machine.conditions.conditions import Conditions, CpuConditions, not_watched
 from perfgate.machine.conditions.watch import NodesWatch, Watch
 from perfgate.machine.hardware import Machine
-from perfgate.machine.leases import Device, GpuPool, Lease
-from perfgate.machine.leases.devices import Devices
+from perfgate.machine.leases import Lease
 from perfgate.machine.preflight import Check, PreflightReport
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.run_folder import RunFolder
@@ -160,34 +157,15 @@ def test_a_place_here_is_looked_at_once_for_each_build_and_must_be_of_the_same_k
 # Its GPUs. ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("site", "other"), [(Site(), "has it"), (Site(after=(("true",),)), "gpus_busy")]
-)
+@each("site, whole", [(Site(), False), (Site(after=(("true",),)), True)])
 def test_commands_of_the_site_may_change_all_gpus_so_that_a_start_has_them(
-    session, monkeypatch, tmp_path, site, other
+    session, site, whole
 ) -> None:
-    (tmp_path / "locks").mkdir()
-    monkeypatch.setenv("PERFGATE_LEASES", str(tmp_path / "locks"))
-    gpus = [Device(f"gpu-{one}", one, one, "NVIDIA B200", f"GPU-{4 * one}") for one in "01"]
-    pool = GpuPool(Devices(tuple(gpus), chosen=False, made_up=False), dict(os.environ))
-    others: list[str] = []
-
-    def lease_the_second() -> None:
-        alone = replace(pool, devices=replace(pool.devices, gpus=tuple(gpus[1:])))
-        try:
-            with alone.lease(1, whole=False, run="b", wait_s=0, tell=print):
-                others.append("has it")
-        except RunError as error:
-            others.append(error.failure)
-
-    session = replace(session, pool=pool, site=replace(site, wait_for_gpus_s=0))
+    pool = MagicMock(synthetic=False, gpus=["gpu-0", "gpu-1"])
     on_a_gpu = replace(building.SCENARIO, hardware=Hardware("B200", 1, 1))
-    with leased(on_a_gpu, session, print) as lease:
-        assert len(lease.gpus) == 1
-        thread = threading.Thread(target=lease_the_second)  # one thread holds one lease
-        thread.start()
-        thread.join()
-    assert others == [other]
+    with leased(on_a_gpu, replace(session, pool=pool, site=site), print):
+        assert pool.lease.call_args.args == (1,)
+        assert pool.lease.call_args.kwargs["whole"] is whole
 
 
 # Who disturbs it. ---------------------------------------------------------------------------------
