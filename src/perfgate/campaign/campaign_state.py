@@ -346,11 +346,11 @@ class CampaignState:
         )
 
     def _points(self, sweep: SweepProbe) -> list[ProbeEvidence]:
-        return [self._evidence(probe) for probe in sweep.probes]
+        starts = self.controls.starts
+        return [self._evidence(one, starts(self.states[one].controls)) for one in sweep.probes]
 
-    def _evidence(self, probe: Probe) -> ProbeEvidence:
+    def _evidence(self, probe: Probe, controls: ControlStarts) -> ProbeEvidence:
         state, facts = self.states[probe], self.references.fingerprint(probe)
-        controls = self._control_starts(probe) or ControlStarts()
         return ProbeEvidence(probe, state.comparison, facts, state.measured, controls)
 
     def _broken_answers(self) -> str:
@@ -387,7 +387,8 @@ class CampaignState:
         too_few = len(state.own_reference) < FEWEST_REFERENCES and not state.in_blocks
         if is_due and state.disturbed and too_few:
             return None
-        return self._with_waivers(probe_input(self._evidence(probe), self.rule))
+        controls = self._control_starts(probe) or ControlStarts()
+        return self._with_waivers(probe_input(self._evidence(probe, controls), self.rule))
 
     def _control_starts(self, probe: Probe) -> ControlStarts | None:
         """The controls of a probe; None where references of this session stand beside it."""
