@@ -164,8 +164,8 @@ class Campaign:
         """The loop: make the start that comes next, judge each round, until none comes next."""
         if self._schedule.opening:
             self._plan()
-        request = next_start(self._seen(self._schedule.opening))
-        while request is not None:
+        due = self._schedule.opening
+        while (request := next_start(self._seen(due))) is not None:
             due = request.then
             if not self._starter.start(request):  # no room for both builds
                 self._both_up = False
@@ -173,7 +173,6 @@ class Campaign:
                 due = self._schedule.opening
             elif not due:
                 self._judge()
-            request = next_start(self._seen(due))
 
     def _plan(self) -> None:
         """Settle the order of the starts: those of the machine's own reference may be due."""
