@@ -43,44 +43,41 @@ class ClaimTurns:
 
     def __init__(self, claims: Sequence[ClaimProbe], campaigns: Mapping[str, Campaign]) -> None:
         first, second = reversed(claims[0].claim.sides)
-        self._names = (first, second)
-        self._probes = _by_scenario([probe for one in claims for probe in one.probes])
+        self._names, self._claims = (first, second), claims
         own_noise = any(one.own_noise for one in claims)
         self._opening = (OWN_NOISE_CLAIM_RULE if own_noise else CLAIM_RULE).looks[0]
-        self.campaigns = {
-            name: Campaign(self._probes[name], own.tools, own.session, schedule=CLAIMS)
-            for name in self._names
-            for own in [campaigns[name]]
-        }
-        for campaign in self.campaigns.values():
-            campaign.starts.planned = self._opening
         self._pairs = 0
+        self.campaigns: dict[str, Campaign] = {}
+        for name in self._names:
+            tools, session = campaigns[name].tools, campaigns[name].session
+            campaign = Campaign(_probes_of(claims, name), tools, session, schedule=CLAIMS)
+            campaign.starts.planned = self._opening
+            self.campaigns[name] = campaign
 
     def measured(self, probe: Probe) -> Outcome:
         """What became of a probe; the first call makes the opening pairs for all of them."""
         if not self._pairs:
-            while self._pairs < self._opening and self._pair(self._probes):
+            while self._pairs < self._opening and self._pair(self._claims):
                 pass
         return self.campaigns[probe.scenario.id].outcome(probe)
 
     def again(self, claim: ClaimProbe) -> bool:
         """Another pair for one claim; False: there is no time left, or a start failed."""
-        if not all(campaign.starts.has_time for campaign in self.campaigns.values()):
-            return False
-        return self._pair(_by_scenario(claim.probes))
+        has_time = all(campaign.starts.has_time for campaign in self.campaigns.values())
+        return has_time and self._pair([claim])
 
-    def _pair(self, probes: Mapping[str, Sequence[Probe]]) -> bool:
+    def _pair(self, claims: Sequence[ClaimProbe]) -> bool:
         order = self._names[:: -1 if self._pairs % 2 else 1]  # A B, B A, A B, …
         self._pairs += 1
-        return all(self.campaigns[name].measure_for_claims(probes[name]) for name in order)
+        return all(
+            self.campaigns[name].measure_for_claims(_probes_of(claims, name)) for name in order
+        )
 
 
-def _by_scenario(probes: Sequence[Probe]) -> dict[str, list[Probe]]:
-    """Id of a scenario → its probes, each once."""
-    found: dict[str, list[Probe]] = {}
-    for probe in dict.fromkeys(probes):
-        found.setdefault(probe.scenario.id, []).append(probe)
-    return found
+def _probes_of(claims: Sequence[ClaimProbe], scenario: str) -> list[Probe]:
+    """The probes of a scenario that claims are about, each once."""
+    every = dict.fromkeys(probe for one in claims for probe in one.probes)
+    return [probe for probe in every if probe.scenario.id == scenario]
 
 
 class ClaimSides:
@@ -93,10 +90,7 @@ class ClaimSides:
     """
 
     def __init__(
-        self,
-        session: Session,
-        own: "Campaigns",
-        selected: Collection[Selected] = (),
+        self, session: Session, own: "Campaigns", selected: Collection[Selected] = ()
     ) -> None:
         self._session, self._own = session, own
         self._claims = [one for one in selected if isinstance(one, ClaimProbe)]
