@@ -16,12 +16,7 @@ from refusals import refused
 from small_server import small_server
 from tables import each
 
-from perfgate.campaign.serving import (
-    not_ready,
-    require_serving,
-    run_to_end,
-    wait_until_ready,
-)
+from perfgate.campaign.serving import not_ready, require_serving, run_to_end, wait_until_ready
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.engines.base import Endpoint, Engine

@@ -17,12 +17,7 @@ from perfgate.campaign.selection import Selected, measured_scenarios
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.claims import (
-    ClaimProbe,
-    StoredSide,
-    claim_outcome,
-    stored_sides,
-)
+from perfgate.judging.assembly.claims import ClaimProbe, StoredSide, claim_outcome, stored_sides
 from perfgate.judging.assembly.judge_input import Outcome, Provenance, Side
 from perfgate.judging.rules.paired import CLAIM_RULE, OWN_NOISE_CLAIM_RULE
 from perfgate.scenarios.probe import Probe

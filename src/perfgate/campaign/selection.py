@@ -70,9 +70,7 @@ def markers_of_selected(test: Selected) -> tuple[str, ...]:
 
 
 def selected_with(
-    expression: str,
-    tests: Sequence[tuple[Selected, tuple[str, ...]]],
-    declared: Collection[str],
+    expression: str, tests: Sequence[tuple[Selected, tuple[str, ...]]], declared: Collection[str]
 ) -> tuple[Selected, ...]:
     """The tests that `pytest -m EXPRESSION` runs; no template that it does not name.
 

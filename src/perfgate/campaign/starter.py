@@ -147,11 +147,7 @@ class Starter:
         return build_under_test(self.tools, self.session, injections)
 
     def _bring_up(
-        self,
-        counts: Start,
-        probes: Sequence[Probe],
-        stack: ExitStack,
-        lease: Lease | None = None,
+        self, counts: Start, probes: Sequence[Probe], stack: ExitStack, lease: Lease | None = None
     ) -> FreshStart:
         """The engine, started and watched, when it is ready to be measured; `lease`: it has one."""
         session, build = self.session, self._build(counts.role)

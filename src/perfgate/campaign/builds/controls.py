@@ -193,9 +193,7 @@ class ControlBuilds:
         return ControlStarts(self._policy, known, self.why_not)
 
     def behind(
-        self,
-        judgements: Sequence[Judgement],
-        measured: Mapping[Against, Mapping[int, Measurement]],
+        self, judgements: Sequence[Judgement], measured: Mapping[Against, Mapping[int, Measurement]]
     ) -> tuple[MeasuredControl, ...]:
         """The builds that judgements rest on, or for which they have no control.
 
