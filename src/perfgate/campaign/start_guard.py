@@ -4,8 +4,8 @@ it has for itself; and the watch over it.
 Measurements know what disturbed them; a disturbed one is not judged.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from perfgate.campaign.fresh_start import FreshStart, StartSetup
@@ -102,9 +102,10 @@ def guarded(
     )
 
 
-@contextmanager
-def leased(scenario: Scenario, session: Session, tell: Callable[[str], None]) -> Iterator[Lease]:
-    """Have what the scenario needs of this machine while the block runs; `tell` says who has it.
+def leased(
+    scenario: Scenario, session: Session, tell: Callable[[str], None]
+) -> AbstractContextManager[Lease]:
+    """A block that has what the scenario needs of this machine; `tell` says who has it else.
 
     Nothing is leased where the engine runs on nodes that Slurm chose, or where mocks play it,
     unless on GPUs that are made up, too. The site's commands may change all GPUs of the machine, so
@@ -118,21 +119,19 @@ def leased(scenario: Scenario, session: Session, tell: Callable[[str], None]) ->
     # Mock programs disturb nobody; on simulated GPUs they show how a real session would wait.
     played = session.synthetic and (count == 0 or pool is None or not pool.synthetic)
     if pool is None or played or _elsewhere(scenario, session):
-        yield Lease()
-        return
+        return nullcontext(Lease())
     all_here = not pool.devices.chosen and count == len(pool.gpus)
     wait_s = session.site.wait_for_gpus_s
     if session.budget is not None:  # never beyond the time that the session has
         wait_s = min(wait_s, session.budget.left_s())
-    with pool.lease(
+    return pool.lease(
         count,
         whole=count > 0 and (all_here or hardware.nodes > 1 or has_commands(session.site)),
         run=session.run.id,
         wait_s=wait_s,
         tell=tell,
         fits=None if pool.synthetic else lambda name: is_model(name, hardware.gpu),
-    ) as lease:
-        yield lease
+    )
 
 
 def watch_start(scenario: Scenario, session: Session, lease: Lease) -> Watched:
