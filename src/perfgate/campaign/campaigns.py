@@ -181,7 +181,7 @@ class Campaigns:
         if isinstance(one, ClaimProbe):
             return self._claims.outcome(one)
         if isinstance(one, SweepProbe):
-            campaign, *_ = map(self._campaign_for, one.probes)
+            campaign, *_ = map(self.campaign_for, one.probes)
             return campaign.curve_outcome(one)
         return self.measured(one)
 
@@ -211,17 +211,13 @@ class Campaigns:
 
     def tell_selection(self) -> None:
         """Tell who looks on what is to be measured, and how long stored baselines took for it."""
-        known = {}
+        seconds: dict[str, float | None] = dict.fromkeys(self._groups)
         if not self.session.synthetic:
             with suppress(PerfgateError):  # whoever needs the baseline will say it
-                known = stored_seconds(group.scenario for group in self._groups.values())
-        self._progress("").selection(
-            {
-                name: known[name].usual if name in known and known[name].known else None
-                for name in self._groups
-            },
-            sorted(name for name, group in self._groups.items() if not group.waiting),
-        )
+                stored = stored_seconds(group.scenario for group in self._groups.values())
+                seconds |= {name: one.usual for name, one in stored.items() if one.known}
+        over = sorted(name for name, group in self._groups.items() if not group.waiting)
+        self._progress("").selection(seconds, over)
 
     def _progress(self, scenario: str) -> Progress:
         return Progress(self.session.run.path / PROGRESS, scenario)
@@ -252,10 +248,14 @@ class Campaigns:
         """What became of a probe in its scenario's own campaign; errors as of `outcome`."""
         if probe.scenario.id in self.session.kept.groups:
             return self.session.kept.measured(probe)
-        return self._campaign_for(probe).outcome(probe)
+        return self.campaign_for(probe).outcome(probe)
 
-    def _campaign_for(self, probe: Probe) -> Campaign:
-        """The campaign of a probe's scenario, which has the programs that measure the probe."""
+    def campaign_for(self, probe: Probe) -> Campaign:
+        """The campaign of a probe's scenario, which has the programs that measure the probe.
+
+        Raises:
+            MissingProgram: it has not; and as `toolchain`.
+        """
         campaign = self.campaign(probe.scenario)
         if missing := campaign.tools.missing_for(probe):
             raise missing
@@ -273,10 +273,8 @@ class Campaigns:
         if group.campaign is None:
             try:
                 group.campaign = self._made(group)
-            except (MissingProgram, CannotDo):
-                raise
-            except PerfgateError:
-                group.is_unusable = True
+            except PerfgateError as error:
+                group.is_unusable = not isinstance(error, MissingProgram | CannotDo)
                 raise
             self.session.run.begin_group(scenario.id)
         return group.campaign

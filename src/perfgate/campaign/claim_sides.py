@@ -183,8 +183,7 @@ class ClaimSides:
             if probe in unmeasured or self._is_kept(probe):
                 continue
             try:
-                if missing := self._own.campaign(probe.scenario).tools.missing_for(probe):
-                    raise missing
+                self._own.campaign_for(probe)
             except (MissingProgram, CannotDo) as error:
                 unmeasured[probe] = str(error)
                 met.append(error)
