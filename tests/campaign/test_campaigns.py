@@ -6,7 +6,8 @@ What a start gives is played; campaigns, gate and records are the real ones.
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
-from typing import Any, cast
+from typing import Any
+from unittest.mock import Mock
 
 import building
 import pytest
@@ -19,7 +20,6 @@ from perfgate.campaign.selection import Selected, measured_scenarios
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, RunError
 from perfgate.core.locations import Locations
-from perfgate.core.program_query import ContainerQuery
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
@@ -248,31 +248,21 @@ def test_what_this_machine_lacks_is_told(run, monkeypatch) -> None:
     assert told == "a rehearsal has no mock program for llama.cpp"
 
 
-class Boxed(LocalLauncher):
-    """A launcher whose programs are in a container."""
-
-    name = "boxed"
-
-    def locations(self, here: Locations, scenario: Scenario, version: str | None) -> Locations:
-        return replace(here, inside=cast("ContainerQuery", object()))
-
-
 def test_a_rehearsal_has_no_stand_ins_in_a_container(run) -> None:
-    rehearsed = process(run, synthetic=True)
-    rehearsed.session = replace(rehearsed.session, launcher=Boxed())
+    rehearsed, boxed = process(run, synthetic=True), Mock()
+    boxed.locations.return_value = Locations(inside=Mock())
+    rehearsed.session = replace(rehearsed.session, launcher=boxed)
     refused(rehearsed.build_of, ON_GPUS, match=r"not in a container[^§]*PERFGATE_SITE")
 
 
 def test_what_the_build_could_not_be_asked_is_a_record(run, monkeypatch) -> None:
     why, moved = ("keys of the LLM-API YAML: not asked: no pydantic",), ("default of a: found 1",)
     build = EngineBuild("tensorrt-llm", "1.3.0", "0123abc")
-    monkeypatch.setattr(TensorRTLLM, "build", lambda *_: build)
+    for name, told in (("build", build), ("verify", why), ("moved_defaults", moved)):
+        monkeypatch.setattr(TensorRTLLM, name, lambda *_, told=told: told)
     monkeypatch.setattr(Toolchain, "require", lambda _: None)
     monkeypatch.setattr("perfgate.campaign.builds.build.commands_to_verify", lambda *_: ())
-    for unasked, defaults in ((why, ()), ((), moved)):
-        monkeypatch.setattr(TensorRTLLM, "verify", lambda *_, told=unasked: told)
-        monkeypatch.setattr(TensorRTLLM, "moved_defaults", lambda *_, told=defaults: told)
-        process(run).toolchain(ON_GPUS)
+    process(run).toolchain(ON_GPUS)
     (line,) = recorded(run, "unasked")
     assert (line["scenario"], line["why"]) == (ON_GPUS.id, [*why])
     assert line["build"]["commit"] == "0123abc"
