@@ -149,12 +149,14 @@ def test_the_scenarios_own_starts_are_apart_from_those_that_claims_share(make) -
     assert groups == {"one": sorted([tests[0], *tests[2:]]), "two": sorted([tests[0], tests[3]])}
 
 
-def test_on_gpus_the_sides_keep_their_campaigns_one_start_at_a_time(make) -> None:
+@pytest.mark.parametrize(("two", "verdict"), [(SLOW, "PASS"), ((1000.0, OOM), "ERROR")])
+def test_on_gpus_the_sides_keep_their_campaigns_one_start_at_a_time(make, two, verdict) -> None:
     gpus = replace(PLAIN.hardware, gpu="H200", gpus=8)
     claim = the(scenarios=[replace(one, hardware=gpus) for one in BOTH])
-    campaigns, played = make(claim)
-    assert campaigns.outcome(claim).verdict == Verdict.PASS
+    campaigns, played = make(claim, two=two)
+    assert campaigns.outcome(claim).verdict == verdict
     assert (set(played.starts), played.scenarios[:4]) == ({"new"}, ["one", "two"] * 2)
+    assert verdict == "PASS" or len(played.scenarios) == 4, "for nothing after a side has failed"
 
 
 # Sides that are not measured. ---------------------------------------------------------------------

@@ -158,9 +158,13 @@ class ClaimSides:
             found = claim_outcome(claim, ends, stored)
             if not (goes_on and any(one.needs_more_runs for one in found.judgements)):
                 return found, ends
-            # The side with fewer starts tells less, so it is measured first.
+            if turns:
+                goes_on = turns.again(claim)
+                continue
+            # The side with fewer starts tells less, so it is measured first; where it fails, the
+            # other side can decide nothing.
             order = sorted(now, key=lambda probe: len(ends[probe].measurements))
-            goes_on = turns.again(claim) if turns else any(map(self._own.again, order))
+            goes_on = any(self._own.again(one) or self._own.measured(one).error for one in order)
 
     def _unmeasured(self, claim: ClaimProbe) -> dict[Probe, str]:
         """The sides that are not measured in this session → why."""
