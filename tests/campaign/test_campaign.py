@@ -327,14 +327,14 @@ def test_both_builds_of_an_ab_are_named(make) -> None:
 # What is told. ------------------------------------------------------------------------------------
 
 
+DOWN = RunError("node_failed", "node7 went down")
+
+
 @pytest.mark.parametrize(
     ("script", "why"),
     [
         ({"c4": {"new": [-100.0, 100.0]}}, "was disturbed: a neighbour"),
-        (
-            {"start": {"new": [RunError("node_failed", "node7 went down"), 100.0]}},
-            "was lost: node_failed: node7 went down",
-        ),
+        ({"start": {"new": [DOWN, 100.0]}}, "was lost: node_failed: node7 went down"),
     ],
 )
 def test_why_a_start_is_made_again_is_told_as_it_happens(make, script, why) -> None:
@@ -347,10 +347,8 @@ def test_what_is_undecided_and_whose_build_is_a_control_are_told(make) -> None:
     campaign, played = make({"c4": {"new": [93.0]}})
     only(campaign)
     assert CONTROL in played.starts
-    told = reasons(campaign)
-    assert re.search(
-        r"after 1 start \(-7\.0 %, interval -\d+\.\d…[-+]\d+\.\d %, band 4 %\)", told[0]
-    )
+    told, number = reasons(campaign), r"[-+]\d+\.\d"
+    assert re.search(rf"after 1 start \(-7\.0 %, interval {number}…{number} %, band 4 %\)", told[0])
     for number, (role, line) in enumerate(zip(played.starts[1:], told, strict=True), start=2):
         control = "control, the baseline's build: " if role == CONTROL else ""
         assert line.startswith(f"start {number}: {control}c4: output_throughput undecided after ")
@@ -368,11 +366,7 @@ POINTS = f"{building.SUMS} undecided after 1 start (-1.2 points, interval -4.0�
 @each(
     "judgements, controls, told",
     [
-        (
-            [replace(OPEN, metric=building.SUMS)],
-            None,
-            f"c4: {building.SUMS} undecided after {POINTS}",
-        ),
+        ([replace(OPEN, metric=building.SUMS)], None, f"c4: {POINTS}"),
         ([replace(OPEN, change=None, interval=None)], None, f"{UNDECIDED} 1 start"),
         # Of several the one nearest to a loss is named; of a control those that it is for.
         ([OPEN, ANCHOR], None, f"{UNDECIDED} 2 starts (-50.0 %, *, and 1 more"),
