@@ -347,8 +347,8 @@ def test_what_is_undecided_and_whose_build_is_a_control_are_told(make) -> None:
     campaign, played = make({"c4": {"new": [93.0]}})
     only(campaign)
     assert CONTROL in played.starts
-    told, number = reasons(campaign), r"[-+]\d+\.\d"
-    assert re.search(rf"after 1 start \(-7\.0 %, interval {number}…{number} %, band 4 %\)", told[0])
+    told, share = reasons(campaign), r"[-+]\d+\.\d"
+    assert re.search(rf"after 1 start \(-7\.0 %, interval {share}…{share} %, band 4 %\)", told[0])
     for number, (role, line) in enumerate(zip(played.starts[1:], told, strict=True), start=2):
         control = "control, the baseline's build: " if role == CONTROL else ""
         assert line.startswith(f"start {number}: {control}c4: output_throughput undecided after ")
