@@ -3,12 +3,16 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import building
 import pytest
 
+from perfgate import baselines
+from perfgate.baselines import BaselineRun, Entry
 from perfgate.campaign import starter
 from perfgate.campaign.fresh_start import StartSetup
 from perfgate.core.locations import Locations
@@ -16,11 +20,13 @@ from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.scenario import GatePolicy, Scenario
+from perfgate.scenarios.scenario import Claim, GatePolicy, Scenario, Source
 
 SPEED = "output_throughput"
 NEW = EngineBuild("llama.cpp", "1.3.0", "def456")
 OLD = EngineBuild("llama.cpp", "1.2.0", "abc123")
+GUIDE = Source("guide.md", "Engines")
+CLAIM = Claim("one-is-faster", "The first is faster", GUIDE, SPEED, "one", "better", versus="two")
 # What a probe gives on the starts of one role, in order; the last one for all that follow.
 Script = Mapping[str, Sequence[float | Exception]]
 
@@ -44,6 +50,27 @@ def tools_of(build: EngineBuild, scenario: Scenario, **facts: str) -> Toolchain:
         locations=Locations(),
     )
     return cast(Toolchain, made)
+
+
+def store_baseline(
+    engine: EngineBuild,
+    facts: Mapping[str, str],
+    values: Mapping[Probe, Sequence[float]],
+    **changes: Any,
+) -> Path:
+    """An accepted baseline of those speeds; each start is of a session of its own."""
+
+    def run(day: int, value: float) -> BaselineRun:
+        started = f"2026-11-{day:02}T08:00:00+00:00"
+        return BaselineRun(f"run-{engine.version}-{day}", started, {SPEED: value}, start=1)
+
+    entries = {
+        probe.label: Entry(facts, tuple(map(run, count(1), given)))
+        for probe, given in values.items()
+    }
+    scenario = next(iter(values)).scenario.id
+    kept = building.baseline(scenario=scenario, engine=engine, entries=entries, **changes)
+    return baselines.suite_store().save(kept)
 
 
 @dataclass

@@ -57,29 +57,21 @@ def test_a_span_of_time_is_told(seconds, told) -> None:
     assert span(seconds) == told
 
 
+LIMITS = "how long it takes is not known, limits say at most 1 h for the engine to start"
+
+
 @each(
     "left, group, start, told",
     [
         (1500, Estimate(1400), 1400, None),
-        (
-            1500,
-            Estimate(4200),
-            1800,
-            "not run: needs about 1 h 10 min, 25 min of --budget 4h are left",
-        ),
-        (
-            1500,
-            Estimate(3000) + Estimate(600, known=False),
-            1800,
-            "not run: how long it takes is not known, limits say at most 1 h for the engine to "
-            "start, 25 min of --budget 4h are left",
-        ),
-        (-5, Estimate(0), 0, "not run: needs about 0 s, 0 s of --budget 4h are left"),
+        (1500, Estimate(4200), 1800, "needs about 1 h 10 min, 25 min"),
+        (1500, Estimate(3000) + Estimate(600, known=False), 1800, f"{LIMITS}, 25 min"),
+        (-5, Estimate(0), 0, "needs about 0 s, 0 s"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_both_times(left, group, start, told) -> None:
     budget = Budget("4h", time.monotonic() + left + 0.5)
-    assert budget.refuses(group) == told
+    assert budget.refuses(group) == (told and f"not run: {told} of --budget 4h are left")
     assert (budget.no_more(start) is None) == (told is None)
 
 

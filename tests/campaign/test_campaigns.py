@@ -6,22 +6,20 @@ What a start gives is played; campaigns, gate and records are the real ones.
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
-from typing import Any, cast
+from typing import Any
+from unittest.mock import Mock
 
 import building
 import pytest
 from plain_records import recorded
-from played import SPEED, Played, scenario_of, tools_of
+from played import CLAIM, Played, scenario_of, store_baseline, tools_of
 from refusals import refused
 
-from perfgate import baselines
-from perfgate.baselines import BaselineRun, Entry
 from perfgate.campaign.campaigns import Campaigns
 from perfgate.campaign.selection import Selected, measured_scenarios
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, RunError
 from perfgate.core.locations import Locations
-from perfgate.core.program_query import ContainerQuery
 from perfgate.core.verdict import Verdict
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
@@ -31,12 +29,10 @@ from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.run_folder import RunFolder
 from perfgate.scenarios import scenario as model
 from perfgate.scenarios.probe import Probe, all_probes, load_probes
-from perfgate.scenarios.scenario import Claim, Scenario, Source
+from perfgate.scenarios.scenario import Claim, Scenario
 
 PLAIN = scenario_of((4,), band=0.02, noise="measured")
 ONE, TWO = (replace(PLAIN, id=name) for name in ("one", "two"))
-TITLE, GUIDE = "The first is faster", Source("guide.md", "Engines")
-CLAIM = Claim("one-is-faster", TITLE, GUIDE, SPEED, "one", "better", versus="two")
 CLIENT = "aiperf 0.13.0"
 FAST, SLOW = (1200.0, 1210.0, 1190.0), (1000.0, 1010.0, 990.0)
 
@@ -89,19 +85,9 @@ def process(run: RunFolder, **session: Any) -> Campaigns:
 def store(
     scenario: Scenario, *values: float, version: str = "1.2.0", client: str = CLIENT, cpu="Grace"
 ) -> None:
-    """An accepted baseline: each start of a session of its own."""
     of = probe(scenario)
     facts = {"content": of.content_hash(), "client": client, "cpu": cpu}
-    runs = tuple(
-        BaselineRun(f"run-{number}", f"2026-11-{number:02}T08:00:00+00:00", {SPEED: value})
-        for number, value in enumerate(values, start=1)
-    )
-    engine, entries = (
-        EngineBuild("engine-two", version, f"abc{version}"),
-        {of.label: Entry(facts, runs)},
-    )
-    kept = building.baseline(scenario=scenario.id, engine=engine, entries=entries)
-    baselines.suite_store().save(kept)
+    store_baseline(EngineBuild("engine-two", version, f"abc{version}"), facts, {of: values})
 
 
 # Turns. -------------------------------------------------------------------------------------------
@@ -124,6 +110,7 @@ OOM = RunError("oom", "memory ran out")
         # A disturbed start is made again in its place; a side that fails ends the turns.
         (BOTH, (1200.0, -9.0, 1200.0), SLOW[:1], "PASS", "211122112"),
         (BOTH, FAST[:1], (1000.0, OOM), "ERROR", "2112"),
+        (BOTH, NOISY[0], (*NOISY[1][:4], OOM), "ERROR", "211221122"),
     ],
 )
 def test_without_a_gpu_both_sides_take_turns(make, scenarios, one, two, verdict, starts) -> None:
@@ -162,12 +149,14 @@ def test_the_scenarios_own_starts_are_apart_from_those_that_claims_share(make) -
     assert groups == {"one": sorted([tests[0], *tests[2:]]), "two": sorted([tests[0], tests[3]])}
 
 
-def test_on_gpus_the_sides_keep_their_campaigns_one_start_at_a_time(make) -> None:
+@pytest.mark.parametrize(("two", "verdict"), [(SLOW, "PASS"), ((1000.0, OOM), "ERROR")])
+def test_on_gpus_the_sides_keep_their_campaigns_one_start_at_a_time(make, two, verdict) -> None:
     gpus = replace(PLAIN.hardware, gpu="H200", gpus=8)
     claim = the(scenarios=[replace(one, hardware=gpus) for one in BOTH])
-    campaigns, played = make(claim)
-    assert campaigns.outcome(claim).verdict == Verdict.PASS
+    campaigns, played = make(claim, two=two)
+    assert campaigns.outcome(claim).verdict == verdict
     assert (set(played.starts), played.scenarios[:4]) == ({"new"}, ["one", "two"] * 2)
+    assert verdict == "PASS" or len(played.scenarios) == 4, "for nothing after a side has failed"
 
 
 # Sides that are not measured. ---------------------------------------------------------------------
@@ -261,31 +250,21 @@ def test_what_this_machine_lacks_is_told(run, monkeypatch) -> None:
     assert told == "a rehearsal has no mock program for llama.cpp"
 
 
-class Boxed(LocalLauncher):
-    """A launcher whose programs are in a container."""
-
-    name = "boxed"
-
-    def locations(self, here: Locations, scenario: Scenario, version: str | None) -> Locations:
-        return replace(here, inside=cast("ContainerQuery", object()))
-
-
 def test_a_rehearsal_has_no_stand_ins_in_a_container(run) -> None:
-    rehearsed = process(run, synthetic=True)
-    rehearsed.session = replace(rehearsed.session, launcher=Boxed())
+    rehearsed, boxed = process(run, synthetic=True), Mock()
+    boxed.locations.return_value = Locations(inside=Mock())
+    rehearsed.session = replace(rehearsed.session, launcher=boxed)
     refused(rehearsed.build_of, ON_GPUS, match=r"not in a container[^§]*PERFGATE_SITE")
 
 
 def test_what_the_build_could_not_be_asked_is_a_record(run, monkeypatch) -> None:
     why, moved = ("keys of the LLM-API YAML: not asked: no pydantic",), ("default of a: found 1",)
     build = EngineBuild("tensorrt-llm", "1.3.0", "0123abc")
-    monkeypatch.setattr(TensorRTLLM, "build", lambda *_: build)
+    for name, told in (("build", build), ("verify", why), ("moved_defaults", moved)):
+        monkeypatch.setattr(TensorRTLLM, name, lambda *_, told=told: told)
     monkeypatch.setattr(Toolchain, "require", lambda _: None)
-    monkeypatch.setattr("perfgate.campaign.campaigns.commands_to_verify", lambda *_: ())
-    for unasked, defaults in ((why, ()), ((), moved)):
-        monkeypatch.setattr(TensorRTLLM, "verify", lambda *_, told=unasked: told)
-        monkeypatch.setattr(TensorRTLLM, "moved_defaults", lambda *_, told=defaults: told)
-        process(run).toolchain(ON_GPUS)
+    monkeypatch.setattr("perfgate.campaign.builds.build.commands_to_verify", lambda *_: ())
+    process(run).toolchain(ON_GPUS)
     (line,) = recorded(run, "unasked")
     assert (line["scenario"], line["why"]) == (ON_GPUS.id, [*why])
     assert line["build"]["commit"] == "0123abc"

@@ -1,7 +1,6 @@
 """What a fresh start adds to a measurement, makes of a place that is lost, and makes only once."""
 
 import errno
-import math
 import os
 import shutil
 import socket
@@ -13,36 +12,26 @@ from pathlib import Path
 from typing import Any
 
 import building
-import made_runs
+import psutil
 import pytest
-from power_cut import Disk
 from refusals import refused
 from small_server import small_server
 from tables import each
 
 from perfgate.campaign.builds.build import Build
-from perfgate.campaign.fresh_start import (
-    FreshStart,
-    StartSetup,
-    fresh_start,
-    made_once,
-    of_load,
-    of_offline,
-    write_server_cpu,
-)
+from perfgate.campaign.fresh_start import FreshStart, StartSetup, fresh_start, made_once
 from perfgate.clients.base import client
 from perfgate.core.command import Command, Step
 from perfgate.core.errors import RunError
-from perfgate.core.kept_files import CHECKSUMS, kept_folder
+from perfgate.core.locations import Installation, Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import Endpoint, Engine, EngineBuild
 from perfgate.launchers.base import Placement, PlacementRequest
 from perfgate.launchers.local.launcher import LocalLauncher, LocalPlacement
 from perfgate.launchers.site import Site
 from perfgate.plan.toolchain import Toolchain
-from perfgate.release.pack_contents import run_files
 from perfgate.scenarios.probe import Probe, load_probes
-from perfgate.scenarios.scenario import Hardware, Limits, LoadPoint, Scenario
+from perfgate.scenarios.scenario import Limits, LoadPoint, Scenario
 
 POINT = LoadPoint(concurrency=4, requests=16, warmup_requests=4, seed=1)
 
@@ -158,6 +147,15 @@ def test_a_port_that_another_program_took_first_is_left_to_it(tmp_path) -> None:
         assert failing(start, match=f"port {taken}").failure == "port_in_use"
 
 
+def test_a_server_finds_the_programs_of_its_own_build_first(tmp_path) -> None:
+    other = replace(TOOLS, locations=Locations(build=Installation(str(tmp_path / "old"))))
+    with fresh_start(setup(tmp_path, tools=other), load_probes(SERVED)) as found:
+        assert found.server is not None
+        environment = psutil.Process(found.server.pid).environ()
+    assert environment["PATH"].startswith(f"{tmp_path}/old/bin:")
+    assert environment["PERFGATE_SCENARIO"] == SERVED.id
+
+
 def failing(start: StartSetup, match: str) -> RunError:
     """What a start fails with."""
     with ExitStack() as stack:
@@ -182,37 +180,6 @@ def test_a_failed_command_of_the_site_gets_nothing_started(tmp_path) -> None:
     assert after.exists()
 
 
-# What is added to the numbers of a client. --------------------------------------------------------
-
-ON_GPUS = replace(building.SCENARIO, hardware=Hardware("B200", 8))
-ON_NONE = replace(building.SCENARIO, hardware=Hardware("none", 0))
-COMPLETED = {"osl": 32.0, "requests_completed": 16}
-
-
-@each(
-    "facts, cpu_s, cost",
-    [
-        (COMPLETED, 6.4, 10.0),  # 20 requests of 32 tokens, warm-up included, are 640 tokens
-        # What is not known is left out, and never zero.
-        ({"requests_completed": 16}, 6.4, None),
-        ({"osl": 32.0}, 6.4, None),
-        (COMPLETED, 0.0, None),
-        (COMPLETED, math.nan, None),
-    ],
-)
-def test_cpu_cost_counts_warm_up_requests_in_time_and_tokens(tmp_path, facts, cpu_s, cost) -> None:
-    refused(of_load, Measurement({}, facts), ON_NONE, POINT, tmp_path, match=r"server_cpu\.json")
-    write_server_cpu(tmp_path, cpu_s)
-    expected = {} if cost is None else {"server_cpu_s_per_1k_tokens": pytest.approx(cost)}
-    assert of_load(Measurement({}, facts), ON_NONE, POINT, tmp_path) == expected
-
-
-def test_throughput_per_gpu_exists_where_there_are_gpus() -> None:
-    measured = Measurement({"output_throughput": 800.0})
-    assert of_offline(measured, ON_GPUS)["output_throughput_per_gpu"] == 100.0
-    assert of_offline(measured, ON_NONE) == measured.metrics
-
-
 # Datasets, made once per call and used again by every fresh start. --------------------------------
 
 STEP = Step("prepare_dataset", Command(("prepare", "--num-requests", "8")), "c4", "dataset.txt")
@@ -223,9 +190,7 @@ Make = Callable[..., str]
 def make(tmp_path: Path) -> Make:
     """Makes a step's file in a start's folder, or takes the kept one: what became of it."""
 
-    def made(
-        start: str, step: Step = STEP, store: Path = tmp_path / "store", *, fails: bool = False
-    ) -> str:
+    def made(start: str, step: Step = STEP, store: Path = tmp_path / "store") -> str:
         folder = tmp_path / start
         folder.mkdir(parents=True, exist_ok=True)
         times = []
@@ -233,8 +198,6 @@ def make(tmp_path: Path) -> Make:
         def run() -> None:
             times.append(1)
             (folder / "dataset.txt").write_text("prompts")
-            if fails:
-                raise OSError("disk")
 
         assert made_once(step, folder, store, run) is bool(times)
         assert (folder / "dataset.txt").read_text() == "prompts"
@@ -243,32 +206,13 @@ def make(tmp_path: Path) -> Make:
     return made
 
 
-def test_the_second_start_uses_what_the_first_made_and_can_be_packed(tmp_path, make) -> None:
+def test_the_second_start_uses_what_the_first_made(tmp_path, make) -> None:
     assert [make("run/first"), make("run/second")] == ["made", "kept"]
-    files, _ = run_files(replace(made_runs.run("one", "08:00", {}), folder=tmp_path / "run"))
-    assert [(file.path, Path(file.source).read_bytes()) for file in files] == [
-        ("runs/one/first/dataset.txt", b"prompts"),
-        ("runs/one/second/dataset.txt", b"prompts"),
-    ]
-    (tmp_path / "run/first/dataset.txt").write_text("damaged")
+    files = [tmp_path / "run" / one / "dataset.txt" for one in ("first", "second")]
+    links = [file.is_symlink() or file.stat().st_nlink > 1 for file in files]
+    assert links == [False, False], "which no pack takes"
+    files[0].write_text("damaged")
     assert make("third") == "kept", "a program that writes into its dataset leaves the kept one"
-
-
-@pytest.mark.parametrize("damage", ["cut", "changed", "no checksums", "cut checksums", "gone"])
-def test_what_is_damaged_is_made_anew(tmp_path, make, damage) -> None:
-    assert make("one") == "made"
-    kept = next((tmp_path / "store").glob("*/dataset.txt"))
-    if damage == "cut":
-        os.truncate(kept, 3)
-    elif damage == "changed":
-        kept.write_text("prompt5")
-    elif damage == "gone":
-        kept.unlink()
-    else:
-        sums = kept.with_name(CHECKSUMS)
-        sums.write_bytes(sums.read_bytes()[: 20 if damage == "cut checksums" else 0])
-    assert [make("two"), make("three")] == ["made", "kept"]
-    assert [path.name for path in (tmp_path / "store").iterdir()] == [kept.parent.name]
 
 
 def test_the_store_may_be_on_another_disk(tmp_path, make) -> None:
@@ -285,23 +229,10 @@ def test_a_store_that_is_full_is_told_and_keeps_nothing(tmp_path, make, monkeypa
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "move", full)
-        with pytest.raises(RunError, match="disk_full: cannot write") as told:
-            make("first")
-    assert "PERFGATE_HOME" in told.value.hint
+    monkeypatch.setattr(shutil, "move", full)
+    error = refused(make, "first", match="disk_full: cannot write", error=RunError)
+    assert "PERFGATE_HOME" in error.hint
     assert list((tmp_path / "store").iterdir()) == []
-    with pytest.raises(OSError, match="disk"):
-        make("first", fails=True)
-    assert make("second") == "made"
-
-
-def test_a_power_cut_leaves_it_whole_or_to_be_made_anew(tmp_path, monkeypatch) -> None:
-    folder = tmp_path / "one"
-    with Disk(tmp_path, monkeypatch) as disk:
-        kept_folder(folder, lambda draft: (draft / "a.txt").write_text("prompts") and None)
-        assert disk.possible(folder / "a.txt") == {b"prompts"}
-        assert disk.possible(folder / CHECKSUMS) == {(folder / CHECKSUMS).read_bytes()}
 
 
 def test_another_call_makes_its_own_file(make) -> None:
@@ -312,5 +243,5 @@ def test_another_call_makes_its_own_file(make) -> None:
     ]
     others = [replace(STEP, command=replace(STEP.command, **one)) for one in changes]
     assert [make("one", step) for step in (STEP, *others)] == ["made"] * 4
-    with pytest.raises(ValueError, match="produces nothing"):
-        make("one", replace(STEP, produces=None))
+    nothing = replace(STEP, produces=None)
+    assert [make("one", nothing) for _ in range(2)] == ["made"] * 2

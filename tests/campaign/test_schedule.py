@@ -3,13 +3,15 @@
 import building
 from tables import each
 
-from perfgate.campaign.budget import Budget
 from perfgate.campaign.schedule import (
     AB,
+    AB_BLOCKS,
+    BLOCKS,
     CLAIMS,
     LoopState,
     Schedule,
     Start,
+    StartRequest,
     StartRole,
     Starts,
     around_own_reference,
@@ -18,7 +20,7 @@ from perfgate.campaign.schedule import (
     totals,
 )
 from perfgate.runs.record import GroupSeconds, GroupStarts
-from perfgate.scenarios.probe import load_probes
+from perfgate.scenarios.probe import all_probes, load_probes
 
 LETTERS: dict[str, StartRole] = {
     "R": "reference",
@@ -46,7 +48,6 @@ def roles(letters: str) -> tuple[StartRole, ...]:
         (OWN, 0, "NRR", "RN", "", "N", "RR"),  # a round that was begun is made whole
         (OWN, 0, "NRR", "R", "RN", "R", "R"),  # what nobody needs is left out
         # After a judgement: controls of each build that is wanted, before the build under test.
-        (Schedule(), 1, "", "N", "N", "N", ""),
         (Schedule(), 1, "", "", "N", "", ""),  # all is decided
         (Schedule(), 1, "", "N", "C", "", ""),  # no start is left, or no time
         (Schedule(), 1, "", "C", "NC", "C", ""),
@@ -59,7 +60,6 @@ def roles(letters: str) -> tuple[StartRole, ...]:
         (AB, 1, "", "AB", "AB", "B", "A"),
         (AB, 2, "", "AB", "AB", "A", "B"),
         (AB, 2, "", "AB", "", "", ""),  # no time
-        (AB, 5, "", "AB", "AB", "B", "A"),
         (AB, 6, "", "AB", "AB", "", ""),
         # Starts for claims are asked for by these.
         (CLAIMS, 0, "", "T", "T", "", ""),
@@ -74,8 +74,23 @@ def test_what_is_started_next(schedule, judged, due, open_for, allowed, comes, t
     assert found is None or found.probes == (PROBE,)
 
 
-def test_a_reference_of_this_session_stands_around_the_build_under_test() -> None:
-    assert OWN.opening == roles("RNRR")
+EVERY, LOADS = all_probes(building.SCENARIO), load_probes(building.SCENARIO)
+
+
+@each(
+    "schedule, probes, beside",
+    [
+        (BLOCKS, EVERY, StartRequest("reference", LOADS)),  # whose answers nobody compares
+        (BLOCKS, EVERY[2:], None),
+        (AB_BLOCKS, EVERY, StartRequest("a", EVERY)),
+        (AB_BLOCKS, EVERY[2:], StartRequest("a", EVERY[2:])),
+        (AB, EVERY, None),
+    ],
+)
+def test_what_is_up_at_the_same_time(schedule, probes, beside) -> None:
+    role = schedule.opening[0]
+    found = next_start(LoopState(schedule, (role,), {role: probes}))
+    assert found == StartRequest(role, probes, (), beside)
 
 
 @each(
@@ -84,8 +99,6 @@ def test_a_reference_of_this_session_stands_around_the_build_under_test() -> Non
         (6, 6, "RRNNRRNNRR", "NN"),
         (4, 4, "RNNRRNNR", "NN"),
         (5, 5, "RRNNRNNRR", "N"),
-        (8, 8, "RRRNNRRNNRRR", "NN"),
-        (3, 3, "RNRNNR", "NN"),
         (1, 1, "RN", "NN"),
     ],
 )
@@ -94,6 +107,7 @@ def test_references_take_turns_with_the_build_under_test(references, most, openi
     assert schedule.opening == roles(opening)
     assert most < 4 or opening == opening[::-1], "a drift of the machine cancels out"
     assert schedule.further == (roles(then),)
+    assert around_own_reference(3).opening == roles("RNRR")
 
 
 # How many. ----------------------------------------------------------------------------------------
@@ -139,16 +153,9 @@ def test_the_scenarios_time_counts_both_builds_and_no_reference(role, ends) -> N
     starts = Starts(budget_s=5.0)
     made(starts, role)
     assert (starts.out_of_time, starts.allows("new", 5)) == (ends, not ends)
-    assert starts.allows("baseline_control", None) is not ends
+    assert (starts.allows("baseline_control", None), starts.mean_s()) == (not ends, 10.0)
     told = list(starts.why_no_more(undecided=True, is_open=True))
     assert told == (["no more starts: 10 s used of gate.budget_s 5"] if ends else [])
-
-
-def test_beyond_the_sessions_time_no_start_and_no_control_is_begun() -> None:
-    starts = Starts(budget=Budget("1h", 0.0))
-    assert not any(starts.allows(role, None) for role in ("new", "baseline_control"))
-    (told,) = starts.why_no_more(undecided=True, is_open=True)
-    assert "--budget 1h is nearly used up" in told
 
 
 @each(
@@ -179,13 +186,3 @@ def test_starts_are_counted_as_made_and_as_they_would_be_without_sharing(
     spent, starting, saved = seconds
     times = GroupSeconds(spent=spent, starting=starting, saved=saved)
     assert totals([Starts(planned=1, made=starts)]) == (expected, times)
-
-
-def test_a_start_is_made_again_after_a_disturbed_one_of_its_role() -> None:
-    starts = Starts()
-    assert starts.mean_s() is None
-    made(starts, "reference", disturbed=True)
-    assert not made(starts, "new").again
-    assert made(starts, "reference").again
-    assert totals([starts])[0].again == 1
-    assert starts.mean_s() == 10.0

@@ -1,14 +1,11 @@
 """The place of a start is looked at and written down, its GPUs are leased, its load is watched."""
 
-import os
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import building
 import pytest
@@ -38,8 +35,7 @@ from perfgate.launchers.site import Site
 from perfgate.machine.conditions.conditions import Conditions, CpuConditions, not_watched
 from perfgate.machine.conditions.watch import NodesWatch, Watch
 from perfgate.machine.hardware import Machine
-from perfgate.machine.leases import Device, GpuPool, Lease
-from perfgate.machine.leases.devices import Devices
+from perfgate.machine.leases import Lease
 from perfgate.machine.preflight import Check, PreflightReport
 from perfgate.plan.toolchain import Toolchain
 from perfgate.runs.run_folder import RunFolder
@@ -107,7 +103,6 @@ ALONE = RunError("pmi_mismatch", "each of 4 ranks takes itself for the only one"
     ("tools", "checks", "ranks", "failure", "found"),
     [
         (TOOLS, [WELL], None, "", ["28,000 free"]),
-        (TOOLS, [WELL, FULL], None, "unfit_machine", ["28,000 free", "0.1 GiB free"]),
         # Ranks are tried last, not on an unfit machine, and are written down.
         (RANKED, [WELL], ANSWERED, "", ["28,000 free", "4 of 4 ranks"]),
         (RANKED, [WELL], ALONE, "pmi_mismatch", ["28,000 free", f"pmi_mismatch: {ALONE.message}"]),
@@ -119,13 +114,12 @@ def test_what_nodes_say_is_written_down_before_an_unfit_place_is_refused(
 ) -> None:
     check_ranks = Mock(side_effect=[ranks] if ranks else pytest.fail)
     monkeypatch.setattr(start_guard, "check_ranks", check_ranks)
-    look, nodes = partial(look_at, setup(tools)), Nodes(*checks)
+    given = (setup(tools), Nodes(*checks), session)
     if failure:
-        error = refused(look, nodes, session, error=RunError)
-        assert error.failure == failure
-        assert failure != "unfit_machine" or "--run-dir" in error.hint
+        error = refused(look_at, *given, error=RunError)
+        assert (error.failure, "--run-dir" in error.hint) == (failure, FULL in checks)
     else:
-        assert look(nodes, session) == H200
+        assert look_at(*given) == H200
     if ranks is not None:
         assert check_ranks.call_args.args[-2:] == (TENSORRT_LLM_PYTHON, FOLDER / "ranks")
     (record,) = recorded(session.run, "preflight")
@@ -163,51 +157,34 @@ def test_a_place_here_is_looked_at_once_for_each_build_and_must_be_of_the_same_k
 # Its GPUs. ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("site", "other"), [(Site(), "has it"), (Site(after=(("true",),)), "gpus_busy")]
-)
+@each("site, whole", [(Site(), False), (Site(after=(("true",),)), True)])
 def test_commands_of_the_site_may_change_all_gpus_so_that_a_start_has_them(
-    session, monkeypatch, tmp_path, site, other
+    session, site, whole
 ) -> None:
-    (tmp_path / "locks").mkdir()
-    monkeypatch.setenv("PERFGATE_LEASES", str(tmp_path / "locks"))
-    gpus = [Device(f"gpu-{one}", one, one, "NVIDIA B200", f"GPU-{4 * one}") for one in "01"]
-    pool = GpuPool(Devices(tuple(gpus), chosen=False, made_up=False), dict(os.environ))
-    others: list[str] = []
-
-    def lease_the_second() -> None:
-        alone = replace(pool, devices=replace(pool.devices, gpus=tuple(gpus[1:])))
-        try:
-            with alone.lease(1, whole=False, run="b", wait_s=0, tell=print):
-                others.append("has it")
-        except RunError as error:
-            others.append(error.failure)
-
-    session = replace(session, pool=pool, site=replace(site, wait_for_gpus_s=0))
+    pool = MagicMock(synthetic=False, gpus=["gpu-0", "gpu-1"])
     on_a_gpu = replace(building.SCENARIO, hardware=Hardware("B200", 1, 1))
-    with leased(on_a_gpu, session, print) as lease:
-        assert len(lease.gpus) == 1
-        thread = threading.Thread(target=lease_the_second)  # one thread holds one lease
-        thread.start()
-        thread.join()
-    assert others == [other]
+    with leased(on_a_gpu, replace(session, pool=pool, site=site), print):
+        assert pool.lease.call_args.args == (1,)
+        assert pool.lease.call_args.kwargs["whole"] is whole
 
 
 # Who disturbs it. ---------------------------------------------------------------------------------
 
 
 def test_what_is_over_the_scenarios_limits_disturbs_it() -> None:
-    quiet, busy = Watch(), Watch()
-    quiet.conclude(conditions(0.01))
-    busy.conclude(conditions(0.5))
-    found = guarded(MEASURED, quiet, building.SCENARIO)
-    assert (found.disturbed, found.metrics) == ((), MEASURED.metrics)
-    assert set(found.facts) == {"osl", "environment"}
     told = "other processes used 50 % of 2 cores (limit 20 %)"
-    assert guarded(MEASURED, busy, building.SCENARIO).disturbed == (told,)
     limits = replace(building.SCENARIO.gate.disturbance, others_cpu=0.6)
     lenient = replace(building.SCENARIO, gate=replace(building.SCENARIO.gate, disturbance=limits))
-    assert guarded(MEASURED, busy, lenient).disturbed == ()
+    for share, scenario, disturbed in (
+        (0.01, building.SCENARIO, ()),
+        (0.5, building.SCENARIO, (told,)),
+        (0.5, lenient, ()),
+    ):
+        watch = Watch()
+        watch.conclude(conditions(share))
+        found = guarded(MEASURED, watch, scenario)
+        assert (found.disturbed, found.metrics) == (disturbed, MEASURED.metrics)
+        assert set(found.facts) == {"osl", "environment"}
     of_nodes = {"n1": conditions(0.01), "n2": conditions(0.5), "n3": not_watched("it was killed")}
     found = guarded(MEASURED, NodesWatch(of_nodes), building.SCENARIO)
     assert found.disturbed == (f"n2: {told}",)

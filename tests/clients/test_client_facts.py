@@ -11,7 +11,7 @@ from building import SCENARIO
 from perfgate.clients import datasets
 from perfgate.clients.base import Client, Target
 from perfgate.clients.benchmark_serving import BenchmarkServing
-from perfgate.clients.client_facts import client_facts, same_release
+from perfgate.clients.client_facts import client_facts, notes, same_release
 from perfgate.clients.sglang_bench import SglangBench
 from perfgate.clients.vllm_bench import VllmBench
 from perfgate.core.locations import Locations
@@ -174,3 +174,12 @@ class TestFileOfConversations:
         (tmp_path / datasets.SHAREGPT).write_text("[{}]")
         synthetic = lab(dataset="synthetic", isl=128, osl=4, input_tokens=None)
         assert "dataset_differs" not in self.told(tmp_path, synthetic)
+
+
+def test_settings_that_a_report_does_not_show_are_said_once() -> None:
+    silent = (["kv_cache_fraction"], ["kv_cache_fraction", "ep"])
+    assert list(notes([Measurement({}, {"asked_not_reported": one}) for one in silent])) == [
+        "the report does not show kv_cache_fraction, ep: that it was in force as asked is not "
+        "established"
+    ]
+    assert not list(notes([Measurement({}, {"ep": 8})]))

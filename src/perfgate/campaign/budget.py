@@ -14,7 +14,9 @@ import math
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from perfgate.campaign.session import Session
     from perfgate.judging.forecast.forecast import Cost
 
+# Starts of scenarios with the same of these take about as long.
+_KIND = attrgetter("engine.name", "model", "hardware")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 _SPAN = re.compile(r"(?:\d+(?:\.\d+)?[hms])+|\d+(?:\.\d+)?")
 _PART = re.compile(r"(\d+(?:\.\d+)?)([hms]?)")
@@ -153,46 +157,35 @@ def estimate(
         groups: the records of the run's finished groups.
         scenarios: id → scenario, of all that are selected.
     """
-    cost, timed = _cost(tools, probes, session), any(not one.is_smoke for one in probes)
-    if cost and timed and not cost.hours_at_most and not session.synthetic:
-        return Estimate(3600 * cost.hours)
-    starts = cost.starts if cost else 1.0
-    offline = sum(tools.is_offline(probe) for probe in probes)
-    starts *= offline + (offline < len(probes))
-    like = [
-        group
-        for group in groups
-        if group.starts.made and _alike(scenarios.get(group.scenario), tools.scenario)
-    ]
-    if like:
-        spent = sum(group.seconds.spent for group in like)
-        return Estimate(starts * spent / sum(group.starts.made for group in like))
-    return Estimate(tools.scenario.limits.start_s, known=False)
-
-
-def _cost(tools: Toolchain, probes: Sequence[Probe], session: "Session") -> "Cost | None":
-    """What `perfgate plan` expects these probes to take; None: it cannot, which the campaign says.
-
-    A first answer leaves no run in a baseline; it takes seconds, and is left out.
-    """
     # Its numpy and scipy take as long to load as all the rest.
     from perfgate.judging.forecast.forecast import forecast_scenario
 
-    timed = [one for one in probes if not one.is_smoke]
-    try:
-        found = forecast_scenario(tools.scenario, timed, tools.build, session.machine, session.repo)
-    except PerfgateError:
-        return None
-    return found.cost["unchanged"]
+    # A first answer leaves no run in a baseline; it takes seconds, and is left out.
+    scenario, timed = tools.scenario, [one for one in probes if not one.is_smoke]
+    cost: Cost | None = None
+    with suppress(PerfgateError):  # which the campaign says
+        found = forecast_scenario(scenario, timed, tools.build, session.machine, session.repo)
+        cost = found.cost["unchanged"]
+    if cost and timed and not cost.hours_at_most and not session.synthetic:
+        return Estimate(3600 * cost.hours)
+    like = [
+        group
+        for group in groups
+        if group.starts.made
+        and (one := scenarios.get(group.scenario))
+        and _KIND(one) == _KIND(scenario)
+    ]
+    if like:
+        starts = (cost.starts if cost else 1.0) * engine_starts(tools, probes)
+        spent = sum(group.seconds.spent for group in like)
+        return Estimate(starts * spent / sum(group.starts.made for group in like))
+    return Estimate(scenario.limits.start_s, known=False)
 
 
-def _alike(one: Scenario | None, other: Scenario) -> bool:
-    """Whether starts of both take about as long: the same engine, model and hardware."""
-    return one is not None and (one.engine.name, one.model, one.hardware) == (
-        other.engine.name,
-        other.model,
-        other.hardware,
-    )
+def engine_starts(tools: Toolchain, probes: Sequence[Probe]) -> int:
+    """Starts of the engine in one of the schedule's: an offline program is one by itself."""
+    offline = [tools.is_offline(probe) for probe in probes]
+    return sum(offline) + (not all(offline))
 
 
 # Fresh starts that a scenario of an unchanged build takes with all its probes: 1.5 to 2.2

@@ -8,6 +8,7 @@ for probes that the gate could not decide, and before it a control where a loss 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from perfgate.campaign.budget import engine_starts
 from perfgate.campaign.builds.build import AbBuilds
 from perfgate.campaign.builds.controls import ControlBuilds
 from perfgate.campaign.campaign_state import CampaignState, suspected
@@ -27,7 +28,7 @@ from perfgate.campaign.schedule import (
     taking_turns,
 )
 from perfgate.campaign.session import Session
-from perfgate.campaign.starter import Starter, can_make_blocks
+from perfgate.campaign.starter import Starter
 from perfgate.core.errors import PerfgateError
 from perfgate.core.rule import FIRST_LOOK
 from perfgate.core.verdict import Against
@@ -69,8 +70,10 @@ class Campaign:
     ) -> None:
         self.scenario, self.tools, self.session = tools.scenario, tools, session
         self._ab = ab
+        # Whether load may take turns on two builds that are both up, as programs of this machine.
+        self._both_up = self.scenario.gate.blocks > 0 and session.launcher.name == "local"
         # What stood beside another build was measured for that one alone: no session takes it over.
-        own_anew = session.reference == "auto" and can_make_blocks(self.scenario, session)
+        own_anew = session.reference == "auto" and self._both_up
         self.references = References(
             tools,
             session.machine,
@@ -80,8 +83,7 @@ class Campaign:
             commands=command_facts(session.site),
         )
         self.controls = ControlBuilds(self.scenario, session, self.references, probes)
-        both_up = AB_BLOCKS if can_make_blocks(self.scenario, session) else AB
-        self._schedule = schedule or (Schedule() if ab is None else both_up)
+        self._schedule = schedule or (Schedule() if ab is None else AB)
         self._state = CampaignState(
             self.scenario, probes, self.references, session, self.controls, self._schedule.tested
         )
@@ -126,7 +128,7 @@ class Campaign:
         """
         self._run_once()
         states = [self._state.states[probe] for probe in probes]
-        wanted = [CONTROL_ROLES[one] for one in CONTROL_ROLES if one in controls]
+        wanted = (role for against, role in CONTROL_ROLES.items() if against in controls)
         roles = [role for role in wanted if self._allows(role)]
         most = self._state.rule.max_runs  # what other probes took of it does not count
         left = any(len(one.measured) + len(one.disturbed) < most for one in states)
@@ -162,37 +164,33 @@ class Campaign:
         """The loop: make the start that comes next, judge each round, until none comes next."""
         if self._schedule.opening:
             self._plan()
-        request = next_start(self._seen(self._schedule.opening))
-        while request is not None:
-            self._starter.start(request)
+        due = self._schedule.opening
+        while (request := next_start(self._seen(due))) is not None:
             due = request.then
-            if request.beside and not self._starter.can_make_blocks:  # no room for both
-                self._schedule = self._schedule if self._ab is None else AB
+            if not self._starter.start(request):  # no room for both builds
+                self._both_up = False
                 self._plan()
                 due = self._schedule.opening
             elif not due:
                 self._judge()
-            request = next_start(self._seen(due))
 
     def _plan(self) -> None:
         """Settle the order of the starts: those of the machine's own reference may be due."""
-        if self._ab is None and any(self.references.are_due(one) for one in self._state.states):
-            starts = self.scenario.gate.reference_starts
-            if self._state.takes_turns and self._starter.can_make_blocks:
+        gate, state, looks = self.scenario.gate, self._state, 1
+        if self._ab is not None:
+            self._schedule = AB_BLOCKS if self._both_up else AB
+            looks = (OWN_NOISE_RULE if gate.noise == "measured" else AB_RULE).looks[0]
+        elif any(self.references.are_due(one) for one in state.states):
+            if not state.takes_turns:
+                self._schedule = around_own_reference(gate.reference_starts)
+            elif self._both_up:
                 self._schedule = BLOCKS
-            elif self._state.takes_turns:
-                self._schedule = taking_turns(starts, self._state.rule.max_runs)
             else:
-                self._schedule = around_own_reference(starts)
-        planned = self._schedule.opening
+                self._schedule = taking_turns(gate.reference_starts, state.rule.max_runs)
+        planned = self._schedule.opening * looks
         if self._schedule.beside is not None:
             planned = (self._schedule.tested, self._schedule.beside) * FIRST_LOOK
-        elif self._ab is not None:  # no look is taken before
-            own_noise = self.scenario.gate.noise == "measured"
-            planned *= (OWN_NOISE_RULE if own_noise else AB_RULE).looks[0]
-        self.starts.planned = sum(
-            self._starter.engine_starts(self._state.serves(role)) for role in planned
-        )
+        self.starts.planned = sum(engine_starts(self.tools, state.serves(one)) for one in planned)
 
     def _seen(self, due: tuple[StartRole, ...]) -> LoopState:
         """All that the next start depends on, with what is still due of this round."""

@@ -1,16 +1,16 @@
 """Campaign state: what a campaign has measured, probe by probe, and what that amounts to so far."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from perfgate.baselines import BaselineRun, as_run
+from perfgate.baselines.snapshots import keep_baseline, keep_waivers
 from perfgate.campaign.builds.controls import ControlBuilds
-from perfgate.campaign.kept_references import keep_references, keep_waivers
 from perfgate.campaign.schedule import CONTROL_ROLES, StartRole, controlled_by
 from perfgate.campaign.session import Session
+from perfgate.clients import client_facts
 from perfgate.clients.blocks import FACT
-from perfgate.clients.client_facts import NOTED
 from perfgate.core.errors import PerfgateError, RunError, as_run_error
 from perfgate.core.measurement import Measurement
 from perfgate.core.rule import FEWEST_REFERENCES, Rule
@@ -63,7 +63,7 @@ class ProbeState:
     disturbed: list[str] = field(default_factory=list)
     judge_input: JudgeInput | None = None
     judged: ProbeJudgement | None = None
-    comparison: Reference | None = None
+    comparison: Reference = field(default_factory=Reference)
     error: RunError | None = None
     folder: Path | None = None
     is_dropped: bool = False
@@ -98,9 +98,7 @@ class ProbeState:
     @property
     def controls_wanted(self) -> frozenset[Against]:
         """The builds of which a control comes before the next start of the build under test."""
-        if not self.open or self.judged is None:
-            return frozenset()
-        return self.judged.controls_wanted
+        return self.judged.controls_wanted if self.open and self.judged else frozenset()
 
     @property
     def suspected(self) -> frozenset[Against]:
@@ -117,40 +115,33 @@ def suspected(judged: ProbeJudgement) -> frozenset[Against]:
 _FOR_A_CLAIM = ProbeJudgement(Verdict.INCONCLUSIVE, reason="measured for a claim")
 
 
+@dataclass
 class CampaignState:
     """What is known of each probe of one scenario.
 
-    Args:
+    Attributes:
         scenario: the scenario.
         probes: what is measured of it.
         references: what the probes are compared with.
         session: what the campaigns share.
         controls: the other builds that can be started.
         tested: the role of the starts whose measurements are judged.
-
-    Attributes:
         states: probe → how far it is, in the order in which probes are measured.
         is_synthetic: whether mock programs make the numbers.
     """
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        probes: Sequence[Probe],
-        references: References,
-        session: Session,
-        controls: ControlBuilds,
-        tested: StartRole = "new",
-    ) -> None:
-        self.states = {probe: ProbeState(tested) for probe in sorted(probes, key=order)}
-        self.controls = controls
-        self._tested = tested
-        self._scenario = scenario
-        self._references = references
-        self._session = session
-        self._folder = session.run.path / scenario.id
-        self._reference_saved = False
-        self.is_synthetic = session.synthetic or scenario.is_synthetic
+    scenario: Scenario
+    probes: Sequence[Probe]
+    references: References
+    session: Session
+    controls: ControlBuilds
+    tested: StartRole = "new"
+    _reference_saved: bool = False
+
+    def __post_init__(self) -> None:
+        self.states = {probe: ProbeState(self.tested) for probe in sorted(self.probes, key=order)}
+        self.is_synthetic = self.session.synthetic or self.scenario.is_synthetic
+        self._folder = self.session.run.path / self.scenario.id
 
     @property
     def suspected(self) -> frozenset[Against]:
@@ -160,16 +151,16 @@ class CampaignState:
     @property
     def rule(self) -> Rule:
         """The session's rule, with the most fresh starts that the scenario allows."""
-        most = self._scenario.gate.max_starts
+        most = self.scenario.gate.max_starts
         if not self.takes_turns:
-            most = min(most, self._session.rule.max_runs)
-        return replace(self._session.rule, max_runs=most)
+            most = min(most, self.session.rule.max_runs)
+        return replace(self.session.rule, max_runs=most)
 
     @property
     def takes_turns(self) -> bool:
         """Whether this session's references take turns with the build under test."""
         return any(
-            takes_turns(self._scenario) and self._references.are_due(probe) for probe in self.states
+            takes_turns(self.scenario) and self.references.are_due(probe) for probe in self.states
         )
 
     def serves(self, role: StartRole) -> tuple[Probe, ...]:
@@ -179,7 +170,7 @@ class CampaignState:
     def _is_served(self, role: StartRole, probe: Probe, state: ProbeState) -> bool:
         if role == "reference":
             due = state.error is None and not state.is_dropped
-            return due and self._references.are_due(probe)
+            return due and self.references.are_due(probe)
         if role == "claim":
             return state.error is None
         against = controlled_by(role)
@@ -202,14 +193,14 @@ class CampaignState:
     def take(self, probe: Probe, role: StartRole, record: MeasurementRecord) -> None:
         """Keep what a start gave, by its record; a disturbed measurement is only told."""
         state, number = self.states[probe], record.start
-        if role in (self._tested, "a"):
+        if role in (self.tested, "a"):
             state.folder = Path(record.folder)
         if record.disturbed:
             state.disturbed.append(f"fresh start {number}: {', '.join(record.disturbed)}")
             return
         state.starts.setdefault(role, {})[number] = record.measurement
         if role == "reference":
-            run = self._session.run.id
+            run = self.session.run.id
             state.own_reference.append(
                 as_run(record.measurement, run, record.started, record.seconds, number)
             )
@@ -225,7 +216,7 @@ class CampaignState:
             and not (state.is_dropped or state.in_blocks)
         }
         if own and not self._reference_saved:
-            self._references.save(own)
+            self.references.save(own)
             self._reference_saved = True
         for probe in self.states:
             self._judge_one(probe)
@@ -260,7 +251,7 @@ class CampaignState:
             notes = (*notes, why_not_used(state))
         if state.judged is not None and state.unused_controls:
             notes = (*notes, f"control not used: {'; '.join(state.unused_controls)}")
-        notes = (*notes, *not_reported(state.measurements), *client_notes(state.measurements))
+        notes = (*notes, *client_facts.notes(state.measurements))
         judged = replace(judged, notes=(*judged.notes, *notes))
         provenance = None
         if state.error:
@@ -272,11 +263,11 @@ class CampaignState:
             judged.verdict,
             judged.judgements,
             state.measurements,
-            compared_with=state.comparison.in_words if state.comparison else "",
+            compared_with=state.comparison.in_words,
             reason=judged.reason,
             error=state.error,
             folder=state.folder or self._folder,
-            injected=tuple(str(injection) for injection in self._session.injections),
+            injected=tuple(str(injection) for injection in self.session.injections),
             synthetic=self.is_synthetic,
             notes=judged.notes,
             observed=judged.observed,
@@ -303,28 +294,22 @@ class CampaignState:
             InputError: a baseline cannot be read any more.
             RunError: a copy cannot be written (class ``disk_full`` or ``unwritable``).
         """
-        state, found = self.states[probe], self.states[probe].comparison
-        if self._tested == "b":
+        state = self.states[probe]
+        if self.tested == "b":
             sides = tuple(
                 Side(probe.scenario.id, probe.label, role, tuple(state.starts.get(role, ())))
                 for role in ("a", "b")
             )
-            return Provenance(sides=sides, noise=self._references.noise_of(probe))
-        controls = self._control_starts(probe)
-        sources = Provenance(
-            role=self._tested,
+            return Provenance(sides=sides, noise=self.references.noise_of(probe))
+        found, controls, run = state.comparison, self._control_starts(probe), self.session.run.path
+        return Provenance(
+            role=self.tested,
             starts=tuple(state.measured),
             own_starts=tuple(one.start for one in state.own_reference if one.start is not None),
+            window=tuple(keep_baseline(run, file) for file in found.window),
+            anchor=keep_baseline(run, found.anchor_file),
             waivers=self._kept_waivers(),
             controls=None if controls is None else controls.sources(),
-        )
-        if found is None:
-            return sources
-        run = self._session.run.path
-        return replace(
-            sources,
-            window=keep_references(run, found.window),
-            anchor="".join(keep_references(run, filter(None, [found.anchor_file]))),
             earlier=found.earlier,
             documented=found.documented,
             noise=found.noise,
@@ -332,8 +317,8 @@ class CampaignState:
 
     def _kept_waivers(self) -> str:
         """The run's copy of the file of waivers; empty: none is for this scenario."""
-        own = [one for one in self._session.waivers if one.scenario == self._scenario.id]
-        return keep_waivers(self._session.run.path, own[0].file) if own else ""
+        own = [one for one in self.session.waivers if one.scenario == self.scenario.id]
+        return keep_waivers(self.session.run.path, own[0].file) if own else ""
 
     def _curve_input(self, sweep: SweepProbe) -> JudgeInput | None:
         """All that the verdict of a whole sweep rests on so far; None: its load is not measured."""
@@ -361,16 +346,12 @@ class CampaignState:
         )
 
     def _points(self, sweep: SweepProbe) -> list[ProbeEvidence]:
-        return [
-            self._evidence(probe, self.controls.starts(self.states[probe].controls))
-            for probe in sweep.probes
-        ]
+        starts = self.controls.starts
+        return [self._evidence(one, starts(self.states[one].controls)) for one in sweep.probes]
 
     def _evidence(self, probe: Probe, controls: ControlStarts) -> ProbeEvidence:
-        state, facts = self.states[probe], self._references.fingerprint(probe)
-        return ProbeEvidence(
-            probe, state.comparison or Reference(), facts, state.measured, controls
-        )
+        state, facts = self.states[probe], self.references.fingerprint(probe)
+        return ProbeEvidence(probe, state.comparison, facts, state.measured, controls)
 
     def _broken_answers(self) -> str:
         return broken_answers(
@@ -382,10 +363,10 @@ class CampaignState:
         state = self.states[probe]
         if state.error is not None or not state.measured:
             return
-        if self._tested == "claim":
+        if self.tested == "claim":
             state.judged = _FOR_A_CLAIM  # which judges both sides
             return
-        if self._tested == "b" and not state.starts.get("a"):
+        if self.tested == "b" and not state.starts.get("a"):
             return
         try:
             state.judge_input = self._input(probe, state)
@@ -396,13 +377,13 @@ class CampaignState:
 
     def _input(self, probe: Probe, state: ProbeState) -> JudgeInput | None:
         """All that the verdict of a probe rests on; None: too much was disturbed."""
-        is_ab, sides = self._tested == "b", self.sides(probe)
+        is_ab, sides = self.tested == "b", self.sides(probe)
         if probe.is_smoke:
             return smoke_input(probe, sides if is_ab else {"": state.measurements})
         if is_ab:
-            return ab_input(probe, sides["A"], sides["B"], self._references.noise_of(probe))
-        state.comparison = self._references.comparison(probe, state.own_reference)
-        is_due = self._references.are_due(probe)
+            return ab_input(probe, sides["A"], sides["B"], self.references.noise_of(probe))
+        state.comparison = self.references.comparison(probe, state.own_reference)
+        is_due = self.references.are_due(probe)
         too_few = len(state.own_reference) < FEWEST_REFERENCES and not state.in_blocks
         if is_due and state.disturbed and too_few:
             return None
@@ -411,12 +392,12 @@ class CampaignState:
 
     def _control_starts(self, probe: Probe) -> ControlStarts | None:
         """The controls of a probe; None where references of this session stand beside it."""
-        if self._references.are_due(probe):
+        if self.references.are_due(probe):
             return None
         return self.controls.starts(self.states[probe].controls)
 
     def _with_waivers(self, given: JudgeInput) -> JudgeInput:
-        return given.waived_by(self._session.waivers, self._session.today)
+        return given.waived_by(self.session.waivers, self.session.today)
 
 
 def _undecided(state: ProbeState) -> ProbeJudgement:
@@ -452,20 +433,3 @@ def smoke_input(probe: Probe, sides: Mapping[str, Sequence[Measurement]]) -> Jud
         for name, given in sides.items()
     )
     return JudgeInput.of(probe.scenario, probe.label, Rule(), verdict=Verdict.PASS, reason=reason)
-
-
-def not_reported(measurements: Sequence[Measurement]) -> Iterator[str]:
-    """Which settings that were asked for a report does not show; said once for all starts."""
-    silent = [one.facts.get("asked_not_reported") for one in measurements]
-    names = dict.fromkeys(str(name) for one in silent if isinstance(one, list) for name in one)
-    if names:
-        yield (
-            f"the report does not show {', '.join(names)}: that it was in force as asked is not "
-            "established"
-        )
-
-
-def client_notes(measurements: Sequence[Measurement]) -> Iterator[str]:
-    """What the releases of client and server, and the prompts, differ in; each said once."""
-    notes = [str(one.facts[name]) for one in measurements for name in NOTED if name in one.facts]
-    yield from dict.fromkeys(notes)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from perfgate.campaign.budget import Estimate, estimate, stored_seconds
-from perfgate.campaign.builds.build import AbBuilds, other_build, tools_under_test
+from perfgate.campaign.builds.build import AbBuilds, other_build, tools_under_test, verify
 from perfgate.campaign.builds.words import inject, parse_injection
 from perfgate.campaign.campaign import Campaign
 from perfgate.campaign.claim_sides import ClaimSides
@@ -20,7 +20,6 @@ from perfgate.engines.base import EngineBuild, engine
 from perfgate.judging.assembly.claims import ClaimProbe
 from perfgate.judging.assembly.judge_input import Outcome
 from perfgate.judging.assembly.sweeps import SweepProbe
-from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain, needs_server
 from perfgate.runs.progress import Progress
 from perfgate.runs.record import GroupRecord, MovedDefaultsRecord, UnaskedRecord
@@ -112,12 +111,8 @@ class Campaigns:
             return reason
         if isinstance(one, ClaimProbe):
             return self._claims.why_not(one) or self._out_of_time(one)
-        for probe in probes_of(one):
-            if probe.scenario.id in self.session.kept.groups:
-                continue
-            if (reason := self.lacking(probe.scenario)) is not None:
-                return reason
-        return self._out_of_time(one)
+        is_kept = one.scenario.id in self.session.kept.groups
+        return (None if is_kept else self.lacking(one.scenario)) or self._out_of_time(one)
 
     def _out_of_time(self, one: Selected) -> str | None:
         """Why no group that it needs is begun within the session's budget; None: there is time.
@@ -186,7 +181,7 @@ class Campaigns:
         if isinstance(one, ClaimProbe):
             return self._claims.outcome(one)
         if isinstance(one, SweepProbe):
-            campaign, *_ = map(self._campaign_for, one.probes)
+            campaign, *_ = map(self.campaign_for, one.probes)
             return campaign.curve_outcome(one)
         return self.measured(one)
 
@@ -216,24 +211,19 @@ class Campaigns:
 
     def tell_selection(self) -> None:
         """Tell who looks on what is to be measured, and how long stored baselines took for it."""
-        known = {}
+        seconds: dict[str, float | None] = dict.fromkeys(self._groups)
         if not self.session.synthetic:
             with suppress(PerfgateError):  # whoever needs the baseline will say it
-                known = stored_seconds(group.scenario for group in self._groups.values())
-        self._progress("").selection(
-            {
-                name: known[name].usual if name in known and known[name].known else None
-                for name in self._groups
-            },
-            sorted(name for name, group in self._groups.items() if not group.waiting),
-        )
+                stored = stored_seconds(group.scenario for group in self._groups.values())
+                seconds |= {name: one.usual for name, one in stored.items() if one.known}
+        over = sorted(name for name, group in self._groups.items() if not group.waiting)
+        self._progress("").selection(seconds, over)
 
     def _progress(self, scenario: str) -> Progress:
         return Progress(self.session.run.path / PROGRESS, scenario)
 
     def _record_group(self, group: Group, campaigns: Sequence[Campaign]) -> None:
         scenario = group.scenario
-        measured = any(one.has_measured for one in campaigns)
         starts, seconds = totals(one.starts for one in campaigns)
         self.session.run.record(
             GroupRecord(
@@ -244,7 +234,7 @@ class Campaigns:
                 tests=tuple(sorted(group.counted)),
                 starts=starts,
                 seconds=seconds,
-                ended="measured" if measured else "failed",
+                ended="measured" if any(one.has_measured for one in campaigns) else "failed",
                 synthetic=self.session.synthetic
                 or any(one.starts.synthetic for one in campaigns)
                 or scenario.is_synthetic,
@@ -258,10 +248,14 @@ class Campaigns:
         """What became of a probe in its scenario's own campaign; errors as of `outcome`."""
         if probe.scenario.id in self.session.kept.groups:
             return self.session.kept.measured(probe)
-        return self._campaign_for(probe).outcome(probe)
+        return self.campaign_for(probe).outcome(probe)
 
-    def _campaign_for(self, probe: Probe) -> Campaign:
-        """The campaign of a probe's scenario, which has the programs that measure the probe."""
+    def campaign_for(self, probe: Probe) -> Campaign:
+        """The campaign of a probe's scenario, which has the programs that measure the probe.
+
+        Raises:
+            MissingProgram: it has not; and as `toolchain`.
+        """
         campaign = self.campaign(probe.scenario)
         if missing := campaign.tools.missing_for(probe):
             raise missing
@@ -279,10 +273,8 @@ class Campaigns:
         if group.campaign is None:
             try:
                 group.campaign = self._made(group)
-            except (MissingProgram, CannotDo):
-                raise
-            except PerfgateError:
-                group.is_unusable = True
+            except PerfgateError as error:
+                group.is_unusable = not isinstance(error, MissingProgram | CannotDo)
                 raise
             self.session.run.begin_group(scenario.id)
         return group.campaign
@@ -316,15 +308,12 @@ class Campaigns:
                 unknown.
         """
         tools = tools_under_test(scenario, self.session)
-        tools.require()
-        commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
-        unasked = tools.engine.verify(tools.build, commands, tools.locations)
+        commands, unasked = verify(tools)
         if unasked:
             self.session.run.record(
                 UnaskedRecord(scenario=scenario.id, build=tools.build, why=tuple(unasked))
             )
-        moved = tools.engine.moved_defaults(commands, tools.locations)
-        if moved:
+        if moved := tools.engine.moved_defaults(commands, tools.locations):
             self.session.run.record(
                 MovedDefaultsRecord(scenario=scenario.id, build=tools.build, defaults=tuple(moved))
             )

@@ -10,19 +10,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from perfgate import baselines
+from perfgate.baselines.snapshots import keep_baseline
 from perfgate.campaign.campaign import Campaign
-from perfgate.campaign.kept_references import keep_references
 from perfgate.campaign.schedule import CLAIMS
 from perfgate.campaign.selection import Selected, measured_scenarios
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, MissingProgram, PerfgateError
 from perfgate.core.verdict import Verdict
-from perfgate.judging.assembly.claims import (
-    ClaimProbe,
-    StoredSide,
-    claim_outcome,
-    stored_sides,
-)
+from perfgate.judging.assembly.claims import ClaimProbe, StoredSide, claim_outcome, stored_sides
 from perfgate.judging.assembly.judge_input import Outcome, Provenance, Side
 from perfgate.judging.rules.paired import CLAIM_RULE, OWN_NOISE_CLAIM_RULE
 from perfgate.scenarios.probe import Probe
@@ -43,44 +38,41 @@ class ClaimTurns:
 
     def __init__(self, claims: Sequence[ClaimProbe], campaigns: Mapping[str, Campaign]) -> None:
         first, second = reversed(claims[0].claim.sides)
-        self._names = (first, second)
-        self._probes = _by_scenario([probe for one in claims for probe in one.probes])
+        self._names, self._claims = (first, second), claims
         own_noise = any(one.own_noise for one in claims)
         self._opening = (OWN_NOISE_CLAIM_RULE if own_noise else CLAIM_RULE).looks[0]
-        self.campaigns = {
-            name: Campaign(self._probes[name], own.tools, own.session, schedule=CLAIMS)
-            for name in self._names
-            for own in [campaigns[name]]
-        }
-        for campaign in self.campaigns.values():
-            campaign.starts.planned = self._opening
         self._pairs = 0
+        self.campaigns: dict[str, Campaign] = {}
+        for name in self._names:
+            tools, session = campaigns[name].tools, campaigns[name].session
+            campaign = Campaign(_probes_of(claims, name), tools, session, schedule=CLAIMS)
+            campaign.starts.planned = self._opening
+            self.campaigns[name] = campaign
 
     def measured(self, probe: Probe) -> Outcome:
         """What became of a probe; the first call makes the opening pairs for all of them."""
         if not self._pairs:
-            while self._pairs < self._opening and self._pair(self._probes):
+            while self._pairs < self._opening and self._pair(self._claims):
                 pass
         return self.campaigns[probe.scenario.id].outcome(probe)
 
     def again(self, claim: ClaimProbe) -> bool:
         """Another pair for one claim; False: there is no time left, or a start failed."""
-        if not all(campaign.starts.has_time for campaign in self.campaigns.values()):
-            return False
-        return self._pair(_by_scenario(claim.probes))
+        has_time = all(campaign.starts.has_time for campaign in self.campaigns.values())
+        return has_time and self._pair([claim])
 
-    def _pair(self, probes: Mapping[str, Sequence[Probe]]) -> bool:
+    def _pair(self, claims: Sequence[ClaimProbe]) -> bool:
         order = self._names[:: -1 if self._pairs % 2 else 1]  # A B, B A, A B, …
         self._pairs += 1
-        return all(self.campaigns[name].measure_for_claims(probes[name]) for name in order)
+        return all(
+            self.campaigns[name].measure_for_claims(_probes_of(claims, name)) for name in order
+        )
 
 
-def _by_scenario(probes: Sequence[Probe]) -> dict[str, list[Probe]]:
-    """Id of a scenario → its probes, each once."""
-    found: dict[str, list[Probe]] = {}
-    for probe in dict.fromkeys(probes):
-        found.setdefault(probe.scenario.id, []).append(probe)
-    return found
+def _probes_of(claims: Sequence[ClaimProbe], scenario: str) -> list[Probe]:
+    """The probes of a scenario that claims are about, each once."""
+    every = dict.fromkeys(probe for one in claims for probe in one.probes)
+    return [probe for probe in every if probe.scenario.id == scenario]
 
 
 class ClaimSides:
@@ -93,10 +85,7 @@ class ClaimSides:
     """
 
     def __init__(
-        self,
-        session: Session,
-        own: "Campaigns",
-        selected: Collection[Selected] = (),
+        self, session: Session, own: "Campaigns", selected: Collection[Selected] = ()
     ) -> None:
         self._session, self._own = session, own
         self._claims = [one for one in selected if isinstance(one, ClaimProbe)]
@@ -138,17 +127,10 @@ class ClaimSides:
         now = [one for one in claim.probes if one not in unmeasured]
         if not now and errors:
             raise errors[0]
-        stored: dict[Probe, StoredSide] = {}
-        client, reason = self._client(now[0]), ""
-        for probe, why in unmeasured.items():
-            side = self._baseline(claim, probe, why, client)
-            if isinstance(side, str):
-                reason = reason or side
-            else:
-                stored[probe] = side
-        if reason := reason or self._differs(claim, now, stored):
+        stored = self._compared_with(claim, now, unmeasured)
+        if isinstance(stored, str):
             synthetic = self._session.synthetic
-            return Outcome(claim, Verdict.NOT_COMPARABLE, reason=reason, synthetic=synthetic)
+            return Outcome(claim, Verdict.NOT_COMPARABLE, reason=stored, synthetic=synthetic)
         found, ends = self._decided(claim, now, stored)
         if found.error is not None:
             return found
@@ -156,9 +138,8 @@ class ClaimSides:
         for probe in claim.probes:
             source = Side(probe.scenario.id, probe.label)
             if probe in stored:
-                files = filter(None, [stored[probe].baseline.file])
-                kept = keep_references(self._session.run.path, files)
-                source = replace(source, baseline="".join(kept))
+                kept = keep_baseline(self._session.run.path, stored[probe].baseline.file)
+                source = replace(source, baseline=kept)
             elif (found_of := ends[probe].provenance) is not None:
                 source = replace(source, role=found_of.role, starts=found_of.starts)
             sides.append(source)
@@ -171,17 +152,19 @@ class ClaimSides:
         turns = None
         if claim.takes_turns and not stored and not any(map(self._is_kept, now)):
             turns = self._turns_for(claim)
-        source = turns or self._own
+        source, goes_on = turns or self._own, True
         while True:
             ends = {probe: source.measured(probe) for probe in now}
             found = claim_outcome(claim, ends, stored)
-            # The side with fewer starts tells less, so it is measured first.
-            order = sorted(now, key=lambda probe: len(ends[probe].measurements))
-            is_open = any(one.needs_more_runs for one in found.judgements)
-            if not is_open or not any(
-                turns.again(claim) if turns else self._own.again(probe) for probe in order
-            ):
+            if not (goes_on and any(one.needs_more_runs for one in found.judgements)):
                 return found, ends
+            if turns:
+                goes_on = turns.again(claim)
+                continue
+            # The side with fewer starts tells less, so it is measured first; where it fails, the
+            # other side can decide nothing.
+            order = sorted(now, key=lambda probe: len(ends[probe].measurements))
+            goes_on = any(self._own.again(one) or self._own.measured(one).error for one in order)
 
     def _unmeasured(self, claim: ClaimProbe) -> dict[Probe, str]:
         """The sides that are not measured in this session → why."""
@@ -204,8 +187,7 @@ class ClaimSides:
             if probe in unmeasured or self._is_kept(probe):
                 continue
             try:
-                if missing := self._own.campaign(probe.scenario).tools.missing_for(probe):
-                    raise missing
+                self._own.campaign_for(probe)
             except (MissingProgram, CannotDo) as error:
                 unmeasured[probe] = str(error)
                 met.append(error)
@@ -232,40 +214,39 @@ class ClaimSides:
         metric, today = claim.claim.metric, self._session.today
         return stored_sides(found, probe, metric, today=today, why=why)
 
-    def _baseline(self, claim: ClaimProbe, probe: Probe, why: str, client: str) -> StoredSide | str:
-        """The baseline that stands for a side, or why there is none that can be compared.
+    def _compared_with(
+        self, claim: ClaimProbe, now: Sequence[Probe], unmeasured: Mapping[Probe, str]
+    ) -> dict[Probe, StoredSide] | str:
+        """The baseline that stands for a side that is not measured; or why it is not comparable.
 
         Raises:
             CannotDo: there is none at all.
         """
-        found = self._stored(claim, probe, why)
-        if not found:
-            raise CannotDo(_no_side(probe, why))
-        newest = found[0]
-        return next((one for one in found if client in ("", one.client)), None) or (
-            f"the sides were measured by different clients: {client} now, {newest.client} in the "
-            f"newest baseline of {probe.id}, engine commit {newest.baseline.engine.commit[:12]}"
-        )
-
-    def _differs(
-        self, claim: ClaimProbe, now: Sequence[Probe], stored: dict[Probe, StoredSide]
-    ) -> str:
-        """In what the sides cannot be compared; empty: in nothing."""
         clients = {probe: self._client(probe) for probe in now}
         if len(set(filter(None, clients.values()))) > 1:
             told = ", ".join(f"{probe.id} by {name}" for probe, name in clients.items())
             return f"the sides are measured by different clients: {told}"
-        for side in stored.values():
-            (probe,) = now
-            if self._is_kept(probe) or self._own.measured(probe).error is not None:
-                continue
-            facts = self._own.campaign(probe.scenario).references.fingerprint(probe)
-            if differences := side.differences(facts):
-                return (
-                    f"{claim.id}: another machine than that of the baseline of {side.probe.id}: "
-                    + ("; ".join(differences))
-                )
-        return ""
+        if not unmeasured:
+            return {}
+        ((probe, why),), ((measured, client),) = unmeasured.items(), clients.items()
+        found = self._stored(claim, probe, why)
+        if not found:
+            raise CannotDo(_no_side(probe, why))
+        side = next((one for one in found if client in ("", one.client)), None)
+        if side is None:
+            newest = found[0]
+            return (
+                f"the sides were measured by different clients: {client} now, {newest.client} in "
+                f"the newest baseline of {probe.id}, engine commit "
+                f"{newest.baseline.engine.commit[:12]}"
+            )
+        if self._is_kept(measured) or self._own.measured(measured).error is not None:
+            return {probe: side}
+        facts = self._own.campaign(measured.scenario).references.fingerprint(measured)
+        if differences := side.differences(facts):
+            where = f"another machine than that of the baseline of {probe.id}"
+            return f"{claim.id}: {where}: {'; '.join(differences)}"
+        return {probe: side}
 
     def _turns_for(self, claim: ClaimProbe) -> ClaimTurns:
         """The starts in turns of a claim's sides, shared by all claims about these scenarios."""

@@ -6,7 +6,6 @@ that each of its measurements is a start of its own.
 
 import hashlib
 import json
-import math
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -30,10 +29,11 @@ from perfgate.clients import blocks
 from perfgate.clients.base import Client, Offline, Target
 from perfgate.clients.client_facts import client_facts
 from perfgate.clients.first_answers import compared_with_texts
+from perfgate.clients.load_files import of_offline, parsed_load, write_server_cpu
 from perfgate.clients.smoke_test import ANSWER_WITHIN_S, ask
 from perfgate.core import raw_log
 from perfgate.core.command import Command, Step
-from perfgate.core.durable_files import read_json, write_errors_named, write_json
+from perfgate.core.durable_files import write_errors_named
 from perfgate.core.errors import RunError
 from perfgate.core.kept_files import ANOTHER_STORE, kept_folder
 from perfgate.core.measurement import Json, Measurement
@@ -205,24 +205,24 @@ class FreshStart:
     def _start_client(
         self, command: Command, folder: Path, name: str, probe: Probe, *, of_engine: bool
     ) -> Job:
+        marked = self.marked(command, probe.label, of_engine=of_engine)
         if of_engine:
-            marked = self.marked(self.of_build(command), probe.label)
             return self.placement.start_engine_client(marked, folder, name)
-        return self.placement.start_client(self.marked(command, probe.label), folder, name)
+        return self.placement.start_client(marked, folder, name)
 
-    def of_build(self, command: Command) -> Command:
-        """A command of the engine, whose programs find those of their own build."""
-        return replace(command, env={**self.tools.locations.engine_environment, **command.env})
+    def marked(self, command: Command, probe: str, *, of_engine: bool = True) -> Command:
+        """The command whose processes say in their environment what they were started for.
 
-    def marked(self, command: Command, probe: str) -> Command:
-        """The command whose processes say in their environment what they were started for."""
+        `of_engine`: it is the engine's, whose programs find those of their own build.
+        """
+        own = self.tools.locations.engine_environment if of_engine else {}
         marks = {
             "PERFGATE_SCENARIO": self.scenario.id,
             "PERFGATE_PROBE": probe,
             "PERFGATE_START": str(self.setup.account.number),
             "PERFGATE_ROLE": self.setup.account.role,
         }
-        return replace(command, env={**command.env, **self.setup.lease.env, **marks})
+        return replace(command, env={**own, **command.env, **self.setup.lease.env, **marks})
 
     def _load(self, client: Client, point: LoadPoint, probe: Probe, folder: Path) -> Measurement:
         load, server = self.scenario.workload, self.server
@@ -262,17 +262,13 @@ class FreshStart:
             name = blocks.file_of(other.setup.account.role)
             (folder / name).replace(place / name)
 
-    def other_half(self, probe: Probe) -> Measurement:
-        """What the blocks of load gave on the start beside this one, after `measure`."""
-        program, other = self.tools.program_of(probe), self.beside
-        if (
-            other is None
-            or not isinstance(program, Client)
-            or not isinstance(probe.what, LoadPoint)
-        ):
+    def blocks_of(self, probe: Probe) -> Measurement:
+        """What blocks of load gave on this start, after `measure` of the one that it is beside."""
+        program, point = self.tools.program_of(probe), probe.what
+        if not isinstance(program, Client) or not isinstance(point, LoadPoint):
             raise ValueError(f"{probe.label} was not measured in blocks")
-        folder = other.setup.folder / probe.label
-        return other._with_facts(parsed_load(program, self.scenario, probe.what, folder))
+        folder = self.setup.folder / probe.label
+        return self._with_facts(parsed_load(program, self.scenario, point, folder))
 
     def _evaluate(
         self, evaluator: Evaluator, task: AccuracyTask, probe: Probe, folder: Path
@@ -295,13 +291,10 @@ class FreshStart:
     ) -> Measurement:
         *before, last = program.steps(self.scenario, self.tools.build, what, self.tools.locations)
         for step in before:
-            run = partial(self._prepare, step, probe, folder)
-            if step.produces is None:
-                run()
-            else:
-                made_once(step, folder, self.setup.cache / "datasets", run)
+            prepare = partial(self._prepare, step, probe, folder)
+            made_once(step, folder, self.setup.cache / "datasets", prepare)
         command = self.placement.launched(last.command, self.scenario, self.tools.locations)
-        marked = self.marked(self.of_build(command), probe.label)
+        marked = self.marked(command, probe.label)
         with self.placement.start(marked, folder, "benchmark") as job:
             run_to_end(job, None, self.scenario.limits, otherwise="unknown")
         measured = program.parse(self.scenario, what, folder)
@@ -376,8 +369,7 @@ def _server(start: FreshStart, endpoint: Endpoint) -> Job:
     bound = replace(endpoint, host=placement.binds)
     command = tools.engine.serve(scenario, tools.build, bound, tools.locations)
     launched = placement.launched(command, scenario, tools.locations)
-    marked = start.marked(start.of_build(launched), "")
-    return placement.start(marked, start.setup.folder, "server")
+    return placement.start(start.marked(launched, ""), start.setup.folder, "server")
 
 
 @contextmanager
@@ -396,7 +388,7 @@ def made_once(step: Step, folder: Path, store: Path, make: Callable[[], None]) -
     """Put the file that `step` produces into `folder`, from `store` if it is there whole.
 
     Args:
-        step: a step that `produces` a file.
+        step: what is made; one that produces nothing is made each time.
         folder: where the file is wanted, and where `make` makes it.
         store: where such files are kept, by their call, with size and hash.
         make: runs the step in `folder`.
@@ -406,7 +398,8 @@ def made_once(step: Step, folder: Path, store: Path, make: Callable[[], None]) -
     """
     name = step.produces
     if name is None:
-        raise ValueError(f"a {step.role} step that produces nothing")
+        make()
+        return True
 
     def fill(draft: Path) -> None:
         make()
@@ -427,95 +420,3 @@ def _digest(step: Step) -> str:
     command = step.command
     call = [command.argv, sorted(command.env.items()), sorted(command.files.items()), step.produces]
     return hashlib.sha256(json.dumps(call).encode()).hexdigest()[:24]
-
-
-_SERVER_CPU = "server_cpu.json"
-_SCHEMA_VERSION = 1
-
-
-def write_server_cpu(folder: Path, seconds: float) -> None:
-    """Keep the CPU seconds that a server used while a load client ran.
-
-    Args:
-        folder: of the probe.
-        seconds: NaN where they are not known.
-
-    Raises:
-        RunError: it cannot be written (class ``disk_full`` or ``unwritable``).
-    """
-    known = seconds if math.isfinite(seconds) else None
-    write_json(folder / _SERVER_CPU, {"schema_version": _SCHEMA_VERSION, "seconds": known})
-
-
-def parsed_load(client: Client, scenario: Scenario, point: LoadPoint, folder: Path) -> Measurement:
-    """What the files of a load give: those of the client's whole load, of blocks, or of both.
-
-    Args:
-        client: whose result files they are.
-        scenario: as it was started.
-        point: of its sweep.
-        folder: of the probe.
-
-    Raises:
-        RunError, InputError: as `Client.parse`; a file is missing or damaged.
-    """
-    side, load = blocks.side_of(folder), scenario.workload
-    measured = Measurement({})
-    if load is not None and (side is None or (folder / _SERVER_CPU).exists()):
-        measured = client.parse(load, point, folder)
-        derived = of_load(measured, scenario, point, folder)
-        measured = replace(measured, metrics={**measured.metrics, **derived})
-    if side is None:
-        return measured
-    found = blocks.parse(folder, side, blocks.pairs_wanted(scenario.gate, point))
-    metrics, facts = {**measured.metrics, **found.metrics}, {**measured.facts, **found.facts}
-    return replace(measured, metrics=metrics, facts=facts, disturbed=found.disturbed)
-
-
-def of_load(
-    measured: Measurement, scenario: Scenario, point: LoadPoint, folder: Path
-) -> Mapping[str, float]:
-    """What is added to what a load client reported.
-
-    Args:
-        measured: that.
-        scenario: as it was started.
-        point: of its sweep.
-        folder: of the probe, with what `write_server_cpu` wrote.
-
-    Raises:
-        InputError: that file is missing or damaged.
-    """
-    plain = read_json(folder / _SERVER_CPU, what="reading of the server", is_named=False)
-    seconds = plain.get("seconds") if isinstance(plain, dict) else None
-    used = float(seconds) if isinstance(seconds, int | float) else math.nan
-    return {**_per_gpu(measured, scenario), **_cpu_cost(measured, point, used)}
-
-
-def of_offline(measured: Measurement, scenario: Scenario) -> Mapping[str, float]:
-    """The metrics of an offline program, with what is added to its own."""
-    return {**_per_gpu(measured, scenario), **measured.metrics}
-
-
-def _per_gpu(measured: Measurement, scenario: Scenario) -> Mapping[str, float]:
-    """Output tokens/s and GPU, where there are GPUs."""
-    throughput = measured.metrics.get("output_throughput")
-    if throughput is None or not scenario.hardware.gpus:
-        return {}
-    return {"output_throughput_per_gpu": throughput / scenario.hardware.gpus}
-
-
-def _cpu_cost(measured: Measurement, point: LoadPoint, cpu_s: float) -> Mapping[str, float]:
-    """CPU seconds per 1,000 output tokens, warm-up requests counted in both.
-
-    Less disturbed by a busy neighbour than wall-clock time: waiting for a core costs nothing. Only
-    known where the client tells the true output length.
-    """
-    if not cpu_s > 0:  # NaN, where it is not known, is not above it either
-        return {}
-    osl = measured.facts.get("osl")
-    completed = measured.facts.get("requests_completed")
-    if not isinstance(osl, int | float) or not isinstance(completed, int | float):
-        return {}
-    tokens = osl * (completed + point.warmup_requests)
-    return {"server_cpu_s_per_1k_tokens": 1000.0 * cpu_s / tokens}

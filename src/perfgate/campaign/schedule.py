@@ -135,13 +135,13 @@ class StartRequest:
         role: which build it is of.
         probes: what is to be measured on it.
         then: the starts of its round that come after it; empty: then it is judged.
-        beside: the role of the start that is up at the same time; None: none is.
+        beside: the start of the other build that is up at the same time; None: it is alone.
     """
 
     role: StartRole
     probes: tuple[Probe, ...]
-    then: tuple[StartRole, ...] = field(default=())
-    beside: StartRole | None = None
+    then: tuple[StartRole, ...] = ()
+    beside: "StartRequest | None" = None
 
 
 def next_start(state: LoopState) -> StartRequest | None:
@@ -154,10 +154,14 @@ def next_start(state: LoopState) -> StartRequest | None:
     while due:
         role = due.pop(0)
         if probes := state.serves.get(role):
-            both_up = state.schedule.tested == "b" or any(one.is_load for one in probes)
-            beside = state.schedule.beside if both_up else None
-            return StartRequest(role, probes, tuple(due), beside)
+            return StartRequest(role, probes, tuple(due), _beside(state.schedule, probes))
     return None
+
+
+def _beside(schedule: Schedule, probes: tuple[Probe, ...]) -> StartRequest | None:
+    """The start of the other build that is up with one: of a reference, load alone is measured."""
+    measured = tuple(one for one in probes if one.is_load or schedule.tested == "b")
+    return StartRequest(schedule.beside, measured) if schedule.beside and measured else None
 
 
 def _next_round(state: LoopState) -> tuple[StartRole, ...]:

@@ -37,18 +37,9 @@ def measured_scenarios(selected: Iterable[Selected]) -> frozenset[str]:
     one side alone, the other is not.
     """
     tests = tuple(selected)
-    claims = [one for one in tests if isinstance(one, ClaimProbe)]
-    own = {
-        probe.scenario.id
-        for one in tests
-        if not isinstance(one, ClaimProbe)
-        for probe in probes_of(one)
-    }
-    found = set(own)
-    for claim in claims:
-        if not own.intersection(claim.claim.sides):
-            found.update(claim.claim.sides)
-    return frozenset(found)
+    own = {one.scenario.id for one in tests if not isinstance(one, ClaimProbe)}
+    sides = (one.claim.sides for one in tests if isinstance(one, ClaimProbe))
+    return frozenset(own.union(*(names for names in sides if own.isdisjoint(names))))
 
 
 def suite_tests(
@@ -79,9 +70,7 @@ def markers_of_selected(test: Selected) -> tuple[str, ...]:
 
 
 def selected_with(
-    expression: str,
-    tests: Sequence[tuple[Selected, tuple[str, ...]]],
-    declared: Collection[str],
+    expression: str, tests: Sequence[tuple[Selected, tuple[str, ...]]], declared: Collection[str]
 ) -> tuple[Selected, ...]:
     """The tests that `pytest -m EXPRESSION` runs; no template that it does not name.
 

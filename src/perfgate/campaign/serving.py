@@ -119,10 +119,7 @@ def require_alive(job: Job, when: str) -> None:
     status = "of unknown status" if ended.status is None else f"with status {ended.status}"
     how = "was lost: its watcher process died" if lost else "ended by itself"
     raise RunError(
-        failure,
-        f"{job.name} {how} {when}, {status}",
-        evidence=evidence or job.tail(5),
-        hint=hint,
+        failure, f"{job.name} {how} {when}, {status}", evidence=evidence or job.tail(5), hint=hint
     )
 
 

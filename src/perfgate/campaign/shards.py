@@ -320,8 +320,6 @@ def _rows(
 ) -> list[tuple[MatrixRow, int]]:
     """The rows of one kind of GPU, each with the minutes that it may take."""
     groups = groups_of(selected)
-    if not groups:
-        return []
     by_id = {one.id: one for one in scenarios}
     about = {probe.scenario.id for test in selected for probe in probes_of(test)}
     seconds = stored_seconds(by_id[name] for name in sorted(about))

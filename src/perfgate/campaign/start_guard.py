@@ -4,9 +4,9 @@ it has for itself; and the watch over it.
 Measurements know what disturbed them; a disturbed one is not judged.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 
 from perfgate.campaign.fresh_start import FreshStart, StartSetup
 from perfgate.campaign.schedule import StartRole
@@ -102,9 +102,10 @@ def guarded(
     )
 
 
-@contextmanager
-def leased(scenario: Scenario, session: Session, tell: Callable[[str], None]) -> Iterator[Lease]:
-    """Have what the scenario needs of this machine while the block runs; `tell` says who has it.
+def leased(
+    scenario: Scenario, session: Session, tell: Callable[[str], None]
+) -> AbstractContextManager[Lease]:
+    """A block that has what the scenario needs of this machine; `tell` says who has it else.
 
     Nothing is leased where the engine runs on nodes that Slurm chose, or where mocks play it,
     unless on GPUs that are made up, too. The site's commands may change all GPUs of the machine, so
@@ -118,21 +119,19 @@ def leased(scenario: Scenario, session: Session, tell: Callable[[str], None]) ->
     # Mock programs disturb nobody; on simulated GPUs they show how a real session would wait.
     played = session.synthetic and (count == 0 or pool is None or not pool.synthetic)
     if pool is None or played or _elsewhere(scenario, session):
-        yield Lease()
-        return
+        return nullcontext(Lease())
     all_here = not pool.devices.chosen and count == len(pool.gpus)
     wait_s = session.site.wait_for_gpus_s
     if session.budget is not None:  # never beyond the time that the session has
         wait_s = min(wait_s, session.budget.left_s())
-    with pool.lease(
+    return pool.lease(
         count,
         whole=count > 0 and (all_here or hardware.nodes > 1 or has_commands(session.site)),
         run=session.run.id,
         wait_s=wait_s,
         tell=tell,
         fits=None if pool.synthetic else lambda name: is_model(name, hardware.gpu),
-    ) as lease:
-        yield lease
+    )
 
 
 def watch_start(scenario: Scenario, session: Session, lease: Lease) -> Watched:
@@ -153,23 +152,22 @@ def _elsewhere(scenario: Scenario, session: Session) -> bool:
     return not session.launcher.here or (launch is not None and launch.by_slurm)
 
 
+@dataclass
 class PlaceCheck:
     """Looks at the places of one campaign's starts, and keeps them of one kind.
 
-    Args:
+    Attributes:
         references: told of the machine that measures, where it is another than perfgate's own.
         session: what the campaigns share.
-
-    Attributes:
         nodes: those of the latest start, which the next one must have: a control tells of the
             machine that it was on. Empty: there are none but this machine.
     """
 
-    def __init__(self, references: References, session: Session) -> None:
-        self._references, self._session = references, session
-        self._machine: Machine | None = None
-        self._looked: set[StartRole] = set()
-        self.nodes: tuple[str, ...] = ()
+    references: References
+    session: Session
+    nodes: tuple[str, ...] = ()
+    _machine: Machine | None = None
+    _looked: set[StartRole] = field(default_factory=set)
 
     def look(self, setup: StartSetup, placement: Placement) -> None:
         """Look at the place of a start: here once a build, on other nodes each time.
@@ -184,16 +182,16 @@ class PlaceCheck:
         role = setup.account.role
         kind: StartRole = "new" if role in ("reference", "claim") else role
         is_new = kind not in self._looked
-        if self._session.synthetic or setup.lease.synthetic:
+        if self.session.synthetic or setup.lease.synthetic:
             self._looked.add(kind)
             if is_new:
                 _try_ranks(setup, placement)
             return
         if not is_new and setup.build.launcher.here:
             return
-        machine = look_at(setup, placement, self._session)
+        machine = look_at(setup, placement, self.session)
         if self._machine is None:
-            self._references.measured_on(machine)
+            self.references.measured_on(machine)
         else:
             require_alike(machine, self._machine)
         self._machine = machine

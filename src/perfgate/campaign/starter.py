@@ -6,7 +6,7 @@ Which start is made is not its affair (`perfgate.campaign.schedule`), nor what i
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
@@ -24,7 +24,7 @@ from perfgate.campaign.schedule import (
 from perfgate.campaign.session import Session
 from perfgate.campaign.start_guard import PlaceCheck, leased, measure_guarded, watch_start
 from perfgate.core.durable_files import write_errors_named
-from perfgate.core.errors import FAILURES, PerfgateError, RunError, as_run_error
+from perfgate.core.errors import FAILURES, PerfgateError, as_run_error
 from perfgate.core.measurement import Measurement
 from perfgate.core.metrics import is_accuracy
 from perfgate.core.plain import to_plain
@@ -37,103 +37,93 @@ from perfgate.runs.progress import Progress
 from perfgate.runs.record import MeasurementRecord
 from perfgate.runs.run_folder import PROGRESS, now
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.scenario import Scenario
 
-# Failures after which nothing else is measured on the same start.
+# Failures after which nothing else is measured on the same start, as after no first answer: an
+# engine that hangs keeps the next probe waiting until its time limit too; and who cancels a job
+# does not want the next one.
 _ENDING = ("hang", "total_timeout", "job_cancelled", "job_time_limit")
+_NO_ROOM = "no memory for two servers: the builds are measured one by one"
 
 
+@dataclass
 class Starter:
     """Makes the starts of one campaign.
 
-    Args:
+    Attributes:
         tools: the scenario's programs, with the build under test.
         session: what the campaigns share.
         state: what is known of each probe.
         references: told of the machine that measures.
         ab: the builds of an A/B; None: it is none.
-
-    Attributes:
-        starts: those so far.
         explains: whether it shows why a start is made: those of the opening were planned.
-        can_make_blocks: whether load may take turns on two builds that are both up on this machine.
+        starts: those so far.
     """
 
-    def __init__(
-        self,
-        tools: Toolchain,
-        session: Session,
-        state: CampaignState,
-        references: References,
-        ab: AbBuilds | None = None,
-    ) -> None:
-        self._tools, self._session, self._state = tools, session, state
-        self._references, self._ab = references, ab
-        self._folder = session.run.path / tools.scenario.id
-        self._place = PlaceCheck(references, session)
-        self._repeat_reason = ""  # what took a start's numbers, until the next start is made
-        self.starts = Starts(tools.scenario.gate.budget_s, session.budget)
-        self._progress = Progress(session.run.path / PROGRESS, tools.scenario.id)
-        self.explains = False
-        self.can_make_blocks = can_make_blocks(tools.scenario, session)
+    tools: Toolchain
+    session: Session
+    state: CampaignState
+    references: References
+    ab: AbBuilds | None = None
+    explains: bool = False
+    _repeat_reason: str = ""  # what took a start's numbers, until the next start is made
 
-    def engine_starts(self, probes: Sequence[Probe]) -> int:
-        """Starts of the engine in one of the schedule's: an offline program is one by itself."""
-        offline = [self._tools.is_offline(probe) for probe in probes]
-        return sum(offline) + (not all(offline))
+    def __post_init__(self) -> None:
+        scenario, run = self.tools.scenario, self.session.run.path
+        self.starts = Starts(scenario.gate.budget_s, self.session.budget)
+        self._folder = run / scenario.id
+        self._place = PlaceCheck(self.references, self.session)
+        self._progress = Progress(run / PROGRESS, scenario.id)
 
-    def start(self, request: StartRequest) -> None:
-        """One fresh start, and at once, in its place, those that measure what was lost of it."""
+    def start(self, request: StartRequest) -> bool:
+        """One fresh start, and at once, in its place, those that measure what was lost of it.
+
+        Returns:
+            False: the machine has no memory for the other build beside it, nothing was measured.
+        """
         role, probes = request.role, request.probes
         self._show_plan(request)
         counts = self._begin(role, probes)
         self._explain(counts, request)
         try:
             with write_errors_named(self._folder_of(counts), only_full=True), ExitStack() as stack:
-                start: FreshStart | None = self._bring_up(counts, probes, stack)
-                if start is not None and request.beside is not None:
-                    start = self._with_other(start, probes, request.beside, stack)
-                if start is not None:
-                    self._measure_each(start, probes)
+                start = self._bring_up(counts, probes, stack)
+                if request.beside is not None:
+                    if not start.leaves_room:
+                        counts.disturbed = True
+                        self._progress.note(_NO_ROOM)
+                        return False
+                    start = self._with_other(start, request.beside, stack)
+                self._measure_each(start, probes)
         except PerfgateError as error:
             failed = self.starts.made[-1]  # that beside it, once that was begun
             self._handle_error(failed, probes, error, self._folder_of(failed))
             counts.disturbed |= failed.disturbed
-        if request.beside is not None and not self.can_make_blocks:
-            return  # all is measured in another order
         if not (counts.disturbed and role in KEEPS_ITS_PLACE and self.starts.repeats(role)):
-            return
-        lost = tuple(one for one in probes if self._state.lacks(one, role, counts.number))
-        if lost:
-            self.start(StartRequest(role, lost, request.then, request.beside))
+            return True
+        lost = tuple(one for one in probes if self.state.lacks(one, role, counts.number))
+        beside = request.beside and replace(request.beside, probes=lost)
+        return not lost or self.start(replace(request, probes=lost, beside=beside))
 
     def _begin(self, role: StartRole, probes: Sequence[Probe]) -> Start:
         """The account of another start of a role."""
-        return self.starts.begin(role, serves=not all(map(self._tools.is_offline, probes)))
+        return self.starts.begin(role, serves=not all(map(self.tools.is_offline, probes)))
 
     def _folder_of(self, counts: Start) -> Path:
         return self._folder / f"start-{counts.number}-{counts.role}"
 
-    def _with_other(
-        self, start: FreshStart, probes: Sequence[Probe], role: StartRole, stack: ExitStack
-    ) -> FreshStart | None:
-        """The start with that of another build beside it; None: there is no room for both."""
-        if not start.leaves_room:
-            self.can_make_blocks, start.setup.account.disturbed = False, True
-            self._progress.note("no memory for two servers: the builds are measured one by one")
-            return None
-        loads = tuple(one for one in probes if one.is_load)
-        measured = loads if self._ab is None else probes
-        beside = self._bring_up(self._begin(role, measured), measured, stack, start.setup.lease)
-        whole = start.setup.build.scenario.gate.whole_load
-        whole = whole and not any(self._state.states[one].measured for one in loads)
+    def _with_other(self, start: FreshStart, other: StartRequest, stack: ExitStack) -> FreshStart:
+        """The start with that of another build beside it."""
+        counts = self._begin(other.role, other.probes)
+        beside = self._bring_up(counts, other.probes, stack, start.setup.lease)
+        is_first = not any(self.state.states[one].measured for one in other.probes if one.is_load)
+        whole = is_first and start.scenario.gate.whole_load
         return replace(start, beside=beside, whole_load=whole)
 
     def _show_plan(self, request: StartRequest) -> None:
         steps = ["start", *(probe.label for probe in request.probes)]
         steps += ["start"] * (request.beside is not None)
         for role in request.then:
-            steps += ["start", *(probe.label for probe in self._state.serves(role))]
+            steps += ["start", *(probe.label for probe in self.state.serves(role))]
         self._progress.plan(steps)
 
     def _explain(self, counts: Start, request: StartRequest) -> None:
@@ -142,7 +132,7 @@ class Starter:
         if why:
             self._progress.again(counts.number, f"again, as {why}")
         elif self.explains and request.role not in KEEPS_ITS_PLACE:
-            states = [(probe, self._state.states[probe]) for probe in request.probes]
+            states = [(probe, self.state.states[probe]) for probe in request.probes]
             why = why_another(states, controlled_by(request.role))
             self._progress.again(counts.number, why)
 
@@ -150,21 +140,17 @@ class Starter:
         """What a start of a role is of."""
         against = controlled_by(role)
         if against is not None:
-            return self._state.controls.build(against)
-        if self._ab is not None:
-            return self._ab.a if role == "a" else self._ab.b
-        injections = () if role == "reference" else self._session.injections
-        return build_under_test(self._tools, self._session, injections)
+            return self.state.controls.build(against)
+        if self.ab is not None:
+            return self.ab.a if role == "a" else self.ab.b
+        injections = () if role == "reference" else self.session.injections
+        return build_under_test(self.tools, self.session, injections)
 
     def _bring_up(
-        self,
-        counts: Start,
-        probes: Sequence[Probe],
-        stack: ExitStack,
-        lease: Lease | None = None,
+        self, counts: Start, probes: Sequence[Probe], stack: ExitStack, lease: Lease | None = None
     ) -> FreshStart:
         """The engine, started and watched, when it is ready to be measured; `lease`: it has one."""
-        session, build = self._session, self._build(counts.role)
+        session, build = self.session, self._build(counts.role)
         if lease is None:  # waiting for others costs no budget
             lease = stack.enter_context(leased(build.scenario, session, self._progress.note))
         counts.began = monotonic()
@@ -189,7 +175,7 @@ class Starter:
 
     def _measure_each(self, start: FreshStart, probes: Sequence[Probe]) -> None:
         """Measure the probes in order, until the start has ended or is of no more use."""
-        counts, states = start.setup.account, self._state.states
+        counts, states = start.setup.account, self.state.states
         for done, probe in enumerate(probes, start=1):
             state = states[probe]
             if state.is_dropped:
@@ -199,22 +185,18 @@ class Starter:
             else:
                 counts.served += 1
             succeeded = self._measure(start, probe, len(probes))
-            if succeeded and start.beside and self._ab and not probe.is_load:
+            if succeeded and start.beside and self.ab and not probe.is_load:
                 self._measure(start.beside, probe, len(probes))
-            if controlled_by(counts.role) is not None:
-                if not succeeded or start.has_ended:
-                    return  # what is left gets another control
-                continue
             error = state.error
-            if error is not None and (start.has_ended or _ends_the_start(probe, error)):
+            if error and (start.has_ended or probe.is_smoke or error.failure in _ENDING):
                 never = [one for one in probes[done:] if not states[one].measured]
                 why = f"not measured, as {probe.label} failed before it: {error.message}"
-                self._state.fail(never, error.saying(why), start.setup.folder)
+                self.state.fail(never, error.saying(why), start.setup.folder)
                 return
-            if start.has_ended:
-                return  # with its machine: what is left gets another start
+            if start.has_ended or (controlled_by(counts.role) is not None and not succeeded):
+                return  # what is left gets another start, or another control
             if counts.role == "new" and not probe.is_load:
-                self._state.stop_at_broken_answers(probe)
+                self.state.stop_at_broken_answers(probe)
 
     def _measure(self, start: FreshStart, probe: Probe, sharing: int) -> bool:
         """Measure one probe; whether it gave numbers. Disturbed ones are not used.
@@ -236,7 +218,7 @@ class Starter:
             self._repeat_reason = f"start {counts.number} was disturbed: {measured.disturbed[0]}"
         self._record(start, probe, measured, started, seconds)
         if start.beside is not None and probe.is_load:
-            self._record(start.beside, probe, start.other_half(probe), started, seconds)
+            self._record(start.beside, probe, start.beside.blocks_of(probe), started, seconds)
         return True
 
     def _record(
@@ -244,7 +226,7 @@ class Starter:
     ) -> None:
         """Write down what a start gave of a probe, and take it into the campaign's state."""
         setup, build, scenario = start.setup, start.setup.build, start.setup.build.scenario
-        synthetic = setup.lease.synthetic or self._state.is_synthetic
+        synthetic = setup.lease.synthetic or self.state.is_synthetic
         # Mock programs are gone after the run.
         source = None if synthetic else source_of(build, measured.facts)
         record = MeasurementRecord(
@@ -259,7 +241,7 @@ class Starter:
             folder=str(setup.folder / probe.label),
             lease=setup.lease.plain(),
             engine=build.tools.build,
-            fingerprint=dict(self._references.fingerprint(probe, build.tools)),
+            fingerprint=dict(self.references.fingerprint(probe, build.tools)),
             injected=tuple(str(one) for one in build.injections),
             source=to_plain(source),
             synthetic=synthetic,
@@ -268,8 +250,8 @@ class Starter:
             answers=measured.answers,
             disturbed=measured.disturbed,
         )
-        self._session.run.record(record)
-        self._state.take(probe, setup.account.role, record)
+        self.session.run.record(record)
+        self.state.take(probe, setup.account.role, record)
 
     def _handle_error(
         self, counts: Start, probes: Sequence[Probe], error: PerfgateError, folder: Path
@@ -279,15 +261,15 @@ class Starter:
         What a control meets is no fault of the build under test.
         """
         run_error, controls = as_run_error(error), controlled_by(counts.role)
-        if self._ab is not None:
+        if self.ab is not None:
             build, last = counts.role.upper(), self.starts.made[-1]
             build += "" if last is counts else f" beside {last.role.upper()}"
             run_error = run_error.saying(f"build {build}: {run_error.message}")
         what = f"{run_error.failure}: {run_error.message}"
         text = f"fresh start {counts.number}: {what}"
-        states = [self._state.states[probe] for probe in probes]
+        states = [self.state.states[probe] for probe in probes]
         if controls is not None:
-            self._state.controls.failed(controls, text)
+            self.state.controls.failed(controls, text)
             for state in states:
                 state.unused_controls.append(text)
         elif FAILURES[run_error.failure].of_machine and self.starts.lose():
@@ -295,26 +277,9 @@ class Starter:
             for state in states:
                 state.disturbed.append(text)
         else:
-            self._state.fail(probes, run_error, folder)
+            self.state.fail(probes, run_error, folder)
             return
         counts.disturbed = True
-
-
-def can_make_blocks(scenario: Scenario, session: Session) -> bool:
-    """Whether two builds can be up at once, with load in turns: on this machine, as programs."""
-    return scenario.gate.blocks > 0 and session.launcher.name == "local"
-
-
-def _ends_the_start(probe: Probe, error: RunError) -> bool:
-    """Whether it would be a waste to measure anything else on the same start.
-
-    An engine that gave no first answer, or that hangs, keeps the next probe waiting until its time
-    limit too; and who cancels a job does not want the next one.
-    """
-    return probe.is_smoke or error.failure in _ENDING
-
-
-_BUILD = {"baseline": "the baseline's build", "anchor": "the anchor's build"}
 
 
 def why_another(states: Sequence[tuple[Probe, ProbeState]], controls: Against | None) -> str:
@@ -331,30 +296,21 @@ def why_another(states: Sequence[tuple[Probe, ProbeState]], controls: Against | 
         for one in state.judged.judgements
         if one.needs_more_runs and controls in (None, one.against)
     ]
-    who = "" if controls is None else f"control, {_BUILD.get(controls, controls)}: "
+    who = "" if controls is None else f"control, the {controls}'s build: "
     if not open_ones:
         return f"{who}for a claim or a curve that is undecided"
-    probe, worst = max(open_ones, key=lambda one: _bands(one[1]))
+    probe, worst = max(open_ones, key=lambda one: abs(one[1].change or 0.0) / (one[1].band or 1.0))
     more = f", and {len(open_ones) - 1} more" if len(open_ones) > 1 else ""
     return f"{who}{probe.label}: {_undecided(worst)}{more}"
-
-
-def _bands(one: Judgement) -> float:
-    return abs(one.change or 0.0) / (one.band or 1.0)
 
 
 def _undecided(one: Judgement) -> str:
     after = f"{one.metric} undecided after {counted(one.runs_used, 'start')}"
     if one.change is None or one.interval is None or one.band is None:
         return after
-    shown = points if is_accuracy(one.metric) else _percent
-    unit = "points" if is_accuracy(one.metric) else "%"
-    low, high = one.interval
-    return (
-        f"{after} ({shown(one.change)} {unit}, interval {shown(low)}…{shown(high)} {unit}, "
-        f"band {100 * one.band:.3g} {unit})"
-    )
-
-
-def _percent(share: float) -> str:
-    return percent(share).removesuffix(" %")
+    unit, told = "%", [percent(share).removesuffix(" %") for share in (one.change, *one.interval)]
+    if is_accuracy(one.metric):
+        unit, told = "points", [points(share) for share in (one.change, *one.interval)]
+    change, low, high = told
+    band = f"band {100 * one.band:.3g} {unit}"
+    return f"{after} ({change} {unit}, interval {low}…{high} {unit}, {band})"

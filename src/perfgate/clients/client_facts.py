@@ -4,6 +4,8 @@ Facts for its record; nothing is refused here. Whether a documented value may be
 where verdicts are made.
 """
 
+from collections.abc import Iterator, Sequence
+
 from packaging.version import InvalidVersion, Version
 
 from perfgate.clients.base import Client, Target
@@ -16,7 +18,7 @@ CLIENT_DIFFERS = "client_differs"
 CLIENT_AND_SERVER_DIFFER = "client_and_server_differ"
 DATASET_DIFFERS = "dataset_differs"
 DATASET_NOT_COMPARABLE = "dataset_not_comparable"
-NOTED = (CLIENT_DIFFERS, CLIENT_AND_SERVER_DIFFER, DATASET_DIFFERS, DATASET_NOT_COMPARABLE)
+_NOTED = (CLIENT_DIFFERS, CLIENT_AND_SERVER_DIFFER, DATASET_DIFFERS, DATASET_NOT_COMPARABLE)
 SYNTHETIC_TOLERANCE = 0.001  # of all input tokens: encoding generated text again joins a few
 REAL_TOLERANCE = 0.1  # of the mean lengths that real prompts are asked to have
 
@@ -63,6 +65,23 @@ def client_facts(
         other = not_sharegpt_v3(target.locations)
         facts |= {} if other is None else {DATASET_DIFFERS: other}
     return {**facts, **(by_tokens or {})}
+
+
+def notes(measurements: Sequence[Measurement]) -> Iterator[str]:
+    """What a person should know of the client, the server and the prompts, each said once.
+
+    Settings that were asked for and that a report does not show, then what differs.
+    """
+    silent = [one.facts.get("asked_not_reported") for one in measurements]
+    names = dict.fromkeys(str(name) for one in silent if isinstance(one, list) for name in one)
+    if names:
+        yield (
+            f"the report does not show {', '.join(names)}: that it was in force as asked is not "
+            "established"
+        )
+    yield from dict.fromkeys(
+        str(one.facts[name]) for one in measurements for name in _NOTED if name in one.facts
+    )
 
 
 def same_release(one: str, other: str) -> bool:

@@ -15,11 +15,11 @@ from typing import Any
 
 from perfgate.baselines import Entry, as_run
 from perfgate.baselines.file import read
+from perfgate.baselines.snapshots import kept_entry, kept_file
 from perfgate.baselines.waivers import load_waivers
 from perfgate.campaign.campaign_state import smoke_input
-from perfgate.campaign.fresh_start import of_offline, parsed_load
-from perfgate.campaign.kept_references import kept_entry, kept_file
 from perfgate.clients.base import Client, Offline
+from perfgate.clients.load_files import of_offline, parsed_load
 from perfgate.core.errors import PerfgateError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement

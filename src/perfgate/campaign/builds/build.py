@@ -14,6 +14,7 @@ from typing import Any
 
 from perfgate.campaign.builds.words import Injection, inject, parse_injection
 from perfgate.campaign.session import Session
+from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, PerfgateError, RunError
 from perfgate.core.locations import Installation, Locations
 from perfgate.core.measurement import Json, Measurement
@@ -132,14 +133,24 @@ def other_build(
     if expected is not None and source.names_programs and not session.synthetic:
         _refuse_replaced(found, scenario, session, expected)
     # As for the build under test, before any GPU time: it can do the scenario as it is started.
-    able = replace(tools, scenario=started)
-    able.require()
-    able.engine.verify(
-        able.build,
-        commands_to_verify(able.measurable(), able.build, able.locations),
-        able.locations,
-    )
+    verify(replace(tools, scenario=started))
     return found
+
+
+def verify(tools: Toolchain) -> tuple[Sequence[Command], Sequence[str]]:
+    """Check that a build can do all that the plan gives its programs; nothing is started.
+
+    Returns:
+        the commands of that plan, and what the build could not be asked of them.
+
+    Raises:
+        MissingProgram: a program is not installed.
+        InputError: the build lacks an option, choice or key, or the scenario names something
+            unknown.
+    """
+    tools.require()
+    commands = commands_to_verify(tools.measurable(), tools.build, tools.locations)
+    return commands, tools.engine.verify(tools.build, commands, tools.locations)
 
 
 def require_startable(
@@ -359,11 +370,8 @@ def source_of(build: Build, facts: Mapping[str, Json]) -> BuildSource | None:
 
 
 def _image(facts: Mapping[str, Json]) -> dict[str, str]:
-    image_facts: dict[str, Any] = {}
-    for name in _IMAGE_FACTS:
-        of_launcher = facts.get(name)
-        if isinstance(of_launcher, dict) and of_launcher.get("image"):
-            image_facts = of_launcher
+    told = [one for name in _IMAGE_FACTS if isinstance(one := facts.get(name), dict)]
+    image_facts: dict[str, Any] = next((one for one in told if one.get("image")), {})
     if not image_facts:
         return {}
     (image,) = mask_arguments([str(image_facts["image"])])

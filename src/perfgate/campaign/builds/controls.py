@@ -5,7 +5,7 @@ nothing itself.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from perfgate.baselines import SELF, Baseline, Entry
 from perfgate.campaign.builds.build import (
@@ -15,9 +15,11 @@ from perfgate.campaign.builds.build import (
     same_build,
     tools_under_test,
 )
+from perfgate.campaign.schedule import CONTROL_ROLES
 from perfgate.campaign.session import Session
 from perfgate.core.errors import CannotDo, InputError, PerfgateError, RunError
 from perfgate.core.measurement import MeasuredControl, Measurement
+from perfgate.core.rule import ControlPolicy
 from perfgate.core.verdict import Against, Judgement
 from perfgate.engines.build_source import BuildSource
 from perfgate.judging.assembly.judgement import ControlStarts
@@ -84,32 +86,30 @@ def in_one_line(error: PerfgateError) -> str:
 
 # Failed starts of a control, the first of which is made again.
 _MOST_FAILURES = 2
-CONTROLLED: tuple[Against, ...] = ("baseline", "anchor")
 
 
+@dataclass
 class ControlBuilds:
     """The baseline's build and the anchor's, as far as they are known.
 
-    Args:
+    Attributes:
         scenario: what is started with them.
         session: what the campaigns share.
         references: what the probes are compared with.
         probes: those of the scenario that are selected.
     """
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        session: Session,
-        references: References,
-        probes: Sequence[Probe],
-    ) -> None:
-        self._scenario, self._session = scenario, session
-        self._references, self._probes = references, probes
-        self._policy = session.control_policy or scenario.gate.control
-        self._found: dict[Against, Build] = {}
-        self._why_not: dict[Against, str] = {}
-        self._failures: dict[Against, list[str]] = {}
+    scenario: Scenario
+    session: Session
+    references: References
+    probes: Sequence[Probe]
+    _found: dict[Against, Build] = field(default_factory=dict)
+    _why_not: dict[Against, str] = field(default_factory=dict)
+    _failures: dict[Against, list[str]] = field(default_factory=dict)
+
+    @property
+    def _policy(self) -> ControlPolicy:
+        return self.session.control_policy or self.scenario.gate.control
 
     def _startable(self, against: Against) -> Build:
         """The build behind what the probes are compared with, fit to be compared with the new one.
@@ -117,17 +117,15 @@ class ControlBuilds:
         Raises:
             PerfgateError: there is none, or it cannot be started or be compared with.
         """
-        references = self._references
-        known = {probe: references.baseline(probe, against) for probe in self._probes}
-        # Speeds alone have controls, and may have another store than answers.
-        ordered = sorted(known, key=lambda probe: not probe.is_load)
-        baseline = next((known[probe] for probe in ordered if known[probe] is not None), None)
-        if baseline is None:
+        references, session = self.references, self.session
+        known = [(one, references.baseline(one, against)) for one in self.probes]
+        stored = [(probe, baseline) for probe, baseline in known if baseline is not None]
+        if not stored:
             raise CannotDo(f"there is no {against} whose build could be started")
-        other = build_behind(self._scenario, self._session, against, baseline)
-        for probe in ordered:
-            if known[probe] is None or not probe.is_load:
-                continue
+        # Speeds alone have controls, and may have another store than answers.
+        stored.sort(key=lambda one: not one[0].is_load)
+        other = build_behind(self.scenario, session, against, stored[0][1])
+        for probe in (one for one, _ in stored if one.is_load):
             facts = Entry(references.fingerprint(probe, other.tools), ())
             if different := facts.differences(references.fingerprint(probe)):
                 raise CannotDo(f"its numbers cannot be compared: {'; '.join(different)}")
@@ -140,7 +138,7 @@ class ControlBuilds:
             whether one of them turned out not to be startable.
         """
         missing = False
-        for against in CONTROLLED:
+        for against in CONTROL_ROLES:
             known = against in self._found or against in self._why_not
             if against not in suspected or known or self._policy == "none":
                 continue
@@ -168,7 +166,7 @@ class ControlBuilds:
 
     def why_no_more(self, wanted: Collection[Against]) -> Iterator[str]:
         """Why controls that are wanted are not made."""
-        for against in CONTROLLED:
+        for against in CONTROL_ROLES:
             if against in wanted and (told := self._why_not.get(against)):
                 yield f"no further control of the {against}'s build: {told}"
 
@@ -176,7 +174,7 @@ class ControlBuilds:
     def why_not(self) -> Mapping[Against, str]:
         """Which build cannot be started, and why."""
         if self._policy == "none":
-            return dict.fromkeys(CONTROLLED, "gate.control is none")
+            return dict.fromkeys(CONTROL_ROLES, "gate.control is none")
         return self._why_not
 
     def starts(self, measured: Mapping[Against, Mapping[int, Measurement]]) -> ControlStarts:
@@ -189,15 +187,13 @@ class ControlBuilds:
         """
         known = {
             against: measured.get(against, {})
-            for against in CONTROLLED
+            for against in CONTROL_ROLES
             if measured.get(against) or self.can_start(against)
         }
         return ControlStarts(self._policy, known, self.why_not)
 
     def behind(
-        self,
-        judgements: Sequence[Judgement],
-        measured: Mapping[Against, Mapping[int, Measurement]],
+        self, judgements: Sequence[Judgement], measured: Mapping[Against, Mapping[int, Measurement]]
     ) -> tuple[MeasuredControl, ...]:
         """The builds that judgements rest on, or for which they have no control.
 
@@ -206,7 +202,7 @@ class ControlBuilds:
             measured: as in `starts`.
         """
         found = []
-        for against in CONTROLLED:
+        for against in CONTROL_ROLES:
             asked = [one for one in judgements if one.against == against]
             starts = tuple(measured.get(against, {}).values())
             used = max((one.controls_used for one in asked), default=0)

@@ -1,11 +1,11 @@
-"""Kept references: copies of the baselines that a run's verdicts rest on, in the run's own folder.
+"""Snapshots: copies of the baselines that a run's verdicts rest on, in the run's own folder.
 
 Stores change: baselines are promoted, retired and pruned. A run that is to be checked years later
 carries what it was compared with, byte by byte, as the store had it; likewise its waivers.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -23,28 +23,37 @@ from perfgate.runs.run_folder import REFERENCES
 _NAME = re.compile(r"[1-9]\d*/(\w[\w.+-]*/)*\w[\w.+-]*", re.ASCII)
 
 
-def keep_references(run: Path, files: Iterable[Path]) -> tuple[str, ...]:
-    """Copy baselines, and the questions that their answers belong to, into a run's folder.
+def keep_baseline(run: Path, file: Path | None) -> str:
+    """Copy a baseline, and the questions that its answers belong to, into a run's folder.
 
     Two stores can have files of one name, and a store may change while a run goes on: what is
     already kept stays, and another content gets a folder of its own, ``2``, ``3``, ….
 
     Args:
         run: the run's folder.
-        files: baselines in a store, ``…/<hardware>/<scenario>/<commit>.json``.
+        file: in a store, ``…/<hardware>/<scenario>/<commit>.json``; None: there is none.
 
     Returns:
-        for each its place below the folder of references: ``1/cpu/local-serve/abc.json``.
+        its place below the folder of references: ``1/cpu/local-serve/abc.json``; empty: of none.
 
     Raises:
-        InputError: one cannot be read.
+        InputError: it cannot be read.
         RunError: a copy cannot be written (class ``disk_full`` or ``unwritable``).
     """
-    return tuple(_kept(run / REFERENCES, file) for file in files)
+    if file is None:
+        return ""
+    store = file.parents[2]
+    sources = [file, *(asked.file(store) for asked in _questions(read(file)))]
+    contents = {
+        source.relative_to(store): read_input(source, LARGEST_OWN, "baseline")
+        for source in sources
+        if source.is_file()  # an older form of the file holds its questions itself
+    }
+    return f"{_keep(run / REFERENCES, contents)}/{file.relative_to(store).as_posix()}"
 
 
 def keep_waivers(run: Path, file: Path) -> str:
-    """Copy a file of waivers likewise; gives its place and raises as `keep_references`."""
+    """Copy a file of waivers likewise; gives its place and raises as `keep_baseline`."""
     content = read_input(file, LARGEST_OWN, "file of waivers")
     return f"{_keep(run / REFERENCES, {Path(file.name): content})}/{file.name}"
 
@@ -82,17 +91,6 @@ def kept_entry(run: Path, window: Sequence[str], label: str) -> Entry | None:
         return None
     stored = Window(heads, read)
     return ChosenBaseline(stored[0], "", stored).entry(label)
-
-
-def _kept(folder: Path, file: Path) -> str:
-    store = file.parents[2]
-    sources = [file, *(asked.file(store) for asked in _questions(read(file)))]
-    contents = {
-        source.relative_to(store): read_input(source, LARGEST_OWN, "baseline")
-        for source in sources
-        if source.is_file()  # an older form of the file holds its questions itself
-    }
-    return f"{_keep(folder, contents)}/{file.relative_to(store).as_posix()}"
 
 
 def _keep(folder: Path, contents: Mapping[Path, bytes]) -> str:
