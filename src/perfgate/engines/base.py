@@ -11,6 +11,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import Program
 from perfgate.core.registry import Registry
+from perfgate.engines import weights
 from perfgate.engines.in_force import InForce
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
@@ -78,6 +79,7 @@ class Engine(ABC):
         settings_paths: paths of its HTTP server that may tell its resolved settings, as a JSON
             object; the first that does counts.
         settings_words: words of the log lines that tell them, in lower case.
+        quantized_by_file: see `weights.model_facts`.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Engine(ABC):
     health_within_s: ClassVar[float] = 5.0
     settings_paths: ClassVar[tuple[str, ...]] = ()
     settings_words: ClassVar[tuple[str, ...]] = ()
+    quantized_by_file: ClassVar[bool] = False
 
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:
@@ -220,17 +223,22 @@ class Engine(ABC):
         """
         return None
 
-    @abstractmethod
-    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:
-        """A folder with the model's tokenizer (made once under `cache` if need be), or its name."""
+    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:  # noqa: ARG002
+        """A folder with the model's tokenizer (made once under `cache` if need be), or its name.
 
-    @abstractmethod
+        Here: a checkpoint, or a model of the hub, has it inside.
+        """
+        return weights.reference(scenario, locations).where
+
     def model_facts(self, scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
         """What identifies the model's weights; ``sha256`` is always among it.
+
+        Here: those of a checkpoint, as it was published.
 
         Raises:
             InputError: the model's folder is not as the scenario says.
         """
+        return weights.model_facts(scenario, locations, quantized_by_file=self.quantized_by_file)
 
 
 engine: Registry[Engine] = Registry("engine", "perfgate.engines")

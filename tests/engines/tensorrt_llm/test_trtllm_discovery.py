@@ -10,7 +10,7 @@ from tables import each
 from perfgate.core.errors import MissingProgram
 from perfgate.core.locations import Installation, Locations
 from perfgate.core.program_query import Answer
-from perfgate.engines import program_output
+from perfgate.engines import installed_programs
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import discovery
 
@@ -53,7 +53,7 @@ def test_other_numbers_are_no_version(text: str) -> None:
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine where neither program reports a version, and nothing is set."""
-    program_output.answer.cache_clear()
+    installed_programs.answer.cache_clear()
     for name in ("TRTLLM_BENCH", "TENSORRT_LLM"):
         monkeypatch.setenv(f"PERFGATE_PROGRAM_{name}", "false")
     for name in ("TRT_LLM_VERSION", "TRT_LLM_GIT_COMMIT", "PERFGATE_TENSORRT_LLM_SOURCE"):
@@ -169,6 +169,6 @@ def test_of_another_build_nothing_is_told_by_what_is_said_of_the_one_under_test(
     assert discovery.installed(other) == EngineBuild("tensorrt-llm", "1.1.0", "1.1.0")
     assert discovery.installed(Locations.of_environment()).commit == COMMIT
     bench.unlink()
-    program_output.answer.cache_clear()
+    installed_programs.answer.cache_clear()
     with pytest.raises(MissingProgram, match="TensorRT-LLM is not installed"):
         discovery.installed(other)

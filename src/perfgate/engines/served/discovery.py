@@ -16,8 +16,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.program_query import QUIET
 from perfgate.core.programs import Program
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.installed_pages import last_line
-from perfgate.engines.program_output import answer
+from perfgate.engines.installed_programs import answer, last_line
 
 _ANSWER = re.compile(r"<perfgate-engine-build>(?P<json>.*?)</perfgate-engine-build>", re.DOTALL)
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")

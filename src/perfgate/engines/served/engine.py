@@ -12,11 +12,8 @@ from typing import Any, ClassVar
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.arguments import Argument, spelled
-from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.calls import program_words, shell_words
-from perfgate.engines.checkpoint_engine import CheckpointEngine
-from perfgate.engines.installed_pages import verify_pages
-from perfgate.engines.model_reference import ModelReference, reference
+from perfgate.engines.base import Endpoint, Engine, EngineBuild
+from perfgate.engines.installed_programs import program_words, shell_words, verify_pages
 from perfgate.engines.option_check import Call
 from perfgate.engines.refusal import (
     Refused,
@@ -28,6 +25,7 @@ from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
 from perfgate.engines.served.discovery import InstalledPackage, installed
 from perfgate.engines.served.extra_args import ExtraArgs
 from perfgate.engines.served.rules import refusals
+from perfgate.engines.weights import ModelReference, reference
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
@@ -35,7 +33,7 @@ _ON_PAPER = Locations(on_paper=True)
 _NOWHERE = Endpoint("localhost", 8000, "model")
 
 
-class ServedEngine(CheckpointEngine):
+class ServedEngine(Engine):
     """An engine whose one server takes its settings as options, and serves a checkpoint.
 
     Attributes:

@@ -8,7 +8,6 @@ from perfgate.core.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
 from perfgate.engines.arguments import Argument
 from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
 from perfgate.engines.in_force import InForce
-from perfgate.engines.model_reference import ModelReference
 from perfgate.engines.refusal import Refused
 from perfgate.engines.served.discovery import InstalledPackage
 from perfgate.engines.served.engine import ServedEngine
@@ -16,6 +15,7 @@ from perfgate.engines.served.extra_args import ONE_SERVER, PERFGATE, ExtraArgs
 from perfgate.engines.sglang import options, resolved
 from perfgate.engines.sglang.releases import TABLES
 from perfgate.engines.sglang.releases.table import SERVE, Release
+from perfgate.engines.weights import ModelReference
 from perfgate.scenarios.extra_options import ARGS, extra_options
 from perfgate.scenarios.problem import dotted
 from perfgate.scenarios.scenario import EngineSettings, Scenario

@@ -10,7 +10,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.program_query import git_answer
 from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.program_output import LIMIT_S, answer
+from perfgate.engines.installed_programs import LIMIT_S, answer
 from perfgate.engines.tensorrt_llm.python_package import VERSION_CODE
 
 # The release containers set both (docker/Dockerfile.multi).

@@ -17,13 +17,12 @@ from perfgate.core.programs import (
     TRTLLM_LAUNCH,
     TRTLLM_SERVE,
 )
-from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
-from perfgate.engines.checkpoint_engine import CheckpointEngine
+from perfgate.engines.base import Endpoint, Engine, EngineBuild, ReleaseImage, engine
 from perfgate.engines.in_force import InForce
-from perfgate.engines.model_reference import reference
 from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, resolved, serve
 from perfgate.engines.tensorrt_llm.releases import all_releases, uncovered
 from perfgate.engines.tensorrt_llm.releases.table import QUICKSTART, SERVE, THROUGHPUT
+from perfgate.engines.weights import reference
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
 
@@ -70,7 +69,7 @@ def words() -> Mapping[str, frozenset[str]]:
 
 
 @engine("tensorrt-llm")
-class TensorRTLLM(CheckpointEngine):
+class TensorRTLLM(Engine):
     """TensorRT-LLM on NVIDIA GPUs, 0.19 and newer."""
 
     name = "tensorrt-llm"

@@ -7,12 +7,12 @@ from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_EVAL
 from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.model_reference import reference
 from perfgate.engines.refusal import refusal
 from perfgate.engines.tensorrt_llm.llm_program import LlmProgram
 from perfgate.engines.tensorrt_llm.releases import Release, release
 from perfgate.engines.tensorrt_llm.releases.table import EVAL
 from perfgate.engines.tensorrt_llm.serve import SETTINGS
+from perfgate.engines.weights import reference
 from perfgate.scenarios.scenario import AccuracyTask, Scenario
 
 

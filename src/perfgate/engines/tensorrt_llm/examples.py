@@ -4,13 +4,13 @@ from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.arguments import Argument, of_settings, spelled
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.model_reference import reference
 from perfgate.engines.refusal import refusal
 from perfgate.engines.tensorrt_llm.checkout import script
 from perfgate.engines.tensorrt_llm.environment import environment
 from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.releases import Release, release
 from perfgate.engines.tensorrt_llm.releases.table import GPQA, QUICKSTART
+from perfgate.engines.weights import reference
 from perfgate.scenarios.scenario import (
     AccuracyTask,
     CudaGraphs,

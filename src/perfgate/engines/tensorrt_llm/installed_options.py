@@ -29,8 +29,7 @@ from perfgate.engines.definitions import (
     OptionDefinition,
     Options,
 )
-from perfgate.engines.installed_pages import drift, last_line, page, unknown_extra
-from perfgate.engines.program_output import answer
+from perfgate.engines.installed_programs import answer, drift, last_line, page, unknown_extra
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.definition_check import moved_defaults as moved_in
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE

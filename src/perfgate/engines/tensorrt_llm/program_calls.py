@@ -12,7 +12,7 @@ from perfgate.core.programs import (
     TRTLLM_SERVE,
     Program,
 )
-from perfgate.engines.calls import program_words, shell_words
+from perfgate.engines.installed_programs import program_words, shell_words
 from perfgate.engines.option_check import Call
 from perfgate.engines.tensorrt_llm.evaluation import TASKS
 from perfgate.engines.tensorrt_llm.releases.table import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from perfgate.core.errors import MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.programs import TENSORRT_LLM_PYTHON, Program
-from perfgate.engines.program_output import answer
+from perfgate.engines.installed_programs import answer
 
 # The metadata alone: importing the package takes up to minutes.
 VERSION_CODE = "import importlib.metadata as m; print(m.version('tensorrt_llm'))"

@@ -5,9 +5,9 @@ from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_SERVE
 from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.model_reference import reference
 from perfgate.engines.tensorrt_llm.llm_program import LlmProgram
 from perfgate.engines.tensorrt_llm.releases.table import SERVE
+from perfgate.engines.weights import reference
 from perfgate.scenarios.scenario import Scenario
 
 # Settings that are options of a program which serves, or evaluates, a model.

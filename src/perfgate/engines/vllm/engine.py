@@ -11,7 +11,6 @@ from perfgate.core.programs import VLLM_PYTHON, VLLM_SERVE
 from perfgate.engines.arguments import Argument
 from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
 from perfgate.engines.in_force import InForce
-from perfgate.engines.model_reference import ModelReference
 from perfgate.engines.refusal import Refused
 from perfgate.engines.served.discovery import InstalledPackage
 from perfgate.engines.served.engine import ServedEngine
@@ -19,6 +18,7 @@ from perfgate.engines.served.extra_args import ONE_SERVER, PERFGATE, ExtraArgs
 from perfgate.engines.vllm import options, resolved_settings
 from perfgate.engines.vllm.releases import TABLES
 from perfgate.engines.vllm.releases.table import SERVE, Release
+from perfgate.engines.weights import ModelReference
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 # Of what moved between releases. How many requests and tokens vLLM takes at once without being told

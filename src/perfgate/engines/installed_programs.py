@@ -1,27 +1,83 @@
-"""Does what perfgate renders fit the installed build, as its own programs' help pages tell it?
+"""The installed programs of an engine: what they print, and does what perfgate renders fit them?
 
 A release table can be wrong, or a build can stand between two releases: that is found out here,
 before any GPU time, not by a program that ends with status 2 after the others were started.
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
 
 from perfgate.core.command import Command
-from perfgate.core.errors import CliDrift, InputError
+from perfgate.core.errors import CliDrift, InputError, MissingProgram
 from perfgate.core.locations import Locations
+from perfgate.core.programs import Program
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import YAML, Definitions, Options
 from perfgate.engines.help_page import options_in
 from perfgate.engines.option_check import Call, Mismatch, of_call
-from perfgate.engines.program_output import LIMIT_S, answer
 
+LIMIT_S = 180.0  # importing torch and the bindings from a cold network disk takes minutes
 _MOST_TOLD = 4  # mismatches in one message; the rest is counted
 
 Calls = Callable[[Command], Iterable[Call]]
 """The calls of an engine's programs inside a command, whatever launcher stands before them."""
 ToldBy = Callable[[str, Mismatch], str]
 """Release and mismatch → the line of the release tables that makes perfgate write it."""
+
+
+@lru_cache(maxsize=64)
+def answer(argv: tuple[str, ...], locations: Locations) -> str:
+    """Everything that the program prints, log lines included; one that fails says why instead.
+
+    Args:
+        argv: a program of the engine, and what it is asked.
+        locations: where it is.
+
+    Raises:
+        RunError, InputError, MissingProgram: the container that it is in cannot be had.
+    """
+    return locations.ask(argv, LIMIT_S, of_engine=True).text
+
+
+def program_words(
+    argv: Sequence[str], program: Program, locations: Locations
+) -> tuple[str, ...] | None:
+    """The words of `program` with which `argv` begins: as found where it is, or as typed.
+
+    Args:
+        argv: words of a command.
+        program: the program.
+        locations: where programs are, which says how they are spelled.
+
+    Returns:
+        its words; None: another program stands there.
+    """
+    spellings = [program.bare()]
+    with suppress(MissingProgram, InputError):
+        spellings.insert(0, locations.find(program))
+    for words in spellings:
+        there = tuple(argv[: len(words)])
+        if there == words or (len(there) == len(words) and _is_typed(there, words)):
+            return there
+    return None
+
+
+def _is_typed(there: tuple[str, ...], words: tuple[str, ...]) -> bool:
+    """Whether it is the same program in another folder, or a module of another Python."""
+    name, expected = Path(there[0]).name, Path(words[0]).name
+    is_python = words[1:2] == ("-m",) and name.startswith("python")
+    return there[1:] == words[1:] and (name == expected or is_python)
+
+
+def shell_words(line: str) -> list[str]:
+    """The words of a line that a launcher gives to a shell; none where a quote is left open."""
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return []
 
 
 def verify_pages(
