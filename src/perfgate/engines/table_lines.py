@@ -45,12 +45,12 @@ def told_by(version: str, mismatch: Mismatch, folder: Path) -> str:
 
 def _in_code(mismatch: Mismatch, folder: Path) -> str:
     """What no file says is the same for all releases: a default of the tables' own type."""
-    path = folder / "table.py"
+    path = folder.with_name("table.py")
     word = f'"{mismatch.place.rpartition(".")[2]}"'
     if path.is_file():
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             if word in line:
-                return f"{folder.name}/{path.name}:{number}"
+                return f"{path.parent.name}/{path.name}:{number}"
     return ""
 
 

@@ -7,7 +7,7 @@ from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild, engine
 from perfgate.engines.definitions import Definitions
-from perfgate.engines.sglang.releases.table import SERVE
+from perfgate.engines.sglang.table import SERVE
 from perfgate.rehearsal.recorded_pages import read
 from perfgate.scenarios.scenario import (
     EngineChoice,

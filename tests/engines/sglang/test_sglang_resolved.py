@@ -25,7 +25,7 @@ from tables import each
 
 from perfgate.core.errors import RunError
 from perfgate.engines.in_force import InForce, differences, require_in_force
-from perfgate.engines.sglang.releases.table import SERVE
+from perfgate.engines.sglang.table import SERVE
 from perfgate.rehearsal.argparse_options import given
 from perfgate.rehearsal.options import Syntax
 from perfgate.rehearsal.sglang_settings import resolved

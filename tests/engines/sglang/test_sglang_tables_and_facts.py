@@ -10,8 +10,7 @@ from perfgate.core.errors import CannotDo
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.option_check import Call, of_call
 from perfgate.engines.sglang.engine import SGLang
-from perfgate.engines.sglang.releases import TABLES
-from perfgate.engines.sglang.releases.table import SERVE, Release
+from perfgate.engines.sglang.table import SERVE, TABLES, Release
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Hardware, Mtp
 
 EVERY = {

@@ -18,7 +18,7 @@ from perfgate.engines.refusal import ExtraOptionRefused
 from perfgate.engines.tensorrt_llm import bench, evaluation, serve
 from perfgate.engines.tensorrt_llm.checks import check, refused_extras
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
-from perfgate.engines.tensorrt_llm.releases import all_releases
+from perfgate.engines.tensorrt_llm.table import TABLES
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import (
@@ -34,7 +34,7 @@ from perfgate.scenarios.scenario import (
 LOAD = Workload("trtllm-bench", "synthetic", 1000, 1000, (8,), requests=16)
 ONLINE = replace(LOAD, client="benchmark_serving", warmup_requests=0)
 REUSE = {"kv_cache_config": {"enable_block_reuse": True}}
-RELEASES = [table.since for table in all_releases()]
+RELEASES = [table.since for table in TABLES.all()]
 
 
 def of(settings: EngineSettings | None = None, load: Workload = ONLINE, **extra: Any) -> Scenario:
@@ -89,7 +89,7 @@ def test_the_share_of_the_cache_is_not_lost_to_a_file_that_replaces_it() -> None
 
 def test_a_release_that_merges_the_file_needs_no_second_word() -> None:
     one = of(EngineSettings(kv_cache_fraction=0.8), extra_yaml=REUSE)
-    deep = next(table.since for table in reversed(all_releases()) if table.yaml_merge == "deep")
+    deep = next(table.since for table in reversed(TABLES.all()) if table.yaml_merge == "deep")
     one = replace(one, source=replace(one.source, engine_version=deep))
     assert tree(served(one, deep))["kv_cache_config"] == {"enable_block_reuse": True}
 

@@ -23,7 +23,7 @@ from perfgate.engines.tensorrt_llm.checkout import script
 from perfgate.engines.tensorrt_llm.installed_options import moved_defaults, verify
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.program_calls import calls
-from perfgate.engines.tensorrt_llm.releases.table import (
+from perfgate.engines.tensorrt_llm.table import (
     BENCH,
     BENCHMARK_SERVING,
     PREPARE,

@@ -20,8 +20,7 @@ from perfgate.engines.definitions import Definitions, KeyDefinition, OptionDefin
 from perfgate.engines.tensorrt_llm.checks import check
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.program_calls import calls
-from perfgate.engines.tensorrt_llm.releases import TABLES, release, uncovered
-from perfgate.engines.tensorrt_llm.releases.table import SERVE
+from perfgate.engines.tensorrt_llm.table import SERVE, TABLES, VARIABLE, release
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_scenarios
@@ -46,7 +45,7 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     name, content = shown()
     (folder / name).write_text(content, encoding="utf-8")
-    monkeypatch.setenv(TABLES, str(folder))
+    monkeypatch.setenv(VARIABLE, str(folder))
     return folder
 
 
@@ -66,11 +65,11 @@ def file(made: Scenario, version: str) -> Any:
 def test_it_holds_from_its_first_candidate_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert release(NEW).since == "1.5.0rc0"
     assert release(OLD).since == "1.4.0rc0"
-    assert uncovered(NEW) is None
-    assert uncovered("1.6.0") is not None
-    monkeypatch.delenv(TABLES)
+    assert TABLES.uncovered(NEW) is None
+    assert TABLES.uncovered("1.6.0") is not None
+    monkeypatch.delenv(VARIABLE)
     assert release(NEW).since == "1.4.0rc0"
-    assert uncovered(NEW) is not None
+    assert TABLES.uncovered(NEW) is not None
 
 
 def test_the_renamed_option_and_the_moved_key_are_rendered() -> None:
@@ -104,7 +103,7 @@ def test_a_scenario_file_may_name_them(tmp_path: Path, monkeypatch: pytest.Monke
     found = load_scenarios([tmp_path / "markers.yaml", mine], registered())
     assert {one.engine.settings.backend for one in found} == {"photon"}
     assert "PHOTONIC" in registered().engines["tensorrt-llm"]["moe_backend"]
-    monkeypatch.delenv(TABLES)
+    monkeypatch.delenv(VARIABLE)
     with pytest.raises(SeveralInputErrors, match="photon"):
         load_scenarios([tmp_path / "markers.yaml", mine], registered())
 

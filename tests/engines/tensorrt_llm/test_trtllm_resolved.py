@@ -12,8 +12,7 @@ from perfgate.core.errors import PerfgateError, RunError
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.in_force import InForce, differences, not_established, require_in_force
 from perfgate.engines.tensorrt_llm import llm_api_yaml, pinning, resolved
-from perfgate.engines.tensorrt_llm.releases import release
-from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
+from perfgate.engines.tensorrt_llm.table import SERVE, THROUGHPUT, release
 from perfgate.rehearsal import healthy_log
 from perfgate.rehearsal.playbook import major_minor
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Mtp, Scenario

@@ -23,8 +23,7 @@ from perfgate.engines.definitions import Definitions
 from perfgate.engines.release_tables import Option
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.program_calls import calls
-from perfgate.engines.tensorrt_llm.releases import Release, release
-from perfgate.engines.tensorrt_llm.releases.table import QUICKSTART, SERVE, THROUGHPUT
+from perfgate.engines.tensorrt_llm.table import QUICKSTART, SERVE, THROUGHPUT, Release, release
 from perfgate.plan.calls import commands_to_verify
 from perfgate.scenarios.scenario import Scenario
 

@@ -10,8 +10,7 @@ from trtllm_scenarios import V3_SETTINGS, scenario
 
 from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm import llm_api_yaml
-from perfgate.engines.tensorrt_llm.releases import release
-from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
+from perfgate.engines.tensorrt_llm.table import SERVE, THROUGHPUT, release
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Mtp
 
 GRAPHS = {"cuda_graphs": CudaGraphs(padding=True, batch_sizes=(1, 8))}

@@ -15,8 +15,7 @@ from vllm_scenarios import ON_PAPER, RELEASES, SERVED, build, page, scenario
 from perfgate.core.errors import CannotDo
 from perfgate.engines.option_check import Mismatch, of_call
 from perfgate.engines.vllm.engine import Vllm
-from perfgate.engines.vllm.releases import TABLES
-from perfgate.engines.vllm.releases.table import SERVE, Release
+from perfgate.engines.vllm.table import SERVE, TABLES, Release
 from perfgate.scenarios.scenario import CudaGraphs, Mtp, Scenario
 
 every_release = pytest.mark.parametrize("version", RELEASES)

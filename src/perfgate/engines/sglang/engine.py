@@ -13,8 +13,7 @@ from perfgate.engines.served.discovery import InstalledPackage
 from perfgate.engines.served.engine import ServedEngine
 from perfgate.engines.served.extra_args import ONE_SERVER, PERFGATE, ExtraArgs
 from perfgate.engines.sglang import options, resolved
-from perfgate.engines.sglang.releases import TABLES
-from perfgate.engines.sglang.releases.table import SERVE, Release
+from perfgate.engines.sglang.table import SERVE, TABLES, Release
 from perfgate.engines.weights import ModelReference
 from perfgate.scenarios.extra_options import ARGS, extra_options
 from perfgate.scenarios.problem import dotted

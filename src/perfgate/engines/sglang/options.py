@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.refusal import refusal
-from perfgate.engines.sglang.releases.table import SERVE, Release
+from perfgate.engines.sglang.table import SERVE, Release
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 _CHUNKS_OFF = -1

@@ -6,8 +6,7 @@ from perfgate.core.programs import TRTLLM_BENCH
 from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.llm_program import LlmProgram
-from perfgate.engines.tensorrt_llm.releases import Release
-from perfgate.engines.tensorrt_llm.releases.table import BENCH, THROUGHPUT
+from perfgate.engines.tensorrt_llm.table import BENCH, THROUGHPUT, Release
 from perfgate.engines.weights import reference
 from perfgate.scenarios.scenario import LoadPoint, Scenario
 

@@ -24,8 +24,7 @@ from perfgate.engines.tensorrt_llm import (
     serve,
 )
 from perfgate.engines.tensorrt_llm.pinning import pinned
-from perfgate.engines.tensorrt_llm.releases import Release, all_releases, release
-from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT
+from perfgate.engines.tensorrt_llm.table import EVAL, SERVE, TABLES, THROUGHPUT, Release, release
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
@@ -74,7 +73,7 @@ def _evaluators_can(scenario: Scenario, build: EngineBuild) -> None:
 
 def refused_extras(scenario: Scenario) -> Iterator[Problem]:
     """See `refusal.refused_by_tables`."""
-    return refused_by_tables(scenario, check, all_releases)
+    return refused_by_tables(scenario, check, TABLES.all)
 
 
 def _extra_options_have_their_program(scenario: Scenario) -> None:

@@ -10,8 +10,7 @@ from perfgate.core.programs import TRTLLM_BENCH
 from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm.checkout import script
-from perfgate.engines.tensorrt_llm.releases import Release, release
-from perfgate.engines.tensorrt_llm.releases.table import BENCH, GENERATOR
+from perfgate.engines.tensorrt_llm.table import BENCH, GENERATOR, Release, release
 from perfgate.engines.weights import reference
 from perfgate.scenarios.scenario import Scenario, Workload
 

@@ -20,8 +20,7 @@ from perfgate.core.programs import (
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, ReleaseImage, engine
 from perfgate.engines.in_force import InForce
 from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, resolved, serve
-from perfgate.engines.tensorrt_llm.releases import all_releases, uncovered
-from perfgate.engines.tensorrt_llm.releases.table import QUICKSTART, SERVE, THROUGHPUT
+from perfgate.engines.tensorrt_llm.table import QUICKSTART, SERVE, TABLES, THROUGHPUT
 from perfgate.engines.weights import reference
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
@@ -60,7 +59,7 @@ def words() -> Mapping[str, frozenset[str]]:
         InputError: a table of releases cannot be read.
     """
     found = {setting: set(known) for setting, known in _ANY_RELEASE.items()}
-    for table in all_releases():
+    for table in TABLES.all():
         found["moe_backend"] |= table.moe_backends or frozenset()
         for setting in found:
             for program in (THROUGHPUT, SERVE, QUICKSTART):
@@ -108,7 +107,7 @@ class TensorRTLLM(Engine):
 
     def uncovered(self, version: str) -> str | None:
         """See `Engine.uncovered`."""
-        return uncovered(version)
+        return TABLES.uncovered(version)
 
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """See `Engine.served_model`: the server shows the last part of a folder, or the name.

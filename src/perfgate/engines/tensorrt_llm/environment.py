@@ -1,7 +1,7 @@
 """The environment of an engine program: what the scenario says, and the knobs that live there."""
 
 from perfgate.engines.refusal import refusal
-from perfgate.engines.tensorrt_llm.releases import Release
+from perfgate.engines.tensorrt_llm.table import Release
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 

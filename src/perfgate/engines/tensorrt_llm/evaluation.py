@@ -9,9 +9,8 @@ from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.refusal import refusal
 from perfgate.engines.tensorrt_llm.llm_program import LlmProgram
-from perfgate.engines.tensorrt_llm.releases import Release, release
-from perfgate.engines.tensorrt_llm.releases.table import EVAL
 from perfgate.engines.tensorrt_llm.serve import SETTINGS
+from perfgate.engines.tensorrt_llm.table import EVAL, Release, release
 from perfgate.engines.weights import reference
 from perfgate.scenarios.scenario import AccuracyTask, Scenario
 

@@ -8,8 +8,7 @@ from perfgate.engines.refusal import refusal
 from perfgate.engines.tensorrt_llm.checkout import script
 from perfgate.engines.tensorrt_llm.environment import environment
 from perfgate.engines.tensorrt_llm.pinning import pinned
-from perfgate.engines.tensorrt_llm.releases import Release, release
-from perfgate.engines.tensorrt_llm.releases.table import GPQA, QUICKSTART
+from perfgate.engines.tensorrt_llm.table import GPQA, QUICKSTART, Release, release
 from perfgate.engines.weights import reference
 from perfgate.scenarios.scenario import (
     AccuracyTask,

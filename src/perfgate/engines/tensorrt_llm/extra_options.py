@@ -14,8 +14,7 @@ from perfgate.core.errors import CannotDo
 from perfgate.engines.arguments import Argument
 from perfgate.engines.refusal import said_elsewhere
 from perfgate.engines.tensorrt_llm import llm_api_yaml
-from perfgate.engines.tensorrt_llm.releases import Release
-from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT
+from perfgate.engines.tensorrt_llm.table import EVAL, SERVE, THROUGHPUT, Release
 from perfgate.scenarios.extra_options import ARGS, YAML, extra_keys, extra_options, leaves
 from perfgate.scenarios.problem import Keys, Problem, dotted
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Scenario

@@ -34,7 +34,7 @@ from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.definition_check import moved_defaults as moved_in
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.program_calls import calls
-from perfgate.engines.tensorrt_llm.releases import told_by
+from perfgate.engines.tensorrt_llm.table import TABLES
 from perfgate.engines.tensorrt_llm.yaml_schema import keys_of, refuses_unknown
 
 _ANSWER = re.compile(r"<perfgate-build-answer>(?P<json>.*?)</perfgate-build-answer>", re.DOTALL)
@@ -69,7 +69,7 @@ def verify(
     if found:
         asked_by = {place: by for command in asked for place, by in command.asked_by.items()}
         raise unknown_extra(build, _TITLE, found, asked_by) or drift(
-            build, _TITLE, tuple(found), told_by
+            build, _TITLE, tuple(found), TABLES.told_by
         )
     return definitions.notes
 

@@ -7,8 +7,7 @@ from typing import Any
 import yaml
 
 from perfgate.engines.refusal import refusal
-from perfgate.engines.tensorrt_llm.releases import Release, same_release
-from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT, Keys
+from perfgate.engines.tensorrt_llm.table import EVAL, SERVE, TABLES, THROUGHPUT, Keys, Release
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Mtp, Scenario
 
 FILE = "extra-llm-api-config.yml"
@@ -58,7 +57,7 @@ def with_kv_cache_kept(
     """
     documented, place = scenario.source.engine_version, release.spelling.kv_cache_fraction[:-1]
     there = _at(tree, place)
-    is_other = documented is not None and not same_release(documented, release.version)
+    is_other = documented is not None and not TABLES.same(documented, release.version)
     source = scenario.source
     is_ours = (
         documented is None

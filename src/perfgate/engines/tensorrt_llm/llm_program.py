@@ -14,7 +14,7 @@ from perfgate.engines.refusal import asked_by, refusal
 from perfgate.engines.tensorrt_llm import extra_options, llm_api_yaml
 from perfgate.engines.tensorrt_llm.environment import environment
 from perfgate.engines.tensorrt_llm.pinning import pinned
-from perfgate.engines.tensorrt_llm.releases import Release, release
+from perfgate.engines.tensorrt_llm.table import Release, release
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 _CPP, _CPP_SHORT = "tensorrt", "trt"

@@ -7,8 +7,7 @@ release each of them that the scenario leaves open gets the value that was the d
 from dataclasses import replace
 
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm.releases import release, same_release
-from perfgate.engines.tensorrt_llm.releases.table import Defaults
+from perfgate.engines.tensorrt_llm.table import TABLES, Defaults, release
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Scenario
 
 
@@ -25,7 +24,7 @@ def pinned(scenario: Scenario, build: EngineBuild, program: str) -> EngineSettin
     """
     documented = scenario.source.engine_version
     settings = scenario.engine.settings
-    if documented is None or same_release(documented, build.version):
+    if documented is None or TABLES.same(documented, build.version):
         return settings
     defaults = release(documented).defaults.get(program)
     if defaults is None:

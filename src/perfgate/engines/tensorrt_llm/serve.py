@@ -6,7 +6,7 @@ from perfgate.core.programs import TRTLLM_SERVE
 from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm.llm_program import LlmProgram
-from perfgate.engines.tensorrt_llm.releases.table import SERVE
+from perfgate.engines.tensorrt_llm.table import SERVE
 from perfgate.engines.weights import reference
 from perfgate.scenarios.scenario import Scenario
 

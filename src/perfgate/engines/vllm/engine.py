@@ -16,8 +16,7 @@ from perfgate.engines.served.discovery import InstalledPackage
 from perfgate.engines.served.engine import ServedEngine
 from perfgate.engines.served.extra_args import ONE_SERVER, PERFGATE, ExtraArgs
 from perfgate.engines.vllm import options, resolved_settings
-from perfgate.engines.vllm.releases import TABLES
-from perfgate.engines.vllm.releases.table import SERVE, Release
+from perfgate.engines.vllm.table import SERVE, TABLES, Release
 from perfgate.engines.weights import ModelReference
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 

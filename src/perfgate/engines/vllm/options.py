@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.refusal import refusal
-from perfgate.engines.vllm.releases.table import SERVE, Release
+from perfgate.engines.vllm.table import SERVE, Release
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 _GRAPHS = "engine.settings.cuda_graphs"

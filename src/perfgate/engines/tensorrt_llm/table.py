@@ -1,11 +1,12 @@
 """What one range of TensorRT-LLM releases knows and how it spells it. Values only, no versions."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
-from perfgate.engines.release_tables import ReleaseTable
+from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
 
 Keys = tuple[str, ...]
 """A place in the YAML file, from the top down."""
@@ -164,3 +165,13 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     pdl_variable: str | None = "TRTLLM_ENABLE_PDL"
     bench_warmup: int = 2
     environment: Mapping[str, str] = {}
+
+
+VARIABLE = "PERFGATE_TENSORRT_LLM_TABLES"
+TABLES = ReleaseTables(
+    Release,
+    Path(__file__).with_name("releases"),
+    variable=VARIABLE,
+    hint="use a newer container; the documents of the scenarios begin with 0.19",
+)
+release = TABLES.release

@@ -1,10 +1,11 @@
 """What one range of vLLM releases knows and how it spells it. Values only, no versions."""
 
+from pathlib import Path
 from typing import ClassVar
 
 from msgspec import Struct
 
-from perfgate.engines.release_tables import ReleaseTable
+from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
 
 SERVE = "vllm serve"
 
@@ -57,3 +58,11 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     compilation: CompilationKeys
     attention_variable: str | None = None
     lone_graph_size_is_largest: bool = False
+
+
+TABLES = ReleaseTables(
+    Release,
+    Path(__file__).with_name("releases"),
+    hint="use a newer release; the documents of the scenarios begin with 0.11",
+    examples="0.11.0 or 0.33.0rc1",
+)
