@@ -6,7 +6,6 @@ A new one is a table of releases, the settings that are options as they stand, a
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from perfgate.core.command import Command
@@ -24,6 +23,7 @@ from perfgate.engines.refusal import (
 from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
 from perfgate.engines.served.discovery import InstalledPackage, installed
 from perfgate.engines.served.extra_args import ExtraArgs
+from perfgate.engines.served.pinning import pinned
 from perfgate.engines.served.rules import refusals
 from perfgate.engines.weights import ModelReference, reference
 from perfgate.scenarios.problem import Problem
@@ -45,7 +45,7 @@ class ServedEngine(Engine):
         extra_args: the options that a scenario may not give.
         worded: settings whose value is one of the words that the tables list.
         foreign: settings of other engines → what is written instead.
-        pins_moved_alone: whether a document's default is written out only where it moved since.
+        pinned_where_moved: settings whose documented default is written out only where it moved.
         dashes_alike: whether the server takes ``_`` for ``-`` in an option's name.
     """
 
@@ -58,7 +58,7 @@ class ServedEngine(Engine):
     extra_args: ClassVar[ExtraArgs]
     worded: ClassVar[tuple[str, ...]] = ()
     foreign: ClassVar[Mapping[str, str]] = {}
-    pins_moved_alone: ClassVar[bool] = False
+    pinned_where_moved: ClassVar[tuple[str, ...]] = ()
     dashes_alike: ClassVar[bool] = True
 
     # What is really its own. ----------------------------------------------------------------
@@ -191,27 +191,11 @@ class ServedEngine(Engine):
         )
 
     def pinned(self, scenario: Scenario, build: EngineBuild) -> EngineSettings:
-        """The scenario's settings, with the document's defaults for what the scenario leaves open.
-
-        A default that moved between releases is written out, so that it cannot pass for a
-        regression. At the document's own release nothing is added.
-
-        Args:
-            scenario: the scenario; without the document's release there is nothing to pin to.
-            build: the release under test.
-
-        Raises:
-            InputError: one of the two versions has no release table.
-        """
-        documented, settings = scenario.source.engine_version, scenario.engine.settings
-        if documented is None or self.tables.same(documented, build.version):
-            return settings
-        then = self.defaults(settings, self.tables.release(documented))
-        now = self.defaults(settings, self.tables.release(build.version))
-        left_open = {
-            name: value
-            for name, value in then.items()
-            if getattr(settings, name) is None
-            and not (self.pins_moved_alone and value == now[name])
-        }
-        return replace(settings, **left_open)
+        """See `pinning.pinned`."""
+        return pinned(
+            scenario,
+            build,
+            self.tables,
+            lambda known: self.defaults(scenario.engine.settings, known),
+            self.pinned_where_moved,
+        )

@@ -86,7 +86,7 @@ class SGLang(ServedEngine):
         "slowed_percent": "it has no such switch",
         "backend": "it has one",
     }
-    pins_moved_alone = True
+    pinned_where_moved = ("overlap_scheduler",)
     dashes_alike = False
 
     def arguments(
