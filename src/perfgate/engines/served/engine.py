@@ -23,8 +23,7 @@ from perfgate.engines.refusal import (
 from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
 from perfgate.engines.served.discovery import InstalledPackage, installed
 from perfgate.engines.served.extra_args import ExtraArgs
-from perfgate.engines.served.pinning import pinned
-from perfgate.engines.served.rules import refusals
+from perfgate.engines.served.settings import pinned, refused_by_one_server, refused_settings
 from perfgate.engines.weights import ModelReference, reference
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import EngineSettings, Scenario
@@ -110,7 +109,9 @@ class ServedEngine(Engine):
     def check(self, scenario: Scenario, build: EngineBuild) -> None:
         """See `Engine.check`: an option that the release lacks is refused by rendering itself."""
         known = self.tables.release(build.version)
-        require_none(scenario, known, refusals(scenario, self.package.title, self.foreign))
+        title = self.package.title
+        require_none(scenario, known, refused_settings(scenario, title, self.foreign))
+        require_none(scenario, known, refused_by_one_server(scenario, title))
         require_none(scenario, known, self.refusals(scenario))
         self.serve(scenario, build, _NOWHERE, _ON_PAPER)
 
@@ -191,7 +192,7 @@ class ServedEngine(Engine):
         )
 
     def pinned(self, scenario: Scenario, build: EngineBuild) -> EngineSettings:
-        """See `pinning.pinned`."""
+        """See `settings.pinned`."""
         return pinned(
             scenario,
             build,

@@ -15,6 +15,7 @@ from perfgate.engines.refusal import (
     refused_by_tables,
     require_none,
 )
+from perfgate.engines.served.settings import refused_settings
 from perfgate.engines.tensorrt_llm import (
     bench,
     dataset,
@@ -34,6 +35,14 @@ GPQA_EVALUATOR = "trtllm-gpqa"
 EVALUATOR = "trtllm-eval"
 _OFFLINE = frozenset({BENCH_CLIENT, QUICKSTART_CLIENT, GPQA_EVALUATOR, EVALUATOR})
 
+_FOREIGN = {  # settings of other engines
+    "dp": "its attention's data parallelism is attention_dp: true",
+    "slowed_percent": "it has no such switch",
+    "kv_cache_reuse": "write kv_cache_config.enable_block_reuse under extra_yaml",
+    "quantization": "the checkpoint says it",
+    "seed": "the engine takes none",
+}
+
 _ON_PAPER = Locations(on_paper=True)
 _NOWHERE = Endpoint("localhost", 8000, "model")
 
@@ -45,7 +54,7 @@ def check(scenario: Scenario, build: EngineBuild) -> None:
         InputError: a setting, value or program that the release lacks; or a release without table.
     """
     known = release(build.version)
-    require_none(scenario, known, (one for rule in _RULES for one in rule(scenario)))
+    require_none(scenario, known, _refusals(scenario))
     _extra_options_have_their_program(scenario)
     if is_served(scenario):
         serve.serve(scenario, build, _NOWHERE, _ON_PAPER)
@@ -96,48 +105,15 @@ def is_served(scenario: Scenario) -> bool:
 # Rules. -------------------------------------------------------------------------------------
 
 
-def _a_gpu_is_needed(scenario: Scenario) -> Iterator[Refused]:
+def _refusals(scenario: Scenario) -> Iterator[Refused]:
     if scenario.hardware.gpu == "none":
         yield Refused("hardware.gpu", "none", "NVIDIA GPUs")
-
-
-def _threads_are_no_setting(scenario: Scenario) -> Iterator[Refused]:
     threads = scenario.engine.settings.cpu_threads
     if threads is not None:
         expected = "not to be set: TensorRT-LLM computes on GPUs"
         yield Refused("engine.settings.cpu_threads", threads, expected)
-
-
-def _settings_of_other_engines_are_not_set(scenario: Scenario) -> Iterator[Refused]:
-    settings = scenario.engine.settings
-    for field, instead in (
-        ("dp", "its attention's data parallelism is attention_dp: true"),
-        ("slowed_percent", "it has no such switch"),
-        ("kv_cache_reuse", "write kv_cache_config.enable_block_reuse under extra_yaml"),
-        ("quantization", "the checkpoint says it"),
-        ("seed", "the engine takes none"),
-    ):
-        value = getattr(settings, field)
-        if value is not None:
-            expected = f"not to be set with TensorRT-LLM: {instead}"
-            yield Refused(f"engine.settings.{field}", value, expected)
-
-
-def _graph_sizes_are_given_once(scenario: Scenario) -> Iterator[Refused]:
-    """The engine refuses both (`validate_cuda_graph_config` in its llm_args.py)."""
-    graphs, field = scenario.engine.settings.cuda_graphs, "engine.settings.cuda_graphs"
-    if graphs is None:
-        return
-    sizes = {
-        name: getattr(graphs, name)
-        for name in ("padding", "batch_sizes", "max_batch_size")
-        if getattr(graphs, name) not in (None, ())
-    }
-    if not graphs.enabled and sizes:
-        found = f"enabled: false, with {', '.join(sizes)}"
-        yield Refused(field, found, "nothing else where graphs are off")
-    if graphs.batch_sizes and graphs.max_batch_size is not None:
-        yield Refused(field, "batch_sizes and max_batch_size", "one of them", "take one away")
+    yield from refused_settings(scenario, "TensorRT-LLM", _FOREIGN)
+    yield from _bench_has_no_such_load(scenario)
 
 
 def _bench_has_no_such_load(scenario: Scenario) -> Iterator[Refused]:
@@ -152,15 +128,6 @@ def _bench_has_no_such_load(scenario: Scenario) -> Iterator[Refused]:
         yield Refused("workload.max_request_rate", load.max_request_rate, expected)
     if load.dataset == "sharegpt":
         yield Refused("workload.dataset", load.dataset, "synthetic or real with trtllm-bench")
-
-
-_RULES = (
-    _a_gpu_is_needed,
-    _threads_are_no_setting,
-    _settings_of_other_engines_are_not_set,
-    _graph_sizes_are_given_once,
-    _bench_has_no_such_load,
-)
 
 
 def _prompts_fit(

@@ -1,26 +1,28 @@
 """Defaults of TensorRT-LLM's programs that moved between releases, and settings with them."""
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.served import pinning
+from perfgate.engines.served import settings
 from perfgate.engines.tensorrt_llm.table import TABLES, Release
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Scenario
 
 
 def pinned(scenario: Scenario, build: EngineBuild, program: str) -> EngineSettings:
-    """See `pinning.pinned`.
+    """See `settings.pinned`.
 
     Args:
         scenario: the scenario.
         build: the release under test.
         program: name of the program that is told, as in the release tables.
     """
-    defaults = partial(_defaults, scenario, program)
-    return pinning.pinned(
-        scenario, build, TABLES, lambda known: dict(defaults(known)), ("moe_backend",)
+    return settings.pinned(
+        scenario,
+        build,
+        TABLES,
+        lambda known: dict(_defaults(scenario, program, known)),
+        ("moe_backend",),
     )
 
 
