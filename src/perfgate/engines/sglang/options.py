@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from perfgate.engines.arguments import Argument, of_settings
+from perfgate.engines.arguments import Argument, of_graphs, of_settings
 from perfgate.engines.refusal import refusal
 from perfgate.engines.sglang.table import SERVE, Release
 from perfgate.scenarios.scenario import EngineSettings, Scenario
@@ -39,10 +39,10 @@ def arguments(scenario: Scenario, settings: EngineSettings, known: Release) -> t
         CannotDo: a value that the release cannot express, where no option is missing for it.
     """
     return (
-        Argument("tp", settings.tp, "engine.settings.tp"),
+        Argument("tp", settings.tp),
         *_parallelism(scenario, settings, known),
         *_chunks(settings),
-        *_graphs(settings),
+        *(of_graphs(settings.cuda_graphs) if settings.cuda_graphs is not None else ()),
         *_speculation(settings),
         *of_settings(settings, *_AS_THEY_STAND),
     )
@@ -62,14 +62,13 @@ def _parallelism(
             "dp above 1: the server ends with 'Please set a dp-size > 1'",
             f"set dp, e.g. to {settings.tp}",
         )
-    attention, parts = "engine.settings.attention_dp", "engine.settings.dp"
     if settings.attention_dp and settings.dp is not None and "attention_dp_parts" in options:
-        yield Argument("attention_dp_parts", settings.dp, parts)
+        yield Argument("attention_dp_parts", settings.dp, "engine.settings.dp")
     else:
-        yield Argument("attention_dp", settings.attention_dp or None, attention)
-        yield Argument("dp", settings.dp, parts)
+        yield Argument("attention_dp", settings.attention_dp or None)
+        yield Argument("dp", settings.dp)
     if settings.ep is None or "ep" in options:
-        yield Argument("ep", settings.ep, "engine.settings.ep")
+        yield Argument("ep", settings.ep)
     elif settings.ep == settings.tp:
         yield Argument("ep_of_tp", settings.ep > 1, "engine.settings.ep")
     elif settings.ep != 1:
@@ -92,22 +91,12 @@ def _chunks(settings: EngineSettings) -> Iterator[Argument]:
         yield Argument("chunk_size", settings.max_num_tokens, tokens)
 
 
-def _graphs(settings: EngineSettings) -> Iterator[Argument]:
-    graphs, field = settings.cuda_graphs, "engine.settings.cuda_graphs"
-    if graphs is None:
-        return
-    yield Argument("cuda_graphs", graphs.enabled, field)
-    yield Argument("cuda_graphs.padding", graphs.padding, f"{field}.padding")
-    yield Argument("cuda_graphs.batch_sizes", graphs.batch_sizes or None, f"{field}.batch_sizes")
-    yield Argument("cuda_graphs.max_batch_size", graphs.max_batch_size, f"{field}.max_batch_size")
-
-
 def _speculation(settings: EngineSettings) -> Iterator[Argument]:
     """The three numbers go together; with one candidate a step, the tokens are one more."""
     layers, field = settings.mtp.layers if settings.mtp is not None else 0, "engine.settings.mtp"
     if not layers:
         return
-    yield Argument("mtp", _EAGLE, field)
+    yield Argument("mtp", _EAGLE)
     yield Argument("mtp.steps", layers, field)
     yield Argument("mtp.topk", 1, field)
     yield Argument("mtp.draft_tokens", layers + 1, field)

@@ -64,7 +64,7 @@ def evaluate(
     _refuse_backend(program)
     top = [
         Argument("model", reference(scenario, locations).where, "model.name"),
-        Argument("backend", program.settings.backend, "engine.settings.backend"),
+        Argument("backend", program.settings.backend),
         *of_settings(program.settings, *SETTINGS),
         program.yaml_file,
     ]

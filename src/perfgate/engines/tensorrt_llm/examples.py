@@ -2,7 +2,7 @@
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
-from perfgate.engines.arguments import Argument, of_settings, spelled
+from perfgate.engines.arguments import Argument, of_graphs, of_settings, spelled
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.refusal import refusal
 from perfgate.engines.tensorrt_llm.checkout import script
@@ -46,7 +46,7 @@ def quickstart(
     arguments = [
         Argument("model", reference(scenario, locations).where, "model.name"),
         *of_settings(settings, *_SIZES, "attention_backend", *_SHARED, "moe_backend", *_MOE),
-        *_graphs(settings),
+        *of_graphs(settings.cuda_graphs or CudaGraphs(enabled=False)),
         *of_settings(settings, "overlap_scheduler", "chunked_context", "torch_compile"),
         *of_settings(settings, "trust_remote_code", "stream_interval"),
         *_draft(settings.mtp, known),
@@ -92,11 +92,11 @@ def gpqa(
         Argument("model", reference(scenario, locations).where, "model.name"),
         Argument("questions", questions, "accuracy.task"),
         *of_settings(settings, "tp", "ep"),
-        Argument("pp", settings.pp if settings.stages > 1 else None, "engine.settings.pp"),
-        *_graphs(settings),
+        Argument("pp", settings.pp if settings.stages > 1 else None),
+        *of_graphs(settings.cuda_graphs or CudaGraphs(enabled=False)),
         *of_settings(settings, "overlap_scheduler"),
         Argument("concurrency", task.concurrency, "accuracy.concurrency"),
-        Argument("max_batch_size", batch_size, "engine.settings.max_batch_size"),
+        Argument("max_batch_size", batch_size),
         *of_settings(settings, "max_num_tokens", "max_seq_len", "attention_backend", *_SHARED),
         *of_settings(settings, "moe_backend", *_MOE, "torch_compile", "chunked_context"),
         *of_settings(settings, "trust_remote_code", "stream_interval"),
@@ -137,16 +137,6 @@ def _refuse_other_backends(
         raise refusal(scenario, "engine.settings.backend", settings.backend, known, expected)
 
 
-def _graphs(settings: EngineSettings) -> tuple[Argument, ...]:
-    graphs, field = settings.cuda_graphs or CudaGraphs(enabled=False), "engine.settings.cuda_graphs"
-    return (
-        Argument("cuda_graphs", graphs.enabled, field),
-        Argument("cuda_graphs.padding", graphs.padding, f"{field}.padding"),
-        Argument("cuda_graphs.batch_sizes", graphs.batch_sizes or None, f"{field}.batch_sizes"),
-        Argument("cuda_graphs.max_batch_size", graphs.max_batch_size, f"{field}.max_batch_size"),
-    )
-
-
 def _draft(mtp: Mtp | None, known: Release) -> tuple[Argument, ...]:
     """MTP; zero layers are spelled out where the example takes them for "off" (the README).
 
@@ -157,7 +147,7 @@ def _draft(mtp: Mtp | None, known: Release) -> tuple[Argument, ...]:
     field = "engine.settings.mtp"
     one_model = "mtp.one_model" in known.options(QUICKSTART)
     return (
-        Argument("mtp", "MTP", field),
+        Argument("mtp", "MTP"),
         Argument("mtp.layers", mtp.layers, field),
         Argument("mtp.one_model", True if one_model else None, field),
     )

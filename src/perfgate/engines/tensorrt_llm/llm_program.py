@@ -75,7 +75,7 @@ class LlmProgram:
         option = self.release.options(self.name).get("backend")
         if option and option.deprecated and asked == self.release.defaults[self.name].backend:
             word = None
-        return Argument("backend", word, _BACKEND)
+        return Argument("backend", word)
 
     @property
     def yaml_file(self) -> Argument:

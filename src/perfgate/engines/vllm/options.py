@@ -44,7 +44,7 @@ def arguments(scenario: Scenario, settings: EngineSettings, known: Release) -> I
     """
     for name in ("tp", "pp", "dp"):
         count = getattr(settings, name)
-        yield Argument(name, count if count and count > 1 else None, f"engine.settings.{name}")
+        yield Argument(name, count if count and count > 1 else None)
     # Experts are spread over all ranks or over none; without the option they are not.
     is_spread = settings.ep is not None and settings.ep > 1
     yield Argument("expert_parallel", is_spread or None, "engine.settings.ep")
