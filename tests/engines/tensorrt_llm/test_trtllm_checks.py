@@ -19,7 +19,7 @@ from trtllm_scenarios import (
 
 from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm.checks import check, is_served
-from perfgate.engines.tensorrt_llm.environment import environment
+from perfgate.engines.tensorrt_llm.llm_program import environment
 from perfgate.engines.tensorrt_llm.table import release
 from perfgate.scenarios.scenario import (
     CudaGraphs,

@@ -11,7 +11,7 @@ from perfgate.core.program_query import git_answer
 from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.installed_programs import LIMIT_S, answer
-from perfgate.engines.tensorrt_llm.python_package import VERSION_CODE
+from perfgate.engines.tensorrt_llm.checkout import VERSION_CODE
 
 # The release containers set both (docker/Dockerfile.multi).
 VERSION_VARIABLE = "TRT_LLM_VERSION"

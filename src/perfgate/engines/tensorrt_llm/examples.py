@@ -6,7 +6,7 @@ from perfgate.engines.arguments import Argument, of_graphs, of_settings, spelled
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.refusal import refusal
 from perfgate.engines.tensorrt_llm.checkout import script
-from perfgate.engines.tensorrt_llm.environment import environment
+from perfgate.engines.tensorrt_llm.llm_program import environment
 from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.table import GPQA, QUICKSTART, Release, release
 from perfgate.engines.weights import reference

@@ -12,7 +12,6 @@ from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.refusal import asked_by, refusal
 from perfgate.engines.tensorrt_llm import extra_options, llm_api_yaml
-from perfgate.engines.tensorrt_llm.environment import environment
 from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.table import Release, release
 from perfgate.scenarios.scenario import EngineSettings, Scenario
@@ -107,3 +106,33 @@ class LlmProgram:
             files={llm_api_yaml.FILE: llm_api_yaml.text(self.file)} if self.file else {},
             asked_by=asked_by(self.scenario),
         )
+
+
+def environment(scenario: Scenario, settings: EngineSettings, release: Release) -> dict[str, str]:
+    """Variables to add to those of the caller.
+
+    Programmatic dependent launch is ``TRTLLM_ENABLE_PDL``: set by hand up to 1.1 (best-performance
+    guide, "B200 min-latency"), on by default since 1.2 and switched off with 0.
+
+    Raises:
+        InputError: the release has no variable for a setting, or the scenario names it otherwise.
+    """
+    found = dict(release.environment)
+    if settings.pdl is not None:
+        if release.pdl_variable is None:
+            raise refusal(
+                scenario, "engine.settings.pdl", settings.pdl, release, "no pdl: no switch for it"
+            )
+        value = "1" if settings.pdl else "0"
+        said = scenario.environment.get(release.pdl_variable, value)
+        if said != value:
+            raise refusal(
+                scenario,
+                "engine.settings.pdl",
+                settings.pdl,
+                release,
+                f"what environment says: {release.pdl_variable} is {said} there",
+                "take one of the two out of the scenario",
+            )
+        found[release.pdl_variable] = value
+    return {**found, **scenario.environment}
