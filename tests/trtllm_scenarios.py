@@ -11,7 +11,7 @@ from documented_set import documented_suite
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.tensorrt_llm import bench, examples, serve
+from perfgate.engines.tensorrt_llm import examples, programs
 from perfgate.scenarios.scenario import (
     EngineChoice,
     EngineSettings,
@@ -105,8 +105,8 @@ def render(case: Scenario, version: str, locations: Locations = ON_PAPER) -> Com
     if case.accuracy and case.workload is None:
         return examples.gpqa(case, build(version), case.accuracy[0], "gpqa_diamond.csv", locations)
     if case.workload is not None and case.workload.client == "trtllm-bench":
-        return bench.throughput(case, build(version), case.points()[0], DATASET, locations)
-    return serve.serve(case, build(version), SERVED, locations)
+        return programs.throughput(case, build(version), case.points()[0], DATASET, locations)
+    return programs.serve(case, build(version), SERVED, locations)
 
 
 SUITE = {one.id: one for one in documented_suite().scenarios}

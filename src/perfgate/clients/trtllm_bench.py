@@ -15,7 +15,7 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm import bench, dataset
+from perfgate.engines.tensorrt_llm import dataset, programs
 from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario
 
 REPORT = "report.json"
@@ -51,7 +51,7 @@ class TrtllmBench(Offline):
                 found=kind,
                 expected="synthetic or real",
             )
-        command = bench.throughput(scenario, build, what, prompts, locations)
+        command = programs.throughput(scenario, build, what, prompts, locations)
         return (*prepared, Step("benchmark", command, probe=what.label))
 
     def parse(self, scenario: Scenario, what: Measurable, folder: Path) -> Measurement:

@@ -18,7 +18,7 @@ from trtllm_scenarios import (
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint
-from perfgate.engines.tensorrt_llm import bench, dataset, examples
+from perfgate.engines.tensorrt_llm import dataset, examples, programs
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.scenarios.scenario import EngineSettings, Model, Smoke
 
@@ -78,7 +78,7 @@ class TestLoad:
     def throughput(self, **load: object) -> dict[str, str | None]:
         case = scenario(settings=EngineSettings(tp=8), workload=offline(8, 16, **load))
         point = case.points()[0]
-        return options(bench.throughput(case, build("1.0.0"), point, "d.txt", ON_PAPER).argv)
+        return options(programs.throughput(case, build("1.0.0"), point, "d.txt", ON_PAPER).argv)
 
     def test_no_limit_is_concurrency_minus_one(self) -> None:
         assert self.throughput(capped=False)["--concurrency"] == "-1"

@@ -14,7 +14,7 @@ from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.tensorrt_llm.checks import check, is_served
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
-from perfgate.engines.tensorrt_llm.evaluation import evaluate
+from perfgate.engines.tensorrt_llm.programs import evaluate
 from perfgate.rehearsal.recorded_pages import FOLDER
 from perfgate.scenarios.scenario import (
     AccuracyTask,

@@ -15,7 +15,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import CannotDo, SeveralInputErrors
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.refusal import ExtraOptionRefused
-from perfgate.engines.tensorrt_llm import bench, evaluation, serve
+from perfgate.engines.tensorrt_llm import programs
 from perfgate.engines.tensorrt_llm.checks import check, refused_extras
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.table import TABLES
@@ -43,11 +43,11 @@ def of(settings: EngineSettings | None = None, load: Workload = ONLINE, **extra:
 
 
 def served(one: Scenario, version: str = "1.3.0rc3") -> Command:
-    return serve.serve(one, build(version), SERVED, ON_PAPER)
+    return programs.serve(one, build(version), SERVED, ON_PAPER)
 
 
 def benched(one: Scenario, version: str = "1.3.0rc3") -> Command:
-    return bench.throughput(one, build(version), one.points()[0], DATASET, ON_PAPER)
+    return programs.throughput(one, build(version), one.points()[0], DATASET, ON_PAPER)
 
 
 def tree(command: Command) -> Any:
@@ -99,7 +99,7 @@ def test_the_program_that_evaluates_takes_them_before_its_task() -> None:
     extra = {"extra_yaml": REUSE, "extra_args": {"trtllm-eval": ("--tokenizer", "/t")}}
     one = replace(of(**extra), workload=None, accuracy=(task,))
     check(one, build("1.3.0rc3"))
-    command = evaluation.evaluate(one, build("1.3.0rc3"), task, None, ON_PAPER)
+    command = programs.evaluate(one, build("1.3.0rc3"), task, None, ON_PAPER)
     assert command.argv[command.argv.index("gsm8k") - 2 :][:2] == ("--tokenizer", "/t")
     assert tree(command)["kv_cache_config"]["enable_block_reuse"] is True
 

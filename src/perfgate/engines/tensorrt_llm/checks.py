@@ -16,14 +16,7 @@ from perfgate.engines.refusal import (
     require_none,
 )
 from perfgate.engines.served.settings import refused_settings
-from perfgate.engines.tensorrt_llm import (
-    bench,
-    dataset,
-    evaluation,
-    examples,
-    extra_options,
-    serve,
-)
+from perfgate.engines.tensorrt_llm import dataset, examples, extra_options, programs
 from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.table import EVAL, SERVE, TABLES, THROUGHPUT, Release, release
 from perfgate.scenarios.problem import Problem
@@ -57,12 +50,12 @@ def check(scenario: Scenario, build: EngineBuild) -> None:
     require_none(scenario, known, _refusals(scenario))
     _extra_options_have_their_program(scenario)
     if is_served(scenario):
-        serve.serve(scenario, build, _NOWHERE, _ON_PAPER)
+        programs.serve(scenario, build, _NOWHERE, _ON_PAPER)
         _prompts_fit(scenario, known, pinned(scenario, build, SERVE), SERVE)
     load = scenario.workload
     if load is not None and load.client == BENCH_CLIENT:
         for point in scenario.points():
-            bench.throughput(scenario, build, point, dataset.FILE, _ON_PAPER)
+            programs.throughput(scenario, build, point, dataset.FILE, _ON_PAPER)
             if load.dataset == "synthetic":
                 dataset.prepare(scenario, build, point.requests, _ON_PAPER)
         _prompts_fit(scenario, known, pinned(scenario, build, THROUGHPUT), THROUGHPUT)
@@ -77,7 +70,7 @@ def _evaluators_can(scenario: Scenario, build: EngineBuild) -> None:
         if task.evaluator == GPQA_EVALUATOR:
             examples.gpqa(scenario, build, task, examples.GPQA_FILE, _ON_PAPER)
         if task.evaluator == EVALUATOR:
-            evaluation.evaluate(scenario, build, task, None, _ON_PAPER)
+            programs.evaluate(scenario, build, task, None, _ON_PAPER)
 
 
 def refused_extras(scenario: Scenario) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ from perfgate.core.programs import (
 )
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, ReleaseImage, engine
 from perfgate.engines.in_force import InForce
-from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, resolved, serve
+from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, programs, resolved
 from perfgate.engines.tensorrt_llm.table import QUICKSTART, SERVE, TABLES, THROUGHPUT
 from perfgate.engines.weights import reference
 from perfgate.scenarios.problem import Problem
@@ -131,7 +131,7 @@ class TensorRTLLM(Engine):
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
     ) -> Command:
         """See `Engine.serve`."""
-        return serve.serve(scenario, build, endpoint, locations)
+        return programs.serve(scenario, build, endpoint, locations)
 
     def in_force(
         self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]

@@ -14,7 +14,7 @@ from perfgate.core.programs import (
 )
 from perfgate.engines.installed_programs import program_words, shell_words
 from perfgate.engines.option_check import Call
-from perfgate.engines.tensorrt_llm.evaluation import TASKS
+from perfgate.engines.tensorrt_llm.programs import TASKS
 from perfgate.engines.tensorrt_llm.table import (
     BENCH,
     BENCHMARK_SERVING,
