@@ -11,7 +11,7 @@ from documented_set import documented_suite
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.tensorrt_llm import examples, programs
+from perfgate.engines.tensorrt_llm import checkout, programs
 from perfgate.scenarios.scenario import (
     EngineChoice,
     EngineSettings,
@@ -101,9 +101,9 @@ def options(words: tuple[str, ...]) -> dict[str, str | None]:
 def render(case: Scenario, version: str, locations: Locations = ON_PAPER) -> Command:
     """The measuring or serving command of the case at a release."""
     if case.smoke is not None:
-        return examples.quickstart(case, build(version), case.smoke, locations)
+        return checkout.quickstart(case, build(version), case.smoke, locations)
     if case.accuracy and case.workload is None:
-        return examples.gpqa(case, build(version), case.accuracy[0], "gpqa_diamond.csv", locations)
+        return checkout.gpqa(case, build(version), case.accuracy[0], "gpqa_diamond.csv", locations)
     if case.workload is not None and case.workload.client == "trtllm-bench":
         return programs.throughput(case, build(version), case.points()[0], DATASET, locations)
     return programs.serve(case, build(version), SERVED, locations)

@@ -18,7 +18,7 @@ from trtllm_scenarios import (
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint
-from perfgate.engines.tensorrt_llm import dataset, examples, programs
+from perfgate.engines.tensorrt_llm import checkout, programs
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.scenarios.scenario import EngineSettings, Model, Smoke
 
@@ -97,7 +97,7 @@ class TestDataset:
     )
 
     def test_up_to_1_1_a_script_prints_it(self) -> None:
-        step = dataset.prepare(self.CASE, build("1.0.0"), 49152, ON_PAPER)
+        step = checkout.prepare(self.CASE, build("1.0.0"), 49152, ON_PAPER)
         words = "python benchmarks/cpp/prepare_dataset.py --stdout --tokenizer"
         words += " nvidia/DeepSeek-R1-FP4 token-norm-dist"
         assert step.command.argv == (*words.split(), *self.LENGTHS)
@@ -105,7 +105,7 @@ class TestDataset:
         assert step.command.stdout == step.produces == "dataset.txt"
 
     def test_from_1_2_on_a_subcommand_writes_it(self) -> None:
-        step = dataset.prepare(self.CASE, build("1.2.0"), 49152, ON_PAPER)
+        step = checkout.prepare(self.CASE, build("1.2.0"), 49152, ON_PAPER)
         words = "trtllm-bench --model nvidia/DeepSeek-R1-FP4 prepare-dataset"
         words += " --output dataset.txt token-norm-dist"
         assert step.command.argv == (*words.split(), *self.LENGTHS)
@@ -114,13 +114,13 @@ class TestDataset:
     def test_a_subcommand_finds_the_tokenizer_in_the_local_folder(self, tmp_path: Path) -> None:
         (tmp_path / "DeepSeek-R1-FP4").mkdir()
         locations = Locations(on_paper=True, models=tmp_path)
-        argv = dataset.prepare(self.CASE, build("1.2.0"), 1, locations).command.argv
+        argv = checkout.prepare(self.CASE, build("1.2.0"), 1, locations).command.argv
         assert argv[2] == str(tmp_path / "DeepSeek-R1-FP4")
 
     def test_a_seed_is_passed_on(self) -> None:
         case = scenario(workload=offline(seed=7))
         for version in ("1.0.0", "1.3.0"):
-            argv = dataset.prepare(case, build(version), 1, ON_PAPER).command.argv
+            argv = checkout.prepare(case, build(version), 1, ON_PAPER).command.argv
             assert options(argv)["--random-seed"] == "7"
 
     def test_a_script_needs_a_checkout(
@@ -128,26 +128,26 @@ class TestDataset:
     ) -> None:
         monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", "python3")
         with pytest.raises(InputError, match="PERFGATE_TENSORRT_LLM_SOURCE: this program is part"):
-            dataset.prepare(self.CASE, build("1.0.0"), 1, Locations())
+            checkout.prepare(self.CASE, build("1.0.0"), 1, Locations())
         with pytest.raises(InputError, match="the checkout of TensorRT-LLM lacks a program"):
-            dataset.prepare(self.CASE, build("1.0.0"), 1, Locations(source=tmp_path))
+            checkout.prepare(self.CASE, build("1.0.0"), 1, Locations(source=tmp_path))
         file = tmp_path / "benchmarks/cpp/prepare_dataset.py"
         file.parent.mkdir(parents=True)
         file.touch()
         with pytest.raises(MissingProgram, match="python3 has no package tensorrt_llm"):
-            dataset.prepare(self.CASE, build("1.0.0"), 1, Locations(source=tmp_path))
+            checkout.prepare(self.CASE, build("1.0.0"), 1, Locations(source=tmp_path))
         python = tmp_path / "python"
         python.write_text("#!/bin/sh\necho 1.0.0\n")
         python.chmod(0o755)
         monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", str(python))
-        argv = dataset.prepare(
+        argv = checkout.prepare(
             self.CASE, build("1.0.0"), 1, Locations(source=tmp_path)
         ).command.argv
         assert argv[:2] == (str(python), str(file))
 
     def test_lengths_are_needed(self) -> None:
         with pytest.raises(InputError, match="synthetic prompts need lengths"):
-            dataset.prepare(scenario(workload=offline(isl=None)), build("1.0.0"), 1, ON_PAPER)
+            checkout.prepare(scenario(workload=offline(isl=None)), build("1.0.0"), 1, ON_PAPER)
 
 
 class TestExamples:
@@ -186,7 +186,7 @@ class TestExamples:
         case = CASES["gpqa"]
         for limit in (1, 20, 197, 198):
             task = replace(case.accuracy[0], limit=limit)
-            argv = examples.gpqa(case, build("0.19.0"), task, "gpqa_diamond.csv", ON_PAPER).argv
+            argv = checkout.gpqa(case, build("0.19.0"), task, "gpqa_diamond.csv", ON_PAPER).argv
             share = float(str(options(argv)["--limit"]))
             assert int(198 * share) + 1 == limit, "the program's own arithmetic"
 

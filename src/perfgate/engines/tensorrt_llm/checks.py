@@ -16,7 +16,7 @@ from perfgate.engines.refusal import (
     require_none,
 )
 from perfgate.engines.served.settings import refused_settings
-from perfgate.engines.tensorrt_llm import dataset, examples, extra_options, programs
+from perfgate.engines.tensorrt_llm import checkout, extra_options, programs
 from perfgate.engines.tensorrt_llm.pinning import pinned
 from perfgate.engines.tensorrt_llm.table import EVAL, SERVE, TABLES, THROUGHPUT, Release, release
 from perfgate.scenarios.problem import Problem
@@ -55,12 +55,12 @@ def check(scenario: Scenario, build: EngineBuild) -> None:
     load = scenario.workload
     if load is not None and load.client == BENCH_CLIENT:
         for point in scenario.points():
-            programs.throughput(scenario, build, point, dataset.FILE, _ON_PAPER)
+            programs.throughput(scenario, build, point, checkout.DATASET, _ON_PAPER)
             if load.dataset == "synthetic":
-                dataset.prepare(scenario, build, point.requests, _ON_PAPER)
+                checkout.prepare(scenario, build, point.requests, _ON_PAPER)
         _prompts_fit(scenario, known, pinned(scenario, build, THROUGHPUT), THROUGHPUT)
     if scenario.smoke is not None and scenario.smoke.client == QUICKSTART_CLIENT:
-        examples.quickstart(scenario, build, scenario.smoke, _ON_PAPER)
+        checkout.quickstart(scenario, build, scenario.smoke, _ON_PAPER)
     _evaluators_can(scenario, build)
 
 
@@ -68,7 +68,7 @@ def _evaluators_can(scenario: Scenario, build: EngineBuild) -> None:
     """Render the programs that evaluate without a server."""
     for task in scenario.accuracy:
         if task.evaluator == GPQA_EVALUATOR:
-            examples.gpqa(scenario, build, task, examples.GPQA_FILE, _ON_PAPER)
+            checkout.gpqa(scenario, build, task, checkout.GPQA_FILE, _ON_PAPER)
         if task.evaluator == EVALUATOR:
             programs.evaluate(scenario, build, task, None, _ON_PAPER)
 
