@@ -14,15 +14,11 @@ from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import Endpoint, Engine, EngineBuild
 from perfgate.engines.installed_programs import program_words, shell_words, verify_pages
 from perfgate.engines.option_check import Call
-from perfgate.engines.refusal import (
-    Refused,
-    asked_by,
-    refused_by_tables,
-    require_none,
-)
+from perfgate.engines.refusal import Refused, asked_by, refused_by_tables, require_none
 from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
-from perfgate.engines.served.discovery import InstalledPackage, installed
-from perfgate.engines.served.extra_args import ExtraArgs
+from perfgate.engines.served import extra_args
+from perfgate.engines.served.description import Description
+from perfgate.engines.served.discovery import installed
 from perfgate.engines.served.settings import pinned, refused_by_one_server, refused_settings
 from perfgate.engines.weights import ModelReference, reference
 from perfgate.scenarios.problem import Problem
@@ -36,29 +32,13 @@ class ServedEngine(Engine):
     """An engine whose one server takes its settings as options, and serves a checkpoint.
 
     Attributes:
-        package: how it is found out which release is installed.
+        facts: what it is, whatever its release; `programs` begins with its server and its Python.
         tables: of its releases.
-        page: the server, as the tables name it.
-        subcommand: words between the server's program and its options.
-        model_first: whether the model stands before all options.
-        extra_args: the options that a scenario may not give.
-        worded: settings whose value is one of the words that the tables list.
-        foreign: settings of other engines → what is written instead.
-        pinned_where_moved: settings whose documented default is written out only where it moved.
-        dashes_alike: whether the server takes ``_`` for ``-`` in an option's name.
     """
 
     is_named = True
-    package: ClassVar[InstalledPackage]
+    facts: ClassVar[Description]
     tables: ClassVar[ReleaseTables[Any]]
-    page: ClassVar[str]
-    subcommand: ClassVar[tuple[str, ...]] = ()
-    model_first: ClassVar[bool] = False
-    extra_args: ClassVar[ExtraArgs]
-    worded: ClassVar[tuple[str, ...]] = ()
-    foreign: ClassVar[Mapping[str, str]] = {}
-    pinned_where_moved: ClassVar[tuple[str, ...]] = ()
-    dashes_alike: ClassVar[bool] = True
 
     # What is really its own. ----------------------------------------------------------------
 
@@ -101,17 +81,16 @@ class ServedEngine(Engine):
         tables: tuple[ReleaseTable, ...] = cls.tables.all()
         return {
             setting: frozenset(
-                word for table in tables for word in table.choices(cls.page, setting)
+                word for table in tables for word in table.choices(cls.facts.page, setting)
             )
-            for setting in cls.worded
+            for setting in cls.facts.worded
         }
 
     def check(self, scenario: Scenario, build: EngineBuild) -> None:
         """See `Engine.check`: an option that the release lacks is refused by rendering itself."""
         known = self.tables.release(build.version)
-        title = self.package.title
-        require_none(scenario, known, refused_settings(scenario, title, self.foreign))
-        require_none(scenario, known, refused_by_one_server(scenario, title))
+        require_none(scenario, known, refused_settings(scenario, self.facts))
+        require_none(scenario, known, refused_by_one_server(scenario, self.facts.title))
         require_none(scenario, known, self.refusals(scenario))
         self.serve(scenario, build, _NOWHERE, _ON_PAPER)
 
@@ -122,7 +101,8 @@ class ServedEngine(Engine):
 
     def build(self, locations: Locations) -> EngineBuild:
         """See `Engine.build`."""
-        return installed(self.name, self.package, locations)
+        server, python = self.programs[:2]
+        return installed(self.name, self.facts, server, python, locations)
 
     def uncovered(self, version: str) -> str | None:
         """See `Engine.uncovered`."""
@@ -139,12 +119,12 @@ class ServedEngine(Engine):
         known = self.tables.release(build.version)
         return verify_pages(
             build,
-            self.package.title,
+            self.facts.title,
             commands,
             lambda command: self.calls(command.argv, known, locations),
             self.tables.told_by,
             locations,
-            dashes_alike=self.dashes_alike,
+            dashes_alike=self.facts.dashes_alike,
         )
 
     def calls(self, argv: Sequence[str], known: ReleaseTable, locations: Locations) -> list[Call]:
@@ -155,16 +135,17 @@ class ServedEngine(Engine):
             known: the release, which says how its options are asked for.
             locations: where programs are, which says how they are spelled.
         """
+        page = self.facts.page
         for position, word in enumerate(argv):
-            if " " in word and self.page in word:
+            if " " in word and page in word:
                 return self.calls(shell_words(word), known, locations)
-            prefix = program_words(argv[position:], self.package.server, locations)
+            prefix = program_words(argv[position:], self.programs[0], locations)
             if prefix is None:
                 continue
-            at = position + len(prefix) + len(self.subcommand)
-            whole = (*prefix, *self.subcommand)
+            at = position + len(prefix) + len(self.facts.subcommand)
+            whole = (*prefix, *self.facts.subcommand)
             if tuple(argv[position:at]) == whole:
-                return [Call(self.page, (*whole, known.help), tuple(argv[at:]), self.page)]
+                return [Call(page, (*whole, known.help), tuple(argv[at:]), page)]
         return []
 
     def serve(
@@ -179,13 +160,14 @@ class ServedEngine(Engine):
         known, settings = self.tables.release(build.version), self.pinned(scenario, build)
         model = reference(scenario, locations)
         arguments = self.arguments(scenario, settings, known, model, endpoint)
+        options = known.options(self.facts.page)
         return Command(
             (
-                *locations.find(self.package.server),
-                *self.subcommand,
-                *((model.where,) if self.model_first else ()),
-                *spelled(scenario, known, self.page, arguments),
-                *self.extra_args.words(scenario, known.options(self.page), arguments),
+                *locations.find(self.programs[0]),
+                *self.facts.subcommand,
+                *((model.where,) if self.facts.model_first else ()),
+                *spelled(scenario, known, self.facts.page, arguments),
+                *extra_args.words(self.facts, scenario, options, arguments),
             ),
             env=dict(scenario.environment),
             asked_by=asked_by(scenario),
@@ -198,5 +180,5 @@ class ServedEngine(Engine):
             build,
             self.tables,
             lambda known: self.defaults(scenario.engine.settings, known),
-            self.pinned_where_moved,
+            self.facts.pinned_where_moved,
         )

@@ -11,26 +11,19 @@ from typing import Any
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.refusal import Refused
 from perfgate.engines.release_tables import ReleaseTables
+from perfgate.engines.served.description import Description
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 # Programs that hold another engine themselves.
 _OF_TENSORRT_LLM = ("trtllm-bench", "trtllm-quickstart", "trtllm-gpqa", "trtllm-eval")
 
 
-def refused_settings(
-    scenario: Scenario, title: str, foreign: Mapping[str, str]
-) -> Iterator[Refused]:
-    """Settings that no release honours.
-
-    Args:
-        scenario: the scenario.
-        title: name of the engine, for people.
-        foreign: settings of other engines → what is written instead.
-    """
-    for name, instead in foreign.items():
+def refused_settings(scenario: Scenario, engine: Description) -> Iterator[Refused]:
+    """Settings that no release of the engine honours."""
+    for name, instead in engine.foreign.items():
         value = getattr(scenario.engine.settings, name)
         if value is not None:
-            expected = f"not to be set with {title}: {instead}"
+            expected = f"not to be set with {engine.title}: {instead}"
             yield Refused(f"engine.settings.{name}", value, expected)
     graphs, field = scenario.engine.settings.cuda_graphs, "engine.settings.cuda_graphs"
     if graphs is None:

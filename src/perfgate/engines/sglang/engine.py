@@ -9,53 +9,17 @@ from perfgate.engines.arguments import Argument
 from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
 from perfgate.engines.in_force import InForce
 from perfgate.engines.refusal import Refused
-from perfgate.engines.served.discovery import InstalledPackage
 from perfgate.engines.served.engine import ServedEngine
-from perfgate.engines.served.extra_args import ONE_SERVER, PERFGATE, ExtraArgs
 from perfgate.engines.sglang import options, resolved
-from perfgate.engines.sglang.table import SERVE, TABLES, Release
+from perfgate.engines.sglang.table import FACTS, TABLES, Release
 from perfgate.engines.weights import ModelReference
-from perfgate.scenarios.extra_options import ARGS, extra_options
-from perfgate.scenarios.problem import dotted
+from perfgate.scenarios.extra_options import extra_options
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 # `ServerArgs` of 0.4.6 to 0.5.23: what holds where nothing else is said.
 _UNDER_SPECULATION = 48
 _COMPILED = 32
 _COMPILED_BY = "--torch-compile-max-bs"
-_OPEN = "nothing: perfgate and its clients ask without a key, over plain HTTP"
-_EXTRA_ARGS = ExtraArgs(
-    "SGLang",
-    SERVE,
-    f"python3 -m {SERVE}",
-    never={  # options of 0.4.6, 0.5.3 and 0.5.23
-        "--config": f"{dotted(ARGS)}, one option after the other",
-        "--model": "model",
-        "--tokenizer-path": "model",
-        "--revision": "model",
-        **dict.fromkeys(("--enable-ep-moe", "--ep-size"), "engine.settings.ep"),
-        "--cuda-graph-bs": "engine.settings.cuda_graphs",
-        "--cuda-graph-max-bs": "engine.settings.cuda_graphs",
-        "--cuda-graph-config": "engine.settings.cuda_graphs",
-        **dict.fromkeys(("--api-key", "--admin-api-key", "--ssl-keyfile", "--ssl-certfile"), _OPEN),
-        **dict.fromkeys(
-            ("--nnodes", "--node-rank", "--dist-init-addr", "--nccl-init-addr"), ONE_SERVER
-        ),
-        **dict.fromkeys(("--disaggregation-mode", "--grpc-mode", "--smg-grpc-mode"), ONE_SERVER),
-        "--fastapi-root-path": PERFGATE,
-    },
-    fields={
-        "model": "model",
-        "served_name": "model.name",
-        "host": "listen.host",
-        "port": "listen.port",
-        "device": "hardware.gpu",
-        "chunk_size": "engine.settings.max_num_tokens",
-        "prefill_tokens": "engine.settings.max_num_tokens",
-        "ep_of_tp": "engine.settings.ep",
-        "attention_dp_parts": "engine.settings.dp",
-    },
-)
 
 
 @engine("sglang")
@@ -71,23 +35,8 @@ class SGLang(ServedEngine):
     health_within_s = 30.0
     settings_paths = resolved.PATHS
     settings_words = resolved.WORDS
-    package = InstalledPackage("SGLang", "sglang", ("sglang",), SGLANG_PYTHON, SGLANG_SERVE)
+    facts = FACTS
     tables = TABLES
-    page = SERVE
-    extra_args = _EXTRA_ARGS
-    worded = ("kv_cache_dtype", "quantization", "attention_backend", "moe_backend")
-    foreign = {  # noqa: RUF012 (the base declares it)
-        "moe_max_num_tokens": "it has no such limit",
-        "moe_load_balancer": "its own balancer has other numbers: write --enable-eplb under "
-        "extra_args",
-        "pdl": "it has no such switch",
-        "iteration_log": "its log tells every few steps by itself",
-        "cpu_threads": "SGLANG_CPU_OMP_THREADS_BIND under environment says it",
-        "slowed_percent": "it has no such switch",
-        "backend": "it has one",
-    }
-    pinned_where_moved = ("overlap_scheduler",)
-    dashes_alike = False
 
     def arguments(
         self,

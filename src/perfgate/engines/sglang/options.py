@@ -4,27 +4,11 @@ from collections.abc import Iterator
 
 from perfgate.engines.arguments import Argument, of_graphs, of_settings
 from perfgate.engines.refusal import refusal
-from perfgate.engines.sglang.table import SERVE, Release
+from perfgate.engines.sglang.table import FACTS, SERVE, Release
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 _CHUNKS_OFF = -1
 _EAGLE = "EAGLE"
-_AS_THEY_STAND = (
-    "pp",
-    "max_batch_size",
-    "max_seq_len",
-    "kv_cache_fraction",
-    "kv_cache_dtype",
-    "kv_cache_reuse",
-    "torch_compile",
-    "overlap_scheduler",
-    "quantization",
-    "moe_backend",
-    "attention_backend",
-    "stream_interval",
-    "trust_remote_code",
-    "seed",
-)
 
 
 def arguments(scenario: Scenario, settings: EngineSettings, known: Release) -> tuple[Argument, ...]:
@@ -44,7 +28,7 @@ def arguments(scenario: Scenario, settings: EngineSettings, known: Release) -> t
         *_chunks(settings),
         *(of_graphs(settings.cuda_graphs) if settings.cuda_graphs is not None else ()),
         *_speculation(settings),
-        *of_settings(settings, *_AS_THEY_STAND),
+        *of_settings(settings, *FACTS.settings),
     )
 
 

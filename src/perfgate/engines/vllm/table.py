@@ -6,6 +6,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
+from perfgate.engines.served.description import Description, described
 
 SERVE = "vllm serve"
 
@@ -60,6 +61,7 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     lone_graph_size_is_largest: bool = False
 
 
+FACTS = described(__file__, Description)
 TABLES = ReleaseTables(
     Release,
     Path(__file__).with_name("releases"),

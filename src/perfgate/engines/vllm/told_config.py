@@ -12,6 +12,7 @@ from typing import Any
 
 from perfgate.core import json_text
 from perfgate.core.measurement import Json
+from perfgate.engines.vllm.table import FACTS
 
 _LINE = re.compile(r"Initializing an? (?:V[01] )?LLM engine \(v(?P<version>[^)]+)\) with config: ")
 _CHUNKED = re.compile(r"Chunked prefill is enabled with max_num_batched_tokens=(\d+)")
@@ -22,63 +23,9 @@ _NAME = re.compile(r"\w+")
 _ENUM = re.compile(r"<\w+\.(\w+): [^>]*>")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
-# JSON section → its keys, and their names in the line where those differ.
-_KEYS: Mapping[str, Mapping[str, str]] = {
-    "model_config": {
-        "max_model_len": "max_seq_len",
-        **{
-            key: key
-            for key in (
-                "trust_remote_code",
-                "dtype",
-                "seed",
-                "quantization",
-                "enforce_eager",
-                "served_model_name",
-            )
-        },
-    },
-    "cache_config": {
-        "cache_dtype": "kv_cache_dtype",
-        "enable_prefix_caching": "enable_prefix_caching",
-        "gpu_memory_utilization": "gpu_memory_utilization",
-        "kv_cache_size_tokens": "kv_cache_size_tokens",
-    },
-    "parallel_config": {
-        key: key
-        for key in (
-            "tensor_parallel_size",
-            "pipeline_parallel_size",
-            "data_parallel_size",
-            "enable_expert_parallel",
-            "is_moe_model",
-        )
-    },
-    "scheduler_config": {
-        key: key
-        for key in (
-            "max_num_seqs",
-            "max_num_batched_tokens",
-            "enable_chunked_prefill",
-            "async_scheduling",
-            "stream_interval",
-        )
-    },
-    "attention_config": {"backend": "attention_backend"},
-    "kernel_config": {"moe_backend": "moe_backend"},
-    "observability_config": {
-        "enable_logging_iteration_details": "enable_logging_iteration_details"
-    },
-}
-_OF_LINE = (
-    *(name for keys in _KEYS.values() for name in keys.values()),
-    "compilation_config",
-    "speculative_config",
-)
-_INSIDE = {  # text of the line that holds it → name
-    "kernel_config": ("moe_backend",),
-    "observability_config": ("enable_logging_iteration_details",),
-}
+_WHOLE = ("compilation_config", "speculative_config")
+_OF_LINE = (*(name for keys in FACTS.sections.values() for name in keys.values()), *_WHOLE)
+_HOLDERS = ("kernel_config", "observability_config")  # sections that the line has as texts
 
 
 def of_answer(told: Mapping[str, Json]) -> dict[str, Json]:
@@ -89,14 +36,11 @@ def of_answer(told: Mapping[str, Json]) -> dict[str, Json]:
     if not isinstance(config, dict):
         return {}
     found: dict[str, Json] = {}
-    for section, keys in _KEYS.items():
+    for section, keys in FACTS.sections.items():
         within = config.get(section)
         if isinstance(within, dict):
             found |= {name: within[key] for key, name in keys.items() if key in within}
-    for name in ("compilation_config", "speculative_config"):
-        if name in config:
-            found[name] = config[name]
-    return found
+    return found | {name: config[name] for name in _WHOLE if name in config}
 
 
 def of_log(lines: Iterable[str]) -> dict[str, Json]:
@@ -121,8 +65,8 @@ def of_text(text: str) -> dict[str, Json]:
     if "chunked_prefill_enabled" in parts:  # its name up to 0.11
         parts["enable_chunked_prefill"] = parts["chunked_prefill_enabled"]
     found = {name: _value(parts[name]) for name in _OF_LINE if name in parts}
-    for holder, names in _INSIDE.items():
-        for name in names:
+    for holder in _HOLDERS:
+        for name in FACTS.sections[holder].values():
             inside = re.search(rf"\b{name}=('[^']*'|[\w.]+)", parts.get(holder, ""))
             if inside is not None:
                 found[name] = _value(inside[1])
