@@ -12,6 +12,7 @@ from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm import checkout, programs
+from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.scenarios.scenario import (
     EngineChoice,
     EngineSettings,
@@ -29,6 +30,8 @@ SERVED = Endpoint("0.0.0.0", 8000, "model")  # noqa: S104
 DATASET = "dataset.txt"
 SUBCOMMANDS = ("throughput", "prepare-dataset", "token-norm-dist")
 UNSET = EngineSettings()
+
+check = TensorRTLLM().check
 
 
 def build(version: str) -> EngineBuild:

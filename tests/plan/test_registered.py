@@ -4,7 +4,7 @@ import pytest
 
 from perfgate.core.paths import repository
 from perfgate.engines.base import Engine, engine
-from perfgate.engines.tensorrt_llm.engine import words
+from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.engines.tensorrt_llm.table import SERVE, TABLES, THROUGHPUT
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_suite
@@ -30,6 +30,6 @@ def test_an_engine_counts_from_when_it_is_registered(monkeypatch: pytest.MonkeyP
 def test_every_word_of_a_release_is_known() -> None:
     for release in TABLES.all():
         for program in (THROUGHPUT, SERVE):
-            assert {*release.choices(program, "backend")} <= words()["backend"]
-        assert {default.backend for default in release.defaults.values()} <= words()["backend"]
-        assert (release.moe_backends or frozenset()) <= words()["moe_backend"]
+            assert {*release.choices(program, "backend")} <= TensorRTLLM.words()["backend"]
+        assert {default.backend for default in release.defaults.values()} <= TensorRTLLM.words()["backend"]
+        assert (release.moe_backends or frozenset()) <= TensorRTLLM.words()["moe_backend"]

@@ -11,6 +11,7 @@ from tables import each
 from trtllm_scenarios import (
     CASES,
     build,
+    check,
     offline,
     render,
     scenario,
@@ -18,7 +19,7 @@ from trtllm_scenarios import (
 )
 
 from perfgate.core.errors import InputError
-from perfgate.engines.tensorrt_llm.checks import check, is_served
+from perfgate.engines.tensorrt_llm.engine import is_served
 from perfgate.engines.tensorrt_llm.llm_program import environment
 from perfgate.engines.tensorrt_llm.table import release
 from perfgate.scenarios.scenario import (

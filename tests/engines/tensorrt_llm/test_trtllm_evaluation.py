@@ -7,12 +7,13 @@ import msgspec
 import pytest
 from building import SCENARIO
 from tables import each
+from trtllm_scenarios import check
 
 from perfgate.core.errors import CannotDo
 from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
-from perfgate.engines.tensorrt_llm.checks import check, is_served
+from perfgate.engines.tensorrt_llm.engine import is_served
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.programs import evaluate
 from perfgate.rehearsal.recorded_pages import FOLDER

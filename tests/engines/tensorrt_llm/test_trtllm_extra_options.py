@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import yaml
 from tables import each
-from trtllm_scenarios import DATASET, ON_PAPER, SERVED, build, scenario
+from trtllm_scenarios import DATASET, ON_PAPER, SERVED, build, check, scenario
 
 import perfgate
 from perfgate.core.command import Command
@@ -16,7 +16,7 @@ from perfgate.core.errors import CannotDo, SeveralInputErrors
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.refusal import ExtraOptionRefused
 from perfgate.engines.tensorrt_llm import programs
-from perfgate.engines.tensorrt_llm.checks import check, refused_extras
+from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.table import TABLES
 from perfgate.plan.registered import registered
@@ -298,4 +298,4 @@ def test_it_is_refused_with_its_line_where_the_file_is_read(tmp_path: Path) -> N
 
 def test_other_faults_of_the_scenario_are_not_told_as_its_extra_options() -> None:
     one = of(EngineSettings(cpu_threads=1), extra_yaml=REUSE)
-    assert list(refused_extras(one)) == []
+    assert list(TensorRTLLM.refused_extras(one)) == []

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 from tables import each
-from trtllm_scenarios import build, offline, options, render, scenario, served
+from trtllm_scenarios import build, check, offline, options, render, scenario, served
 
 import perfgate.rehearsal
 from perfgate.cli.main import main
@@ -17,7 +17,6 @@ from perfgate.core.errors import CannotDo, InputError, SeveralInputErrors
 from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
 from perfgate.engines.definitions import Definitions, KeyDefinition, OptionDefinition
-from perfgate.engines.tensorrt_llm.checks import check
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.program_calls import calls
 from perfgate.engines.tensorrt_llm.table import SERVE, TABLES, VARIABLE, release

@@ -14,8 +14,8 @@ from perfgate.engines.release_tables import ReleaseTables
 from perfgate.engines.served.description import Description
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
-# Programs that hold another engine themselves.
-_OF_TENSORRT_LLM = ("trtllm-bench", "trtllm-quickstart", "trtllm-gpqa", "trtllm-eval")
+# Programs that hold TensorRT-LLM themselves.
+OFFLINE = ("trtllm-bench", "trtllm-quickstart", "trtllm-gpqa", "trtllm-eval")
 
 
 def refused_settings(scenario: Scenario, engine: Description) -> Iterator[Refused]:
@@ -42,14 +42,18 @@ def refused_by_one_server(scenario: Scenario, title: str) -> Iterator[Refused]:
     if scenario.hardware.nodes > 1:
         expected = f"1: {title} is started on one machine"
         yield Refused("hardware.nodes", scenario.hardware.nodes, expected)
-    named = [("accuracy", task.evaluator) for task in scenario.accuracy]
-    if scenario.workload is not None:
-        named.append(("workload.client", scenario.workload.client))
-    if scenario.smoke is not None:
-        named.append(("smoke.client", scenario.smoke.client))
-    for field, name in named:
-        if name in _OF_TENSORRT_LLM:
+    for field, name in askers(scenario):
+        if name in OFFLINE:
             yield Refused(field, name, "a client or evaluator that asks a server")
+
+
+def askers(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """The scenario's clients and evaluators, each with its field."""
+    yield from (("accuracy", task.evaluator) for task in scenario.accuracy)
+    if scenario.workload is not None:
+        yield "workload.client", scenario.workload.client
+    if scenario.smoke is not None:
+        yield "smoke.client", scenario.smoke.client
 
 
 def pinned(

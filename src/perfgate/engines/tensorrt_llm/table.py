@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 from msgspec import Struct
 
 from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
+from perfgate.engines.served.description import Description, described
 
 Keys = tuple[str, ...]
 """A place in the YAML file, from the top down."""
@@ -167,6 +168,19 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     environment: Mapping[str, str] = {}
 
 
+class Facts(Description, frozen=True, forbid_unknown_fields=True):
+    """What TensorRT-LLM is, whatever its release.
+
+    Attributes:
+        keys: key of the YAML file → the field that it is, of what the programs have options for.
+        words: setting → words that a release takes for it, beside those that the tables name.
+    """
+
+    keys: Mapping[str, str] = {}
+    words: Mapping[str, frozenset[str]] = {}
+
+
+FACTS = described(__file__, Facts)
 VARIABLE = "PERFGATE_TENSORRT_LLM_TABLES"
 TABLES = ReleaseTables(
     Release,
