@@ -4,26 +4,27 @@ A release table can be wrong, or a build can stand between two releases: that is
 before any GPU time, not by a program that ends with status 2 after the others were started.
 """
 
+import json
+import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from perfgate.core.command import Command
 from perfgate.core.errors import CliDrift, InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.programs import Program
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.definitions import YAML, Definitions, Options
+from perfgate.engines.definitions import YAML, Options
 from perfgate.engines.help_page import options_in
-from perfgate.engines.option_check import Call, Mismatch, of_call
+from perfgate.engines.option_check import Call, Mismatch
 
 LIMIT_S = 180.0  # importing torch and the bindings from a cold network disk takes minutes
 _MOST_TOLD = 4  # mismatches in one message; the rest is counted
 
-Calls = Callable[[Command], Iterable[Call]]
-"""The calls of an engine's programs inside a command, whatever launcher stands before them."""
 ToldBy = Callable[[str, Mismatch], str]
 """Release and mismatch → the line of the release tables that makes perfgate write it."""
 
@@ -80,75 +81,79 @@ def shell_words(line: str) -> list[str]:
         return []
 
 
-def verify_pages(
+def ask_pages(
+    calls: Iterable[Call], locations: Locations
+) -> tuple[dict[str, Options], tuple[str, ...]]:
+    """Page → the options that its program lists, each asked once; and the pages that none lists.
+
+    Raises:
+        InputError: a program lists no options.
+        RunError: the container that the programs are in cannot be had.
+    """
+    pages: dict[str, Options] = {}
+    unasked: dict[str, None] = {}
+    for call in calls:
+        if call.help and call.page not in pages:
+            pages[call.page] = _page(call, locations)
+        elif not call.help:
+            unasked[call.page] = None
+    return pages, tuple(unasked)
+
+
+def require_fit(
     build: EngineBuild,
     title: str,
-    commands: Iterable[Command],
-    calls: Calls,
+    commands: Sequence[Command],
+    mismatches: Callable[[Command], Iterable[Mismatch]],
     told_by: ToldBy,
-    locations: Locations,
-    *,
-    dashes_alike: bool = True,
-) -> tuple[str, ...]:
-    """Ask the installed programs, each once, whether they take all that `commands` give them.
-
-    For an engine whose programs read their options with argparse and take no settings file.
+) -> None:
+    """Refuse commands that give the installed build what it does not take.
 
     Args:
         build: the engine's.
         title: name of the engine, for people.
         commands: as rendered.
-        calls: finds the engine's programs in a command.
+        mismatches: what of a command does not fit what the build says of itself.
         told_by: finds the line of the release tables.
-        locations: where the programs are.
-        dashes_alike: whether they take ``_`` for ``-`` in an option's name.
-
-    Returns:
-        What could not be asked, and why, for the record; empty: all was asked.
 
     Raises:
-        InputError: an option or choice that the build lacks, or a program that lists no options.
-        RunError: the container that the programs are in cannot be had.
+        InputError: an option, choice or key that the build lacks.
     """
-    asked = tuple(commands)
-    pages: dict[str, Options] = {}
-    notes: list[str] = []
-    for call in (call for command in asked for call in calls(command)):
-        if call.help and call.page not in pages:
-            pages[call.page] = page(call, locations)
-        elif not call.help:
-            notes.append(f"options of {call.page}: not asked")
-    definitions = Definitions(
-        engine=build.name,
-        version=build.version,
-        source="the installed build",
-        whole=True,
-        programs=pages,
-        abbreviates=True,
-        dashes_alike=dashes_alike,
-    )
-    found = dict.fromkeys(
-        mismatch
-        for command in asked
-        for call in calls(command)
-        if call.page in pages
-        for mismatch in of_call(call, definitions)
-    )
+    found = dict.fromkeys(one for command in commands for one in mismatches(command))
+    asked_by = {place: by for command in commands for place, by in command.asked_by.items()}
+    for one in found:
+        if one.place in asked_by:
+            raise InputError(
+                f"the installed {title} {build.version} does not take this: {one.problem}",
+                field=asked_by[one.place],
+                found=f"{one.place} {one.found}" if one.found != one.place else one.found,
+                expected=one.expected,
+                hint="correct it, or take it out of the scenario",
+            )
     if found:
-        asked_by = {place: by for command in asked for place, by in command.asked_by.items()}
-        raise unknown_extra(build, title, found, asked_by) or drift(
-            build, title, tuple(found), told_by
-        )
-    return tuple(dict.fromkeys(notes))
+        raise _drift(build, title, tuple(found), told_by)
 
 
-def page(call: Call, locations: Locations) -> Options:
-    """The options that a program lists for itself.
+def marked_answer(said: str, mark: str) -> dict[str, Any]:
+    """The JSON object that a program prints between marks, among log lines.
 
     Raises:
-        InputError: it lists none.
-        RunError: the container that it is in cannot be had.
+        ValueError: there is none; with the reason.
     """
+    found = re.search(rf"<{mark}>(.*?)</{mark}>", said, re.DOTALL)
+    if found is None:
+        raise ValueError(f"no answer: it printed {last_line(said)}")
+    try:
+        told = json.loads(found[1])
+    except ValueError:
+        raise ValueError("its answer is no JSON") from None
+    if not isinstance(told, dict):
+        raise ValueError("its answer is no mapping")
+    return told
+
+
+def _page(call: Call, locations: Locations) -> Options:
+    """The options that a program lists for itself."""
     said = answer(call.help, locations)
     options = options_in(said)
     if not options:
@@ -169,23 +174,7 @@ def last_line(text: str) -> str:
     return lines[-1][:300] if lines else "nothing"
 
 
-def unknown_extra(
-    build: EngineBuild, title: str, found: Iterable[Mismatch], asked_by: Mapping[str, str]
-) -> InputError | None:
-    """What is wrong with the first that a scenario itself gives; None: all are of the tables."""
-    for one in found:
-        if one.place in asked_by:
-            return InputError(
-                f"the installed {title} {build.version} does not take this: {one.problem}",
-                field=asked_by[one.place],
-                found=f"{one.place} {one.found}" if one.found != one.place else one.found,
-                expected=one.expected,
-                hint="correct it, or take it out of the scenario",
-            )
-    return None
-
-
-def drift(build: EngineBuild, title: str, found: tuple[Mismatch, ...], told_by: ToldBy) -> CliDrift:
+def _drift(build: EngineBuild, title: str, found: tuple[Mismatch, ...], told_by: ToldBy) -> CliDrift:
     """The error that names what the release tables got wrong, and their line."""
     first, *others = found
     more = "".join(

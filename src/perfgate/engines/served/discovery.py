@@ -3,7 +3,6 @@
 Importing the package takes ten seconds and torch; its metadata and one text file say the same.
 """
 
-import json
 import re
 from functools import cache
 from pathlib import Path
@@ -16,10 +15,10 @@ from perfgate.core.locations import Locations
 from perfgate.core.program_query import QUIET
 from perfgate.core.programs import Program
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.installed_programs import answer, last_line
+from perfgate.engines.installed_programs import answer, last_line, marked_answer
 from perfgate.engines.served.description import Description
 
-_ANSWER = re.compile(r"<perfgate-engine-build>(?P<json>.*?)</perfgate-engine-build>", re.DOTALL)
+_MARK = "perfgate-engine-build"
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _VERSION = re.compile(r"^v?(\d+\.\d+\S*)$")
 _LOCAL = re.compile(r"(?:^|\.)g([0-9a-f]{7,40})(?:\.|$)")
@@ -80,12 +79,10 @@ def _asked(
 
 def _told(said: str) -> dict[str, Any]:
     """The answer in what was printed; empty: there is none that can be read."""
-    found = _ANSWER.search(said)
     try:
-        told = json.loads(found["json"]) if found else None
+        return marked_answer(said, _MARK)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
 
 
 def _pythons(python: Program, locations: Locations) -> list[tuple[str, ...]]:

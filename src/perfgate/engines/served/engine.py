@@ -12,8 +12,14 @@ from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import Endpoint, Engine, EngineBuild
-from perfgate.engines.installed_programs import program_words, shell_words, verify_pages
-from perfgate.engines.option_check import Call
+from perfgate.engines.definitions import Definitions
+from perfgate.engines.installed_programs import (
+    ask_pages,
+    program_words,
+    require_fit,
+    shell_words,
+)
+from perfgate.engines.option_check import Call, of_call
 from perfgate.engines.refusal import Refused, asked_by, refused_by_tables, require_none
 from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
 from perfgate.engines.served import extra_args
@@ -117,15 +123,28 @@ class ServedEngine(Engine):
     ) -> tuple[str, ...]:
         """See `Engine.verify`."""
         known = self.tables.release(build.version)
-        return verify_pages(
+
+        def calls(command: Command) -> list[Call]:
+            return self.calls(command.argv, known, locations)
+
+        pages, _ = ask_pages((call for one in commands for call in calls(one)), locations)
+        definitions = Definitions(
+            engine=build.name,
+            version=build.version,
+            source="the installed build",
+            whole=True,
+            programs=pages,
+            abbreviates=True,
+            dashes_alike=self.facts.dashes_alike,
+        )
+        require_fit(
             build,
             self.facts.title,
             commands,
-            lambda command: self.calls(command.argv, known, locations),
+            lambda one: [found for call in calls(one) for found in of_call(call, definitions)],
             self.tables.told_by,
-            locations,
-            dashes_alike=self.facts.dashes_alike,
         )
+        return ()
 
     def calls(self, argv: Sequence[str], known: ReleaseTable, locations: Locations) -> list[Call]:
         """The call of the server in a command, whatever launcher stands before it; none, or one.

@@ -7,10 +7,7 @@ Each program is asked with ``--help``; one short call of the engine's own Python
 the YAML file and what no help page shows. Each is asked once a session.
 """
 
-import json
-import re
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +26,16 @@ from perfgate.engines.definitions import (
     OptionDefinition,
     Options,
 )
-from perfgate.engines.installed_programs import answer, drift, last_line, page, unknown_extra
+from perfgate.engines.installed_programs import answer, ask_pages, marked_answer, require_fit
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.definition_check import moved_defaults as moved_in
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.program_calls import calls
-from perfgate.engines.tensorrt_llm.table import TABLES
+from perfgate.engines.tensorrt_llm.table import FACTS, TABLES
 from perfgate.engines.tensorrt_llm.yaml_schema import keys_of, refuses_unknown
 
-_ANSWER = re.compile(r"<perfgate-build-answer>(?P<json>.*?)</perfgate-build-answer>", re.DOTALL)
-_TITLE = "TensorRT-LLM"
+_MARK = "perfgate-build-answer"
+_QUESTION = Path(__file__).with_name("build_answer.py")  # what the engine's Python is given
 _KINDS: Mapping[str, Kind] = {
     "integer": "integer",
     "integer range": "integer",
@@ -49,7 +46,7 @@ _KINDS: Mapping[str, Kind] = {
 
 
 def verify(
-    build: EngineBuild, commands: Iterable[Command], locations: Locations
+    build: EngineBuild, commands: Sequence[Command], locations: Locations
 ) -> tuple[str, ...]:
     """Ask the installed build whether it takes all that `commands` give it.
 
@@ -61,16 +58,14 @@ def verify(
             options.
         RunError: the container that the programs are in cannot be had.
     """
-    asked = tuple(commands)
-    definitions = installed_definitions(build, asked, locations)
-    found = dict.fromkeys(
-        mismatch for command in asked for mismatch in mismatches(command, definitions, locations)
+    definitions = _installed_definitions(build, commands, locations)
+    require_fit(
+        build,
+        FACTS.title,
+        commands,
+        lambda command: mismatches(command, definitions, locations),
+        TABLES.told_by,
     )
-    if found:
-        asked_by = {place: by for command in asked for place, by in command.asked_by.items()}
-        raise unknown_extra(build, _TITLE, found, asked_by) or drift(
-            build, _TITLE, tuple(found), TABLES.told_by
-        )
     return definitions.notes
 
 
@@ -82,27 +77,14 @@ def moved_defaults(commands: Iterable[Command], locations: Locations) -> tuple[s
     return () if model is None else tuple(redact(text) for text in moved_in(keys_of(model)))
 
 
-def installed_definitions(
-    build: EngineBuild, commands: Iterable[Command], locations: Locations
+def _installed_definitions(
+    build: EngineBuild, commands: Sequence[Command], locations: Locations
 ) -> Definitions:
-    """What the installed build says that it takes, of all that `commands` need.
-
-    Raises:
-        InputError: a program that lists no options.
-        RunError: the container that the programs are in cannot be had.
-    """
-    pages: dict[str, Options] = {}
-    unasked: list[str] = []
+    """What the installed build says that it takes, of all that `commands` need."""
+    found = {at: calls(command.argv, locations) for at, command in enumerate(commands)}
+    has_file = any(found[at] and FILE in command.files for at, command in enumerate(commands))
+    pages, unasked = ask_pages((call for some in found.values() for call in some), locations)
     notes: list[str] = []
-    has_file = False
-    for command in commands:
-        found = calls(command.argv, locations)
-        has_file |= bool(found) and FILE in command.files
-        for call in found:
-            if call.help and call.page not in pages:
-                pages[call.page] = page(call, locations)
-            elif not call.help and call.page not in unasked:
-                unasked.append(call.page)
     told = _told(locations) if has_file or unasked else {}
     why: Mapping[str, str] = told.get("not_told", {})
     programs = told.get("programs", {})
@@ -144,21 +126,10 @@ def _told(locations: Locations) -> Mapping[str, Any]:
         python = locations.find(TENSORRT_LLM_PYTHON)
     except (MissingProgram, InputError) as error:
         return nothing(" ".join(str(error).split()))
-    said = answer((*python, "-c", question()), locations)
-    found = _ANSWER.search(said)
-    if found is None:
-        return nothing(f"no answer: it printed {last_line(said)}")
     try:
-        told = json.loads(found["json"])
-    except ValueError:
-        return nothing("its answer is no JSON")
-    return told if isinstance(told, dict) else nothing("its answer is no mapping")
-
-
-@cache
-def question() -> str:
-    """The program that the engine's Python is given."""
-    return Path(__file__).with_name("build_answer.py").read_text(encoding="utf-8")
+        return marked_answer(answer((*python, "-c", _QUESTION.read_text()), locations), _MARK)
+    except ValueError as error:
+        return nothing(str(error))
 
 
 def _option(told: Mapping[str, Any]) -> OptionDefinition:
