@@ -20,7 +20,7 @@ from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
-from perfgate.engines.tensorrt_llm.program_calls import calls
+from perfgate.engines.tensorrt_llm.definition_check import calls
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.registered import registered
 from perfgate.rehearsal import recorded_pages

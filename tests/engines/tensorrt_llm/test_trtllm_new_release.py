@@ -18,7 +18,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
 from perfgate.engines.definitions import Definitions, KeyDefinition, OptionDefinition
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
-from perfgate.engines.tensorrt_llm.program_calls import calls
+from perfgate.engines.tensorrt_llm.definition_check import calls
 from perfgate.engines.tensorrt_llm.table import SERVE, TABLES, VARIABLE, release
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.registered import registered

@@ -22,7 +22,7 @@ from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.release_tables import Option
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
-from perfgate.engines.tensorrt_llm.program_calls import calls
+from perfgate.engines.tensorrt_llm.definition_check import calls
 from perfgate.engines.tensorrt_llm.table import QUICKSTART, SERVE, THROUGHPUT, Release, release
 from perfgate.plan.calls import commands_to_verify
 from perfgate.scenarios.scenario import Scenario

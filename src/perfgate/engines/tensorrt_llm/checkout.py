@@ -17,7 +17,7 @@ from perfgate.engines.base import EngineBuild
 from perfgate.engines.installed_programs import answer
 from perfgate.engines.refusal import refusal
 from perfgate.engines.tensorrt_llm.llm_program import environment
-from perfgate.engines.tensorrt_llm.pinning import pinned
+from perfgate.engines.tensorrt_llm.llm_program import pinned
 from perfgate.engines.tensorrt_llm.table import (
     BENCH,
     GENERATOR,

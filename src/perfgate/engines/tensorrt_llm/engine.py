@@ -32,7 +32,7 @@ from perfgate.engines.tensorrt_llm import (
     programs,
     resolved,
 )
-from perfgate.engines.tensorrt_llm.pinning import pinned
+from perfgate.engines.tensorrt_llm.llm_program import pinned
 from perfgate.engines.tensorrt_llm.table import (
     EVAL,
     FACTS,

@@ -4,12 +4,17 @@ A release table can be wrong, or a build can stand between two releases: that is
 before any GPU time, not by a program that ends with status 2 after the others were started.
 
 Each program is asked with ``--help``; one short call of the engine's own Python tells the keys of
-the YAML file and what no help page shows. Each is asked once a session.
+the YAML file and what no help page shows. Each is asked once a session. The engine's own schemas
+name types in words of their own (``Optional[int]``), so a type that JSON Schema does not have says
+nothing; what is told is what the schema's other parts tell.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec import UNSET
 
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram
@@ -17,32 +22,28 @@ from perfgate.core.locations import Locations
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.core.redaction import redact
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.definitions import (
-    YAML,
-    Definitions,
-    KeyDefinition,
-    Keys,
-    Kind,
-    OptionDefinition,
-    Options,
-)
+from perfgate.engines.definitions import YAML, Definitions, KeyDefinition, Keys, OptionDefinition
 from perfgate.engines.installed_programs import answer, ask_pages, marked_answer, require_fit
-from perfgate.engines.tensorrt_llm.definition_check import mismatches
+from perfgate.engines.tensorrt_llm.definition_check import calls, mismatches
 from perfgate.engines.tensorrt_llm.definition_check import moved_defaults as moved_in
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
-from perfgate.engines.tensorrt_llm.program_calls import calls
 from perfgate.engines.tensorrt_llm.table import FACTS, TABLES
-from perfgate.engines.tensorrt_llm.yaml_schema import keys_of, refuses_unknown
 
 _MARK = "perfgate-build-answer"
 _QUESTION = Path(__file__).with_name("build_answer.py")  # what the engine's Python is given
-_KINDS: Mapping[str, Kind] = {
-    "integer": "integer",
-    "integer range": "integer",
-    "float": "number",
-    "float range": "number",
-    "boolean": "boolean",
+_TYPES = {
+    "integer": "int",
+    "number": "float",
+    "string": "str",
+    "boolean": "bool",
+    "array": "list",
+    "object": "dict",
+    "null": "null",
 }
+_ANY = "any"
+_DEEPEST = 12  # mappings below each other; a schema can be recursive
+
+Json = Mapping[str, Any]
 
 
 def verify(
@@ -90,9 +91,7 @@ def _installed_definitions(
     programs = told.get("programs", {})
     for name in unasked:
         if name in programs:
-            pages[name] = {
-                str(one["options"][0]).lstrip("-"): _option(one) for one in programs[name]
-            }
+            pages[name] = msgspec.convert(programs[name], dict[str, OptionDefinition])
         else:
             reason = why.get("programs") or "only a model, or its tokenizer, makes it show them"
             notes.append(f"options of {name}: not asked: {reason}")
@@ -110,7 +109,7 @@ def _installed_definitions(
         keys=None if model is None else {**keys_of(model), **_older(model)},
         unknown_keys=None
         if model is None
-        else ("refused" if refuses_unknown(model["schema"]) else "ignored"),
+        else ("refused" if _refuses_unknown(model["schema"]) else "ignored"),
         exact_types=True,
         notes=tuple(redact(note) for note in notes),
     )
@@ -127,26 +126,9 @@ def _told(locations: Locations) -> Mapping[str, Any]:
     except (MissingProgram, InputError) as error:
         return nothing(" ".join(str(error).split()))
     try:
-        return marked_answer(answer((*python, "-c", _QUESTION.read_text()), locations), _MARK)
+        return marked_answer(answer((*python, "-c", _QUESTION.read_text("utf-8")), locations), _MARK)
     except ValueError as error:
         return nothing(str(error))
-
-
-def _option(told: Mapping[str, Any]) -> OptionDefinition:
-    kind: Kind = _KINDS.get(told["type"], "text")
-    if told["argument"]:
-        kind = "argument"
-    elif told["flag"]:
-        kind = "flag"
-    return OptionDefinition(
-        options=tuple(told["options"]),
-        kind=kind,
-        off=tuple(told["off"]),
-        choices=tuple(told["choices"]),
-        required=told["required"],
-        many=told["many"],
-        repeated=told["repeated"],
-    )
 
 
 def _older(model: Mapping[str, Any]) -> Keys:
@@ -157,3 +139,89 @@ def _older(model: Mapping[str, Any]) -> Keys:
         )
         for name, keys in model.get("older", {}).items()
     }
+
+
+# The model's JSON schema. -----------------------------------------------------------------------
+
+
+def keys_of(model: Json) -> Keys:
+    """The keys that the model takes at its top, with all below them.
+
+    Args:
+        model: what `build_answer` tells of it.
+    """
+    return _Schema(model).keys(model["schema"], str(model.get("name", "")), _DEEPEST)
+
+
+def _refuses_unknown(schema: Json) -> bool:
+    """Whether a key that the schema lacks is an error; else it is dropped without a word."""
+    return schema.get("additionalProperties") is False
+
+
+class _Schema:
+    """A schema whose references can be followed."""
+
+    def __init__(self, model: Json) -> None:
+        self._defs: Json = model["schema"].get("$defs", {})
+        self._spellings: Json = model.get("spellings", {})
+        self._tags: Json = model.get("tags", {})
+
+    def keys(self, schema: Json, name: str, depth: int) -> dict[str, KeyDefinition]:
+        found = {key: self._key(one, depth) for key, one in schema.get("properties", {}).items()}
+        for spellings in self._spellings.get(name, {}).values():
+            known = next((found[one] for one in spellings if one in found), None)
+            if known is not None:
+                found.update(dict.fromkeys(spellings, known))
+        for tag, text in self._tags.get(name, {}).items():
+            found.setdefault(tag, KeyDefinition(choices=(text,)))
+        return found
+
+    def _key(self, schema: Json, depth: int) -> KeyDefinition:
+        types: list[str] = []
+        choices: list[str] = []
+        models: dict[str, Keys] = {}
+        closed = []
+        for name, one in self._alternatives(schema):
+            if "properties" in one:
+                types.append(name or "dict")
+                closed.append(_refuses_unknown(one))
+                models[name or "dict"] = self.keys(one, name, depth - 1) if depth else {}
+            elif "enum" in one or "const" in one:
+                words = one.get("enum", [one.get("const")])
+                choices += [word for word in words if isinstance(word, str)]
+                types += [_type_of(word) for word in words if not isinstance(word, str)]
+            else:
+                types.append(_TYPES.get(str(one.get("type")), _ANY))
+        return KeyDefinition(
+            types=tuple(dict.fromkeys(types)),
+            choices=tuple(dict.fromkeys(choices)),
+            default=schema.get("default", UNSET),
+            models={name: keys for name, keys in models.items() if keys},
+            unknown=("refused" if all(closed) else "ignored") if closed else UNSET,
+        )
+
+    def _alternatives(self, schema: Json) -> Iterator[tuple[str, Json]]:
+        """What a value may be, each with its class's name; references are followed."""
+        several = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
+        if several:
+            for one in several:
+                yield from self._alternatives(one)
+        elif "$ref" in schema:
+            name = str(schema["$ref"]).rpartition("/")[2]
+            target = self._defs.get(name)
+            if not isinstance(target, Mapping):
+                yield name, {}
+            elif "properties" in target or "enum" in target:
+                yield name, target
+            else:
+                yield from self._alternatives(target)
+        elif isinstance(schema.get("type"), list):
+            for one in schema["type"]:
+                yield "", {"type": one}
+        else:
+            yield "", schema
+
+
+def _type_of(word: object) -> str:
+    names = {bool: "bool", int: "int", float: "float", type(None): "null"}
+    return names.get(type(word), _ANY)

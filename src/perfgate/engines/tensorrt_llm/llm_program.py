@@ -3,7 +3,7 @@
 What its command line looks like is the program's own module; this is what all of them share.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +11,10 @@ from perfgate.core.command import Command
 from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.refusal import asked_by, refusal
+from perfgate.engines.served import settings as served_settings
 from perfgate.engines.tensorrt_llm import extra_options, llm_api_yaml
-from perfgate.engines.tensorrt_llm.pinning import pinned
-from perfgate.engines.tensorrt_llm.table import Release, release
-from perfgate.scenarios.scenario import EngineSettings, Scenario
+from perfgate.engines.tensorrt_llm.table import TABLES, Release, release
+from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Scenario
 
 _CPP, _CPP_SHORT = "tensorrt", "trt"
 _BACKEND = "engine.settings.backend"
@@ -136,3 +136,35 @@ def environment(scenario: Scenario, settings: EngineSettings, release: Release) 
             )
         found[release.pdl_variable] = value
     return {**found, **scenario.environment}
+
+
+def pinned(scenario: Scenario, build: EngineBuild, program: str) -> EngineSettings:
+    """See `settings.pinned`.
+
+    Args:
+        scenario: the scenario.
+        build: the release under test.
+        program: name of the program that is told, as in the release tables.
+    """
+    return served_settings.pinned(
+        scenario,
+        build,
+        TABLES,
+        lambda known: dict(_defaults(scenario, program, known)),
+        ("moe_backend",),
+    )
+
+
+def _defaults(scenario: Scenario, program: str, known: Release) -> Iterator[tuple[str, Any]]:
+    defaults, size = known.defaults.get(program), scenario.engine.settings.max_batch_size
+    if defaults is None:
+        return
+    for name in ("backend", "overlap_scheduler", "chunked_context", "moe_backend"):
+        yield name, getattr(defaults, name)
+    if known.pdl_variable not in scenario.environment:
+        yield "pdl", defaults.pdl
+    # What `trtllm-bench` sets depends on the batch size; one that it chooses cannot be told.
+    if defaults.cuda_graphs != "padded":
+        yield "cuda_graphs", CudaGraphs(enabled=defaults.cuda_graphs == "on")
+    elif size is not None:
+        yield "cuda_graphs", CudaGraphs(padding=True, max_batch_size=size)
