@@ -66,13 +66,8 @@ def spelled(
         if option is None and value is False:
             continue  # what has no switch is off
         if option is None:
-            raise refusal(
-                scenario,
-                argument.field,
-                value,
-                release,
-                f"not to be set: {program} has no option for it",
-            )
+            expected = f"not to be set: {program} has no option for it"
+            raise refusal(scenario, argument.field, value, release, expected)
         if option.choices and value not in option.choices:
             expected = "one of " + ", ".join(sorted(option.choices))
             raise refusal(scenario, argument.field, value, release, expected)

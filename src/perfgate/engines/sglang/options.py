@@ -38,14 +38,9 @@ def _parallelism(
     """Of the attention and of replicas, which share an option up to 0.5.21; of the experts."""
     options = known.options(SERVE)
     if attention_is_divided_alone(settings) and known.attention_dp_alone == "fails":
-        raise refusal(
-            scenario,
-            "engine.settings.attention_dp",
-            "true, without dp",
-            known,
-            "dp above 1: the server ends with 'Please set a dp-size > 1'",
-            f"set dp, e.g. to {settings.tp}",
-        )
+        field, found = "engine.settings.attention_dp", "true, without dp"
+        expected = "dp above 1: the server ends with 'Please set a dp-size > 1'"
+        raise refusal(scenario, field, found, known, expected, f"set dp, e.g. to {settings.tp}")
     if settings.attention_dp and settings.dp is not None and "attention_dp_parts" in options:
         yield Argument("attention_dp_parts", settings.dp, "engine.settings.dp")
     else:

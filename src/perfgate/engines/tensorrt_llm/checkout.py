@@ -6,6 +6,7 @@ max-throughput for R1"). An interpreter is found nearly everywhere; a module of 
 absent is absent, too.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from perfgate.core.command import Command, Step
@@ -15,9 +16,8 @@ from perfgate.core.programs import TENSORRT_LLM_PYTHON, TRTLLM_BENCH, Program
 from perfgate.engines.arguments import Argument, of_graphs, of_settings, spelled
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.installed_programs import answer
-from perfgate.engines.refusal import refusal
-from perfgate.engines.tensorrt_llm.llm_program import environment
-from perfgate.engines.tensorrt_llm.llm_program import pinned
+from perfgate.engines.refusal import Refused, require_none
+from perfgate.engines.tensorrt_llm.llm_program import environment, only_pytorch, pinned
 from perfgate.engines.tensorrt_llm.table import (
     BENCH,
     GENERATOR,
@@ -30,11 +30,9 @@ from perfgate.engines.weights import reference
 from perfgate.scenarios.scenario import (
     AccuracyTask,
     CudaGraphs,
-    EngineSettings,
     Mtp,
     Scenario,
     Smoke,
-    Workload,
 )
 
 IMAGE_SOURCES = Path("/app/tensorrt_llm")  # of the release images: benchmarks, examples
@@ -119,71 +117,41 @@ def prepare(scenario: Scenario, build: EngineBuild, requests: int, locations: Lo
         InputError: no lengths, or the tool needs a checkout that is not there.
         MissingProgram: the tool is not installed.
     """
-    known, tool = release(build.version), release(build.version).dataset_tool
-    lengths = spelled(
-        scenario,
-        known,
-        f"{tool.program} {GENERATOR}",
-        _lengths(scenario, _workload_of(scenario), requests),
-    )
-    head, stdout = (
-        (_subcommand(scenario, known, locations), None)
-        if tool.script is None
-        else (_script(scenario, known, tool.script, locations), DATASET)
-    )
-    command = Command((*head, GENERATOR, *lengths), stdout=stdout)
-    return Step("prepare_dataset", command, produces=DATASET)
-
-
-def _script(scenario: Scenario, known: Release, path: str, locations: Locations) -> tuple[str, ...]:
-    arguments = [
-        Argument("to_stdout", True, "workload.dataset"),
-        Argument("tokenizer", reference(scenario, locations).where, "model.name"),
-        Argument("seed", _workload_of(scenario).seed or None, "workload.seed"),
-    ]
-    program = known.dataset_tool.program
-    return (*script(locations, path), *spelled(scenario, known, program, arguments))
-
-
-def _subcommand(scenario: Scenario, known: Release, locations: Locations) -> tuple[str, ...]:
-    """The subcommand takes the tokenizer from `--model`, not from `--model_path`."""
-    model = [Argument("model", reference(scenario, locations).where, "model.name")]
-    own = [
-        Argument("output", DATASET, "workload.dataset"),
-        Argument("seed", _workload_of(scenario).seed or None, "workload.seed"),
-    ]
-    return (
-        *locations.find(TRTLLM_BENCH),
-        *spelled(scenario, known, BENCH, model),
-        "prepare-dataset",
-        *spelled(scenario, known, known.dataset_tool.program, own),
-    )
-
-
-def _lengths(scenario: Scenario, load: Workload, requests: int) -> list[Argument]:
-    if load.isl is None or load.osl is None:
+    known, load = release(build.version), scenario.workload
+    tool, where = known.dataset_tool, reference(scenario, locations).where
+    if load is None or load.isl is None or load.osl is None:
         raise InputError(
             "synthetic prompts need lengths",
             file=scenario.file,
             field=f"{scenario.id}.workload",
-            found=f"isl {load.isl}, osl {load.osl}",
+            found="none" if load is None else f"isl {load.isl}, osl {load.osl}",
             expected="both, in tokens",
         )
-    return [
+    own = [Argument("seed", load.seed or None, "workload.seed")]
+    if tool.script is None:  # the subcommand takes the tokenizer from --model, not --model_path
+        model = [Argument("model", where, "model.name")]
+        bench = locations.find(TRTLLM_BENCH)
+        head = (*bench, *spelled(scenario, known, BENCH, model), "prepare-dataset")
+        own = [Argument("output", DATASET, "workload.dataset"), *own]
+    else:
+        head = script(locations, tool.script)
+        tokenizer = Argument("tokenizer", where, "model.name")
+        own = [Argument("to_stdout", True, "workload.dataset"), tokenizer, *own]
+    lengths = [
         Argument("isl", load.isl, "workload.isl"),
         Argument("osl", load.osl, "workload.osl"),
         Argument("isl_spread", 0, "workload.isl"),
         Argument("osl_spread", 0, "workload.osl"),
         Argument("requests", requests, "workload.requests"),
     ]
-
-
-def _workload_of(scenario: Scenario) -> Workload:
-    if scenario.workload is None:
-        raise InputError(
-            "no workload to make prompts for", file=scenario.file, field=f"{scenario.id}.workload"
-        )
-    return scenario.workload
+    argv = (
+        *head,
+        *spelled(scenario, known, tool.program, own),
+        GENERATOR,
+        *spelled(scenario, known, f"{tool.program} {GENERATOR}", lengths),
+    )
+    command = Command(argv, stdout=None if tool.script is None else DATASET)
+    return Step("prepare_dataset", command, produces=DATASET)
 
 
 # Examples. -----------------------------------------------------------------------------------
@@ -210,7 +178,7 @@ def quickstart(
     """
     known = release(build.version)
     settings = pinned(scenario, build, QUICKSTART)
-    _refuse_other_backends(scenario, settings, known, QUICKSTART)
+    require_none(scenario, known, only_pytorch(settings, f"{QUICKSTART} knows no other"))
     prompts = None if smoke.prompts == known.example_prompts else smoke.prompts
     arguments = [
         Argument("model", reference(scenario, locations).where, "model.name"),
@@ -253,8 +221,8 @@ def gpqa(
     """
     known = release(build.version)
     settings = pinned(scenario, build, GPQA)
-    _refuse_gpqa(scenario, known, task)
-    _refuse_other_backends(scenario, settings, known, GPQA)
+    require_none(scenario, known, _gpqa_refusals(known, task))
+    require_none(scenario, known, only_pytorch(settings, f"{GPQA} knows no other"))
     batch_size = settings.max_batch_size or (task.batch_size if task.batch_size > 1 else None)
     draft = settings.mtp.layers if settings.mtp else None
     arguments = [
@@ -282,28 +250,14 @@ def gpqa(
     )
 
 
-def _refuse_gpqa(scenario: Scenario, known: Release, task: AccuracyTask) -> None:
-    """Refuse releases without ``gpqa_llmapi.py``, and values that it cannot be given."""
+def _gpqa_refusals(known: Release, task: AccuracyTask) -> Iterator[Refused]:
+    """Of releases without ``gpqa_llmapi.py``, and values that it cannot be given."""
     if GPQA not in known.programs:
-        raise refusal(
-            scenario,
-            "accuracy.evaluator",
-            task.evaluator,
-            known,
-            f"0.19: later releases have no examples/{GPQA} (#3483)",
-            "evaluate GPQA with trtllm-eval, whose score is another: it shuffles the choices",
-        )
+        expected = f"0.19: later releases have no examples/{GPQA} (#3483)"
+        hint = "evaluate GPQA with trtllm-eval, whose score is another: it shuffles the choices"
+        yield Refused("accuracy.evaluator", task.evaluator, expected, hint)
     if task.fewshot:
-        raise refusal(scenario, "accuracy.fewshot", task.fewshot, known, "0: it shows no examples")
-
-
-def _refuse_other_backends(
-    scenario: Scenario, settings: EngineSettings, known: Release, program: str
-) -> None:
-    """Refuse what neither example has an option for, because it is the PyTorch backend's own."""
-    if settings.backend not in (None, "pytorch"):
-        expected = f"pytorch: {program} knows no other"
-        raise refusal(scenario, "engine.settings.backend", settings.backend, known, expected)
+        yield Refused("accuracy.fewshot", task.fewshot, "0: it shows no examples")
 
 
 def _draft(mtp: Mtp | None, known: Release) -> tuple[Argument, ...]:

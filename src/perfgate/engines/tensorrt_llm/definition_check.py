@@ -4,7 +4,7 @@ Pure: the definitions come from a recorded page or an installed program. What th
 not judged.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -288,7 +288,7 @@ def _split(name: str, prefix: tuple[str, ...], rest: tuple[str, ...]) -> Iterato
     if name == BENCHMARK_SERVING:
         yield Call(name, (*prefix, "--help"), rest, name)
         return
-    parts = TASKS if name == EVAL else _SUBCOMMANDS
+    parts: Collection[str] = TASKS if name == EVAL else _SUBCOMMANDS
     at = next((at for at, word in enumerate(rest) if word in parts), len(rest))
     yield Call(name, (*prefix, "--help"), rest[:at], name)
     if at == len(rest):

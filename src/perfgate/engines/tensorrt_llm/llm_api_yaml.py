@@ -137,13 +137,8 @@ def _moe_backend(
 ) -> Iterator[Entry]:
     known = release.moe_backends
     if known is not None and value not in known:
-        raise refusal(
-            scenario,
-            "engine.settings.moe_backend",
-            value,
-            release,
-            "one of " + ", ".join(sorted(known)),
-        )
+        expected = "one of " + ", ".join(sorted(known))
+        raise refusal(scenario, "engine.settings.moe_backend", value, release, expected)
     yield release.spelling.moe_backend, value
 
 
@@ -212,10 +207,5 @@ def _put(tree: dict[str, Any], keys: Keys, value: Any) -> None:
 
 
 def _no_key(scenario: Scenario, field: str, value: object, release: Release) -> Exception:
-    return refusal(
-        scenario,
-        f"engine.settings.{field}",
-        value,
-        release,
-        f"no {field}: perfgate knows no key for it in this release",
-    )
+    expected = f"no {field}: perfgate knows no key for it in this release"
+    return refusal(scenario, f"engine.settings.{field}", value, release, expected)

@@ -10,7 +10,7 @@ from typing import Any
 from perfgate.core.command import Command
 from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.refusal import asked_by, refusal
+from perfgate.engines.refusal import Refused, asked_by, refusal
 from perfgate.engines.served import settings as served_settings
 from perfgate.engines.tensorrt_llm import extra_options, llm_api_yaml
 from perfgate.engines.tensorrt_llm.table import TABLES, Release, release
@@ -119,23 +119,23 @@ def environment(scenario: Scenario, settings: EngineSettings, release: Release) 
     """
     found = dict(release.environment)
     if settings.pdl is not None:
+        field = "engine.settings.pdl"
         if release.pdl_variable is None:
-            raise refusal(
-                scenario, "engine.settings.pdl", settings.pdl, release, "no pdl: no switch for it"
-            )
+            raise refusal(scenario, field, settings.pdl, release, "no pdl: no switch for it")
         value = "1" if settings.pdl else "0"
         said = scenario.environment.get(release.pdl_variable, value)
         if said != value:
-            raise refusal(
-                scenario,
-                "engine.settings.pdl",
-                settings.pdl,
-                release,
-                f"what environment says: {release.pdl_variable} is {said} there",
-                "take one of the two out of the scenario",
-            )
+            expected = f"what environment says: {release.pdl_variable} is {said} there"
+            hint = "take one of the two out of the scenario"
+            raise refusal(scenario, field, settings.pdl, release, expected, hint)
         found[release.pdl_variable] = value
     return {**found, **scenario.environment}
+
+
+def only_pytorch(settings: EngineSettings, why: str) -> Iterator[Refused]:
+    """Of programs that know no other backend: what else is asked for, refused with the reason."""
+    if settings.backend not in (None, "pytorch"):
+        yield Refused("engine.settings.backend", settings.backend, f"pytorch: {why}")
 
 
 def pinned(scenario: Scenario, build: EngineBuild, program: str) -> EngineSettings:

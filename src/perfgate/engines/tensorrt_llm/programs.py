@@ -4,6 +4,7 @@ The server is what load clients and lm_eval talk to. The benchmark measures one 
 engine inside the program; so does `trtllm-eval`, of 0.20 and newer (#3483), the accuracy.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from perfgate.core.command import Command
@@ -11,23 +12,15 @@ from perfgate.core.locations import Locations
 from perfgate.core.programs import TRTLLM_BENCH, TRTLLM_EVAL, TRTLLM_SERVE
 from perfgate.engines.arguments import Argument, of_settings
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.refusal import refusal
-from perfgate.engines.tensorrt_llm.llm_program import LlmProgram
+from perfgate.engines.refusal import Refused, require_none
+from perfgate.engines.tensorrt_llm.llm_program import LlmProgram, only_pytorch
 from perfgate.engines.tensorrt_llm.table import BENCH, EVAL, SERVE, THROUGHPUT, Release, release
 from perfgate.engines.weights import reference
 from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario
 
 # Settings that are options of a program which serves, or evaluates, a model.
-SETTINGS = (
-    "max_batch_size",
-    "max_num_tokens",
-    "max_seq_len",
-    "kv_cache_fraction",
-    "tp",
-    "ep",
-    "pp",
-    "trust_remote_code",
-)
+_SIZES = ("max_batch_size", "max_num_tokens", "max_seq_len")
+SETTINGS = (*_SIZES, "kv_cache_fraction", "tp", "ep", "pp", "trust_remote_code")
 
 
 def serve(
@@ -58,15 +51,6 @@ def serve(
 
 
 REPORT = "report.json"
-_BENCH_SETTINGS = (
-    "max_batch_size",
-    "max_num_tokens",
-    "max_seq_len",
-    "tp",
-    "ep",
-    "pp",
-    "kv_cache_fraction",
-)
 
 
 def throughput(
@@ -91,10 +75,12 @@ def throughput(
         Argument("model", model.name, "model.name"),
         Argument("model_path", None if model.path is None else str(model.path), "model.folder"),
     ]
+    # Chunked context, unless this release has it in the YAML file alone.
+    chunked = () if known.spelling.bench_chunked_prefill else ("chunked_context",)
     own = [
         program.backend,
         *_load(scenario, point, dataset, known),
-        *of_settings(program.settings, *_BENCH_SETTINGS, *_chunked(known)),
+        *of_settings(program.settings, *_SIZES, "tp", "ep", "pp", "kv_cache_fraction", *chunked),
         program.yaml_file,
         Argument("report", REPORT, "workload.client"),
     ]
@@ -107,11 +93,6 @@ def throughput(
             *program.extra_words((*top, *own)),
         )
     )
-
-
-def _chunked(known: Release) -> tuple[str, ...]:
-    """Chunked context, unless this release has it in the YAML file alone."""
-    return () if known.spelling.bench_chunked_prefill else ("chunked_context",)
 
 
 def _load(
@@ -173,9 +154,10 @@ def evaluate(
         MissingProgram: the program is not installed.
     """
     known = release(build.version)
-    _refuse(scenario, known, task)
+    require_none(scenario, known, _refusals(known, task))
     program = LlmProgram.of(EVAL, scenario, build)
-    _refuse_backend(program)
+    why = "evaluate another with lm_eval on the served model"
+    require_none(scenario, known, only_pytorch(program.settings, why))
     top = [
         Argument("model", reference(scenario, locations).where, "model.name"),
         Argument("backend", program.settings.backend),
@@ -201,36 +183,27 @@ def evaluate(
     )
 
 
-def _refuse(scenario: Scenario, known: Release, task: AccuracyTask) -> None:
-    """Refuse releases without the program or the task, and what it cannot be told."""
+def _refusals(known: Release, task: AccuracyTask) -> Iterator[Refused]:
+    """Of releases without the program or the task, and what it cannot be told."""
     if f"{EVAL} {task.task}" not in known.programs:
-        tasks = ", ".join(sorted(TASKS))
         hint = "at 0.19 evaluate GPQA with trtllm-gpqa, any task with lm_eval on the served model"
         if EVAL in known.programs:
-            raise refusal(scenario, "accuracy.task", task.task, known, f"one of {tasks}", hint)
+            yield Refused("accuracy.task", task.task, f"one of {', '.join(sorted(TASKS))}", hint)
         expected = "0.20 or newer: trtllm-eval has these tasks since then (#3483)"
-        raise refusal(scenario, "accuracy.evaluator", task.evaluator, known, expected, hint)
+        yield Refused("accuracy.evaluator", task.evaluator, expected, hint)
     its = TASKS[task.task]
     if task.fewshot != its.fewshot:
         expected = f"{its.fewshot}: the examples of trtllm-eval {task.task}"
-        raise refusal(scenario, "accuracy.fewshot", task.fewshot, known, expected)
+        yield Refused("accuracy.fewshot", task.fewshot, expected)
     if task.limit is not None and task.limit % its.subjects:
         expected = f"a multiple of {its.subjects}: it counts for each of the subjects"
-        raise refusal(scenario, "accuracy.limit", task.limit, known, expected)
+        yield Refused("accuracy.limit", task.limit, expected)
     unset = AccuracyTask(task.evaluator, task.task, task.fewshot)
-    for field in ("temperature", "add_special_tokens", "extra_body"):
+    greedy = "left out: trtllm-eval is greedy, and has no option for it"
+    in_flight = "left out: all questions are in flight, max_batch_size holds them back"
+    for field, expected in (
+        *dict.fromkeys(("temperature", "add_special_tokens", "extra_body"), greedy).items(),
+        *dict.fromkeys(("concurrency", "batch_size"), in_flight).items(),
+    ):
         if getattr(task, field) != getattr(unset, field):
-            expected = "left out: trtllm-eval is greedy, and has no option for it"
-            raise refusal(scenario, f"accuracy.{field}", getattr(task, field), known, expected)
-    for field in ("concurrency", "batch_size"):
-        if getattr(task, field) != getattr(unset, field):
-            expected = "left out: all questions are in flight, max_batch_size holds them back"
-            raise refusal(scenario, f"accuracy.{field}", getattr(task, field), known, expected)
-
-
-def _refuse_backend(program: LlmProgram) -> None:
-    asked = program.settings.backend
-    if asked not in (None, "pytorch"):
-        expected = "pytorch: evaluate another with lm_eval on the served model"
-        field = "engine.settings.backend"
-        raise refusal(program.scenario, field, asked, program.release, expected)
+            yield Refused(f"accuracy.{field}", getattr(task, field), expected)
