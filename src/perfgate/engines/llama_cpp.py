@@ -27,16 +27,13 @@ TOKENIZER_VERSION = 1  # counts up when `gguf_tokenizer` writes something else
 # for five times the CPU seconds. Passive threads sleep instead.
 _ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
 
-_HONOURED = {
-    "tp",
-    "pp",
-    "max_batch_size",
-    "max_num_tokens",
-    "max_seq_len",
-    "kv_cache_dtype",
-    "cpu_threads",
-    "slowed_percent",
+_OPTIONS = {  # setting → the option of `llama_cpp_server` that it is
+    "max_num_tokens": "--batch",
+    "kv_cache_dtype": "--cache-type",
+    "cpu_threads": "--threads",
+    "slowed_percent": "--slowed",
 }
+_HONOURED = {*_OPTIONS, "tp", "pp", "max_batch_size", "max_seq_len"}
 
 
 @engine("llama.cpp")
@@ -52,14 +49,12 @@ class LlamaCpp(Engine):
             raise _refused(scenario, "hardware.gpu", scenario.hardware.gpu, "none")
         gguf_model.known(scenario)
         settings = scenario.engine.settings
-        default = EngineSettings()
-        for field in vars(settings):
+        for field, default in vars(EngineSettings()).items():
             value = getattr(settings, field)
-            if field not in _HONOURED and value != getattr(default, field):
+            if field not in _HONOURED and value != default:
                 raise _refused(scenario, f"settings.{field}", value, "not to be set")
-        for field in ("tp", "pp"):
-            if getattr(settings, field) not in (None, 1):
-                raise _refused(scenario, f"settings.{field}", getattr(settings, field), "1")
+            if field in ("tp", "pp") and value not in (None, 1):
+                raise _refused(scenario, f"settings.{field}", value, "1")
         if settings.kv_cache_dtype not in (None, *CACHE_TYPES):
             known = "one of " + ", ".join(CACHE_TYPES)
             raise _refused(scenario, "settings.kv_cache_dtype", settings.kv_cache_dtype, known)
@@ -98,14 +93,9 @@ class LlamaCpp(Engine):
         if settings.max_seq_len is not None:
             # llama.cpp divides its context evenly among the slots.
             argv += ["--context", str(slots * settings.max_seq_len)]
-        if settings.max_num_tokens is not None:
-            argv += ["--batch", str(settings.max_num_tokens)]
-        if settings.kv_cache_dtype is not None:
-            argv += ["--cache-type", settings.kv_cache_dtype]
-        if settings.cpu_threads is not None:
-            argv += ["--threads", str(settings.cpu_threads)]
-        if settings.slowed_percent is not None:
-            argv += ["--slowed", str(settings.slowed_percent)]
+        for setting, option in _OPTIONS.items():
+            if getattr(settings, setting) is not None:
+                argv += [option, str(getattr(settings, setting))]
         return Command(tuple(argv), {**_ENVIRONMENT, **scenario.environment})
 
     def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:

@@ -79,6 +79,14 @@ class ServedEngine(Engine):
     def defaults(self, settings: EngineSettings, known: Any) -> Mapping[str, Any]:
         """What a release does where `settings` leave these open, of what moved between releases."""
 
+    def environment(self, scenario: Scenario, known: Any) -> dict[str, str]:  # noqa: ARG002
+        """Variables of the server; here: those of the scenario.
+
+        Raises:
+            CannotDo: a variable that the release cannot be given.
+        """
+        return dict(scenario.environment)
+
     # What all share. ------------------------------------------------------------------------
 
     @classmethod
@@ -188,7 +196,7 @@ class ServedEngine(Engine):
                 *spelled(scenario, known, self.facts.page, arguments),
                 *extra_args.words(self.facts, scenario, options, arguments),
             ),
-            env=dict(scenario.environment),
+            env=self.environment(scenario, known),
             asked_by=asked_by(scenario),
         )
 

@@ -7,7 +7,7 @@ from perfgate.core.measurement import Json
 from perfgate.core.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
 from perfgate.engines.arguments import Argument
 from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
-from perfgate.engines.in_force import InForce
+from perfgate.engines.in_force import InForce, in_flight
 from perfgate.engines.refusal import Refused
 from perfgate.engines.served.engine import ServedEngine
 from perfgate.engines.sglang import options, resolved
@@ -94,7 +94,7 @@ def _foreseen(scenario: Scenario, known: Release) -> Iterator[str]:
             f"attention_dp: SGLang {known.version} switches it off without a word where dp is not "
             f"above 1; dp: {settings.tp} divides the attention"
         )
-    asked = resolved.in_flight(scenario)
+    asked = in_flight(scenario)
     admitted = settings.max_batch_size
     if settings.mtp is not None and settings.mtp.layers and admitted is None:
         admitted = _UNDER_SPECULATION

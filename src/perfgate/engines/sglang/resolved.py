@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 
 from perfgate.core.measurement import Json
-from perfgate.engines.in_force import InForce
+from perfgate.engines.in_force import InForce, in_flight
 from perfgate.engines.sglang.table import FACTS
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
@@ -45,14 +45,6 @@ def in_force(
         limits=tuple(_limits(scenario, told)),
         told=_kept(told),
         source=str(told.get("path", PATHS[0])),
-    )
-
-
-def in_flight(scenario: Scenario) -> int:
-    """The most requests that the scenario has in flight at once; 0: it loads no server."""
-    return max(
-        (point.concurrency if point.capped else point.requests for point in scenario.points()),
-        default=0,
     )
 
 

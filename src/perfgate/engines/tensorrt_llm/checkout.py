@@ -131,7 +131,11 @@ def prepare(scenario: Scenario, build: EngineBuild, requests: int, locations: Lo
     if tool.script is None:  # the subcommand takes the tokenizer from --model, not --model_path
         model = [Argument("model", where, "model.name")]
         bench = locations.find(TRTLLM_BENCH)
-        head = (*bench, *spelled(scenario, known, BENCH, model), "prepare-dataset")
+        head: tuple[str, ...] = (
+            *bench,
+            *spelled(scenario, known, BENCH, model),
+            "prepare-dataset",
+        )
         own = [Argument("output", DATASET, "workload.dataset"), *own]
     else:
         head = script(locations, tool.script)

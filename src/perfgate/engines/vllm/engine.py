@@ -1,15 +1,12 @@
 """vLLM as perfgate's engine: its server's options, and what is really its own."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
-from perfgate.core.command import Command
-from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import VLLM_PYTHON, VLLM_SERVE
 from perfgate.engines.arguments import Argument
-from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
+from perfgate.engines.base import Endpoint, ReleaseImage, engine
 from perfgate.engines.in_force import InForce
 from perfgate.engines.refusal import Refused
 from perfgate.engines.served.engine import ServedEngine
@@ -67,13 +64,9 @@ class Vllm(ServedEngine):
         left_open = (name for name in _PINNED if getattr(settings, name) is None)
         return {name: getattr(known.defaults, name) for name in left_open}
 
-    def serve(
-        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
-    ) -> Command:
-        """See `Engine.serve`: the kernels of the attention once had a variable, and no option."""
-        command = super().serve(scenario, build, endpoint, locations)
-        known = self.tables.release(build.version)
-        return replace(command, env=options.environment(scenario, known))
+    def environment(self, scenario: Scenario, known: Release) -> dict[str, str]:
+        """See `ServedEngine.environment`: the attention's kernels once had no option."""
+        return options.environment(scenario, known)
 
     def in_force(
         self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]

@@ -49,20 +49,18 @@ def environment(scenario: Scenario, known: Release) -> dict[str, str]:
         InputError: the scenario names the kernels of the attention twice, or by a variable that
             the release does not read.
     """
-    said = scenario.environment.get(_OLD)
-    if known.attention_variable is None:
-        if said is not None:
-            expected = "not to be set: the release ignores it, at most with a line in its log"
-            hint = "write engine.settings.attention_backend instead"
-            raise refusal(scenario, f"environment.{_OLD}", said, known, expected, hint)
-        return dict(scenario.environment)
+    said, variable = scenario.environment.get(_OLD), known.attention_variable
     asked = scenario.engine.settings.attention_backend
-    if asked is None:
+    if variable is None and said is not None:
+        expected = "not to be set: the release ignores it, at most with a line in its log"
+        hint = "write engine.settings.attention_backend instead"
+        raise refusal(scenario, f"environment.{_OLD}", said, known, expected, hint)
+    if variable is None or asked is None:
         return dict(scenario.environment)
     if said not in (None, asked):
-        expected = f"what environment says: {known.attention_variable} is {said} there"
+        expected = f"what environment says: {variable} is {said} there"
         raise refusal(scenario, _FIELD, asked, known, expected)
-    return {known.attention_variable: asked, **scenario.environment}
+    return {variable: asked, **scenario.environment}
 
 
 def _compilation(

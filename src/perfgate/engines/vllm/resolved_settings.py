@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from perfgate.core.measurement import Json
-from perfgate.engines.in_force import InForce
+from perfgate.engines.in_force import InForce, in_flight
 from perfgate.engines.vllm.table import FACTS
 from perfgate.engines.vllm.told_config import of_answer, of_log
 from perfgate.scenarios.scenario import CudaGraphs, Scenario
@@ -137,9 +137,7 @@ def _limits(
 ) -> Iterator[str]:
     """What bounds this load although nothing of it is asked, or although it is."""
     asked, load = scenario.engine.settings, scenario.workload
-    parts = asked.dp or 1
-    points = scenario.points()
-    flight = max((one.concurrency if one.capped else one.requests for one in points), default=0)
+    parts, flight = asked.dp or 1, in_flight(scenario)
     most = settings.get("max_batch_size", asked.max_batch_size)
     if isinstance(most, int) and most * parts < flight:
         yield f"max_num_seqs {most * parts}, {flight} requests in flight"
