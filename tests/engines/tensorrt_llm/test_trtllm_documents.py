@@ -90,26 +90,7 @@ class TestLoad:
 
 class TestDataset:
     CASE = CASES["b200-fp16-kv"]
-    LENGTHS = (
-        *("--input-mean", "1024", "--output-mean", "2048"),
-        *("--input-stdev", "0", "--output-stdev", "0"),
-        *("--num-requests", "49152"),
-    )
 
-    def test_up_to_1_1_a_script_prints_it(self) -> None:
-        step = checkout.prepare(self.CASE, build("1.0.0"), 49152, ON_PAPER)
-        words = "python benchmarks/cpp/prepare_dataset.py --stdout --tokenizer"
-        words += " nvidia/DeepSeek-R1-FP4 token-norm-dist"
-        assert step.command.argv == (*words.split(), *self.LENGTHS)
-        assert step.role == "prepare_dataset"
-        assert step.command.stdout == step.produces == "dataset.txt"
-
-    def test_from_1_2_on_a_subcommand_writes_it(self) -> None:
-        step = checkout.prepare(self.CASE, build("1.2.0"), 49152, ON_PAPER)
-        words = "trtllm-bench --model nvidia/DeepSeek-R1-FP4 prepare-dataset"
-        words += " --output dataset.txt token-norm-dist"
-        assert step.command.argv == (*words.split(), *self.LENGTHS)
-        assert (step.command.stdout, step.produces) == (None, "dataset.txt")
 
     def test_a_subcommand_finds_the_tokenizer_in_the_local_folder(self, tmp_path: Path) -> None:
         (tmp_path / "DeepSeek-R1-FP4").mkdir()
@@ -163,24 +144,6 @@ class TestExamples:
         argv = render(CASES["quickstart"], "1.2.0").argv
         assert argv[argv.index("--prompt") + 1] == "Hello, my name is"
 
-    def test_the_example_moved(self) -> None:
-        case = CASES["quickstart"]
-        assert render(case, "0.20.0").argv[1] == "examples/pytorch/quickstart_advanced.py"
-        assert render(case, "1.0.0").argv[1] == "examples/llm-api/quickstart_advanced.py"
-
-    def test_zero_draft_layers_are_left_out_where_the_example_refuses_them(self) -> None:
-        found = options(render(CASES["mtp-0"], "1.0.0").argv)
-        assert "--spec_decode_nextn" not in found
-
-    def test_one_model_drafts_where_two_would_run_without_a_word(self) -> None:
-        case = CASES["mtp-3"]
-        assert options(render(case, "1.0.0").argv)["--spec_decode_nextn"] == "3"
-        assert "--use_one_model" not in render(case, "1.0.0").argv
-        for version in ("1.1.0rc0", "1.3.0"):
-            found = options(render(case, version).argv)
-            assert found["--spec_decode_max_draft_len"] == "3"
-            assert "--use_one_model" in found
-            assert "--spec_decode_nextn" not in found
 
     def test_gpqa_takes_a_share_for_the_first_questions(self) -> None:
         case = CASES["gpqa"]
@@ -190,6 +153,3 @@ class TestExamples:
             share = float(str(options(argv)["--limit"]))
             assert int(198 * share) + 1 == limit, "the program's own arithmetic"
 
-    def test_gpqa_left_after_0_19(self) -> None:
-        with pytest.raises(InputError, match=r"later releases have no examples/gpqa_llmapi\.py"):
-            render(CASES["gpqa"], "0.20.0")

@@ -61,14 +61,6 @@ def refused(task: AccuracyTask, version: str = "1.3.0rc3", scenario: Scenario = 
     return str(caught.value)
 
 
-def test_the_call_of_the_first_release_that_has_it() -> None:
-    assert argv("0.20.0") == (
-        "trtllm-eval --model deepseek-ai/DeepSeek-V3 --backend pytorch --max_batch_size 32"
-        " --kv_cache_free_gpu_memory_fraction 0.95 --tp_size 8"
-        " --extra_llm_api_options ./extra-llm-api-config.yml gpqa_diamond"
-    )
-
-
 @pytest.mark.parametrize(
     "task", [GPQA, AccuracyTask("trtllm-eval", "gsm8k", 5), AccuracyTask("trtllm-eval", "mmlu", 5)]
 )
@@ -82,11 +74,6 @@ def test_the_recorded_page_takes_it(task: AccuracyTask) -> None:
     wrong = replace(command, argv=(*command.argv, "--num_sample", "5"))
     (found,) = mismatches(wrong, page)
     assert (found.program, found.place) == (f"trtllm-eval {task.task}", "--num_sample")
-
-
-def test_0_19_has_it_not() -> None:
-    assert "0.20 or newer" in refused(GPQA, "0.19.0")
-    assert "trtllm-gpqa" in refused(GPQA, "0.19.0")
 
 
 @each(
@@ -109,12 +96,6 @@ def test_the_limit_of_mmlu_counts_for_each_subject() -> None:
     task = AccuracyTask("trtllm-eval", "mmlu", 5, limit=100)
     assert "a multiple of 57" in refused(task)
     assert "--num_samples 114" in argv("1.3.0rc3", replace(task, limit=114))
-
-
-def test_another_backend_is_refused() -> None:
-    settings = replace(V3.engine.settings, backend="tensorrt")
-    scenario = replace(V3, engine=EngineChoice("tensorrt-llm", settings))
-    assert "pytorch" in refused(GPQA, "1.0.0", scenario)
 
 
 def test_a_scenario_of_it_needs_no_server_and_is_checked() -> None:
