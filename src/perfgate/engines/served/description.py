@@ -27,6 +27,8 @@ class Description(Struct, frozen=True, forbid_unknown_fields=True):
         subcommand: words between the server's program and its options.
         model_first: whether the model stands before all options.
         dashes_alike: whether the server takes ``_`` for ``-`` in an option's name.
+        places: what else is an option, in its order: where the server listens, what it serves.
+        places_first: whether those stand before the settings.
         settings: settings that are options as they stand, in their order.
         worded: settings whose value is one of the words that the release tables list.
         fields: setting of the release tables → the field that it is, where it is called otherwise.
@@ -54,6 +56,8 @@ class Description(Struct, frozen=True, forbid_unknown_fields=True):
     subcommand: tuple[str, ...] = ()
     model_first: bool = False
     dashes_alike: bool = True
+    places: tuple[str, ...] = ()
+    places_first: bool = False
     settings: tuple[str, ...] = ()
     worded: tuple[str, ...] = ()
     fields: Mapping[str, str] = {}

@@ -26,7 +26,7 @@ from perfgate.engines.served import extra_args
 from perfgate.engines.served.description import Description
 from perfgate.engines.served.discovery import installed
 from perfgate.engines.served.settings import pinned, refused_by_one_server, refused_settings
-from perfgate.engines.weights import ModelReference, reference
+from perfgate.engines.weights import reference
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
@@ -50,22 +50,15 @@ class ServedEngine(Engine):
 
     @abstractmethod
     def arguments(
-        self,
-        scenario: Scenario,
-        settings: EngineSettings,
-        known: Any,
-        model: ModelReference,
-        endpoint: Endpoint,
-    ) -> tuple[Argument, ...]:
-        """All that the server is told, in order.
+        self, scenario: Scenario, settings: EngineSettings, known: Any
+    ) -> Iterable[Argument]:
+        """All that the server is told of `settings`, in order.
 
         Args:
-            scenario: for what is no setting, and for messages.
+            scenario: for messages.
             settings: the scenario's, with the document's defaults in the place of what it leaves
                 open.
             known: the table of the release that is told.
-            model: where the model is.
-            endpoint: where the server listens, and the model's public name.
 
         Raises:
             CannotDo: a value that the release cannot express, where no option is missing for it.
@@ -185,16 +178,24 @@ class ServedEngine(Engine):
             MissingProgram: the program is not installed.
         """
         known, settings = self.tables.release(build.version), self.pinned(scenario, build)
-        model = reference(scenario, locations)
-        arguments = self.arguments(scenario, settings, known, model, endpoint)
-        options = known.options(self.facts.page)
+        model, facts = reference(scenario, locations), self.facts
+        places: Mapping[str, str | int | None] = {
+            "model": model.where,
+            "host": endpoint.host,
+            "port": endpoint.port,
+            "served_name": None if model.path is None else endpoint.model,
+            "device": "cpu" if scenario.hardware.gpu == "none" else None,
+        }
+        placed = [Argument(one, places[one], facts.fields[one]) for one in facts.places]
+        told = list(self.arguments(scenario, settings, known))
+        arguments = [*placed, *told] if facts.places_first else [*told, *placed]
         return Command(
             (
                 *locations.find(self.programs[0]),
-                *self.facts.subcommand,
-                *((model.where,) if self.facts.model_first else ()),
-                *spelled(scenario, known, self.facts.page, arguments),
-                *extra_args.words(self.facts, scenario, options, arguments),
+                *facts.subcommand,
+                *((model.where,) if facts.model_first else ()),
+                *spelled(scenario, known, facts.page, arguments),
+                *extra_args.words(facts, scenario, known.options(facts.page), arguments),
             ),
             env=self.environment(scenario, known),
             asked_by=asked_by(scenario),
