@@ -70,26 +70,14 @@ def _of_option(places: tuple[Place, ...], mismatch: Mismatch) -> Place | None:
 
 
 def _of_key(places: tuple[Place, ...], mismatch: Mismatch) -> Place | None:
-    """The setting that is spelled with the key, else the list of known keys."""
+    """The setting that is spelled with the key, and with one of those above it."""
     *above, last = mismatch.place.split(".")
-    named = [place for place in places if place.word == last]
-    for keys_shared in (None, -1):  # beside it in one list; or in one mapping
-        fitting = [
-            place
-            for place in named
-            if not above or set(above) & _beside(places, place.keys[:keys_shared])
-        ]
-        spelled = [place for place in fitting if "spelling" in place.keys]
-        if fitting:
-            return (spelled or fitting)[0]
+    for place in places:
+        if place.word == last and place.keys[:1] == ("spelling",):
+            setting = {one.word for one in places if one.keys[:2] == place.keys[:2]}
+            if not above or setting & set(above):
+                return place
     return None
-
-
-def _beside(places: tuple[Place, ...], keys: tuple[str, ...]) -> set[str]:
-    """The words at `keys`, and those that lead there; of all spellings there is no telling."""
-    if keys == ("spelling",):
-        return set()
-    return {*keys, *(place.word for place in places if place.keys[: len(keys)] == keys)}
 
 
 @cache

@@ -16,7 +16,7 @@ from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
 from perfgate.engines.in_force import InForce, require_in_force
 from perfgate.engines.vllm.engine import Vllm
-from perfgate.engines.vllm.told_config import of_text
+from perfgate.engines.vllm.resolved_settings import of_text
 from perfgate.scenarios.scenario import CudaGraphs, Mtp, Scenario, Workload
 
 REAL_LOG = (HERE / "serve_0.32.0_cpu.log").read_text().splitlines()
