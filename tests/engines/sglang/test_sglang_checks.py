@@ -28,24 +28,15 @@ def test_attention_dp_alone_is_refused_where_the_server_ends_with_an_error() -> 
 @each(
     ("words", "owner"),
     [
-        (("--tp-size", "4"), "engine.settings.tp"),
         (("--tensor-parallel-size=4",), "engine.settings.tp"),
         (("--tp", "4"), "engine.settings.tp"),  # argparse takes any beginning
         (("--tp_size", "4"), "engine.settings.tp"),
-        (("--model", "other"), "model"),
-        (("--tokenizer-path", "other"), "model"),
         (("--max-running", "4"), "engine.settings.max_batch_size"),
-        (("--chunked-prefill-size", "4"), "engine.settings.max_num_tokens"),
         (("--cuda-graph-max-bs", "4"), "engine.settings.cuda_graphs"),
-        (("--disable-radix-cache",), "engine.settings.kv_cache_reuse"),
         (("--speculative-algorithm", "NGRAM"), "engine.settings.mtp"),
-        (("--enable-ep-moe",), "engine.settings.ep"),
-        (("--random-seed", "1"), "engine.settings.seed"),
         (("--device", "cpu"), "hardware.gpu"),
-        (("--host", "0.0.0.0"), "listen.host"),  # noqa: S104
         (("--api-key", "made-up"), "without a key"),
         (("--config", "file.yaml"), "engine.extra_args"),
-        (("--nnodes", "2"), "one server"),
         (("--disaggregation-mode", "decode"), "one server"),
     ],
 )

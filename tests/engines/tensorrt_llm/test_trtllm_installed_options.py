@@ -243,13 +243,11 @@ class TestInstalledBuild:
         ("keys", "said"),
         [
             ({"stream_intervals": 1}, "no key stream_intervals in its YAML file"),
-            ({"moe_config": {"backend": "DEEP"}}, "does not take moe_config.backend"),
             ({"kv_cache_config": {"dtyp": "fp8"}}, "no key kv_cache_config.dtyp in its YAML"),
             (
                 {"speculative_config": {"decoding_type": "MTP", "eagle3_one_model": True}},
                 "no key speculative_config.eagle3_one_model",
             ),
-            ({"moe_config": None}, "null where it takes none"),
         ],
     )
     def test_a_key_that_its_model_lacks_is_drift(

@@ -26,23 +26,14 @@ def test_extra_words_stand_behind_all_others_and_tell_their_field() -> None:
 @each(
     ("words", "settings", "owner"),
     [
-        (("--max-num-seqs", 4), {}, "engine.settings.max_batch_size"),
         (("--max_num_seqs", 4), {}, "engine.settings.max_batch_size"),
         (("--max-num-se", 4), {}, "engine.settings.max_batch_size"),  # argparse would take it
         (("--max-num-seqs=4",), {}, "engine.settings.max_batch_size"),
-        (("--tensor-parallel-size", 4), {}, "engine.settings.tp"),
         (("--no-enable-prefix-caching",), {}, "engine.settings.kv_cache_reuse"),
-        (("--enforce-eager",), {}, "engine.settings.cuda_graphs"),
-        (("--enable-expert-parallel",), {}, "engine.settings.ep"),
         (("--served-model-name", "m"), {}, "model.name"),
-        (("--model", "m"), {}, "model"),
-        (("--port", 1), {}, "listen.port"),
-        (("--api-key", "k"), {}, "perfgate itself"),
         (("--config", "f.yaml"), {}, "perfgate itself"),
         (("--headless",), {}, "one server"),
-        (("--grpc",), {}, "one server"),
         (("--speculative-config", "{}"), {"mtp": Mtp(1)}, "engine.settings.mtp"),
-        (("--compilation-config", "{}"), {"torch_compile": False}, "settings.torch_compile"),
         (("--kv-cache-memory-bytes", "1G"), {"kv_cache_fraction": 0.5}, "kv_cache_fraction"),
     ],
 )
@@ -62,7 +53,6 @@ def test_what_a_field_says_or_perfgate_gives_is_refused(
     "words",
     [
         ("--speculative-config", '{"method":"ngram","num_speculative_tokens":3}'),
-        ("--compilation-config", '{"cudagraph_mode":"FULL"}'),
         ("--kv-cache-memory-bytes", "1G"),
     ],
 )

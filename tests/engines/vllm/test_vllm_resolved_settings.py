@@ -85,23 +85,6 @@ def test_the_real_log_tells_what_a_real_server_runs_with() -> None:
     assert facts["settings_told_by"] == "its log"
 
 
-def test_the_real_answer_tells_what_its_log_does_not() -> None:
-    path: Json = "/server_info?config_format=json"
-    case = scenario(gpus=0, **AS_SERVED)
-    found = told(case, {**REAL_ANSWER, "path": path}, tuple(REAL_LOG))
-    of_log = told(case, log=tuple(REAL_LOG))
-    assert found.source == f"GET {path}"
-    assert {name: found.settings[name] for name in of_log.settings} == of_log.settings
-    assert {name: found.settings[name] for name in set(found.settings) - set(of_log.settings)} == {
-        "max_batch_size": 4,
-        "max_num_tokens": 2048,
-        "kv_cache_fraction": 0.92,
-        "overlap_scheduler": False,
-        "stream_interval": 1,
-        "ep": 1,
-    }
-
-
 def test_a_text_under_the_same_path_is_read_as_the_line_is() -> None:
     line = next(line for line in REAL_LOG if "with config: " in line)
     text: Json = line.partition("with config: ")[2]
