@@ -5,9 +5,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from building import SCENARIO
 from tables import each
-from trtllm_scenarios import check
+from trtllm_scenarios import check, scenario
 
 from perfgate.core.errors import CannotDo
 from perfgate.core.locations import Locations
@@ -17,47 +16,25 @@ from perfgate.engines.tensorrt_llm.engine import is_served
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
 from perfgate.engines.tensorrt_llm.programs import evaluate
 from perfgate.rehearsal.recorded_pages import FOLDER
-from perfgate.scenarios.scenario import (
-    AccuracyTask,
-    CudaGraphs,
-    EngineChoice,
-    EngineSettings,
-    Hardware,
-    Model,
-    Scenario,
-    Source,
-)
+from perfgate.scenarios.scenario import AccuracyTask, EngineChoice, EngineSettings, Scenario
 
 PAPER = Locations(on_paper=True)
-V3 = replace(
-    SCENARIO,
-    source=Source("README.md", "Run evaluation on GPQA dataset", engine_version="0.19.0"),
-    hardware=Hardware("H200", 8),
-    model=Model("deepseek-ai/DeepSeek-V3", "fp8"),
-    engine=EngineChoice(
-        "tensorrt-llm",
-        EngineSettings(
-            tp=8,
-            max_batch_size=32,
-            kv_cache_fraction=0.95,
-            backend="pytorch",
-            overlap_scheduler=True,
-            cuda_graphs=CudaGraphs(),
-        ),
-    ),
-    workload=None,
+V3 = scenario(
+    release="0.19.0",
+    model="deepseek-ai/DeepSeek-V3",
+    settings=EngineSettings(tp=8, max_batch_size=32, kv_cache_fraction=0.95, backend="pytorch"),
 )
 GPQA = AccuracyTask("trtllm-eval", "gpqa_diamond", 0)
 
 
-def argv(version: str, task: AccuracyTask = GPQA, scenario: Scenario = V3) -> str:
+def argv(version: str, task: AccuracyTask = GPQA, case: Scenario = V3) -> str:
     build = EngineBuild("tensorrt-llm", version, "a")
-    return " ".join(evaluate(scenario, build, task, None, PAPER).argv)
+    return " ".join(evaluate(case, build, task, None, PAPER).argv)
 
 
-def refused(task: AccuracyTask, version: str = "1.3.0rc3", scenario: Scenario = V3) -> str:
+def refused(task: AccuracyTask, version: str = "1.3.0rc3", case: Scenario = V3) -> str:
     with pytest.raises(CannotDo) as caught:
-        argv(version, task, scenario)
+        argv(version, task, case)
     return str(caught.value)
 
 
