@@ -1,5 +1,8 @@
 """Engine: what perfgate must know of a program under test to serve a model with it."""
 
+# Answers of an engine that has nothing to say need none of what they are given.
+# ruff: noqa: ARG002
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -145,7 +148,7 @@ class Engine(ABC):
             RunError: the container that it is in cannot be had.
         """
 
-    def uncovered(self, version: str) -> str | None:  # noqa: ARG002
+    def uncovered(self, version: str) -> str | None:
         """What is not known of a release, and what is done instead; None: all is known.
 
         Args:
@@ -156,22 +159,19 @@ class Engine(ABC):
         """
         return None
 
-    def foreseen(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:  # noqa: ARG002
+    def foreseen(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:
         """What this build is known not to put in force, or to bound, told before any start.
 
         What the scenario says to be inert is not told again.
         """
         return ()
 
-    @abstractmethod
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
-        """The model's name as `/v1/models` will show it."""
+        """The model's name as `/v1/models` will show it; here: the public one."""
+        return scenario.model.name
 
     def verify(
-        self,
-        build: EngineBuild,  # noqa: ARG002
-        commands: Sequence[Command],  # noqa: ARG002
-        locations: Locations,  # noqa: ARG002
+        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
     ) -> tuple[str, ...]:
         """Ask the installed build whether it takes all that `commands` give it.
 
@@ -186,11 +186,7 @@ class Engine(ABC):
         """
         return ()
 
-    def moved_defaults(
-        self,
-        commands: Sequence[Command],  # noqa: ARG002
-        locations: Locations,  # noqa: ARG002
-    ) -> tuple[str, ...]:
+    def moved_defaults(self, commands: Sequence[Command], locations: Locations) -> tuple[str, ...]:
         """Defaults of the installed build that the scenarios' documents state otherwise.
 
         Each names the setting, both defaults and the document; nothing where the build tells none.
@@ -207,10 +203,7 @@ class Engine(ABC):
         """The command that serves the scenario's model on `endpoint`."""
 
     def in_force(
-        self,
-        scenario: Scenario,  # noqa: ARG002
-        told: Mapping[str, Json],  # noqa: ARG002
-        log: Iterable[str],  # noqa: ARG002
+        self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]
     ) -> InForce | None:
         """What the running server's own answers say that it runs with; None: they say nothing.
 
@@ -223,7 +216,7 @@ class Engine(ABC):
         """
         return None
 
-    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:  # noqa: ARG002
+    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:
         """A folder with the model's tokenizer (made once under `cache` if need be), or its name.
 
         Here: a checkpoint, or a model of the hub, has it inside.

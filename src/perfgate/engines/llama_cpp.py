@@ -73,10 +73,6 @@ class LlamaCpp(Engine):
         version = done.stdout.split()[-1]
         return EngineBuild(self.name, version, version)
 
-    def served_model(self, scenario: Scenario, locations: Locations) -> str:  # noqa: ARG002
-        """See `Engine.served_model`."""
-        return scenario.model.name
-
     def serve(
         self,
         scenario: Scenario,

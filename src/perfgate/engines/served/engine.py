@@ -115,10 +115,6 @@ class ServedEngine(Engine):
         """See `Engine.uncovered`."""
         return self.tables.uncovered(version)
 
-    def served_model(self, scenario: Scenario, locations: Locations) -> str:  # noqa: ARG002
-        """See `Engine.served_model`: the public name, which a folder's model is given."""
-        return scenario.model.name
-
     def verify(
         self, build: EngineBuild, commands: Sequence[Command], locations: Locations
     ) -> tuple[str, ...]:

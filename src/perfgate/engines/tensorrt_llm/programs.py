@@ -75,11 +75,18 @@ def throughput(
         Argument("model", model.name, "model.name"),
         Argument("model_path", None if model.path is None else str(model.path), "model.folder"),
     ]
+    streaming = scenario.workload is not None and scenario.workload.streaming
+    warmup = None if point.warmup_requests == known.bench_warmup else point.warmup_requests
     # Chunked context, unless this release has it in the YAML file alone.
     chunked = () if known.spelling.bench_chunked_prefill else ("chunked_context",)
     own = [
         program.backend,
-        *_load(scenario, point, dataset, known),
+        Argument("dataset", dataset, "workload.dataset"),
+        Argument("requests", point.requests, "workload.requests"),
+        # -1 is the program's word for no limit (GB200 recipe).
+        Argument("concurrency", point.concurrency if point.capped else -1, "workload"),
+        Argument("warmup_requests", warmup, "workload.warmup_requests"),
+        Argument("streaming", streaming, "workload.streaming"),
         *of_settings(program.settings, *_SIZES, "tp", "ep", "pp", "kv_cache_fraction", *chunked),
         program.yaml_file,
         Argument("report", REPORT, "workload.client"),
@@ -92,21 +99,6 @@ def throughput(
             *program.words(own),
             *program.extra_words((*top, *own)),
         )
-    )
-
-
-def _load(
-    scenario: Scenario, point: LoadPoint, dataset: str, known: Release
-) -> tuple[Argument, ...]:
-    """Prompts and their load. Concurrency -1 is the program's word for no limit (GB200 recipe)."""
-    streaming = scenario.workload is not None and scenario.workload.streaming
-    warmup = None if point.warmup_requests == known.bench_warmup else point.warmup_requests
-    return (
-        Argument("dataset", dataset, "workload.dataset"),
-        Argument("requests", point.requests, "workload.requests"),
-        Argument("concurrency", point.concurrency if point.capped else -1, "workload"),
-        Argument("warmup_requests", warmup, "workload.warmup_requests"),
-        Argument("streaming", streaming, "workload.streaming"),
     )
 
 
