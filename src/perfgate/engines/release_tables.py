@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
-import yaml
 from msgspec import Struct
 from packaging.version import InvalidVersion, Version
 
@@ -83,7 +82,6 @@ class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 T = TypeVar("T", bound=ReleaseTable)
 
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is many times faster
 _Programs = dict[str, dict[str, str | dict[str, Any] | None] | None]
 
 
@@ -126,7 +124,8 @@ class ReleaseTables(Generic[T]):
         tables: list[T] = []
         fields: dict[str, Any] = {}
         for path in self._files(folders):
-            changes = self._own(path) if path.parent == self.folder else self._of_others(path)
+            is_own = path.parent == self.folder
+            changes = msgspec.yaml.decode(path.read_bytes()) if is_own else self._of_others(path)
             try:
                 fields = _patched(fields, _spelled_out(changes))
                 table = {**fields, "since": path.stem, "file": str(path)}
@@ -173,14 +172,14 @@ class ReleaseTables(Generic[T]):
             "program before GPU time is spent"
         )
 
-    def parse(self, version: str) -> Version:
-        """The version as Python packages order them.
+    def base(self, version: str) -> Version:
+        """The version as Python packages order them, without the build that follows a ``+``.
 
         Raises:
             InputError: it is no version.
         """
         try:
-            return Version(version)
+            return Version(Version(version).public)
         except InvalidVersion:
             raise InputError(
                 f"not a version of {self.kind.title}",
@@ -190,14 +189,6 @@ class ReleaseTables(Generic[T]):
                 hint="give the release that the build was branched from as --engine-version, and "
                 "its commit as --engine-commit",
             ) from None
-
-    def base(self, version: str) -> Version:
-        """The version without the build that follows a ``+``.
-
-        Raises:
-            InputError: it is no version.
-        """
-        return Version(self.parse(version).public)
 
     def same(self, one: str, other: str) -> bool:
         """Whether two versions name one release; what follows a ``+`` names a build of it.
@@ -210,10 +201,6 @@ class ReleaseTables(Generic[T]):
     def told_by(self, version: str, mismatch: Mismatch) -> str:
         """The line of the tables that makes perfgate write something (`table_lines.told_by`)."""
         return table_lines.told_by(version, mismatch, self.folder)
-
-    def _own(self, path: Path) -> object:
-        # The loader is a safe one: it makes plain values only.
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506
 
     def _of_others(self, path: Path) -> object:
         document, errors = read_document(path, "programs", "write what changed, or delete the file")
@@ -255,7 +242,7 @@ class ReleaseTables(Generic[T]):
         """The tables' files, in the order of their releases."""
         found: dict[Version, Path] = {}
         for path in (path for folder in folders for path in folder.glob("*.yaml")):
-            since = self.parse(path.stem)
+            since = self.base(path.stem)
             if since in found:
                 raise self._wrong(path, f"the release of {found[since]}")
             found[since] = path
