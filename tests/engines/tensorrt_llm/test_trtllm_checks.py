@@ -56,11 +56,6 @@ def with_pdl(value: str, **settings: Any) -> Scenario:
     return replace(benched(**settings), environment={"TRTLLM_ENABLE_PDL": value})
 
 
-@each("case", CASES.values(), ids=CASES)
-def test_every_document_passes_at_its_release(case: Scenario) -> None:
-    check(case, build(str(case.source.engine_version)))
-
-
 SMALL = EngineSettings(tp=8, max_num_tokens=1000)
 
 

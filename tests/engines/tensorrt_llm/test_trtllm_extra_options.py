@@ -179,19 +179,14 @@ def test_the_spelling_is_that_of_the_release(version: str) -> None:
 
 
 OWN_OPTIONS = [
-    "--host=0.0.0.0", "--port", "--config", "--extra_llm_api_options", "--extra-llm-api-options",
-    "--max_batch_size", "--max-batch-size", "--tp_size", "--tensor_parallel_size",
-    "--kv_cache_free_gpu_memory_fraction", "--free_gpu_memory_fraction", "--backend",
-    "--trust_remote_code", "--enable_chunked_prefill", "--grpc", "--server_role",
-    "--metadata_server_config_file", "--disagg_cluster_uri", "--kv_cache_dtype",
-    "--served_model_name",
-]  # fmt: skip
+    *("--host=0.0.0.0", "--config", "--extra-llm-api-options", "--max-batch-size", "--tp_size"),
+    *("--tensor_parallel_size", "--backend", "--enable_chunked_prefill", "--grpc"),
+    *("--free_gpu_memory_fraction", "--kv_cache_dtype", "--served_model_name"),
+]
 OWN_OF_BENCH = [
-    "--report_json", "--output_json", "--request_json", "--iteration_log", "--dataset", "--model",
-    "--model_path", "--num_requests", "--concurrency", "--warmup", "--streaming", "--tp", "--ep",
-    "--kv_cache_free_gpu_mem_fraction", "--enable_chunked_context", "--disable_chunked_context",
-    "--engine_dir", "--eos_id", "--target_output_len", "--config",
-]  # fmt: skip
+    *("--report_json", "--iteration_log", "--dataset", "--model_path", "--num_requests", "--tp"),
+    *("--streaming", "--disable_chunked_context", "--engine_dir", "--eos_id", "--config"),
+]
 
 
 @each("option", OWN_OPTIONS)

@@ -340,10 +340,6 @@ class TestInstalledBuild:
         [
             (("enable_padding: bool = Field(default=False)", "enable_padding: bool = True"),
              "cuda_graph_config.enable_padding: found True, documented False"),
-            (("max_batch_size: NonNegativeInt = Field(default=0)", "max_batch_size: int = 128"),
-             "cuda_graph_config.max_batch_size: found 128, documented 0"),
-            (("batch_sizes: Optional[List[int]] = Field(default=None)", "batch_sizes: list = [1]"),
-             "cuda_graph_config.batch_sizes: found [1], documented None"),
             (('attn_backend: str = "TRTLLM"', 'attn_backend: str = "FLASHINFER"'),
              "attn_backend: found 'FLASHINFER', documented 'TRTLLM'"),
             (('dtype: str = Field(default="auto"', 'dtype: str = Field(default="fp8"'),
@@ -351,7 +347,6 @@ class TestInstalledBuild:
             (("max_batch_size: NonNegativeInt = Field(default=0)", "max_batch_size: int"), None),
             (('attn_backend: str = "TRTLLM"', 'attention: str = "FLASHINFER"'), None),
             (("from enum import Enum", "import no_such_torch"), None),
-            (("from enum import Enum", "from enum import Enum"), None),
         ],
     )  # fmt: skip
     def test_a_default_that_the_recipe_documents_otherwise_is_told(

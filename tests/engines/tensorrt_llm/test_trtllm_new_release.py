@@ -25,7 +25,6 @@ from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
-PAPER = Locations(on_paper=True)
 DOCUMENT = repository() / "docs" / "reference" / "dialects.md"
 NEW, OLD = "1.5.0", "1.4.0"
 
@@ -105,46 +104,6 @@ def test_a_scenario_file_may_name_them(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.delenv(VARIABLE)
     with pytest.raises(SeveralInputErrors, match="photon"):
         load_scenarios([tmp_path / "markers.yaml", mine], registered())
-
-
-def page() -> Definitions:
-    """What 1.3.0rc3 accepts, with the changes of the made-up release."""
-    path = Path(perfgate.rehearsal.__file__).parent / "recorded" / "tensorrt_llm_1.3.0rc3.json"
-    known = msgspec.json.decode(path.read_bytes(), type=Definitions)
-    server = dict(known.programs[f"{SERVE} serve"])
-    name = next(
-        name
-        for name, option in server.items()
-        if "--kv_cache_free_gpu_memory_fraction" in option.options
-    )
-    server[name] = OptionDefinition(("--kv_cache_share",), "number")
-    keys = dict(known.keys or {})
-    del keys["print_iter_log"]
-    log = {"LoggingConfig": {"iterations": KeyDefinition(types=("bool",))}}
-    keys["logging"] = KeyDefinition(types=("LoggingConfig",), models=log)
-    programs = {**known.programs, f"{SERVE} serve": server}
-    return msgspec.structs.replace(known, version=NEW, programs=programs, keys=keys)
-
-
-@pytest.mark.parametrize(
-    ("version", "wrong"),
-    [(NEW, set()), (OLD, {"--kv_cache_free_gpu_memory_fraction", "print_iter_log"})],
-)
-def test_every_scenario_fits_what_such_a_build_accepts(version: str, wrong: set[str]) -> None:
-    accepted, held, found = page(), Counter[str](), set()
-    for one in load_scenarios(repository() / "scenarios", registered()):
-        if one.engine.name != "tensorrt-llm":
-            continue
-        try:
-            commands = commands_to_verify(one, build(version), PAPER)
-        except CannotDo:
-            continue
-        for command in commands:
-            held.update(call.page for call in calls(command.argv, PAPER))
-            found |= {mismatch.place for mismatch in mismatches(command, accepted, PAPER)}
-    print(f"{version}: {held.total()} calls {dict(held)}")
-    assert held.total() > 100
-    assert found == wrong
 
 
 def test_it_is_planned_and_told_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

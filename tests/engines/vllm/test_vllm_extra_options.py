@@ -11,18 +11,6 @@ from perfgate.engines.vllm.engine import Vllm
 from perfgate.scenarios.scenario import Mtp
 
 
-def test_extra_words_stand_behind_all_others_and_tell_their_field() -> None:
-    extra = {"vllm": ("--block-size", 64, "--enable-dbo")}
-    case = scenario(tp=8, extra_args=extra)
-    Vllm().check(case, build("0.32.0"))
-    assert rendered(case, "0.32.0").endswith(" -tp 8 --block-size 64 --enable-dbo")
-    command = Vllm().serve(case, build("0.32.0"), SERVED, ON_PAPER)
-    assert command.asked_by == {
-        "--block-size": "case.engine.extra_args.vllm[0]",
-        "--enable-dbo": "case.engine.extra_args.vllm[2]",
-    }
-
-
 @each(
     ("words", "settings", "owner"),
     [
@@ -64,14 +52,3 @@ def test_what_says_more_than_a_setting_is_taken_while_that_is_left_open(
     assert rendered(case, "0.32.0").endswith(" ".join(words))
 
 
-@pytest.mark.parametrize(
-    ("more", "path"),
-    [
-        ({"extra_args": {"trtllm-serve": ("--x",)}}, ("engine", "extra_args", "trtllm-serve")),
-        ({"extra_yaml": {"seed": 1}}, ("engine", "extra_yaml")),
-    ],
-)
-def test_another_program_and_a_settings_file_are_refused(
-    more: dict[str, Any], path: tuple[str, ...]
-) -> None:
-    assert [problem.path for problem in Vllm.refused_extras(scenario(tp=8, **more))] == [path]
