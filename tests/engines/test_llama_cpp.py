@@ -16,13 +16,7 @@ from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.gguf_tokenizer import UnfitFile, require_known_kind
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.engines.llama_cpp_server import parameters, parse_arguments
-from perfgate.scenarios.scenario import (
-    EngineChoice,
-    EngineSettings,
-    Hardware,
-    Model,
-    Scenario,
-)
+from perfgate.scenarios.scenario import EngineChoice, EngineSettings, Hardware, Model, Scenario
 
 VARIABLE = "PERFGATE_MODEL_SMOLLM2_135M_INSTRUCT"
 SMOLLM2 = replace(SCENARIO, model=Model("SmolLM2-135M-Instruct", "q4_1"))

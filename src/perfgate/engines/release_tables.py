@@ -153,6 +153,18 @@ class ReleaseTables(Generic[T]):
         """
         return self._release(version, self._more())
 
+    def words(self, settings: Iterable[str], *programs: str) -> dict[str, frozenset[str]]:
+        """Setting → the words that any release lists for it, of any of the programs."""
+        return {
+            setting: frozenset(
+                word
+                for table in self.all()
+                for program in programs
+                for word in table.choices(program, setting)
+            )
+            for setting in settings
+        }
+
     def uncovered(self, version: str) -> str | None:
         """Why no table is known to hold for a release, and which is used; None: one is.
 

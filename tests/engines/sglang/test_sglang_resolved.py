@@ -10,17 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sglang_scenarios import (
-    COMPILED,
-    DP,
-    EAGLE,
-    ENGINE,
-    LOAD,
-    TP,
-    page,
-    render,
-    scenario,
-)
+from sglang_scenarios import COMPILED, DP, EAGLE, ENGINE, LOAD, TP, page, render, scenario
 from tables import each
 
 from perfgate.core.errors import RunError

@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
-from trtllm_scenarios import (
-    CASES,
-    build,
-    check,
-    offline,
-    render,
-    scenario,
-    served,
-)
+from trtllm_scenarios import CASES, build, check, offline, render, scenario, served
 
 from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm.engine import is_served

@@ -5,15 +5,7 @@ from pathlib import Path
 
 import pytest
 from tables import each
-from trtllm_scenarios import (
-    CASES,
-    ON_PAPER,
-    build,
-    offline,
-    options,
-    render,
-    scenario,
-)
+from trtllm_scenarios import CASES, ON_PAPER, build, offline, options, render, scenario
 
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations

@@ -13,12 +13,7 @@ from perfgate.core.locations import Locations
 from perfgate.engines.arguments import Argument, spelled
 from perfgate.engines.base import Endpoint, Engine, EngineBuild
 from perfgate.engines.definitions import Definitions
-from perfgate.engines.installed_programs import (
-    ask_pages,
-    program_words,
-    require_fit,
-    shell_words,
-)
+from perfgate.engines.installed_programs import ask_pages, program_words, require_fit, shell_words
 from perfgate.engines.option_check import Call, of_call
 from perfgate.engines.refusal import Refused, asked_by, refused_by_tables, require_none
 from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
@@ -85,13 +80,7 @@ class ServedEngine(Engine):
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:
         """See `Engine.words`."""
-        tables: tuple[ReleaseTable, ...] = cls.tables.all()
-        return {
-            setting: frozenset(
-                word for table in tables for word in table.choices(cls.facts.page, setting)
-            )
-            for setting in cls.facts.worded
-        }
+        return cls.tables.words(cls.facts.worded, cls.facts.page)
 
     def check(self, scenario: Scenario, build: EngineBuild) -> None:
         """See `Engine.check`: an option that the release lacks is refused by rendering itself."""

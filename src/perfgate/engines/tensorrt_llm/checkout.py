@@ -18,22 +18,9 @@ from perfgate.engines.base import EngineBuild
 from perfgate.engines.installed_programs import answer
 from perfgate.engines.refusal import Refused, require_none
 from perfgate.engines.tensorrt_llm.llm_program import environment, only_pytorch, pinned
-from perfgate.engines.tensorrt_llm.table import (
-    BENCH,
-    GENERATOR,
-    GPQA,
-    QUICKSTART,
-    Release,
-    release,
-)
+from perfgate.engines.tensorrt_llm.table import BENCH, GENERATOR, GPQA, QUICKSTART, Release, release
 from perfgate.engines.weights import reference
-from perfgate.scenarios.scenario import (
-    AccuracyTask,
-    CudaGraphs,
-    Mtp,
-    Scenario,
-    Smoke,
-)
+from perfgate.scenarios.scenario import AccuracyTask, CudaGraphs, Mtp, Scenario, Smoke
 
 IMAGE_SOURCES = Path("/app/tensorrt_llm")  # of the release images: benchmarks, examples
 # The metadata alone: importing the package takes up to minutes.

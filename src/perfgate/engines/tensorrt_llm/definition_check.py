@@ -14,8 +14,8 @@ from msgspec import UNSET
 from perfgate.core.command import Command
 from perfgate.core.errors import nearest
 from perfgate.core.locations import Locations
-from perfgate.core.programs import BENCHMARK_SERVING as BENCHMARK_SERVING_PROGRAM
 from perfgate.core.programs import (
+    BENCHMARK_SERVING,
     TENSORRT_LLM_PYTHON,
     TRTLLM_BENCH,
     TRTLLM_EVAL,
@@ -25,31 +25,20 @@ from perfgate.core.programs import (
 from perfgate.engines.definitions import YAML, Definitions, KeyDefinition, Keys
 from perfgate.engines.installed_programs import program_words, shell_words
 from perfgate.engines.option_check import TRUTH, Call, Mismatch, is_number, of_call
+from perfgate.engines.tensorrt_llm import table
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
 from perfgate.engines.tensorrt_llm.programs import TASKS
-from perfgate.engines.tensorrt_llm.table import (
-    BENCH,
-    BENCHMARK_SERVING,
-    EVAL,
-    GENERATOR,
-    GPQA,
-    PREPARE,
-    PREPARE_SCRIPT,
-    QUICKSTART,
-    SERVE,
-    THROUGHPUT,
-)
 
 _HERE = Locations()
-_SUBCOMMANDS = {"throughput": THROUGHPUT, "prepare-dataset": PREPARE}
-_SCRIPTS = (PREPARE_SCRIPT, QUICKSTART, GPQA)
+_SUBCOMMANDS = {"throughput": table.THROUGHPUT, "prepare-dataset": table.PREPARE}
+_SCRIPTS = (table.PREPARE_SCRIPT, table.QUICKSTART, table.GPQA)
 _PROGRAMS: tuple[tuple[str, Program], ...] = (
-    (BENCH, TRTLLM_BENCH),
-    (SERVE, TRTLLM_SERVE),
-    (EVAL, TRTLLM_EVAL),
-    (BENCHMARK_SERVING, BENCHMARK_SERVING_PROGRAM),
+    (table.BENCH, TRTLLM_BENCH),
+    (table.SERVE, TRTLLM_SERVE),
+    (table.EVAL, TRTLLM_EVAL),
+    (table.BENCHMARK_SERVING, BENCHMARK_SERVING),
 )
-_NAMES = (BENCH, SERVE, EVAL, BENCHMARK_SERVING, *_SCRIPTS)
+_NAMES = (table.BENCH, table.SERVE, table.EVAL, table.BENCHMARK_SERVING, *_SCRIPTS)
 _TAGS = ("decoding_type", "algorithm")  # keys whose value chooses the model of its mapping
 _SCALARS = frozenset({"int", "float", "bool", "str"})
 _NUMBERS = frozenset({"int", "float", "bool"})
@@ -282,19 +271,19 @@ def _call(argv: Sequence[str], position: int, locations: Locations) -> list[Call
 
 def _split(name: str, prefix: tuple[str, ...], rest: tuple[str, ...]) -> Iterator[Call]:
     """`trtllm-bench` and `trtllm-eval` have options before and behind their subcommands."""
-    if name == SERVE:
-        yield Call(SERVE, (*prefix, "serve", "--help"), rest, f"{SERVE} serve")
+    if name == table.SERVE:
+        yield Call(table.SERVE, (*prefix, "serve", "--help"), rest, f"{table.SERVE} serve")
         return
-    if name == BENCHMARK_SERVING:
+    if name == table.BENCHMARK_SERVING:
         yield Call(name, (*prefix, "--help"), rest, name)
         return
-    parts: Collection[str] = TASKS if name == EVAL else _SUBCOMMANDS
+    parts: Collection[str] = TASKS if name == table.EVAL else _SUBCOMMANDS
     at = next((at for at, word in enumerate(rest) if word in parts), len(rest))
     yield Call(name, (*prefix, "--help"), rest[:at], name)
     if at == len(rest):
         return
-    if name == EVAL:
-        task = f"{EVAL} {rest[at]}"
+    if name == table.EVAL:
+        task = f"{table.EVAL} {rest[at]}"
         yield Call(task, (), rest[at + 1 :], task)
         return
     # click wants --model before it shows the help of a subcommand.
@@ -304,10 +293,10 @@ def _split(name: str, prefix: tuple[str, ...], rest: tuple[str, ...]) -> Iterato
 
 def _with_generator(name: str, asked: tuple[str, ...], words: Sequence[str]) -> Iterator[Call]:
     """A program, and the generator of prompts behind its own options, where there is one."""
-    at = words.index(GENERATOR) if GENERATOR in words else len(words)
+    at = words.index(table.GENERATOR) if table.GENERATOR in words else len(words)
     yield Call(name, asked, tuple(words[:at]), name)
     if at < len(words):
-        generator = f"{name} {GENERATOR}"
+        generator = f"{name} {table.GENERATOR}"
         yield Call(generator, (), tuple(words[at + 1 :]), generator)
 
 

@@ -31,17 +31,10 @@ from perfgate.engines.tensorrt_llm import (
     installed_options,
     programs,
     resolved,
+    table,
 )
 from perfgate.engines.tensorrt_llm.llm_program import pinned
-from perfgate.engines.tensorrt_llm.table import (
-    EVAL,
-    FACTS,
-    QUICKSTART,
-    SERVE,
-    TABLES,
-    THROUGHPUT,
-    release,
-)
+from perfgate.engines.tensorrt_llm.table import FACTS, TABLES, release
 from perfgate.engines.weights import reference
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
@@ -73,33 +66,29 @@ class TensorRTLLM(Engine):
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:
         """See `Engine.words`."""
-        found = {setting: set(known) for setting, known in FACTS.words.items()}
-        for table in TABLES.all():
-            found["moe_backend"] |= table.moe_backends or frozenset()
-            for setting in found:
-                for program in (THROUGHPUT, SERVE, QUICKSTART):
-                    found[setting].update(table.choices(program, setting))
-        return {setting: frozenset(known) for setting, known in found.items()}
+        found = TABLES.words(FACTS.words, table.THROUGHPUT, table.SERVE, table.QUICKSTART)
+        found["moe_backend"] |= {word for one in TABLES.all() for word in one.moe_backends or ()}
+        return {setting: found[setting] | words for setting, words in FACTS.words.items()}
 
     def check(self, scenario: Scenario, build: EngineBuild) -> None:
         """See `Engine.check`."""
         known = release(build.version)
         require_none(scenario, known, _refusals(scenario))
         load, asked = scenario.workload, {name for _, name in askers(scenario)}
-        runs = [SERVE] if is_served(scenario) else []
-        runs += [THROUGHPUT] if "trtllm-bench" in asked else []
-        runs += [EVAL] if "trtllm-eval" in asked else []
+        runs = [table.SERVE] if is_served(scenario) else []
+        runs += [table.THROUGHPUT] if "trtllm-bench" in asked else []
+        runs += [table.EVAL] if "trtllm-eval" in asked else []
         for problem in extra_options.misplaced(scenario, runs):
             raise ExtraOptionRefused(scenario, problem)
-        if SERVE in runs:
+        if table.SERVE in runs:
             programs.serve(scenario, build, _NOWHERE, _ON_PAPER)
-            _prompts_fit(scenario, build, SERVE)
-        if load is not None and THROUGHPUT in runs:
+            _prompts_fit(scenario, build, table.SERVE)
+        if load is not None and table.THROUGHPUT in runs:
             for point in scenario.points():
                 programs.throughput(scenario, build, point, checkout.DATASET, _ON_PAPER)
                 if load.dataset == "synthetic":
                     checkout.prepare(scenario, build, point.requests, _ON_PAPER)
-            _prompts_fit(scenario, build, THROUGHPUT)
+            _prompts_fit(scenario, build, table.THROUGHPUT)
         if scenario.smoke is not None and scenario.smoke.client == "trtllm-quickstart":
             checkout.quickstart(scenario, build, scenario.smoke, _ON_PAPER)
         for task in scenario.accuracy:
