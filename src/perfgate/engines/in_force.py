@@ -122,10 +122,8 @@ def _silent(setting: str, asked: Any, told: Mapping[str, Json]) -> Iterator[str]
 
 def in_flight(scenario: Scenario) -> int:
     """The most requests that the scenario has in flight at once; 0: it loads no server."""
-    return max(
-        (point.concurrency if point.capped else point.requests for point in scenario.points()),
-        default=0,
-    )
+    points = scenario.points()
+    return max((one.concurrency if one.capped else one.requests for one in points), default=0)
 
 
 def _plain(asked: Any) -> Json:

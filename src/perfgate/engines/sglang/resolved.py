@@ -12,7 +12,7 @@ from math import ceil
 from perfgate.core.measurement import Json
 from perfgate.engines.in_force import InForce, in_flight
 from perfgate.engines.sglang.table import FACTS
-from perfgate.scenarios.scenario import EngineSettings, Scenario
+from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Scenario
 
 PATHS = ("/get_server_info", "/server_info")
 WORDS = ("max_total_num_tokens=",)
@@ -61,7 +61,7 @@ def _settings(asked: EngineSettings, told: Mapping[str, Json]) -> Iterator[tuple
     yield from _chunks(asked, told, parts)
     yield "mtp", _speculation(asked, told)
     if asked.cuda_graphs is not None:
-        yield "cuda_graphs", _graphs(asked, told)
+        yield "cuda_graphs", _graphs(asked.cuda_graphs, told)
 
 
 def _attention_parts(told: Mapping[str, Json]) -> int:
@@ -94,13 +94,12 @@ def _speculation(asked: EngineSettings, told: Mapping[str, Json]) -> Json:
     return {"layers": told.get("speculative_num_steps")}
 
 
-def _graphs(asked: EngineSettings, told: Mapping[str, Json]) -> Json:
+def _graphs(asked: CudaGraphs, told: Mapping[str, Json]) -> Json:
     """Only what is asked for: the rest is the server's to choose."""
-    graphs = asked.cuda_graphs
     found: dict[str, Json] = {"enabled": _graphs_are_on(told)}
-    if graphs is not None and graphs.enabled and graphs.max_batch_size is not None:
+    if asked.enabled and asked.max_batch_size is not None:
         found["max_batch_size"] = _largest_graph(told)
-    if graphs is not None and graphs.batch_sizes:
+    if asked.batch_sizes:
         sizes = told.get("cuda_graph_bs")
         found["batch_sizes"] = _decoding(told).get("bs") if sizes is None else sizes
     return found

@@ -105,12 +105,8 @@ def _attention_is_parallel_by_dp(scenario: Scenario) -> Iterator[Refused]:
     dp = settings.dp or 1
     if settings.attention_dp and dp == 1:
         expected = "not to be set alone: dp says over how many ranks, and tp × pp × dp = GPUs"
-        hint = (
-            f"write dp: {gpus} and tp: 1, with ep: {gpus} to spread the experts"
-            if gpus > 1
-            else None
-        )
-        yield Refused("engine.settings.attention_dp", True, expected, hint)
+        hint = f"write dp: {gpus} and tp: 1, with ep: {gpus} to spread the experts"
+        yield Refused("engine.settings.attention_dp", True, expected, hint if gpus > 1 else None)
     product = settings.tp * settings.stages * dp
     if dp > 1 and product != gpus:
         found = f"{dp}, with tp {settings.tp} and pp {settings.stages} on {gpus} GPUs"
