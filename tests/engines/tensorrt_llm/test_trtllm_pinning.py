@@ -68,14 +68,6 @@ def test_the_cpp_engine_is_refused_where_it_is_gone() -> None:
         render(case, "1.3.0")
 
 
-def test_a_deprecated_option_says_only_what_is_no_default() -> None:
-    assert options(render(SERVED, "1.3.0").argv)["--backend"] == "pytorch"
-    assert "--backend" not in render(SERVED, "1.4.0rc0").argv
-    assert options(render(BENCHED, "1.4.0rc0").argv)["--backend"] == "pytorch", "not deprecated"
-    other = scenario(settings=EngineSettings(tp=8, backend="_autodeploy"), workload=served())
-    assert options(render(other, "1.4.0rc0").argv)["--backend"] == "_autodeploy"
-
-
 @each("case", [BENCHED, SERVED], ids=["bench", "serve"])
 def test_telemetry_is_off_unless_the_scenario_says_otherwise(case: Scenario) -> None:
     name = "TRTLLM_NO_USAGE_STATS"
