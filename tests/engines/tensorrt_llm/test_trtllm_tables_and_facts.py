@@ -51,7 +51,6 @@ PAGES = _pages()
 assert len(PAGES) >= 6, "nothing compared with nothing would fit"
 every_page = pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 
-# What a release cannot do at all: these scenarios are refused there, and nothing else is.
 
 
 def _of_serve(program: str) -> str:
