@@ -12,7 +12,7 @@ from trtllm_scenarios import CASES, build, check, offline, render, scenario, ser
 
 from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm.engine import is_served
-from perfgate.engines.tensorrt_llm.llm_program import environment
+from perfgate.engines.tensorrt_llm.programs import environment
 from perfgate.engines.tensorrt_llm.table import release
 from perfgate.scenarios.scenario import (
     CudaGraphs,

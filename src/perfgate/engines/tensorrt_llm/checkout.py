@@ -17,7 +17,7 @@ from perfgate.engines.arguments import Argument, of_graphs, of_settings, spelled
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.installed_programs import answer
 from perfgate.engines.refusal import Refused, require_none
-from perfgate.engines.tensorrt_llm.llm_program import environment, only_pytorch, pinned
+from perfgate.engines.tensorrt_llm.programs import environment, only_pytorch, pinned
 from perfgate.engines.tensorrt_llm.table import BENCH, GENERATOR, GPQA, QUICKSTART, Release, release
 from perfgate.engines.weights import reference
 from perfgate.scenarios.scenario import AccuracyTask, CudaGraphs, Mtp, Scenario, Smoke

@@ -26,14 +26,13 @@ from perfgate.engines.refusal import ExtraOptionRefused, Refused, refused_by_tab
 from perfgate.engines.served.settings import OFFLINE, askers, refused_settings
 from perfgate.engines.tensorrt_llm import (
     checkout,
-    discovery,
     extra_options,
     installed_options,
     programs,
     resolved,
     table,
 )
-from perfgate.engines.tensorrt_llm.llm_program import pinned
+from perfgate.engines.tensorrt_llm.programs import pinned
 from perfgate.engines.tensorrt_llm.table import FACTS, TABLES, release
 from perfgate.engines.weights import reference
 from perfgate.scenarios.problem import Problem
@@ -104,7 +103,7 @@ class TensorRTLLM(Engine):
 
     def build(self, locations: Locations) -> EngineBuild:
         """See `Engine.build`."""
-        return discovery.installed(locations)
+        return installed_options.installed(locations)
 
     def uncovered(self, version: str) -> str | None:
         """See `Engine.uncovered`."""
