@@ -17,7 +17,7 @@ from perfgate.scenarios.scenario import (
 def made(engine: str, settings: EngineSettings, release: str | None, **more: Any) -> Scenario:
     """A scenario of an engine, documented at a release, on eight H200 unless told otherwise."""
     extra = [more.pop(name, None) for name in ("extra_yaml", "extra_args", "inert")]
-    values = {
+    values: dict[str, Any] = {
         "hardware": Hardware("H200", 8),
         "model": Model("deepseek-ai/DeepSeek-R1-0528", "fp8"),
         "workload": None,

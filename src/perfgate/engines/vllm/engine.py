@@ -69,7 +69,7 @@ class Vllm(ServedEngine):
             expected = "true, or nothing: batches are padded to the next captured size"
             yield Refused("engine.settings.cuda_graphs.padding", False, expected)
 
-    def defaults(self, settings: EngineSettings, known: Release) -> Mapping[str, Any]:
+    def defaults(self, settings: EngineSettings, known: Release) -> Mapping[str, Any]:  # noqa: ARG002
         """See `ServedEngine.defaults`.
 
         How many requests and tokens it takes at once without being told depends on the GPU, too,
