@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import yaml
@@ -15,6 +16,7 @@ from perfgate.engines.tensorrt_llm.table import (
     GraphKeys,
     Keys,
     Release,
+    Spelling,
 )
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Scenario
 
@@ -102,17 +104,7 @@ def _entries(
     scenario: Scenario, settings: EngineSettings, release: Release, program: str
 ) -> Iterator[Entry]:
     """Each setting under its keys, in the order of the file."""
-    spelling = release.spelling
-
-    def plain(*names: str) -> Iterator[Entry]:
-        """Settings that are one key with their own value; `Spelling` calls them the same."""
-        for name in names:
-            value, keys = getattr(settings, name), getattr(spelling, name)
-            if value is not None and keys is None:
-                raise _no_key(scenario, name, value, release)
-            if value is not None:
-                yield keys, asdict(value) if isinstance(value, MoeLoadBalancer) else value
-
+    spelling, plain = release.spelling, partial(_plain, scenario, settings, release)
     yield from plain("attention_dp")
     if settings.cuda_graphs is not None:
         yield from _graphs(settings.cuda_graphs, spelling.graphs)
@@ -127,12 +119,30 @@ def _entries(
         yield (*spelling.mtp, spelling.mtp_layers), settings.mtp.layers
     if settings.overlap_scheduler is not None:
         yield spelling.overlap, settings.overlap_scheduler != spelling.overlap_inverted
-    compiled, chunked = settings.torch_compile, settings.chunked_context
+    compiled = settings.torch_compile
     if compiled is not None and spelling.torch_compile is not None:
         value = spelling.torch_compile_on if compiled else spelling.torch_compile_off
         yield spelling.torch_compile, value
     elif compiled:  # off in every release
         raise _no_key(scenario, "torch_compile", compiled, release)
+    yield from _of_program(settings, spelling, program)
+
+
+def _plain(
+    scenario: Scenario, settings: EngineSettings, release: Release, *names: str
+) -> Iterator[Entry]:
+    """Settings that are one key with their own value; `Spelling` calls them the same."""
+    for name in names:
+        value, keys = getattr(settings, name), getattr(release.spelling, name)
+        if value is not None and keys is None:
+            raise _no_key(scenario, name, value, release)
+        if value is not None:
+            yield keys, asdict(value) if isinstance(value, MoeLoadBalancer) else value
+
+
+def _of_program(settings: EngineSettings, spelling: Spelling, program: str) -> Iterator[Entry]:
+    """What is a key for some of the programs, and an option of the others."""
+    chunked = settings.chunked_context
     if chunked is not None and program in (SERVE, EVAL):
         yield spelling.chunked_prefill, chunked
     elif chunked and spelling.bench_chunked_prefill:  # later trtllm-bench has an option
