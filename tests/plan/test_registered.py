@@ -31,5 +31,7 @@ def test_every_word_of_a_release_is_known() -> None:
     for release in TABLES.all():
         for program in (THROUGHPUT, SERVE):
             assert {*release.choices(program, "backend")} <= TensorRTLLM.words()["backend"]
-        assert {default.backend for default in release.defaults.values()} <= TensorRTLLM.words()["backend"]
+        assert {default.backend for default in release.defaults.values()} <= TensorRTLLM.words()[
+            "backend"
+        ]
         assert (release.moe_backends or frozenset()) <= TensorRTLLM.words()["moe_backend"]

@@ -174,7 +174,9 @@ def last_line(text: str) -> str:
     return lines[-1][:300] if lines else "nothing"
 
 
-def _drift(build: EngineBuild, title: str, found: tuple[Mismatch, ...], told_by: ToldBy) -> CliDrift:
+def _drift(
+    build: EngineBuild, title: str, found: tuple[Mismatch, ...], told_by: ToldBy
+) -> CliDrift:
     """The error that names what the release tables got wrong, and their line."""
     first, *others = found
     more = "".join(

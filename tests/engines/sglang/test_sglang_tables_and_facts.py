@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from sglang_scenarios import DOCUMENTED, PAGES, TP, build, page, render, scenario
+from sglang_scenarios import PAGES, TP, build, page, render, scenario
 from tables import each
 
 from perfgate.core.errors import CannotDo
-from perfgate.engines.base import EngineBuild
 from perfgate.engines.option_check import Call, of_call
 from perfgate.engines.sglang.engine import SGLang
-from perfgate.engines.sglang.table import SERVE, TABLES, Release
+from perfgate.engines.sglang.table import SERVE, TABLES
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Hardware, Mtp
 
 EVERY = {
@@ -117,5 +116,3 @@ def test_a_scenario_on_a_cpu_is_served_there() -> None:
     case = scenario(EngineSettings(), hardware=Hardware("none", 0))
     assert "--device cpu" in " ".join(render(case, "0.5.23").argv)
     assert "--device" not in render(scenario(TP)).argv
-
-

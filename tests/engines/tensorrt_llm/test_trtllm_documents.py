@@ -9,7 +9,6 @@ from trtllm_scenarios import CASES, ON_PAPER, build, offline, options, render, s
 
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
-from perfgate.engines.base import Endpoint
 from perfgate.engines.tensorrt_llm import checkout, programs
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.scenarios.scenario import EngineSettings, Model, Smoke
@@ -73,7 +72,6 @@ class TestLoad:
 class TestDataset:
     CASE = CASES["b200-fp16-kv"]
 
-
     def test_a_subcommand_finds_the_tokenizer_in_the_local_folder(self, tmp_path: Path) -> None:
         (tmp_path / "DeepSeek-R1-FP4").mkdir()
         locations = Locations(on_paper=True, models=tmp_path)
@@ -126,7 +124,6 @@ class TestExamples:
         argv = render(CASES["quickstart"], "1.2.0").argv
         assert argv[argv.index("--prompt") + 1] == "Hello, my name is"
 
-
     def test_gpqa_takes_a_share_for_the_first_questions(self) -> None:
         case = CASES["gpqa"]
         for limit in (1, 20, 197, 198):
@@ -134,4 +131,3 @@ class TestExamples:
             argv = checkout.gpqa(case, build("0.19.0"), task, "gpqa_diamond.csv", ON_PAPER).argv
             share = float(str(options(argv)["--limit"]))
             assert int(198 * share) + 1 == limit, "the program's own arithmetic"
-

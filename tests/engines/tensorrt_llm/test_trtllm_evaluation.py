@@ -12,8 +12,8 @@ from perfgate.core.errors import CannotDo
 from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
-from perfgate.engines.tensorrt_llm.engine import is_served
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
+from perfgate.engines.tensorrt_llm.engine import is_served
 from perfgate.engines.tensorrt_llm.programs import evaluate
 from perfgate.rehearsal.recorded_pages import FOLDER
 from perfgate.scenarios.scenario import AccuracyTask, EngineChoice, EngineSettings, Scenario

@@ -20,9 +20,9 @@ from perfgate.core.programs import TRTLLM_BENCH
 from perfgate.engines import installed_programs
 from perfgate.engines.help_page import options_in
 from perfgate.engines.tensorrt_llm.checkout import script
+from perfgate.engines.tensorrt_llm.definition_check import calls
 from perfgate.engines.tensorrt_llm.installed_options import moved_defaults, verify
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
-from perfgate.engines.tensorrt_llm.definition_check import calls
 from perfgate.engines.tensorrt_llm.table import (
     BENCH,
     BENCHMARK_SERVING,

@@ -1,26 +1,18 @@
 """A new release is one table file: the made-up one of the document, in a folder of one's own."""
 
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import yaml
 from tables import each
 from trtllm_scenarios import build, check, offline, options, render, scenario, served
 
-import perfgate.rehearsal
 from perfgate.cli.main import main
 from perfgate.core.errors import CannotDo, InputError, SeveralInputErrors
-from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
-from perfgate.engines.definitions import Definitions, KeyDefinition, OptionDefinition
-from perfgate.engines.tensorrt_llm.definition_check import mismatches
-from perfgate.engines.tensorrt_llm.definition_check import calls
-from perfgate.engines.tensorrt_llm.table import SERVE, TABLES, VARIABLE, release
-from perfgate.plan.calls import commands_to_verify
+from perfgate.engines.tensorrt_llm.table import TABLES, VARIABLE, release
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import EngineSettings, Scenario

@@ -103,5 +103,3 @@ def test_a_variable_that_the_scenario_names_is_never_replaced() -> None:
         environment={"TRTLLM_ENABLE_PDL": "1", "TRTLLM_DG_ENABLED": "0"},
     )
     assert render(case, "1.2.0").env == {"TRTLLM_ENABLE_PDL": "1", "TRTLLM_DG_ENABLED": "0"}
-
-

@@ -21,8 +21,7 @@ from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.release_tables import Option
-from perfgate.engines.tensorrt_llm.definition_check import mismatches
-from perfgate.engines.tensorrt_llm.definition_check import calls
+from perfgate.engines.tensorrt_llm.definition_check import calls, mismatches
 from perfgate.engines.tensorrt_llm.table import QUICKSTART, SERVE, THROUGHPUT, Release, release
 from perfgate.plan.calls import commands_to_verify
 from perfgate.scenarios.scenario import Scenario
@@ -50,7 +49,6 @@ def _pages() -> list[Page]:
 PAGES = _pages()
 assert len(PAGES) >= 6, "nothing compared with nothing would fit"
 every_page = pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
-
 
 
 def _of_serve(program: str) -> str:

@@ -3,15 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
-import yaml
 from tables import each
 from trtllm_scenarios import V3_SETTINGS, scenario
 
-from perfgate.core.errors import InputError
 from perfgate.engines.tensorrt_llm import llm_api_yaml
 from perfgate.engines.tensorrt_llm.table import SERVE, THROUGHPUT, release
-from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Mtp
+from perfgate.scenarios.scenario import EngineSettings
 
 
 class TestTheMappingOfTheKvCache:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tables import each
-from vllm_scenarios import ON_PAPER, SERVED, build, rendered, scenario
+from vllm_scenarios import build, rendered, scenario
 
 from perfgate.engines.refusal import ExtraOptionRefused
 from perfgate.engines.vllm.engine import Vllm
@@ -50,5 +50,3 @@ def test_what_says_more_than_a_setting_is_taken_while_that_is_left_open(
     case = scenario(tp=8, extra_args={"vllm": words})
     Vllm().check(case, build("0.32.0"))
     assert rendered(case, "0.32.0").endswith(" ".join(words))
-
-

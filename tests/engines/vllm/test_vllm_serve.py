@@ -91,5 +91,3 @@ def test_a_local_folder_is_served_under_the_models_public_name(tmp_path: Path) -
     assert argv[2] == str(tmp_path / "DeepSeek-R1-0528")
     assert argv[argv.index("--served-model-name") + 1] == "deepseek-ai/DeepSeek-R1-0528"
     assert known.tokenizer(case, tmp_path, here) == argv[2]
-
-

@@ -4,8 +4,6 @@ Whatever settings a scenario has, what is rendered for a release must fit its pa
 shows it: an option that is taken and hidden could not be asked for before GPU time is spent.
 """
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

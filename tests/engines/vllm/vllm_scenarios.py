@@ -25,9 +25,7 @@ def build(version: str) -> EngineBuild:
     return EngineBuild("vllm", version, version)
 
 
-def scenario(
-    release: str | None = None, *, gpus: int = 8, nodes: int = 1, **more: Any
-) -> Scenario:
+def scenario(release: str | None = None, *, gpus: int = 8, nodes: int = 1, **more: Any) -> Scenario:
     """A valid scenario with what a test is about: its settings by name, and fields."""
     known = [name for name in more if name in vars(EngineSettings())]
     settings = EngineSettings(**{name: more.pop(name) for name in known})

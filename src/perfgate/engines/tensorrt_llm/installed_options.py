@@ -149,7 +149,8 @@ def _told(locations: Locations) -> Mapping[str, Any]:
     except (MissingProgram, InputError) as error:
         return nothing(" ".join(str(error).split()))
     try:
-        return marked_answer(answer((*python, "-c", _QUESTION.read_text("utf-8")), locations), _MARK)
+        said = answer((*python, "-c", _QUESTION.read_text("utf-8")), locations)
+        return marked_answer(said, _MARK)
     except ValueError as error:
         return nothing(str(error))
 

@@ -187,7 +187,6 @@ def _defaults(scenario: Scenario, program: str, known: Release) -> Iterator[tupl
 # Calls. -------------------------------------------------------------------------------------------
 
 
-
 def serve(
     scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
 ) -> Command:
