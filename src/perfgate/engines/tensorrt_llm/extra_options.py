@@ -57,8 +57,8 @@ def words(
         listed = known.options(program).get(argument.setting)
         if listed is not None:
             taken |= dict.fromkeys(map(_as_declared, listed.spellings), argument.field)
-    for owner, names in FACTS.never.items():
-        taken |= dict.fromkeys(names, owner)
+    for whose, names in FACTS.never.items():
+        taken |= dict.fromkeys(names, whose)
     found: list[str] = []
     for option in extra_options(scenario.engine):
         if option.program != _typed(program):
