@@ -18,9 +18,8 @@ from perfgate.core.errors import SeveralInputErrors
 from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
-from perfgate.engines.tensorrt_llm.definition_check import mismatches
+from perfgate.engines.tensorrt_llm.definition_check import calls, mismatches
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
-from perfgate.engines.tensorrt_llm.program_calls import calls
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.registered import registered
 from perfgate.rehearsal import recorded_pages

@@ -11,7 +11,8 @@ from documented_set import documented_suite
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.tensorrt_llm import bench, examples, serve
+from perfgate.engines.tensorrt_llm import checkout, programs
+from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.scenarios.scenario import (
     EngineChoice,
     EngineSettings,
@@ -29,6 +30,8 @@ SERVED = Endpoint("0.0.0.0", 8000, "model")  # noqa: S104
 DATASET = "dataset.txt"
 SUBCOMMANDS = ("throughput", "prepare-dataset", "token-norm-dist")
 UNSET = EngineSettings()
+
+check = TensorRTLLM().check
 
 
 def build(version: str) -> EngineBuild:
@@ -101,12 +104,12 @@ def options(words: tuple[str, ...]) -> dict[str, str | None]:
 def render(case: Scenario, version: str, locations: Locations = ON_PAPER) -> Command:
     """The measuring or serving command of the case at a release."""
     if case.smoke is not None:
-        return examples.quickstart(case, build(version), case.smoke, locations)
+        return checkout.quickstart(case, build(version), case.smoke, locations)
     if case.accuracy and case.workload is None:
-        return examples.gpqa(case, build(version), case.accuracy[0], "gpqa_diamond.csv", locations)
+        return checkout.gpqa(case, build(version), case.accuracy[0], "gpqa_diamond.csv", locations)
     if case.workload is not None and case.workload.client == "trtllm-bench":
-        return bench.throughput(case, build(version), case.points()[0], DATASET, locations)
-    return serve.serve(case, build(version), SERVED, locations)
+        return programs.throughput(case, build(version), case.points()[0], DATASET, locations)
+    return programs.serve(case, build(version), SERVED, locations)
 
 
 SUITE = {one.id: one for one in documented_suite().scenarios}

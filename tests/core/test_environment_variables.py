@@ -13,7 +13,7 @@ from perfgate.core.environment_variables import (
     variables_set,
 )
 from perfgate.core.programs import PROGRAM_PREFIX, Program
-from perfgate.engines.gguf_model import MODELS
+from perfgate.engines.llama_cpp import MODELS
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "perfgate"

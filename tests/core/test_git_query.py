@@ -12,7 +12,7 @@ from perfgate.baselines.gate_repo import GateRepo, git_state
 from perfgate.core.locations import Locations
 from perfgate.core.program_query import QUIET, git_answer
 from perfgate.engines.served.discovery import question
-from perfgate.engines.tensorrt_llm.discovery import installed
+from perfgate.engines.tensorrt_llm.installed_options import installed
 
 BASELINE = Path("baselines/8xB200/serve/abc.json")
 

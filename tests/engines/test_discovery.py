@@ -10,7 +10,7 @@ from perfgate.core.errors import MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.programs import VLLM_PYTHON, VLLM_SERVE
 from perfgate.engines.base import engine
-from perfgate.engines.program_output import answer
+from perfgate.engines.installed_programs import answer
 
 SGLANG = "PERFGATE_PROGRAM_SGLANG"
 Told = dict[str, str]  # file of the package → its text

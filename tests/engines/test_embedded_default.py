@@ -28,7 +28,7 @@ from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.programs import LLAMA_CPP_PYTHON, LM_EVAL
-from perfgate.engines import gguf_model
+from perfgate.engines import llama_cpp
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.evaluators.lm_eval import LmEval
@@ -67,7 +67,7 @@ def programs() -> None:
     """Skip where the programs of the embedded default are not installed."""
     try:
         LlamaCpp().build(Locations())
-        gguf_model.locate(SMOLLM2, Locations())
+        llama_cpp.locate(SMOLLM2, Locations())
         AIPerf().version(BUILD, Locations())
         LmEval().version(BUILD, Locations())
     except (MissingProgram, InputError) as error:
@@ -192,8 +192,8 @@ class TestTokenizer:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
     ) -> None:
         cut = tmp_path / "cut.gguf"
-        cut.write_bytes(gguf_model.locate(SMOLLM2, Locations()).read_bytes()[:length])
-        monkeypatch.setenv(gguf_model.known(SMOLLM2).variable, str(cut))
+        cut.write_bytes(llama_cpp.locate(SMOLLM2, Locations()).read_bytes()[:length])
+        monkeypatch.setenv(llama_cpp.known_model(SMOLLM2).variable, str(cut))
         with pytest.raises(RunError, match="not a complete GGUF file") as caught:
             LlamaCpp().tokenizer(SMOLLM2, tmp_path, Locations())
         assert caught.value.failure == "model_file"
@@ -236,7 +236,7 @@ def test_the_server_takes_every_cache_type_a_small_batch_and_halts(tmp_path: Pat
 
 def test_the_server_tells_a_damaged_model(tmp_path: Path) -> None:
     cut = tmp_path / "cut.gguf"
-    cut.write_bytes(gguf_model.locate(SMOLLM2, Locations()).read_bytes()[:50_000_000])
+    cut.write_bytes(llama_cpp.locate(SMOLLM2, Locations()).read_bytes()[:50_000_000])
     script = Path(sys.modules[LlamaCpp.__module__].__file__ or "").with_name("llama_cpp_server.py")
     argv = [*LLAMA_CPP_PYTHON.find(), str(script), "--model", str(cut), "--port", "1"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)

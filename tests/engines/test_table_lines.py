@@ -6,7 +6,7 @@ import pytest
 
 from perfgate.engines.definitions import YAML
 from perfgate.engines.option_check import Mismatch
-from perfgate.engines.table_lines import told_by
+from perfgate.engines.release_tables import told_by
 
 TABLES = {
     "1.0.yaml": """\

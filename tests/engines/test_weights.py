@@ -12,9 +12,8 @@ from trtllm_scenarios import ON_PAPER, scenario
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
-from perfgate.engines.model_reference import reference
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
-from perfgate.engines.weights import model_facts
+from perfgate.engines.weights import model_facts, reference
 from perfgate.scenarios.scenario import EngineSettings, Model, Scenario, Weights
 
 NAME = "nvidia/DeepSeek-R1-FP4"

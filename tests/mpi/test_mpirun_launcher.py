@@ -41,7 +41,7 @@ from perfgate.campaign.serving import run_to_end, wait_until_ready
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
-from perfgate.engines import gguf_model
+from perfgate.engines import llama_cpp
 from perfgate.engines.base import Endpoint
 from perfgate.engines.llama_cpp import LlamaCpp
 from perfgate.launchers.base import Job, Placement
@@ -381,7 +381,7 @@ def test_the_embedded_default_serves_from_a_host(tmp_path: Path) -> None:
     engine, scenario = LlamaCpp(), local_scenario()
     try:
         build = engine.build(Locations())
-        gguf_model.locate(scenario, Locations())
+        llama_cpp.locate(scenario, Locations())
     except (MissingProgram, InputError) as error:
         pytest.skip(f"the embedded default is not installed: {error}")
     with placed(tmp_path) as placement:

@@ -15,9 +15,9 @@ from perfgate.core.locations import Locations
 from perfgate.core.plain import to_plain
 from perfgate.engines import sglang, tensorrt_llm, vllm  # noqa: F401  (registers them)
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.sglang import releases as of_sglang
-from perfgate.engines.tensorrt_llm import releases as of_tensorrt_llm
-from perfgate.engines.vllm import releases as of_vllm
+from perfgate.engines.sglang import table as of_sglang
+from perfgate.engines.tensorrt_llm import table as of_tensorrt_llm
+from perfgate.engines.vllm import table as of_vllm
 from perfgate.plan import calls
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import Scenario
@@ -25,7 +25,7 @@ from perfgate.scenarios.scenario import Scenario
 RECORDED = Path(__file__).parents[1] / "data" / "calls.json"
 # The first release of each range, and one beyond the newest table.
 RELEASES = {
-    "tensorrt-llm": [*(one.since for one in of_tensorrt_llm.all_releases()), "1.4.0"],
+    "tensorrt-llm": [*(one.since for one in of_tensorrt_llm.TABLES.all()), "1.4.0"],
     "vllm": [*(one.since for one in of_vllm.TABLES.all()), "0.34.0"],
     "sglang": [*(one.since for one in of_sglang.TABLES.all()), "0.6.0"],
 }

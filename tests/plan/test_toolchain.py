@@ -10,9 +10,8 @@ from perfgate.baselines import Entry
 from perfgate.core.errors import InputError
 from perfgate.core.paths import repository
 from perfgate.engines.base import Engine, engine, said_of
-from perfgate.engines.tensorrt_llm.engine import words
-from perfgate.engines.tensorrt_llm.releases import all_releases
-from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
+from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
+from perfgate.engines.tensorrt_llm.table import SERVE, TABLES, THROUGHPUT
 from perfgate.plan.registered import registered
 from perfgate.plan.release_coverage import uncovered
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
@@ -72,11 +71,12 @@ def test_an_engine_counts_from_when_it_is_registered(monkeypatch: pytest.MonkeyP
 
 
 def test_every_word_of_a_release_is_known() -> None:
-    for release in all_releases():
+    words = TensorRTLLM.words()
+    for release in TABLES.all():
         for program in (THROUGHPUT, SERVE):
-            assert {*release.choices(program, "backend")} <= words()["backend"]
-        assert {default.backend for default in release.defaults.values()} <= words()["backend"]
-        assert (release.moe_backends or frozenset()) <= words()["moe_backend"]
+            assert {*release.choices(program, "backend")} <= words["backend"]
+        assert {default.backend for default in release.defaults.values()} <= words["backend"]
+        assert (release.moe_backends or frozenset()) <= words["moe_backend"]
 
 
 def of(*engines: str) -> list[Scenario]:

@@ -20,7 +20,7 @@ from perfgate.core.failures import diagnose
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.in_force import require_in_force
-from perfgate.engines.program_output import answer
+from perfgate.engines.installed_programs import answer
 from perfgate.engines.vllm.engine import Vllm
 from perfgate.launchers.local.launcher import free_port
 from perfgate.rehearsal.faults import FAULTS

@@ -20,7 +20,7 @@ from perfgate.core.errors import CliDrift
 from perfgate.core.failures import diagnose
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild, engine
-from perfgate.engines.program_output import answer
+from perfgate.engines.installed_programs import answer
 from perfgate.launchers.local.launcher import free_port
 from perfgate.rehearsal.faults import FAULTS
 from perfgate.scenarios.scenario import EngineChoice, EngineSettings, Mtp, Scenario, Source

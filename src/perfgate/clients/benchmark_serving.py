@@ -14,7 +14,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import BENCHMARK_SERVING
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm.python_package import require_package
+from perfgate.engines.tensorrt_llm.checkout import require_package
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 CLIENT = "benchmark_serving"

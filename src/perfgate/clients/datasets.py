@@ -1,6 +1,6 @@
 """Datasets that a person brings: where they are looked for, and whether they are what is needed.
 
-Synthetic ones are made by the release's own tool (`perfgate.engines.tensorrt_llm.dataset`).
+Synthetic ones are made by the release's own tool (`perfgate.engines.tensorrt_llm.checkout`).
 """
 
 import csv

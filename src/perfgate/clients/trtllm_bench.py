@@ -15,7 +15,7 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm import bench, dataset
+from perfgate.engines.tensorrt_llm import checkout, programs
 from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario
 
 REPORT = "report.json"
@@ -42,7 +42,7 @@ class TrtllmBench(Offline):
         if kind == "real":
             prompts = str(datasets.real_dataset(scenario, locations))
         elif kind == "synthetic":
-            step = dataset.prepare(scenario, build, what.requests, locations)
+            step = checkout.prepare(scenario, build, what.requests, locations)
             prepared, prompts = (step,), str(step.produces)
         else:
             raise InputError(
@@ -51,7 +51,7 @@ class TrtllmBench(Offline):
                 found=kind,
                 expected="synthetic or real",
             )
-        command = bench.throughput(scenario, build, what, prompts, locations)
+        command = programs.throughput(scenario, build, what, prompts, locations)
         return (*prepared, Step("benchmark", command, probe=what.label))
 
     def parse(self, scenario: Scenario, what: Measurable, folder: Path) -> Measurement:

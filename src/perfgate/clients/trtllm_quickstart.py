@@ -1,6 +1,6 @@
 """TensorRT-LLM's quickstart_advanced.py: a few prompts answered, as a smoke test.
 
-How it is called depends on the release: `perfgate.engines.tensorrt_llm.examples`. It prints one
+How it is called depends on the release: `perfgate.engines.tensorrt_llm.checkout`. It prints one
 line a prompt, ``[0] Prompt: '…', Generated text: '…'``, both as Python writes strings; the number
 is missing in old releases.
 """
@@ -19,7 +19,7 @@ from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm import examples
+from perfgate.engines.tensorrt_llm import checkout
 from perfgate.scenarios.scenario import Measurable, Scenario, Smoke
 
 CLIENT = "trtllm-quickstart"
@@ -46,7 +46,7 @@ class TrtllmQuickstart(Offline):
         """See `Offline.steps`."""
         if not isinstance(what, Smoke):
             raise InputError(f"{self.name} is only a smoke test", found=repr(what)[:120])
-        command = examples.quickstart(scenario, build, what, locations)
+        command = checkout.quickstart(scenario, build, what, locations)
         return (Step("benchmark", command, probe=what.label),)
 
     def parse(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from perfgate.engines.refusal import refusal
 from perfgate.engines.release_tables import Option, ReleaseTable
-from perfgate.scenarios.scenario import EngineSettings, Scenario
+from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Scenario
 
 Value = bool | int | float | str | tuple[int | str, ...] | None
 
@@ -21,18 +21,31 @@ class Argument:
         setting: the setting's name in the release's table of a program.
         value: True: the flag; False: its opposite, or nothing where its absence says the same;
             several words for a tuple; None: left to the program.
-        field: the scenario's field, for messages.
+        asked_by: the scenario's field, for messages; empty: the setting of that name.
     """
 
     setting: str
     value: Value
-    field: str
+    asked_by: str = ""
+
+    @property
+    def field(self) -> str:
+        """The scenario's field that asks for it."""
+        return self.asked_by or f"engine.settings.{self.setting}"
 
 
 def of_settings(settings: EngineSettings, *names: str) -> tuple[Argument, ...]:
     """The arguments that are settings as they stand, in this order."""
-    return tuple(
-        Argument(name, getattr(settings, name), f"engine.settings.{name}") for name in names
+    return tuple(Argument(name, getattr(settings, name)) for name in names)
+
+
+def of_graphs(graphs: CudaGraphs) -> tuple[Argument, ...]:
+    """CUDA graphs where each part of them is an option of its own."""
+    return (
+        Argument("cuda_graphs", graphs.enabled),
+        Argument("cuda_graphs.padding", graphs.padding),
+        Argument("cuda_graphs.batch_sizes", graphs.batch_sizes or None),
+        Argument("cuda_graphs.max_batch_size", graphs.max_batch_size),
     )
 
 
@@ -53,13 +66,8 @@ def spelled(
         if option is None and value is False:
             continue  # what has no switch is off
         if option is None:
-            raise refusal(
-                scenario,
-                argument.field,
-                value,
-                release,
-                f"not to be set: {program} has no option for it",
-            )
+            expected = f"not to be set: {program} has no option for it"
+            raise refusal(scenario, argument.field, value, release, expected)
         if option.choices and value not in option.choices:
             expected = "one of " + ", ".join(sorted(option.choices))
             raise refusal(scenario, argument.field, value, release, expected)

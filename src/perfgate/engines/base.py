@@ -1,5 +1,8 @@
 """Engine: what perfgate must know of a program under test to serve a model with it."""
 
+# Answers of an engine that has nothing to say need none of what they are given.
+# ruff: noqa: ARG002
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +14,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import Program
 from perfgate.core.registry import Registry
+from perfgate.engines import weights
 from perfgate.engines.in_force import InForce
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
@@ -78,6 +82,7 @@ class Engine(ABC):
         settings_paths: paths of its HTTP server that may tell its resolved settings, as a JSON
             object; the first that does counts.
         settings_words: words of the log lines that tell them, in lower case.
+        quantized_by_file: see `weights.model_facts`.
     """
 
     name: str
@@ -92,6 +97,7 @@ class Engine(ABC):
     health_within_s: ClassVar[float] = 5.0
     settings_paths: ClassVar[tuple[str, ...]] = ()
     settings_words: ClassVar[tuple[str, ...]] = ()
+    quantized_by_file: ClassVar[bool] = False
 
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:
@@ -142,7 +148,7 @@ class Engine(ABC):
             RunError: the container that it is in cannot be had.
         """
 
-    def uncovered(self, version: str) -> str | None:  # noqa: ARG002
+    def uncovered(self, version: str) -> str | None:
         """What is not known of a release, and what is done instead; None: all is known.
 
         Args:
@@ -153,22 +159,19 @@ class Engine(ABC):
         """
         return None
 
-    def foreseen(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:  # noqa: ARG002
+    def foreseen(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:
         """What this build is known not to put in force, or to bound, told before any start.
 
         What the scenario says to be inert is not told again.
         """
         return ()
 
-    @abstractmethod
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
-        """The model's name as `/v1/models` will show it."""
+        """The model's name as `/v1/models` will show it; here: the public one."""
+        return scenario.model.name
 
     def verify(
-        self,
-        build: EngineBuild,  # noqa: ARG002
-        commands: Sequence[Command],  # noqa: ARG002
-        locations: Locations,  # noqa: ARG002
+        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
     ) -> tuple[str, ...]:
         """Ask the installed build whether it takes all that `commands` give it.
 
@@ -183,11 +186,7 @@ class Engine(ABC):
         """
         return ()
 
-    def moved_defaults(
-        self,
-        commands: Sequence[Command],  # noqa: ARG002
-        locations: Locations,  # noqa: ARG002
-    ) -> tuple[str, ...]:
+    def moved_defaults(self, commands: Sequence[Command], locations: Locations) -> tuple[str, ...]:
         """Defaults of the installed build that the scenarios' documents state otherwise.
 
         Each names the setting, both defaults and the document; nothing where the build tells none.
@@ -204,10 +203,7 @@ class Engine(ABC):
         """The command that serves the scenario's model on `endpoint`."""
 
     def in_force(
-        self,
-        scenario: Scenario,  # noqa: ARG002
-        told: Mapping[str, Json],  # noqa: ARG002
-        log: Iterable[str],  # noqa: ARG002
+        self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]
     ) -> InForce | None:
         """What the running server's own answers say that it runs with; None: they say nothing.
 
@@ -220,17 +216,22 @@ class Engine(ABC):
         """
         return None
 
-    @abstractmethod
     def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:
-        """A folder with the model's tokenizer (made once under `cache` if need be), or its name."""
+        """A folder with the model's tokenizer (made once under `cache` if need be), or its name.
 
-    @abstractmethod
+        Here: a checkpoint, or a model of the hub, has it inside.
+        """
+        return weights.reference(scenario, locations).where
+
     def model_facts(self, scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
         """What identifies the model's weights; ``sha256`` is always among it.
+
+        Here: those of a checkpoint, as it was published.
 
         Raises:
             InputError: the model's folder is not as the scenario says.
         """
+        return weights.model_facts(scenario, locations, quantized_by_file=self.quantized_by_file)
 
 
 engine: Registry[Engine] = Registry("engine", "perfgate.engines")

@@ -120,6 +120,12 @@ def _silent(setting: str, asked: Any, told: Mapping[str, Json]) -> Iterator[str]
         yield from (f"{setting}.{key}" for key in parts if key not in found)
 
 
+def in_flight(scenario: Scenario) -> int:
+    """The most requests that the scenario has in flight at once; 0: it loads no server."""
+    points = scenario.points()
+    return max((one.concurrency if one.capped else one.requests for one in points), default=0)
+
+
 def _plain(asked: Any) -> Json:
     plain: Json = asdict(asked) if is_dataclass(asked) and not isinstance(asked, type) else asked
     return plain

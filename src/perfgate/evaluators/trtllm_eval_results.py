@@ -17,7 +17,7 @@ from perfgate.clients.report_lines import Line, last_line, number, positive
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
-from perfgate.engines.tensorrt_llm.evaluation import TASKS
+from perfgate.engines.tensorrt_llm.programs import TASKS
 from perfgate.evaluators.lm_eval_results import answered, require_same_score
 from perfgate.evaluators.lm_eval_tables import Row, rows
 from perfgate.scenarios.scenario import AccuracyTask

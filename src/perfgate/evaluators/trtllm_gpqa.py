@@ -1,6 +1,6 @@
 """TensorRT-LLM's gpqa_llmapi.py: GPQA diamond on the model inside one process.
 
-How it is called depends on the release: `perfgate.engines.tensorrt_llm.examples`. It prints
+How it is called depends on the release: `perfgate.engines.tensorrt_llm.checkout`. It prints
 ``Finished in 123.456 seconds`` and ``Average accuracy: 0.683``, and on standard error a bar of the
 questions done; the answers themselves it keeps to itself.
 """
@@ -20,7 +20,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm import examples
+from perfgate.engines.tensorrt_llm import checkout
 from perfgate.evaluators.base import evaluator
 from perfgate.scenarios.scenario import AccuracyTask, Measurable, Scenario
 
@@ -56,7 +56,7 @@ class TrtllmGpqa(Offline):
         if not isinstance(what, AccuracyTask):
             raise InputError(f"{self.name} measures only accuracy", found=repr(what)[:120])
         questions = str(datasets.gpqa_diamond(locations))
-        command = examples.gpqa(scenario, build, what, questions, locations)
+        command = checkout.gpqa(scenario, build, what, questions, locations)
         return (Step("evaluator", command, probe=what.task),)
 
     def parse(

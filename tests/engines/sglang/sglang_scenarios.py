@@ -3,24 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
+from engine_scenarios import made
+
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild, engine
 from perfgate.engines.definitions import Definitions
-from perfgate.engines.sglang.releases.table import SERVE
+from perfgate.engines.sglang.table import SERVE
 from perfgate.rehearsal.recorded_pages import read
-from perfgate.scenarios.scenario import (
-    EngineChoice,
-    EngineSettings,
-    GatePolicy,
-    Hardware,
-    Limits,
-    Model,
-    Mtp,
-    Scenario,
-    Source,
-    Workload,
-)
+from perfgate.scenarios.scenario import EngineSettings, Mtp, Scenario, Workload
 
 ENGINE = engine["sglang"]()
 ON_PAPER = Locations(on_paper=True)
@@ -50,20 +41,7 @@ def scenario(
     settings: EngineSettings = TP, release: str | None = DOCUMENTS, **more: Any
 ) -> Scenario:
     """A valid scenario with what a test is about."""
-    extra_args = more.pop("extra_args", None)
-    inert = more.pop("inert", None)
-    choice = EngineChoice("sglang", settings, more.pop("extra_yaml", None), extra_args, inert)
-    values = {"hardware": Hardware("H200", 8), "workload": LOAD, "accuracy": (), **more}
-    return Scenario(
-        id="case",
-        title="case",
-        source=Source("document.md", "section", engine_version=release),
-        model=Model("deepseek-ai/DeepSeek-R1-0528", "fp8"),
-        engine=choice,
-        gate=GatePolicy(("output_throughput",)),
-        limits=Limits(60.0, 60.0, 60.0),
-        **values,
-    )
+    return made("sglang", settings, release, **{"workload": LOAD, **more})
 
 
 def build(version: str = DOCUMENTS) -> EngineBuild:

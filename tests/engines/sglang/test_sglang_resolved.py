@@ -10,22 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sglang_scenarios import (
-    COMPILED,
-    DP,
-    EAGLE,
-    ENGINE,
-    LOAD,
-    TP,
-    page,
-    render,
-    scenario,
-)
+from sglang_scenarios import COMPILED, DP, EAGLE, ENGINE, LOAD, TP, page, render, scenario
 from tables import each
 
 from perfgate.core.errors import RunError
 from perfgate.engines.in_force import InForce, differences, require_in_force
-from perfgate.engines.sglang.releases.table import SERVE
+from perfgate.engines.sglang.table import SERVE
 from perfgate.rehearsal.argparse_options import given
 from perfgate.rehearsal.options import Syntax
 from perfgate.rehearsal.sglang_settings import resolved
@@ -105,23 +95,17 @@ def test_what_becomes_of_attention_dp_alone_release_by_release(version: str, par
     ("settings", "key", "value", "told"),
     [
         (EngineSettings(kv_cache_reuse=False), "disable_radix_cache", False, "kv_cache_reuse"),
-        (EngineSettings(torch_compile=True), "enable_torch_compile", False, "torch_compile"),
         (EngineSettings(overlap_scheduler=True), "disable_overlap_schedule", True, "overlap_sch"),
         (EngineSettings(max_batch_size=64), "max_running_requests", 48, "max_batch_size"),
         (EngineSettings(max_num_tokens=4096), "chunked_prefill_size", 2048, "max_num_tokens"),
         (EngineSettings(chunked_context=True), "chunked_prefill_size", -1, "chunked_context"),
-        (EngineSettings(max_seq_len=4096), "context_length", 8192, "max_seq_len"),
-        (EngineSettings(kv_cache_fraction=0.8), "mem_fraction_static", 0.7, "kv_cache_fraction"),
         (EngineSettings(kv_cache_dtype="fp8_e4m3"), "kv_cache_dtype", "auto", "kv_cache_dtype"),
         (EngineSettings(mtp=Mtp(1)), "speculative_algorithm", None, "mtp"),
         (EngineSettings(mtp=Mtp(1)), "speculative_num_steps", 3, "mtp"),
         (EngineSettings(quantization="fp8"), "quantization", None, ""),  # None: it says nothing
         (EngineSettings(quantization="fp8"), "quantization", "awq", "quantization"),
-        (EngineSettings(attention_backend="fa3"), "attention_backend", "triton", "attention_back"),
         (EngineSettings(moe_backend="triton"), "moe_runner_backend", "auto", "moe_backend"),
         (EngineSettings(moe_backend="auto"), "moe_runner_backend", "triton", ""),
-        (EngineSettings(seed=1), "random_seed", 2, "seed"),
-        (EngineSettings(ep=1), "ep_size", 2, "ep"),
         (EngineSettings(tp=1), "tp_size", 2, "tp"),
         (EngineSettings(cuda_graphs=CudaGraphs(enabled=True)), "disable_cuda_graph", True, "cuda"),
         (EngineSettings(cuda_graphs=CudaGraphs(enabled=False)), "disable_cuda_graph", True, ""),

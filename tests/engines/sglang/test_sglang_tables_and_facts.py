@@ -3,15 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from sglang_scenarios import DOCUMENTED, PAGES, TP, build, page, render, scenario
+from sglang_scenarios import PAGES, TP, build, page, render, scenario
 from tables import each
 
 from perfgate.core.errors import CannotDo
-from perfgate.engines.base import EngineBuild
 from perfgate.engines.option_check import Call, of_call
 from perfgate.engines.sglang.engine import SGLang
-from perfgate.engines.sglang.releases import TABLES
-from perfgate.engines.sglang.releases.table import SERVE, Release
+from perfgate.engines.sglang.table import SERVE, TABLES
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Hardware, Mtp
 
 EVERY = {
@@ -107,12 +105,6 @@ def test_the_overlap_scheduler_under_speculation_is_as_in_the_document() -> None
     assert off not in render(scenario(TP), "0.5.23").argv
 
 
-def test_a_later_minor_release_is_not_covered() -> None:
-    assert TABLES.uncovered("0.5.3") is None
-    assert TABLES.uncovered("0.5.99") is None
-    assert "no table of releases covers SGLang 0.6.0" in (TABLES.uncovered("0.6.0") or "")
-
-
 def test_words_of_a_scenario_are_those_of_any_release() -> None:
     known = SGLang.words()
     assert {"fp8_e5m2", "bf16"} <= known["kv_cache_dtype"]
@@ -124,16 +116,3 @@ def test_a_scenario_on_a_cpu_is_served_there() -> None:
     case = scenario(EngineSettings(), hardware=Hardware("none", 0))
     assert "--device cpu" in " ".join(render(case, "0.5.23").argv)
     assert "--device" not in render(scenario(TP)).argv
-
-
-@each("table", TABLES.all(), ids=lambda table: table.since)
-@each("settings", DOCUMENTED.values(), ids=DOCUMENTED)
-def test_all_documented_settings_are_rendered_for_every_range(
-    table: Release, settings: EngineSettings
-) -> None:
-    known = EngineBuild("sglang", table.since, table.since)
-    if settings.attention_dp and table.attention_dp_alone == "fails":
-        with pytest.raises(CannotDo, match="dp-size > 1"):
-            SGLang().check(scenario(settings), known)
-    else:
-        SGLang().check(scenario(settings), known)

@@ -8,19 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
-from trtllm_scenarios import (
-    CASES,
-    build,
-    offline,
-    render,
-    scenario,
-    served,
-)
+from trtllm_scenarios import CASES, build, check, offline, render, scenario, served
 
 from perfgate.core.errors import InputError
-from perfgate.engines.tensorrt_llm.checks import check, is_served
-from perfgate.engines.tensorrt_llm.environment import environment
-from perfgate.engines.tensorrt_llm.releases import release
+from perfgate.engines.tensorrt_llm.engine import is_served
+from perfgate.engines.tensorrt_llm.programs import environment
+from perfgate.engines.tensorrt_llm.table import release
 from perfgate.scenarios.scenario import (
     CudaGraphs,
     EngineSettings,
@@ -55,13 +48,6 @@ def with_pdl(value: str, **settings: Any) -> Scenario:
     return replace(benched(**settings), environment={"TRTLLM_ENABLE_PDL": value})
 
 
-@each("case", CASES.values(), ids=CASES)
-def test_every_document_passes_at_its_release(case: Scenario) -> None:
-    check(case, build(str(case.source.engine_version)))
-
-
-BOTH_SIZES = CudaGraphs(batch_sizes=(1,), max_batch_size=8)
-SIZES_OF_NONE = CudaGraphs(enabled=False, padding=True)
 SMALL = EngineSettings(tp=8, max_num_tokens=1000)
 
 
@@ -69,9 +55,6 @@ SMALL = EngineSettings(tp=8, max_num_tokens=1000)
     ("case", "version", "told"),
     [
         (replace(benched(), hardware=Hardware("none", 0)), "1.0.0", "hardware.gpu"),
-        (benched(cpu_threads=2), "1.0.0", "settings.cpu_threads"),
-        (benched(cuda_graphs=BOTH_SIZES), "1.0.0", "take one away"),
-        (benched(cuda_graphs=SIZES_OF_NONE), "1.0.0", "enabled: false, with padding"),
         (on_server(backend="torch"), "1.0.0", "settings.backend"),
         (benched(chunked_context=True), "0.19.0", "trtllm-bench throughput has no option for it"),
         (benched(max_num_tokens=1023), "1.0.0", "found: max_num_tokens 1023, isl 1024"),
@@ -79,28 +62,8 @@ SMALL = EngineSettings(tp=8, max_num_tokens=1000)
         (loaded(ignore_eos=False), "1.0.0", "workload.ignore_eos"),
         (loaded(max_request_rate=5.0), "1.0.0", "workload.max_request_rate"),
         (loaded(dataset="sharegpt"), "1.0.0", "workload.dataset"),
-        (first_answer(moe_max_num_tokens=10), "1.0.0", "settings.moe_max_num_tokens"),
-        (first_answer(cuda_graphs=CudaGraphs(max_batch_size=8)), "1.0.0", "graphs.max_batch_size"),
-        (first_answer(backend="_autodeploy"), "1.0.0", "settings.backend"),
         (with_pdl("0", pdl=True), "1.0.0", "what environment says: TRTLLM_ENABLE_PDL is 0 there"),
         (benched(), "0.18.0", "too old"),
-        (
-            on_server(backend="tensorrt"),
-            "1.4.0rc0",
-            "case.engine.settings.backend: TensorRT-LLM 1.4.0rc0 cannot do this\n"
-            "  found: tensorrt\n"
-            "  expected: one of _autodeploy, pytorch\n"
-            "  fix: run it with a release that can",
-        ),
-        (benched(backend="tensorrt"), "1.4.0rc0", "expected: one of _autodeploy, pytorch"),
-        (
-            first_answer(stream_interval=10),
-            "1.0.0",
-            "case.engine.settings.stream_interval: TensorRT-LLM 1.0.0 cannot do this\n"
-            "  found: 10\n"
-            "  expected: not to be set: quickstart_advanced.py has no option for it\n"
-            "  fix: run it with a release that can",
-        ),
     ],
     ids=str,
 )
@@ -143,18 +106,19 @@ def test_a_server_is_needed_by_what_has_no_engine_inside() -> None:
 
 # Nothing is dropped. ------------------------------------------------------------------------
 
+SWITCHES = (
+    *("attention_dp", "chunked_context", "overlap_scheduler", "torch_compile", "pdl"),
+    *("iteration_log", "trust_remote_code", "kv_cache_reuse"),
+)
+NUMBERS = ("tp", "pp", "ep", "dp", "max_batch_size", "stream_interval", "cpu_threads")
+TOKENS = ("max_num_tokens", "max_seq_len", "moe_max_num_tokens")
 ASKED: dict[str, tuple[Any, ...]] = {
-    "tp": (4,),
-    "pp": (2,),
-    "ep": (8,),
-    "attention_dp": (True, False),
-    "max_batch_size": (64,),
-    "max_num_tokens": (4096,),
-    "max_seq_len": (4096,),
+    **dict.fromkeys(SWITCHES, (True, False)),
+    **dict.fromkeys(NUMBERS, (4,)),
+    **dict.fromkeys(TOKENS, (4096,)),
+    **dict.fromkeys(("kv_cache_dtype", "quantization"), ("fp8",)),
     "kv_cache_fraction": (0.5,),
-    "kv_cache_dtype": ("fp8",),
     "moe_backend": ("TRTLLM",),
-    "moe_max_num_tokens": (4096,),
     "moe_load_balancer": (MoeLoadBalancer(288, 1),),
     "attention_backend": ("FLASHINFER",),
     "mtp": (Mtp(2), Mtp(0)),
@@ -165,19 +129,8 @@ ASKED: dict[str, tuple[Any, ...]] = {
         CudaGraphs(batch_sizes=(1, 2)),
         CudaGraphs(max_batch_size=8),
     ),
-    "chunked_context": (True, False),
-    "overlap_scheduler": (True, False),
-    "torch_compile": (True, False),
-    "pdl": (True, False),
-    "stream_interval": (10,),
-    "iteration_log": (True, False),
-    "trust_remote_code": (True, False),
-    "cpu_threads": (2,),
     "slowed_percent": (15,),
     "backend": ("pytorch", "_autodeploy"),
-    "dp": (2,),
-    "kv_cache_reuse": (True, False),
-    "quantization": ("fp8",),
     "seed": (0, 1),
 }
 MAKERS = {"bench": benched, "serve": on_server, "first_answer": first_answer}

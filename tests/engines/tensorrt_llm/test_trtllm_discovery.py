@@ -10,9 +10,9 @@ from tables import each
 from perfgate.core.errors import MissingProgram
 from perfgate.core.locations import Installation, Locations
 from perfgate.core.program_query import Answer
-from perfgate.engines import program_output
+from perfgate.engines import installed_programs
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.tensorrt_llm import discovery
+from perfgate.engines.tensorrt_llm.installed_options import installed, version_in
 
 COMMIT = "b6261862419c33d6ce2313aff1e7116067d6037d"
 
@@ -33,7 +33,7 @@ COMMIT = "b6261862419c33d6ce2313aff1e7116067d6037d"
     ],
 )
 def test_the_version_stands_somewhere_in_the_output(text: str, version: str) -> None:
-    assert discovery.version_in(text) == version
+    assert version_in(text) == version
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_the_version_stands_somewhere_in_the_output(text: str, version: str) -> 
     ],
 )
 def test_other_numbers_are_no_version(text: str) -> None:
-    assert discovery.version_in(text) is None
+    assert version_in(text) is None
 
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine where neither program reports a version, and nothing is set."""
-    program_output.answer.cache_clear()
+    installed_programs.answer.cache_clear()
     for name in ("TRTLLM_BENCH", "TENSORRT_LLM"):
         monkeypatch.setenv(f"PERFGATE_PROGRAM_{name}", "false")
     for name in ("TRT_LLM_VERSION", "TRT_LLM_GIT_COMMIT", "PERFGATE_TENSORRT_LLM_SOURCE"):
@@ -73,20 +73,20 @@ def test_the_benchmark_is_asked_then_the_metadata_then_the_variable(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRT_LLM_VERSION", "1.2.0rc6")
-    assert discovery.installed(Locations.of_environment()).version == "1.2.0rc6"
+    assert installed(Locations.of_environment()).version == "1.2.0rc6"
     monkeypatch.setenv("PERFGATE_PROGRAM_TENSORRT_LLM", program(machine, "warning: x\n1.1.0"))
-    assert discovery.installed(Locations.of_environment()).version == "1.1.0"
+    assert installed(Locations.of_environment()).version == "1.1.0"
     # It has no --version and ends with status 2; its banner is told all the same.
     (machine / "bench").mkdir()
     said = program(machine / "bench", "[TensorRT-LLM] TensorRT-LLM version: 1.0.0", status=2)
     monkeypatch.setenv("PERFGATE_PROGRAM_TRTLLM_BENCH", said)
-    found = discovery.installed(Locations.of_environment())
+    found = installed(Locations.of_environment())
     assert found == EngineBuild("tensorrt-llm", "1.0.0", "1.0.0")
 
 
 def test_nothing_tells(machine: Path) -> None:
     with pytest.raises(MissingProgram) as caught:
-        discovery.installed(Locations.of_environment())
+        installed(Locations.of_environment())
     for word in ("trtllm-bench", "PERFGATE_PROGRAM_TRTLLM_BENCH", "--engine-version"):
         assert word in str(caught.value)
 
@@ -103,7 +103,7 @@ class TestCommit:
         self, told: str, commit: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("TRT_LLM_GIT_COMMIT", told)
-        assert discovery.installed(Locations.of_environment()).commit == commit
+        assert installed(Locations.of_environment()).commit == commit
 
     def test_is_else_that_of_the_checkout(
         self, machine: Path, monkeypatch: pytest.MonkeyPatch
@@ -121,7 +121,7 @@ class TestCommit:
         git("init", "-q")
         git("commit", "-q", "--allow-empty", "-m", "first")
         monkeypatch.setenv("PERFGATE_TENSORRT_LLM_SOURCE", str(machine))
-        assert discovery.installed(Locations.of_environment()).commit == git("rev-parse", "HEAD")
+        assert installed(Locations.of_environment()).commit == git("rev-parse", "HEAD")
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class TestInAContainer:
     def build(self, **says: str) -> EngineBuild:
         source = Path("/nowhere/that/is/asked")
         inside = Image(tuple((name.replace("__", "--"), text) for name, text in says.items()))
-        return discovery.installed(Locations(source=source, inside=inside))
+        return installed(Locations(source=source, inside=inside))
 
     def test_version_and_commit_are_those_of_the_image(
         self, machine: Path, monkeypatch: pytest.MonkeyPatch
@@ -166,9 +166,9 @@ def test_of_another_build_nothing_is_told_by_what_is_said_of_the_one_under_test(
     monkeypatch.setenv("TRT_LLM_GIT_COMMIT", COMMIT)
     monkeypatch.setenv("TRT_LLM_VERSION", "9.9.9")
     other = replace(Locations.of_environment(), build=Installation(str(machine / "old")))
-    assert discovery.installed(other) == EngineBuild("tensorrt-llm", "1.1.0", "1.1.0")
-    assert discovery.installed(Locations.of_environment()).commit == COMMIT
+    assert installed(other) == EngineBuild("tensorrt-llm", "1.1.0", "1.1.0")
+    assert installed(Locations.of_environment()).commit == COMMIT
     bench.unlink()
-    program_output.answer.cache_clear()
+    installed_programs.answer.cache_clear()
     with pytest.raises(MissingProgram, match="TensorRT-LLM is not installed"):
-        discovery.installed(other)
+        installed(other)

@@ -5,67 +5,37 @@ from typing import Any
 
 import msgspec
 import pytest
-from building import SCENARIO
 from tables import each
+from trtllm_scenarios import check, scenario
 
 from perfgate.core.errors import CannotDo
 from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
-from perfgate.engines.tensorrt_llm.checks import check, is_served
 from perfgate.engines.tensorrt_llm.definition_check import mismatches
-from perfgate.engines.tensorrt_llm.evaluation import evaluate
+from perfgate.engines.tensorrt_llm.engine import is_served
+from perfgate.engines.tensorrt_llm.programs import evaluate
 from perfgate.rehearsal.recorded_pages import FOLDER
-from perfgate.scenarios.scenario import (
-    AccuracyTask,
-    CudaGraphs,
-    EngineChoice,
-    EngineSettings,
-    Hardware,
-    Model,
-    Scenario,
-    Source,
-)
+from perfgate.scenarios.scenario import AccuracyTask, EngineChoice, EngineSettings, Scenario
 
 PAPER = Locations(on_paper=True)
-V3 = replace(
-    SCENARIO,
-    source=Source("README.md", "Run evaluation on GPQA dataset", engine_version="0.19.0"),
-    hardware=Hardware("H200", 8),
-    model=Model("deepseek-ai/DeepSeek-V3", "fp8"),
-    engine=EngineChoice(
-        "tensorrt-llm",
-        EngineSettings(
-            tp=8,
-            max_batch_size=32,
-            kv_cache_fraction=0.95,
-            backend="pytorch",
-            overlap_scheduler=True,
-            cuda_graphs=CudaGraphs(),
-        ),
-    ),
-    workload=None,
+V3 = scenario(
+    release="0.19.0",
+    model="deepseek-ai/DeepSeek-V3",
+    settings=EngineSettings(tp=8, max_batch_size=32, kv_cache_fraction=0.95, backend="pytorch"),
 )
 GPQA = AccuracyTask("trtllm-eval", "gpqa_diamond", 0)
 
 
-def argv(version: str, task: AccuracyTask = GPQA, scenario: Scenario = V3) -> str:
+def argv(version: str, task: AccuracyTask = GPQA, case: Scenario = V3) -> str:
     build = EngineBuild("tensorrt-llm", version, "a")
-    return " ".join(evaluate(scenario, build, task, None, PAPER).argv)
+    return " ".join(evaluate(case, build, task, None, PAPER).argv)
 
 
-def refused(task: AccuracyTask, version: str = "1.3.0rc3", scenario: Scenario = V3) -> str:
+def refused(task: AccuracyTask, version: str = "1.3.0rc3", case: Scenario = V3) -> str:
     with pytest.raises(CannotDo) as caught:
-        argv(version, task, scenario)
+        argv(version, task, case)
     return str(caught.value)
-
-
-def test_the_call_of_the_first_release_that_has_it() -> None:
-    assert argv("0.20.0") == (
-        "trtllm-eval --model deepseek-ai/DeepSeek-V3 --backend pytorch --max_batch_size 32"
-        " --kv_cache_free_gpu_memory_fraction 0.95 --tp_size 8"
-        " --extra_llm_api_options ./extra-llm-api-config.yml gpqa_diamond"
-    )
 
 
 @pytest.mark.parametrize(
@@ -81,11 +51,6 @@ def test_the_recorded_page_takes_it(task: AccuracyTask) -> None:
     wrong = replace(command, argv=(*command.argv, "--num_sample", "5"))
     (found,) = mismatches(wrong, page)
     assert (found.program, found.place) == (f"trtllm-eval {task.task}", "--num_sample")
-
-
-def test_0_19_has_it_not() -> None:
-    assert "0.20 or newer" in refused(GPQA, "0.19.0")
-    assert "trtllm-gpqa" in refused(GPQA, "0.19.0")
 
 
 @each(
@@ -108,12 +73,6 @@ def test_the_limit_of_mmlu_counts_for_each_subject() -> None:
     task = AccuracyTask("trtllm-eval", "mmlu", 5, limit=100)
     assert "a multiple of 57" in refused(task)
     assert "--num_samples 114" in argv("1.3.0rc3", replace(task, limit=114))
-
-
-def test_another_backend_is_refused() -> None:
-    settings = replace(V3.engine.settings, backend="tensorrt")
-    scenario = replace(V3, engine=EngineChoice("tensorrt-llm", settings))
-    assert "pytorch" in refused(GPQA, "1.0.0", scenario)
 
 
 def test_a_scenario_of_it_needs_no_server_and_is_checked() -> None:

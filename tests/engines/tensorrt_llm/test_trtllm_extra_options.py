@@ -8,17 +8,17 @@ import msgspec
 import pytest
 import yaml
 from tables import each
-from trtllm_scenarios import DATASET, ON_PAPER, SERVED, build, scenario
+from trtllm_scenarios import DATASET, ON_PAPER, SERVED, build, check, scenario
 
 import perfgate
 from perfgate.core.command import Command
 from perfgate.core.errors import CannotDo, SeveralInputErrors
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.refusal import ExtraOptionRefused
-from perfgate.engines.tensorrt_llm import bench, evaluation, serve
-from perfgate.engines.tensorrt_llm.checks import check, refused_extras
+from perfgate.engines.tensorrt_llm import programs
+from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
-from perfgate.engines.tensorrt_llm.releases import all_releases
+from perfgate.engines.tensorrt_llm.table import TABLES
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import (
@@ -34,7 +34,7 @@ from perfgate.scenarios.scenario import (
 LOAD = Workload("trtllm-bench", "synthetic", 1000, 1000, (8,), requests=16)
 ONLINE = replace(LOAD, client="benchmark_serving", warmup_requests=0)
 REUSE = {"kv_cache_config": {"enable_block_reuse": True}}
-RELEASES = [table.since for table in all_releases()]
+RELEASES = [table.since for table in TABLES.all()]
 
 
 def of(settings: EngineSettings | None = None, load: Workload = ONLINE, **extra: Any) -> Scenario:
@@ -43,11 +43,11 @@ def of(settings: EngineSettings | None = None, load: Workload = ONLINE, **extra:
 
 
 def served(one: Scenario, version: str = "1.3.0rc3") -> Command:
-    return serve.serve(one, build(version), SERVED, ON_PAPER)
+    return programs.serve(one, build(version), SERVED, ON_PAPER)
 
 
 def benched(one: Scenario, version: str = "1.3.0rc3") -> Command:
-    return bench.throughput(one, build(version), one.points()[0], DATASET, ON_PAPER)
+    return programs.throughput(one, build(version), one.points()[0], DATASET, ON_PAPER)
 
 
 def tree(command: Command) -> Any:
@@ -89,7 +89,7 @@ def test_the_share_of_the_cache_is_not_lost_to_a_file_that_replaces_it() -> None
 
 def test_a_release_that_merges_the_file_needs_no_second_word() -> None:
     one = of(EngineSettings(kv_cache_fraction=0.8), extra_yaml=REUSE)
-    deep = next(table.since for table in reversed(all_releases()) if table.yaml_merge == "deep")
+    deep = next(table.since for table in reversed(TABLES.all()) if table.yaml_merge == "deep")
     one = replace(one, source=replace(one.source, engine_version=deep))
     assert tree(served(one, deep))["kv_cache_config"] == {"enable_block_reuse": True}
 
@@ -99,7 +99,7 @@ def test_the_program_that_evaluates_takes_them_before_its_task() -> None:
     extra = {"extra_yaml": REUSE, "extra_args": {"trtllm-eval": ("--tokenizer", "/t")}}
     one = replace(of(**extra), workload=None, accuracy=(task,))
     check(one, build("1.3.0rc3"))
-    command = evaluation.evaluate(one, build("1.3.0rc3"), task, None, ON_PAPER)
+    command = programs.evaluate(one, build("1.3.0rc3"), task, None, ON_PAPER)
     assert command.argv[command.argv.index("gsm8k") - 2 :][:2] == ("--tokenizer", "/t")
     assert tree(command)["kv_cache_config"]["enable_block_reuse"] is True
 
@@ -179,19 +179,14 @@ def test_the_spelling_is_that_of_the_release(version: str) -> None:
 
 
 OWN_OPTIONS = [
-    "--host=0.0.0.0", "--port", "--config", "--extra_llm_api_options", "--extra-llm-api-options",
-    "--max_batch_size", "--max-batch-size", "--tp_size", "--tensor_parallel_size",
-    "--kv_cache_free_gpu_memory_fraction", "--free_gpu_memory_fraction", "--backend",
-    "--trust_remote_code", "--enable_chunked_prefill", "--grpc", "--server_role",
-    "--metadata_server_config_file", "--disagg_cluster_uri", "--kv_cache_dtype",
-    "--served_model_name",
-]  # fmt: skip
+    *("--host=0.0.0.0", "--config", "--extra-llm-api-options", "--max-batch-size", "--tp_size"),
+    *("--tensor_parallel_size", "--backend", "--enable_chunked_prefill", "--grpc"),
+    *("--free_gpu_memory_fraction", "--kv_cache_dtype", "--served_model_name"),
+]
 OWN_OF_BENCH = [
-    "--report_json", "--output_json", "--request_json", "--iteration_log", "--dataset", "--model",
-    "--model_path", "--num_requests", "--concurrency", "--warmup", "--streaming", "--tp", "--ep",
-    "--kv_cache_free_gpu_mem_fraction", "--enable_chunked_context", "--disable_chunked_context",
-    "--engine_dir", "--eos_id", "--target_output_len", "--config",
-]  # fmt: skip
+    *("--report_json", "--iteration_log", "--dataset", "--model_path", "--num_requests", "--tp"),
+    *("--streaming", "--disable_chunked_context", "--engine_dir", "--eos_id", "--config"),
+]
 
 
 @each("option", OWN_OPTIONS)
@@ -298,4 +293,4 @@ def test_it_is_refused_with_its_line_where_the_file_is_read(tmp_path: Path) -> N
 
 def test_other_faults_of_the_scenario_are_not_told_as_its_extra_options() -> None:
     one = of(EngineSettings(cpu_threads=1), extra_yaml=REUSE)
-    assert list(refused_extras(one)) == []
+    assert list(TensorRTLLM.refused_extras(one)) == []

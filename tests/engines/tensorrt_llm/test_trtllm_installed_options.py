@@ -17,13 +17,13 @@ from perfgate.core.errors import CliDrift, InputError
 from perfgate.core.locations import Locations
 from perfgate.core.program_query import Answer
 from perfgate.core.programs import TRTLLM_BENCH
-from perfgate.engines import program_output
+from perfgate.engines import installed_programs
 from perfgate.engines.help_page import options_in
 from perfgate.engines.tensorrt_llm.checkout import script
+from perfgate.engines.tensorrt_llm.definition_check import calls
 from perfgate.engines.tensorrt_llm.installed_options import moved_defaults, verify
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
-from perfgate.engines.tensorrt_llm.program_calls import calls
-from perfgate.engines.tensorrt_llm.releases.table import (
+from perfgate.engines.tensorrt_llm.table import (
     BENCH,
     BENCHMARK_SERVING,
     PREPARE,
@@ -126,7 +126,7 @@ def test_calls_of_known_programs_behind_launchers(
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A trtllm-bench whose help is what the file `help` beside it says."""
-    program_output.answer.cache_clear()
+    installed_programs.answer.cache_clear()
     program = tmp_path / "trtllm-bench"
     program.write_text(f'#!/bin/sh\necho asked >> "{tmp_path}/log"\ncat "{tmp_path}/help"\n')
     program.chmod(0o755)
@@ -174,7 +174,7 @@ class TestVerify:
                 asked.append(argv)
                 return Answer(0, declared(*KNOWN))
 
-        program_output.answer.cache_clear()
+        installed_programs.answer.cache_clear()
         argv = render(CASES["b200-min-latency"], "1.0.0").argv
         commands = [Command(argv, files={FILE: "print_iter_log: true\n"})]
         (unasked,) = verify(build("1.0.0"), commands, Locations(inside=Image()))
@@ -208,7 +208,7 @@ class Installed:
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
     """A made-up 1.3 that can really be asked: its programs are click's, its models pydantic's."""
-    program_output.answer.cache_clear()
+    installed_programs.answer.cache_clear()
     return Installed(tmp_path, monkeypatch)
 
 
@@ -243,13 +243,11 @@ class TestInstalledBuild:
         ("keys", "said"),
         [
             ({"stream_intervals": 1}, "no key stream_intervals in its YAML file"),
-            ({"moe_config": {"backend": "DEEP"}}, "does not take moe_config.backend"),
             ({"kv_cache_config": {"dtyp": "fp8"}}, "no key kv_cache_config.dtyp in its YAML"),
             (
                 {"speculative_config": {"decoding_type": "MTP", "eagle3_one_model": True}},
                 "no key speculative_config.eagle3_one_model",
             ),
-            ({"moe_config": None}, "null where it takes none"),
         ],
     )
     def test_a_key_that_its_model_lacks_is_drift(
@@ -307,7 +305,7 @@ class TestInstalledBuild:
         installed.drifted()
         assert installed.verify(GENERATOR_CALL) == ()
         installed.drifted(dataset=("--input-mean", "--input-average"))
-        program_output.answer.cache_clear()
+        installed_programs.answer.cache_clear()
         with pytest.raises(CliDrift, match="token-norm-dist has no option --input-mean"):
             installed.verify(GENERATOR_CALL)
 
@@ -342,10 +340,6 @@ class TestInstalledBuild:
         [
             (("enable_padding: bool = Field(default=False)", "enable_padding: bool = True"),
              "cuda_graph_config.enable_padding: found True, documented False"),
-            (("max_batch_size: NonNegativeInt = Field(default=0)", "max_batch_size: int = 128"),
-             "cuda_graph_config.max_batch_size: found 128, documented 0"),
-            (("batch_sizes: Optional[List[int]] = Field(default=None)", "batch_sizes: list = [1]"),
-             "cuda_graph_config.batch_sizes: found [1], documented None"),
             (('attn_backend: str = "TRTLLM"', 'attn_backend: str = "FLASHINFER"'),
              "attn_backend: found 'FLASHINFER', documented 'TRTLLM'"),
             (('dtype: str = Field(default="auto"', 'dtype: str = Field(default="fp8"'),
@@ -353,13 +347,12 @@ class TestInstalledBuild:
             (("max_batch_size: NonNegativeInt = Field(default=0)", "max_batch_size: int"), None),
             (('attn_backend: str = "TRTLLM"', 'attention: str = "FLASHINFER"'), None),
             (("from enum import Enum", "import no_such_torch"), None),
-            (("from enum import Enum", "from enum import Enum"), None),
         ],
     )  # fmt: skip
     def test_a_default_that_the_recipe_documents_otherwise_is_told(
         self, installed: Installed, change: tuple[str, str], told: str | None
     ) -> None:
-        program_output.answer.cache_clear()
+        installed_programs.answer.cache_clear()
         installed.drifted(model=change)
         file = Command(("trtllm-serve", "m"), files={FILE: "stream_interval: 10\n"})
         recipe = "quick-start-recipe-for-deepseek-r1-on-trtllm.md, Extra LLM API Options"

@@ -1,33 +1,22 @@
 """A new release is one table file: the made-up one of the document, in a folder of one's own."""
 
 import re
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import yaml
 from tables import each
-from trtllm_scenarios import build, offline, options, render, scenario, served
+from trtllm_scenarios import build, check, offline, options, render, scenario, served
 
-import perfgate.rehearsal
 from perfgate.cli.main import main
 from perfgate.core.errors import CannotDo, InputError, SeveralInputErrors
-from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
-from perfgate.engines.definitions import Definitions, KeyDefinition, OptionDefinition
-from perfgate.engines.tensorrt_llm.checks import check
-from perfgate.engines.tensorrt_llm.definition_check import mismatches
-from perfgate.engines.tensorrt_llm.program_calls import calls
-from perfgate.engines.tensorrt_llm.releases import TABLES, release, uncovered
-from perfgate.engines.tensorrt_llm.releases.table import SERVE
-from perfgate.plan.calls import commands_to_verify
+from perfgate.engines.tensorrt_llm.table import TABLES, VARIABLE, release
 from perfgate.plan.registered import registered
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
-PAPER = Locations(on_paper=True)
 DOCUMENT = repository() / "docs" / "reference" / "dialects.md"
 NEW, OLD = "1.5.0", "1.4.0"
 
@@ -46,7 +35,7 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     name, content = shown()
     (folder / name).write_text(content, encoding="utf-8")
-    monkeypatch.setenv(TABLES, str(folder))
+    monkeypatch.setenv(VARIABLE, str(folder))
     return folder
 
 
@@ -66,11 +55,11 @@ def file(made: Scenario, version: str) -> Any:
 def test_it_holds_from_its_first_candidate_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert release(NEW).since == "1.5.0rc0"
     assert release(OLD).since == "1.4.0rc0"
-    assert uncovered(NEW) is None
-    assert uncovered("1.6.0") is not None
-    monkeypatch.delenv(TABLES)
+    assert TABLES.uncovered(NEW) is None
+    assert TABLES.uncovered("1.6.0") is not None
+    monkeypatch.delenv(VARIABLE)
     assert release(NEW).since == "1.4.0rc0"
-    assert uncovered(NEW) is not None
+    assert TABLES.uncovered(NEW) is not None
 
 
 def test_the_renamed_option_and_the_moved_key_are_rendered() -> None:
@@ -104,49 +93,9 @@ def test_a_scenario_file_may_name_them(tmp_path: Path, monkeypatch: pytest.Monke
     found = load_scenarios([tmp_path / "markers.yaml", mine], registered())
     assert {one.engine.settings.backend for one in found} == {"photon"}
     assert "PHOTONIC" in registered().engines["tensorrt-llm"]["moe_backend"]
-    monkeypatch.delenv(TABLES)
+    monkeypatch.delenv(VARIABLE)
     with pytest.raises(SeveralInputErrors, match="photon"):
         load_scenarios([tmp_path / "markers.yaml", mine], registered())
-
-
-def page() -> Definitions:
-    """What 1.3.0rc3 accepts, with the changes of the made-up release."""
-    path = Path(perfgate.rehearsal.__file__).parent / "recorded" / "tensorrt_llm_1.3.0rc3.json"
-    known = msgspec.json.decode(path.read_bytes(), type=Definitions)
-    server = dict(known.programs[f"{SERVE} serve"])
-    name = next(
-        name
-        for name, option in server.items()
-        if "--kv_cache_free_gpu_memory_fraction" in option.options
-    )
-    server[name] = OptionDefinition(("--kv_cache_share",), "number")
-    keys = dict(known.keys or {})
-    del keys["print_iter_log"]
-    log = {"LoggingConfig": {"iterations": KeyDefinition(types=("bool",))}}
-    keys["logging"] = KeyDefinition(types=("LoggingConfig",), models=log)
-    programs = {**known.programs, f"{SERVE} serve": server}
-    return msgspec.structs.replace(known, version=NEW, programs=programs, keys=keys)
-
-
-@pytest.mark.parametrize(
-    ("version", "wrong"),
-    [(NEW, set()), (OLD, {"--kv_cache_free_gpu_memory_fraction", "print_iter_log"})],
-)
-def test_every_scenario_fits_what_such_a_build_accepts(version: str, wrong: set[str]) -> None:
-    accepted, held, found = page(), Counter[str](), set()
-    for one in load_scenarios(repository() / "scenarios", registered()):
-        if one.engine.name != "tensorrt-llm":
-            continue
-        try:
-            commands = commands_to_verify(one, build(version), PAPER)
-        except CannotDo:
-            continue
-        for command in commands:
-            held.update(call.page for call in calls(command.argv, PAPER))
-            found |= {mismatch.place for mismatch in mismatches(command, accepted, PAPER)}
-    print(f"{version}: {held.total()} calls {dict(held)}")
-    assert held.total() > 100
-    assert found == wrong
 
 
 def test_it_is_planned_and_told_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 from tables import each
-from trtllm_scenarios import CASES, offline, options, render, scenario, served
+from trtllm_scenarios import offline, options, render, scenario, served
 
 from perfgate.core.errors import InputError
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Scenario
@@ -15,8 +15,6 @@ BENCHED = scenario(
     settings=EngineSettings(tp=8, max_batch_size=64), workload=offline(), release="1.0.0"
 )
 SERVED = scenario(settings=EngineSettings(tp=8), workload=served(), release="1.0.0")
-
-KERNELS = {"1.3.0": {"moe_config": {"backend": "CUTLASS"}}}  # AUTO by default there
 
 
 def file(case: Scenario, version: str) -> dict[str, Any]:
@@ -30,49 +28,6 @@ def test_nothing_is_added_at_the_documents_release(case: Scenario, version: str)
     command = render(case, version)
     assert (command.files, command.env) == ({}, {})
     assert "--backend" not in command.argv
-
-
-@pytest.mark.parametrize("version", ["1.0.0rc6", "1.1.0", "1.2.0", "1.3.0"])
-def test_the_benchmarks_defaults_of_then_are_spelled_out(version: str) -> None:
-    command = render(BENCHED, version)
-    assert options(command.argv)["--backend"] == "pytorch"
-    assert file(BENCHED, version) == {
-        "cuda_graph_config": {"enable_padding": True, "max_batch_size": 64},
-        "disable_overlap_scheduler": False,
-        **KERNELS.get(version, {}),
-    }
-    assert command.env == {"TRTLLM_ENABLE_PDL": "0"}
-
-
-def test_the_kernels_of_the_experts_are_pinned_where_their_default_moved() -> None:
-    for case in (BENCHED, SERVED):
-        assert file(case, "1.3.0rc3")["moe_config"] == {"backend": "CUTLASS"}
-        for version in ("1.0.0", "1.1.0", "1.2.0"):
-            assert "moe_config" not in file(case, version)
-    argv = options(render(CASES["quickstart"], "1.3.0").argv)
-    assert argv["--moe_backend"] == "CUTLASS"
-    assert "--disable_overlap_scheduler" in argv, "off in 0.19, on by default since 0.20"
-    assert "--use_cuda_graph" not in argv
-    unknown = scenario(settings=EngineSettings(tp=8), workload=offline(), release=None)
-    assert render(unknown, "1.3.0") == render(unknown, "1.0.0")
-
-
-def test_chunked_context_is_pinned_where_the_release_has_a_word_for_it() -> None:
-    assert "--disable_chunked_context" in render(BENCHED, "1.1.0").argv
-    assert not any("chunked" in word for word in render(BENCHED, "1.0.0rc6").argv), "off by itself"
-
-
-@pytest.mark.parametrize("version", ["1.1.0", "1.2.0", "1.3.0"])
-def test_the_servers_defaults_of_then_are_spelled_out(version: str) -> None:
-    command = render(SERVED, version)
-    assert options(command.argv)["--backend"] == "pytorch"
-    assert file(SERVED, version) == {
-        "cuda_graph_config": {},
-        "disable_overlap_scheduler": False,
-        "enable_chunked_prefill": False,
-        **KERNELS.get(version, {}),
-    }
-    assert command.env == {"TRTLLM_ENABLE_PDL": "0"}
 
 
 def test_what_was_off_then_stays_off_now() -> None:
@@ -113,14 +68,6 @@ def test_the_cpp_engine_is_refused_where_it_is_gone() -> None:
         render(case, "1.3.0")
 
 
-def test_a_deprecated_option_says_only_what_is_no_default() -> None:
-    assert options(render(SERVED, "1.3.0").argv)["--backend"] == "pytorch"
-    assert "--backend" not in render(SERVED, "1.4.0rc0").argv
-    assert options(render(BENCHED, "1.4.0rc0").argv)["--backend"] == "pytorch", "not deprecated"
-    other = scenario(settings=EngineSettings(tp=8, backend="_autodeploy"), workload=served())
-    assert options(render(other, "1.4.0rc0").argv)["--backend"] == "_autodeploy"
-
-
 @each("case", [BENCHED, SERVED], ids=["bench", "serve"])
 def test_telemetry_is_off_unless_the_scenario_says_otherwise(case: Scenario) -> None:
     name = "TRTLLM_NO_USAGE_STATS"
@@ -156,8 +103,3 @@ def test_a_variable_that_the_scenario_names_is_never_replaced() -> None:
         environment={"TRTLLM_ENABLE_PDL": "1", "TRTLLM_DG_ENABLED": "0"},
     )
     assert render(case, "1.2.0").env == {"TRTLLM_ENABLE_PDL": "1", "TRTLLM_DG_ENABLED": "0"}
-
-
-def test_graphs_are_left_to_the_benchmark_where_it_chooses_the_batch_size() -> None:
-    case = scenario(settings=EngineSettings(tp=8), workload=offline())
-    assert "cuda_graph_config" not in file(case, "1.1.0")

@@ -6,18 +6,7 @@ import pytest
 from tables import each
 
 from perfgate.core.errors import InputError
-from perfgate.engines.tensorrt_llm import releases
-from perfgate.engines.tensorrt_llm.releases import (
-    TABLES,
-    all_releases,
-    read_tables,
-    release,
-    same_release,
-    uncovered,
-)
-from perfgate.engines.tensorrt_llm.releases.table import (
-    SERVE,
-)
+from perfgate.engines.tensorrt_llm.table import SERVE, TABLES, VARIABLE, release
 
 
 @each(
@@ -44,25 +33,25 @@ def test_a_version_falls_into_its_range(version: str, since: str) -> None:
 
 
 def test_what_is_too_old_is_refused() -> None:
-    for asked in (release, uncovered):
+    for asked in (release, TABLES.uncovered):
         with pytest.raises(InputError, match=r"(?s)too old.*found: 0\.18\.2.*: 0\.19\.0rc0 or"):
             asked("0.18.2")
 
 
 @each("version", ["", "main", "1.0.x"])
 def test_what_is_no_version_is_refused(version: str) -> None:
-    for asked in (release, uncovered):
+    for asked in (release, TABLES.uncovered):
         with pytest.raises(InputError, match=r"(?s)not a version.*--engine-version"):
             asked(version)
 
 
 def test_a_build_of_a_release_is_that_release() -> None:
-    assert same_release("1.0", "1.0.0+cu129")
-    assert not same_release("1.0.0", "1.0.0rc6")
+    assert TABLES.same("1.0", "1.0.0+cu129")
+    assert not TABLES.same("1.0.0", "1.0.0rc6")
 
 
 def first_table(folder: Path) -> Path:
-    source = Path(releases.__file__).with_name("0.19.0rc0.yaml")
+    source = TABLES.folder / "0.19.0rc0.yaml"
     (folder / source.name).write_text(source.read_text())
     return folder
 
@@ -79,7 +68,7 @@ class TestFiles:
             "programs: {trtllm-serve: {host: null, tp: --gpus, new: {name: --new, flag: true}}}\n"
             "mtp_zero: false\n"
         )
-        before, after = read_tables(folder)
+        before, after = TABLES.read(folder)
         assert (before.since, after.since) == ("0.19.0rc0", "0.20.0")
         assert set(before.options(SERVE)) ^ set(after.options(SERVE)) == {"host", "new"}
         assert after.options(SERVE)["new"].flag
@@ -109,38 +98,38 @@ class TestFiles:
         folder = first_table(tmp_path)
         (folder / "0.20.0.yaml").write_text(changes)
         with pytest.raises(InputError, match=r"0\.20\.0\.yaml: not a table"):
-            read_tables(folder)
+            TABLES.read(folder)
 
     def test_only_what_is_there_can_be_taken_away(self, folder: Path) -> None:
         (folder / "0.20.0.yaml").write_text("programs: {trtllm-serve: {no_such_one: null}}")
         with pytest.raises(InputError, match=r"null for 'no_such_one', which the range before"):
-            read_tables(folder)
+            TABLES.read(folder)
 
     def test_a_file_is_named_after_a_release(self, folder: Path) -> None:
         (folder / "newest.yaml").write_text("")
         with pytest.raises(InputError, match="not a version of TensorRT-LLM"):
-            read_tables(folder)
+            TABLES.read(folder)
 
     def test_a_release_has_one_file(self, folder: Path, tmp_path: Path) -> None:
         more = tmp_path / "more"
         more.mkdir()
         (more / "0.19.0rc0.yaml").write_text("")
         with pytest.raises(InputError, match=r"more/0\.19\.0rc0\.yaml: not a table"):
-            read_tables(folder, more)
+            TABLES.read(folder, more)
 
     def test_a_folder_of_ones_own_must_be_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv(TABLES, "/no/such/folder")
-        with pytest.raises(InputError, match=f"{TABLES}: no such folder"):
-            all_releases()
+        monkeypatch.setenv(VARIABLE, "/no/such/folder")
+        with pytest.raises(InputError, match=f"{VARIABLE}: no such folder"):
+            TABLES.all()
 
 
 @each("version", ["0.19.0", "1.3.0rc23", "1.3.7", "1.3.0+abc", "1.4.0rc0", "1.4.7"])
 def test_a_release_within_the_tables_is_covered(version: str) -> None:
-    assert uncovered(version) is None
+    assert TABLES.uncovered(version) is None
 
 
 @each("version", ["1.5.0rc0", "1.5.0.dev2", "2.0", "99"])
 def test_a_later_release_is_told_with_the_table_that_is_used(version: str) -> None:
-    told = uncovered(version)
+    told = TABLES.uncovered(version)
     assert told is not None
     assert f"TensorRT-LLM {version}: the newest one is used, of {release(version).since} " in told

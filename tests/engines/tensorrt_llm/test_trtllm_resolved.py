@@ -11,9 +11,8 @@ from trtllm_scenarios import scenario
 from perfgate.core.errors import PerfgateError, RunError
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.in_force import InForce, differences, not_established, require_in_force
-from perfgate.engines.tensorrt_llm import llm_api_yaml, pinning, resolved
-from perfgate.engines.tensorrt_llm.releases import release
-from perfgate.engines.tensorrt_llm.releases.table import SERVE, THROUGHPUT
+from perfgate.engines.tensorrt_llm import llm_api_yaml, programs, resolved
+from perfgate.engines.tensorrt_llm.table import SERVE, THROUGHPUT, release
 from perfgate.rehearsal import healthy_log
 from perfgate.rehearsal.playbook import major_minor
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Mtp, Scenario
@@ -160,7 +159,7 @@ def test_what_a_stand_in_prints_of_each_scenarios_own_file_is_in_force(version: 
             continue
         program = THROUGHPUT if case.workload.client == "trtllm-bench" else SERVE
         try:
-            settings = pinning.pinned(case, EngineBuild("tensorrt-llm", version, version), program)
+            settings = programs.pinned(case, EngineBuild("tensorrt-llm", version, version), program)
             tree = llm_api_yaml.document(case, settings, release(version), program)
         except PerfgateError:  # the release cannot express it
             continue

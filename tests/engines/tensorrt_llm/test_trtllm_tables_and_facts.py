@@ -21,10 +21,8 @@ from perfgate.core.locations import Locations
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.release_tables import Option
-from perfgate.engines.tensorrt_llm.definition_check import mismatches
-from perfgate.engines.tensorrt_llm.program_calls import calls
-from perfgate.engines.tensorrt_llm.releases import Release, release
-from perfgate.engines.tensorrt_llm.releases.table import QUICKSTART, SERVE, THROUGHPUT
+from perfgate.engines.tensorrt_llm.definition_check import calls, mismatches
+from perfgate.engines.tensorrt_llm.table import QUICKSTART, SERVE, THROUGHPUT, Release, release
 from perfgate.plan.calls import commands_to_verify
 from perfgate.scenarios.scenario import Scenario
 
@@ -51,17 +49,6 @@ def _pages() -> list[Page]:
 PAGES = _pages()
 assert len(PAGES) >= 6, "nothing compared with nothing would fit"
 every_page = pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
-
-# What a release cannot do at all: these scenarios are refused there, and nothing else is.
-GPQA = {"h200-v3-fp8-gpqa"}
-STREAMED_IN_STEPS = {
-    "b200-r1-0528-fp4-serve",
-    "b200-r1-0528-fp8-serve",
-    "gb200-r1-0528-fp4-wide-ep-serve",
-    "h200-r1-0528-fp8-serve",
-    "h200-r1-0528-fp8-serve-8k1k",
-}
-CHUNKED = {"b200-r1-fp4-chunked-context-on", "h200-r1-fp8-chunked-context-on"}
 
 
 def _of_serve(program: str) -> str:
@@ -109,21 +96,6 @@ def test_every_rendered_call_fits_the_page_of_its_release(
     assert wrong == []
     assert held.total() > 0
     assert page.definitions.keys is None or files > 20
-
-
-@every_page
-def test_what_a_release_cannot_do_is_refused_and_nothing_else(
-    page: Page, scenarios: tuple[Scenario, ...]
-) -> None:
-    found = commands(scenarios, page.definitions.version)
-    refused = {name for name, steps in found.items() if not steps}
-    expected = {
-        "0.19.0": STREAMED_IN_STEPS | CHUNKED,
-        "0.20.0": STREAMED_IN_STEPS | GPQA,
-    }
-    assert refused >= expected.get(page.definitions.version, GPQA)
-    others = refused - expected.get(page.definitions.version, GPQA)
-    assert not others & (GPQA | STREAMED_IN_STEPS | CHUNKED), others
 
 
 # Tables. --------------------------------------------------------------------------------------

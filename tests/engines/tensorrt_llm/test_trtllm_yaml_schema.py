@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import UNSET
 from tables import each
 
-from perfgate.engines.tensorrt_llm.yaml_schema import keys_of
+from perfgate.engines.tensorrt_llm.installed_options import keys_of
 
 
 def read(schema: dict[str, Any], defs: dict[str, Any] | None = None, **more: Any) -> Any:

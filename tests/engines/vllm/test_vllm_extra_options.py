@@ -4,45 +4,24 @@ from typing import Any
 
 import pytest
 from tables import each
-from vllm_scenarios import ON_PAPER, SERVED, build, rendered, scenario
+from vllm_scenarios import build, rendered, scenario
 
 from perfgate.engines.refusal import ExtraOptionRefused
 from perfgate.engines.vllm.engine import Vllm
 from perfgate.scenarios.scenario import Mtp
 
 
-def test_extra_words_stand_behind_all_others_and_tell_their_field() -> None:
-    extra = {"vllm": ("--block-size", 64, "--enable-dbo")}
-    case = scenario(tp=8, extra_args=extra)
-    Vllm().check(case, build("0.32.0"))
-    assert rendered(case, "0.32.0").endswith(" -tp 8 --block-size 64 --enable-dbo")
-    command = Vllm().serve(case, build("0.32.0"), SERVED, ON_PAPER)
-    assert command.asked_by == {
-        "--block-size": "case.engine.extra_args.vllm[0]",
-        "--enable-dbo": "case.engine.extra_args.vllm[2]",
-    }
-
-
 @each(
     ("words", "settings", "owner"),
     [
-        (("--max-num-seqs", 4), {}, "engine.settings.max_batch_size"),
         (("--max_num_seqs", 4), {}, "engine.settings.max_batch_size"),
         (("--max-num-se", 4), {}, "engine.settings.max_batch_size"),  # argparse would take it
         (("--max-num-seqs=4",), {}, "engine.settings.max_batch_size"),
-        (("--tensor-parallel-size", 4), {}, "engine.settings.tp"),
         (("--no-enable-prefix-caching",), {}, "engine.settings.kv_cache_reuse"),
-        (("--enforce-eager",), {}, "engine.settings.cuda_graphs"),
-        (("--enable-expert-parallel",), {}, "engine.settings.ep"),
         (("--served-model-name", "m"), {}, "model.name"),
-        (("--model", "m"), {}, "model"),
-        (("--port", 1), {}, "listen.port"),
-        (("--api-key", "k"), {}, "perfgate itself"),
         (("--config", "f.yaml"), {}, "perfgate itself"),
         (("--headless",), {}, "one server"),
-        (("--grpc",), {}, "one server"),
         (("--speculative-config", "{}"), {"mtp": Mtp(1)}, "engine.settings.mtp"),
-        (("--compilation-config", "{}"), {"torch_compile": False}, "settings.torch_compile"),
         (("--kv-cache-memory-bytes", "1G"), {"kv_cache_fraction": 0.5}, "kv_cache_fraction"),
     ],
 )
@@ -62,7 +41,6 @@ def test_what_a_field_says_or_perfgate_gives_is_refused(
     "words",
     [
         ("--speculative-config", '{"method":"ngram","num_speculative_tokens":3}'),
-        ("--compilation-config", '{"cudagraph_mode":"FULL"}'),
         ("--kv-cache-memory-bytes", "1G"),
     ],
 )
@@ -72,16 +50,3 @@ def test_what_says_more_than_a_setting_is_taken_while_that_is_left_open(
     case = scenario(tp=8, extra_args={"vllm": words})
     Vllm().check(case, build("0.32.0"))
     assert rendered(case, "0.32.0").endswith(" ".join(words))
-
-
-@pytest.mark.parametrize(
-    ("more", "path"),
-    [
-        ({"extra_args": {"trtllm-serve": ("--x",)}}, ("engine", "extra_args", "trtllm-serve")),
-        ({"extra_yaml": {"seed": 1}}, ("engine", "extra_yaml")),
-    ],
-)
-def test_another_program_and_a_settings_file_are_refused(
-    more: dict[str, Any], path: tuple[str, ...]
-) -> None:
-    assert [problem.path for problem in Vllm.refused_extras(scenario(tp=8, **more))] == [path]

@@ -6,29 +6,12 @@ from vllm_scenarios import build, rendered, scenario
 from perfgate.engines.vllm.engine import Vllm
 
 START = "vllm serve deepseek-ai/DeepSeek-R1-0528 -tp 8"
-CACHED = "--enable-prefix-caching --enable-chunked-prefill"
 
 
 @pytest.mark.parametrize("version", ["0.11.0", "0.11.0+cu129", "0.33.0"])
 def test_without_a_document_or_at_its_release_nothing_is_added(version: str) -> None:
     assert rendered(scenario(tp=8), version) == START
     assert rendered(scenario(version.partition("+")[0], tp=8), version) == START
-
-
-@pytest.mark.parametrize(
-    ("documented", "version", "words"),
-    [
-        ("0.33.0", "0.11.0", f"0.92 {CACHED} --seed 0"),
-        ("0.6.6", "0.33.0", "0.9 --disable-prefix-caching --seed 0"),
-        ("0.14.0", "0.20.0", f"0.9 {CACHED} --seed 0"),
-        ("0.11.0", "0.33.0", f"0.9 {CACHED} --no-async-scheduling"),
-    ],
-)
-def test_the_documents_defaults_are_spelled_at_another_release(
-    documented: str, version: str, words: str
-) -> None:
-    expected = f"{START} --gpu-memory-utilization {words}"
-    assert rendered(scenario(documented, tp=8), version) == expected
 
 
 def test_what_the_scenario_says_is_never_replaced() -> None:

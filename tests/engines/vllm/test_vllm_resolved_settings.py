@@ -16,7 +16,7 @@ from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
 from perfgate.engines.in_force import InForce, require_in_force
 from perfgate.engines.vllm.engine import Vllm
-from perfgate.engines.vllm.told_config import of_text
+from perfgate.engines.vllm.resolved_settings import of_text
 from perfgate.scenarios.scenario import CudaGraphs, Mtp, Scenario, Workload
 
 REAL_LOG = (HERE / "serve_0.32.0_cpu.log").read_text().splitlines()
@@ -83,23 +83,6 @@ def test_the_real_log_tells_what_a_real_server_runs_with() -> None:
     assert "non-default" not in str(found.told)
     facts = require_in_force(scenario(gpus=0, **AS_SERVED), found)
     assert facts["settings_told_by"] == "its log"
-
-
-def test_the_real_answer_tells_what_its_log_does_not() -> None:
-    path: Json = "/server_info?config_format=json"
-    case = scenario(gpus=0, **AS_SERVED)
-    found = told(case, {**REAL_ANSWER, "path": path}, tuple(REAL_LOG))
-    of_log = told(case, log=tuple(REAL_LOG))
-    assert found.source == f"GET {path}"
-    assert {name: found.settings[name] for name in of_log.settings} == of_log.settings
-    assert {name: found.settings[name] for name in set(found.settings) - set(of_log.settings)} == {
-        "max_batch_size": 4,
-        "max_num_tokens": 2048,
-        "kv_cache_fraction": 0.92,
-        "overlap_scheduler": False,
-        "stream_interval": 1,
-        "ep": 1,
-    }
 
 
 def test_a_text_under_the_same_path_is_read_as_the_line_is() -> None:

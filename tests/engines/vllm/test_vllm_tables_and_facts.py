@@ -4,8 +4,6 @@ Whatever settings a scenario has, what is rendered for a release must fit its pa
 shows it: an option that is taken and hidden could not be asked for before GPU time is spent.
 """
 
-from typing import Any
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +13,7 @@ from vllm_scenarios import ON_PAPER, RELEASES, SERVED, build, page, scenario
 from perfgate.core.errors import CannotDo
 from perfgate.engines.option_check import Mismatch, of_call
 from perfgate.engines.vllm.engine import Vllm
-from perfgate.engines.vllm.releases import TABLES
-from perfgate.engines.vllm.releases.table import SERVE, Release
+from perfgate.engines.vllm.table import SERVE, TABLES, Release
 from perfgate.scenarios.scenario import CudaGraphs, Mtp, Scenario
 
 every_release = pytest.mark.parametrize("version", RELEASES)
@@ -86,53 +83,6 @@ def test_any_settings_are_refused_or_rendered_as_the_release_takes_them(
     except CannotDo:
         return
     assert _unfit(case, version) == []
-
-
-ONE_BY_ONE: dict[str, Any] = {
-    "tp": 8,
-    "pp": 8,
-    "dp": 8,
-    "max_batch_size": 256,
-    "max_num_tokens": 8192,
-    "max_seq_len": 4096,
-    "kv_cache_fraction": 0.8,
-    "kv_cache_dtype": "fp8",
-    "kv_cache_reuse": False,
-    "chunked_context": False,
-    "overlap_scheduler": False,
-    "torch_compile": False,
-    "cuda_graphs": CudaGraphs(enabled=False),
-    "mtp": Mtp(1),
-    "quantization": "fp8",
-    "moe_backend": "deep_gemm",
-    "attention_backend": "FLASHMLA",
-    "stream_interval": 4,
-    "iteration_log": True,
-    "trust_remote_code": True,
-    "seed": 3,
-}
-REFUSED = {
-    "0.6.6.post1": {"dp", "mtp", "moe_backend", "stream_interval", "iteration_log"},
-    "0.8.5": {"moe_backend", "stream_interval", "iteration_log"},
-    "0.11.0": {"moe_backend", "stream_interval", "iteration_log"},
-    "0.32.0": set(),
-    "0.33.0": set(),
-}
-
-
-@every_release
-def test_of_single_settings_these_alone_are_refused(version: str) -> None:
-    refused = set()
-    for name, value in ONE_BY_ONE.items():
-        own = {"tp": 1} if name in ("pp", "dp") else {"tp": 8}
-        case = scenario(**{**own, name: value})
-        try:
-            Vllm().check(case, build(version))
-        except CannotDo:
-            refused.add(name)
-        else:
-            assert _unfit(case, version) == []
-    assert refused == REFUSED[version]
 
 
 def _differences(table: Release, version: str) -> list[str]:

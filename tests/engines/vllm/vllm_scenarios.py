@@ -1,10 +1,10 @@
 """Scenarios of vLLM as tests need them, and recorded pages as installed programs show them."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from engine_scenarios import made
 from msgspec.structs import replace
 
 import perfgate.rehearsal
@@ -12,17 +12,7 @@ from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.vllm.engine import Vllm
-from perfgate.scenarios.scenario import (
-    EngineChoice,
-    EngineSettings,
-    GatePolicy,
-    Hardware,
-    Limits,
-    Model,
-    Scenario,
-    Source,
-    Workload,
-)
+from perfgate.scenarios.scenario import EngineSettings, Hardware, Scenario
 
 ON_PAPER = Locations(on_paper=True)
 SERVED = Endpoint("127.0.0.1", 8123, "deepseek-ai/DeepSeek-R1-0528")
@@ -35,32 +25,12 @@ def build(version: str) -> EngineBuild:
     return EngineBuild("vllm", version, version)
 
 
-def scenario(
-    release: str | None = None,
-    *,
-    workload: Workload | None = None,
-    environment: Mapping[str, str] | None = None,
-    extra_args: Mapping[str, tuple[str | int | float, ...]] | None = None,
-    extra_yaml: Mapping[str, Any] | None = None,
-    gpus: int = 8,
-    nodes: int = 1,
-    **settings: Any,
-) -> Scenario:
-    """A valid scenario with what a test is about."""
-    chosen = EngineSettings(**settings)
-    return Scenario(
-        id="case",
-        title="case",
-        source=Source("document.md", "section", engine_version=release),
-        hardware=Hardware("H200" if gpus else "none", gpus, nodes),
-        model=Model("deepseek-ai/DeepSeek-R1-0528", "fp8"),
-        engine=EngineChoice("vllm", chosen, extra_yaml, extra_args),
-        workload=workload,
-        accuracy=(),
-        gate=GatePolicy(("output_throughput",)),
-        limits=Limits(60.0, 60.0, 60.0),
-        environment=environment or {},
-    )
+def scenario(release: str | None = None, *, gpus: int = 8, nodes: int = 1, **more: Any) -> Scenario:
+    """A valid scenario with what a test is about: its settings by name, and fields."""
+    known = [name for name in more if name in vars(EngineSettings())]
+    settings = EngineSettings(**{name: more.pop(name) for name in known})
+    hardware = Hardware("H200" if gpus else "none", gpus, nodes)
+    return made("vllm", settings, release, hardware=hardware, **more)
 
 
 def rendered(case: Scenario, version: str) -> str:

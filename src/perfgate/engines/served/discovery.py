@@ -3,11 +3,10 @@
 Importing the package takes ten seconds and torch; its metadata and one text file say the same.
 """
 
-import json
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
@@ -16,36 +15,18 @@ from perfgate.core.locations import Locations
 from perfgate.core.program_query import QUIET
 from perfgate.core.programs import Program
 from perfgate.engines.base import EngineBuild
-from perfgate.engines.installed_pages import last_line
-from perfgate.engines.program_output import answer
+from perfgate.engines.installed_programs import answer, last_line, marked_answer
+from perfgate.engines.served.description import Description
 
-_ANSWER = re.compile(r"<perfgate-engine-build>(?P<json>.*?)</perfgate-engine-build>", re.DOTALL)
+_MARK = "perfgate-engine-build"
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _VERSION = re.compile(r"^v?(\d+\.\d+\S*)$")
 _LOCAL = re.compile(r"(?:^|\.)g([0-9a-f]{7,40})(?:\.|$)")
 
 
-class InstalledPackage(NamedTuple):
-    """The package of a served engine, and the programs that can be asked what it is.
-
-    Attributes:
-        title: name of the engine, for people.
-        package: of its Python.
-        distributions: what its wheels are called: that for CPUs can have another name.
-        python: the Python that has it.
-        server: its server; a Python that is not named is found by it.
-        version_option: makes the server print its version; empty: it cannot.
-    """
-
-    title: str
-    package: str
-    distributions: tuple[str, ...]
-    python: Program
-    server: Program
-    version_option: str = ""
-
-
-def installed(name: str, engine: InstalledPackage, locations: Locations) -> EngineBuild:
+def installed(
+    name: str, engine: Description, server: Program, python: Program, locations: Locations
+) -> EngineBuild:
     """The build that the server belongs to.
 
     Its Python tells the version from the package's metadata; where that cannot be asked, the server
@@ -53,20 +34,26 @@ def installed(name: str, engine: InstalledPackage, locations: Locations) -> Engi
     else what a version of a nightly build ends in (``+g1a2b3c4``), else the version stands for it:
     wheels from PyPI name none.
 
+    Args:
+        name: of the engine.
+        engine: its description.
+        server: its server; a Python that is not named is found by it.
+        python: the Python that has its package.
+        locations: where they are.
+
     Raises:
         MissingProgram: nothing tells a version.
         InputError: an environment variable names no program.
         RunError: the container cannot be had.
     """
-    said, told = _asked(engine, locations)
-    version = _version(told.get("version")) or _printed(engine, locations)
+    said, told = _asked(engine, python, locations)
+    version = _version(told.get("version")) or _printed(engine, server, locations)
     if version is None:
         why = f" ({last_line(said)[:120]})" if said and not told else ""
         raise MissingProgram(
             f"{engine.title} is not installed: its Python has no package {engine.package}{why}",
-            hint=f"name it in {engine.server.variable}, and its Python in "
-            f"{engine.python.variable}, run inside its release container, or give "
-            "--engine-version",
+            hint=f"name it in {server.variable}, and its Python in {python.variable}, run inside "
+            "its release container, or give --engine-version",
         )
     return EngineBuild(name, version, _commit(told, version) or version)
 
@@ -77,12 +64,14 @@ def question() -> str:
     return Path(__file__).with_name("build_answer.py").read_text(encoding="utf-8")
 
 
-def _asked(engine: InstalledPackage, locations: Locations) -> tuple[str, dict[str, Any]]:
+def _asked(
+    engine: Description, python: Program, locations: Locations
+) -> tuple[str, dict[str, Any]]:
     """What the engine's Python prints, and what of it is the answer."""
     words = ("-c", question(), engine.package, ",".join(engine.distributions), *QUIET)
     said = ""
-    for python in _pythons(engine, locations):
-        said = answer((*python, *words), locations)
+    for prefix in _pythons(python, locations):
+        said = answer((*prefix, *words), locations)
         if told := _told(said):
             return said, told
     return said, {}
@@ -90,28 +79,26 @@ def _asked(engine: InstalledPackage, locations: Locations) -> tuple[str, dict[st
 
 def _told(said: str) -> dict[str, Any]:
     """The answer in what was printed; empty: there is none that can be read."""
-    found = _ANSWER.search(said)
     try:
-        told = json.loads(found["json"]) if found else None
+        return marked_answer(said, _MARK)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
 
 
-def _pythons(engine: InstalledPackage, locations: Locations) -> list[tuple[str, ...]]:
+def _pythons(python: Program, locations: Locations) -> list[tuple[str, ...]]:
     """Where the engine's Python may be; images have no other name for it than this."""
     others: list[tuple[str, ...]] = [] if locations.inside is None else [("python3",)]
     try:
-        return [locations.find(engine.python), *others]
+        return [locations.find(python), *others]
     except MissingProgram:
         return others
 
 
-def _printed(engine: InstalledPackage, locations: Locations) -> str | None:
+def _printed(engine: Description, program: Program, locations: Locations) -> str | None:
     if not engine.version_option:
         return None
     try:
-        server = locations.find(engine.server)
+        server = locations.find(program)
     except MissingProgram:
         return None
     lines = answer((*server, engine.version_option), locations).splitlines()

@@ -2,87 +2,69 @@
 
 A new one is a table of releases, the settings that are options as they stand, and its rules
 (docs/dev/extend.md).
+
+A scenario says each thing in one place. An extra option that a field of the scenario says, or that
+perfgate gives for its own needs, is refused, whether or not the field is set, in each spelling that
+the program takes for it: with ``_`` for ``-``, and by any beginning.
 """
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.arguments import Argument, spelled
-from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.engines.calls import program_words, shell_words
-from perfgate.engines.checkpoint_engine import CheckpointEngine
-from perfgate.engines.installed_pages import verify_pages
-from perfgate.engines.model_reference import ModelReference, reference
-from perfgate.engines.option_check import Call
+from perfgate.engines.base import Endpoint, Engine, EngineBuild
+from perfgate.engines.definitions import Definitions
+from perfgate.engines.installed_programs import ask_pages, program_words, require_fit, shell_words
+from perfgate.engines.option_check import Call, of_call
 from perfgate.engines.refusal import (
+    ExtraOptionRefused,
     Refused,
     asked_by,
     refused_by_tables,
     require_none,
+    said_elsewhere,
 )
-from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
-from perfgate.engines.served.discovery import InstalledPackage, installed
-from perfgate.engines.served.extra_args import ExtraArgs
-from perfgate.engines.served.rules import refusals
-from perfgate.scenarios.problem import Problem
+from perfgate.engines.release_tables import Options, ReleaseTable, ReleaseTables
+from perfgate.engines.served.description import Description
+from perfgate.engines.served.discovery import installed
+from perfgate.engines.served.settings import pinned, refused_by_one_server, refused_settings
+from perfgate.engines.weights import reference
+from perfgate.scenarios.extra_options import ARGS, YAML, extra_options
+from perfgate.scenarios.problem import Problem, dotted
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 _ON_PAPER = Locations(on_paper=True)
 _NOWHERE = Endpoint("localhost", 8000, "model")
 
 
-class ServedEngine(CheckpointEngine):
+class ServedEngine(Engine):
     """An engine whose one server takes its settings as options, and serves a checkpoint.
 
     Attributes:
-        package: how it is found out which release is installed.
+        facts: what it is, whatever its release; `programs` begins with its server and its Python.
         tables: of its releases.
-        page: the server, as the tables name it.
-        subcommand: words between the server's program and its options.
-        model_first: whether the model stands before all options.
-        extra_args: the options that a scenario may not give.
-        worded: settings whose value is one of the words that the tables list.
-        foreign: settings of other engines → what is written instead.
-        pins_moved_alone: whether a document's default is written out only where it moved since.
-        dashes_alike: whether the server takes ``_`` for ``-`` in an option's name.
     """
 
     is_named = True
-    package: ClassVar[InstalledPackage]
+    facts: ClassVar[Description]
     tables: ClassVar[ReleaseTables[Any]]
-    page: ClassVar[str]
-    subcommand: ClassVar[tuple[str, ...]] = ()
-    model_first: ClassVar[bool] = False
-    extra_args: ClassVar[ExtraArgs]
-    worded: ClassVar[tuple[str, ...]] = ()
-    foreign: ClassVar[Mapping[str, str]] = {}
-    pins_moved_alone: ClassVar[bool] = False
-    dashes_alike: ClassVar[bool] = True
 
     # What is really its own. ----------------------------------------------------------------
 
     @abstractmethod
     def arguments(
-        self,
-        scenario: Scenario,
-        settings: EngineSettings,
-        known: Any,
-        model: ModelReference,
-        endpoint: Endpoint,
-    ) -> tuple[Argument, ...]:
-        """All that the server is told, in order.
+        self, scenario: Scenario, settings: EngineSettings, known: Any
+    ) -> Iterable[Argument]:
+        """All that the server is told of `settings`, in order.
 
         Args:
-            scenario: for what is no setting, and for messages.
+            scenario: for messages.
             settings: the scenario's, with the document's defaults in the place of what it leaves
                 open.
             known: the table of the release that is told.
-            model: where the model is.
-            endpoint: where the server listens, and the model's public name.
 
         Raises:
             CannotDo: a value that the release cannot express, where no option is missing for it.
@@ -96,23 +78,26 @@ class ServedEngine(CheckpointEngine):
     def defaults(self, settings: EngineSettings, known: Any) -> Mapping[str, Any]:
         """What a release does where `settings` leave these open, of what moved between releases."""
 
+    def environment(self, scenario: Scenario, known: Any) -> dict[str, str]:  # noqa: ARG002
+        """Variables of the server; here: those of the scenario.
+
+        Raises:
+            CannotDo: a variable that the release cannot be given.
+        """
+        return dict(scenario.environment)
+
     # What all share. ------------------------------------------------------------------------
 
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:
         """See `Engine.words`."""
-        tables: tuple[ReleaseTable, ...] = cls.tables.all()
-        return {
-            setting: frozenset(
-                word for table in tables for word in table.choices(cls.page, setting)
-            )
-            for setting in cls.worded
-        }
+        return cls.tables.words(cls.facts.worded, cls.facts.page)
 
     def check(self, scenario: Scenario, build: EngineBuild) -> None:
         """See `Engine.check`: an option that the release lacks is refused by rendering itself."""
         known = self.tables.release(build.version)
-        require_none(scenario, known, refusals(scenario, self.package.title, self.foreign))
+        require_none(scenario, known, refused_settings(scenario, self.facts))
+        require_none(scenario, known, refused_by_one_server(scenario, self.facts.title))
         require_none(scenario, known, self.refusals(scenario))
         self.serve(scenario, build, _NOWHERE, _ON_PAPER)
 
@@ -123,30 +108,40 @@ class ServedEngine(CheckpointEngine):
 
     def build(self, locations: Locations) -> EngineBuild:
         """See `Engine.build`."""
-        return installed(self.name, self.package, locations)
+        server, python = self.programs[:2]
+        return installed(self.name, self.facts, server, python, locations)
 
     def uncovered(self, version: str) -> str | None:
         """See `Engine.uncovered`."""
         return self.tables.uncovered(version)
-
-    def served_model(self, scenario: Scenario, locations: Locations) -> str:  # noqa: ARG002
-        """See `Engine.served_model`: the public name, which a folder's model is given."""
-        return scenario.model.name
 
     def verify(
         self, build: EngineBuild, commands: Sequence[Command], locations: Locations
     ) -> tuple[str, ...]:
         """See `Engine.verify`."""
         known = self.tables.release(build.version)
-        return verify_pages(
-            build,
-            self.package.title,
-            commands,
-            lambda command: self.calls(command.argv, known, locations),
-            self.tables.told_by,
-            locations,
-            dashes_alike=self.dashes_alike,
+
+        def calls(command: Command) -> list[Call]:
+            return self.calls(command.argv, known, locations)
+
+        pages, _ = ask_pages((call for one in commands for call in calls(one)), locations)
+        definitions = Definitions(
+            engine=build.name,
+            version=build.version,
+            source="the installed build",
+            whole=True,
+            programs=pages,
+            abbreviates=True,
+            dashes_alike=self.facts.dashes_alike,
         )
+        require_fit(
+            build,
+            self.facts.title,
+            commands,
+            lambda one: [found for call in calls(one) for found in of_call(call, definitions)],
+            self.tables.told_by,
+        )
+        return ()
 
     def calls(self, argv: Sequence[str], known: ReleaseTable, locations: Locations) -> list[Call]:
         """The call of the server in a command, whatever launcher stands before it; none, or one.
@@ -156,16 +151,17 @@ class ServedEngine(CheckpointEngine):
             known: the release, which says how its options are asked for.
             locations: where programs are, which says how they are spelled.
         """
+        page = self.facts.page
         for position, word in enumerate(argv):
-            if " " in word and self.page in word:
+            if " " in word and page in word:
                 return self.calls(shell_words(word), known, locations)
-            prefix = program_words(argv[position:], self.package.server, locations)
+            prefix = program_words(argv[position:], self.programs[0], locations)
             if prefix is None:
                 continue
-            at = position + len(prefix) + len(self.subcommand)
-            whole = (*prefix, *self.subcommand)
+            at = position + len(prefix) + len(self.facts.subcommand)
+            whole = (*prefix, *self.facts.subcommand)
             if tuple(argv[position:at]) == whole:
-                return [Call(self.page, (*whole, known.help), tuple(argv[at:]), self.page)]
+                return [Call(page, (*whole, known.help), tuple(argv[at:]), page)]
         return []
 
     def serve(
@@ -178,42 +174,100 @@ class ServedEngine(CheckpointEngine):
             MissingProgram: the program is not installed.
         """
         known, settings = self.tables.release(build.version), self.pinned(scenario, build)
-        model = reference(scenario, locations)
-        arguments = self.arguments(scenario, settings, known, model, endpoint)
+        model, facts = reference(scenario, locations), self.facts
+        places: Mapping[str, str | int | None] = {
+            "model": model.where,
+            "host": endpoint.host,
+            "port": endpoint.port,
+            "served_name": None if model.path is None else endpoint.model,
+            "device": "cpu" if scenario.hardware.gpu == "none" else None,
+        }
+        placed = [Argument(one, places[one], facts.fields[one]) for one in facts.places]
+        told = list(self.arguments(scenario, settings, known))
+        arguments = [*placed, *told] if facts.places_first else [*told, *placed]
         return Command(
             (
-                *locations.find(self.package.server),
-                *self.subcommand,
-                *((model.where,) if self.model_first else ()),
-                *spelled(scenario, known, self.page, arguments),
-                *self.extra_args.words(scenario, known.options(self.page), arguments),
+                *locations.find(self.programs[0]),
+                *facts.subcommand,
+                *((model.where,) if facts.model_first else ()),
+                *spelled(scenario, known, facts.page, arguments),
+                *_extra_words(facts, scenario, known.options(facts.page), arguments),
             ),
-            env=dict(scenario.environment),
+            env=self.environment(scenario, known),
             asked_by=asked_by(scenario),
         )
 
     def pinned(self, scenario: Scenario, build: EngineBuild) -> EngineSettings:
-        """The scenario's settings, with the document's defaults for what the scenario leaves open.
+        """See `settings.pinned`."""
+        return pinned(
+            scenario,
+            build,
+            self.tables,
+            lambda known: self.defaults(scenario.engine.settings, known),
+            self.facts.pinned_where_moved,
+        )
 
-        A default that moved between releases is written out, so that it cannot pass for a
-        regression. At the document's own release nothing is added.
 
-        Args:
-            scenario: the scenario; without the document's release there is nothing to pin to.
-            build: the release under test.
+# Extra options. ----------------------------------------------------------------------------------
 
-        Raises:
-            InputError: one of the two versions has no release table.
-        """
-        documented, settings = scenario.source.engine_version, scenario.engine.settings
-        if documented is None or self.tables.same(documented, build.version):
-            return settings
-        then = self.defaults(settings, self.tables.release(documented))
-        now = self.defaults(settings, self.tables.release(build.version))
-        left_open = {
-            name: value
-            for name, value in then.items()
-            if getattr(settings, name) is None
-            and not (self.pins_moved_alone and value == now[name])
-        }
-        return replace(settings, **left_open)
+
+def _extra_words(
+    engine: Description, scenario: Scenario, options: Options, arguments: Iterable[Argument]
+) -> tuple[str, ...]:
+    """The scenario's extra words for the server.
+
+    Args:
+        engine: what it is.
+        scenario: the scenario.
+        options: of the release that is told.
+        arguments: what it is given beside them.
+
+    Raises:
+        ExtraOptionRefused: an option that a field of the scenario, or perfgate, gives; or another
+            place for options.
+    """
+    for problem in _misplaced(engine, scenario):
+        raise ExtraOptionRefused(scenario, problem)
+    owners = dict(_owners(engine, scenario, options, arguments))
+    found: list[str] = []
+    for option in extra_options(scenario.engine):
+        given = "--" + option.name.removeprefix("--").replace("_", "-")
+        owner = owners.get(given) or next(
+            (owner for word, owner in owners.items() if word.startswith(given)), None
+        )
+        if owner is not None:
+            raise said_elsewhere(scenario, option.path, " ".join(option.words), owner)
+        found += option.words
+    return tuple(found)
+
+
+def _misplaced(engine: Description, scenario: Scenario) -> Iterator[Problem]:
+    """Extra options for another program, or in a file that the engine is not given."""
+    if scenario.engine.extra_yaml is not None:
+        found = ", ".join(scenario.engine.extra_yaml)
+        expected = f"nothing: write its options under {dotted(ARGS)}.{engine.program}"
+        yield Problem(YAML, f"{engine.title} is given no settings file", found, expected)
+    for program in scenario.engine.extra_args or {}:
+        if program != engine.program:
+            expected = f"{engine.program}, for `{engine.command}`"
+            yield Problem((*ARGS, program), "not the engine's program", program, expected)
+
+
+def _owners(
+    engine: Description, scenario: Scenario, options: Options, arguments: Iterable[Argument]
+) -> Iterator[tuple[str, str]]:
+    """Each spelling that is not a scenario's to give, and whose it is."""
+    rendered = {one.setting: one.field for one in arguments if one.value is not None}
+    for setting, option in options.items():
+        if setting in engine.wider and setting not in rendered:
+            continue
+        default = f"engine.settings.{setting.partition('.')[0]}"
+        owner = rendered.get(setting) or engine.fields.get(setting, default)
+        for word in option.spellings:
+            yield word.partition("=")[0], owner
+    for name, overruled in engine.overruling.items():
+        for setting in overruled:
+            if getattr(scenario.engine.settings, setting) is not None:
+                yield name, f"engine.settings.{setting}"
+    for owner, names in engine.never.items():
+        yield from dict.fromkeys(names, owner).items()

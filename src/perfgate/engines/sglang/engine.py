@@ -1,62 +1,26 @@
-"""SGLang as perfgate's engine: its server's options, and what is really its own."""
+"""SGLang as perfgate's engine: settings as its server's options, and what is really its own."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from perfgate.core.measurement import Json
 from perfgate.core.programs import SGLANG_CLI, SGLANG_PYTHON, SGLANG_SERVE
-from perfgate.engines.arguments import Argument
-from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
-from perfgate.engines.in_force import InForce
-from perfgate.engines.model_reference import ModelReference
-from perfgate.engines.refusal import Refused
-from perfgate.engines.served.discovery import InstalledPackage
+from perfgate.engines.arguments import Argument, of_graphs, of_settings
+from perfgate.engines.base import EngineBuild, ReleaseImage, engine
+from perfgate.engines.in_force import InForce, in_flight
+from perfgate.engines.refusal import Refused, refusal
 from perfgate.engines.served.engine import ServedEngine
-from perfgate.engines.served.extra_args import ONE_SERVER, PERFGATE, ExtraArgs
-from perfgate.engines.sglang import options, resolved
-from perfgate.engines.sglang.releases import TABLES
-from perfgate.engines.sglang.releases.table import SERVE, Release
-from perfgate.scenarios.extra_options import ARGS, extra_options
-from perfgate.scenarios.problem import dotted
+from perfgate.engines.sglang import resolved
+from perfgate.engines.sglang.table import FACTS, SERVE, TABLES, Release
+from perfgate.scenarios.extra_options import extra_options
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
+_CHUNKS_OFF = -1
+_EAGLE = "EAGLE"
 # `ServerArgs` of 0.4.6 to 0.5.23: what holds where nothing else is said.
 _UNDER_SPECULATION = 48
 _COMPILED = 32
 _COMPILED_BY = "--torch-compile-max-bs"
-_OPEN = "nothing: perfgate and its clients ask without a key, over plain HTTP"
-_EXTRA_ARGS = ExtraArgs(
-    "SGLang",
-    SERVE,
-    f"python3 -m {SERVE}",
-    never={  # options of 0.4.6, 0.5.3 and 0.5.23
-        "--config": f"{dotted(ARGS)}, one option after the other",
-        "--model": "model",
-        "--tokenizer-path": "model",
-        "--revision": "model",
-        **dict.fromkeys(("--enable-ep-moe", "--ep-size"), "engine.settings.ep"),
-        "--cuda-graph-bs": "engine.settings.cuda_graphs",
-        "--cuda-graph-max-bs": "engine.settings.cuda_graphs",
-        "--cuda-graph-config": "engine.settings.cuda_graphs",
-        **dict.fromkeys(("--api-key", "--admin-api-key", "--ssl-keyfile", "--ssl-certfile"), _OPEN),
-        **dict.fromkeys(
-            ("--nnodes", "--node-rank", "--dist-init-addr", "--nccl-init-addr"), ONE_SERVER
-        ),
-        **dict.fromkeys(("--disaggregation-mode", "--grpc-mode", "--smg-grpc-mode"), ONE_SERVER),
-        "--fastapi-root-path": PERFGATE,
-    },
-    fields={
-        "model": "model",
-        "served_name": "model.name",
-        "host": "listen.host",
-        "port": "listen.port",
-        "device": "hardware.gpu",
-        "chunk_size": "engine.settings.max_num_tokens",
-        "prefill_tokens": "engine.settings.max_num_tokens",
-        "ep_of_tp": "engine.settings.ep",
-        "attention_dp_parts": "engine.settings.dp",
-    },
-)
 
 
 @engine("sglang")
@@ -72,41 +36,20 @@ class SGLang(ServedEngine):
     health_within_s = 30.0
     settings_paths = resolved.PATHS
     settings_words = resolved.WORDS
-    package = InstalledPackage("SGLang", "sglang", ("sglang",), SGLANG_PYTHON, SGLANG_SERVE)
+    facts = FACTS
     tables = TABLES
-    page = SERVE
-    extra_args = _EXTRA_ARGS
-    worded = ("kv_cache_dtype", "quantization", "attention_backend", "moe_backend")
-    foreign = {  # noqa: RUF012 (the base declares it)
-        "moe_max_num_tokens": "it has no such limit",
-        "moe_load_balancer": "its own balancer has other numbers: write --enable-eplb under "
-        "extra_args",
-        "pdl": "it has no such switch",
-        "iteration_log": "its log tells every few steps by itself",
-        "cpu_threads": "SGLANG_CPU_OMP_THREADS_BIND under environment says it",
-        "slowed_percent": "it has no such switch",
-        "backend": "it has one",
-    }
-    pins_moved_alone = True
-    dashes_alike = False
 
     def arguments(
-        self,
-        scenario: Scenario,
-        settings: EngineSettings,
-        known: Release,
-        model: ModelReference,
-        endpoint: Endpoint,
+        self, scenario: Scenario, settings: EngineSettings, known: Release
     ) -> tuple[Argument, ...]:
         """See `ServedEngine.arguments`."""
-        device = "cpu" if scenario.hardware.gpu == "none" else None
         return (
-            Argument("model", model.where, "model"),
-            Argument("host", endpoint.host, "listen.host"),
-            Argument("port", endpoint.port, "listen.port"),
-            Argument("served_name", None if model.path is None else endpoint.model, "model.name"),
-            Argument("device", device, "hardware.gpu"),
-            *options.arguments(scenario, settings, known),
+            Argument("tp", settings.tp),
+            *_parallelism(scenario, settings, known),
+            *_chunks(settings),
+            *(of_graphs(settings.cuda_graphs) if settings.cuda_graphs is not None else ()),
+            *_speculation(settings),
+            *of_settings(settings, *FACTS.settings),
         )
 
     def refusals(self, scenario: Scenario) -> Iterator[Refused]:
@@ -140,13 +83,13 @@ class SGLang(ServedEngine):
 def _foreseen(scenario: Scenario, known: Release) -> Iterator[str]:
     """What SGLang is known to ignore or to bound, but for what is inert: one line for each."""
     settings, inert = scenario.engine.settings, scenario.engine.inert or {}
-    alone = options.attention_is_divided_alone(settings) and known.attention_dp_alone == "off"
+    alone = _attention_is_divided_alone(settings) and known.attention_dp_alone == "off"
     if alone and "attention_dp" not in inert:
         yield (
             f"attention_dp: SGLang {known.version} switches it off without a word where dp is not "
             f"above 1; dp: {settings.tp} divides the attention"
         )
-    asked = resolved.in_flight(scenario)
+    asked = in_flight(scenario)
     admitted = settings.max_batch_size
     if settings.mtp is not None and settings.mtp.layers and admitted is None:
         admitted = _UNDER_SPECULATION
@@ -161,3 +104,52 @@ def _foreseen(scenario: Scenario, known: Release) -> Iterator[str]:
             f"torch_compile: SGLang compiles for batches of up to {_COMPILED} requests, {asked} "
             f"are in flight; {_COMPILED_BY} under extra_args says otherwise"
         )
+
+
+def _parallelism(
+    scenario: Scenario, settings: EngineSettings, known: Release
+) -> Iterator[Argument]:
+    """Of the attention and of replicas, which share an option up to 0.5.21; of the experts."""
+    options = known.options(SERVE)
+    if _attention_is_divided_alone(settings) and known.attention_dp_alone == "fails":
+        field, found = "engine.settings.attention_dp", "true, without dp"
+        expected = "dp above 1: the server ends with 'Please set a dp-size > 1'"
+        raise refusal(scenario, field, found, known, expected, f"set dp, e.g. to {settings.tp}")
+    if settings.attention_dp and settings.dp is not None and "attention_dp_parts" in options:
+        yield Argument("attention_dp_parts", settings.dp, "engine.settings.dp")
+    else:
+        yield Argument("attention_dp", settings.attention_dp or None)
+        yield Argument("dp", settings.dp)
+    if settings.ep is None or "ep" in options:
+        yield Argument("ep", settings.ep)
+    elif settings.ep == settings.tp:
+        yield Argument("ep_of_tp", settings.ep > 1, "engine.settings.ep")
+    elif settings.ep != 1:
+        expected = f"{settings.tp}, as tp: it spreads the experts over all of it, or not at all"
+        raise refusal(scenario, "engine.settings.ep", settings.ep, known, expected)
+
+
+def _attention_is_divided_alone(settings: EngineSettings) -> bool:
+    """Whether attention DP is asked for without its number of parts."""
+    return bool(settings.attention_dp) and settings.dp in (None, 1)
+
+
+def _chunks(settings: EngineSettings) -> Iterator[Argument]:
+    """Without chunks the tokens of a batch are limited by another option."""
+    tokens = "engine.settings.max_num_tokens"
+    if settings.chunked_context is False:
+        yield Argument("chunk_size", _CHUNKS_OFF, "engine.settings.chunked_context")
+        yield Argument("prefill_tokens", settings.max_num_tokens, tokens)
+    else:
+        yield Argument("chunk_size", settings.max_num_tokens, tokens)
+
+
+def _speculation(settings: EngineSettings) -> Iterator[Argument]:
+    """The three numbers go together; with one candidate a step, the tokens are one more."""
+    layers, field = settings.mtp.layers if settings.mtp is not None else 0, "engine.settings.mtp"
+    if not layers:
+        return
+    yield Argument("mtp", _EAGLE)
+    yield Argument("mtp.steps", layers, field)
+    yield Argument("mtp.topk", 1, field)
+    yield Argument("mtp.draft_tokens", layers + 1, field)

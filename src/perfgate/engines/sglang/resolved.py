@@ -10,68 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import ceil
 
 from perfgate.core.measurement import Json
-from perfgate.engines.in_force import InForce
-from perfgate.scenarios.scenario import EngineSettings, Scenario
+from perfgate.engines.in_force import InForce, in_flight
+from perfgate.engines.sglang.table import FACTS
+from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, Scenario
 
 PATHS = ("/get_server_info", "/server_info")
 WORDS = ("max_total_num_tokens=",)
 _ADMITTED = re.compile(r"max_total_num_tokens=.*\bmax_running_requests=(\d+)")
 _EFFECTIVE = "effective_max_running_requests_per_dp"
-_KEPT = (
-    "version",
-    "tp_size",
-    "pp_size",
-    "dp_size",
-    "attn_dp_size",
-    "ep_size",
-    "enable_dp_attention",
-    "max_running_requests",
-    _EFFECTIVE,
-    "max_total_num_tokens",
-    "max_req_input_len",
-    "chunked_prefill_size",
-    "max_prefill_tokens",
-    "context_length",
-    "mem_fraction_static",
-    "kv_cache_dtype",
-    "page_size",
-    "disable_radix_cache",
-    "disable_overlap_schedule",
-    "schedule_policy",
-    "schedule_conservativeness",
-    "disable_cuda_graph",
-    "cuda_graph_max_bs",
-    "enable_torch_compile",
-    "torch_compile_max_bs",
-    "speculative_algorithm",
-    "speculative_num_steps",
-    "speculative_eagle_topk",
-    "speculative_num_draft_tokens",
-    "quantization",
-    "attention_backend",
-    "moe_runner_backend",
-    "moe_a2a_backend",
-    "device",
-    "dtype",
-    "random_seed",
-    "stream_interval",
-)
-_PLAIN: Mapping[str, str] = {
-    "tp": "tp_size",
-    "pp": "pp_size",
-    "ep": "ep_size",
-    "max_batch_size": "max_running_requests",
-    "max_seq_len": "context_length",
-    "kv_cache_fraction": "mem_fraction_static",
-    "kv_cache_dtype": "kv_cache_dtype",
-    "torch_compile": "enable_torch_compile",
-    "quantization": "quantization",
-    "moe_backend": "moe_runner_backend",
-    "attention_backend": "attention_backend",
-    "stream_interval": "stream_interval",
-    "trust_remote_code": "trust_remote_code",
-    "seed": "random_seed",
-}
 _INVERTED: Mapping[str, str] = {
     "kv_cache_reuse": "disable_radix_cache",
     "overlap_scheduler": "disable_overlap_schedule",
@@ -102,16 +48,8 @@ def in_force(
     )
 
 
-def in_flight(scenario: Scenario) -> int:
-    """The most requests that the scenario has in flight at once; 0: it loads no server."""
-    return max(
-        (point.concurrency if point.capped else point.requests for point in scenario.points()),
-        default=0,
-    )
-
-
 def _settings(asked: EngineSettings, told: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
-    for name, key in _PLAIN.items():
+    for name, key in FACTS.reported.items():
         if told.get(key) is not None and getattr(asked, name) != _CHOSEN_BY_SERVER:
             yield name, told[key]
     for name, key in _INVERTED.items():
@@ -123,7 +61,7 @@ def _settings(asked: EngineSettings, told: Mapping[str, Json]) -> Iterator[tuple
     yield from _chunks(asked, told, parts)
     yield "mtp", _speculation(asked, told)
     if asked.cuda_graphs is not None:
-        yield "cuda_graphs", _graphs(asked, told)
+        yield "cuda_graphs", _graphs(asked.cuda_graphs, told)
 
 
 def _attention_parts(told: Mapping[str, Json]) -> int:
@@ -156,13 +94,12 @@ def _speculation(asked: EngineSettings, told: Mapping[str, Json]) -> Json:
     return {"layers": told.get("speculative_num_steps")}
 
 
-def _graphs(asked: EngineSettings, told: Mapping[str, Json]) -> Json:
+def _graphs(asked: CudaGraphs, told: Mapping[str, Json]) -> Json:
     """Only what is asked for: the rest is the server's to choose."""
-    graphs = asked.cuda_graphs
     found: dict[str, Json] = {"enabled": _graphs_are_on(told)}
-    if graphs is not None and graphs.enabled and graphs.max_batch_size is not None:
+    if asked.enabled and asked.max_batch_size is not None:
         found["max_batch_size"] = _largest_graph(told)
-    if graphs is not None and graphs.batch_sizes:
+    if asked.batch_sizes:
         sizes = told.get("cuda_graph_bs")
         found["batch_sizes"] = _decoding(told).get("bs") if sizes is None else sizes
     return found
@@ -186,7 +123,7 @@ def _largest_graph(told: Mapping[str, Json]) -> Json:
 
 
 def _kept(told: Mapping[str, Json]) -> dict[str, Json]:
-    kept = {key: told[key] for key in _KEPT if key in told}
+    kept = {key: told[key] for key in FACTS.kept if key in told}
     largest = _largest_graph(told)
     return kept if largest is None else {**kept, "cuda_graph_max_bs": largest}
 

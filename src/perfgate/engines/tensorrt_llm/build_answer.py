@@ -12,6 +12,13 @@ import sys
 import typing
 
 _MARK = "perfgate-build-answer"
+_KINDS = {
+    "integer": "integer",
+    "integer range": "integer",
+    "float": "number",
+    "float range": "number",
+    "boolean": "boolean",
+}
 
 
 def answer() -> dict[str, typing.Any]:
@@ -116,30 +123,37 @@ def _tags(model: typing.Any) -> dict[str, typing.Any]:
 
 
 def _programs() -> dict[str, typing.Any]:
-    """Program with subcommands → its click options, of what shows no help without a model."""
+    """Program with subcommands → its click options by name, of what shows no help alone."""
     bench = importlib.import_module("tensorrt_llm.commands.bench").main
     found = {}
     for name in ("prepare-dataset",):
         group = bench.commands.get(name)
         for generator, command in getattr(group, "commands", {}).items():
-            found[f"trtllm-bench {name} {generator}"] = [_option(one) for one in command.params]
+            found[f"trtllm-bench {name} {generator}"] = _options(command)
     try:
         tasks = importlib.import_module("tensorrt_llm.commands.eval").main.commands
     except (ImportError, AttributeError):
         tasks = {}
     for name, command in tasks.items():
-        found[f"trtllm-eval {name}"] = [_option(one) for one in command.params]
+        found[f"trtllm-eval {name}"] = _options(command)
     return found
 
 
+def _options(command: typing.Any) -> dict[str, typing.Any]:
+    return {one.opts[0].lstrip("-"): _option(one) for one in command.params}
+
+
 def _option(parameter: typing.Any) -> dict[str, typing.Any]:
+    kind = _KINDS.get(str(parameter.type.name), "text")
+    if type(parameter).__name__ == "Argument":
+        kind = "argument"
+    elif getattr(parameter, "is_flag", False):
+        kind = "flag"
     choices = getattr(parameter.type, "choices", ())
     return {
         "options": list(parameter.opts),
+        "kind": kind,
         "off": list(parameter.secondary_opts),
-        "argument": type(parameter).__name__ == "Argument",
-        "flag": bool(getattr(parameter, "is_flag", False)),
-        "type": str(parameter.type.name),
         "choices": [str(getattr(one, "name", one)) for one in choices],
         "required": bool(parameter.required),
         "many": parameter.nargs not in (0, 1),

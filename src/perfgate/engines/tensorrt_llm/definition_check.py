@@ -4,7 +4,8 @@ Pure: the definitions come from a recorded page or an installed program. What th
 not judged.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -13,12 +14,31 @@ from msgspec import UNSET
 from perfgate.core.command import Command
 from perfgate.core.errors import nearest
 from perfgate.core.locations import Locations
+from perfgate.core.programs import (
+    BENCHMARK_SERVING,
+    TENSORRT_LLM_PYTHON,
+    TRTLLM_BENCH,
+    TRTLLM_EVAL,
+    TRTLLM_SERVE,
+    Program,
+)
 from perfgate.engines.definitions import YAML, Definitions, KeyDefinition, Keys
-from perfgate.engines.option_check import TRUTH, Mismatch, is_number, of_call
+from perfgate.engines.installed_programs import program_words, shell_words
+from perfgate.engines.option_check import TRUTH, Call, Mismatch, is_number, of_call
+from perfgate.engines.tensorrt_llm import table
 from perfgate.engines.tensorrt_llm.llm_api_yaml import FILE
-from perfgate.engines.tensorrt_llm.program_calls import calls
+from perfgate.engines.tensorrt_llm.programs import TASKS
 
 _HERE = Locations()
+_SUBCOMMANDS = {"throughput": table.THROUGHPUT, "prepare-dataset": table.PREPARE}
+_SCRIPTS = (table.PREPARE_SCRIPT, table.QUICKSTART, table.GPQA)
+_PROGRAMS: tuple[tuple[str, Program], ...] = (
+    (table.BENCH, TRTLLM_BENCH),
+    (table.SERVE, TRTLLM_SERVE),
+    (table.EVAL, TRTLLM_EVAL),
+    (table.BENCHMARK_SERVING, BENCHMARK_SERVING),
+)
+_NAMES = (table.BENCH, table.SERVE, table.EVAL, table.BENCHMARK_SERVING, *_SCRIPTS)
 _TAGS = ("decoding_type", "algorithm")  # keys whose value chooses the model of its mapping
 _SCALARS = frozenset({"int", "float", "bool", "str"})
 _NUMBERS = frozenset({"int", "float", "bool"})
@@ -215,3 +235,75 @@ def _tag_values(tag: str, models: Mapping[str, Keys]) -> Iterator[str]:
 
 def _plain(name: str) -> str:
     return name.replace("_", "").lower()
+
+
+# Calls of programs in a command. ----------------------------------------------------------------
+
+
+def calls(argv: Sequence[str], locations: Locations = _HERE) -> tuple[Call, ...]:
+    """The calls of known programs in `argv`, whatever launcher stands before them.
+
+    Args:
+        argv: a command's words.
+        locations: where programs are, which says how they are spelled.
+    """
+    for position, word in enumerate(argv):
+        if " " in word and any(name in word for name in _NAMES):
+            return calls(shell_words(word), locations)
+        found = _call(argv, position, locations)
+        if found:
+            return tuple(found)
+    return ()
+
+
+def _call(argv: Sequence[str], position: int, locations: Locations) -> list[Call]:
+    word = Path(argv[position]).name
+    if word in _SCRIPTS:
+        asked = (*_interpreter(argv, position, locations), argv[position], "--help")
+        return list(_with_generator(word, asked, argv[position + 1 :]))
+    for name, program in _PROGRAMS:
+        prefix = program_words(argv[position:], program, locations)
+        if prefix is not None:
+            rest = tuple(argv[position + len(prefix) :])
+            return list(_split(name, prefix, rest))
+    return []
+
+
+def _split(name: str, prefix: tuple[str, ...], rest: tuple[str, ...]) -> Iterator[Call]:
+    """`trtllm-bench` and `trtllm-eval` have options before and behind their subcommands."""
+    if name == table.SERVE:
+        yield Call(table.SERVE, (*prefix, "serve", "--help"), rest, f"{table.SERVE} serve")
+        return
+    if name == table.BENCHMARK_SERVING:
+        yield Call(name, (*prefix, "--help"), rest, name)
+        return
+    parts: Collection[str] = TASKS if name == table.EVAL else _SUBCOMMANDS
+    at = next((at for at, word in enumerate(rest) if word in parts), len(rest))
+    yield Call(name, (*prefix, "--help"), rest[:at], name)
+    if at == len(rest):
+        return
+    if name == table.EVAL:
+        task = f"{table.EVAL} {rest[at]}"
+        yield Call(task, (), rest[at + 1 :], task)
+        return
+    # click wants --model before it shows the help of a subcommand.
+    asked = (*prefix, "--model", "any", rest[at], "--help")
+    yield from _with_generator(_SUBCOMMANDS[rest[at]], asked, rest[at + 1 :])
+
+
+def _with_generator(name: str, asked: tuple[str, ...], words: Sequence[str]) -> Iterator[Call]:
+    """A program, and the generator of prompts behind its own options, where there is one."""
+    at = words.index(table.GENERATOR) if table.GENERATOR in words else len(words)
+    yield Call(name, asked, tuple(words[:at]), name)
+    if at < len(words):
+        generator = f"{name} {table.GENERATOR}"
+        yield Call(generator, (), tuple(words[at + 1 :]), generator)
+
+
+def _interpreter(argv: Sequence[str], position: int, locations: Locations) -> tuple[str, ...]:
+    """The words before a script that run it: as found where it is, else the one before it."""
+    for before in range(position):
+        found = program_words(argv[before:], TENSORRT_LLM_PYTHON, locations)
+        if found is not None and before + len(found) == position:
+            return found
+    return tuple(argv[max(0, position - 1) : position])

@@ -1,12 +1,15 @@
-"""TensorRT-LLM as perfgate's engine: each question goes to the module that answers it.
+"""TensorRT-LLM as perfgate's engine: what a release cannot honour is refused before any GPU time.
 
-`words` lists what settings can be called in any release; any other word is a typing error, found
-where a scenario file is read.
+Every program that the scenario needs is rendered on paper: an option or a YAML key that the release
+lacks is refused by the rendering itself. What rendering cannot see has a rule of its own. `words`
+lists what settings can be called in any release; any other word is a typing error, found where a
+scenario file is read.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from perfgate.core.command import Command
+from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json
 from perfgate.core.programs import (
@@ -17,60 +20,30 @@ from perfgate.core.programs import (
     TRTLLM_LAUNCH,
     TRTLLM_SERVE,
 )
-from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
-from perfgate.engines.checkpoint_engine import CheckpointEngine
+from perfgate.engines.base import Endpoint, Engine, EngineBuild, ReleaseImage, engine
 from perfgate.engines.in_force import InForce
-from perfgate.engines.model_reference import reference
-from perfgate.engines.tensorrt_llm import checks, discovery, installed_options, resolved, serve
-from perfgate.engines.tensorrt_llm.releases import all_releases, uncovered
-from perfgate.engines.tensorrt_llm.releases.table import QUICKSTART, SERVE, THROUGHPUT
+from perfgate.engines.refusal import ExtraOptionRefused, Refused, refused_by_tables, require_none
+from perfgate.engines.served.settings import OFFLINE, askers, refused_settings
+from perfgate.engines.tensorrt_llm import (
+    checkout,
+    extra_options,
+    installed_options,
+    programs,
+    resolved,
+    table,
+)
+from perfgate.engines.tensorrt_llm.programs import pinned
+from perfgate.engines.tensorrt_llm.table import FACTS, TABLES, release
+from perfgate.engines.weights import reference
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
 
-# Beside those that the tables name. Sources, up to 1.3: for the kernels of the experts
-# `MoeConfig.backend` in `tensorrt_llm/llmapi/llm_args.py`, for those of the attention
-# `get_attention_backend` in `tensorrt_llm/_torch/attention_backend/utils.py`, which takes TRTLLM
-# for any word that it does not know.
-_ANY_RELEASE: Mapping[str, frozenset[str]] = {
-    "backend": frozenset({"tensorrt"}),
-    "moe_backend": frozenset(
-        {
-            "AUTO",
-            "CUTEDSL",
-            "CUTLASS",
-            "DEEPGEMM",
-            "DENSEGEMM",
-            "MARLIN",
-            "MEGAMOE_DEEPGEMM",
-            "TRITON",
-            "TRTLLM",
-            "VANILLA",
-            "WIDEEP",
-        }
-    ),
-    "attention_backend": frozenset(
-        {"FLASHINFER", "FLASHINFER_STAR_ATTENTION", "TRTLLM", "VANILLA"}
-    ),
-}
-
-
-def words() -> Mapping[str, frozenset[str]]:
-    """Setting → what any release takes for it.
-
-    Raises:
-        InputError: a table of releases cannot be read.
-    """
-    found = {setting: set(known) for setting, known in _ANY_RELEASE.items()}
-    for table in all_releases():
-        found["moe_backend"] |= table.moe_backends or frozenset()
-        for setting in found:
-            for program in (THROUGHPUT, SERVE, QUICKSTART):
-                found[setting].update(table.choices(program, setting))
-    return {setting: frozenset(known) for setting, known in found.items()}
+_ON_PAPER = Locations(on_paper=True)
+_NOWHERE = Endpoint("localhost", 8000, "model")
 
 
 @engine("tensorrt-llm")
-class TensorRTLLM(CheckpointEngine):
+class TensorRTLLM(Engine):
     """TensorRT-LLM on NVIDIA GPUs, 0.19 and newer."""
 
     name = "tensorrt-llm"
@@ -92,24 +65,49 @@ class TensorRTLLM(CheckpointEngine):
     @classmethod
     def words(cls) -> Mapping[str, frozenset[str]]:
         """See `Engine.words`."""
-        return words()
+        found = TABLES.words(FACTS.words, table.THROUGHPUT, table.SERVE, table.QUICKSTART)
+        found["moe_backend"] |= {word for one in TABLES.all() for word in one.moe_backends or ()}
+        return {setting: found[setting] | words for setting, words in FACTS.words.items()}
 
     def check(self, scenario: Scenario, build: EngineBuild) -> None:
         """See `Engine.check`."""
-        checks.check(scenario, build)
+        known = release(build.version)
+        require_none(scenario, known, _refusals(scenario))
+        load, asked = scenario.workload, {name for _, name in askers(scenario)}
+        runs = [table.SERVE] if is_served(scenario) else []
+        runs += [table.THROUGHPUT] if "trtllm-bench" in asked else []
+        runs += [table.EVAL] if "trtllm-eval" in asked else []
+        for problem in extra_options.misplaced(scenario, runs):
+            raise ExtraOptionRefused(scenario, problem)
+        if table.SERVE in runs:
+            programs.serve(scenario, build, _NOWHERE, _ON_PAPER)
+            _prompts_fit(scenario, build, table.SERVE)
+        if load is not None and table.THROUGHPUT in runs:
+            for point in scenario.points():
+                programs.throughput(scenario, build, point, checkout.DATASET, _ON_PAPER)
+                if load.dataset == "synthetic":
+                    checkout.prepare(scenario, build, point.requests, _ON_PAPER)
+            _prompts_fit(scenario, build, table.THROUGHPUT)
+        if scenario.smoke is not None and scenario.smoke.client == "trtllm-quickstart":
+            checkout.quickstart(scenario, build, scenario.smoke, _ON_PAPER)
+        for task in scenario.accuracy:
+            if task.evaluator == "trtllm-gpqa":
+                checkout.gpqa(scenario, build, task, checkout.GPQA_FILE, _ON_PAPER)
+            if task.evaluator == "trtllm-eval":
+                programs.evaluate(scenario, build, task, None, _ON_PAPER)
 
     @classmethod
     def refused_extras(cls, scenario: Scenario) -> Iterable[Problem]:
         """See `Engine.refused_extras`."""
-        return checks.refused_extras(scenario)
+        return refused_by_tables(scenario, cls().check, TABLES.all)
 
     def build(self, locations: Locations) -> EngineBuild:
         """See `Engine.build`."""
-        return discovery.installed(locations)
+        return installed_options.installed(locations)
 
     def uncovered(self, version: str) -> str | None:
         """See `Engine.uncovered`."""
-        return uncovered(version)
+        return TABLES.uncovered(version)
 
     def served_model(self, scenario: Scenario, locations: Locations) -> str:
         """See `Engine.served_model`: the server shows the last part of a folder, or the name.
@@ -133,10 +131,58 @@ class TensorRTLLM(CheckpointEngine):
         self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
     ) -> Command:
         """See `Engine.serve`."""
-        return serve.serve(scenario, build, endpoint, locations)
+        return programs.serve(scenario, build, endpoint, locations)
 
     def in_force(
         self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]
     ) -> InForce | None:
         """See `Engine.in_force`."""
         return resolved.in_force(scenario, told, log)
+
+
+def is_served(scenario: Scenario) -> bool:
+    """Whether a server runs; else every program has the engine inside itself."""
+    return any(name not in OFFLINE for _, name in askers(scenario))
+
+
+def _refusals(scenario: Scenario) -> Iterator[Refused]:
+    """What no release can honour and rendering cannot see."""
+    if scenario.hardware.gpu == "none":
+        yield Refused("hardware.gpu", "none", "NVIDIA GPUs")
+    threads = scenario.engine.settings.cpu_threads
+    if threads is not None:
+        expected = "not to be set: TensorRT-LLM computes on GPUs"
+        yield Refused("engine.settings.cpu_threads", threads, expected)
+    yield from refused_settings(scenario, FACTS)
+    load = scenario.workload
+    if load is None or load.client != "trtllm-bench":
+        return
+    if not load.ignore_eos:
+        expected = "true: trtllm-bench runs every request to its full output length"
+        yield Refused("workload.ignore_eos", False, expected)
+    if load.max_request_rate is not None:
+        expected = "not to be set: trtllm-bench has no option for it"
+        yield Refused("workload.max_request_rate", load.max_request_rate, expected)
+    if load.dataset == "sharegpt":
+        yield Refused("workload.dataset", load.dataset, "synthetic or real with trtllm-bench")
+
+
+def _prompts_fit(scenario: Scenario, build: EngineBuild, program: str) -> None:
+    """A prompt that is not cut into chunks must fit into one batch of tokens.
+
+    The best-performance guide says so ("Exploring more ISL/OSL combinations"); the engine fails
+    with "should not exceed max_num_tokens" (#9277).
+    """
+    settings, load = pinned(scenario, build, program), scenario.workload
+    most, chunked = settings.max_num_tokens, settings.chunked_context
+    if chunked is None:
+        chunked = release(build.version).defaults[program].chunked_context
+    if load is None or load.isl is None or most is None or chunked or most >= load.isl:
+        return
+    raise InputError(
+        "prompts do not fit: without chunked context max_num_tokens must cover the longest",
+        file=scenario.file,
+        field=f"{scenario.id}.engine.settings.max_num_tokens",
+        found=f"max_num_tokens {most}, isl {load.isl}",
+        expected=f"at least {load.isl}, or chunked_context: true",
+    )

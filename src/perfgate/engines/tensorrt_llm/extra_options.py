@@ -14,57 +14,11 @@ from perfgate.core.errors import CannotDo
 from perfgate.engines.arguments import Argument
 from perfgate.engines.refusal import said_elsewhere
 from perfgate.engines.tensorrt_llm import llm_api_yaml
-from perfgate.engines.tensorrt_llm.releases import Release
-from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT
+from perfgate.engines.tensorrt_llm.table import FACTS, Release
 from perfgate.scenarios.extra_options import ARGS, YAML, extra_keys, extra_options, leaves
-from perfgate.scenarios.problem import Keys, Problem, dotted
+from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Scenario
 
-# A program as `engine.extra_args` calls it: what a person types.
-PROGRAMS: Mapping[str, str] = {
-    SERVE: "trtllm-serve",
-    THROUGHPUT: "trtllm-bench",
-    EVAL: "trtllm-eval",
-}
-
-_OWN = "perfgate itself"
-_ONE_SERVER = "nothing: perfgate measures one server, over HTTP"
-# Beside the options that a call is rendered with, what would take the measurement out of perfgate's
-# hands (options of 1.3.0rc3, and the server's of 1.4).
-_NEVER: Mapping[str, str] = {
-    **dict.fromkeys(("--config", "--extra_llm_api_options"), dotted(YAML)),
-    **dict.fromkeys(("--report_json", "--output_json", "--request_json", "--iteration_log"), _OWN),
-    **dict.fromkeys(("--model", "--model_path", "--engine_dir"), "model"),
-    **dict.fromkeys(("--grpc", "--server_role", "--disagg_cluster_uri"), _ONE_SERVER),
-    "--metadata_server_config_file": _ONE_SERVER,
-    "--host": _OWN,
-    "--port": _OWN,
-    "--eos_id": "workload.ignore_eos",
-    "--target_input_len": "workload.isl",
-    "--target_output_len": "workload.osl",
-    "--free_gpu_memory_fraction": "engine.settings.kv_cache_fraction",
-    "--kv_cache_dtype": "engine.settings.kv_cache_dtype",
-    "--served_model_name": _OWN,
-}
-# Keys of the file for what the programs have options for (`TorchLlmArgs` of 1.3.0rc3).
-_KEYS_OF_OPTIONS: Mapping[Keys, str] = {
-    ("model",): "model",
-    ("env_overrides",): "environment",
-    **{
-        keys: f"engine.settings.{setting}"
-        for keys, setting in (
-            (("backend",), "backend"),
-            (("tensor_parallel_size",), "tp"),
-            (("pipeline_parallel_size",), "pp"),
-            (("moe_expert_parallel_size",), "ep"),
-            (("max_batch_size",), "max_batch_size"),
-            (("max_num_tokens",), "max_num_tokens"),
-            (("max_seq_len",), "max_seq_len"),
-            (("trust_remote_code",), "trust_remote_code"),
-            (("enable_chunked_prefill",), "chunked_context"),
-        )
-    },
-}
 # Any value of each setting that has keys of its own, to see which. MTP and torch.compile have keys
 # that also say more than the vocabulary does: theirs are taken only where the scenario sets them.
 _ANY = EngineSettings(
@@ -103,10 +57,11 @@ def words(
         listed = known.options(program).get(argument.setting)
         if listed is not None:
             taken |= dict.fromkeys(map(_as_declared, listed.spellings), argument.field)
-    taken |= _NEVER
+    for whose, names in FACTS.never.items():
+        taken |= dict.fromkeys(names, whose)
     found: list[str] = []
     for option in extra_options(scenario.engine):
-        if option.program != PROGRAMS[program]:
+        if option.program != _typed(program):
             continue
         owner = taken.get(_as_declared(option.name))
         if owner is not None:
@@ -152,7 +107,7 @@ def misplaced(scenario: Scenario, programs: Collection[str]) -> Iterator[Problem
         scenario: the scenario.
         programs: those that it runs, as the release tables call them.
     """
-    runs = [name for program, name in PROGRAMS.items() if program in programs]
+    runs = [_typed(program) for program in programs]
     expected = " or ".join(runs) or "none: no program of this scenario takes any"
     for program in scenario.engine.extra_args or {}:
         if program not in runs:
@@ -162,6 +117,11 @@ def misplaced(scenario: Scenario, programs: Collection[str]) -> Iterator[Problem
         yield Problem(YAML, "no program of this scenario reads such a file", found, expected)
 
 
+def _typed(program: str) -> str:
+    """A program as `engine.extra_args` calls it: what a person types."""
+    return program.partition(" ")[0]
+
+
 def _as_declared(option: str) -> str:
     """The option with underscores, as nearly all of these programs' options are declared."""
     return "--" + option.removeprefix("--").replace("-", "_")
@@ -169,7 +129,7 @@ def _as_declared(option: str) -> str:
 
 def _owners(scenario: Scenario, known: Release, program: str) -> dict[Keys, str]:
     """Keys of the file, in this release's spelling → the field of the scenario that says them."""
-    found = dict(_KEYS_OF_OPTIONS)
+    found: dict[Keys, str] = {(key,): owner for key, owner in FACTS.keys.items()}
     own = scenario.engine.settings
     for name in (field.name for field in fields(EngineSettings)):
         for settings in (_ANY, own):

@@ -1,15 +1,24 @@
 """The YAML file behind `--extra_llm_api_options`: settings under the keys of one release."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import yaml
 
 from perfgate.engines.refusal import refusal
-from perfgate.engines.tensorrt_llm.releases import Release, same_release
-from perfgate.engines.tensorrt_llm.releases.table import EVAL, SERVE, THROUGHPUT, Keys
-from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Mtp, Scenario
+from perfgate.engines.tensorrt_llm.table import (
+    EVAL,
+    SERVE,
+    TABLES,
+    THROUGHPUT,
+    GraphKeys,
+    Keys,
+    Release,
+    Spelling,
+)
+from perfgate.scenarios.scenario import CudaGraphs, EngineSettings, MoeLoadBalancer, Scenario
 
 FILE = "extra-llm-api-config.yml"
 
@@ -32,12 +41,8 @@ def document(
         InputError: the release has no key for a setting.
     """
     tree: dict[str, Any] = {}
-    for field, spell in _SPELLERS.items():
-        value = getattr(settings, field)
-        if value is None:
-            continue
-        for keys, entry in spell(value, scenario, release, program):
-            _put(tree, keys, entry)
+    for keys, value in _entries(scenario, settings, release, program):
+        _put(tree, keys, value)
     return with_kv_cache_kept(tree, scenario, settings, release, program)
 
 
@@ -58,7 +63,7 @@ def with_kv_cache_kept(
     """
     documented, place = scenario.source.engine_version, release.spelling.kv_cache_fraction[:-1]
     there = _at(tree, place)
-    is_other = documented is not None and not same_release(documented, release.version)
+    is_other = documented is not None and not TABLES.same(documented, release.version)
     source = scenario.source
     is_ours = (
         documented is None
@@ -95,30 +100,59 @@ def text(tree: dict[str, Any]) -> str:
     return yaml.safe_dump(tree, sort_keys=False, default_flow_style=False)
 
 
-Speller = Callable[[Any, Scenario, Release, str], Iterator[Entry]]
-
-
-def _plain(field: str) -> Speller:
-    """A setting that is one key with the setting's own value; `Spelling` calls it the same."""
-
-    def spell(value: Any, scenario: Scenario, release: Release, _program: str) -> Iterator[Entry]:
-        keys = getattr(release.spelling, field)
-        if keys is None:
-            raise _no_key(scenario, field, value, release)
-        yield keys, asdict(value) if isinstance(value, MoeLoadBalancer) else value
-
-    return spell
-
-
-def _overlap(value: bool, _scenario: Scenario, release: Release, _program: str) -> Iterator[Entry]:
-    spelling = release.spelling
-    yield spelling.overlap, (not value) if spelling.overlap_inverted else value
-
-
-def _graphs(
-    graphs: CudaGraphs, _scenario: Scenario, release: Release, _program: str
+def _entries(
+    scenario: Scenario, settings: EngineSettings, release: Release, program: str
 ) -> Iterator[Entry]:
-    keys = release.spelling.graphs
+    """Each setting under its keys, in the order of the file."""
+    spelling, plain = release.spelling, partial(_plain, scenario, settings, release)
+    yield from plain("attention_dp")
+    if settings.cuda_graphs is not None:
+        yield from _graphs(settings.cuda_graphs, spelling.graphs)
+    yield from plain("kv_cache_dtype", "iteration_log", "stream_interval")
+    experts, known = settings.moe_backend, release.moe_backends
+    if experts is not None and known is not None and experts not in known:
+        expected = "one of " + ", ".join(sorted(known))
+        raise refusal(scenario, "engine.settings.moe_backend", experts, release, expected)
+    yield from plain("moe_backend", "moe_max_num_tokens", "moe_load_balancer", "attention_backend")
+    if settings.mtp is not None and settings.mtp.layers:  # off in every release without it
+        yield (*spelling.mtp, spelling.mtp_algorithm), "MTP"
+        yield (*spelling.mtp, spelling.mtp_layers), settings.mtp.layers
+    if settings.overlap_scheduler is not None:
+        yield spelling.overlap, settings.overlap_scheduler != spelling.overlap_inverted
+    compiled = settings.torch_compile
+    if compiled is not None and spelling.torch_compile is not None:
+        value = spelling.torch_compile_on if compiled else spelling.torch_compile_off
+        yield spelling.torch_compile, value
+    elif compiled:  # off in every release
+        raise _no_key(scenario, "torch_compile", compiled, release)
+    yield from _of_program(settings, spelling, program)
+
+
+def _plain(
+    scenario: Scenario, settings: EngineSettings, release: Release, *names: str
+) -> Iterator[Entry]:
+    """Settings that are one key with their own value; `Spelling` calls them the same."""
+    for name in names:
+        value, keys = getattr(settings, name), getattr(release.spelling, name)
+        if value is not None and keys is None:
+            raise _no_key(scenario, name, value, release)
+        if value is not None:
+            yield keys, asdict(value) if isinstance(value, MoeLoadBalancer) else value
+
+
+def _of_program(settings: EngineSettings, spelling: Spelling, program: str) -> Iterator[Entry]:
+    """What is a key for some of the programs, and an option of the others."""
+    chunked = settings.chunked_context
+    if chunked is not None and program in (SERVE, EVAL):
+        yield spelling.chunked_prefill, chunked
+    elif chunked and spelling.bench_chunked_prefill:  # later trtllm-bench has an option
+        yield spelling.bench_chunked_prefill, chunked
+    # trtllm-serve has an option; trtllm-bench trusts by itself (`get_llm_args`).
+    if program == THROUGHPUT and settings.trust_remote_code is False:
+        yield spelling.trust_remote_code, False
+
+
+def _graphs(graphs: CudaGraphs, keys: GraphKeys) -> Iterator[Entry]:
     if keys.switch is not None:
         yield (*keys.at, keys.switch), graphs.enabled
     else:
@@ -133,78 +167,6 @@ def _graphs(
         yield (*keys.at, keys.batch_sizes), list(graphs.batch_sizes)
 
 
-def _moe_backend(
-    value: str, scenario: Scenario, release: Release, _program: str
-) -> Iterator[Entry]:
-    known = release.moe_backends
-    if known is not None and value not in known:
-        raise refusal(
-            scenario,
-            "engine.settings.moe_backend",
-            value,
-            release,
-            "one of " + ", ".join(sorted(known)),
-        )
-    yield release.spelling.moe_backend, value
-
-
-def _torch_compile(
-    value: bool, scenario: Scenario, release: Release, _program: str
-) -> Iterator[Entry]:
-    spelling = release.spelling
-    if spelling.torch_compile is None:
-        if value:
-            raise _no_key(scenario, "torch_compile", value, release)
-        return  # off in every release
-    yield (
-        spelling.torch_compile,
-        spelling.torch_compile_on if value else spelling.torch_compile_off,
-    )
-
-
-def _mtp(mtp: Mtp, _scenario: Scenario, release: Release, _program: str) -> Iterator[Entry]:
-    if mtp.layers:  # without the mapping, MTP is off in every release
-        spelling = release.spelling
-        yield (*spelling.mtp, spelling.mtp_algorithm), "MTP"
-        yield (*spelling.mtp, spelling.mtp_layers), mtp.layers
-
-
-def _chunked(value: bool, _scenario: Scenario, release: Release, program: str) -> Iterator[Entry]:
-    spelling = release.spelling
-    if program in (SERVE, EVAL):
-        yield spelling.chunked_prefill, value
-    elif (
-        spelling.bench_chunked_prefill and value
-    ):  # off by itself; later trtllm-bench has an option
-        yield spelling.bench_chunked_prefill, value
-
-
-def _remote_code(
-    value: bool, _scenario: Scenario, release: Release, program: str
-) -> Iterator[Entry]:
-    # trtllm-serve has an option; trtllm-bench trusts by itself (`get_llm_args`).
-    if program == THROUGHPUT and not value:
-        yield release.spelling.trust_remote_code, False
-
-
-_SPELLERS: dict[str, Speller] = {
-    "attention_dp": _plain("attention_dp"),
-    "cuda_graphs": _graphs,
-    "kv_cache_dtype": _plain("kv_cache_dtype"),
-    "iteration_log": _plain("iteration_log"),
-    "stream_interval": _plain("stream_interval"),
-    "moe_backend": _moe_backend,
-    "moe_max_num_tokens": _plain("moe_max_num_tokens"),
-    "moe_load_balancer": _plain("moe_load_balancer"),
-    "attention_backend": _plain("attention_backend"),
-    "mtp": _mtp,
-    "overlap_scheduler": _overlap,
-    "torch_compile": _torch_compile,
-    "chunked_context": _chunked,
-    "trust_remote_code": _remote_code,
-}
-
-
 def _put(tree: dict[str, Any], keys: Keys, value: Any) -> None:
     *path, last = keys
     for key in path:
@@ -213,10 +175,5 @@ def _put(tree: dict[str, Any], keys: Keys, value: Any) -> None:
 
 
 def _no_key(scenario: Scenario, field: str, value: object, release: Release) -> Exception:
-    return refusal(
-        scenario,
-        f"engine.settings.{field}",
-        value,
-        release,
-        f"no {field}: perfgate knows no key for it in this release",
-    )
+    expected = f"no {field}: perfgate knows no key for it in this release"
+    return refusal(scenario, f"engine.settings.{field}", value, release, expected)

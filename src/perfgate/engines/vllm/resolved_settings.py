@@ -1,16 +1,21 @@
 """Resolved settings: what a running vLLM server says that it runs with, in the scenario's words.
 
-``/server_info`` tells most, and only in the server's development mode, which also opens endpoints
-that change it: perfgate never turns that on, and asks in case a site does. The log tells the rest
-of the time. What was merely given on its command line is not taken for what is in force.
+``/server_info`` tells most, as JSON or as text, and only in the server's development mode, which
+also opens endpoints that change it: perfgate never turns that on, and asks in case a site does. The
+rest of the time the line of its log tells with which an engine core begins
+(``VllmConfig.__str__``). Names are those of the line, and of the same keys in JSON; a name that is
+missing was not told. What was merely given on its command line is not taken for what is in force.
 """
 
+import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+from perfgate.core import json_text
 from perfgate.core.measurement import Json
-from perfgate.engines.in_force import InForce
-from perfgate.engines.vllm.told_config import of_answer, of_log
+from perfgate.engines.in_force import InForce, in_flight
+from perfgate.engines.vllm.table import FACTS
 from perfgate.scenarios.scenario import CudaGraphs, Scenario
 
 PATHS = ("/server_info?config_format=json", "/server_info")
@@ -21,31 +26,18 @@ WORDS = (
     "kv cache size: ",
 )
 
-# Setting → the name that tells it as it is.
-_AS_TOLD: Mapping[str, str] = {
-    "tp": "tensor_parallel_size",
-    "pp": "pipeline_parallel_size",
-    "max_batch_size": "max_num_seqs",
-    "max_num_tokens": "max_num_batched_tokens",
-    "max_seq_len": "max_seq_len",
-    "kv_cache_fraction": "gpu_memory_utilization",
-    "stream_interval": "stream_interval",
-    "seed": "seed",
-    "quantization": "quantization",
-}
-_SWITCHES: Mapping[str, str] = {
-    "kv_cache_reuse": "enable_prefix_caching",
-    "chunked_context": "enable_chunked_prefill",
-    "overlap_scheduler": "async_scheduling",
-    "trust_remote_code": "trust_remote_code",
-    "iteration_log": "enable_logging_iteration_details",
-}
-# Of these ``auto`` is asked for, or told, where the server chooses for itself.
-_CHOSEN: Mapping[str, str] = {
-    "kv_cache_dtype": "kv_cache_dtype",
-    "moe_backend": "moe_backend",
-    "attention_backend": "attention_backend",
-}
+_LINE = re.compile(r"Initializing an? (?:V[01] )?LLM engine \(v(?P<version>[^)]+)\) with config: ")
+_CHUNKED = re.compile(r"Chunked prefill is enabled with max_num_batched_tokens=(\d+)")
+_ASYNC = re.compile(r"Asynchronous scheduling is (enabled|disabled)")
+# One line an engine core; up to 0.11 one a worker, all of the same size.
+_KV_CACHE = re.compile(r"KV cache size: ([\d,]+) tokens")
+_NAME = re.compile(r"\w+")
+_ENUM = re.compile(r"<\w+\.(\w+): [^>]*>")
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+_WHOLE = ("compilation_config", "speculative_config")
+_OF_LINE = (*(name for keys in FACTS.sections.values() for name in keys.values()), *_WHOLE)
+_HOLDERS = ("kernel_config", "observability_config")  # sections that the line has as texts
 _DRAFTED = re.compile(r"num_spec(?:ulative)?_tokens=(\d+)")
 
 
@@ -59,8 +51,8 @@ def in_force(
         answered: what it answered under one of `PATHS`, and under ``path`` which; empty: nothing.
         log: lines of its log, those with one of `WORDS` among them.
     """
-    logged = of_log(log)
-    told = {**logged, **of_answer(answered)}
+    logged = _of_log(log)
+    told = {**logged, **_of_answer(answered)}
     if not told:
         return None
     path = answered.get("path")
@@ -75,13 +67,14 @@ def in_force(
 
 def _settings(scenario: Scenario, told: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
     asked = scenario.engine.settings
-    for setting, name in _AS_TOLD.items():
+    for setting, name in FACTS.reported.items():
         if name in told:
             yield setting, told[name]
-    for setting, name in _SWITCHES.items():
+    for setting, name in FACTS.switches.items():
         if name in told:
             yield setting, bool(told[name])
-    for setting, name in _CHOSEN.items():
+    # Of these ``auto`` is asked for, or told, where the server chooses for itself.
+    for setting, name in FACTS.chosen.items():
         value = told.get(name)
         if isinstance(value, str) and "auto" not in (value, getattr(asked, setting)):
             yield setting, value.rpartition(".")[2]
@@ -123,9 +116,7 @@ def _drafted(config: Json) -> int:
 def _is_compiled(told: Mapping[str, Json]) -> bool | None:
     if told.get("enforce_eager") is True:
         return False
-    config = told.get("compilation_config")
-    if not isinstance(config, dict):
-        return None
+    config = _compilation(told) or {}
     level = config.get("mode", config.get("level"))
     return None if level is None else level not in (0, "NONE")
 
@@ -134,10 +125,9 @@ def _graphs(asked: CudaGraphs | None, told: Mapping[str, Json]) -> dict[str, Jso
     """Whether graphs are captured, and the sizes where the scenario asks for sizes."""
     if told.get("enforce_eager") is True:
         return {"enabled": False}
-    config = told.get("compilation_config")
-    if not isinstance(config, dict):
+    config, sizes = _compilation(told), _sizes(told)
+    if config is None:
         return None
-    sizes = _sizes(told)
     mode = config.get("cudagraph_mode")
     is_on = bool(sizes) if mode is None else mode not in (0, "NONE")
     found: dict[str, Json] = {"enabled": is_on}
@@ -149,9 +139,13 @@ def _graphs(asked: CudaGraphs | None, told: Mapping[str, Json]) -> dict[str, Jso
     return found
 
 
-def _sizes(told: Mapping[str, Json]) -> list[int]:
+def _compilation(told: Mapping[str, Json]) -> Mapping[str, Json] | None:
     config = told.get("compilation_config")
-    sizes = config.get("cudagraph_capture_sizes") if isinstance(config, dict) else None
+    return config if isinstance(config, dict) else None
+
+
+def _sizes(told: Mapping[str, Json]) -> list[int]:
+    sizes = (_compilation(told) or {}).get("cudagraph_capture_sizes")
     return sorted(one for one in sizes if isinstance(one, int)) if isinstance(sizes, list) else []
 
 
@@ -160,9 +154,7 @@ def _limits(
 ) -> Iterator[str]:
     """What bounds this load although nothing of it is asked, or although it is."""
     asked, load = scenario.engine.settings, scenario.workload
-    parts = asked.dp or 1
-    points = scenario.points()
-    flight = max((one.concurrency if one.capped else one.requests for one in points), default=0)
+    parts, flight = asked.dp or 1, in_flight(scenario)
     most = settings.get("max_batch_size", asked.max_batch_size)
     if isinstance(most, int) and most * parts < flight:
         yield f"max_num_seqs {most * parts}, {flight} requests in flight"
@@ -188,11 +180,96 @@ def _kept(told: Mapping[str, Json]) -> dict[str, Json]:
     kept: dict[str, Json] = {
         name: value for name, value in told.items() if not isinstance(value, dict | list)
     }
-    sizes: list[Json] = [*_sizes(told)]
-    config = told.get("compilation_config")
-    if isinstance(config, dict):
-        kept["cudagraph_capture_sizes"] = sizes
-        kept |= {
-            name: config[name] for name in ("mode", "level", "cudagraph_mode") if name in config
-        }
+    if (config := _compilation(told)) is not None:
+        kept["cudagraph_capture_sizes"] = [*_sizes(told)]
+        named = ("mode", "level", "cudagraph_mode")
+        kept |= {name: config[name] for name in named if name in config}
     return kept
+
+
+# Its configuration, as one flat mapping. --------------------------------------------------------
+
+
+def _of_answer(told: Mapping[str, Json]) -> dict[str, Json]:
+    """What an answer of ``/server_info`` tells; empty: nothing that is known here."""
+    config = told.get("vllm_config")
+    if isinstance(config, str):
+        return of_text(config)
+    if not isinstance(config, dict):
+        return {}
+    found: dict[str, Json] = {}
+    for section, keys in FACTS.sections.items():
+        within = config.get(section)
+        if isinstance(within, dict):
+            found |= {name: within[key] for key, name in keys.items() if key in within}
+    return found | {name: config[name] for name in _WHOLE if name in config}
+
+
+def _of_log(lines: Iterable[str]) -> dict[str, Json]:
+    """What the log tells; empty: it has no line of an engine's configuration."""
+    found: dict[str, Json] = {}
+    beside: dict[str, Json] = {}
+    for line in lines:
+        if begun := _LINE.search(line):
+            found = {"version": begun["version"], **of_text(line[begun.end() :])}
+        elif chunked := _CHUNKED.search(line):
+            beside["max_num_batched_tokens"] = int(chunked[1])
+        elif scheduled := _ASYNC.search(line):
+            beside["async_scheduling"] = scheduled[1] == "enabled"
+        elif cache := _KV_CACHE.search(line):
+            beside["kv_cache_size_tokens"] = int(cache[1].replace(",", ""))
+    return {**found, **beside} if found else {}
+
+
+def of_text(text: str) -> dict[str, Json]:
+    """What the text of a configuration tells."""
+    parts = dict(_parts(text))
+    if "chunked_prefill_enabled" in parts:  # its name up to 0.11
+        parts["enable_chunked_prefill"] = parts["chunked_prefill_enabled"]
+    found = {name: _value(parts[name]) for name in _OF_LINE if name in parts}
+    for holder in _HOLDERS:
+        for name in FACTS.sections[holder].values():
+            inside = re.search(rf"\b{name}=('[^']*'|[\w.]+)", parts.get(holder, ""))
+            if inside is not None:
+                found[name] = _value(inside[1])
+    return found
+
+
+def _parts(text: str) -> Iterator[tuple[str, str]]:
+    """Name and value of each ``name=value``, divided where no bracket or quote is open."""
+    begun, expected, quote = 0, [], ""
+    for at, letter in enumerate(f"{text}, "):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"":
+            quote = letter
+        elif letter in _CLOSING:
+            expected.append(_CLOSING[letter])
+        elif expected and letter == expected[-1]:
+            expected.pop()
+        elif letter == "," and not expected:
+            name, equals, value = text[begun:at].strip().partition("=")
+            if equals and _NAME.fullmatch(name):
+                yield name, value
+            begun = at + 1
+
+
+def _value(text: str) -> Json:
+    """A value of the text as plain JSON; what is none stays text."""
+    if text.startswith("{"):
+        try:
+            return dict(json_text.parse_object(text.encode()))
+        except ValueError:
+            pass
+    try:
+        return _plain(ast.literal_eval(_ENUM.sub(r"'\1'", text)))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def _plain(value: Any) -> Json:
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, bool | int | float | str) or value is None else str(value)

@@ -1,8 +1,10 @@
 """What one range of SGLang releases knows and how it spells it. Values only, no versions."""
 
+from pathlib import Path
 from typing import ClassVar, Literal
 
-from perfgate.engines.release_tables import ReleaseTable
+from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
+from perfgate.engines.served.description import Description, described
 
 SERVE = "sglang.launch_server"
 
@@ -21,3 +23,13 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     attention_dp_alone: Literal["all_ranks", "fails", "off"]
     overlap_with_speculation: bool = False
+
+
+FACTS = described(__file__, Description)
+TABLES = ReleaseTables(
+    Release,
+    Path(__file__).with_name("releases"),
+    variable="PERFGATE_SGLANG_TABLES",
+    hint="use a newer release; the documents of the scenarios begin with 0.5.3",
+    examples="0.5.3 or 0.5.4.post1",
+)

@@ -1,11 +1,13 @@
 """What one range of TensorRT-LLM releases knows and how it spells it. Values only, no versions."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
-from perfgate.engines.release_tables import ReleaseTable
+from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
+from perfgate.engines.served.description import Description, described
 
 Keys = tuple[str, ...]
 """A place in the YAML file, from the top down."""
@@ -164,3 +166,26 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     pdl_variable: str | None = "TRTLLM_ENABLE_PDL"
     bench_warmup: int = 2
     environment: Mapping[str, str] = {}
+
+
+class Facts(Description, frozen=True, forbid_unknown_fields=True):
+    """What TensorRT-LLM is, whatever its release.
+
+    Attributes:
+        keys: key of the YAML file → the field that it is, of what the programs have options for.
+        words: setting → words that a release takes for it, beside those that the tables name.
+    """
+
+    keys: Mapping[str, str] = {}
+    words: Mapping[str, frozenset[str]] = {}
+
+
+FACTS = described(__file__, Facts)
+VARIABLE = "PERFGATE_TENSORRT_LLM_TABLES"
+TABLES = ReleaseTables(
+    Release,
+    Path(__file__).with_name("releases"),
+    variable=VARIABLE,
+    hint="use a newer container; the documents of the scenarios begin with 0.19",
+)
+release = TABLES.release

@@ -1,10 +1,12 @@
 """What one range of vLLM releases knows and how it spells it. Values only, no versions."""
 
+from pathlib import Path
 from typing import ClassVar
 
 from msgspec import Struct
 
-from perfgate.engines.release_tables import ReleaseTable
+from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
+from perfgate.engines.served.description import Description, described
 
 SERVE = "vllm serve"
 
@@ -57,3 +59,12 @@ class Release(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     compilation: CompilationKeys
     attention_variable: str | None = None
     lone_graph_size_is_largest: bool = False
+
+
+FACTS = described(__file__, Description)
+TABLES = ReleaseTables(
+    Release,
+    Path(__file__).with_name("releases"),
+    hint="use a newer release; the documents of the scenarios begin with 0.11",
+    examples="0.11.0 or 0.33.0rc1",
+)
