@@ -11,7 +11,6 @@ import os
 import shlex
 import shutil
 import sys
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +18,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 from perfgate.core.errors import InputError, MissingProgram
+from perfgate.core.toml_table import toml_beside
 
 # In a rehearsal, the file that mock programs for these programs read; see `rehearsal`.
 REHEARSAL_VARIABLE = "PERFGATE_REHEARSAL"
@@ -194,13 +194,10 @@ def _absolute(path: str) -> str:
     return str(Path(path).absolute())
 
 
-_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-
-
 @cache
 def _program(name: str) -> Program:
     """The program of this name in programs.toml."""
-    facts = dict(_TABLE[name])
+    facts = dict(toml_beside(__file__)[name])
     runs = facts.pop("runs", None)
     arguments = tuple(facts.pop("arguments", ()))
     return Program(name, arguments=arguments, runs=runs and _program(runs), **facts)

@@ -10,17 +10,16 @@ import base64
 import json
 import os
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from itertools import chain, pairwise
-from pathlib import Path
 from urllib.parse import quote, unquote
 
 from perfgate.core.measurement import Json
+from perfgate.core.toml_table import toml_beside
 
 MASK = "***"
 SHORTEST = 6  # characters of a known value; a shorter one would mask every second word
@@ -40,7 +39,7 @@ _USER = re.compile(r"(-u|--(?:proxy-)?user=)?((?!\d+:\d+$)[^:/\s]+:).+", re.DOTA
 _NAME = re.compile(r"[\w.-]+")
 _OPTION = re.compile(r"--[A-Za-z][\w-]*(?:=.*)?", re.DOTALL)
 
-_TABLE = tomllib.loads(Path(__file__).with_name("secrets.toml").read_text(encoding="utf-8"))
+_TABLE = toml_beside(__file__, "secrets")
 _WORDS = {kind: frozenset(words.split()) for kind, words in _TABLE["words"].items()}
 _TABLE["shapes"]["tokens"] = [rf"(?<![A-Za-z0-9])(?:{'|'.join(_TABLE['shapes']['tokens'])})"]
 _SHAPES = [re.compile(shape) for shapes in _TABLE["shapes"].values() for shape in shapes]

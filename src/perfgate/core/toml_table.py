@@ -1,0 +1,20 @@
+"""TOML tables of perfgate's own: facts that lie as data beside the module that uses them."""
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+@cache
+def toml_beside(module_file: str, name: str = "") -> dict[str, Any]:
+    """The table beside a module, read once.
+
+    Args:
+        module_file: ``__file__`` of the module.
+        name: the table's name without ``.toml``; empty: that of the module.
+    """
+    module = Path(module_file)
+    return tomllib.loads(
+        (module.parent / f"{name or module.stem}.toml").read_text(encoding="utf-8")
+    )
