@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from perfgate.core.errors import FAILURES
 from perfgate.core.raw_log import lines_with
-from perfgate.core.redaction import redact
+from perfgate.core.redaction import COLOUR, redact
 from perfgate.core.toml_table import toml_beside
 
 LONGEST_EVIDENCE = 300  # characters of one line of evidence
@@ -58,7 +58,6 @@ TELLING_WORDS: tuple[str, ...] = tuple(_TABLE["telling_words"])
 # In lower case: the words of the lines that tell anything.
 TELLING = (*TELLING_WORDS, "component could not be created", "is using gpu", "mpi local size")
 
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # What stands before a program's own words, in any number and order.
 _PREFIX = re.compile(_TABLE["prefix"], re.VERBOSE)
 _ON_ONE_GPU = re.compile(r"Duplicate GPU detected : rank \d+ and rank \d+ both on CUDA device \w+")
@@ -298,7 +297,7 @@ def _sign(number: int, line: str) -> tuple[Rank, Diagnosis] | None:
     """What the line tells, and as what; None: nothing."""
     if not _has_word(line, TELLING_WORDS):
         return None
-    plain = _COLOUR.sub("", line)
+    plain = COLOUR.sub("", line)
     words, calm = _own_words(plain)
     if HEALTHY.search(words):
         return None
@@ -342,9 +341,9 @@ def _completed(
         return _of_nccl(sign, line, rest)
     if sign.failure != "oom":
         return sign
-    shortage.cause(_COLOUR.sub("", line))
+    shortage.cause(COLOUR.sub("", line))
     for number, following in rest:
-        shortage.after(number, _COLOUR.sub("", following))
+        shortage.after(number, COLOUR.sub("", following))
     details = tuple((number, _shortened(text, text)) for number, text, _ in shortage.details)
     return replace(sign, details=details, next_step=shortage.advice(sign.next_step))
 
@@ -353,7 +352,7 @@ def _of_nccl(sign: Diagnosis, line: str, rest: Iterator[tuple[int, str]]) -> Dia
     """The diagnosis of NCCL's failure: two ranks on one GPU are told before it or after it."""
     for number, one in chain([(sign.line, line)], rest):
         if found := _ON_ONE_GPU.search(one):
-            more = ((number, _shortened(_COLOUR.sub("", one), found[0])),)
+            more = ((number, _shortened(COLOUR.sub("", one), found[0])),)
             details = more if number != sign.line else ()
             return replace(sign, details=details, next_step=f"{found[0]}: {_BINDING_ADVICE}")
     return sign

@@ -11,7 +11,8 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distributions
@@ -19,9 +20,6 @@ from pathlib import Path
 
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.toml_table import toml_beside
-
-# In a rehearsal, the file that mock programs for these programs read; see `rehearsal`.
-REHEARSAL_VARIABLE = "PERFGATE_REHEARSAL"
 
 PROGRAM_PREFIX = "PERFGATE_PROGRAM_"
 _variables: set[str] = set()
@@ -72,13 +70,18 @@ class Program:
         """The argv prefix as a person would type it, wherever the program is."""
         return (self.executable, *self.arguments)
 
-    def inside(self) -> tuple[str, ...]:
+    def inside(self, settings: Mapping[str, str], prefix: str = "") -> tuple[str, ...]:
         """The argv prefix that calls the program in a container, where nothing can be looked up.
 
+        Args:
+            settings: the variables that may name it.
+            prefix: the folder of the image with its ``bin/``; empty: it is on the image's PATH.
+
         Raises:
-            InputError: the environment variable is set but has no words.
+            InputError: the program's variable is set but has no words.
         """
-        return self.named_in(os.environ, is_here=False) or self.bare()
+        path = f"{prefix}/bin/{self.executable}" if prefix else self.executable
+        return self.named_in(settings, is_here=False) or (path, *self.arguments)
 
     def named_in(self, settings: Mapping[str, str], *, is_here: bool = True) -> tuple[str, ...]:
         """The argv prefix that the program's variable names; empty: it is not set.
@@ -107,6 +110,22 @@ class Program:
             )
         return (_absolute(path), *words[1:])
 
+    def named_or_run(
+        self, settings: Mapping[str, str], find: Callable[["Program"], tuple[str, ...]]
+    ) -> tuple[str, ...]:
+        """The argv prefix as it is named, else by the interpreter of what it runs; empty: neither.
+
+        Args:
+            settings: as of `named_in`, which tells what is wrong with them.
+            find: finds the program that it runs.
+        """
+        if (named := self.named_in(settings)) or self.runs is None:
+            return named
+        with suppress(MissingProgram, InputError):
+            if interpreter := interpreter_of(find(self.runs)[0]):
+                return (interpreter, *self.arguments)
+        return ()
+
     def find(self) -> tuple[str, ...]:
         """The argv prefix that calls the program.
 
@@ -114,11 +133,8 @@ class Program:
             InputError: the environment variable is set but names no executable.
             MissingProgram: it is nowhere.
         """
-        if named := self.named_in(os.environ):
-            return named
-        interpreter = interpreter_for(self, Program.find)
-        if interpreter is not None:
-            return (interpreter, *self.arguments)
+        if call := self.named_or_run(os.environ, Program.find):
+            return call
         own = Path(sys.executable).parent
         # Of perfgate's own Python; the package is not imported.
         is_candidate = self.package is None or any(distributions(name=self.package))
@@ -150,16 +166,6 @@ def words_of(call: str) -> tuple[str, ...]:
         return tuple(shlex.split(call))
     except ValueError:
         return ()
-
-
-def interpreter_for(program: Program, find: Callable[[Program], tuple[str, ...]]) -> str | None:
-    """The interpreter of what `program` runs, as `find` finds that; None: there is none."""
-    if program.runs is None:
-        return None
-    try:
-        return interpreter_of(find(program.runs)[0])
-    except (MissingProgram, InputError):
-        return None
 
 
 def interpreter_of(path: str) -> str | None:
@@ -203,25 +209,16 @@ def _program(name: str) -> Program:
     return Program(name, arguments=arguments, runs=runs and _program(runs), **facts)
 
 
-AIPERF = _program("aiperf")
-LM_EVAL = _program("lm_eval")
-LLAMA_CPP_PYTHON = _program("llama.cpp")
-TRTLLM_BENCH = _program("trtllm-bench")
-TRTLLM_SERVE = _program("trtllm-serve")
-TRTLLM_EVAL = _program("trtllm-eval")
-TENSORRT_LLM_PYTHON = _program("tensorrt-llm")
-BENCHMARK_SERVING = _program("benchmark_serving")
-TRTLLM_LAUNCH = _program("trtllm-llmapi-launch")
-VLLM = _program("vllm")  # as load client, whatever the engine
-VLLM_SCRIPT = _program("vllm-benchmark-serving")
-VLLM_SERVE = _program("vllm-serve")  # as engine
-VLLM_PYTHON = _program("vllm-python")
-SGLANG_CLI = _program("sglang-cli")  # since 0.5.5
-SGLANG_SERVE = _program("sglang")
-SGLANG_PYTHON = _program("sglang-python")
-SGLANG_BENCH = _program("sglang-bench-serving")
-MPIRUN = _program("mpirun")
-SRUN = _program("srun")
-SBATCH = _program("sbatch")
-SCANCEL = _program("scancel")
-DOCKER = _program("docker")
+def _programs(*names: str) -> Iterator[Program]:
+    return map(_program, names)
+
+
+AIPERF, LM_EVAL, LLAMA_CPP_PYTHON = _programs("aiperf", "lm_eval", "llama.cpp")
+TRTLLM_BENCH, TRTLLM_SERVE, TRTLLM_EVAL = _programs("trtllm-bench", "trtllm-serve", "trtllm-eval")
+TENSORRT_LLM_PYTHON, BENCHMARK_SERVING = _programs("tensorrt-llm", "benchmark_serving")
+VLLM, VLLM_SCRIPT = _programs("vllm", "vllm-benchmark-serving")  # load clients of any engine
+VLLM_SERVE, VLLM_PYTHON = _programs("vllm-serve", "vllm-python")  # the engine
+SGLANG_CLI, SGLANG_SERVE = _programs("sglang-cli", "sglang")  # the former since 0.5.5
+SGLANG_PYTHON, SGLANG_BENCH = _programs("sglang-python", "sglang-bench-serving")
+TRTLLM_LAUNCH, MPIRUN, DOCKER = _programs("trtllm-llmapi-launch", "mpirun", "docker")
+SRUN, SBATCH, SCANCEL = _programs("srun", "sbatch", "scancel")

@@ -24,7 +24,7 @@ from perfgate.core.toml_table import toml_beside
 MASK = "***"
 SHORTEST = 6  # characters of a known value; a shorter one would mask every second word
 
-_COLOUR = re.compile(r"\x1b\[[0-9;:?]*[A-Za-z]")
+COLOUR = re.compile(r"\x1b\[[0-9;:?]*[A-Za-z]")
 # What no text of one line needs, and what makes another text of it, for a terminal, a shell or a
 # reader: C0, DEL and C1; bidirectional marks, embeddings and isolates; line and paragraph
 # separators; surrogates, which are no characters.
@@ -107,7 +107,7 @@ def remember(environment: Mapping[str, str], arguments: Iterable[str] = ()) -> N
 
 def redact(text: str) -> str:
     """The text, of one line or several, as it may be shown: secrets masked, nothing hidden."""
-    return visible(mask(_COLOUR.sub("", text)))
+    return visible(mask(COLOUR.sub("", text)))
 
 
 def redacted_lines(lines: Iterable[str]) -> tuple[str, ...]:
