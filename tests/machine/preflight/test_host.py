@@ -4,8 +4,10 @@ import os
 import resource
 import socket
 import time
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tables import each
@@ -26,48 +28,17 @@ WELL = {
     "ports": (32768, 60999, 100),
     "year": 2026,
 }
-FEW = (32768, 33099, 100)
 CPU = Need(connections=4)
 EIGHT = Need(gpus=8, gpu="B200", gpus_in_all=8, weights_bytes=395 * GIB, connections=3072)
-UNREAD = "no such file"
+DATA = Path(__file__).parents[2] / "data" / "preflight_host.toml"
+TABLE = tomllib.loads(DATA.read_text(encoding="utf-8"))
 
-TABLE = [
-    # question, what there is, what is needed, outcome, what is said
-    ("run folder", {}, CPU, "ok", "80.0 GiB free in runs"),
-    ("run folder", {"room": 5 * GIB}, CPU, "ok", "5.0 GiB free in runs"),
-    ("run folder", {"room": 5 * GIB - 1}, CPU, "warning", "5.0 GiB free in runs"),
-    ("run folder", {"room": GIB - 1}, CPU, "failed", "1.0 GiB free in runs"),
-    ("run folder", {"room": 0}, CPU, "failed", "0 MiB free in runs"),
-    ("run folder", {"room": None}, CPU, "unknown", UNREAD),
-    ("own store", {"room": 3 * GIB}, CPU, "warning", "3.0 GiB free in store"),
-    ("own store", {"room": None}, CPU, "unknown", UNREAD),
-    ("shared memory", {}, EIGHT, "ok", "64.0 GiB of 64.0 GiB free in /dev/shm"),
-    ("shared memory", {"shm": (64 * MIB,) * 2}, EIGHT, "failed", "64 MiB of 64 MiB free in /dev/"),
-    ("shared memory", {"shm": (GIB, 65 * MIB)}, EIGHT, "warning", "65 MiB of 1.0 GiB free in /d"),
-    ("shared memory", {"shm": None}, EIGHT, "unknown", UNREAD),
-    ("open files", {}, EIGHT, "ok", "65,536 for a process"),
-    ("open files", {"files": (NO_LIMIT, NO_LIMIT)}, EIGHT, "ok", "no limit"),
-    ("open files", {"files": (1024, NO_LIMIT)}, EIGHT, "warning", "1,024 for a process"),
-    ("open files", {"files": (4096, 4096)}, EIGHT, "ok", "4,096 for a process"),
-    ("open files", {"files": (4095, 4096)}, EIGHT, "warning", "4,095 for a process"),
-    ("open files", {"files": (1024, 3071)}, EIGHT, "failed", "3,071 at most"),
-    ("open files", {"files": (1024, 1024)}, CPU, "warning", "1,024 for a process"),
-    ("locked memory", {}, EIGHT, "ok", "no limit"),
-    ("locked memory", {"locked": 8 * 2**20}, EIGHT, "warning", "8 MiB for a process"),
-    ("ports", {}, EIGHT, "ok", "28,132 free of 32768-60999"),
-    ("ports", {"ports": FEW}, EIGHT, "failed", "232 free of 32768-33099"),
-    ("ports", {"ports": FEW}, CPU, "ok", "232 free of 32768-33099"),
-    ("ports", {"ports": None}, CPU, "unknown", "[Errno 2] No such file or directory"),
-    ("date", {}, CPU, "ok", "the year 2026"),
-    ("date", {"year": 1970}, CPU, "failed", "the year 1970"),
-    ("date", {"year": 2099}, CPU, "failed", "the year 2099"),
-    ("model cache", {"room": 400 * GIB}, EIGHT, "ok", "400.0 GiB free in hub, 0 MiB of the model"),
-    ("model cache", {"room": 300 * GIB}, EIGHT, "failed", "300.0 GiB free in hub"),
-    ("model cache", {"room": 300 * GIB, "held": 200 * GIB}, EIGHT, "ok", "200.0 GiB of the model"),
-    ("model cache", {"room": 0, "held": 500 * GIB}, EIGHT, "ok", "500.0 GiB of the model"),
-    ("model cache", {"room": 300 * GIB}, CPU, "unknown", "; the size of the model is unknown"),
-    ("model cache", {"room": None}, EIGHT, "unknown", UNREAD),
-]
+
+def there_is(name: str, value: Any) -> Any:
+    """What the machine has, as `WELL` has it, of a row of the table."""
+    if value == "unknown" or name not in ("room", "shm", "held"):
+        return None if value == "unknown" else value
+    return tuple(int(one * GIB) for one in value) if name == "shm" else int(value * GIB)
 
 
 @pytest.fixture
@@ -83,7 +54,7 @@ def judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         def usage(folder: Path) -> tuple[int, int]:
             room = has["shm"] if folder == Path("/dev/shm") else has["room"]
             if room is None:
-                raise NotReadable(UNREAD)
+                raise NotReadable("no such file")
             return room if isinstance(room, tuple) else (room, room)
 
         ports, table = tmp_path / "range", tmp_path / "tcp"
@@ -109,9 +80,13 @@ def judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     return judged
 
 
-@each(("question", "has", "need", "outcome", "found"), TABLE)
+@each(
+    ("question", "has", "need", "outcome", "found"),
+    [(question, *row) for question, rows in TABLE.items() for row in rows],
+)
 def test_what_a_machine_amounts_to(judged, question, has: dict, need, outcome, found: str) -> None:
-    check = judged(need, "lab/small", **has)[question]
+    has = {name: there_is(name, value) for name, value in has.items()}
+    check = judged({"cpu": CPU, "eight": EIGHT}[need], "lab/small", **has)[question]
     assert check.outcome == outcome
     assert found in check.found
     assert bool(check.hint) == (outcome in ("warning", "failed"))
