@@ -18,6 +18,7 @@ from perfgate.machine.conditions.conditions import (
 from perfgate.scenarios.scenario import DisturbanceLimits
 
 LIMITS = DisturbanceLimits()
+STEAL = "the hypervisor took 9 % of 2 cores for other machines"
 CALM = CpuConditions(2, 0.02, 0.001, 3400.0, 3450.0, 3500.0)
 COOL = GpuConditions(3, "NVIDIA B200", "GPU-3", 1950.0, 1965.0, 950.0, 66.0, slowed_share=0.0)
 
@@ -75,10 +76,7 @@ def test_an_unknown_machine_is_not_accused() -> None:
         ({"others_share": 0.41}, "other processes used 41 % of 2 cores (limit 20 %)"),
         ({"others_share": 0.41, "cores": 1}, "other processes used 41 % of 1 core (limit 20 %)"),
         ({"others_share": 0.2004}, "other processes used 20.04 % of 2 cores (limit 20 %)"),
-        (
-            {"steal_share": 0.09},
-            "the hypervisor took 9 % of 2 cores for other machines (limit 5 %)",
-        ),
+        ({"steal_share": 0.09}, f"{STEAL} (limit 5 %)"),
         ({"mhz_median": 1085.0}, "CPU clock fell to 31 % of 3.5 GHz (limit 40 %)"),
         ({}, None),
         ({"others_share": 0.2}, None),  # within the limits
@@ -93,9 +91,11 @@ def test_each_of_the_cpu_in_one_sentence(changes: dict[str, float], sentence: st
     assert of_cpu(**changes) == (() if sentence is None else (sentence,))
 
 
-def test_the_cpu_of_a_moment_is_not_judged() -> None:
+def test_the_cpu_of_a_moment_is_not_judged_and_each_stranger_on_a_gpu_is() -> None:
     assert of_cpu(0.49, others_share=1.0, steal_share=1.0, mhz_median=1.0) == ()
     assert len(of_cpu(0.5, others_share=1.0, steal_share=1.0, mhz_median=1.0)) == 3
+    strangers = ("pid 4711 (python)", "pid 9")
+    assert of_gpu(strangers=strangers) == tuple(f"GPU 3 is also used by {one}" for one in strangers)
 
 
 @each(
@@ -119,13 +119,6 @@ def test_a_well_gpu_and_one_slow_sample_of_a_change_of_clocks() -> None:
     hot = {"slowdown": {"hw_slowdown": 0.5}, "slowed_share": 0.5}
     assert of_gpu(samples=2, **hot) == ()
     assert len(of_gpu(samples=4, **hot)) == 1
-
-
-def test_each_stranger() -> None:
-    assert of_gpu(strangers=("pid 4711 (python)", "pid 9")) == (
-        "GPU 3 is also used by pid 4711 (python)",
-        "GPU 3 is also used by pid 9",
-    )
 
 
 def test_the_limits_are_the_scenarios() -> None:
