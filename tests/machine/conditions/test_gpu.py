@@ -19,11 +19,6 @@ TABLE = {pid: Process(pid, 1, name, 0.0) for pid, name in MAKERS.items()}
 OURS = frozenset({100, 101})
 
 
-@pytest.fixture(autouse=True)
-def all_visible(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-
-
 def opened(wanted: int = 1) -> Gpus:
     return open_gpus(wanted, [])
 
@@ -179,61 +174,44 @@ def test_who_is_a_stranger(install, looks, before, strangers, note: str) -> None
 # processes alone: ours held 2018 MiB; with a program outside, 4306 MiB more were in use.
 OURS_HOLDS, ALONE, SHARED = 2018 * MIB, 2026 * MIB, 6324 * MIB
 UNSEEN = "an unseen process with 4.2 GiB (in another container?)"
-NO_MEMORY = "NVML reports no memory of each process"
 MEMORY, COMPUTING = "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetComputeRunningProcesses"
 MAYBE = [f"GPU 0 may also be used by {UNSEEN}"]
-GROWING = Looks([SimpleNamespace(used=one) for one in (ALONE, SHARED, SHARED)])
+NO_MEMORY = "memory of unseen processes not readable: NVML reports no memory of each process"
+
+
+def held(*used: int, pid: int = 100, by_it: int | None = OURS_HOLDS) -> dict[str, object]:
+    """What NVML answers of memory in use, one a look, and of the process that is listed."""
+    process = SimpleNamespace(pid=pid, usedGpuMemory=by_it)
+    return {MEMORY: Looks([SimpleNamespace(used=one) for one in used]), COMPUTING: [process]}
 
 
 @each(
-    ("pid", "used", "strangers", "notes"),
+    ("answers", "strangers", "notes"),
     [
-        (100, [ALONE, ALONE, ALONE], (), []),
-        (100, [ALONE, SHARED, SHARED], (UNSEEN,), []),
-        (100, [ALONE, SHARED, ALONE], (), []),  # a process that ended between two readings
-        (100, [SHARED, SHARED, SHARED], (), MAYBE),
+        (held(ALONE, ALONE, ALONE), (), []),
+        (held(ALONE, SHARED, SHARED), (UNSEEN,), []),
+        (held(ALONE, SHARED, ALONE), (), []),  # a process that ended between two readings
+        (held(SHARED, SHARED, SHARED), (), MAYBE),
         # None of ours is listed: the engine itself may be in another container.
-        (4711, [ALONE, SHARED, SHARED], ("pid 4711 (python)",), MAYBE),
+        (held(ALONE, SHARED, SHARED, pid=4711), ("pid 4711 (python)",), MAYBE),
+        # Where NVML does not tell who holds memory nobody is accused.
+        ({MEMORY: Refusal()}, (), []),
+        (held(ALONE, by_it=None), (), [f"GPU 0: {NO_MEMORY}"]),
+        ({**held(ALONE, SHARED, SHARED), "nvmlDeviceGetName": "NVIDIA GB200"}, (), []),
     ],
 )
-def test_memory_that_no_listed_process_holds(install, pid: int, used, strangers, notes) -> None:
-    process = SimpleNamespace(pid=pid, usedGpuMemory=OURS_HOLDS)
-    memory = Looks([SimpleNamespace(used=one) for one in used])
-    install(FakeGpu(uuid="GPU-a", answers={MEMORY: memory, COMPUTING: [process]}))
+def test_memory_that_no_listed_process_holds(install, answers, strangers, notes) -> None:
+    install(FakeGpu(uuid="GPU-a", answers=answers))
     gpus = opened()
-    (gpu,) = after(gpus, len(used), before={"GPU-a": frozenset({4711})})
+    (gpu,) = after(gpus, 3, before={"GPU-a": frozenset({4711})})
     assert (gpu.strangers, gpus.notes) == (strangers, notes)
 
 
-UNKNOWN = {COMPUTING: [SimpleNamespace(pid=100, usedGpuMemory=None)]}
-
-
-@each(
-    ("changed", "notes"),
-    [
-        ({MEMORY: Refusal()}, []),
-        (UNKNOWN, [f"GPU 0: memory of unseen processes not readable: {NO_MEMORY}"]),
-        ({"nvmlDeviceGetName": "NVIDIA GB200", MEMORY: GROWING}, []),
-    ],
-)
-def test_where_nvml_does_not_tell_who_holds_memory_nobody_is_accused(
-    install, changed, notes
-) -> None:
-    install(FakeGpu(answers=changed))
-    gpus = opened()
-    (gpu,) = after(gpus, 3)
-    assert (gpu.strangers, gpus.notes) == ((), notes)
-
-
-def test_one_of_ours_on_another_gpu_shows_the_namespace(install) -> None:
+def test_one_of_ours_on_another_gpu_shows_the_namespace_and_a_split_one_nobody(install) -> None:
     install(FakeGpu(uuid="GPU-a", pids=[[100]]), FakeGpu(uuid="GPU-b", pids=[[4711]]))
     ours, theirs = after(opened(2), 1)
     assert (ours.strangers, theirs.strangers) == ((), ("pid 4711 (python)",))
-
-
-def test_who_uses_the_other_half_of_a_split_gpu_is_not_told(install) -> None:
     install(FakeGpu(pids=[[100, 4711]], mig=True))
     gpus = opened()
-    (gpu,) = after(gpus, 1)
-    assert gpu.strangers == ()
+    assert after(gpus, 1)[0].strangers == ()
     assert gpus.notes == ["GPU 0 is split (MIG): who else uses it is not watched"]
