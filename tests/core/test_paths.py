@@ -172,6 +172,9 @@ class TestAnothersFolder:
         assert scenario_folders() == (CHECKOUT / "scenarios", root / "own")
         assert baselines_folder() == root / "baselines"
         assert machine_store() == root / ".perfgate"
+        monkeypatch.delenv("PERFGATE_ROOT")
+        monkeypatch.setenv("PERFGATE_SCENARIOS", str(root / "own"))
+        assert scenario_folders() == (root / "own",)
 
     def test_another_project_of_anybody_is_passed_over(self, tmp_path: Path, monkeypatch) -> None:
         outer = gate(tmp_path)
@@ -199,20 +202,10 @@ class TestAnothersFolder:
         monkeypatch.chdir(outer / "a")
         assert repository() == outer
 
-    def test_scenarios_that_all_may_write_to(self, tmp_path: Path, monkeypatch) -> None:
-        own = gate(tmp_path) / "own"
-        own.mkdir()
-        (own / "one.yaml").touch()
-        monkeypatch.chdir(tmp_path)
-        assert own in scenario_folders()
-        own.chmod(0o777)
-        assert self.refused(scenario_folders).file == own
-        monkeypatch.setenv("PERFGATE_SCENARIOS", str(tmp_path / "own"))
-        assert scenario_folders() == (tmp_path / "own",)
-
     def test_the_parts_of_a_repository(self, tmp_path: Path, monkeypatch) -> None:
         monkeypatch.chdir(gate(tmp_path))
         for name, used in (
+            ("own", scenario_folders),
             ("baselines", baselines_folder),
             (".perfgate", machine_store),
             ("waivers.yaml", load_waivers),
