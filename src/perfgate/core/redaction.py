@@ -70,11 +70,7 @@ def is_secret(name: str) -> bool:
     before, last = set(words[:-1]), words[-1]
     return (
         _is_token(words)
-        or (
-            last == "key"
-            and bool(before - _WORDS["other_key"])
-            and not before & _WORDS["other_key"]
-        )
+        or (last == "key" and bool(before) and not before & _WORDS["other_key"])
         or any(one in _WORDS["key_of"] and two in ("key", "keys") for one, two in pairwise(words))
         or (last in ("pass", "pwd", "auth") and bool(before) and not before & _WORDS["no_pass"])
     )
