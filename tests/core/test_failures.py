@@ -3,12 +3,11 @@ memory calls for: who else is on the GPU, or what did not fit.
 """
 
 import re
-import tomllib
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import each
+from tables import each, tables_of
 
 import perfgate
 from perfgate.core.failures import (
@@ -26,11 +25,10 @@ LOGS |= {f"vllm_cpu/{log.name}": log for log in (DATA / "vllm_cpu").iterdir()}
 HEALTHY_LOGS = {name for name in LOGS if "healthy" in name}
 
 # Class → its logs, as [file, number of the telling line, part of it].
-CLASSES = tomllib.loads((DATA / "failure_logs.toml").read_text(encoding="utf-8"))
-TABLE = [(name, *log) for name, logs in CLASSES.items() for log in logs]
+TABLE = [(name, *log) for name, logs in tables_of("failure_logs").items() for log in logs]
 
 # Lines of programs by what they tell; of the signatures those that no log of `TABLE` shows.
-LINES = tomllib.loads((DATA / "failure_lines.toml").read_text(encoding="utf-8"))
+LINES = tables_of("failure_lines")
 
 
 def shown(*kinds: str) -> list[tuple[str, str]]:

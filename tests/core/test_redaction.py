@@ -3,13 +3,11 @@
 import base64
 import os
 import re
-import tomllib
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import each
+from tables import each, tables_of
 
 from perfgate.core.redaction import (
     control_character_in,
@@ -24,7 +22,7 @@ from perfgate.core.redaction import (
     visible,
 )
 
-ROWS = tomllib.loads((Path(__file__).parents[1] / "data" / "redaction.toml").read_text("utf-8"))
+ROWS = tables_of("redaction")
 KEY = "\n".join("MIIEpAIBAAKCAQEA" * 4 for _ in range(5))
 PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}\nAbCd1234==\n-----END RSA PRIVATE KEY-----"
 

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from tables import each
+from tables import each, tables_of
 
 from perfgate.core.errors import InputError
 from perfgate.machine.conditions.conditions import (
@@ -17,8 +17,8 @@ from perfgate.machine.conditions.conditions import (
 )
 from perfgate.scenarios.scenario import DisturbanceLimits
 
+TABLES = tables_of("machine_tables")
 LIMITS = DisturbanceLimits()
-STEAL = "the hypervisor took 9 % of 2 cores for other machines"
 CALM = CpuConditions(2, 0.02, 0.001, 3400.0, 3450.0, 3500.0)
 COOL = GpuConditions(3, "NVIDIA B200", "GPU-3", 1950.0, 1965.0, 950.0, 66.0, slowed_share=0.0)
 
@@ -72,23 +72,10 @@ def test_an_unknown_machine_is_not_accused() -> None:
 
 @each(
     ("changes", "sentence"),
-    [
-        ({"others_share": 0.41}, "other processes used 41 % of 2 cores (limit 20 %)"),
-        ({"others_share": 0.41, "cores": 1}, "other processes used 41 % of 1 core (limit 20 %)"),
-        ({"others_share": 0.2004}, "other processes used 20.04 % of 2 cores (limit 20 %)"),
-        ({"steal_share": 0.09}, f"{STEAL} (limit 5 %)"),
-        ({"mhz_median": 1085.0}, "CPU clock fell to 31 % of 3.5 GHz (limit 40 %)"),
-        ({}, None),
-        ({"others_share": 0.2}, None),  # within the limits
-        ({"steal_share": 0.05}, None),
-        ({"mhz_median": 1400.0}, None),
-        ({"mhz_low": 100.0}, None),  # one slow moment
-        ({"mhz_median": 100.0, "mhz_top": None}, None),  # a virtual machine
-        ({"mhz_median": None}, None),
-    ],
+    [*TABLES["cpu"], ({"mhz_median": 100.0, "mhz_top": None}, ""), ({"mhz_median": None}, "")],
 )
-def test_each_of_the_cpu_in_one_sentence(changes: dict[str, float], sentence: str | None) -> None:
-    assert of_cpu(**changes) == (() if sentence is None else (sentence,))
+def test_each_of_the_cpu_in_one_sentence(changes: dict[str, float], sentence: str) -> None:
+    assert of_cpu(**changes) == ((sentence,) if sentence else ())
 
 
 def test_the_cpu_of_a_moment_is_not_judged_and_each_stranger_on_a_gpu_is() -> None:
@@ -98,16 +85,7 @@ def test_the_cpu_of_a_moment_is_not_judged_and_each_stranger_on_a_gpu_is() -> No
     assert of_gpu(strangers=strangers) == tuple(f"GPU 3 is also used by {one}" for one in strangers)
 
 
-@each(
-    ("slowdown", "by"),
-    [
-        ({"hw_thermal_slowdown": 0.12, "hw_slowdown": 0.12}, "heat"),
-        ({"sw_thermal_slowdown": 0.12, "sw_power_cap": 1.0}, "heat"),
-        ({"hw_power_brake_slowdown": 0.12, "hw_slowdown": 0.12}, "the power brake"),
-        ({"hw_slowdown": 0.12}, "its hardware protection"),
-        ({"hw_power_brake_slowdown": 0.1, "sw_thermal_slowdown": 0.02}, "the power brake and heat"),
-    ],
-)
+@each(("slowdown", "by"), TABLES["gpu"])
 def test_a_slow_gpu_and_why(slowdown: dict[str, float], by: str) -> None:
     assert of_gpu(slowdown=slowdown, slowed_share=0.12) == (
         f"GPU 3 was slowed down by {by} in 12 % of the samples (limit 5 %)",

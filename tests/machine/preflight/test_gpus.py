@@ -2,23 +2,20 @@
 
 import sys
 import threading
-import tomllib
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pynvml
 import pytest
 from fake_pynvml import GIB, MIB, Refusal
-from tables import each
+from tables import each, tables_of
 
 from perfgate.machine import nvml
 from perfgate.machine.preflight.check import Check, Finding, Need, checked
 from perfgate.machine.preflight.gpus import judge_gpus
 
 ONE, TWO = (Need(gpus=count, gpu="H200", gpus_in_all=count) for count in (1, 2))
-DATA = Path(__file__).parents[2] / "data" / "preflight_gpus.toml"
-TABLE = tomllib.loads(DATA.read_text(encoding="utf-8"))
+TABLE = tables_of("preflight_gpus")
 GET = "nvmlDeviceGet"
 PERSISTENCE = f"{GET}PersistenceMode"
 GONE = SimpleNamespace(pid=2**22 + 1, usedGpuMemory=21_700 * MIB)

@@ -4,13 +4,12 @@ import os
 import resource
 import socket
 import time
-import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tables import each
+from tables import each, tables_of
 
 from perfgate.machine.nvml import NotReadable
 from perfgate.machine.preflight import host as host_rules
@@ -30,8 +29,7 @@ WELL = {
 }
 CPU = Need(connections=4)
 EIGHT = Need(gpus=8, gpu="B200", gpus_in_all=8, weights_bytes=395 * GIB, connections=3072)
-DATA = Path(__file__).parents[2] / "data" / "preflight_host.toml"
-TABLE = tomllib.loads(DATA.read_text(encoding="utf-8"))
+TABLE = tables_of("preflight_host")
 
 
 def there_is(name: str, value: Any) -> Any:
