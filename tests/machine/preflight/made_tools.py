@@ -64,7 +64,5 @@ class Client:
 
 
 def tools(engine: Engine, client: Client | None = None, **changes) -> Toolchain:
-    scenario = replace(SCENARIO, **changes)
-    return Toolchain(
-        scenario, engine, {"aiperf": client or Client()}, {}, Locations(), BuildOverride()
-    )
+    scenario, clients = replace(SCENARIO, **changes), {"aiperf": client or Client()}
+    return Toolchain(scenario, engine, clients, {}, Locations(), BuildOverride())

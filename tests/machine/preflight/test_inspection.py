@@ -14,14 +14,7 @@ from tables import each
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.machine.leases.devices import Device
-from perfgate.machine.preflight import (
-    Check,
-    PreflightReport,
-    PreflightTarget,
-    inspection,
-    look,
-    refuse_unfit,
-)
+from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, inspection, look
 from perfgate.machine.preflight.check import Need, need_of
 from perfgate.plan.toolchain import Toolchain
 from perfgate.scenarios.scenario import (
@@ -40,7 +33,6 @@ H200 = Hardware("H200", 2)
 QUICK_START = "quick-start-recipe-for-deepseek-r1-on-trtllm.md"
 SLURM = PreflightTarget(by_slurm=True)
 LOAD = SCENARIO.workload
-assert LOAD is not None
 
 
 @pytest.fixture(autouse=True)
@@ -71,14 +63,12 @@ def outcome(question: str, *arguments) -> str:
 
 # What a scenario needs
 
-EIGHT = replace(
-    SCENARIO,
-    hardware=Hardware("B200", 8),
-    engine=EngineChoice("tensorrt-llm", EngineSettings(tp=8)),
-)
+TP8 = EngineChoice("tensorrt-llm", EngineSettings(tp=8))
+EIGHT = replace(SCENARIO, hardware=Hardware("B200", 8), engine=TP8)
 OF_EIGHT = Need(gpus=8, gpu="B200", gpus_in_all=8, connections=4)
 TWO_NODES = {"hardware": Hardware("B200", 16, nodes=2), "launch": Launch("mpirun")}
 DOCUMENTED = {"model": replace(SCENARIO.model, weights=Weights(80, 395))}
+SUMS = AccuracyTask("lm_eval", "sums", 5, concurrency=64)
 UNCAPPED = replace(LOAD, concurrency=(1,), requests=5000, capped=False)
 
 
@@ -92,11 +82,7 @@ UNCAPPED = replace(LOAD, concurrency=(1,), requests=5000, capped=False)
         (EIGHT, {"bytes": 7}, replace(OF_EIGHT, weights_bytes=7)),
         (EIGHT, {"source": "hub"}, OF_EIGHT),
         (replace(SCENARIO, workload=UNCAPPED), None, Need(connections=5000)),
-        (
-            replace(SCENARIO, accuracy=(AccuracyTask("lm_eval", "sums", 5, concurrency=64),)),
-            None,
-            Need(connections=64),
-        ),
+        (replace(SCENARIO, accuracy=(SUMS,)), None, Need(connections=64)),
         (replace(SCENARIO, workload=None, accuracy=()), None, Need()),
     ],
 )
@@ -111,7 +97,7 @@ def test_a_cpu_scenario() -> None:
     found = checks()
     assert list(found) == HOST + SOFTWARE
     assert found["engine"].outcome == "ok"
-    refuse_unfit(PreflightReport(tuple(found.values())), "small-serve", "node7")
+    inspection.refuse_unfit(PreflightReport(tuple(found.values())), "small-serve", "node7")
 
 
 def test_gpus_that_are_well(install) -> None:
@@ -126,13 +112,10 @@ def test_gpus_that_are_well(install) -> None:
     assert "swap" in report.observed
 
 
-def test_weights_that_do_not_fit_into_the_gpus(install) -> None:
+def test_weights_that_do_not_fit_into_the_gpus_and_a_model_from_the_hub_needs_room(install) -> None:
     install({}, {})
     have = tools(Made(model={"name": "Big", "bytes": 300 * 2**30}), hardware=H200)
     assert outcome("gpu memory", have) == "failed"
-
-
-def test_a_model_from_the_hub_needs_room() -> None:
     assert outcome("model cache", tools(Made(model={"name": "a/B", "source": "hub"}))) == "unknown"
 
 
@@ -235,9 +218,8 @@ def test_hosts_are_asked_at_the_same_time_and_for_nothing(programs, install) -> 
 
 def test_hosts_that_are_not_there(programs, install) -> None:
     install({}, {})
-    log = programs(
-        "ssh", 'case "$*" in *2\\ true) echo "No\nway" >&2;; *4\\ true);; *) exit 0; esac; exit 9'
-    )
+    says = 'case "$*" in *2\\ true) echo "No\nway" >&2;; *4\\ true);; *) exit 0; esac; exit 9'
+    log = programs("ssh", says)
     assert hosts(*SIX) == ("failed", "node2: No way; node4: status 9")
     log.unlink()
     assert hosts("node1") == ("failed", "node1 in PERFGATE_HOSTS")
@@ -252,35 +234,29 @@ def test_hosts_that_are_not_there(programs, install) -> None:
 
 def test_a_refusal_tells_the_first_failures_and_how_to_mend_them(install) -> None:
     install({"uncorrected": 1, "nvmlDeviceGetMigMode": [1, 1]}, {})
-    have = tools(
-        Made(build=RunError("unknown", "no engine"), model=RunError("model_file", "no model")),
-        hardware=H200,
-    )
+    build, model = RunError("unknown", "no engine"), RunError("model_file", "no model")
+    have = tools(Made(build=build, model=model), hardware=H200)
     with pytest.raises(RunError) as caught:
-        refuse_unfit(look(have.scenario, have, MACHINE), "small-serve", "node7")
+        inspection.refuse_unfit(look(have.scenario, have, MACHINE), "small-serve", "node7")
     assert caught.value.failure == "unfit_machine"
-    assert caught.value.message.startswith(
-        "node7 is not fit for small-serve: gpu split: GPU 0: split (MIG); "
-        "gpu errors: GPU 0: 1 uncorrected; engine: "
-    )
+    why = "gpu split: GPU 0: split (MIG); gpu errors: GPU 0: 1 uncorrected; engine: "
+    assert caught.value.message.startswith(f"node7 is not fit for small-serve: {why}")
     assert caught.value.message.endswith("; and 1 more")
     assert "-mig 0" in caught.value.hint
     assert "dmesg" in caught.value.hint
     with pytest.raises(RunError) as caught:
-        refuse_unfit(PreflightReport((Check("model", "failed", "none"),)), "small-serve", "node7")
+        inspection.refuse_unfit(PreflightReport((Check("model", "failed", "none"),)), "small-serve", "node7")
     assert caught.value.hint == "perfgate doctor --scenario small-serve"
 
 
-def test_every_check_is_documented(install) -> None:
+def test_every_check_is_documented_and_only_what_it_says_is_changed(
+    install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     install({}, {})
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "preflight.md").read_text()
     others = ["driver", "model cache", "evaluators", "dataset", "options", "container", "slurm"]
     for name in (*checks(made(hardware=H200)), *others, "hosts"):
         assert f"| {name} |" in page, name
-
-
-def test_only_what_it_says_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    checks()
     assert not (tmp_path / "runs").exists()
     assert not Path(os.environ["PERFGATE_HOME"]).exists()

@@ -23,16 +23,8 @@ from perfgate.scenarios.scenario import AccuracyTask, Scenario
 
 CONTAINED = PreflightTarget(contained=True)
 LOAD = SCENARIO.workload
-assert LOAD is not None
 MISSING = MissingProgram("made is not installed")
-WRONG = InputError(
-    "the folder of weights is incomplete",
-    file=Path("/models/small"),
-    field="small.model.weights.shards",
-    found="3 files",
-    expected="4 shards",
-    hint="fetch it again",
-)
+WRONG = InputError("weights are incomplete", file=Path("/m"), field="shards", found="3")
 
 
 def judged(*arguments) -> dict[str, Check]:
@@ -40,7 +32,7 @@ def judged(*arguments) -> dict[str, Check]:
 
 
 def outcomes(*arguments) -> dict[str, str]:
-    return {check.name: check.outcome for check in judge_software(*arguments)}
+    return {name: check.outcome for name, check in judged(*arguments).items()}
 
 
 def test_all_is_here() -> None:
@@ -58,7 +50,7 @@ def test_all_is_here() -> None:
         (Made(build=MISSING), None, "engine", "made is not installed"),
         (Made(check=InputError("cannot honour this", found="x")), None, "engine", "cannot honour "),
         (Made(), Client(MissingProgram("no aiperf\n  get it")), "clients", "no aiperf get it"),
-        (Made(model=WRONG), None, "model", "/models/small: small.model.weights.shards: the folder"),
+        (Made(model=WRONG), None, "model", "/m: shards: weights are incomplete (3)"),
     ],
 )
 def test_what_is_missing_is_told_by_the_check_it_belongs_to(engine, client, failed, found) -> None:
@@ -78,10 +70,8 @@ def test_what_cannot_be_asked_is_unknown() -> None:
 
 def test_a_model_from_the_hub_says_so() -> None:
     model = judged(tools(Made(model={"name": "lab/Small-1B", "source": "hub"})))["model"]
-    assert model.outcome == "unknown"
-    assert model.found == (
-        "lab/Small-1B comes from the hub, and is not checked: PERFGATE_MODELS is not set"
-    )
+    where = "comes from the hub, and is not checked: PERFGATE_MODELS is not set"
+    assert (model.outcome, model.found) == ("unknown", f"lab/Small-1B {where}")
 
 
 @each(
@@ -139,7 +129,6 @@ WEIGHED = [one for one in load_scenarios(repository() / "scenarios") if one.mode
 def of_weights(scenario: Scenario, folder: Path, sizes: dict[int, int]) -> Check:
     """The check of a folder as documented, but for the shards of other sizes; sparse files."""
     asked = scenario.model.weights
-    assert asked is not None
     own = folder / (scenario.model.folder or scenario.model.name)
     own.mkdir(parents=True)
     quantization = {"quantization": scenario.model.quantization or {"quant_algo": "NVFP4"}}
@@ -156,7 +145,6 @@ def of_weights(scenario: Scenario, folder: Path, sizes: dict[int, int]) -> Check
 def test_weights_as_they_are_documented(scenario: Scenario, tmp_path: Path) -> None:
     found = of_weights(scenario, tmp_path, {})
     assert found.outcome == "ok", found
-    assert scenario.model.weights is not None
     assert f"{scenario.model.weights.shards} shards" in found.found
 
 
@@ -180,6 +168,5 @@ def test_engines_beside_perfgate_are_named(tmp_path: Path, monkeypatch: pytest.M
         metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('an engine was imported')\n")
     own = own_environment()
-    assert own is not None
     assert f"({sys.executable}) with tensorrt_llm 1.0.0, sglang 0.4.1: " in own.found
     assert "numpy and huggingface_hub" in own.found
