@@ -71,12 +71,9 @@ def test_the_cpu_as_the_kernel_tells_it(monkeypatch, text: str, name: str) -> No
 
 
 def test_gpus_as_the_driver_tells_them(nvidia_smi: Path) -> None:
-    nvidia_smi.write_text(
-        '#!/bin/sh\n[ "$*" = "--query-gpu=name,memory.total,driver_version '
-        '--format=csv,noheader,nounits" ] || exit 2\n'
-        'echo "NVIDIA H200, 143771, 570.124.06"\n'
-        'echo "NVIDIA GB10, [N/A], 570.124.06"\n'
-    )
+    query = "--query-gpu=name,memory.total,driver_version --format=csv,noheader,nounits"
+    says = '"NVIDIA H200, 143771, 570.124.06\nNVIDIA GB10, [N/A], 570.124.06"'
+    nvidia_smi.write_text(f'#!/bin/sh\n[ "$*" = "{query}" ] || exit 2\necho {says}\n')
     found = Gpu("NVIDIA H200", 143771 * 2**20, "570.124.06"), Gpu("NVIDIA GB10", 0, "570.124.06")
     assert detect().gpus == found
 

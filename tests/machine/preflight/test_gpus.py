@@ -4,6 +4,7 @@ import sys
 import threading
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pynvml
 import pytest
@@ -135,12 +136,8 @@ def test_the_documents_driver(install, version: str, outcome: str) -> None:
 
 
 def test_a_gpu_that_fell_off_the_bus_is_all_unread(install, monkeypatch) -> None:
-    driver = install({}, {})
-
-    def lost(uuid: str) -> int:
-        raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
-
-    monkeypatch.setattr(driver, "nvmlDeviceGetHandleByUUID", lost)
+    lost = Mock(side_effect=pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST))
+    monkeypatch.setattr(install({}, {}), f"{GET}HandleByUUID", lost)
     presence, *of_each = seen().values()
     assert presence.outcome == "ok"
     assert {(one.outcome, one.found) for one in of_each} == {("unknown", "GPU 0, 1: GPU is lost")}

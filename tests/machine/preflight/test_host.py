@@ -1,12 +1,12 @@
 """Host: what the system says of itself, and a table of what that amounts to."""
 
-import os
 import resource
 import socket
 import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from tables import each, tables_of
@@ -116,33 +116,22 @@ def test_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_free_room_is_that_of_the_folders_disk(tmp_path: Path, monkeypatch) -> None:
-    real = os.statvfs
-
-    def no_answer(path) -> object:
-        if str(path).startswith(str(tmp_path)):
-            raise OSError(5, "Input/output error")
-        return real(path)
-
-    monkeypatch.setattr("os.statvfs", no_answer)
+    refusal = OSError(5, "Input/output error")
+    monkeypatch.setattr("os.statvfs", Mock(side_effect=refusal))
     assert look(tmp_path)[0]["run folder"] == f"{tmp_path}: Input/output error"
 
 
-@each(
-    ("environment", "cache"),
-    [
-        ({}, "~/.cache/huggingface/hub"),
-        ({"XDG_CACHE_HOME": "/c"}, "/c/huggingface/hub"),
-        ({"HF_HOME": "/hf", "XDG_CACHE_HOME": "/c"}, "/hf/hub"),
-        ({"HF_HUB_CACHE": "/hub", "HF_HOME": "/hf"}, "/hub"),
-    ],
-)
-def test_where_the_hubs_models_are(environment, cache: str, monkeypatch) -> None:
-    with monkeypatch.context() as here:
-        for name in ("HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME"):
-            here.delenv(name, raising=False)
-        for name, value in environment.items():
-            here.setenv(name, value)
-        assert hub_cache() == Path(cache).expanduser()
+def test_where_the_hubs_models_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert hub_cache() == Path("~/.cache/huggingface/hub").expanduser()
+    for name, value, cache in (
+        ("XDG_CACHE_HOME", "/c", "/c/huggingface/hub"),
+        ("HF_HOME", "/hf", "/hf/hub"),
+        ("HF_HUB_CACHE", "/hub", "/hub"),
+    ):
+        monkeypatch.setenv(name, value)
+        assert hub_cache() == Path(cache)
 
 
 def test_what_is_there_of_a_model_counts_once(tmp_path: Path, monkeypatch) -> None:

@@ -244,8 +244,9 @@ def test_a_refusal_tells_the_first_failures_and_how_to_mend_them(install) -> Non
     assert caught.value.message.endswith("; and 1 more")
     assert "-mig 0" in caught.value.hint
     assert "dmesg" in caught.value.hint
+    no_model = PreflightReport((Check("model", "failed", "none"),))
     with pytest.raises(RunError) as caught:
-        inspection.refuse_unfit(PreflightReport((Check("model", "failed", "none"),)), "small-serve", "node7")
+        inspection.refuse_unfit(no_model, "small-serve", "node7")
     assert caught.value.hint == "perfgate doctor --scenario small-serve"
 
 
