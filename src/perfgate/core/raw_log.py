@@ -78,7 +78,7 @@ def lines_with(log: Path, words: Iterable[str]) -> Iterator[tuple[int, str]]:
         position += len(block)
         lowered = block.lower() if at_ends else b""
         if not any(word in lowered for word in sought):
-            number += _line_ends(block)
+            number += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
             continue
         for line in block.splitlines():
             number += 1
@@ -111,10 +111,6 @@ def _end(log: Path, size: int) -> bytes:
     with open_regular(log) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - size))
         return file.read(size)
-
-
-def _line_ends(text: bytes) -> int:
-    return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
 
 
 def _cut(line: bytes, most: int = LONGEST_LINE, between: bytes = b" ") -> bytes:

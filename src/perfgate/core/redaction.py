@@ -305,14 +305,9 @@ class _Escapes(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         one = chr(code)
-        if one in "\t\n" or unicodedata.category(one) not in _HIDDEN:
-            shown = one
-        elif code < 0x100:
-            shown = f"\\x{code:02x}"
-        else:
-            shown = f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-        self[code] = shown
-        return shown
+        is_shown = one in "\t\n" or unicodedata.category(one) not in _HIDDEN
+        self[code] = one if is_shown else ascii(one)[1:-1].replace("\\r", "\\x0d")
+        return self[code]
 
 
 _ESCAPES = _Escapes()
