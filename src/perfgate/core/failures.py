@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from perfgate.core.errors import FAILURES
 from perfgate.core.raw_log import lines_with
@@ -201,28 +201,22 @@ class _MemoryShortage:
         return set(), 0
 
 
-def diagnose(lines: Iterable[str]) -> Diagnosis | None:
+def diagnose(numbered: Iterable[tuple[int, str]]) -> Diagnosis | None:
     """The first cause that a log shows; where there is none, its first symptom or banner.
 
     The first cause wins, since what follows it in a log is most often its consequence. A symptom
     only says that something ended badly: the closing banner of mpirun or Slurm, the last line of a
     traceback. It never wins over a cause, wherever that stands, and one that tells a class wins
-    over one that does not.
+    over one that does not. Where the lines that tell anything are very many, as in a log that
+    tells of the KV cache all the time, the first and the last are looked at: a program fails as it
+    starts, or ends with what it failed of.
 
     Args:
-        lines: the program's output, in order, with any prefixes and colours.
+        numbered: the program's output of any size, in order, with any prefixes and colours: each
+            line with its number; of some lines only `TELLING` ones.
 
     Returns:
         None if no line tells of a failure.
-    """
-    return diagnose_log(enumerate(lines, start=1))
-
-
-def diagnose_log(numbered: Iterable[tuple[int, str]]) -> Diagnosis | None:
-    """As `diagnose`, of the numbered lines of a log of any size; of some only `TELLING` ones.
-
-    Where those are very many, as in a log that tells of the KV cache all the time, the first and
-    the last are looked at: a program fails as it starts, or ends with what it failed of.
     """
     lesser: dict[Rank, Diagnosis] = {}
     shortage = _MemoryShortage()
@@ -252,33 +246,25 @@ def _first_and_last(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str
     yield from deque(lines, maxlen=_MOST_TELLING)
 
 
-class Shown(NamedTuple):
-    """What logs show.
-
-    Attributes:
-        failure: class of the failure.
-        evidence: the lines that show it; empty: none does.
-        hint: the next step, where the lines call for one of their own; None: that of the class.
-    """
-
-    failure: str
-    evidence: tuple[str, ...]
-    hint: str | None = None
-
-
-def classify_logs(logs: Iterable[Path], otherwise: str = "unknown") -> Shown:
-    """The class that raw logs of any size show, and the lines that show it.
+def classify_logs(
+    logs: Iterable[Path], otherwise: str = "unknown"
+) -> tuple[str, tuple[str, ...], str | None]:
+    """What raw logs of any size show.
 
     Args:
         logs: the files, the most telling one first; one that is not there shows nothing.
         otherwise: the class when no line tells which.
+
+    Returns:
+        class of the failure; the lines that show it, empty where none does; the next step where
+        the lines call for one of their own, else None: that of the class.
     """
-    found = diagnose_log(chain.from_iterable(lines_with(log, TELLING) for log in logs))
+    found = diagnose(chain.from_iterable(lines_with(log, TELLING) for log in logs))
     if found is None:
-        return Shown(otherwise, ())
+        return otherwise, (), None
     if found.failure == "unknown":
-        return Shown(otherwise, found.evidence)
-    return Shown(found.failure, found.evidence, found.next_step)
+        return otherwise, found.evidence, None
+    return found.failure, found.evidence, found.next_step
 
 
 def class_of_status(status: int | None) -> str | None:
