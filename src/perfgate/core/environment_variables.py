@@ -16,7 +16,7 @@ from functools import cache
 from typing import Literal, get_args
 
 from perfgate.core.errors import InputError, nearest
-from perfgate.core.programs import PROGRAM_PREFIX, known_program_variables
+from perfgate.core.programs import PROGRAM_PREFIX, program_variables
 from perfgate.core.redaction import holds_secret, is_secret, mask_environment
 from perfgate.core.toml_table import toml_beside
 
@@ -69,7 +69,7 @@ def variables_set(environment: Mapping[str, str]) -> dict[str, str]:
 def unknown_variables(environment: Iterable[str]) -> tuple[str, ...]:
     """A sentence for each name in `environment` that looks like perfgate's and is not."""
     known = {one.name for one in known_variables() if "<" not in one.name}
-    known |= known_program_variables()
+    known.update(program_variables())
     named = (name for name in environment if name.startswith(PREFIX))
     wrong = sorted(name for name in named if name not in known and not name.startswith(_STANDINS))
     return tuple(f"{name}: perfgate has no such variable{_meant(name, known)}" for name in wrong)

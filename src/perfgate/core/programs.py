@@ -22,8 +22,7 @@ from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.toml_table import toml_beside
 
 PROGRAM_PREFIX = "PERFGATE_PROGRAM_"
-_variables: set[str] = set()
-_of_engines: set[str] = set()
+_variables: dict[str, bool] = {}
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,7 @@ class Program:
     package: str | None = None
 
     def __post_init__(self) -> None:
-        _variables.add(self.variable)
-        if self.of_build:
-            _of_engines.add(self.variable)
+        _variables[self.variable] = self.of_build
 
     @property
     def variable(self) -> str:
@@ -150,14 +147,11 @@ class Program:
         return (_absolute(path), *self.arguments)
 
 
-def known_program_variables() -> frozenset[str]:
-    """The variables of all programs, those of imported engines and clients of your own included."""
-    return frozenset(_variables)
-
-
-def engine_variables() -> frozenset[str]:
-    """Those of them that say where a program is that another build of the engine has, too."""
-    return frozenset(_of_engines)
+def program_variables() -> Mapping[str, bool]:
+    """The variables of all programs, those of imported engines and clients of your own included →
+    whether another build of the engine has another one of the program.
+    """
+    return _variables
 
 
 def words_of(call: str) -> tuple[str, ...]:
