@@ -79,7 +79,6 @@ def test_the_streams_of_the_process_are_put_back(monkeypatch: pytest.MonkeyPatch
     assert sys.stderr is before
     assert out.getvalue() == "here\n"
 
-
     monkeypatch.setattr(sys, "stdout", None)  # a closed one stays replaced
     with standard_streams() as streams:
         print("into nothing")

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
-import pytest
 from tables import each
 
 from perfgate.machine.conditions.processes import (

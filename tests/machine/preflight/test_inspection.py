@@ -114,9 +114,12 @@ def test_gpus_that_are_well(install) -> None:
 
 def test_weights_that_do_not_fit_into_the_gpus_and_a_model_from_the_hub_needs_room(install) -> None:
     install({}, {})
-    have = tools(Made(model={"name": "Big", "bytes": 300 * 2**30}), hardware=H200)
+    have = tools(Made(model_facts={"name": "Big", "bytes": 300 * 2**30}), hardware=H200)
     assert outcome("gpu memory", have) == "failed"
-    assert outcome("model cache", tools(Made(model={"name": "a/B", "source": "hub"}))) == "unknown"
+    assert (
+        outcome("model cache", tools(Made(model_facts={"name": "a/B", "source": "hub"})))
+        == "unknown"
+    )
 
 
 def test_leased_gpus_are_those_looked_at(install) -> None:
@@ -235,7 +238,7 @@ def test_hosts_that_are_not_there(programs, install) -> None:
 def test_a_refusal_tells_the_first_failures_and_how_to_mend_them(install) -> None:
     install({"uncorrected": 1, "nvmlDeviceGetMigMode": [1, 1]}, {})
     build, model = RunError("unknown", "no engine"), RunError("model_file", "no model")
-    have = tools(Made(build=build, model=model), hardware=H200)
+    have = tools(Made(build=build, model_facts=model), hardware=H200)
     with pytest.raises(RunError) as caught:
         inspection.refuse_unfit(look(have.scenario, have, MACHINE), "small-serve", "node7")
     assert caught.value.failure == "unfit_machine"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from building import SCENARIO
-from made_tools import Asking, Client, Made, tools
+from made_tools import Asking, Made, tools
 from tables import each
 
 from perfgate.core.errors import CliDrift, InputError, MissingProgram
@@ -47,10 +47,10 @@ def test_all_is_here() -> None:
 @each(
     ("engine", "client", "failed", "found"),
     [
-        (Made(build=MISSING), None, "engine", "made is not installed"),
-        (Made(check=InputError("cannot honour this", found="x")), None, "engine", "cannot honour "),
-        (Made(), Client(MissingProgram("no aiperf\n  get it")), "clients", "no aiperf get it"),
-        (Made(model=WRONG), None, "model", "/m: shards: weights are incomplete (3)"),
+        (Made(build=MISSING), "1", "engine", "made is not installed"),
+        (Made(check=InputError("cannot honour this", found="x")), "1", "engine", "cannot honour "),
+        (Made(), MissingProgram("no aiperf\n  get it"), "clients", "no aiperf get it"),
+        (Made(model_facts=WRONG), "1", "model", "/m: shards: weights are incomplete (3)"),
     ],
 )
 def test_what_is_missing_is_told_by_the_check_it_belongs_to(engine, client, failed, found) -> None:
@@ -61,7 +61,7 @@ def test_what_is_missing_is_told_by_the_check_it_belongs_to(engine, client, fail
 
 def test_what_cannot_be_asked_is_unknown() -> None:
     """Programs in a container; without the engine's version, its clients and options."""
-    asked = tools(Asking(build=MISSING), Client(MISSING))
+    asked = tools(Asking(build=MISSING), MISSING)
     unknown = {"clients": "unknown", "options": "unknown", "model": "ok"}
     assert outcomes(asked, CONTAINED) == {"engine": "unknown", **unknown}
     assert outcomes(asked) == {"engine": "failed", **unknown}
@@ -69,7 +69,7 @@ def test_what_cannot_be_asked_is_unknown() -> None:
 
 
 def test_a_model_from_the_hub_says_so() -> None:
-    model = judged(tools(Made(model={"name": "lab/Small-1B", "source": "hub"})))["model"]
+    model = judged(tools(Made(model_facts={"name": "lab/Small-1B", "source": "hub"})))["model"]
     where = "comes from the hub, and is not checked: PERFGATE_MODELS is not set"
     assert (model.outcome, model.found) == ("unknown", f"lab/Small-1B {where}")
 
@@ -79,10 +79,10 @@ def test_a_model_from_the_hub_says_so() -> None:
     [
         ({}, "ok", ""),
         # What was not asked is never taken for right.
-        ({"options": ("keys: not asked", "and why")}, "unknown", "; keys: not asked; and why"),
-        ({"defaults": ("default of a: found 1",)}, "warning", "; default of a: found 1"),
-        ({"options": ("keys",), "defaults": ("default",)}, "unknown", "; keys; default"),
-        ({"options": CliDrift("no such option", found="--new")}, "failed", None),
+        ({"verify": ("keys: not asked", "and why")}, "unknown", "; keys: not asked; and why"),
+        ({"moved_defaults": ("default of a: found 1",)}, "warning", "; default of a: found 1"),
+        ({"verify": ("keys",), "moved_defaults": ("default",)}, "unknown", "; keys; default"),
+        ({"verify": CliDrift("no such option", found="--new")}, "failed", None),
     ],
 )
 def test_options_are_asked_of_engines_whose_options_move(says, outcome, found, monkeypatch) -> None:

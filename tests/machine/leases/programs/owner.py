@@ -18,6 +18,7 @@ def note(log: Path, gpus: str, whole: bool, what: str) -> None:
     os.write(handle, line.encode())
     os.close(handle)
 
+
 log, seed, rounds, wait_s = Path(sys.argv[1]), *sys.argv[2:5]
 draw = random.Random(int(seed))
 pool = GpuPool.of_machine()
