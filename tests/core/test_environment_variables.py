@@ -75,15 +75,7 @@ def test_those_that_are_set_without_their_secrets() -> None:
 
 
 def test_only_listed_variables_are_recorded_with_their_secrets_masked() -> None:
-    kept = {
-        "CUDA_VISIBLE_DEVICES": "0,1",
-        "SLURM_JOB_ID": "7",
-        "GITHUB_RUN_ID": "8",
-        "CI_PIPELINE_ID": "9",
-        "NCCL_DEBUG": "WARN",
-        "PERFGATE_MODELS": "/models",
-        "VLLM_ATTENTION_BACKEND": "FLASHMLA",
-    }
+    kept = dict.fromkeys(KEPT.split(), "7")
     given = {
         "HF_ENDPOINT": "https://me:pass@hub/x",
         "PERFGATE_PROGRAM_AIPERF": "env API_KEY=abc aiperf",
@@ -98,6 +90,10 @@ def test_only_listed_variables_are_recorded_with_their_secrets_masked() -> None:
     }
 
 
+KEPT = """
+    CUDA_VISIBLE_DEVICES SLURM_JOB_ID GITHUB_RUN_ID CI_PIPELINE_ID NCCL_DEBUG PERFGATE_MODELS
+    VLLM_ATTENTION_BACKEND
+"""
 LEFT_OUT = """
     GITHUB_PAT GITHUB_TOKEN CI_JOB_JWT CI_REGISTRY_PASSWORD CI_REPOSITORY_URL HF_TOKEN SLURM_JWT
     NVIDIA_API_KEY VLLM_API_KEY HOME

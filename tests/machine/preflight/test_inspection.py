@@ -116,10 +116,8 @@ def test_weights_that_do_not_fit_into_the_gpus_and_a_model_from_the_hub_needs_ro
     install({}, {})
     have = tools(Made(model_facts={"name": "Big", "bytes": 300 * 2**30}), hardware=H200)
     assert outcome("gpu memory", have) == "failed"
-    assert (
-        outcome("model cache", tools(Made(model_facts={"name": "a/B", "source": "hub"})))
-        == "unknown"
-    )
+    from_hub = tools(Made(model_facts={"name": "a/B", "source": "hub"}))
+    assert outcome("model cache", from_hub) == "unknown"
 
 
 def test_leased_gpus_are_those_looked_at(install) -> None:
