@@ -50,14 +50,14 @@ def known_variables() -> tuple[EnvironmentVariable, ...]:
     return tuple(
         EnvironmentVariable(name, meaning, set_by)
         for set_by in get_args(Setter)
-        for name, meaning in toml_beside(__file__)[set_by].items()
+        for name, meaning in toml_beside(__file__, "environment_variables")[set_by].items()
     )
 
 
 @cache
 def _names(of: str) -> frozenset[str]:
     """The names in one of the table's lists."""
-    return frozenset(" ".join(toml_beside(__file__)[of].values()).split())
+    return frozenset(" ".join(toml_beside(__file__, "environment_variables")[of].values()).split())
 
 
 def variables_set(environment: Mapping[str, str]) -> dict[str, str]:

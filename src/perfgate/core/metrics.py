@@ -60,7 +60,7 @@ class Metric:
     may_be_zero: bool = False
 
 
-_TABLE = toml_beside(__file__)
+_TABLE = toml_beside(__file__, "metrics")
 
 FAMILIES: dict[str, Family] = {
     name: from_plain(Family, {"name": name, **one}) for name, one in _TABLE["families"].items()

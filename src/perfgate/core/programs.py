@@ -197,7 +197,7 @@ def _absolute(path: str) -> str:
 @cache
 def _program(name: str) -> Program:
     """The program of this name in programs.toml."""
-    facts = dict(toml_beside(__file__)[name])
+    facts = dict(toml_beside(__file__, "programs")[name])
     runs = facts.pop("runs", None)
     arguments = tuple(facts.pop("arguments", ()))
     return Program(name, arguments=arguments, runs=runs and _program(runs), **facts)

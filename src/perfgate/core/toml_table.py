@@ -7,14 +7,11 @@ from typing import Any
 
 
 @cache
-def toml_beside(module_file: str, name: str = "") -> dict[str, Any]:
-    """The table beside a module, read once.
+def toml_beside(module_file: str, name: str) -> dict[str, Any]:
+    """The table ``NAME.toml`` in the folder of a module, read once.
 
     Args:
         module_file: ``__file__`` of the module.
-        name: the table's name without ``.toml``; empty: that of the module.
+        name: the table's name without its ending.
     """
-    module = Path(module_file)
-    return tomllib.loads(
-        (module.parent / f"{name or module.stem}.toml").read_text(encoding="utf-8")
-    )
+    return tomllib.loads(Path(module_file).with_name(f"{name}.toml").read_text(encoding="utf-8"))
