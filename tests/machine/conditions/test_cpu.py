@@ -39,35 +39,25 @@ def shares(*samples: CpuSample) -> CpuConditions:
 
 # The account, on given samples
 
+# 100 s of an old process vanish with it; before and after it, ours worked as was seen.
+BEFORE = [sample(0.0, 0.0, ours_s=100.0), sample(10.0, 9.0, ours_s=109.0)]
+AFTER = [sample(11.0, 9.0, ours_s=0.0), sample(21.0, 18.0, ours_s=9.0)]
+
 
 @each(
-    ("samples", "found"),
+    ("samples", "cores", "others", "steal"),
     [
         # 10 s on 2 cores: 6 s of work, 4 of them ours: 2 of 20 s
-        (
-            [sample(100.0, 50.0, 70.0, ours_s=7.0), sample(110.0, 53.0, 73.0, ours_s=11.0)],
-            CpuConditions(cores=2, others_share=0.1, steal_share=0.0),
-        ),
+        ([sample(9, 50, 70, ours_s=7.0), sample(19, 53, 73, ours_s=11.0)], 2, 0.1, 0.0),
         # the hypervisor took 0.5 s of each core
-        (
-            [sample(0.0, 1.0, 1.0), sample(10.0, 1.0, 1.0, steal_s=0.5)],
-            CpuConditions(cores=2, others_share=0.0, steal_share=0.05),
-        ),
-        # more of ours than the cores show
-        ([sample(0.0, 0.0), sample(1.0, 0.5, ours_s=0.52)], CpuConditions(1, 0.0, 0.0)),
-        # 100 s of an old process vanish with it; before and after it, ours worked as was seen
-        (
-            [sample(0.0, 0.0, ours_s=100.0), sample(10.0, 9.0, ours_s=109.0)]
-            + [sample(11.0, 9.0, ours_s=0.0), sample(21.0, 18.0, ours_s=9.0)],
-            CpuConditions(1, 0.0, 0.0),
-        ),
-        # a core is switched off
-        ([sample(0.0, 0.0, 0.0), sample(10.0, 5.0)], CpuConditions(1, 0.5, 0.0)),
+        ([sample(0, 1, 1), sample(10, 1, 1, steal_s=0.5)], 2, 0.0, 0.05),
+        ([sample(0, 0), sample(1, 0.5, ours_s=0.52)], 1, 0.0, 0.0),  # more of ours than of all
+        ([*BEFORE, *AFTER], 1, 0.0, 0.0),
+        ([sample(0, 0, 0), sample(10, 5)], 1, 0.5, 0.0),  # a core is switched off
     ],
-    ids=["others", "steal", "ours", "vanished", "off"],
 )
-def test_shares_of_all_usable_cores(samples: list[CpuSample], found: CpuConditions) -> None:
-    assert shares(*samples) == found
+def test_shares_of_all_usable_cores(samples: list[CpuSample], cores, others, steal) -> None:
+    assert shares(*samples) == CpuConditions(cores, others, steal)
 
 
 def test_without_a_duration_nothing_is_known_and_of_work_handed_over_not_all() -> None:
