@@ -105,7 +105,8 @@ class Program:
                 expected="a program and, optionally, its first arguments",
                 hint=f"set it to where {self.executable} is, or unset it",
             )
-        return (_absolute(path), *words[1:])
+        # Programs are started in other folders. Links stay: an environment's python is one.
+        return (str(Path(path).absolute()), *words[1:])
 
     def named_or_run(
         self, settings: Mapping[str, str], find: Callable[["Program"], tuple[str, ...]]
@@ -135,16 +136,18 @@ class Program:
         own = Path(sys.executable).parent
         # Of perfgate's own Python; the package is not imported.
         is_candidate = self.package is None or any(distributions(name=self.package))
-        if is_candidate and os.access(own / self.executable, os.X_OK):
-            return (str(own / self.executable), *self.arguments)
-        path = shutil.which(self.executable, path=None if is_candidate else _path_without(own))
+        on_path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+        # Without perfgate's own folder, which an activated environment puts first.
+        others = [folder for folder in on_path if Path(folder).absolute() != own]
+        folders = [str(own), *others] if is_candidate else others
+        path = shutil.which(self.executable, path=os.pathsep.join(folders))
         if path is None:
             raise MissingProgram(
                 f"{self.name} is not installed: no {self.executable} beside {sys.executable} "
                 f"{f'with the package {self.package} ' if self.package else ''}or on PATH",
                 hint=f"it comes with {self.provided_by}; or name its path in {self.variable}",
             )
-        return (_absolute(path), *self.arguments)
+        return (str(Path(path).absolute()), *self.arguments)
 
 
 def program_variables() -> Mapping[str, bool]:
@@ -181,17 +184,6 @@ def interpreter_of(path: str) -> str | None:
     if first and first[0].startswith("#!/") and "python" in Path(first[0]).name:
         return first[0][2:]
     return None
-
-
-def _path_without(folder: Path) -> str:
-    """PATH without `folder`, which an activated environment puts first."""
-    given = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return os.pathsep.join(one for one in given if one and Path(one).absolute() != folder)
-
-
-def _absolute(path: str) -> str:
-    """Programs are started in other folders. Links stay: an environment's python is one."""
-    return str(Path(path).absolute())
 
 
 @cache
