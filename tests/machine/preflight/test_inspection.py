@@ -151,18 +151,30 @@ def test_slurm_is_asked_and_gpus_are_not(by, answers) -> None:
     assert {"gpu memory", "container"}.isdisjoint(found)
 
 
+UP, DOWN = (f"Slurmctld(primary) at ctl is {state}" for state in ("UP", "DOWN"))
+DOCKER = PreflightTarget(runtime="docker")
+
+
 @each(
-    ("says", "status", "outcome", "found"),
+    ("program", "says", "status", "where", "question", "outcome", "found"),
     [
-        ("Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP", 0, "ok", "b is UP"),
-        ("Slurmctld(primary) at ctl is UP", 1, "failed", "ctl is UP"),
-        ("Slurmctld(primary) at ctl is DOWN", 0, "failed", "ctl is DOWN"),
-        ("", 0, "failed", "no output"),
+        ("scontrol", f"{DOWN}\nSlurmctld(backup) at b is UP", 0, SLURM, "slurm", "ok", "b is UP"),
+        ("scontrol", UP, 1, SLURM, "slurm", "failed", "ctl is UP"),
+        ("scontrol", DOWN, 0, SLURM, "slurm", "failed", "ctl is DOWN"),
+        ("scontrol", "", 0, SLURM, "slurm", "failed", "no output"),
+        ("docker", "27.3.1", 0, DOCKER, "container", "ok", "Docker 27.3.1"),
+        ("docker", "Cannot connect to the daemon", 1, DOCKER, "container", "failed", "the daemon"),
+        ("not-srun", "", 0, SLURM, "container", "failed", ""),
+        ("srun", "--mpi=type", 0, SLURM, "container", "failed", "not know --container-image"),
+        ("srun", "--container-image=[USER@]", 0, SLURM, "container", "ok", "s --container-image"),
     ],
 )
-def test_slurms_controller(answers, says: str, status: int, outcome: str, found: str) -> None:
-    answers("scontrol", says, status)
-    check = checks(where=SLURM)["slurm"]
+def test_what_programs_say(
+    answers, monkeypatch, program, says, status, where, question, outcome, found
+) -> None:
+    monkeypatch.setenv("PERFGATE_CONTAINER_IMAGE", "img")
+    answers(program, says, status)
+    check = checks(where=where)[question]
     assert check.outcome == outcome
     assert check.found.endswith(found)
 
@@ -174,25 +186,6 @@ def test_programs_speak_english_in_time(programs, monkeypatch: pytest.MonkeyPatc
     programs("scontrol", "exec sleep 30")
     assert inspection._ask(("scontrol", "ping"), 0.2).text == "no answer in 0.2 s"
     assert inspection._ask(("no-such-program",)).text == "no no-such-program on PATH"
-
-
-@each(
-    ("options", "outcome"),
-    [(None, "failed"), ("--mpi=type", "failed"), ("--container-image=[USER@]", "ok")],
-)
-def test_slurms_containers_need_the_plugin(answers, monkeypatch, options, outcome: str) -> None:
-    monkeypatch.setenv("PERFGATE_CONTAINER_IMAGE", "img")
-    if options is not None:
-        answers("srun", options)
-    assert checks(where=SLURM)["container"].outcome == outcome
-
-
-def test_dockers_daemon(answers) -> None:
-    where = PreflightTarget(runtime="docker")
-    answers("docker", "27.3.1")
-    assert checks(where=where)["container"].found == "Docker 27.3.1"
-    answers("docker", "Cannot connect to the Docker daemon", 1)
-    assert outcome("container", None, where) == "failed"
 
 
 def hosts(*names: str, reach: bool = True) -> tuple[str, str]:
