@@ -19,14 +19,8 @@ from hypothesis import strategies as st
 from power_cut import Disk
 from tables import each
 
-from perfgate.core.durable_files import (
-    append_line,
-    is_unwritable,
-    read_json,
-    read_lines,
-    write_json,
-    write_text,
-)
+from perfgate.core import durable_files
+from perfgate.core.durable_files import append_line, read_json, read_lines, write_json, write_text
 from perfgate.core.errors import InputError, RunError
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
@@ -107,7 +101,7 @@ class TestWriting:
                 write(path, "new" if write is write_text else {"a": 1})
             assert caught.value.failure == failure
             assert caught.value.message == f"cannot write {path}: {os.strerror(number)}"
-            assert is_unwritable(caught.value)
+            assert durable_files.is_unwritable(caught.value)
         assert (tmp_path / "append_line").read_bytes() == b""
 
     def test_a_file_system_without_locks_is_told(self, tmp_path: Path, monkeypatch) -> None:

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 from tables import each, tables_of
 
 import perfgate
-from perfgate.core.failures import (
-    FAILURES,
-    SIGNATURES,
-    Diagnosis,
-    class_of_status,
-    classify_logs,
-    diagnose,
-)
+from perfgate.core.failures import FAILURES, SIGNATURES, class_of_status, classify_logs, diagnose
 
 DATA = Path(__file__).parents[1] / "data"
 LOGS = {log.name: log for log in (DATA / "failures").iterdir()}
@@ -44,7 +37,7 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[\d+m", "", text)
 
 
-def diagnosed(lines: list[str]) -> Diagnosis | None:
+def diagnosed(lines: list[str]):
     return diagnose(enumerate(lines, start=1))
 
 

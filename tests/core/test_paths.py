@@ -10,13 +10,7 @@ from perfgate.baselines import suite_store
 from perfgate.baselines.waivers.file import load_waivers
 from perfgate.core import paths
 from perfgate.core.errors import InputError
-from perfgate.core.paths import (
-    baselines_folder,
-    machine_store,
-    packaged,
-    repository,
-    scenario_folders,
-)
+from perfgate.core.paths import baselines_folder, machine_store, repository, scenario_folders
 from perfgate.evaluators.lm_eval_tasks import folder_of
 from perfgate.launchers.site import load_site
 
@@ -74,7 +68,7 @@ class TestRepository:
     def test_else_the_working_directory(self, tmp_path: Path, monkeypatch) -> None:
         monkeypatch.chdir(tmp_path)
         installed = wheel(tmp_path, monkeypatch)
-        assert packaged() == installed / "packaged"
+        assert paths.packaged() == installed / "packaged"
         assert repository() == tmp_path
         assert scenario_folders() == (installed / "packaged" / "scenarios",)
 

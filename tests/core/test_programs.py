@@ -9,19 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from perfgate.core import programs
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import DATASETS, HOSTS, MODELS, Installation, Locations
 from perfgate.core.program_query import Answer
-from perfgate.core.programs import (
-    AIPERF,
-    BENCHMARK_SERVING,
-    LM_EVAL,
-    TENSORRT_LLM_PYTHON,
-    TRTLLM_BENCH,
-    TRTLLM_SERVE,
-    Program,
-    interpreter_of,
-)
+from perfgate.core.programs import LM_EVAL, TRTLLM_BENCH, TRTLLM_SERVE, Program
 
 TOOL = Program("some.tool-x", "sometool", "the package some-tool")
 SERVER = Program("some.server", "someserver", "the engine")
@@ -105,9 +97,9 @@ class TestHere:
             ("#!/usr/bin/env python-that-is-nowhere", None),
             ("#!/usr/bin/env -S python3 -u", str(on_path)),  # looked up as env does
         ):
-            assert interpreter_of(str(executable(tmp_path / "tool", first))) == found, first
-        assert interpreter_of(str(on_path)) == str(on_path)
-        assert interpreter_of(str(tmp_path / "nothing")) is None
+            assert programs.interpreter_of(str(executable(tmp_path / "tool", first))) == found
+        assert programs.interpreter_of(str(on_path)) == str(on_path)
+        assert programs.interpreter_of(str(tmp_path / "nothing")) is None
 
     def test_perfgates_own_python_is_passed_over_where_it_lacks_the_package(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -155,16 +147,16 @@ class TestOfAnotherBuild:
 
     def test_the_interpreter_is_that_of_its_programs(self, tmp_path: Path) -> None:
         executable(tmp_path / "bin" / "trtllm-bench", f"#!{sys.executable}")
-        assert Installation(str(tmp_path)).find(TENSORRT_LLM_PYTHON) == (sys.executable,)
+        assert Installation(str(tmp_path)).find(programs.TENSORRT_LLM_PYTHON) == (sys.executable,)
         python = executable(tmp_path / "bin" / "python")
         executable(tmp_path / "bin" / "trtllm-bench")
-        assert Installation(str(tmp_path)).find(BENCHMARK_SERVING)[0] == str(python)
+        assert Installation(str(tmp_path)).find(programs.BENCHMARK_SERVING)[0] == str(python)
 
     def test_clients_stay_those_of_the_environment(self, tmp_path: Path, monkeypatch) -> None:
         own = executable(tmp_path / "own" / "aiperf")
         executable(tmp_path / "old" / "bin" / "aiperf")
-        monkeypatch.setenv(AIPERF.variable, str(own))
-        found = Locations(build=Installation(str(tmp_path / "old"))).find(AIPERF)
+        monkeypatch.setenv(programs.AIPERF.variable, str(own))
+        found = Locations(build=Installation(str(tmp_path / "old"))).find(programs.AIPERF)
         assert found == (str(own),)
 
     def test_programs_find_those_of_their_own_build_first(self, tmp_path, tested) -> None:

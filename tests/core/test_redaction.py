@@ -9,18 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tables import each, tables_of
 
-from perfgate.core.redaction import (
-    control_character_in,
-    escaped,
-    is_secret,
-    mask_arguments,
-    mask_environment,
-    mask_plain,
-    redact,
-    redacted_lines,
-    remember,
-    visible,
-)
+from perfgate.core import redaction
+from perfgate.core.redaction import escaped, mask_arguments, redact, redacted_lines, visible
 
 ROWS = tables_of("redaction")
 KEY = "\n".join("MIIEpAIBAAKCAQEA" * 4 for _ in range(5))
@@ -29,8 +19,12 @@ PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}\nAbCd1234==\n-----END RSA PRIVATE
 
 def test_environment_keeps_its_names_and_masks_values_of_secrets() -> None:
     own = "PERFGATE_PROGRAM_LM_EVAL"
-    masked = mask_environment({"HF_TOKEN": "hf_x", own: "docker run -e HF_TOKEN=hf_x lm", "A": "b"})
-    assert masked == {"HF_TOKEN": "***", own: "docker run -e HF_TOKEN=*** lm", "A": "b"}
+    given = {"HF_TOKEN": "hf_x", own: "docker run -e HF_TOKEN=hf_x lm", "A": "b"}
+    assert redaction.mask_environment(given) == {
+        "HF_TOKEN": "***",
+        own: "docker run -e HF_TOKEN=*** lm",
+        "A": "b",
+    }
 
 
 @each(("given", "written"), [*ROWS["arguments"], *zip(*[ROWS["other_arguments"]] * 2, strict=True)])
@@ -82,7 +76,8 @@ def test_what_is_known_follows_the_environment(monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_a_program_was_given_is_known_from_then_on() -> None:
     assert redact("opaque-one opaque-two opaque-three") == "opaque-one opaque-two opaque-three"
-    remember({"MY_TOKEN": "opaque-one"}, ["x", "--api-key", "opaque-two", "--secret=opaque-three"])
+    arguments = ["x", "--api-key", "opaque-two", "--secret=opaque-three"]
+    redaction.remember({"MY_TOKEN": "opaque-one"}, arguments)
     assert redact("opaque-one opaque-two opaque-three") == "*** *** ***"
 
 
@@ -95,7 +90,7 @@ def test_plain_values_are_masked_by_their_fields() -> None:
     environment = {"HF_TOKEN": "k1", "N": "https://a:b@c"}
     masked = {"HF_TOKEN": "***", "N": "https://***@c"}
     plain = {"environment": environment, "max_num_tokens": 5, "l": ["x"]}
-    assert mask_plain(plain) == {**plain, "environment": masked}
+    assert redaction.mask_plain(plain) == {**plain, "environment": masked}
 
 
 @each(("text", "shown"), [*ROWS["terminal"], ("\ud800", "\\ud800")])
@@ -117,12 +112,12 @@ def test_what_is_redacted_stays_as_it_is(text: str) -> None:
 
 @each("name", (ROWS["secret_names"] + ROWS["other_names"]).split())
 def test_a_secret_is_known_by_its_name_and_what_sounds_like_one_is_none(name: str) -> None:
-    assert is_secret(name) == (name in ROWS["secret_names"].split())
+    assert redaction.is_secret(name) == (name in ROWS["secret_names"].split())
 
 
 @each("text", ["", "two words", "Zoë’s “№1”", "日本", "العربية", "a\xa0b", "👩‍🚀"])
 def test_what_people_write_has_none(text: str) -> None:
-    assert control_character_in(text) is None
+    assert redaction.control_character_in(text) is None
     assert escaped(text) == text
 
 
@@ -131,6 +126,6 @@ SEEN = ("\n", "\x1b", "\x7f", "\x85", "\u2028", "\u202e", "\ud800")
 
 @each(("text", "found"), [(f"a{one}b", ascii(one)[1:-1]) for one in SEEN])
 def test_the_first_is_told_as_an_escape(text: str, found: str) -> None:
-    assert control_character_in(text) == found
+    assert redaction.control_character_in(text) == found
     assert found in escaped(text)
     assert text not in escaped(text)

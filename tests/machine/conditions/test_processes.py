@@ -10,15 +10,8 @@ from pathlib import Path
 import psutil
 from tables import each
 
-from perfgate.machine.conditions.processes import (
-    Marked,
-    Process,
-    began,
-    lives,
-    pid_namespace,
-    process_table,
-    tree_of,
-)
+from perfgate.machine.conditions import processes
+from perfgate.machine.conditions.processes import Marked, Process, began, lives, process_table
 
 VARIABLE = "PERFGATE_PLACE"
 # It tells when it runs, so that its environment is its own; what it starts has cleared its own.
@@ -58,8 +51,8 @@ def pids(found: list[Process]) -> set[int]:
 def test_a_tree_is_found_whatever_the_order_of_pids() -> None:
     parents = {5: 9, 9: 1, 7: 5, 1: 0, 3: 1}
     table = {pid: Process(pid, parent, "x", 1.0) for pid, parent in parents.items()}
-    assert pids(tree_of(9, table)) == {9, 5, 7}
-    assert tree_of(4, table) == []
+    assert pids(processes.tree_of(9, table)) == {9, 5, 7}
+    assert processes.tree_of(4, table) == []
 
 
 def test_the_table_agrees_with_psutil() -> None:
@@ -142,4 +135,4 @@ def test_one_that_has_ended_does_not_live_though_nobody_has_collected_it() -> No
 def test_the_namespace_is_that_of_all_processes_here() -> None:
     code = "from perfgate.machine.conditions.processes import pid_namespace; print(pid_namespace())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == pid_namespace() != ""
+    assert done.stdout.strip() == processes.pid_namespace() != ""
