@@ -20,11 +20,8 @@ PEM = f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}\nAbCd1234==\n-----END RSA PRIVATE
 def test_environment_keeps_its_names_and_masks_values_of_secrets() -> None:
     own = "PERFGATE_PROGRAM_LM_EVAL"
     given = {"HF_TOKEN": "hf_x", own: "docker run -e HF_TOKEN=hf_x lm", "A": "b"}
-    assert redaction.mask_environment(given) == {
-        "HF_TOKEN": "***",
-        own: "docker run -e HF_TOKEN=*** lm",
-        "A": "b",
-    }
+    masked = {"HF_TOKEN": "***", own: "docker run -e HF_TOKEN=*** lm", "A": "b"}
+    assert redaction.mask_environment(given) == masked
 
 
 @each(("given", "written"), [*ROWS["arguments"], *zip(*[ROWS["other_arguments"]] * 2, strict=True)])

@@ -7,14 +7,8 @@ import pytest
 from tables import each, tables_of
 
 from perfgate.core.errors import InputError
-from perfgate.machine.conditions.conditions import (
-    Conditions,
-    CpuConditions,
-    GpuConditions,
-    conditions_of,
-    disturbances,
-    not_watched,
-)
+from perfgate.machine.conditions import conditions as module
+from perfgate.machine.conditions.conditions import Conditions, CpuConditions, GpuConditions
 from perfgate.scenarios.scenario import DisturbanceLimits
 
 TABLES = tables_of("machine_tables")
@@ -43,31 +37,34 @@ def test_plain_values_by_name() -> None:
             "strangers": ["pid 4711 (python)"],
         }],
     }  # fmt: skip
-    assert conditions_of(plain).plain() == plain
-    silent = not_watched("the driver hangs")
-    assert conditions_of(json.loads(json.dumps(silent.plain()))) == silent
+    assert module.conditions_of(plain).plain() == plain
+    silent = module.not_watched("the driver hangs")
+    assert module.conditions_of(json.loads(json.dumps(silent.plain()))) == silent
 
 
-@each("plain", [{}, [], 3, None, {"seconds": 1.0}, {**not_watched("").plain(), "cpu": {"x": 1}}])
+@each(
+    "plain",
+    [{}, [], 3, None, {"seconds": 1.0}, {**module.not_watched("").plain(), "cpu": {"x": 1}}],
+)
 def test_what_is_none_is_refused(plain: object) -> None:
     with pytest.raises(InputError, match="not the plain form of Conditions"):
-        conditions_of(plain)
+        module.conditions_of(plain)
 
 
 def of_cpu(seconds: float = 60.0, **changes) -> tuple[str, ...]:
-    return disturbances(Conditions(seconds, 61, replace(CALM, **changes)), LIMITS)
+    return module.disturbances(Conditions(seconds, 61, replace(CALM, **changes)), LIMITS)
 
 
 def of_gpu(samples: int = 100, **changes) -> tuple[str, ...]:
     gpus = (replace(COOL, index=0, uuid="GPU-0"), replace(COOL, **changes))
-    return disturbances(Conditions(60.0, samples, CALM, gpus), LIMITS)
+    return module.disturbances(Conditions(60.0, samples, CALM, gpus), LIMITS)
 
 
 def test_an_unknown_machine_is_not_accused() -> None:
-    assert disturbances(Conditions(60.0, 61, None, notes=("not watched",)), LIMITS) == ()
+    assert module.disturbances(Conditions(60.0, 61, None, notes=("not watched",)), LIMITS) == ()
     unknown = CpuConditions(2, None, 0.0)
     nothing = GpuConditions(0, "NVIDIA B200", "GPU-0")
-    assert disturbances(Conditions(60.0, 61, unknown, (nothing,)), LIMITS) == ()
+    assert module.disturbances(Conditions(60.0, 61, unknown, (nothing,)), LIMITS) == ()
 
 
 @each(
@@ -104,5 +101,5 @@ def test_the_limits_are_the_scenarios() -> None:
     cpu = replace(CALM, others_share=0.41, steal_share=0.2, mhz_median=1085.0)
     gpu = replace(COOL, slowdown={"hw_slowdown": 0.4}, slowed_share=0.4)
     conditions = Conditions(60.0, 61, cpu, (gpu,))
-    assert len(disturbances(conditions, LIMITS)) == 4
-    assert disturbances(conditions, loose) == ()
+    assert len(module.disturbances(conditions, LIMITS)) == 4
+    assert module.disturbances(conditions, loose) == ()
