@@ -46,13 +46,8 @@ def test_the_script_does_exactly_what_the_command_does(
     command = Command(argv, env={"TRTLLM_X": value}, files=files, cwd=folder)
     script = folder / "run.sh"
     script.write_bytes(command.as_shell().encode())
-    answer = subprocess.run(
-        ["/bin/sh", str(script)],
-        capture_output=True,
-        check=True,
-        cwd="/",
-        env={**os.environ, "TRTLLM_X": value},  # a value that looks like a secret is asked for
-    )
+    env = {**os.environ, "TRTLLM_X": value}  # a value that looks like a secret is asked for
+    answer = subprocess.run(["/bin/sh", script], capture_output=True, check=True, cwd="/", env=env)
     assert answer.stdout == b"".join(word.encode() + b"\0" for word in [*words, value])
     assert (folder / "a file").read_bytes() == content.encode()
 
