@@ -76,14 +76,6 @@ def test_every_bit_of_the_real_module_is_known() -> None:
     assert not nvml.slows(1 << 40)
 
 
-def test_functions_that_older_bindings_do_not_have(install) -> None:
-    newer = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTemperatureV")
-    install(FakeGpu(reasons=(pynvml.nvmlClocksEventReasonHwSlowdown,)), missing=newer)
-    gpus = opened()
-    (gpu,) = after(gpus, 1)
-    assert (gpu.slowed_share, gpu.temperature_c_top, gpus.notes) == (1.0, 61.0, [])
-
-
 # What NVML does not say
 
 

@@ -109,19 +109,13 @@ def test_an_error_of_a_look_is_a_note_and_one_of_the_block_ends_it(monkeypatch) 
     )
 
 
-def test_gpus_that_fail_in_a_new_way_do_not_stop_the_cpu(install) -> None:
+def test_gpus_that_cannot_be_watched_do_not_stop_the_cpu(install) -> None:
     install(init_error=pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
     with watched(8) as watch:
         pass
     assert watch.conditions.cpu is not None
     assert watch.conditions.gpus == ()
     assert watch.conditions.notes == ("GPUs not watched: Driver Not Loaded",)
-    nvml = install(FakeGpu())
-    nvml.nvmlDeviceGetPowerUsage = lambda gpu: b"\xff".decode()
-    with watched(1) as watch:
-        pass
-    assert watch.conditions.cpu is not None
-    assert "UnicodeDecodeError" in watch.conditions.notes[0]
 
 
 def test_a_driver_that_hangs_does_not_hang_the_measurement(install, monkeypatch) -> None:

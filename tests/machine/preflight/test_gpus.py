@@ -146,9 +146,9 @@ def test_a_gpu_that_fell_off_the_bus_is_all_unread(install, monkeypatch) -> None
 @each(
     ("made_up", "module", "why"),
     [
-        (True, {}, "the GPUs are simulated (PERFGATE_FAKE_GPUS)"),
-        (False, {"init_error": pynvml.NVML_ERROR_LIBRARY_NOT_FOUND}, "NVML Shared Library Not Fou"),
-        (False, None, "no nvidia-ml-py in this environment"),
+        ("8", {}, "the GPUs are simulated (PERFGATE_FAKE_GPUS)"),
+        ("", {"init_error": pynvml.NVML_ERROR_LIBRARY_NOT_FOUND}, "NVML Shared Library Not Fou"),
+        ("", None, "no nvidia-ml-py in this environment"),
     ],
 )
 def test_nvidia_smi_alone_is_not_enough_to_be_sure(
@@ -157,10 +157,8 @@ def test_nvidia_smi_alone_is_not_enough_to_be_sure(
     install({}, **(module or {}))
     if module is None:
         monkeypatch.setitem(sys.modules, "pynvml", None)  # what import finds when there is none
-    with monkeypatch.context() as here:
-        if made_up:
-            here.setenv("PERFGATE_FAKE_GPUS", "8")
-        shown, lacking = (seen(Need(2, "H200", driver=575), lacks) for lacks in (None, "needs 2"))
+    monkeypatch.setenv("PERFGATE_FAKE_GPUS", made_up)
+    shown, lacking = (seen(Need(2, "H200", driver=575), lacks) for lacks in (None, "needs 2"))
     assert [check.outcome for check in shown.values()] == ["unknown", "unknown"]
     assert shown["gpus"].found.startswith(f"NVML: {why}")
     assert shown["driver"].found.startswith(f"NVML: {why}")

@@ -17,15 +17,8 @@ from perfgate.machine.leases.devices import Device
 from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, inspection, look
 from perfgate.machine.preflight.check import Need, need_of
 from perfgate.plan.toolchain import Toolchain
-from perfgate.scenarios.scenario import (
-    AccuracyTask,
-    EngineChoice,
-    EngineSettings,
-    Hardware,
-    Launch,
-    Source,
-    Weights,
-)
+from perfgate.scenarios import scenario as module
+from perfgate.scenarios.scenario import Hardware, Launch
 
 HOST = ["run folder", "own store", "open files", "ports", "date"]
 SOFTWARE = ["engine", "clients", "model"]
@@ -63,12 +56,12 @@ def outcome(question: str, *arguments) -> str:
 
 # What a scenario needs
 
-TP8 = EngineChoice("tensorrt-llm", EngineSettings(tp=8))
+TP8 = module.EngineChoice("tensorrt-llm", module.EngineSettings(tp=8))
 EIGHT = replace(SCENARIO, hardware=Hardware("B200", 8), engine=TP8)
 OF_EIGHT = Need(gpus=8, gpu="B200", gpus_in_all=8, connections=4)
 TWO_NODES = {"hardware": Hardware("B200", 16, nodes=2), "launch": Launch("mpirun")}
-DOCUMENTED = {"model": replace(SCENARIO.model, weights=Weights(80, 395))}
-SUMS = AccuracyTask("lm_eval", "sums", 5, concurrency=64)
+DOCUMENTED = {"model": replace(SCENARIO.model, weights=module.Weights(80, 395))}
+SUMS = module.AccuracyTask("lm_eval", "sums", 5, concurrency=64)
 UNCAPPED = replace(LOAD, concurrency=(1,), requests=5000, capped=False)
 
 
@@ -102,7 +95,7 @@ def test_a_cpu_scenario() -> None:
 
 def test_gpus_that_are_well(install) -> None:
     install({}, {})
-    have = made(hardware=H200, source=Source(QUICK_START, "Models"))
+    have = made(hardware=H200, source=module.Source(QUICK_START, "Models"))
     report = look(have.scenario, have, MACHINE)
     first = {check.name: check.outcome for check in report.checks[:13]}
     assert [*first][:3] == ["gpus", "driver", "gpu split"]
