@@ -13,9 +13,8 @@ from perfgate.machine.leases import GpuPool
 
 folder = Path(sys.argv[1])
 launcher = LocalLauncher(orphan_grace_s=1.0)
-with GpuPool.of_machine().lease(
-    4, whole=False, run="20261121-090000-1", wait_s=30, tell=lambda _: None
-) as lease:
+leased = GpuPool.of_machine().lease(4, whole=False, run="20261121-090000-1", wait_s=30, tell=list)
+with leased as lease:
     beating = Path(__file__).with_name("beating.py")
     command = Command((sys.executable, str(beating), str(folder / "beats")), env=lease.env)
     with launcher.start(command, folder / "job", "server") as job:

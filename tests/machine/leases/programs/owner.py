@@ -25,9 +25,7 @@ pool = GpuPool.of_machine()
 for _ in range(int(rounds)):
     count = draw.choice((1, 2, 3, 4, 8))
     whole = count == 8 or draw.random() < 0.1
-    with pool.lease(
-        count, whole=whole, run=f"run-{seed}", wait_s=float(wait_s), tell=print
-    ) as lease:
+    with pool.lease(count, whole=whole, run=seed, wait_s=float(wait_s), tell=print) as lease:
         shown = ",".join(gpu.word for gpu in lease.gpus)
         note(log, shown, whole, "took")
         time.sleep(draw.uniform(0.005, 0.2))
