@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import psutil
 from burners import burn, settled
-from tables import each
+from tables import each, tables_of
 
 from perfgate.core.command import Command
 from perfgate.core.cpu_times import Core
@@ -72,20 +72,7 @@ def test_without_a_duration_nothing_is_known_and_of_work_handed_over_not_all() -
 # Several trees
 
 
-@each(
-    ("looks", "total_s"),
-    [
-        # what was used before the first look does not count
-        ([[(5, 1, 100.0)]], 0.0),
-        ([[(5, 1, 100.0), (6, 5, 3.0)], [(5, 1, 101.0), (6, 5, 5.0)]], 3.0),
-        # a tree that comes and goes hides nothing of the others
-        ([[(5, 1, 1.0)], [(5, 1, 2.0), (8, 1, 4.0)], [(5, 1, 3.0), (8, 1, 5.0)], [(5, 1, 4.0)]], 8),
-        # its parent has waited for it
-        ([[(5, 1, 1.0)], [(5, 1, 1.0), (6, 5, 2.0)], [(5, 1, 3.0)]], 2.0),
-        # it has lost its parent
-        ([[(5, 1, 1.0), (6, 5, 2.0)], [(6, 1, 2.5)], [(6, 1, 3.0)]], 0.5),
-    ],
-)
+@each(("looks", "total_s"), tables_of("machine_tables")["trees"])
 def test_time_of_several_trees_counts_once(looks, total_s: float) -> None:
     held = CpuAccount()
     for look in looks:

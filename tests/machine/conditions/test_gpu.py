@@ -7,13 +7,14 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 from fake_pynvml import MIB, FakeGpu, Looks, Refusal
-from tables import each
+from tables import each, tables_of
 
 from perfgate.machine import nvml
 from perfgate.machine.conditions.conditions import GpuConditions
 from perfgate.machine.conditions.gpu import Gpus, open_gpus
 from perfgate.machine.conditions.processes import Process
 
+TABLES = tables_of("machine_tables")
 MAKERS = {100: "python", 101: "trtllm-serve", 4711: "python", 77: "nvidia-cuda-mps"}
 TABLE = {pid: Process(pid, 1, name, 0.0) for pid, name in MAKERS.items()}
 OURS = frozenset({100, 101})
@@ -109,21 +110,10 @@ def test_gpus_that_are_not_wanted_are_not_asked_for(monkeypatch: pytest.MonkeyPa
 FOUR = [f"GPU-{number}{number}{number}-x" for number in range(4)]
 
 
-@each(
-    ("visible", "wanted", "watched", "note"),
-    [
-        (None, 2, [0, 1], ""),
-        (None, 8, [0, 1, 2, 3], "4 of 8 GPUs watched"),
-        ("2,3", 2, [2, 3], ""),
-        ("3, 1,0", 2, [3, 1], ""),
-        ("GPU-222-x,GPU-000-x", 2, [2, 0], ""),
-        ("GPU-3", 1, [3], ""),  # CUDA takes the beginning of a UUID
-        ("", 1, [], "0 of 1 GPUs watched"),
-        ("9", 1, [], "GPU 9 not watched: Invalid Argument"),
-        ("GPU-999", 1, [], "GPU-999 of CUDA_VISIBLE_DEVICES not watched"),
-        ("MIG-8a-b/1/0", 1, [], "MIG-8a-b/1/0 not watched"),
-    ],
-)
+ALL = [(None, 2, [0, 1], ""), (None, 8, [0, 1, 2, 3], "4 of 8 GPUs watched")]
+
+
+@each(("visible", "wanted", "watched", "note"), [*ALL, *TABLES["watched"]])
 def test_the_gpus_that_the_program_will_use(
     install, monkeypatch, visible: str | None, wanted: int, watched: list[int], note: str
 ) -> None:
@@ -136,28 +126,12 @@ def test_the_gpus_that_the_program_will_use(
     assert not note or any(note in one for one in gpus.notes)
 
 
-# Strangers: 100 and 101 are ours, 5555 and 645000 are in no process table of this namespace.
-
-
-@each(
-    ("looks", "before", "strangers", "note"),
-    [
-        ([[100, 4711], [100, 4711], [100]], (), ("pid 4711 (python)",), ""),
-        ([[100], [100, 101], []], (), (), ""),
-        ([[100, 5555], [100]], (), (), ""),  # it has ended, and may have been ours
-        # An engine in a container, started by a daemon: seen under its pid, but not below us.
-        ([[], [4711]], (), (), "NVML shows no process of ours"),
-        # The container's engine is 645400 for the driver; nobody here has that number.
-        ([[645000, 645400]], (645000,), ("pid 645000",), "of those who did before the start"),
-        ([[645400]], (645000,), (), "NVML shows no process of ours"),  # who was there has left
-        ([[77, 100]], (77,), (), ""),  # the multi-process service
-    ],
-)
+@each(("looks", "before", "strangers", "note"), TABLES["strangers"])
 def test_who_is_a_stranger(install, looks, before, strangers, note: str) -> None:
     install(FakeGpu(uuid="GPU-a", pids=looks))
     gpus = opened()
     (gpu,) = after(gpus, len(looks), before={"GPU-a": frozenset(before)})
-    assert gpu.strangers == strangers
+    assert gpu.strangers == tuple(strangers)
     assert len(gpus.notes) == bool(note)
     assert not note or note in gpus.notes[0]
 

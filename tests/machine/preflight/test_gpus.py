@@ -67,18 +67,10 @@ def test_every_question_has_rows_for_well_not_well_and_unknown(install) -> None:
         assert check.hint, name
 
 
-@each(
-    ("weights", "free", "outcome", "text"),
-    [
-        (640, 140, "ok", "140.0 GiB of 141.0 GiB free, the weights need 80.0 GiB"),
-        (640, 79, "failed", "79.0 GiB of 141.0 GiB free, the weights alone need 80.0 GiB"),
-        (640, 81, "warning", "81.0 GiB of 141.0 GiB free, the weights need 80.0 GiB"),
-        (None, 1, "warning", "1.0 GiB of 141.0 GiB free"),
-    ],
-)
+@each(("weights", "free", "outcome", "text"), tables_of("machine_tables")["weights"])
 def test_weights_must_fit(install, weights, free: int, outcome: str, text: str) -> None:
     install({f"{GET}MemoryInfo": memory(free)})
-    size = weights and weights * GIB
+    size = weights * GIB or None
     check = seen(Need(gpus=8, gpu="H200", weights_bytes=size, gpus_in_all=8))["gpu memory"]
     assert (check.outcome, check.found) == (outcome, f"GPU 0: {text}")
 
