@@ -32,6 +32,8 @@ from perfgate.plan.toolchain import Toolchain
 from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.scenario import Scenario
 
+EVALUATORS = "evaluators"
+
 
 def judge_software(tools: Toolchain, where: PreflightTarget = HERE) -> tuple[Check, ...]:
     """All that the scenario needs of software and files where it would be started."""
@@ -47,7 +49,7 @@ def judge_software(tools: Toolchain, where: PreflightTarget = HERE) -> tuple[Che
     rules: tuple[Rule, ...] = (
         ("engine", True, partial(_asked, _engine, tools, inside)),
         ("clients", True, partial(_asked, _clients, tools, of_build)),
-        ("evaluators", of_accuracy, partial(_asked, _evaluators, tools)),
+        (EVALUATORS, of_accuracy, partial(_asked, _evaluators, tools)),
         ("model", True, partial(_asked, _model, tools)),
         ("dataset", brings_dataset, partial(_asked, _dataset, tools)),
         ("options", has_options, partial(_asked, _options, tools, of_build)),
