@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,11 @@ import pytest
 from _pytest.mark import ParameterSet
 
 Test = Callable[..., None]
+
+
+def tables_of(name: str) -> dict[str, Any]:
+    """The tables of tests/data/NAME.toml."""
+    return tomllib.loads((Path(__file__).parent / "data" / f"{name}.toml").read_text("utf-8"))
 
 
 def each(

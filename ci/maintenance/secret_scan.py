@@ -28,6 +28,7 @@ MADE_UP = (
     "tests/core/test_raw_log.py",
     "tests/core/test_environment_variables.py",
     "tests/core/test_redaction.py",
+    "tests/data/redaction.toml",
     "tests/suite/planted.py",
 )
 

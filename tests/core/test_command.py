@@ -20,28 +20,19 @@ def run(script: str, folder: Path, env: dict[str, str]) -> subprocess.CompletedP
 
 
 def test_a_script_that_a_person_can_read() -> None:
-    command = Command(
-        ("trtllm-serve", "my model", "--port", "8000"),
-        env={"CUDA_VISIBLE_DEVICES": "0,1"},
-        files={"extra.yaml": "a: 1\n"},
-        cwd=Path("/runs/one"),
-    )
+    env, files = {"CUDA_VISIBLE_DEVICES": "0,1"}, {"extra.yaml": "a: 1\n"}
+    command = Command(("trtllm-serve", "my model"), env, files, Path("/runs/one"))
     assert command.as_shell() == (
-        "#!/bin/sh\n"
-        "set -e\n"
-        "cd /runs/one\n"
-        "printf %s 'a: 1\n"
-        "' > extra.yaml\n"
-        "export CUDA_VISIBLE_DEVICES=0,1\n"
-        "exec trtllm-serve \\\n"
-        "  'my model' \\\n"
-        "  --port \\\n"
-        "  8000\n"
+        "#!/bin/sh\nset -e\ncd /runs/one\nprintf %s 'a: 1\n' > extra.yaml\n"
+        "export CUDA_VISIBLE_DEVICES=0,1\nexec trtllm-serve \\\n  'my model'\n"
     )
 
 
-def test_without_a_folder_it_runs_where_it_is_called(tmp_path: Path) -> None:
+def test_without_a_folder_it_runs_where_it_is_called_and_a_failing_step_ends_it(tmp_path) -> None:
     assert run(Command(("pwd",)).as_shell(), tmp_path, {}).stdout == f"{tmp_path}\n"
+    command = Command(("touch", str(tmp_path / "reached")), cwd=tmp_path / "missing")
+    assert run(command.as_shell(), tmp_path, dict(os.environ)).returncode != 0
+    assert not (tmp_path / "reached").exists()
 
 
 @settings(max_examples=15)
@@ -51,29 +42,14 @@ def test_the_script_does_exactly_what_the_command_does(
 ) -> None:
     folder = tmp_path_factory.mktemp("script")
     show = "for word; do printf '%s\\0' \"$word\"; done; printf '%s\\0' \"$TRTLLM_X\""
-    command = Command(
-        ("/bin/sh", "-c", show, "sh", *words),
-        env={"TRTLLM_X": value},
-        files={"a file": content},
-        cwd=folder,
-    )
+    argv, files = ("/bin/sh", "-c", show, "sh", *words), {"a file": content}
+    command = Command(argv, env={"TRTLLM_X": value}, files=files, cwd=folder)
     script = folder / "run.sh"
     script.write_bytes(command.as_shell().encode())
-    answer = subprocess.run(
-        ["/bin/sh", str(script)],
-        capture_output=True,
-        check=True,
-        cwd="/",
-        env={**os.environ, "TRTLLM_X": value},  # a value that looks like a secret is asked for
-    )
+    env = {**os.environ, "TRTLLM_X": value}  # a value that looks like a secret is asked for
+    answer = subprocess.run(["/bin/sh", script], capture_output=True, check=True, cwd="/", env=env)
     assert answer.stdout == b"".join(word.encode() + b"\0" for word in [*words, value])
     assert (folder / "a file").read_bytes() == content.encode()
-
-
-def test_a_failing_step_ends_the_script(tmp_path: Path) -> None:
-    command = Command(("touch", str(tmp_path / "reached")), cwd=tmp_path / "missing")
-    assert run(command.as_shell(), tmp_path, dict(os.environ)).returncode != 0
-    assert not (tmp_path / "reached").exists()
 
 
 @each(

@@ -2,6 +2,7 @@ import errno
 import fcntl
 import json
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -10,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -17,22 +19,14 @@ from hypothesis import strategies as st
 from power_cut import Disk
 from tables import each
 
-from perfgate.core.durable_files import (
-    append_line,
-    is_unwritable,
-    read_json,
-    read_lines,
-    write_json,
-    write_text,
-)
+from perfgate.core import durable_files
+from perfgate.core.durable_files import append_line, read_json, read_lines, write_json, write_text
 from perfgate.core.errors import InputError, RunError
 
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), FLOATS, st.text(st.characters()))
 JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters()),
+    SCALARS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=10,
 )
@@ -50,29 +44,6 @@ def appender(path: Path, who: str, lines: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", APPEND, str(path), who, str(lines)])
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, name: str, error: BaseException) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(os, name, fail)
-
-
-@pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KiB."""
-    folder = tmp_path / "tiny"
-    folder.mkdir()
-    mounting = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
-    try:
-        done = subprocess.run(mounting, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("needs a real full disk: no mount program here")
-    if done.returncode:
-        pytest.skip(f"needs a real full disk: {done.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     with Disk(tmp_path, monkeypatch) as disk:
@@ -80,13 +51,6 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 
 
 class TestWriting:
-    def test_makes_folders_and_leaves_nothing_but_the_file(self, tmp_path: Path) -> None:
-        path = tmp_path / "a" / "b" / "file.txt"
-        write_text(path, "one\n")
-        write_text(path, "two\n")
-        assert path.read_text() == "two\n"
-        assert [one.name for one in path.parent.iterdir()] == ["file.txt"]
-
     @each("umask", [0o022, 0o077])
     def test_the_umask_says_who_may_read(self, tmp_path: Path, umask: int) -> None:
         before = os.umask(umask)
@@ -110,7 +74,7 @@ class TestWriting:
     def test_a_failure_leaves_the_old_content(self, tmp_path, monkeypatch, step, error) -> None:
         path = tmp_path / "file.txt"
         write_text(path, "old")
-        failing(monkeypatch, step, error)
+        monkeypatch.setattr(os, step, Mock(side_effect=error))
         with pytest.raises((RunError, KeyboardInterrupt)):
             write_text(path, "new")
         monkeypatch.undo()
@@ -129,28 +93,28 @@ class TestWriting:
     def test_what_keeps_it_from_being_written_is_told(
         self, tmp_path, monkeypatch, number: int, failure: str
     ) -> None:
-        failing(monkeypatch, "fsync", OSError(number, os.strerror(number)))
+        full = Mock(side_effect=OSError(number, os.strerror(number)))
+        monkeypatch.setattr(os, "fsync", full)
         for write in (write_text, append_line):
             path = tmp_path / write.__name__
             with pytest.raises(RunError) as caught:
                 write(path, "new" if write is write_text else {"a": 1})
             assert caught.value.failure == failure
             assert caught.value.message == f"cannot write {path}: {os.strerror(number)}"
-            assert is_unwritable(caught.value)
+            assert durable_files.is_unwritable(caught.value)
         assert (tmp_path / "append_line").read_bytes() == b""
 
     def test_a_file_system_without_locks_is_told(self, tmp_path: Path, monkeypatch) -> None:
-        def no_locks(*_: object) -> None:
-            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-        monkeypatch.setattr(fcntl, "flock", no_locks)
+        refusal = OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        monkeypatch.setattr(fcntl, "flock", Mock(side_effect=refusal))
         with pytest.raises(RunError, match=r"cannot write .*lines\.jsonl: No locks available"):
             append_line(tmp_path / "lines.jsonl", {"a": 1})
         assert read_lines(tmp_path / "lines.jsonl") == []
 
     def test_json_is_sorted_one_key_a_line_and_knows_no_infinity(self, tmp_path: Path) -> None:
-        write_json(tmp_path / "a.json", {"b": 1, "a": ["×"]})
-        assert (tmp_path / "a.json").read_text() == '{\n "a": [\n  "×"\n ],\n "b": 1\n}\n'
+        write_json(tmp_path / "a.json", {"b": 1, "a": ["×", os.fsdecode(b"\xff")]})  # no text
+        text = (tmp_path / "a.json").read_text(encoding="utf-8")
+        assert text == '{\n "a": [\n  "×",\n  "\\udcff"\n ],\n "b": 1\n}\n'
         for write in (write_json, append_line):
             with pytest.raises(ValueError, match="not JSON compliant"):
                 write(tmp_path / "b.json", {"a": float("inf")})
@@ -158,12 +122,6 @@ class TestWriting:
 
 
 class TestAppending:
-    def test_one_line_each(self, tmp_path: Path) -> None:
-        path = tmp_path / "lines.jsonl"
-        append_line(path, {"b": "two\nlines", "a": 1})
-        append_line(path, {"a": 2})
-        assert path.read_text() == '{"a": 1, "b": "two\\nlines"}\n{"a": 2}\n'
-
     def test_lines_of_several_processes_do_not_mix(self, tmp_path: Path) -> None:
         path = tmp_path / "lines.jsonl"
         writers = [appender(path, who, 20) for who in "abc"]
@@ -199,13 +157,15 @@ class TestAppending:
             assert read_lines(path) == [*before, {"a": "next"}]
             path.unlink()
 
-    @pytest.mark.parametrize(("fits", "too_much"), [(50_000, 50_000), (62_000, 6_000)])
-    def test_a_full_disk_undoes_the_line(self, tiny_disk: Path, fits: int, too_much: int) -> None:
-        path = tiny_disk / "lines.jsonl"
-        append_line(path, {"a": "x" * fits})
-        with pytest.raises(RunError, match="No space left") as caught:
-            append_line(path, {"a": "y" * too_much})
-        assert caught.value.failure == "disk_full"
+    def test_no_room_for_a_line_undoes_what_was_written_of_it(self, tmp_path: Path) -> None:
+        path, (soft, hard) = tmp_path / "lines.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
+        append_line(path, {"a": "x" * 60_000})
+        resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, hard))
+        try:
+            with pytest.raises(RunError, match="File too large"):
+                append_line(path, {"a": "y" * 50_000})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert path.read_bytes().endswith(b'x"}\n')
         append_line(path, {"a": "short"})
         assert [line["a"][:5] for line in read_lines(path)] == ["xxxxx", "short"]
@@ -233,40 +193,29 @@ class TestPowerCut:
     def test_lines(self, tmp_path: Path, disk: Disk) -> None:
         path = tmp_path / "lines.jsonl"
         disk.watch(path)
-        append_line(path, {"a": 1})
-        assert disk.possible(path) == {b'{"a": 1}\n'}
+        append_line(path, {"b": "two\nlines", "a": 1})
+        assert disk.possible(path) == {b'{"a": 1, "b": "two\\nlines"}\n'}
         append_line(path, {"a": 2})
-        assert disk.possible(path) == {b'{"a": 1}\n{"a": 2}\n'}
+        assert disk.possible(path) == {b'{"a": 1, "b": "two\\nlines"}\n{"a": 2}\n'}
         found = []
         for content in disk.seen(path) - {None}:
             (tmp_path / "left.jsonl").write_bytes(content or b"")
             found.append([line["a"] for line in read_lines(tmp_path / "left.jsonl")])
         assert sorted(found) == [[], [], [1], [1], [1, 2]]
 
-    def test_a_file_system_that_cannot_sync_folders_will_do(self, tmp_path, monkeypatch) -> None:
-        real = os.fsync
+    @pytest.mark.parametrize("call", ["fsync", "open"])
+    def test_a_folder_that_cannot_be_synced_or_read_will_do(self, tmp_path, monkeypatch, call):
+        real = getattr(os, call)
 
-        def fsync(descriptor: int) -> None:
-            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-            real(descriptor)
+        def refuse(what, *more):
+            if more[0] & os.O_DIRECTORY if more else stat.S_ISDIR(os.fstat(what).st_mode):
+                raise PermissionError if more else OSError(errno.EINVAL, "Invalid argument")
+            return real(what, *more)
 
-        monkeypatch.setattr(os, "fsync", fsync)
+        monkeypatch.setattr(os, call, refuse)
         write_text(tmp_path / "a" / "file.txt", "new")
         append_line(tmp_path / "lines.jsonl", {"a": 1})
         assert (tmp_path / "a" / "file.txt").read_text() == "new"
-
-    def test_a_folder_that_may_not_be_read_will_do(self, tmp_path: Path, monkeypatch) -> None:
-        real = os.open
-
-        def opened(path: Path, flags: int, *mode: int) -> int:
-            if flags & os.O_DIRECTORY:
-                raise PermissionError(errno.EACCES, "Permission denied")
-            return real(path, flags, *mode)
-
-        monkeypatch.setattr(os, "open", opened)
-        write_text(tmp_path / "file.txt", "new")
-        assert (tmp_path / "file.txt").read_text() == "new"
 
 
 class TestReading:
@@ -280,20 +229,10 @@ class TestReading:
             append_line(folder / "a.jsonl", {"value": value})
             assert read_lines(folder / "a.jsonl") == [{"value": value}]
 
-    def test_bytes_that_are_no_text_survive(self, tmp_path: Path) -> None:
-        value = {"argument": os.fsdecode(b"model-\xff")}
-        write_json(tmp_path / "a.json", value)
-        append_line(tmp_path / "a.jsonl", value)
-        assert (tmp_path / "a.json").read_text(encoding="utf-8").count("model-\\udcff") == 1
-        assert read_json(tmp_path / "a.json", what="thing") == value
-        assert read_lines(tmp_path / "a.jsonl") == [value]
-
     @each(
         ("content", "problem"),
         [
             (b'{\n "a": 1,\n}', r"a\.json:3: thing is not JSON\n  found: Expecting property"),
-            (b"", r"a\.json:1: thing is not JSON"),
-            (b"\xff{}", "thing is not UTF-8 text"),
             (b'{"a": NaN}', "thing is not JSON\n  found: not a finite number: NaN"),
         ],
     )

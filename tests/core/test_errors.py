@@ -3,12 +3,7 @@ from pathlib import Path
 import pytest
 from tables import each
 
-from perfgate.core.errors import (
-    InputError,
-    MissingProgram,
-    RunError,
-    SeveralInputErrors,
-)
+from perfgate.core.errors import InputError, MissingProgram, RunError, SeveralInputErrors
 from perfgate.core.failures import FAILURES
 
 WHOLE = InputError(
@@ -26,9 +21,7 @@ WHOLE = InputError(
         (InputError("wrong", found=""), "wrong\n  found: "),
     ],
 )
-def test_an_input_error_names_place_found_expected_and_fix_where_they_apply(
-    error: InputError, text: str
-) -> None:
+def test_an_input_error_names_place_found_expected_and_fix_where_they_apply(error, text) -> None:
     assert str(error) == text
 
 
@@ -44,25 +37,15 @@ def test_a_run_error_shows_evidence_and_the_next_step_of_its_class() -> None:
         f"oom: the server ended\n  | CUDA out of memory\n  next step: {FAILURES['oom'].next_step}"
     )
     assert str(RunError("oom", "it ended", hint="use 8 GPUs")).endswith("next step: use 8 GPUs")
-
-
-def test_a_class_that_does_not_exist_is_a_bug() -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError):  # a class that does not exist is a bug
         RunError("no_such_class", "it ended")
 
 
 def test_what_was_found_is_redacted_and_the_sentence_is_not() -> None:
-    error = InputError(
-        "HF_TOKEN: must be text",
-        field="environment.HF_TOKEN",
-        found="opaque",
-        expected="password: text\x1b",
-    )
-    assert str(error) == (
-        "environment.HF_TOKEN: HF_TOKEN: must be text\n"
-        "  found: ***\n"
-        "  expected: password: text\\x1b"
-    )
+    field, expected = "environment.HF_TOKEN", "password: text\x1b"
+    error = InputError("HF_TOKEN: must be text", field=field, found="opaque", expected=expected)
+    told = "environment.HF_TOKEN: HF_TOKEN: must be text\n  found: ***\n  expected: password: text"
+    assert str(error) == f"{told}\\x1b"
     assert "https://***@hub" in str(InputError("no answer", found="https://a:b@hub"))
 
 

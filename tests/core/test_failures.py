@@ -1,52 +1,32 @@
-"""Failure classes: the first cause in a log wins, and healthy lines stay healthy."""
+"""Failure classes: the first cause in a log wins, and healthy lines stay healthy; what a lack of
+memory calls for: who else is on the GPU, or what did not fit.
+"""
 
 import re
-import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tables import each
+from tables import each, tables_of
 
 import perfgate
-from perfgate.core.failures import (
-    FAILURES,
-    SIGNATURES,
-    Diagnosis,
-    class_of_status,
-    classify_logs,
-    diagnose,
-)
+from perfgate.core.failures import FAILURES, SIGNATURES, class_of_status, classify_logs, diagnose
 
 DATA = Path(__file__).parents[1] / "data"
 LOGS = {log.name: log for log in (DATA / "failures").iterdir()}
 LOGS |= {f"vllm_cpu/{log.name}": log for log in (DATA / "vllm_cpu").iterdir()}
 HEALTHY_LOGS = {name for name in LOGS if "healthy" in name}
 
-
-@dataclass(frozen=True)
-class Log:
-    """A log file of `LOGS`, with the class, number and part of its telling line."""
-
-    file: str
-    failure: str
-    line: int
-    says: str
-
-
 # Class → its logs, as [file, number of the telling line, part of it].
-CLASSES = tomllib.loads((DATA / "failure_logs.toml").read_text(encoding="utf-8"))
-TABLE = [Log(file, name, *rest) for name, logs in CLASSES.items() for file, *rest in logs]
+TABLE = [(name, *log) for name, logs in tables_of("failure_logs").items() for log in logs]
 
 # Lines of programs by what they tell; of the signatures those that no log of `TABLE` shows.
-LINES = tomllib.loads((DATA / "failure_lines.toml").read_text(encoding="utf-8"))
-CAUSES, SYMPTOMS, BANNERS = LINES["causes"], LINES["symptoms"], LINES["banners"]
-HEALTHY: list[str] = LINES["healthy"]
+LINES = tables_of("failure_lines")
 
 
-def shown(table: dict[str, list[str]]) -> list[tuple[str, str]]:
-    return [(name, line) for name, lines in table.items() for line in lines]
+def shown(*kinds: str) -> list[tuple[str, str]]:
+    tables = [LINES[kind] for kind in kinds]
+    return [(name, line) for table in tables for name, lines in table.items() for line in lines]
 
 
 def read(file: str) -> list[str]:
@@ -57,10 +37,8 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[\d+m", "", text)
 
 
-def diagnosed(lines: list[str]) -> Diagnosis:
-    found = diagnose(lines)
-    assert found is not None
-    return found
+def diagnosed(lines: list[str]):
+    return diagnose(enumerate(lines, start=1))
 
 
 def shown_by(*lines: str) -> tuple[str, tuple[str, ...]]:
@@ -68,58 +46,28 @@ def shown_by(*lines: str) -> tuple[str, tuple[str, ...]]:
     return found.failure, found.evidence
 
 
-@each("log", TABLE, ids=lambda log: log.file)
-def test_a_whole_log_shows_its_class_and_telling_line(log: Log) -> None:
-    lines = read(log.file)
+@each(("failure", "file", "number", "says"), TABLE)
+def test_a_whole_log_shows_its_class_and_telling_line(failure, file, number: int, says) -> None:
+    lines = read(file)
     found = diagnosed(lines)
-    assert (found.failure, found.line) == (log.failure, log.line)
-    assert log.says in found.text
-    assert found.text.strip() in plain(lines[log.line - 1])
+    assert (found.failure, found.line) == (failure, number)
+    assert says in found.text
+    assert found.text.strip() in plain(lines[number - 1])
     assert found.next_step
 
 
-@each("file", HEALTHY_LOGS)
-def test_a_healthy_log_with_scary_words_shows_nothing(file: str) -> None:
-    assert diagnose(read(file)) is None
+def test_every_log_is_in_the_table_and_a_healthy_one_with_scary_words_shows_nothing() -> None:
+    assert {file for _, file, *_ in TABLE} | HEALTHY_LOGS == set(LOGS)
+    for lines in [*map(read, HEALTHY_LOGS), *([line] for line in LINES["healthy"])]:
+        assert diagnosed(lines) is None, lines
 
 
-def test_every_log_is_in_the_table() -> None:
-    assert {log.file for log in TABLE} | HEALTHY_LOGS == set(LOGS)
-
-
-@each(("name", "line"), shown(CAUSES))
+@each(("name", "line"), shown("causes", "symptoms", "banners"))
 def test_a_telling_line_gives_class_and_evidence(name: str, line: str) -> None:
     assert shown_by("starting", f"{line}  \n", "bye") == (name, (line.strip(),))
 
 
-@each(("name", "line"), [*shown(SYMPTOMS), *shown(BANNERS)])
-def test_a_symptom_tells_where_nothing_else_does(name: str, line: str) -> None:
-    assert shown_by("starting", line) == (name, (line.strip(),))
-
-
-@each("line", HEALTHY)
-def test_a_healthy_line_shows_nothing(line: str) -> None:
-    assert diagnose([line]) is None
-
-
-@each(
-    "prefix",
-    [
-        "[1,3]<stderr>:",
-        "[prterun-b200-07-812@1,3]<stderr>:",
-        "3: ",
-        "(EngineCore_DP0 pid=65064) ",
-        "ERROR 08-15 03:15:55 async_llm_engine.py:56] ",
-        "(RayWorkerWrapper pid=812, ip=10.0.0.2) ",
-        "[rank3]: ",
-        "model_server-1  | ",
-        "2026-07-06 23:18:23,723 - ",
-        "[09/17/2025-21:24:19] [TRT-LLM] [RANK 2] [E] ",
-        "[TensorRT-LLM][ERROR] ",
-        "[2026-11-23 06:45:25 DP0 TP3] ",
-        "\x1b[31m[1,3]<stderr>:\x1b[0m[09/17/2025-21:24:19] [TRT-LLM] [E] \x1b[1m",
-    ],
-)
+@each("prefix", LINES["prefixes"])
 @each("words", ["MemoryError", "torch.OutOfMemoryError", "srun: error: Node failure on n2"])
 def test_lines_are_read_through_their_prefixes(prefix: str, words: str) -> None:
     expected = "mpi" if words.startswith("srun") else "oom"
@@ -130,33 +78,31 @@ def test_lines_are_read_through_their_prefixes(prefix: str, words: str) -> None:
 
 
 def test_every_signature_is_shown_above() -> None:
-    lines = [line for table in (CAUSES, SYMPTOMS, BANNERS) for _, line in shown(table)]
-    lines += [plain(read(log.file)[log.line - 1]) for log in TABLE]
+    lines = [line for _, line in shown("causes", "symptoms", "banners")]
+    lines += [plain(read(file)[number - 1]) for _, file, number, _ in TABLE]
     patterns = [signature.pattern for signature in SIGNATURES]
     assert [one for one in patterns if not any(map(one.search, lines))] == []
+    assert {one.failure for one in SIGNATURES} <= set(FAILURES)
 
 
 OOM = "RuntimeError: CUDA out of memory"
 
 
-def test_the_first_cause_wins() -> None:
-    port = CAUSES["port_in_use"][0]
+def test_the_first_cause_wins_but_nccl_wraps_a_lack_of_memory() -> None:
+    port = LINES["causes"]["port_in_use"][0]
     assert shown_by(OOM, port, OOM) == ("oom", (OOM,))
     assert shown_by(port, OOM)[0] == "port_in_use"
-
-
-def test_nccl_wraps_a_lack_of_memory_unless_that_was_told_before() -> None:
     wrapped = "Executor creation failed with an error which might indicate insufficient GPU memory"
     assert shown_by(wrapped)[0] == "nccl"
     assert shown_by(OOM, wrapped)[0] == "oom"
 
 
 def test_nothing_known(tmp_path: Path) -> None:
-    assert diagnose(["all is well", "a MemoryError in the middle of a line"]) is None
-    assert diagnose([]) is None
+    assert diagnosed(["all is well", "a MemoryError in the middle of a line"]) is None
+    assert diagnosed([]) is None
     log = tmp_path / "stderr.log"
     assert classify_logs([log], "server_died") == ("server_died", (), None)
-    log.write_text("starting\n" + next(line for name, line in shown(BANNERS) if name == "unknown"))
+    log.write_text("starting\n" + LINES["banners"]["unknown"][0])
     assert classify_logs([log], "server_died")[0] == "server_died"
 
 
@@ -169,38 +115,15 @@ def test_evidence_is_short_and_shows_the_telling_part() -> None:
     assert line.endswith("device not ready")
 
 
-def test_what_did_not_fit_is_told_with_the_lack_of_memory() -> None:
-    found = diagnosed(read("oom.executor.log"))
-    assert [number for number, _ in found.details] == [53, 54, 55]
-    assert found.evidence[1:] == (
-        "The following component could not be created: KV cache",
-        "Total GPU memory (GiB): 178.35",
-        "Free GPU memory before component creation attempt (GiB): 1.63",
-    )
-    assert found.next_step.startswith(
-        "KV cache did not fit: lower the KV cache fraction; in general"
-    )
-
-
-def test_the_documented_advice_for_a_lack_of_memory() -> None:
-    step = FAILURES["oom"].next_step
-    for said in ("0.85 to 0.8", "0.7", "max_batch_size", "max_seq_len", "8K/1K on H200"):
-        assert said in step
-    assert "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:8192" in step
-    assert "Run time OOM issues" in step
-
-
-causes = st.sampled_from(shown(CAUSES))
-lesser = st.sampled_from([line for _, line in [*shown(SYMPTOMS), *shown(BANNERS)]])
-healthy = st.sampled_from(HEALTHY)
+lesser = st.sampled_from([line for _, line in shown("symptoms", "banners")])
 
 
 @settings(max_examples=20)
 @given(st.sampled_from(TABLE), st.data())
-def test_healthy_lines_anywhere_change_no_class(log: Log, data: st.DataObject) -> None:
-    lines = read(log.file)
+def test_healthy_lines_anywhere_change_no_class(log: tuple[str, ...], data: st.DataObject) -> None:
+    lines = read(log[1])
     before = diagnosed(lines)
-    for line in data.draw(st.lists(healthy, max_size=8)):
+    for line in data.draw(st.lists(st.sampled_from(LINES["healthy"]), max_size=8)):
         lines.insert(data.draw(st.integers(0, len(lines))), line)
     after = diagnosed(lines)
     assert (after.failure, after.evidence) == (before.failure, before.evidence)
@@ -208,7 +131,7 @@ def test_healthy_lines_anywhere_change_no_class(log: Log, data: st.DataObject) -
 
 
 @settings(max_examples=30)
-@given(causes, st.lists(lesser), st.lists(lesser))
+@given(st.sampled_from(shown("causes")), st.lists(lesser), st.lists(lesser))
 def test_a_symptom_never_wins_over_a_cause(
     cause: tuple[str, str], before: list[str], after: list[str]
 ) -> None:
@@ -219,12 +142,8 @@ def test_a_symptom_never_wins_over_a_cause(
 @settings(max_examples=30)
 @given(st.lists(st.text()))
 def test_any_text_can_be_read(lines: list[str]) -> None:
-    found = diagnose(lines)
+    found = diagnosed(lines)
     assert found is None or found.failure in FAILURES
-
-
-def test_the_signatures_are_of_classes_that_exist() -> None:
-    assert {one.failure for one in SIGNATURES} <= set(FAILURES)
 
 
 def test_every_class_that_is_raised_exists() -> None:
@@ -243,11 +162,10 @@ def test_two_ranks_on_one_gpu_are_told_whether_nccl_says_so_first_or_last() -> N
 
 
 def test_the_advice_reaches_those_who_read_a_log_as_a_file() -> None:
-    shown = classify_logs([LOGS["oom.two_ranks.log"]])
-    assert (shown.failure, len(shown.evidence)) == ("oom", 4)
-    assert shown.hint is not None
-    assert "KV cache fraction" not in shown.hint
-    assert classify_logs([LOGS["healthy.shutdown.log"]], "no_metrics").hint is None
+    failure, evidence, hint = classify_logs([LOGS["oom.two_ranks.log"]])
+    assert (failure, len(evidence)) == ("oom", 4)
+    assert "KV cache fraction" not in hint
+    assert classify_logs([LOGS["healthy.shutdown.log"]], "no_metrics")[2] is None
 
 
 @each(
@@ -257,3 +175,121 @@ def test_the_advice_reaches_those_who_read_a_log_as_a_file() -> None:
 )
 def test_the_class_of_a_status(status: int | None, failure: str | None) -> None:
     assert class_of_status(status) == failure
+
+
+# The next step after a lack of memory
+
+GENERAL = FAILURES["oom"].next_step
+FRACTION = "KV cache fraction"
+WORLD = "[TensorRT-LLM][INFO] MPI size: 16, MPI local size: {local}, rank: 0"
+USES = "[TensorRT-LLM][INFO] Rank {rank} is using GPU 0"
+OWN = "Including non-PyTorch memory, this process has 60.00 GiB memory in use."
+OTHER = f"Process 12 has 39.00 GiB memory in use. {OWN}"
+
+
+def step(*lines: str) -> str:
+    found = diagnosed([*lines])
+    assert found.failure == "oom"
+    return found.next_step
+
+
+def torch(processes: str, tried: str = "1.00 GiB", prefix: str = "", gpu: int = 3) -> str:
+    return (
+        f"{prefix}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried}. GPU {gpu} "
+        f"has a total capacity of 100.00 GiB of which 0.50 GiB is free. {processes}"
+    )
+
+
+def test_the_documented_advice_for_a_lack_of_memory() -> None:
+    for said in ("0.85 to 0.8", "0.7", "max_batch_size", "max_seq_len", "8K/1K on H200"):
+        assert said in GENERAL
+    assert "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:8192" in GENERAL
+    assert "Run time OOM issues" in GENERAL
+
+
+def test_what_did_not_fit_is_told_with_the_lack_of_memory() -> None:
+    found = diagnosed(read("oom.executor.log"))
+    assert [number for number, _ in found.details] == [53, 54, 55]
+    assert found.evidence[1:] == (
+        "The following component could not be created: KV cache",
+        "Total GPU memory (GiB): 178.35",
+        "Free GPU memory before component creation attempt (GiB): 1.63",
+    )
+
+
+@each(
+    ("file", "begins", "says", "blames_a_setting"),
+    [
+        ("foreign_process", "GPU 3 is shared: process 4242 had 70.00 GiB", "nvidia-smi", False),
+        ("two_ranks", "ranks 2 and 6 are on one GPU (GPU 0): give each rank a GPU", "", False),
+        ("rank_binding", "ranks 0 and 1 are on one GPU (GPU 0): give each rank a GPU", "", False),
+        ("vllm_startup", "something else had the GPU's memory before the engine", "", False),
+        ("executor", "KV cache did not fit: lower the KV cache fraction; in general", "", True),
+        ("activation", "lower the KV cache fraction", "", True),
+        ("model", "Model did not fit: lower max_num_tokens", "", False),
+    ],
+)
+def test_the_advice_for_a_whole_log(file: str, begins: str, says: str, blames_a_setting) -> None:
+    said = step(*read(f"oom.{file}.log"))
+    assert said.startswith(begins)
+    assert says in said
+    assert (FRACTION in said) == blames_a_setting
+    assert ("shared" in said) == (file == "foreign_process")
+
+
+@each(
+    ("processes", "tried"),
+    [
+        (OWN, "1.00 GiB"),
+        ("Process 12 has 99.00 GiB memory in use.", "1.00 GiB"),  # itself, seen from a container
+        (f"Process 12 has 270.00 MiB memory in use. {OWN}", "40.00 MiB"),  # a display
+        (f"Process 12 has 4.00 GiB memory in use. {OWN}", "8.00 GiB"),  # not enough to matter
+    ],
+)
+def test_nobody_is_blamed_who_is_not_at_fault(processes: str, tried: str) -> None:
+    assert step(torch(processes, tried)) == GENERAL
+
+
+def test_of_processes_that_are_all_named_by_number_one_is_the_program_itself() -> None:
+    both = "Process 7 has 60.00 GiB memory in use. Process 8 has 39.00 GiB memory in use."
+    assert step(torch(both)).startswith("GPU 3 is shared: process 8 had 39.00 GiB of it")
+
+
+@each(
+    ("one", "other", "together"),
+    [
+        ("[1,2]<stderr>:", "[1,6]<stderr>:", True),
+        ("[rank2]: ", "[rank6]: ", True),
+        ("2: ", "6: ", True),
+        ("[rank2]: ", "[rank2]: ", False),
+        ("", "", False),
+    ],
+)
+def test_ranks_are_known_by_what_the_launcher_puts_before_their_lines(one, other, together) -> None:
+    said = step(torch(OTHER, prefix=one), torch(OTHER, prefix=other))
+    assert said.startswith("ranks 2 and 6 are on one GPU") == together
+    assert said.startswith("GPU 3 is shared") != together
+
+
+def test_the_same_number_of_a_gpu_on_two_nodes_is_another_gpu() -> None:
+    lines = [torch(OTHER, prefix=f"[rank{rank}]: ", gpu=0) for rank in (0, 8)]
+    assert step(WORLD.format(local=8), *lines).startswith("GPU 0 is shared")
+    uses = [USES.format(rank=rank) for rank in (0, 8)]
+    assert step(WORLD.format(local=8), *uses, OOM) == GENERAL
+    assert step(WORLD.format(local=16), *uses, OOM).startswith("ranks 0 and 8")
+
+
+def test_ranks_that_name_one_gpu_and_find_nobody_on_it_each_have_their_own() -> None:
+    """CUDA_VISIBLE_DEVICES may give each rank one GPU, which it then calls GPU 0."""
+    uses = [USES.format(rank=rank) for rank in (0, 1)]
+    alone = torch("Process 12 has 99.00 GiB memory in use.", gpu=0)
+    assert step(WORLD.format(local=8), *uses, alone) == GENERAL
+
+
+@each(("component", "advice", "is_general_too"), LINES["components"])
+def test_the_advice_fits_the_component(component: str, advice: str, is_general_too: bool) -> None:
+    cause = "RuntimeError: Executor creation failed due to insufficient GPU memory."
+    said = step(cause, "", f"The following component could not be created: {component}")
+    assert advice in said.partition("; in general")[0]
+    assert said.endswith(GENERAL) == is_general_too
+    assert (FRACTION in said) == is_general_too

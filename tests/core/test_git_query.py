@@ -102,12 +102,8 @@ def test_a_clone_of_an_engine(attack: Attack, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TRT_LLM_VERSION", "1.2.0")
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     assert installed(Locations(source=attack.folder)).commit == head
-    told = subprocess.run(
-        [sys.executable, "-c", question(), "sglang", "sglang", *QUIET],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(attack.folder / "python")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    argv = [sys.executable, "-c", question(), "sglang", "sglang", *QUIET]
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(attack.folder / "python")}
+    told = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
     assert str(head) in told.stdout
     assert attack.done() == []

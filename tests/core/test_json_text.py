@@ -14,7 +14,7 @@ def nested(levels: int) -> str:
     return "[" * levels + "]" * levels
 
 
-@pytest.mark.parametrize("own", [False, True])
+@each("own", [False, True])
 def test_what_programs_write_is_read(own: bool) -> None:
     value = {"a": [1, -2.5e3, True, None, "ü😀"], "b": {"a": {}}, "": 10**299}
     assert parse(json.dumps(value), own=own) == value
@@ -44,24 +44,15 @@ def test_what_is_beyond_a_limit_is_refused(text: str | bytes, told: str) -> None
     assert len(str(caught.value)) < 200
 
 
-def test_not_a_number_is_for_the_reader_of_a_value_but_not_in_an_own_file() -> None:
+def test_not_a_number_and_a_field_twice_are_refused_in_an_own_file() -> None:
     assert parse('{"a": NaN, "b": 1e999}')["b"] == float("inf")
     for word in ("NaN", "-Infinity", "1e999", "1" * 250 + "e99"):
         with pytest.raises(JsonError, match="not a finite number"):
             parse(f'{{"a": {word}}}', own=True)
-
-
-def test_a_field_that_is_there_twice_is_refused_in_an_own_file() -> None:
     text = '{"accepted": {"by": "a"}, "x": [{"b": 1, "b": 2}]}'
     assert parse(text)["x"] == [{"b": 2}]
     with pytest.raises(JsonError, match="has a field twice: 'b'"):
         parse(text, own=True)
-
-
-def test_what_is_no_object_is_told_shortly() -> None:
-    with pytest.raises(JsonError, match="is not a JSON object: \\[0, 0") as caught:
-        parse_object("[" + "0, " * 1000 + "0]")
-    assert len(str(caught.value)) < 200
 
 
 def test_an_error_for_a_person_has_file_line_and_what_is_expected() -> None:
@@ -70,6 +61,9 @@ def test_an_error_for_a_person_has_file_line_and_what_is_expected() -> None:
     error = caught.value.input_error("baseline", file=Path("a.json"), hint="restore it")
     assert str(error).startswith("a.json:2: baseline is not JSON\n  found: ") or error.line == 3
     assert error.hint == "restore it"
+    with pytest.raises(JsonError, match="is not a JSON object: \\[0, 0") as caught:
+        parse_object("[" + "0, " * 1000 + "0]")
+    assert len(str(caught.value)) < 200
     with pytest.raises(JsonError) as caught:
         parse(nested(100))
     told = str(caught.value.input_error("line", file=Path("a.jsonl"), line=7))

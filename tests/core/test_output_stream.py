@@ -19,11 +19,11 @@ def number() -> Iterator[int]:
     os.close(made)
 
 
-def stream_to(path: Path | str, number: int) -> OutputStream:
-    """A stream to a file, by that descriptor."""
-    target = os.open(path, os.O_WRONLY)
-    os.dup2(target, number)
-    os.close(target)
+def stream_to(target: Path | str | int, number: int) -> OutputStream:
+    """A stream to a file, or to what is open as that, by that descriptor."""
+    opened = target if isinstance(target, int) else os.open(target, os.O_WRONLY)
+    os.dup2(opened, number)
+    os.close(opened)
     return OutputStream(open(number, "w", encoding="ascii", closefd=False), number)
 
 
@@ -51,9 +51,7 @@ def test_a_full_target_is_known_and_everything_after_goes_nowhere(number: int) -
 def test_a_reader_that_left_is_no_failure(number: int) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    os.dup2(writing, number)
-    os.close(writing)
-    stream = OutputStream(open(number, "w", encoding="utf-8", closefd=False), number)  # noqa: SIM115
+    stream = stream_to(writing, number)
     stream.write("x" * 100_000)
     stream.flush()
     assert stream.failure is None
@@ -81,9 +79,7 @@ def test_the_streams_of_the_process_are_put_back(monkeypatch: pytest.MonkeyPatch
     assert sys.stderr is before
     assert out.getvalue() == "here\n"
 
-
-def test_closed_streams_stay_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stdout", None)  # a closed one stays replaced
     with standard_streams() as streams:
         print("into nothing")
         assert streams.failure() == "it is closed"

@@ -10,13 +10,7 @@ from perfgate.baselines import suite_store
 from perfgate.baselines.waivers.file import load_waivers
 from perfgate.core import paths
 from perfgate.core.errors import InputError
-from perfgate.core.paths import (
-    baselines_folder,
-    machine_store,
-    packaged,
-    repository,
-    scenario_folders,
-)
+from perfgate.core.paths import baselines_folder, machine_store, repository, scenario_folders
 from perfgate.evaluators.lm_eval_tasks import folder_of
 from perfgate.launchers.site import load_site
 
@@ -37,6 +31,14 @@ def gate(folder: Path, settings: str = 'perfgate_scenarios = ["packaged", "own"]
     return folder
 
 
+def wheel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An installed package in place of the checkout."""
+    installed = folder / "lib" / "perfgate"
+    (installed / "packaged").mkdir(parents=True)
+    monkeypatch.setattr(paths, "__file__", str(installed / "core" / "paths.py"))
+    return installed
+
+
 class TestRepository:
     def test_the_variable_comes_first(self, tmp_path: Path, monkeypatch) -> None:
         root, here = tmp_path / "root", gate(tmp_path / "here")
@@ -50,7 +52,9 @@ class TestRepository:
         with pytest.raises(InputError, match="PERFGATE_ROOT: no such folder"):
             repository()
 
-    def test_the_nearest_above_the_working_directory(self, tmp_path: Path, monkeypatch) -> None:
+    def test_the_nearest_above_the_working_directory_else_the_checkout(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert repository() == CHECKOUT
         outer = gate(tmp_path)
         inner = gate(outer / "a" / "inner")
         deep = inner / "b" / "c"
@@ -61,16 +65,10 @@ class TestRepository:
         monkeypatch.chdir(outer / "a")
         assert repository() == outer
 
-    def test_else_the_checkout_that_perfgate_is_installed_from(self, tmp_path, monkeypatch) -> None:
-        monkeypatch.chdir(tmp_path)
-        assert repository() == CHECKOUT
-
     def test_else_the_working_directory(self, tmp_path: Path, monkeypatch) -> None:
         monkeypatch.chdir(tmp_path)
-        installed = tmp_path / "lib" / "perfgate"
-        (installed / "packaged").mkdir(parents=True)
-        monkeypatch.setattr(paths, "__file__", str(installed / "core" / "paths.py"))
-        assert packaged() == installed / "packaged"
+        installed = wheel(tmp_path, monkeypatch)
+        assert paths.packaged() == installed / "packaged"
         assert repository() == tmp_path
         assert scenario_folders() == (installed / "packaged" / "scenarios",)
 
@@ -89,33 +87,27 @@ class TestScenarioFolders:
         gate(tmp_path, "perfgate_scenarios = 'a \"b c\"'")
         assert scenario_folders() == (tmp_path / "a", tmp_path / "b c")
 
-    def test_an_empty_folder_of_its_own_counts_for_nothing(self, tmp_path, monkeypatch) -> None:
+    def test_an_empty_folder_counts_for_nothing_and_without_a_word(self, tmp_path, monkeypatch):
         monkeypatch.chdir(gate(tmp_path))
         (tmp_path / "own").mkdir()
         assert scenario_folders() == (CHECKOUT / "scenarios",)
         gate(tmp_path, 'perfgate_scenarios = ["own"]')
         assert scenario_folders() == (tmp_path / "own",)
-
-    def test_without_a_word(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.chdir(gate(tmp_path, 'perfgate_baselines = "b"'))
+        gate(tmp_path, 'perfgate_baselines = "b"')
         assert scenario_folders() == (CHECKOUT / "scenarios",)
         (tmp_path / "scenarios").mkdir()
         assert scenario_folders() == (tmp_path / "scenarios",)
 
 
-def test_the_baselines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_baselines_and_the_machines_store(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(gate(tmp_path))
     assert baselines_folder() == tmp_path / "baselines"
     gate(tmp_path, 'perfgate_baselines = "elsewhere"')
     assert baselines_folder() == tmp_path / "elsewhere"
     monkeypatch.setenv("PERFGATE_BASELINES", "here")
     assert baselines_folder() == tmp_path / "here"
-
-
-def test_the_machines_store_is_in_the_gate_repository_unless_set(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("PERFGATE_ROOT", str(gate(tmp_path / "root")))
     assert machine_store() == tmp_path / "root" / ".perfgate"
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PERFGATE_HOME", "home")
     assert machine_store() == tmp_path / "home"
 
@@ -174,6 +166,9 @@ class TestAnothersFolder:
         assert scenario_folders() == (CHECKOUT / "scenarios", root / "own")
         assert baselines_folder() == root / "baselines"
         assert machine_store() == root / ".perfgate"
+        monkeypatch.delenv("PERFGATE_ROOT")
+        monkeypatch.setenv("PERFGATE_SCENARIOS", str(root / "own"))
+        assert scenario_folders() == (root / "own",)
 
     def test_another_project_of_anybody_is_passed_over(self, tmp_path: Path, monkeypatch) -> None:
         outer = gate(tmp_path)
@@ -201,20 +196,10 @@ class TestAnothersFolder:
         monkeypatch.chdir(outer / "a")
         assert repository() == outer
 
-    def test_scenarios_that_all_may_write_to(self, tmp_path: Path, monkeypatch) -> None:
-        own = gate(tmp_path) / "own"
-        own.mkdir()
-        (own / "one.yaml").touch()
-        monkeypatch.chdir(tmp_path)
-        assert own in scenario_folders()
-        own.chmod(0o777)
-        assert self.refused(scenario_folders).file == own
-        monkeypatch.setenv("PERFGATE_SCENARIOS", str(tmp_path / "own"))
-        assert scenario_folders() == (tmp_path / "own",)
-
     def test_the_parts_of_a_repository(self, tmp_path: Path, monkeypatch) -> None:
         monkeypatch.chdir(gate(tmp_path))
         for name, used in (
+            ("own", scenario_folders),
             ("baselines", baselines_folder),
             (".perfgate", machine_store),
             ("waivers.yaml", load_waivers),
@@ -230,9 +215,7 @@ class TestAnothersFolder:
     @pytest.mark.parametrize("mode", [0o777, 0o1777])
     def test_a_working_directory_that_all_may_write_to(self, tmp_path, monkeypatch, mode) -> None:
         """Nothing is there and nothing is refused; but a store could be replaced by another's."""
-        installed = tmp_path / "lib" / "perfgate"
-        (installed / "packaged").mkdir(parents=True)
-        monkeypatch.setattr(paths, "__file__", str(installed / "core" / "paths.py"))
+        wheel(tmp_path, monkeypatch)
         here = tmp_path / "here"
         here.mkdir()
         here.chmod(mode)

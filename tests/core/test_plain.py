@@ -73,9 +73,7 @@ def test_a_field_left_out_has_its_default_and_a_whole_number_may_be_a_float() ->
     (part,) = from_plain(Whole, {"parts": [{"name": "a", "size": 60}]}).parts
     assert vars(part) == vars(Part("a", 60.0))
     assert type(part.size) is float
-
-
-def test_ones_and_noughts_are_truth_values_only_where_that_is_said() -> None:
+    # Ones and noughts are truth values only where that is said.
     plain = {"name": "a", "size": 1.0, "right": 0}
     assert from_plain(Part, plain, lax=True) == Part("a", 1.0, right=False)
     with pytest.raises(InputError):

@@ -42,10 +42,10 @@ def test_modules_of_the_package_register_themselves(animals: Registry[Animal]) -
     assert animals("tiger")(Animal) is animals["tiger"] is Animal
 
 
-def test_an_unknown_name_lists_the_known_and_proposes_the_nearest(
-    animals: Registry[Animal],
-) -> None:
+def test_an_unknown_name_lists_the_known_and_two_of_one_name_are_a_bug(animals) -> None:
     animals("tiger")(Animal)
+    with pytest.raises(ValueError, match="two animals named 'tiger'"):
+        animals("tiger")(type("Other", (Animal,), {}))
     with pytest.raises(InputError) as caught:
         animals["lyon"]
     assert str(caught.value) == (
@@ -58,15 +58,7 @@ def test_an_unknown_name_lists_the_known_and_proposes_the_nearest(
     assert caught.value.hint is None
 
 
-def test_two_of_one_name_are_a_bug(animals: Registry[Animal]) -> None:
-    animals("tiger")(Animal)
-    with pytest.raises(ValueError, match="two animals named 'tiger'"):
-        animals("tiger")(type("Other", (Animal,), {}))
-
-
-def test_a_module_that_cannot_be_imported_is_told_every_time(
-    animals: Registry[Animal], tmp_path: Path
-) -> None:
+def test_a_module_that_cannot_be_imported_is_told_every_time(animals, tmp_path: Path) -> None:
     (tmp_path / "zoo_for_tests" / "ant.py").write_text("import no_such_module_here\n")
     for _ in range(2):
         with pytest.raises(ModuleNotFoundError, match="no_such_module_here"):

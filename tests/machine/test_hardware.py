@@ -8,38 +8,21 @@ from pathlib import Path
 
 import pytest
 from building import MACHINE, machine
-from tables import each
+from tables import each, tables_of
 
 from perfgate.machine.hardware import Gpu, detect, usable_cores
 from perfgate.scenarios.scenario import Hardware
 
-EIGHT = machine(*["NVIDIA H200"] * 8)
+TABLES = tables_of("machine_tables")
 BOTH = machine("NVIDIA H100 PCIe", "NVIDIA H200")
 
 
-@each(
-    ("here", "needed", "why"),
-    [
-        (MACHINE, Hardware("none", 0), None),
-        (EIGHT, Hardware("none", 0), None),
-        (EIGHT, Hardware("H200", 8), None),
-        (EIGHT, Hardware("H200", 1), None),
-        (EIGHT, Hardware("H200", 16, nodes=2), None),
-        (machine("NVIDIA H100 80GB HBM3"), Hardware("H100", 1), None),
-        (machine("NVIDIA GB200"), Hardware("GB200", 1), None),
-        (BOTH, Hardware("H200", 1), None),
-        (MACHINE, Hardware("H200", 8), "needs 8×H200, found none (no nvidia-smi on PATH)"),
-        (EIGHT, Hardware("B200", 8), "needs 8×B200, found 8×NVIDIA H200"),
-        (machine("NVIDIA H200"), Hardware("H200", 8), "needs 8×H200, found 1×NVIDIA H200"),
-        (machine("NVIDIA GB200"), Hardware("B200", 1), "needs 1×B200, found 1×NVIDIA GB200"),
-        (machine("NVIDIA GH200 480GB"), Hardware("H200", 1), "found 1×NVIDIA GH200 480GB"),
-        (BOTH, Hardware("H200", 2), "found 1×NVIDIA H100 PCIe, 1×NVIDIA H200"),
-        (EIGHT, Hardware("GB200", 8, nodes=2), "needs 2×4×GB200, found 8×NVIDIA H200"),
-    ],
-)
-def test_what_it_can_run_and_why_not(here, needed: Hardware, why: str | None) -> None:
-    lacking = here.lacks(needed)
-    assert lacking is None if why is None else lacking.endswith(why)
+@each(("gpus", "model", "count", "nodes", "why"), TABLES["hardware"])
+def test_what_it_can_run_and_why_not(gpus, model: str, count: int, nodes: int, why: str) -> None:
+    names = [name for number, name in (one.split("×") for one in gpus) for _ in range(int(number))]
+    lacking = machine(*names).lacks(Hardware(model, count, nodes=nodes))
+    assert (lacking or "").endswith(why)
+    assert bool(lacking) is bool(why)
 
 
 def test_the_fingerprint_is_what_speed_depends_on() -> None:
@@ -88,12 +71,9 @@ def test_the_cpu_as_the_kernel_tells_it(monkeypatch, text: str, name: str) -> No
 
 
 def test_gpus_as_the_driver_tells_them(nvidia_smi: Path) -> None:
-    nvidia_smi.write_text(
-        '#!/bin/sh\n[ "$*" = "--query-gpu=name,memory.total,driver_version '
-        '--format=csv,noheader,nounits" ] || exit 2\n'
-        'echo "NVIDIA H200, 143771, 570.124.06"\n'
-        'echo "NVIDIA GB10, [N/A], 570.124.06"\n'
-    )
+    query = "--query-gpu=name,memory.total,driver_version --format=csv,noheader,nounits"
+    says = '"NVIDIA H200, 143771, 570.124.06\nNVIDIA GB10, [N/A], 570.124.06"'
+    nvidia_smi.write_text(f'#!/bin/sh\n[ "$*" = "{query}" ] || exit 2\necho {says}\n')
     found = Gpu("NVIDIA H200", 143771 * 2**20, "570.124.06"), Gpu("NVIDIA GB10", 0, "570.124.06")
     assert detect().gpus == found
 
@@ -119,13 +99,9 @@ def test_no_gpus_and_why(nvidia_smi: Path, monkeypatch, script: str | None, note
 
 
 SLIDERS = """\
-+-------------------------------------------------+
-| GPU Boost Slider                                |
 | GPU     Slider       Max Value    Current Value |
-|=================================================|
 |   0     vboost           4              0       |
 |   1     vboost           4              2       |
-+-------------------------------------------------+
 """
 
 

@@ -13,6 +13,8 @@ from typing import Literal, get_args
 from perfgate.core.environment_variables import export_line
 from perfgate.core.redaction import holds_secret, mask_arguments, remember
 
+_NOT_IN_QUOTES = re.compile(r"[^\w*=:/.,@ -]")  # within double quotes and braces of a shell
+
 
 @dataclass(frozen=True)
 class Command:
@@ -68,12 +70,8 @@ class Command:
             if word == masked:
                 yield shlex.quote(word)
             else:
-                yield f'"${{SECRET_{number}:?{_in_quotes(masked)}}}"'
-
-
-def _in_quotes(text: str) -> str:
-    """The text for the inside of double quotes and braces of a shell."""
-    return re.sub(r"""[^\w*=:/.,@ -]""", "_", text)
+                told = _NOT_IN_QUOTES.sub("_", masked)
+                yield f'"${{SECRET_{number}:?{told}}}"'
 
 
 Role = Literal["prepare_dataset", "server", "smoke", "client", "benchmark", "evaluator"]

@@ -218,8 +218,9 @@ def _last_checksum(path: Path, file: FileIO, end: int, base: Path) -> str:
 
 
 def _checksum_of_file(path: Path) -> str:
+    """What the checksum of the first line follows: that of another file's content."""
     with open_regular(path) as file:
-        return first_checksum(file.read())
+        return hashlib.sha256(file.read()).hexdigest()[:_DIGITS]
 
 
 def read_json(path: Path, *, what: str, hint: str | None = None, is_named: bool = True) -> Any:
@@ -353,11 +354,6 @@ def _damaged(
 _DIGITS = 32  # of SHA-256: enough for accidents, and whoever forges the whole needs no collision
 _SEAL = re.compile(rb', "checksum": "([0-9a-f]{%d})"\}' % _DIGITS)
 SEAL_BYTES = len(b', "checksum": ""}') + _DIGITS
-
-
-def first_checksum(content: bytes) -> str:
-    """What the checksum of a file's first line follows: the checksum of another file's content."""
-    return hashlib.sha256(content).hexdigest()[:_DIGITS]
 
 
 def sealed(line: bytes, before: str) -> bytes:

@@ -10,16 +10,15 @@ password in it.
 
 import re
 import shlex
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from perfgate.core.errors import InputError, nearest
-from perfgate.core.programs import PROGRAM_PREFIX, known_program_variables
+from perfgate.core.programs import PROGRAM_PREFIX, program_variables
 from perfgate.core.redaction import holds_secret, is_secret, mask_environment
+from perfgate.core.toml_table import toml_beside
 
 PREFIX = "PERFGATE_"
 _STANDINS = "PERFGATE_STANDIN_"
@@ -51,19 +50,14 @@ def known_variables() -> tuple[EnvironmentVariable, ...]:
     return tuple(
         EnvironmentVariable(name, meaning, set_by)
         for set_by in get_args(Setter)
-        for name, meaning in _table()[set_by].items()
+        for name, meaning in toml_beside(__file__, "environment_variables")[set_by].items()
     )
-
-
-@cache
-def _table() -> Mapping[str, Any]:
-    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 @cache
 def _names(of: str) -> frozenset[str]:
     """The names in one of the table's lists."""
-    return frozenset(" ".join(_table()[of].values()).split())
+    return frozenset(" ".join(toml_beside(__file__, "environment_variables")[of].values()).split())
 
 
 def variables_set(environment: Mapping[str, str]) -> dict[str, str]:
@@ -75,7 +69,7 @@ def variables_set(environment: Mapping[str, str]) -> dict[str, str]:
 def unknown_variables(environment: Iterable[str]) -> tuple[str, ...]:
     """A sentence for each name in `environment` that looks like perfgate's and is not."""
     known = {one.name for one in known_variables() if "<" not in one.name}
-    known |= known_program_variables()
+    known.update(program_variables())
     named = (name for name in environment if name.startswith(PREFIX))
     wrong = sorted(name for name in named if name not in known and not name.startswith(_STANDINS))
     return tuple(f"{name}: perfgate has no such variable{_meant(name, known)}" for name in wrong)

@@ -4,13 +4,12 @@ The classes of failure are in failure_classes.toml: what each means, and a perso
 """
 
 import difflib
-import tomllib
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any
 
 from perfgate.core.redaction import MASK, is_secret, mask, redact, redacted_lines, visible
+from perfgate.core.toml_table import toml_beside
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,10 @@ class Failure:
     of_machine: bool = False
 
 
-_TABLE_FILE = Path(__file__).with_name("failure_classes.toml")
-_TABLE = tomllib.loads(_TABLE_FILE.read_text(encoding="utf-8"))
-
 # Name of each class → what it means.
-FAILURES: dict[str, Failure] = {name: Failure(name, **one) for name, one in _TABLE.items()}
+FAILURES: dict[str, Failure] = {
+    name: Failure(name, **facts) for name, facts in toml_beside(__file__, "failure_classes").items()
+}
 
 
 class PerfgateError(Exception):
@@ -60,11 +58,6 @@ class InputError(PerfgateError):
     found: object = None
     expected: str | None = None
     hint: str | None = None
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """All that it was made with, by the names of its arguments."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __str__(self) -> str:
         place = ""

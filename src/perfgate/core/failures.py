@@ -1,23 +1,22 @@
 """Failures: what class of failure a log shows, by which lines, and the next step for a person.
 
-The classes are in `perfgate.core.errors`, what their lines look like in
-failure_signatures.toml.
+The classes are in `perfgate.core.errors`, what their lines look like in failure_signatures.toml;
+what a log tells of a lack of memory, and the advice for it, in memory_shortage.toml.
 """
 
 import re
 import signal
-import tomllib
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from perfgate.core.errors import FAILURES
-from perfgate.core.memory_shortage import BINDING_ADVICE, MemoryShortage
 from perfgate.core.raw_log import lines_with
-from perfgate.core.redaction import redact
+from perfgate.core.redaction import COLOUR, redact
+from perfgate.core.toml_table import toml_beside
 
 LONGEST_EVIDENCE = 300  # characters of one line of evidence
 _MOST_TELLING = 20_000  # lines that have a telling word, at the beginning of a log and at its end
@@ -41,8 +40,7 @@ class Signature:
     rank: Rank = "cause"
 
 
-_TABLE_FILE = Path(__file__).with_name("failure_signatures.toml")
-_TABLE = tomllib.loads(_TABLE_FILE.read_text(encoding="utf-8"))
+_TABLE = toml_beside(__file__, "failure_signatures")
 
 # In the file's order: on one line the first signature wins.
 SIGNATURES: tuple[Signature, ...] = tuple(
@@ -60,13 +58,21 @@ TELLING_WORDS: tuple[str, ...] = tuple(_TABLE["telling_words"])
 # In lower case: the words of the lines that tell anything.
 TELLING = (*TELLING_WORDS, "component could not be created", "is using gpu", "mpi local size")
 
-_COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # What stands before a program's own words, in any number and order.
 _PREFIX = re.compile(_TABLE["prefix"], re.VERBOSE)
 _ON_ONE_GPU = re.compile(r"Duplicate GPU detected : rank \d+ and rank \d+ both on CUDA device \w+")
 # Signals that a program makes itself; others come from outside: a person, a scheduler, the kernel.
 _OF_A_CRASH = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL}
 _CALM = {"I", "V", "D", "INFO", "VERBOSE", "DEBUG", "TRACE"}
+
+_SHORTAGE = toml_beside(__file__, "memory_shortage")
+_BINDING_ADVICE: str = _SHORTAGE["binding_advice"]
+_NEIGHBOUR_ADVICE: str = _SHORTAGE["neighbour_advice"]
+_COMPONENT_LINES = tuple(map(re.compile, _SHORTAGE["details"]))
+_MEMORY = {name: re.compile(pattern) for name, pattern in _SHORTAGE["patterns"].items()}
+_BYTES = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+# A display's few MiB are not why it did not fit; the share is that of the check "gpu memory".
+_LEAST_SHARE = 0.03
 
 
 @dataclass(frozen=True)
@@ -94,31 +100,126 @@ class Diagnosis:
         return (self.text, *(text for _, text in self.details))
 
 
-def diagnose(lines: Iterable[str]) -> Diagnosis | None:
+@dataclass
+class _MemoryShortage:
+    """A lack of memory as the lines of one log tell it: what did not fit, who else is on the GPU.
+
+    The lines are noted one after another.
+
+    Attributes:
+        details: lines that say what did not fit, as (number, line, telling part).
+    """
+
+    details: list[tuple[int, str, str]] = field(default_factory=list)
+    _component: str = ""
+    _on_host: bool = False
+    _others: dict[str, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
+    _complain: dict[tuple[int, int], set[int]] = field(default_factory=lambda: defaultdict(set))
+    _users: dict[tuple[int, int], set[int]] = field(default_factory=lambda: defaultdict(set))
+    _lists: bool = False
+    _taken_before: bool = False
+    _local: int = 0
+
+    def before(self, line: str) -> None:
+        """Note a line before the first one that tells of the lack."""
+        if world := _MEMORY["world"].search(line):
+            self._local = int(world["local"])
+        elif (uses := _MEMORY["uses"].search(line)) and self._local:
+            self._users[int(uses["rank"]) // self._local, int(uses["gpu"])].add(int(uses["rank"]))
+
+    def cause(self, line: str) -> None:
+        """Note the first line that tells of the lack."""
+        self._on_host = bool(_MEMORY["host_memory"].search(line))
+        self._taken_before = bool(_MEMORY["taken_before"].search(line))
+        self._neighbours(line)
+
+    def after(self, number: int, line: str) -> None:
+        """Note a line after it."""
+        self._neighbours(line)
+        seen = {pattern for _, _, pattern in self.details}
+        for pattern in _COMPONENT_LINES:
+            found = pattern.search(line)
+            if found and pattern.pattern not in seen:
+                self.details.append((number, line, pattern.pattern))
+                self._component = self._component or found.groupdict().get("component", "").strip()
+
+    def advice(self, general: str) -> str:
+        """The next step.
+
+        Args:
+            general: the documents' advice, for memory that the engine itself divides up.
+        """
+        if self._on_host:
+            return str(_SHORTAGE["host_advice"])
+        ranks, gpu = self._ranks_together()
+        if ranks:
+            named = " and ".join(map(str, sorted(ranks)))
+            return f"ranks {named} are on one GPU (GPU {gpu}): {_BINDING_ADVICE}"
+        if self._others:
+            shared, processes = next(iter(self._others.items()))
+            whose = ", ".join(f"process {pid}" for pid in processes)
+            size = sum(processes.values()) / _BYTES["GiB"]
+            return (
+                f"GPU {shared} is shared: {whose} had {size:.2f} GiB of it, and without that it "
+                f"would have fit; {_NEIGHBOUR_ADVICE}; of ranks of the same run: {_BINDING_ADVICE}"
+            )
+        if self._taken_before:
+            return f"something else had the GPU's memory before the engine; {_NEIGHBOUR_ADVICE}"
+        for name, advice in _SHORTAGE["components"].items():
+            if self._component.startswith(name):
+                step = f"{redact(self._component)} did not fit: {advice}"
+                return f"{step}; in general: {general}" if name == "KV cache" else step
+        return general
+
+    def _neighbours(self, line: str) -> None:
+        """Note who else a message of PyTorch names, if what they have is what was missing."""
+        capacity = _MEMORY["capacity"].search(line)
+        tried = _MEMORY["tried"].search(line)
+        if capacity is None or tried is None:
+            return
+        named = {one["pid"]: _size(one) for one in _MEMORY["process"].finditer(line)}
+        self._lists = self._lists or bool(named)
+        if named and not _MEMORY["itself"].search(line):
+            del named[max(named, key=lambda pid: named[pid])]
+        theirs = sum(named.values())
+        if theirs >= _size(tried) and theirs >= _LEAST_SHARE * _size(capacity):
+            self._others[capacity["gpu"]] |= named
+            if rank := _MEMORY["rank"].search(line):
+                number = int(next(filter(None, rank.groups())))
+                node = number // self._local if self._local else 0
+                self._complain[node, int(capacity["gpu"])].add(number)
+
+    def _ranks_together(self) -> tuple[set[int], int]:
+        """Ranks that share a GPU, and its number there; none where the log shows none."""
+        tables = [self._complain]
+        if not self._lists or self._others:
+            tables.append(self._users)
+        for table in tables:
+            for (_, gpu), ranks in table.items():
+                if len(ranks) > 1:
+                    return ranks, gpu
+        return set(), 0
+
+
+def diagnose(numbered: Iterable[tuple[int, str]]) -> Diagnosis | None:
     """The first cause that a log shows; where there is none, its first symptom or banner.
 
     The first cause wins, since what follows it in a log is most often its consequence. A symptom
     only says that something ended badly: the closing banner of mpirun or Slurm, the last line of a
     traceback. It never wins over a cause, wherever that stands, and one that tells a class wins
-    over one that does not.
+    over one that does not. Where the lines that tell anything are very many, as in a log that
+    tells of the KV cache all the time, the first and the last are looked at: a program fails as it
+    starts, or ends with what it failed of.
 
     Args:
-        lines: the program's output, in order, with any prefixes and colours.
+        numbered: the program's output of any size, in order, with any prefixes and colours: each
+            line with its number; of some lines only `TELLING` ones.
 
     Returns:
         None if no line tells of a failure.
     """
-    return diagnose_log(enumerate(lines, start=1))
-
-
-def diagnose_log(numbered: Iterable[tuple[int, str]]) -> Diagnosis | None:
-    """As `diagnose`, of the numbered lines of a log of any size; of some only `TELLING` ones.
-
-    Where those are very many, as in a log that tells of the KV cache all the time, the first and
-    the last are looked at: a program fails as it starts, or ends with what it failed of.
-    """
     lesser: dict[Rank, Diagnosis] = {}
-    shortage = MemoryShortage()
+    shortage = _MemoryShortage()
     telling = _first_and_last(one for one in numbered if _has_word(one[1], TELLING))
     for number, line in telling:
         seen = _sign(number, line)
@@ -145,33 +246,25 @@ def _first_and_last(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str
     yield from deque(lines, maxlen=_MOST_TELLING)
 
 
-class Shown(NamedTuple):
-    """What logs show.
-
-    Attributes:
-        failure: class of the failure.
-        evidence: the lines that show it; empty: none does.
-        hint: the next step, where the lines call for one of their own; None: that of the class.
-    """
-
-    failure: str
-    evidence: tuple[str, ...]
-    hint: str | None = None
-
-
-def classify_logs(logs: Iterable[Path], otherwise: str = "unknown") -> Shown:
-    """The class that raw logs of any size show, and the lines that show it.
+def classify_logs(
+    logs: Iterable[Path], otherwise: str = "unknown"
+) -> tuple[str, tuple[str, ...], str | None]:
+    """What raw logs of any size show.
 
     Args:
         logs: the files, the most telling one first; one that is not there shows nothing.
         otherwise: the class when no line tells which.
+
+    Returns:
+        class of the failure; the lines that show it, empty where none does; the next step where
+        the lines call for one of their own, else None: that of the class.
     """
-    found = diagnose_log(chain.from_iterable(lines_with(log, TELLING) for log in logs))
+    found = diagnose(chain.from_iterable(lines_with(log, TELLING) for log in logs))
     if found is None:
-        return Shown(otherwise, ())
+        return otherwise, (), None
     if found.failure == "unknown":
-        return Shown(otherwise, found.evidence)
-    return Shown(found.failure, found.evidence, found.next_step)
+        return otherwise, found.evidence, None
+    return found.failure, found.evidence, found.next_step
 
 
 def class_of_status(status: int | None) -> str | None:
@@ -190,7 +283,7 @@ def _sign(number: int, line: str) -> tuple[Rank, Diagnosis] | None:
     """What the line tells, and as what; None: nothing."""
     if not _has_word(line, TELLING_WORDS):
         return None
-    plain = _COLOUR.sub("", line)
+    plain = COLOUR.sub("", line)
     words, calm = _own_words(plain)
     if HEALTHY.search(words):
         return None
@@ -226,7 +319,7 @@ def _shortened(line: str, telling: str) -> str:
 
 
 def _completed(
-    sign: Diagnosis, line: str, rest: Iterator[tuple[int, str]], shortage: MemoryShortage
+    sign: Diagnosis, line: str, rest: Iterator[tuple[int, str]], shortage: _MemoryShortage
 ) -> Diagnosis:
     """The diagnosis with what the rest of the log adds to it, and the next step."""
     sign = replace(sign, next_step=FAILURES[sign.failure].next_step)
@@ -234,9 +327,9 @@ def _completed(
         return _of_nccl(sign, line, rest)
     if sign.failure != "oom":
         return sign
-    shortage.cause(_COLOUR.sub("", line))
+    shortage.cause(COLOUR.sub("", line))
     for number, following in rest:
-        shortage.after(number, _COLOUR.sub("", following))
+        shortage.after(number, COLOUR.sub("", following))
     details = tuple((number, _shortened(text, text)) for number, text, _ in shortage.details)
     return replace(sign, details=details, next_step=shortage.advice(sign.next_step))
 
@@ -245,7 +338,11 @@ def _of_nccl(sign: Diagnosis, line: str, rest: Iterator[tuple[int, str]]) -> Dia
     """The diagnosis of NCCL's failure: two ranks on one GPU are told before it or after it."""
     for number, one in chain([(sign.line, line)], rest):
         if found := _ON_ONE_GPU.search(one):
-            more = ((number, _shortened(_COLOUR.sub("", one), found[0])),)
+            more = ((number, _shortened(COLOUR.sub("", one), found[0])),)
             details = more if number != sign.line else ()
-            return replace(sign, details=details, next_step=f"{found[0]}: {BINDING_ADVICE}")
+            return replace(sign, details=details, next_step=f"{found[0]}: {_BINDING_ADVICE}")
     return sign
+
+
+def _size(found: re.Match[str]) -> float:
+    return float(found["size"]) * _BYTES[found["unit"]]

@@ -9,7 +9,6 @@ look like a bug of perfgate. The limits are far above what any real file needs
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
@@ -102,19 +101,13 @@ def parse_object(text: str | bytes, *, limit: int = LARGEST_DOCUMENT, own: bool 
     return value
 
 
-def _is_too_deep(value: object) -> bool:
-    level: Sequence[object] = [value]
-    for _ in range(DEEPEST):
-        level = [
-            one
-            for outer in level
-            if isinstance(outer, dict | list)
-            for one in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(one, dict | list)
-        ]
-        if not level:
-            return False
-    return True
+def _is_too_deep(value: object, levels: int = DEEPEST) -> bool:
+    """Whether brackets are nested in more than so many levels."""
+    if not isinstance(value, dict | list):
+        return False
+    held = value.values() if isinstance(value, dict) else value
+    nested = (one for one in held if isinstance(one, dict | list))
+    return not levels or any(_is_too_deep(one, levels - 1) for one in nested)
 
 
 def _beyond(problem: str, found: str, limit: str) -> JsonError:

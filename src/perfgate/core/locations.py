@@ -15,7 +15,7 @@ from typing import Self
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.paths import named_folder
 from perfgate.core.program_query import Answer, ContainerQuery, ask_here
-from perfgate.core.programs import Program, interpreter_for, words_of
+from perfgate.core.programs import Program, words_of
 
 MODELS = "PERFGATE_MODELS"
 DATASETS = "PERFGATE_DATASETS"
@@ -49,27 +49,16 @@ class Installation:
             InputError: the path that names it is no executable.
             MissingProgram: the build has no such program.
         """
-        if named := program.named_in(dict(self.named)):
-            return named
-        interpreter = interpreter_for(program, self.find)
-        if interpreter is not None:
-            return (interpreter, *program.arguments)
+        if call := program.named_or_run(dict(self.named), self.find):
+            return call
         for folder in self._folders:
             if (path := shutil.which(program.executable, path=str(folder))) is not None:
                 return (str(Path(path).absolute()), *program.arguments)
         raise self._missing(program)
 
     def inside(self, program: Program) -> tuple[str, ...]:
-        """The argv prefix that calls `program` in a container, where nothing can be looked up.
-
-        Raises:
-            InputError: what names it has no words.
-        """
-        if named := program.named_in(dict(self.named), is_here=False):
-            return named
-        if self.prefix:
-            return (f"{self.prefix}/bin/{program.executable}", *program.arguments)
-        return program.bare()
+        """The argv prefix that calls `program` in a container; see `Program.inside`."""
+        return program.inside(dict(self.named), self.prefix)
 
     def has(self, path: str) -> bool:
         """Whether the program at `path` lies in this installation."""
@@ -168,12 +157,10 @@ class Locations:
         """
         if self.on_paper:
             return program.bare()
-        if self.build is not None and program.of_build:
-            is_inside = self.inside is not None and program.of_engine
-            return self.build.inside(program) if is_inside else self.build.find(program)
+        build = self.build if program.of_build else None
         if self.inside is not None and program.of_engine:
-            return program.inside()
-        return program.find()
+            return program.inside(os.environ) if build is None else build.inside(program)
+        return program.find() if build is None else build.find(program)
 
     def ask(self, argv: tuple[str, ...], seconds: float, *, of_engine: bool = False) -> Answer:
         """What a program says for itself, asked where it is.

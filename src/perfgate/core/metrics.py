@@ -4,13 +4,12 @@ The table itself is metrics.toml; everything else in perfgate looks its facts up
 """
 
 import re
-import tomllib
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 from perfgate.core.errors import InputError
 from perfgate.core.plain import from_plain
+from perfgate.core.toml_table import toml_beside
 
 Direction = Literal["higher", "lower"]
 
@@ -61,7 +60,7 @@ class Metric:
     may_be_zero: bool = False
 
 
-_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TABLE = toml_beside(__file__, "metrics")
 
 FAMILIES: dict[str, Family] = {
     name: from_plain(Family, {"name": name, **one}) for name, one in _TABLE["families"].items()

@@ -62,13 +62,11 @@ class OutputStream:
     def _try(self, write: Callable[[], object]) -> None:
         try:
             write()
+            return
         except (BrokenPipeError, ConnectionResetError):
-            self._lead_nowhere()  # the reader has seen enough; that is no failure
+            pass  # the reader has seen enough; that is no failure
         except OSError as error:
             self.failure = error
-            self._lead_nowhere()
-
-    def _lead_nowhere(self) -> None:
         _lead_nowhere(self._number)
         with suppress(OSError):
             self._stream.flush()

@@ -57,15 +57,11 @@ def repository() -> Path:
     here = Path.cwd()
     brought = packaged()
     for folder in (here, *here.parents):
-        if folder == brought:  # what runs already needs no other proof
-            if _settings(folder):
-                return folder
-            continue
-        why = doubt(folder) or doubt(folder / _SETTINGS)
-        if why is None:
-            if _settings(folder):
-                return folder
-        elif "perfgate_" in _text(folder / _SETTINGS):
+        # What runs already needs no other proof.
+        why = None if folder == brought else doubt(folder) or doubt(folder / _SETTINGS)
+        if why is None and _settings(folder):
+            return folder
+        if why is not None and "perfgate_" in _text(folder / _SETTINGS):
             raise _not_ours(folder, folder, why)
     return brought if (brought / _SETTINGS).is_file() else here
 

@@ -11,21 +11,18 @@ import os
 import shlex
 import shutil
 import sys
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 
 from perfgate.core.errors import InputError, MissingProgram
-
-# In a rehearsal, the file that mock programs for these programs read; see `rehearsal`.
-REHEARSAL_VARIABLE = "PERFGATE_REHEARSAL"
+from perfgate.core.toml_table import toml_beside
 
 PROGRAM_PREFIX = "PERFGATE_PROGRAM_"
-_variables: set[str] = set()
-_of_engines: set[str] = set()
+_variables: dict[str, bool] = {}
 
 
 @dataclass(frozen=True)
@@ -54,9 +51,7 @@ class Program:
     package: str | None = None
 
     def __post_init__(self) -> None:
-        _variables.add(self.variable)
-        if self.of_build:
-            _of_engines.add(self.variable)
+        _variables[self.variable] = self.of_build
 
     @property
     def variable(self) -> str:
@@ -72,13 +67,18 @@ class Program:
         """The argv prefix as a person would type it, wherever the program is."""
         return (self.executable, *self.arguments)
 
-    def inside(self) -> tuple[str, ...]:
+    def inside(self, settings: Mapping[str, str], prefix: str = "") -> tuple[str, ...]:
         """The argv prefix that calls the program in a container, where nothing can be looked up.
 
+        Args:
+            settings: the variables that may name it.
+            prefix: the folder of the image with its ``bin/``; empty: it is on the image's PATH.
+
         Raises:
-            InputError: the environment variable is set but has no words.
+            InputError: the program's variable is set but has no words.
         """
-        return self.named_in(os.environ, is_here=False) or self.bare()
+        path = f"{prefix}/bin/{self.executable}" if prefix else self.executable
+        return self.named_in(settings, is_here=False) or (path, *self.arguments)
 
     def named_in(self, settings: Mapping[str, str], *, is_here: bool = True) -> tuple[str, ...]:
         """The argv prefix that the program's variable names; empty: it is not set.
@@ -105,7 +105,24 @@ class Program:
                 expected="a program and, optionally, its first arguments",
                 hint=f"set it to where {self.executable} is, or unset it",
             )
-        return (_absolute(path), *words[1:])
+        # Programs are started in other folders. Links stay: an environment's python is one.
+        return (str(Path(path).absolute()), *words[1:])
+
+    def named_or_run(
+        self, settings: Mapping[str, str], find: Callable[["Program"], tuple[str, ...]]
+    ) -> tuple[str, ...]:
+        """The argv prefix as it is named, else by the interpreter of what it runs; empty: neither.
+
+        Args:
+            settings: as of `named_in`, which tells what is wrong with them.
+            find: finds the program that it runs.
+        """
+        if (named := self.named_in(settings)) or self.runs is None:
+            return named
+        with suppress(MissingProgram, InputError):
+            if interpreter := interpreter_of(find(self.runs)[0]):
+                return (interpreter, *self.arguments)
+        return ()
 
     def find(self) -> tuple[str, ...]:
         """The argv prefix that calls the program.
@@ -114,34 +131,30 @@ class Program:
             InputError: the environment variable is set but names no executable.
             MissingProgram: it is nowhere.
         """
-        if named := self.named_in(os.environ):
-            return named
-        interpreter = interpreter_for(self, Program.find)
-        if interpreter is not None:
-            return (interpreter, *self.arguments)
+        if call := self.named_or_run(os.environ, Program.find):
+            return call
         own = Path(sys.executable).parent
         # Of perfgate's own Python; the package is not imported.
         is_candidate = self.package is None or any(distributions(name=self.package))
-        if is_candidate and os.access(own / self.executable, os.X_OK):
-            return (str(own / self.executable), *self.arguments)
-        path = shutil.which(self.executable, path=None if is_candidate else _path_without(own))
+        on_path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+        # Without perfgate's own folder, which an activated environment puts first.
+        others = [folder for folder in on_path if Path(folder).absolute() != own]
+        folders = [str(own), *others] if is_candidate else others
+        path = shutil.which(self.executable, path=os.pathsep.join(folders))
         if path is None:
             raise MissingProgram(
                 f"{self.name} is not installed: no {self.executable} beside {sys.executable} "
                 f"{f'with the package {self.package} ' if self.package else ''}or on PATH",
                 hint=f"it comes with {self.provided_by}; or name its path in {self.variable}",
             )
-        return (_absolute(path), *self.arguments)
+        return (str(Path(path).absolute()), *self.arguments)
 
 
-def known_program_variables() -> frozenset[str]:
-    """The variables of all programs, those of imported engines and clients of your own included."""
-    return frozenset(_variables)
-
-
-def engine_variables() -> frozenset[str]:
-    """Those of them that say where a program is that another build of the engine has, too."""
-    return frozenset(_of_engines)
+def program_variables() -> Mapping[str, bool]:
+    """The variables of all programs, those of imported engines and clients of your own included →
+    whether another build of the engine has another one of the program.
+    """
+    return _variables
 
 
 def words_of(call: str) -> tuple[str, ...]:
@@ -150,16 +163,6 @@ def words_of(call: str) -> tuple[str, ...]:
         return tuple(shlex.split(call))
     except ValueError:
         return ()
-
-
-def interpreter_for(program: Program, find: Callable[[Program], tuple[str, ...]]) -> str | None:
-    """The interpreter of what `program` runs, as `find` finds that; None: there is none."""
-    if program.runs is None:
-        return None
-    try:
-        return interpreter_of(find(program.runs)[0])
-    except (MissingProgram, InputError):
-        return None
 
 
 def interpreter_of(path: str) -> str | None:
@@ -183,48 +186,25 @@ def interpreter_of(path: str) -> str | None:
     return None
 
 
-def _path_without(folder: Path) -> str:
-    """PATH without `folder`, which an activated environment puts first."""
-    given = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return os.pathsep.join(one for one in given if one and Path(one).absolute() != folder)
-
-
-def _absolute(path: str) -> str:
-    """Programs are started in other folders. Links stay: an environment's python is one."""
-    return str(Path(path).absolute())
-
-
-_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-
-
 @cache
 def _program(name: str) -> Program:
     """The program of this name in programs.toml."""
-    facts = dict(_TABLE[name])
+    facts = dict(toml_beside(__file__, "programs")[name])
     runs = facts.pop("runs", None)
     arguments = tuple(facts.pop("arguments", ()))
     return Program(name, arguments=arguments, runs=runs and _program(runs), **facts)
 
 
-AIPERF = _program("aiperf")
-LM_EVAL = _program("lm_eval")
-LLAMA_CPP_PYTHON = _program("llama.cpp")
-TRTLLM_BENCH = _program("trtllm-bench")
-TRTLLM_SERVE = _program("trtllm-serve")
-TRTLLM_EVAL = _program("trtllm-eval")
-TENSORRT_LLM_PYTHON = _program("tensorrt-llm")
-BENCHMARK_SERVING = _program("benchmark_serving")
-TRTLLM_LAUNCH = _program("trtllm-llmapi-launch")
-VLLM = _program("vllm")  # as load client, whatever the engine
-VLLM_SCRIPT = _program("vllm-benchmark-serving")
-VLLM_SERVE = _program("vllm-serve")  # as engine
-VLLM_PYTHON = _program("vllm-python")
-SGLANG_CLI = _program("sglang-cli")  # since 0.5.5
-SGLANG_SERVE = _program("sglang")
-SGLANG_PYTHON = _program("sglang-python")
-SGLANG_BENCH = _program("sglang-bench-serving")
-MPIRUN = _program("mpirun")
-SRUN = _program("srun")
-SBATCH = _program("sbatch")
-SCANCEL = _program("scancel")
-DOCKER = _program("docker")
+def _programs(*names: str) -> Iterator[Program]:
+    return map(_program, names)
+
+
+AIPERF, LM_EVAL, LLAMA_CPP_PYTHON = _programs("aiperf", "lm_eval", "llama.cpp")
+TRTLLM_BENCH, TRTLLM_SERVE, TRTLLM_EVAL = _programs("trtllm-bench", "trtllm-serve", "trtllm-eval")
+TENSORRT_LLM_PYTHON, BENCHMARK_SERVING = _programs("tensorrt-llm", "benchmark_serving")
+VLLM, VLLM_SCRIPT = _programs("vllm", "vllm-benchmark-serving")  # load clients of any engine
+VLLM_SERVE, VLLM_PYTHON = _programs("vllm-serve", "vllm-python")  # the engine
+SGLANG_CLI, SGLANG_SERVE = _programs("sglang-cli", "sglang")  # the former since 0.5.5
+SGLANG_PYTHON, SGLANG_BENCH = _programs("sglang-python", "sglang-bench-serving")
+TRTLLM_LAUNCH, MPIRUN, DOCKER = _programs("trtllm-llmapi-launch", "mpirun", "docker")
+SRUN, SBATCH, SCANCEL = _programs("srun", "sbatch", "scancel")

@@ -18,8 +18,7 @@ LONGEST_SHOWN = 1000  # characters of a line that are shown
 MOST_SEARCHED = 128 * 1024 * 1024  # bytes of a log that are searched: half of them at each end
 
 _BLOCK = 1024 * 1024
-_STEP = 64 * 1024  # of reading from the end
-_MOST_FROM_END = 4 * 1024 * 1024
+_TAIL = 1024 * 1024  # bytes at the end of a log in which its last lines are looked for
 _REDACTED = 4 * LONGEST_SHOWN  # bytes of a line that are redacted, to show fewer of them
 _BETWEEN_WORDS = b" \t\"',;&"  # what no secret has in it
 _CONTEXT = 80  # lines before those that are shown: a private key that begins there is known as one
@@ -27,14 +26,18 @@ _CONTEXT = 80  # lines before those that are shown: a private key that begins th
 
 def tail(log: Path, count: int) -> tuple[str, ...]:
     """The last `count` lines of the log, redacted; none if it cannot be read."""
-    if not log.is_file():
-        return ()
     try:
-        found, is_whole = _from_end(log, count + _CONTEXT)
+        read = _end(log, _TAIL)
     except UntrustedFile as error:  # the program put another file in its place
         return (str(error).partition("\n")[0],)
     except OSError:
         return ()
+    last = read.splitlines()[-count - _CONTEXT - 1 :]
+    is_whole = len(read) < _TAIL or len(last) > count + _CONTEXT
+    if not is_whole and len(last) == 1:  # its end tells more
+        last = [last[0][-_REDACTED:]]
+    shown = (_cut(line, _REDACTED, _BETWEEN_WORDS) for line in last)
+    found = [line.decode(errors="replace") for line in shown]
     if not is_whole:  # a secret may be cut there, which nothing would recognise
         found = found[1:] or [f"… {found[0].partition(' ')[2]}"]
     return tuple(map(_shortened, redacted_lines(found)[-count:]))
@@ -42,11 +45,7 @@ def tail(log: Path, count: int) -> tuple[str, ...]:
 
 def end_of(log: Path, size: int) -> str:
     """The last `size` bytes of the log as they stand there, to be searched; none if it is gone."""
-    if not log.is_file():
-        return ""
-    with open_regular(log) as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - size))
-        return file.read(size).decode(errors="replace")
+    return _end(log, size).decode(errors="replace")
 
 
 def lines(log: Path) -> Iterator[str]:
@@ -79,7 +78,7 @@ def lines_with(log: Path, words: Iterable[str]) -> Iterator[tuple[int, str]]:
         position += len(block)
         lowered = block.lower() if at_ends else b""
         if not any(word in lowered for word in sought):
-            number += _line_ends(block)
+            number += block.count(b"\n") + block.count(b"\r") - block.count(b"\r\n")
             continue
         for line in block.splitlines():
             number += 1
@@ -105,25 +104,13 @@ def _blocks(log: Path) -> Iterator[bytes]:
         yield begun + b"\n"
 
 
-def _from_end(log: Path, count: int) -> tuple[list[str], bool]:
-    """The last lines, and whether the first of them is whole."""
+def _end(log: Path, size: int) -> bytes:
+    """The last `size` bytes of the log; none if it is gone."""
+    if not log.is_file():
+        return b""
     with open_regular(log) as file:
-        begin = file.seek(0, os.SEEK_END)
-        read = b""
-        while begin and len(read) < _MOST_FROM_END and _line_ends(read) <= count:
-            step = min(_STEP, begin)
-            begin = file.seek(begin - step)
-            read = file.read(step) + read
-    found = read.splitlines()
-    is_whole = begin == 0 or len(found) > count
-    if not is_whole and len(found) == 1:  # its end tells more
-        found = [found[0][-_REDACTED:]]
-    shown = (_cut(line, _REDACTED, _BETWEEN_WORDS) for line in found[-count:])
-    return [line.decode(errors="replace") for line in shown], is_whole
-
-
-def _line_ends(text: bytes) -> int:
-    return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+        file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+        return file.read(size)
 
 
 def _cut(line: bytes, most: int = LONGEST_LINE, between: bytes = b" ") -> bytes:

@@ -10,22 +10,21 @@ import base64
 import json
 import os
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from itertools import chain, pairwise
-from pathlib import Path
 from urllib.parse import quote, unquote
 
 from perfgate.core.measurement import Json
+from perfgate.core.toml_table import toml_beside
 
 MASK = "***"
 SHORTEST = 6  # characters of a known value; a shorter one would mask every second word
 
-_COLOUR = re.compile(r"\x1b\[[0-9;:?]*[A-Za-z]")
+COLOUR = re.compile(r"\x1b\[[0-9;:?]*[A-Za-z]")
 # What no text of one line needs, and what makes another text of it, for a terminal, a shell or a
 # reader: C0, DEL and C1; bidirectional marks, embeddings and isolates; line and paragraph
 # separators; surrogates, which are no characters.
@@ -40,7 +39,7 @@ _USER = re.compile(r"(-u|--(?:proxy-)?user=)?((?!\d+:\d+$)[^:/\s]+:).+", re.DOTA
 _NAME = re.compile(r"[\w.-]+")
 _OPTION = re.compile(r"--[A-Za-z][\w-]*(?:=.*)?", re.DOTALL)
 
-_TABLE = tomllib.loads(Path(__file__).with_name("secrets.toml").read_text(encoding="utf-8"))
+_TABLE = toml_beside(__file__, "secrets")
 _WORDS = {kind: frozenset(words.split()) for kind, words in _TABLE["words"].items()}
 _TABLE["shapes"]["tokens"] = [rf"(?<![A-Za-z0-9])(?:{'|'.join(_TABLE['shapes']['tokens'])})"]
 _SHAPES = [re.compile(shape) for shapes in _TABLE["shapes"].values() for shape in shapes]
@@ -71,11 +70,7 @@ def is_secret(name: str) -> bool:
     before, last = set(words[:-1]), words[-1]
     return (
         _is_token(words)
-        or (
-            last == "key"
-            and bool(before - _WORDS["other_key"])
-            and not before & _WORDS["other_key"]
-        )
+        or (last == "key" and bool(before) and not before & _WORDS["other_key"])
         or any(one in _WORDS["key_of"] and two in ("key", "keys") for one, two in pairwise(words))
         or (last in ("pass", "pwd", "auth") and bool(before) and not before & _WORDS["no_pass"])
     )
@@ -108,7 +103,7 @@ def remember(environment: Mapping[str, str], arguments: Iterable[str] = ()) -> N
 
 def redact(text: str) -> str:
     """The text, of one line or several, as it may be shown: secrets masked, nothing hidden."""
-    return visible(mask(_COLOUR.sub("", text)))
+    return visible(mask(COLOUR.sub("", text)))
 
 
 def redacted_lines(lines: Iterable[str]) -> tuple[str, ...]:
@@ -310,14 +305,9 @@ class _Escapes(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         one = chr(code)
-        if one in "\t\n" or unicodedata.category(one) not in _HIDDEN:
-            shown = one
-        elif code < 0x100:
-            shown = f"\\x{code:02x}"
-        else:
-            shown = f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-        self[code] = shown
-        return shown
+        is_shown = one in "\t\n" or unicodedata.category(one) not in _HIDDEN
+        self[code] = one if is_shown else ascii(one)[1:-1].replace("\\r", "\\x0d")
+        return self[code]
 
 
 _ESCAPES = _Escapes()

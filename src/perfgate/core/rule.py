@@ -38,10 +38,8 @@ class Rule:
     prior_dof: float = 10
 
     def __post_init__(self) -> None:
-        rates = (self.alpha, self.beta)
-        if not (
-            all(0 < rate < 0.5 for rate in rates) and self.max_runs >= 1 and self.prior_dof > 0
-        ):
+        rates_fit = all(0 < rate < 0.5 for rate in (self.alpha, self.beta))
+        if not (rates_fit and self.max_runs >= 1 and self.prior_dof > 0):
             raise InputError(
                 "the gate's rule cannot be used",
                 found=self,

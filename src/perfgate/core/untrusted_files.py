@@ -105,7 +105,7 @@ def opened_regular(path: Path, flags: int, mode: int = _NEW_FILE) -> int:
 
     Args:
         path: the file.
-        flags: as of `os.open`.
+        flags: as of `os.open`; never O_TRUNC, as what is there is looked at when it is open.
         mode: of a file that is made.
 
     Raises:
@@ -113,28 +113,20 @@ def opened_regular(path: Path, flags: int, mode: int = _NEW_FILE) -> int:
         UntrustedFile: it is a link, or not a regular file.
         OSError: it cannot be opened for another reason.
     """
-    safe = (flags & ~os.O_TRUNC) | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    safe = flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         handle = os.open(path, safe, mode)
     except OSError:
         refuse_special(path)
         raise
-    return _checked(handle, path, _require_own, truncates=bool(flags & os.O_TRUNC))
+    return _checked(handle, path, _require_own)
 
 
-def _checked(
-    handle: int,
-    path: Path,
-    require: Callable[[Path, os.stat_result], None],
-    *,
-    truncates: bool = False,
-) -> int:
-    """The descriptor of a file that is what it should be; truncated only when that is known."""
+def _checked(handle: int, path: Path, require: Callable[[Path, os.stat_result], None]) -> int:
+    """The descriptor of a file that is what it should be."""
     try:
         require(path, os.fstat(handle))
         os.set_blocking(handle, True)  # programs inherit it
-        if truncates:
-            os.ftruncate(handle, 0)
     except BaseException:
         os.close(handle)
         raise

@@ -113,7 +113,7 @@ class LlamaCpp(Engine):
             done = _asked(locations, TOKENIZER, str(model), str(draft), limit_s=120)
             if not done.is_good:
                 lines = done.stderr.strip().splitlines()
-                told = diagnose(lines)
+                told = diagnose(enumerate(lines, start=1))
                 raise RunError(
                     "disk_full" if told and told.failure == "disk_full" else "model_file",
                     f"no tokenizer could be made from {model.name}",

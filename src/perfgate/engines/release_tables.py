@@ -5,7 +5,6 @@ is what changed against the range before it, as a merge patch (RFC 7396): mappin
 anything else is replaced, null takes away. Further files can stand in a folder of one's own.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
@@ -17,6 +16,7 @@ from msgspec import Struct
 from packaging.version import InvalidVersion, Version
 
 from perfgate.core.errors import InputError
+from perfgate.core.paths import named_folder
 from perfgate.engines.definitions import YAML
 from perfgate.engines.option_check import Mismatch
 from perfgate.scenarios.yaml_document import read_document
@@ -221,24 +221,17 @@ class ReleaseTables(Generic[T]):
             raise errors[0]
         return document.value
 
-    def _more(self) -> str | None:
-        return os.environ.get(self._variable) or None if self._variable else None
+    def _more(self) -> Path | None:
+        if self._variable is None:
+            return None
+        expected = "a folder with tables of further releases"
+        hint = "set it to where they are, or unset it"
+        return named_folder(self._variable, expected=expected, hint=hint)
 
-    def _read_all(self, more: str | None) -> tuple[T, ...]:
-        if more is None:
-            return self.read(self.folder)
-        folder = Path(more)
-        if not folder.is_dir():
-            raise InputError(
-                "no such folder",
-                field=self._variable,
-                found=more,
-                expected="a folder with tables of further releases",
-                hint="set it to where they are, or unset it",
-            )
-        return self.read(self.folder, folder)
+    def _read_all(self, more: Path | None) -> tuple[T, ...]:
+        return self.read(self.folder, *filter(None, [more]))
 
-    def _chosen(self, version: str, more: str | None) -> T:
+    def _chosen(self, version: str, more: Path | None) -> T:
         asked, tables = self.base(version), self._tables(more)
         for table in reversed(tables):
             if asked >= Version(table.since):

@@ -26,7 +26,7 @@ from perfgate.clients.report_log import report_lines, telling_lines
 from perfgate.clients.sglang_results import require_one_run
 from perfgate.core import json_text
 from perfgate.core.errors import FAILURES, InputError, RunError
-from perfgate.core.failures import TELLING, diagnose_log
+from perfgate.core.failures import TELLING, diagnose
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.untrusted_files import open_input
 from perfgate.evaluators import lm_eval_tables, trtllm_eval_results, trtllm_gpqa
@@ -222,7 +222,7 @@ def _failed(error: RunError, file: BinaryIO, lines: Lines) -> Parsed:
     """The error, or the cause that the same log shows for a report that is missing or cut."""
     if isinstance(error, _NoReport) or error.failure == "truncated_output":
         file.seek(0)
-        cause = diagnose_log(telling_lines(file, TELLING))
+        cause = diagnose(telling_lines(file, TELLING))
         if cause is not None and cause.failure != "unknown":
             return Parsed(
                 failure=cause.failure,

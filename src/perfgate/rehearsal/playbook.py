@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 
 from msgspec import convert
 
-from perfgate.core.programs import REHEARSAL_VARIABLE
 from perfgate.rehearsal.faults import Fault, Place
 from perfgate.rehearsal.synthetic_metrics import (
     Guess,
@@ -31,6 +30,7 @@ START = "PERFGATE_START"
 ROLE = "PERFGATE_ROLE"
 SYNTHETIC = "perfgate_synthetic"  # field of every JSON report that a mock program writes
 FORMAT = 4
+REHEARSAL_VARIABLE = "PERFGATE_REHEARSAL"  # names the file that mock programs read
 
 _MAIN = "tensorrt-llm"
 _SLOWER = ("slow", "slow_host", "slow_no_control")

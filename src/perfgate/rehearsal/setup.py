@@ -18,11 +18,11 @@ from packaging.version import Version
 from perfgate.core import programs
 from perfgate.core.durable_files import make_executable, write_text
 from perfgate.core.locations import DATASETS, HOSTS, MODELS, TENSORRT_LLM_SOURCE
-from perfgate.core.programs import REHEARSAL_VARIABLE, Program
+from perfgate.core.programs import Program
 from perfgate.rehearsal import fake_files
 from perfgate.rehearsal.expected_results import scenario_part
 from perfgate.rehearsal.faults import FAULTS, Fault, FaultKind, parse_fault, require_hits
-from perfgate.rehearsal.playbook import FORMAT, SYNTHETIC
+from perfgate.rehearsal.playbook import FORMAT, REHEARSAL_VARIABLE, SYNTHETIC
 from perfgate.rehearsal.recorded_pages import nearest
 from perfgate.scenarios.scenario import Limits, Scenario
 

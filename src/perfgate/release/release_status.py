@@ -3,16 +3,13 @@
 The texts of all refusals are in refusals.toml, by their status.
 """
 
-import tomllib
 from enum import IntEnum
-from pathlib import Path
 from typing import Any
 
 from perfgate.core.errors import InputError
+from perfgate.core.toml_table import toml_beside
 
-_REFUSALS: dict[str, Any] = tomllib.loads(
-    Path(__file__).with_name("refusals.toml").read_text(encoding="utf-8")
-)
+_REFUSALS: dict[str, Any] = toml_beside(__file__, "refusals")
 _PARTS = {"file", "field", "found", "expected", "hint"}
 
 

@@ -45,9 +45,3 @@ def settled(is_so: Callable[[], object]) -> None:
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-def cpu_of(process: psutil.Process) -> float:
-    """CPU time that it has used itself."""
-    times = process.cpu_times()
-    return times.user + times.system

@@ -3,10 +3,11 @@
 import os
 from collections import namedtuple
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 from burners import burn, settled
-from tables import each
+from tables import each, tables_of
 
 from perfgate.core.command import Command
 from perfgate.core.cpu_times import Core
@@ -33,53 +34,37 @@ def account(*samples: CpuSample) -> CpuAccount:
 
 
 def shares(*samples: CpuSample) -> CpuConditions:
-    found = account(*samples).conditions()
-    assert found is not None
-    return found
+    return account(*samples).conditions()
 
 
 # The account, on given samples
 
+# 100 s of an old process vanish with it; before and after it, ours worked as was seen.
+BEFORE = [sample(0.0, 0.0, ours_s=100.0), sample(10.0, 9.0, ours_s=109.0)]
+AFTER = [sample(11.0, 9.0, ours_s=0.0), sample(21.0, 18.0, ours_s=9.0)]
+
 
 @each(
-    ("samples", "found"),
+    ("samples", "cores", "others", "steal"),
     [
         # 10 s on 2 cores: 6 s of work, 4 of them ours: 2 of 20 s
-        (
-            [sample(100.0, 50.0, 70.0, ours_s=7.0), sample(110.0, 53.0, 73.0, ours_s=11.0)],
-            CpuConditions(cores=2, others_share=0.1, steal_share=0.0),
-        ),
+        ([sample(9, 50, 70, ours_s=7.0), sample(19, 53, 73, ours_s=11.0)], 2, 0.1, 0.0),
         # the hypervisor took 0.5 s of each core
-        (
-            [sample(0.0, 1.0, 1.0), sample(10.0, 1.0, 1.0, steal_s=0.5)],
-            CpuConditions(cores=2, others_share=0.0, steal_share=0.05),
-        ),
-        # more of ours than the cores show
-        ([sample(0.0, 0.0), sample(1.0, 0.5, ours_s=0.52)], CpuConditions(1, 0.0, 0.0)),
-        # 100 s of an old process vanish with it; before and after it, ours worked as was seen
-        (
-            [sample(0.0, 0.0, ours_s=100.0), sample(10.0, 9.0, ours_s=109.0)]
-            + [sample(11.0, 9.0, ours_s=0.0), sample(21.0, 18.0, ours_s=9.0)],
-            CpuConditions(1, 0.0, 0.0),
-        ),
-        # a core is switched off
-        ([sample(0.0, 0.0, 0.0), sample(10.0, 5.0)], CpuConditions(1, 0.5, 0.0)),
+        ([sample(0, 1, 1), sample(10, 1, 1, steal_s=0.5)], 2, 0.0, 0.05),
+        ([sample(0, 0), sample(1, 0.5, ours_s=0.52)], 1, 0.0, 0.0),  # more of ours than of all
+        ([*BEFORE, *AFTER], 1, 0.0, 0.0),
+        ([sample(0, 0, 0), sample(10, 5)], 1, 0.5, 0.0),  # a core is switched off
     ],
-    ids=["others", "steal", "ours", "vanished", "off"],
 )
-def test_shares_of_all_usable_cores(samples: list[CpuSample], found: CpuConditions) -> None:
-    assert shares(*samples) == found
+def test_shares_of_all_usable_cores(samples: list[CpuSample], cores, others, steal) -> None:
+    assert shares(*samples) == CpuConditions(cores, others, steal)
 
 
-@each("samples", [[], [sample(0.0, 1.0)], [sample(1.0, 1.0), sample(1.0, 2.0)]])
-def test_without_a_duration_nothing_is_known(samples: list[CpuSample]) -> None:
-    assert account(*samples).conditions() is None
-
-
-def test_work_that_is_handed_over_cannot_be_told_apart() -> None:
+def test_without_a_duration_nothing_is_known_and_of_work_handed_over_not_all() -> None:
+    for samples in ([], [sample(0.0, 1.0)], [sample(1.0, 1.0), sample(1.0, 2.0)]):
+        assert shares(*samples) is None
     held = account(sample(0.0, 0.0), sample(9.0, 9.0, handed_over_by="docker"), sample(10.0, 10.0))
     found = held.conditions()
-    assert found is not None
     assert (found.others_share, found.steal_share) == (None, 0.0)
     assert "docker has its work done by processes that are not ours" in held.notes()[0]
 
@@ -87,20 +72,7 @@ def test_work_that_is_handed_over_cannot_be_told_apart() -> None:
 # Several trees
 
 
-@each(
-    ("looks", "total_s"),
-    [
-        # what was used before the first look does not count
-        ([[(5, 1, 100.0)]], 0.0),
-        ([[(5, 1, 100.0), (6, 5, 3.0)], [(5, 1, 101.0), (6, 5, 5.0)]], 3.0),
-        # a tree that comes and goes hides nothing of the others
-        ([[(5, 1, 1.0)], [(5, 1, 2.0), (8, 1, 4.0)], [(5, 1, 3.0), (8, 1, 5.0)], [(5, 1, 4.0)]], 8),
-        # its parent has waited for it
-        ([[(5, 1, 1.0)], [(5, 1, 1.0), (6, 5, 2.0)], [(5, 1, 3.0)]], 2.0),
-        # it has lost its parent
-        ([[(5, 1, 1.0), (6, 5, 2.0)], [(6, 1, 2.5)], [(6, 1, 3.0)]], 0.5),
-    ],
-)
+@each(("looks", "total_s"), tables_of("machine_tables")["trees"])
 def test_time_of_several_trees_counts_once(looks, total_s: float) -> None:
     held = CpuAccount()
     for look in looks:
@@ -124,11 +96,7 @@ def test_only_cores_that_worked_tell_the_clock() -> None:
     assert (moment.mhz_low, moment.mhz_median) == (None, None)
 
 
-FREQUENCIES = [
-    Frequency(3500.0, 800.0, 3800.0),
-    Frequency(800.0, 800.0, 3800.0),
-    Frequency(900.0, 800.0, 5000.0),
-]
+FREQUENCIES = [Frequency(now, 800.0, top) for now, top in ((3500, 3800), (800, 3800), (900, 5000))]
 
 
 @each(
@@ -142,12 +110,8 @@ FREQUENCIES = [
     ],
 )
 def test_clocks_as_psutil_tells_them(monkeypatch, told, online, found) -> None:
-    def answer(percpu: bool) -> list[Frequency]:
-        if isinstance(told, Exception):
-            raise told
-        return told
-
-    monkeypatch.setattr(psutil, "cpu_freq", answer)
+    says = {"side_effect" if isinstance(told, Exception) else "return_value": told}
+    monkeypatch.setattr(psutil, "cpu_freq", Mock(**says))
     assert cpu._clocks(online, {0, 2}) == found
 
 

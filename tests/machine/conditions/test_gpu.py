@@ -7,21 +7,17 @@ from types import SimpleNamespace
 import pynvml
 import pytest
 from fake_pynvml import MIB, FakeGpu, Looks, Refusal
-from tables import each
+from tables import each, tables_of
 
 from perfgate.machine import nvml
 from perfgate.machine.conditions.conditions import GpuConditions
 from perfgate.machine.conditions.gpu import Gpus, open_gpus
 from perfgate.machine.conditions.processes import Process
 
+TABLES = tables_of("machine_tables")
 MAKERS = {100: "python", 101: "trtllm-serve", 4711: "python", 77: "nvidia-cuda-mps"}
 TABLE = {pid: Process(pid, 1, name, 0.0) for pid, name in MAKERS.items()}
 OURS = frozenset({100, 101})
-
-
-@pytest.fixture(autouse=True)
-def all_visible(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
 def opened(wanted: int = 1) -> Gpus:
@@ -81,14 +77,6 @@ def test_every_bit_of_the_real_module_is_known() -> None:
     assert not nvml.slows(1 << 40)
 
 
-def test_functions_that_older_bindings_do_not_have(install) -> None:
-    newer = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTemperatureV")
-    install(FakeGpu(reasons=(pynvml.nvmlClocksEventReasonHwSlowdown,)), missing=newer)
-    gpus = opened()
-    (gpu,) = after(gpus, 1)
-    assert (gpu.slowed_share, gpu.temperature_c_top, gpus.notes) == (1.0, 61.0, [])
-
-
 # What NVML does not say
 
 
@@ -122,21 +110,10 @@ def test_gpus_that_are_not_wanted_are_not_asked_for(monkeypatch: pytest.MonkeyPa
 FOUR = [f"GPU-{number}{number}{number}-x" for number in range(4)]
 
 
-@each(
-    ("visible", "wanted", "watched", "note"),
-    [
-        (None, 2, [0, 1], ""),
-        (None, 8, [0, 1, 2, 3], "4 of 8 GPUs watched"),
-        ("2,3", 2, [2, 3], ""),
-        ("3, 1,0", 2, [3, 1], ""),
-        ("GPU-222-x,GPU-000-x", 2, [2, 0], ""),
-        ("GPU-3", 1, [3], ""),  # CUDA takes the beginning of a UUID
-        ("", 1, [], "0 of 1 GPUs watched"),
-        ("9", 1, [], "GPU 9 not watched: Invalid Argument"),
-        ("GPU-999", 1, [], "GPU-999 of CUDA_VISIBLE_DEVICES not watched"),
-        ("MIG-8a-b/1/0", 1, [], "MIG-8a-b/1/0 not watched"),
-    ],
-)
+ALL = [(None, 2, [0, 1], ""), (None, 8, [0, 1, 2, 3], "4 of 8 GPUs watched")]
+
+
+@each(("visible", "wanted", "watched", "note"), [*ALL, *TABLES["watched"]])
 def test_the_gpus_that_the_program_will_use(
     install, monkeypatch, visible: str | None, wanted: int, watched: list[int], note: str
 ) -> None:
@@ -149,28 +126,12 @@ def test_the_gpus_that_the_program_will_use(
     assert not note or any(note in one for one in gpus.notes)
 
 
-# Strangers: 100 and 101 are ours, 5555 and 645000 are in no process table of this namespace.
-
-
-@each(
-    ("looks", "before", "strangers", "note"),
-    [
-        ([[100, 4711], [100, 4711], [100]], (), ("pid 4711 (python)",), ""),
-        ([[100], [100, 101], []], (), (), ""),
-        ([[100, 5555], [100]], (), (), ""),  # it has ended, and may have been ours
-        # An engine in a container, started by a daemon: seen under its pid, but not below us.
-        ([[], [4711]], (), (), "NVML shows no process of ours"),
-        # The container's engine is 645400 for the driver; nobody here has that number.
-        ([[645000, 645400]], (645000,), ("pid 645000",), "of those who did before the start"),
-        ([[645400]], (645000,), (), "NVML shows no process of ours"),  # who was there has left
-        ([[77, 100]], (77,), (), ""),  # the multi-process service
-    ],
-)
+@each(("looks", "before", "strangers", "note"), TABLES["strangers"])
 def test_who_is_a_stranger(install, looks, before, strangers, note: str) -> None:
     install(FakeGpu(uuid="GPU-a", pids=looks))
     gpus = opened()
     (gpu,) = after(gpus, len(looks), before={"GPU-a": frozenset(before)})
-    assert gpu.strangers == strangers
+    assert gpu.strangers == tuple(strangers)
     assert len(gpus.notes) == bool(note)
     assert not note or note in gpus.notes[0]
 
@@ -179,61 +140,44 @@ def test_who_is_a_stranger(install, looks, before, strangers, note: str) -> None
 # processes alone: ours held 2018 MiB; with a program outside, 4306 MiB more were in use.
 OURS_HOLDS, ALONE, SHARED = 2018 * MIB, 2026 * MIB, 6324 * MIB
 UNSEEN = "an unseen process with 4.2 GiB (in another container?)"
-NO_MEMORY = "NVML reports no memory of each process"
 MEMORY, COMPUTING = "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetComputeRunningProcesses"
 MAYBE = [f"GPU 0 may also be used by {UNSEEN}"]
-GROWING = Looks([SimpleNamespace(used=one) for one in (ALONE, SHARED, SHARED)])
+NO_MEMORY = "memory of unseen processes not readable: NVML reports no memory of each process"
+
+
+def held(*used: int, pid: int = 100, by_it: int | None = OURS_HOLDS) -> dict[str, object]:
+    """What NVML answers of memory in use, one a look, and of the process that is listed."""
+    process = SimpleNamespace(pid=pid, usedGpuMemory=by_it)
+    return {MEMORY: Looks([SimpleNamespace(used=one) for one in used]), COMPUTING: [process]}
 
 
 @each(
-    ("pid", "used", "strangers", "notes"),
+    ("answers", "strangers", "notes"),
     [
-        (100, [ALONE, ALONE, ALONE], (), []),
-        (100, [ALONE, SHARED, SHARED], (UNSEEN,), []),
-        (100, [ALONE, SHARED, ALONE], (), []),  # a process that ended between two readings
-        (100, [SHARED, SHARED, SHARED], (), MAYBE),
+        (held(ALONE, ALONE, ALONE), (), []),
+        (held(ALONE, SHARED, SHARED), (UNSEEN,), []),
+        (held(ALONE, SHARED, ALONE), (), []),  # a process that ended between two readings
+        (held(SHARED, SHARED, SHARED), (), MAYBE),
         # None of ours is listed: the engine itself may be in another container.
-        (4711, [ALONE, SHARED, SHARED], ("pid 4711 (python)",), MAYBE),
+        (held(ALONE, SHARED, SHARED, pid=4711), ("pid 4711 (python)",), MAYBE),
+        # Where NVML does not tell who holds memory nobody is accused.
+        ({MEMORY: Refusal()}, (), []),
+        (held(ALONE, by_it=None), (), [f"GPU 0: {NO_MEMORY}"]),
+        ({**held(ALONE, SHARED, SHARED), "nvmlDeviceGetName": "NVIDIA GB200"}, (), []),
     ],
 )
-def test_memory_that_no_listed_process_holds(install, pid: int, used, strangers, notes) -> None:
-    process = SimpleNamespace(pid=pid, usedGpuMemory=OURS_HOLDS)
-    memory = Looks([SimpleNamespace(used=one) for one in used])
-    install(FakeGpu(uuid="GPU-a", answers={MEMORY: memory, COMPUTING: [process]}))
+def test_memory_that_no_listed_process_holds(install, answers, strangers, notes) -> None:
+    install(FakeGpu(uuid="GPU-a", answers=answers))
     gpus = opened()
-    (gpu,) = after(gpus, len(used), before={"GPU-a": frozenset({4711})})
+    (gpu,) = after(gpus, 3, before={"GPU-a": frozenset({4711})})
     assert (gpu.strangers, gpus.notes) == (strangers, notes)
 
 
-UNKNOWN = {COMPUTING: [SimpleNamespace(pid=100, usedGpuMemory=None)]}
-
-
-@each(
-    ("changed", "notes"),
-    [
-        ({MEMORY: Refusal()}, []),
-        (UNKNOWN, [f"GPU 0: memory of unseen processes not readable: {NO_MEMORY}"]),
-        ({"nvmlDeviceGetName": "NVIDIA GB200", MEMORY: GROWING}, []),
-    ],
-)
-def test_where_nvml_does_not_tell_who_holds_memory_nobody_is_accused(
-    install, changed, notes
-) -> None:
-    install(FakeGpu(answers=changed))
-    gpus = opened()
-    (gpu,) = after(gpus, 3)
-    assert (gpu.strangers, gpus.notes) == ((), notes)
-
-
-def test_one_of_ours_on_another_gpu_shows_the_namespace(install) -> None:
+def test_one_of_ours_on_another_gpu_shows_the_namespace_and_a_split_one_nobody(install) -> None:
     install(FakeGpu(uuid="GPU-a", pids=[[100]]), FakeGpu(uuid="GPU-b", pids=[[4711]]))
     ours, theirs = after(opened(2), 1)
     assert (ours.strangers, theirs.strangers) == ((), ("pid 4711 (python)",))
-
-
-def test_who_uses_the_other_half_of_a_split_gpu_is_not_told(install) -> None:
     install(FakeGpu(pids=[[100, 4711]], mig=True))
     gpus = opened()
-    (gpu,) = after(gpus, 1)
-    assert gpu.strangers == ()
+    assert after(gpus, 1)[0].strangers == ()
     assert gpus.notes == ["GPU 0 is split (MIG): who else uses it is not watched"]

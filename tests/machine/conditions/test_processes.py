@@ -8,19 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
-import pytest
 from tables import each
 
 from perfgate.machine.conditions import processes
-from perfgate.machine.conditions.processes import (
-    Marked,
-    Process,
-    began,
-    lives,
-    pid_namespace,
-    process_table,
-    tree_of,
-)
+from perfgate.machine.conditions.processes import Marked, Process, began, lives, process_table
 
 VARIABLE = "PERFGATE_PLACE"
 # It tells when it runs, so that its environment is its own; what it starts has cleared its own.
@@ -60,8 +51,8 @@ def pids(found: list[Process]) -> set[int]:
 def test_a_tree_is_found_whatever_the_order_of_pids() -> None:
     parents = {5: 9, 9: 1, 7: 5, 1: 0, 3: 1}
     table = {pid: Process(pid, parent, "x", 1.0) for pid, parent in parents.items()}
-    assert pids(tree_of(9, table)) == {9, 5, 7}
-    assert tree_of(4, table) == []
+    assert pids(processes.tree_of(9, table)) == {9, 5, 7}
+    assert processes.tree_of(4, table) == []
 
 
 def test_the_table_agrees_with_psutil() -> None:
@@ -78,11 +69,9 @@ def test_a_name_that_looks_like_a_line_of_the_table(tmp_path: Path, name: str) -
     program = tmp_path / name
     program.symlink_to("/bin/sleep")
     with subprocess.Popen([program, "60"]) as child:
-        try:
-            found = process_table()[child.pid]
-            assert (found.parent, found.name) == (os.getpid(), name)
-        finally:
-            child.kill()
+        found = process_table()[child.pid]
+        child.kill()
+    assert (found.parent, found.name) == (os.getpid(), name)
 
 
 # Ours by their mark
@@ -95,52 +84,38 @@ def test_ours_carry_the_mark_or_are_below_one_that_does() -> None:
     assert not found & {*others, os.getpid()}
 
 
-@pytest.fixture
-def environments(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
-    """Pid → its mark, in place of /proc; what was asked for is taken out."""
-    marks: dict[int, str] = {}
+class Read(Marked):
+    """Marked by what a test says of a pid, which is asked once, in place of /proc."""
 
-    def carries(marked: Marked, pid: int) -> bool:
-        return marks.pop(pid, "") == "a"
+    def __init__(self, *ours: int) -> None:
+        super().__init__(VARIABLE, "a")
+        self.ours = list(ours)
 
-    monkeypatch.setattr(processes.Marked, "_carries", carries)
-    return marks
+    def _carries(self, pid: int) -> bool:
+        return pid in self.ours and not self.ours.remove(pid)
+
+    def look(self, *table: tuple[int, int, str], started: int = 10) -> set[int]:
+        seen = {pid: Process(pid, parent, name, 0.0, started) for pid, parent, name in table}
+        return pids(self.among(seen))
 
 
-def look(marked: Marked, *table: Process) -> set[int]:
-    return pids(marked.among({one.pid: one for one in table}))
-
-
-def test_a_process_that_becomes_another_program_is_asked_again(
-    environments: dict[int, str],
-) -> None:
-    marked = Marked(VARIABLE, "a")
-    assert look(marked, Process(5, 1, "slurmstepd", 0.0, 10)) == set()
-    environments[5] = "a"
-    assert look(marked, Process(5, 1, "python", 0.0, 10)) == {5}
+def test_a_process_that_becomes_another_program_is_asked_again() -> None:
+    marked = Read()
+    assert marked.look((5, 1, "slurmstepd")) == set()
+    marked.ours = [5]
+    assert marked.look((5, 1, "python")) == {5}
     # What once was ours stays it, also when it writes its title over its environment.
-    assert look(marked, Process(5, 1, "VLLM::Engine", 0.0, 10)) == {5}
+    assert marked.look((5, 1, "VLLM::Engine")) == {5}
     # A later process of the same number is another one.
-    assert look(marked, Process(5, 1, "VLLM::Engine", 0.0, 99)) == set()
+    assert marked.look((5, 1, "VLLM::Engine"), started=99) == set()
 
 
-def test_an_orphan_of_ours_stays_ours(environments: dict[int, str]) -> None:
-    marked = Marked(VARIABLE, "a")
-    environments[5] = "a"
-    assert look(marked, Process(5, 1, "x", 0.0, 10), Process(6, 5, "y", 0.0, 10)) == {5, 6}
-    assert look(marked, Process(6, 1, "y", 0.0, 10)) == {6}
-
-
-@pytest.mark.parametrize(
-    ("name", "is_ours"), [("slurmstepd", True), ("orted", True), ("sh", False)]
-)
-def test_what_starts_ours_for_slurm_or_open_mpi_is_ours(
-    environments: dict[int, str], name: str, is_ours: bool
-) -> None:
-    environments[5] = "a"
-    starter, other = Process(4, 1, name, 0.0, 10), Process(6, 4, "z", 0.0, 10)
-    found = look(Marked(VARIABLE, "a"), starter, Process(5, 4, "x", 0.0, 10), other)
-    assert found == ({4, 5, 6} if is_ours else {5})
+def test_an_orphan_of_ours_and_what_starts_ours_for_slurm_or_open_mpi_are_ours() -> None:
+    marked = Read(5)
+    assert marked.look((5, 1, "x"), (6, 5, "y")) == {5, 6}
+    assert marked.look((6, 1, "y")) == {6}
+    for name, ours in (("slurmstepd", {4, 5, 6}), ("orted", {4, 5, 6}), ("sh", {5})):
+        assert Read(5).look((4, 1, name), (5, 4, "x"), (6, 4, "z")) == ours
 
 
 def test_one_that_has_ended_does_not_live_though_nobody_has_collected_it() -> None:
@@ -160,4 +135,4 @@ def test_one_that_has_ended_does_not_live_though_nobody_has_collected_it() -> No
 def test_the_namespace_is_that_of_all_processes_here() -> None:
     code = "from perfgate.machine.conditions.processes import pid_namespace; print(pid_namespace())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == pid_namespace() != ""
+    assert done.stdout.strip() == processes.pid_namespace() != ""

@@ -4,13 +4,15 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pynvml
 import pytest
-from burners import burn, cpu_of, stranger
+from burners import burn, stranger
 from fake_pynvml import FakeGpu
 
 from perfgate.machine.conditions import watch as module
@@ -19,6 +21,14 @@ from perfgate.machine.conditions.cpu import read_cpu
 from perfgate.machine.conditions.processes import Marked, Process, tree_of
 from perfgate.machine.conditions.watch import Watch, watched
 from perfgate.scenarios.scenario import DisturbanceLimits
+
+PIDS = "nvmlDeviceGetComputeRunningProcesses"
+MARK = {"PERFGATE_PLACE": "a"}
+no_orphans = pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
+
+
+def marked() -> Marked:
+    return Marked("PERFGATE_PLACE", "a")
 
 
 def watchers() -> list[threading.Thread]:
@@ -31,11 +41,17 @@ def nobody_watches_afterwards():
     assert not watchers()
 
 
+@contextmanager
+def sleeper(program: str | Path = "/bin/sleep", **variables: str) -> Iterator[int]:
+    """Pid of a child that does nothing while the block runs."""
+    with subprocess.Popen((program, "60"), env={**os.environ, **variables}) as child:
+        yield child.pid
+        child.kill()
+
+
 def others_s(watch: Watch) -> float:
     """CPU time of others, in seconds."""
     cpu = watch.conditions.cpu
-    assert cpu is not None
-    assert cpu.others_share is not None
     return cpu.others_share * cpu.cores * watch.conditions.seconds
 
 
@@ -47,10 +63,10 @@ def all_s() -> float:
 
 def burnt_s(burner: psutil.Process, least_s: float) -> float:
     """What it has used from now on; at least that much."""
-    first_s = cpu_of(burner)
-    while cpu_of(burner) < first_s + least_s:
+    first_s = sum(burner.cpu_times()[:2])
+    while (used_s := sum(burner.cpu_times()[:2]) - first_s) < least_s:
         time.sleep(0.05)
-    return cpu_of(burner) - first_s
+    return used_s
 
 
 def test_it_looks_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,12 +76,7 @@ def test_it_looks_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert watch.conditions.cpu is not None
     assert watch.conditions.seconds >= 0.01
     looks = threading.Semaphore(0)
-
-    def look(*rest):
-        looks.release()
-        return read_cpu(*rest)
-
-    monkeypatch.setattr(module, "read_cpu", look)
+    monkeypatch.setattr(module, "read_cpu", lambda *rest: looks.release() or read_cpu(*rest))
     with watched(0, interval_s=0.001) as watch:
         for _ in range(3):
             assert looks.acquire(timeout=40.0)
@@ -81,25 +92,14 @@ def test_a_look_that_costs_much_is_rare(monkeypatch: pytest.MonkeyPatch) -> None
     assert watch.conditions.samples == 2
 
 
-def test_it_ends_with_its_block_on_errors_too() -> None:
-    def fail() -> None:
-        assert len(watchers()) == 1
-        raise KeyError
-
-    with pytest.raises(KeyError), watched(0, interval_s=3600.0) as watch:
-        fail()
-    assert not watchers()
-    assert watch.conditions.samples == 2
-
-
 # Nothing that goes wrong is raised
 
 
-def test_an_error_of_a_look_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*rest: object) -> None:
-        raise PermissionError("/proc/stat")
-
-    monkeypatch.setattr(module, "read_cpu", refuse)
+def test_an_error_of_a_look_is_a_note_and_one_of_the_block_ends_it(monkeypatch) -> None:
+    with pytest.raises(KeyError), watched(0, interval_s=3600.0) as watch:
+        {}["an error of the block"]
+    assert watch.conditions.samples == 2
+    monkeypatch.setattr(module, "read_cpu", Mock(side_effect=PermissionError("/proc/stat")))
     with watched(0, interval_s=0.01) as watch:
         time.sleep(0.05)
     assert watch.conditions.cpu is None
@@ -109,21 +109,13 @@ def test_an_error_of_a_look_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_gpus_that_fail_in_a_new_way_do_not_stop_the_cpu(install) -> None:
+def test_gpus_that_cannot_be_watched_do_not_stop_the_cpu(install) -> None:
     install(init_error=pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
     with watched(8) as watch:
         pass
     assert watch.conditions.cpu is not None
-    assert (watch.conditions.gpus, watch.conditions.notes) == (
-        (),
-        ("GPUs not watched: Driver Not Loaded",),
-    )
-    nvml = install(FakeGpu())
-    nvml.nvmlDeviceGetPowerUsage = lambda gpu: b"\xff".decode()
-    with watched(1) as watch:
-        pass
-    assert watch.conditions.cpu is not None
-    assert "UnicodeDecodeError" in watch.conditions.notes[0]
+    assert watch.conditions.gpus == ()
+    assert watch.conditions.notes == ("GPUs not watched: Driver Not Loaded",)
 
 
 def test_a_driver_that_hangs_does_not_hang_the_measurement(install, monkeypatch) -> None:
@@ -160,30 +152,28 @@ def test_watches_may_be_nested(install) -> None:
     )
 
 
-@pytest.fixture
-def no_child_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of ours runs, though a server of tests/forked.py may: other tests have started it."""
+def strangers(watch: Watch) -> tuple[str, ...]:
+    return watch.conditions.gpus[0].strangers
+
+
+def test_who_was_on_the_gpu_before_the_start_is_a_stranger_of_every_measurement(
+    install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container: the driver's pids are not those of this namespace."""
+    # A server of tests/forked.py may run already: other tests have started it.
     earlier = {child.pid for child in psutil.Process().children(recursive=True)}
 
     def tree(root: int, table: Mapping[int, Process]) -> list[Process]:
         return [process for process in tree_of(root, table) if process.pid not in earlier]
 
     monkeypatch.setattr(module, "tree_of", tree)
-
-
-@pytest.mark.usefixtures("no_child_yet")
-def test_who_was_on_the_gpu_before_the_start_is_a_stranger_of_every_measurement(install) -> None:
-    """In a container: the driver's pids are not those of this namespace."""
     gpu = FakeGpu(uuid="GPU-a", pids=[[645000]])
     install(gpu)
     with watched(1) as start:
-        gpu.pids, gpu.looks = [[645000, 645400]], {}  # the engine has started
-        with subprocess.Popen(["/bin/sleep", "60"]) as server:
-            with watched(1, since=start) as measurement:
-                pass
-            server.kill()
-    assert start.conditions.gpus[0].strangers == ("pid 645000",)
-    assert measurement.conditions.gpus[0].strangers == ("pid 645000",)
+        gpu.answers |= {PIDS: FakeGpu(pids=[[645000, 645400]]).answers[PIDS]}  # the engine's
+        with sleeper(), watched(1, since=start) as measurement:
+            pass
+    assert strangers(start) == strangers(measurement) == ("pid 645000",)
 
 
 def test_a_process_of_ours_on_the_gpu_and_one_that_is_not(install) -> None:
@@ -191,13 +181,12 @@ def test_a_process_of_ours_on_the_gpu_and_one_that_is_not(install) -> None:
     parent = os.getppid()
     if not parent:
         pytest.skip("nobody is seen above this process")
-    with subprocess.Popen(["/bin/sleep", "60"]) as server:
-        install(FakeGpu(pids=[[server.pid, parent]]))
+    with sleeper() as server:
+        install(FakeGpu(pids=[[server, parent]]))
         with watched(1) as watch:
             pass
-        server.kill()
-    (stranger_seen,) = watch.conditions.gpus[0].strangers
-    assert stranger_seen.startswith(f"pid {parent} (")
+    (seen,) = strangers(watch)
+    assert seen.startswith(f"pid {parent} (")
 
 
 def test_while_something_of_ours_runs_nobody_is_accused_for_being_first(install) -> None:
@@ -206,40 +195,23 @@ def test_while_something_of_ours_runs_nobody_is_accused_for_being_first(install)
     So would that of a node, which begins when the engine already runs, maybe with other pids.
     """
     install(FakeGpu(uuid="GPU-a", pids=[[645400]]))
-    marked = {**os.environ, "PERFGATE_PLACE": "a"}
-    with subprocess.Popen(["/bin/sleep", "60"], env=marked) as server:
-        with watched(1) as here, watched(1, marked=Marked("PERFGATE_PLACE", "a")) as node:
-            pass
-        server.kill()
-    assert [one.conditions.gpus[0].strangers for one in (here, node)] == [(), ()]
-
-
-@pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
-def test_a_marked_process_on_the_gpu_and_one_that_is_not(install, tmp_path: Path) -> None:
-    with stranger(tmp_path, PERFGATE_PLACE="a") as server:
-        install(FakeGpu(pids=[[server.pid, os.getpid()]]))
-        with watched(1, marked=Marked("PERFGATE_PLACE", "a")) as watch:
-            pass
-    (stranger_seen,) = watch.conditions.gpus[0].strangers
-    assert stranger_seen.startswith(f"pid {os.getpid()} (")
+    with sleeper(**MARK), watched(1) as here, watched(1, marked=marked()) as node:
+        pass
+    assert (strangers(here), strangers(node)) == ((), ())
 
 
 # Real load
 
 
-@pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
-def test_a_real_stranger_is_a_load_of_others(tmp_path: Path) -> None:
-    with stranger(tmp_path) as burner, watched(0, interval_s=0.1) as watch:
-        used_s = burnt_s(burner, 0.5)
-    assert others_s(watch) > used_s - 0.25
-
-
-@pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
-def test_a_marked_process_is_no_load_of_others(tmp_path: Path) -> None:
-    """At most what all cores did, less what the marked one did."""
-    with stranger(tmp_path, PERFGATE_PLACE="a") as burner:
+@no_orphans
+def test_a_real_stranger_is_a_load_of_others_and_a_marked_one_is_none(tmp_path: Path) -> None:
+    """Of the marked one: at most what all cores did, less what that one did."""
+    with stranger(tmp_path, **MARK) as burner:
+        with watched(0, interval_s=0.1) as watch:
+            used_s = burnt_s(burner, 0.5)
+        assert others_s(watch) > used_s - 0.25
         began = all_s()
-        with watched(0, interval_s=0.1, marked=Marked("PERFGATE_PLACE", "a")) as watch:
+        with watched(0, interval_s=0.1, marked=marked()) as watch:
             used_s = burnt_s(burner, 0.5)
         ended = all_s()
     assert others_s(watch) < ended - began - used_s + 0.25
@@ -248,14 +220,9 @@ def test_a_marked_process_is_no_load_of_others(tmp_path: Path) -> None:
 def test_srun_below_ours_hides_nothing_where_processes_are_marked(tmp_path: Path) -> None:
     srun = tmp_path / "srun"
     srun.symlink_to("/bin/sleep")
-    marked = {**os.environ, "PERFGATE_PLACE": "a"}
-    with subprocess.Popen((srun, "60"), env=marked) as child:
-        with watched(0) as here, watched(0, marked=Marked("PERFGATE_PLACE", "a")) as node:
-            time.sleep(0.01)
-        child.kill()
-    assert here.conditions.cpu is not None
+    with sleeper(srun, **MARK), watched(0) as here, watched(0, marked=marked()) as node:
+        time.sleep(0.01)
     assert here.conditions.cpu.others_share is None
-    assert node.conditions.cpu is not None
     assert node.conditions.cpu.others_share is not None
     assert node.conditions.notes == ()
 

@@ -68,16 +68,13 @@ class Process:
 
     def close(self) -> None:
         self.kill()
-        for pipe in self.popen.stdin, self.popen.stdout:
-            if pipe is not None:
-                pipe.close()
-
-
-Start = Callable[..., Process]
+        self.popen.stdin.close()
+        if self.popen.stdout is not None:
+            self.popen.stdout.close()
 
 
 @pytest.fixture
-def start(locks: Path) -> Iterator[Start]:
+def start(locks: Path) -> Iterator[Callable[..., Process]]:
     """Starts a program; it is gone when the test ends."""
     with ExitStack() as stack:
 

@@ -3,12 +3,13 @@
 import pynvml
 import pytest
 from fake_pynvml import FakeGpu
-from tables import each
+from tables import each, tables_of
 
 from perfgate.core.errors import InputError
 from perfgate.machine.leases import GpuPool
 from perfgate.machine.leases.devices import environment_of, visible_devices
 
+TABLES = tables_of("machine_tables")
 B200 = [FakeGpu(f"GPU-{letter * 8}-0000") for letter in "abcd"]
 BY_SLOT = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
@@ -18,37 +19,14 @@ def keys(visible: str | None, **more: str) -> list[str]:
     return [gpu.key for gpu in visible_devices(environ).gpus]
 
 
-@each(
-    ("visible", "letters"),
-    [
-        (None, "abcd"),
-        ("0,1", "ab"),
-        ("3, 1", "db"),
-        ("GPU-cccccccc-0000,GPU-a", "ca"),
-        ("GPU-b,3", "bd"),
-        ("", ""),
-        ("-1", ""),
-        ("1,-1,2", "b"),
-        ("NoDevFiles", ""),
-    ],
-)
+@each(("visible", "letters"), [(None, "abcd"), *TABLES["visible"]])
 def test_the_gpus_are_those_that_cuda_would_show(install, visible, letters) -> None:
     driver = install(*B200)
     assert keys(visible) == [f"gpu-GPU-{letter * 8}-0000" for letter in letters]
     assert driver.open == 0
 
 
-@each(
-    ("visible", "says"),
-    [
-        ("4", "4 names no GPU of this machine"),
-        ("GPU-", "GPU- names several GPUs"),
-        ("GPU-x", "GPU-x names no GPU"),
-        ("two", "two names no GPU"),
-        ("1,1", "names a GPU twice"),
-        ("1,GPU-b", "names a GPU twice"),
-    ],
-)
+@each(("visible", "says"), TABLES["refused"])
 def test_a_name_that_cannot_be_followed_is_the_persons_error(install, visible, says) -> None:
     install(*B200)
     with pytest.raises(InputError, match=says) as caught:

@@ -4,20 +4,13 @@ import errno
 import os
 import stat
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from perfgate.core.errors import InputError, RunError
 from perfgate.machine.leases import GpuPool, file_locks
-from perfgate.machine.leases.file_locks import (
-    Busy,
-    delete_unused,
-    holding,
-    let_go,
-    lock_folder,
-    note_in,
-    take,
-)
+from perfgate.machine.leases.file_locks import Busy, delete_unused, holding, let_go, note_in, take
 
 NOBODY, OTHER, TEAM = 65534, 65533, 4242
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -29,7 +22,7 @@ def files(folder: Path, *names: str) -> dict[Path, str]:
 
 def unusable(setting: Path) -> InputError:
     with pytest.raises(InputError, match="cannot be used for the machine's locks") as caught:
-        take(files(lock_folder({"PERFGATE_LEASES": str(setting)}), "a"), 1, "run")
+        take(files(file_locks.lock_folder({"PERFGATE_LEASES": str(setting)}), "a"), 1, "run")
     assert caught.value.field == "PERFGATE_LEASES"
     return caught.value
 
@@ -46,13 +39,13 @@ def test_the_default_is_made_for_all_users(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(file_locks, "DEFAULT", tmp_path / "perfgate-leases")
     before = os.umask(0o077)
     try:
-        folder = lock_folder({})
+        folder = file_locks.lock_folder({})
         let_go(take(files(folder, "gpu-1"), 1, "run"))
     finally:
         os.umask(before)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o1777
     assert stat.S_IMODE((folder / "gpu-1.lock").stat().st_mode) == 0o666
-    assert lock_folder({}) == folder
+    assert file_locks.lock_folder({}) == folder
 
 
 def test_a_link_is_never_followed(tmp_path: Path, monkeypatch) -> None:
@@ -65,7 +58,7 @@ def test_a_link_is_never_followed(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     monkeypatch.setattr(file_locks, "DEFAULT", tmp_path / "link")
     with pytest.raises(InputError, match="Not a directory"):
-        lock_folder({})
+        file_locks.lock_folder({})
 
 
 def test_the_first_free_ones_are_taken_or_none(tmp_path: Path) -> None:
@@ -76,9 +69,7 @@ def test_the_first_free_ones_are_taken_or_none(tmp_path: Path) -> None:
     assert [lock.path.stem for lock in both] == ["b", "c"]
     let_go((*first, *both))
     let_go(take(files(tmp_path, "a", "b", "c"), 3, "third"))
-
-
-def test_a_shared_lock_keeps_those_out_who_want_it_alone(tmp_path: Path) -> None:
+    # A shared lock keeps those out who want it alone.
     shared = [take(files(tmp_path, "a"), 1, "run", shared=True) for _ in range(2)]
     let_go(shared[0])
     with pytest.raises(Busy):
@@ -108,15 +99,12 @@ def test_a_note_keeps_what_else_stands_in_it(tmp_path: Path) -> None:
 
 
 def test_a_file_system_without_locks_is_an_error(tmp_path: Path, monkeypatch) -> None:
-    def no_locks(*_: object) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
-
-    monkeypatch.setattr(file_locks.fcntl, "flock", no_locks)
+    refusal = OSError(errno.ENOLCK, "No locks available")
+    monkeypatch.setattr(file_locks.fcntl, "flock", Mock(side_effect=refusal))
     assert "No locks available" in str(unusable(tmp_path))
 
 
-def no_room(*_: object, **__: object) -> int:
-    raise OSError(errno.ENOSPC, "No space left on device")
+no_room = Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
 
 
 def test_a_full_disk_takes_the_names_and_not_the_locks(pool: GpuPool, start, monkeypatch) -> None:

@@ -4,6 +4,7 @@ import random
 import subprocess
 import time
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -43,24 +44,23 @@ def read(log: Path, deaths: dict[int, float]) -> list[Held]:
 def side_by_side(held: list[Held]) -> list[tuple[Held, Held]]:
     return [
         (one, other)
-        for number, one in enumerate(held)
-        for other in held[:number]
+        for one, other in combinations(held, 2)
         if max(one.took, other.took) < min(one.gave, other.gave)
     ]
 
 
+def collide(one: Held, other: Held) -> bool:
+    return one.whole or other.whole or not set(one.gpus).isdisjoint(other.gpus)
+
+
 def collisions(held: list[Held]) -> list[tuple[Held, Held]]:
-    return [
-        (one, other)
-        for one, other in side_by_side(held)
-        if one.whole or other.whole or set(one.gpus) & set(other.gpus)
-    ]
+    return [pair for pair in side_by_side(held) if collide(*pair)]
 
 
 def test_the_check_itself_sees_a_collision() -> None:
     a, b = Held(1, ("0", "1"), False, 1.0, 3.0), Held(2, ("1",), False, 2.0, 2.5)
     c, d = Held(3, ("7",), True, 4.0, 5.0), Held(4, ("2",), False, 4.9, 6.0)
-    assert collisions([a, b, c, d]) == [(b, a), (d, c)]
+    assert collisions([a, b, c, d]) == [(a, b), (c, d)]
     assert collisions([a, c, Held(5, ("1",), False, 3.1, 3.9)]) == []
 
 

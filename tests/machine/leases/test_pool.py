@@ -38,9 +38,7 @@ def test_two_of_four_gpus_run_side_by_side_and_a_third_waits(pool, start) -> Non
         assert second.env == {"CUDA_VISIBLE_DEVICES": "4,5,6,7", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         assert second.synthetic
         third = start("holder", 1, "part", 30)
-        told = third.says(
-            "waiting for 1 GPU: GPU 0, GPU 1, GPU 2, GPU 3 held by run 20261121-090000-1 "
-        )
+        told = third.says("waiting for 1 GPU: GPU 0, GPU 1, GPU 2, GPU 3 held by run 20261121-09")
         assert f"(pid {first.pid}, " in told
         assert f"; GPU 4, GPU 5, GPU 6, GPU 7 held by run {ME} (pid {os.getpid()}, " in told
     third.says("got 4")
@@ -60,33 +58,27 @@ def test_a_whole_node_excludes_everybody_even_if_it_shows_fewer_gpus(start, monk
     assert f"GPU 7 held by run {ME}" in told
 
 
-def test_the_cpu_is_one_measurements_at_a_time_unless_shared_on_purpose(locks, start) -> None:
-    start("holder", 0, "part", 0).says("got")
-    assert "the CPU did not become free" in refusal(GpuPool.of_machine(), 0)
+def test_the_cpu_is_one_measurements_at_a_time_unless_shared_on_purpose(pool, locks, start) -> None:
+    holder = start("holder", 0, "part", 0)
+    holder.says("got")
+    assert "the CPU did not become free" in refusal(pool, 0)
     with lease(GpuPool.of_machine(share_cpu=True), 0) as shared:
         assert shared == Lease()
-
-
-def test_a_lease_of_the_cpu_is_of_the_real_one_where_gpus_are_made_up(pool, locks, start) -> None:
-    with lease(pool, 0) as cpu:
+    holder.let_go()
+    with lease(pool, 0) as cpu:  # the real one, where GPUs are made up
         assert (cpu.gpus, cpu.env, cpu.synthetic) == ((), {}, False)
         start("holder", 8, "whole", 0).says("got 0,1,2,3,4,5,6,7")
         assert {"machine.lock", "fake-machine.lock"} <= {file.name for file in locks.iterdir()}
 
 
-def test_only_gpus_that_perfgate_was_given_are_leased_under_the_names_given(
-    locks, monkeypatch
-) -> None:
+def test_only_gpus_that_perfgate_was_given_are_leased_under_their_names(locks, monkeypatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "6, 2,5")
     pool = GpuPool.of_machine()
     for count, visible in ((3, "6,2,5"), (2, "6,2")):
         with lease(pool, count) as some:
             assert some.env["CUDA_VISIBLE_DEVICES"] == visible
     for count, fits in ((4, None), (1, lambda name: "B200" in name)):
-        with (
-            pytest.raises(InputError, match="more GPUs are requested"),
-            lease(pool, count, fits=fits),
-        ):
+        with pytest.raises(InputError, match="more GPUs are"), lease(pool, count, fits=fits):
             pass
 
 
@@ -117,9 +109,7 @@ def test_the_clock_of_the_day_does_not_matter(pool, start, monkeypatch) -> None:
 # What is told
 
 
-def test_it_tells_at_once_and_now_and_then_and_stale_text_is_not_believed(
-    pool, start, locks, monkeypatch
-) -> None:
+def test_it_tells_at_once_and_now_and_then_not_stale_text(pool, start, locks, monkeypatch) -> None:
     holder = start("holder", 8, "part", 0)
     holder.says("got")
     told: list[str] = []

@@ -1,7 +1,9 @@
 """Toolchain whose engine and client say what a test wants them to."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 from building import SCENARIO
 
@@ -9,62 +11,39 @@ from perfgate.core.locations import Locations
 from perfgate.engines.base import Engine, EngineBuild
 from perfgate.plan.toolchain import BuildOverride, Toolchain
 
+WELL = {
+    "build": EngineBuild("made", "1.2", "0123456789abcdef"),
+    "check": None,
+    "model_facts": {"name": "Small-1B", "bytes": 3 * 2**30, "shards": 4},
+    "verify": (),
+    "moved_defaults": (),
+}
+
+
+def saying(answer: Any) -> Mock:
+    """A function that answers so, or raises it."""
+    is_raised = isinstance(answer, Exception)
+    return Mock(side_effect=answer) if is_raised else Mock(return_value=answer)
+
 
 class Made(Engine):
-    """An engine of which everything can be said beforehand."""
+    """An engine of which everything can be said beforehand: method → its answer, or its error."""
 
     name = "made"
+    build = check = model_facts = served_model = serve = tokenizer = Mock()
 
     def __init__(self, **says: Any) -> None:
-        self.says = says
-
-    def _say(self, what: str, otherwise: Any) -> Any:
-        said = self.says.get(what, otherwise)
-        if isinstance(said, Exception):
-            raise said
-        return said
-
-    def build(self, locations) -> EngineBuild:
-        return self._say("build", EngineBuild("made", "1.2", "0123456789abcdef"))
-
-    def check(self, scenario, build) -> None:
-        self._say("check", None)
-
-    def model_facts(self, scenario, locations):
-        return self._say("model", {"name": "Small-1B", "bytes": 3 * 2**30, "shards": 4})
-
-    def served_model(self, scenario, locations):
-        raise NotImplementedError
-
-    serve = tokenizer = served_model
+        vars(self).update({name: saying(answer) for name, answer in {**WELL, **says}.items()})
 
 
 class Asking(Made):
     """The same, whose options can be asked for."""
 
-    def verify(self, build, commands, locations) -> tuple[str, ...]:
-        return self._say("options", ())
-
-    def moved_defaults(self, commands, locations) -> tuple[str, ...]:
-        return self._say("defaults", ())
+    verify = moved_defaults = Mock()
 
 
-class Client:
-    """A client that tells its version or why it cannot."""
-
-    name = "aiperf"
-
-    def __init__(self, version: Any = "0.13.0") -> None:
-        self.says = version
-
-    def version(self, build: EngineBuild, locations) -> str:
-        if isinstance(self.says, Exception):
-            raise self.says
-        return self.says
-
-
-def tools(engine: Engine, client: Client | None = None, **changes) -> Toolchain:
+def tools(engine: Engine, version: Any = "0.13.0", **changes: Any) -> Toolchain:
+    """The toolchain, whose client tells its version or why it cannot."""
     scenario = replace(SCENARIO, **changes)
-    return Toolchain(
-        scenario, engine, {"aiperf": client or Client()}, {}, Locations(), BuildOverride()
-    )
+    clients = {"aiperf": SimpleNamespace(name="aiperf", version=saying(version))}
+    return Toolchain(scenario, engine, clients, {}, Locations(), BuildOverride())

@@ -1,14 +1,15 @@
 """Host: what the system says of itself, and a table of what that amounts to."""
 
-import os
 import resource
 import socket
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from tables import each
+from tables import each, tables_of
 
 from perfgate.machine.nvml import NotReadable
 from perfgate.machine.preflight import host as host_rules
@@ -26,48 +27,16 @@ WELL = {
     "ports": (32768, 60999, 100),
     "year": 2026,
 }
-FEW = (32768, 33099, 100)
 CPU = Need(connections=4)
 EIGHT = Need(gpus=8, gpu="B200", gpus_in_all=8, weights_bytes=395 * GIB, connections=3072)
-UNREAD = "no such file"
+TABLE = tables_of("preflight_host")
 
-TABLE = [
-    # question, what there is, what is needed, outcome, what is said
-    ("run folder", {}, CPU, "ok", "80.0 GiB free in runs"),
-    ("run folder", {"room": 5 * GIB}, CPU, "ok", "5.0 GiB free in runs"),
-    ("run folder", {"room": 5 * GIB - 1}, CPU, "warning", "5.0 GiB free in runs"),
-    ("run folder", {"room": GIB - 1}, CPU, "failed", "1.0 GiB free in runs"),
-    ("run folder", {"room": 0}, CPU, "failed", "0 MiB free in runs"),
-    ("run folder", {"room": None}, CPU, "unknown", UNREAD),
-    ("own store", {"room": 3 * GIB}, CPU, "warning", "3.0 GiB free in store"),
-    ("own store", {"room": None}, CPU, "unknown", UNREAD),
-    ("shared memory", {}, EIGHT, "ok", "64.0 GiB of 64.0 GiB free in /dev/shm"),
-    ("shared memory", {"shm": (64 * MIB,) * 2}, EIGHT, "failed", "64 MiB of 64 MiB free in /dev/"),
-    ("shared memory", {"shm": (GIB, 65 * MIB)}, EIGHT, "warning", "65 MiB of 1.0 GiB free in /d"),
-    ("shared memory", {"shm": None}, EIGHT, "unknown", UNREAD),
-    ("open files", {}, EIGHT, "ok", "65,536 for a process"),
-    ("open files", {"files": (NO_LIMIT, NO_LIMIT)}, EIGHT, "ok", "no limit"),
-    ("open files", {"files": (1024, NO_LIMIT)}, EIGHT, "warning", "1,024 for a process"),
-    ("open files", {"files": (4096, 4096)}, EIGHT, "ok", "4,096 for a process"),
-    ("open files", {"files": (4095, 4096)}, EIGHT, "warning", "4,095 for a process"),
-    ("open files", {"files": (1024, 3071)}, EIGHT, "failed", "3,071 at most"),
-    ("open files", {"files": (1024, 1024)}, CPU, "warning", "1,024 for a process"),
-    ("locked memory", {}, EIGHT, "ok", "no limit"),
-    ("locked memory", {"locked": 8 * 2**20}, EIGHT, "warning", "8 MiB for a process"),
-    ("ports", {}, EIGHT, "ok", "28,132 free of 32768-60999"),
-    ("ports", {"ports": FEW}, EIGHT, "failed", "232 free of 32768-33099"),
-    ("ports", {"ports": FEW}, CPU, "ok", "232 free of 32768-33099"),
-    ("ports", {"ports": None}, CPU, "unknown", "[Errno 2] No such file or directory"),
-    ("date", {}, CPU, "ok", "the year 2026"),
-    ("date", {"year": 1970}, CPU, "failed", "the year 1970"),
-    ("date", {"year": 2099}, CPU, "failed", "the year 2099"),
-    ("model cache", {"room": 400 * GIB}, EIGHT, "ok", "400.0 GiB free in hub, 0 MiB of the model"),
-    ("model cache", {"room": 300 * GIB}, EIGHT, "failed", "300.0 GiB free in hub"),
-    ("model cache", {"room": 300 * GIB, "held": 200 * GIB}, EIGHT, "ok", "200.0 GiB of the model"),
-    ("model cache", {"room": 0, "held": 500 * GIB}, EIGHT, "ok", "500.0 GiB of the model"),
-    ("model cache", {"room": 300 * GIB}, CPU, "unknown", "; the size of the model is unknown"),
-    ("model cache", {"room": None}, EIGHT, "unknown", UNREAD),
-]
+
+def there_is(name: str, value: Any) -> Any:
+    """What the machine has, as `WELL` has it, of a row of the table."""
+    if value == "unknown" or name not in ("room", "shm", "held"):
+        return None if value == "unknown" else value
+    return tuple(int(one * GIB) for one in value) if name == "shm" else int(value * GIB)
 
 
 @pytest.fixture
@@ -83,7 +52,7 @@ def judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         def usage(folder: Path) -> tuple[int, int]:
             room = has["shm"] if folder == Path("/dev/shm") else has["room"]
             if room is None:
-                raise NotReadable(UNREAD)
+                raise NotReadable("no such file")
             return room if isinstance(room, tuple) else (room, room)
 
         ports, table = tmp_path / "range", tmp_path / "tcp"
@@ -109,9 +78,13 @@ def judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     return judged
 
 
-@each(("question", "has", "need", "outcome", "found"), TABLE)
+@each(
+    ("question", "has", "need", "outcome", "found"),
+    [(question, *row) for question, rows in TABLE.items() for row in rows],
+)
 def test_what_a_machine_amounts_to(judged, question, has: dict, need, outcome, found: str) -> None:
-    check = judged(need, "lab/small", **has)[question]
+    has = {name: there_is(name, value) for name, value in has.items()}
+    check = judged({"cpu": CPU, "eight": EIGHT}[need], "lab/small", **has)[question]
     assert check.outcome == outcome
     assert found in check.found
     assert bool(check.hint) == (outcome in ("warning", "failed"))
@@ -143,33 +116,22 @@ def test_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_free_room_is_that_of_the_folders_disk(tmp_path: Path, monkeypatch) -> None:
-    real = os.statvfs
-
-    def no_answer(path) -> object:
-        if str(path).startswith(str(tmp_path)):
-            raise OSError(5, "Input/output error")
-        return real(path)
-
-    monkeypatch.setattr("os.statvfs", no_answer)
+    refusal = OSError(5, "Input/output error")
+    monkeypatch.setattr("os.statvfs", Mock(side_effect=refusal))
     assert look(tmp_path)[0]["run folder"] == f"{tmp_path}: Input/output error"
 
 
-@each(
-    ("environment", "cache"),
-    [
-        ({}, "~/.cache/huggingface/hub"),
-        ({"XDG_CACHE_HOME": "/c"}, "/c/huggingface/hub"),
-        ({"HF_HOME": "/hf", "XDG_CACHE_HOME": "/c"}, "/hf/hub"),
-        ({"HF_HUB_CACHE": "/hub", "HF_HOME": "/hf"}, "/hub"),
-    ],
-)
-def test_where_the_hubs_models_are(environment, cache: str, monkeypatch) -> None:
-    with monkeypatch.context() as here:
-        for name in ("HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME"):
-            here.delenv(name, raising=False)
-        for name, value in environment.items():
-            here.setenv(name, value)
-        assert hub_cache() == Path(cache).expanduser()
+def test_where_the_hubs_models_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert hub_cache() == Path("~/.cache/huggingface/hub").expanduser()
+    for name, value, cache in (
+        ("XDG_CACHE_HOME", "/c", "/c/huggingface/hub"),
+        ("HF_HOME", "/hf", "/hf/hub"),
+        ("HF_HUB_CACHE", "/hub", "/hub"),
+    ):
+        monkeypatch.setenv(name, value)
+        assert hub_cache() == Path(cache)
 
 
 def test_what_is_there_of_a_model_counts_once(tmp_path: Path, monkeypatch) -> None:

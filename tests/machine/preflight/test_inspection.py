@@ -14,25 +14,11 @@ from tables import each
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.machine.leases.devices import Device
-from perfgate.machine.preflight import (
-    Check,
-    PreflightReport,
-    PreflightTarget,
-    inspection,
-    look,
-    refuse_unfit,
-)
+from perfgate.machine.preflight import Check, PreflightReport, PreflightTarget, inspection, look
 from perfgate.machine.preflight.check import Need, need_of
 from perfgate.plan.toolchain import Toolchain
-from perfgate.scenarios.scenario import (
-    AccuracyTask,
-    EngineChoice,
-    EngineSettings,
-    Hardware,
-    Launch,
-    Source,
-    Weights,
-)
+from perfgate.scenarios import scenario as module
+from perfgate.scenarios.scenario import Hardware, Launch
 
 HOST = ["run folder", "own store", "open files", "ports", "date"]
 SOFTWARE = ["engine", "clients", "model"]
@@ -40,7 +26,6 @@ H200 = Hardware("H200", 2)
 QUICK_START = "quick-start-recipe-for-deepseek-r1-on-trtllm.md"
 SLURM = PreflightTarget(by_slurm=True)
 LOAD = SCENARIO.workload
-assert LOAD is not None
 
 
 @pytest.fixture(autouse=True)
@@ -71,14 +56,12 @@ def outcome(question: str, *arguments) -> str:
 
 # What a scenario needs
 
-EIGHT = replace(
-    SCENARIO,
-    hardware=Hardware("B200", 8),
-    engine=EngineChoice("tensorrt-llm", EngineSettings(tp=8)),
-)
+TP8 = module.EngineChoice("tensorrt-llm", module.EngineSettings(tp=8))
+EIGHT = replace(SCENARIO, hardware=Hardware("B200", 8), engine=TP8)
 OF_EIGHT = Need(gpus=8, gpu="B200", gpus_in_all=8, connections=4)
 TWO_NODES = {"hardware": Hardware("B200", 16, nodes=2), "launch": Launch("mpirun")}
-DOCUMENTED = {"model": replace(SCENARIO.model, weights=Weights(80, 395))}
+DOCUMENTED = {"model": replace(SCENARIO.model, weights=module.Weights(80, 395))}
+SUMS = module.AccuracyTask("lm_eval", "sums", 5, concurrency=64)
 UNCAPPED = replace(LOAD, concurrency=(1,), requests=5000, capped=False)
 
 
@@ -92,11 +75,7 @@ UNCAPPED = replace(LOAD, concurrency=(1,), requests=5000, capped=False)
         (EIGHT, {"bytes": 7}, replace(OF_EIGHT, weights_bytes=7)),
         (EIGHT, {"source": "hub"}, OF_EIGHT),
         (replace(SCENARIO, workload=UNCAPPED), None, Need(connections=5000)),
-        (
-            replace(SCENARIO, accuracy=(AccuracyTask("lm_eval", "sums", 5, concurrency=64),)),
-            None,
-            Need(connections=64),
-        ),
+        (replace(SCENARIO, accuracy=(SUMS,)), None, Need(connections=64)),
         (replace(SCENARIO, workload=None, accuracy=()), None, Need()),
     ],
 )
@@ -111,12 +90,12 @@ def test_a_cpu_scenario() -> None:
     found = checks()
     assert list(found) == HOST + SOFTWARE
     assert found["engine"].outcome == "ok"
-    refuse_unfit(PreflightReport(tuple(found.values())), "small-serve", "node7")
+    inspection.refuse_unfit(PreflightReport(tuple(found.values())), "small-serve", "node7")
 
 
 def test_gpus_that_are_well(install) -> None:
     install({}, {})
-    have = made(hardware=H200, source=Source(QUICK_START, "Models"))
+    have = made(hardware=H200, source=module.Source(QUICK_START, "Models"))
     report = look(have.scenario, have, MACHINE)
     first = {check.name: check.outcome for check in report.checks[:13]}
     assert [*first][:3] == ["gpus", "driver", "gpu split"]
@@ -126,14 +105,12 @@ def test_gpus_that_are_well(install) -> None:
     assert "swap" in report.observed
 
 
-def test_weights_that_do_not_fit_into_the_gpus(install) -> None:
+def test_weights_that_do_not_fit_into_the_gpus_and_a_model_from_the_hub_needs_room(install) -> None:
     install({}, {})
-    have = tools(Made(model={"name": "Big", "bytes": 300 * 2**30}), hardware=H200)
+    have = tools(Made(model_facts={"name": "Big", "bytes": 300 * 2**30}), hardware=H200)
     assert outcome("gpu memory", have) == "failed"
-
-
-def test_a_model_from_the_hub_needs_room() -> None:
-    assert outcome("model cache", tools(Made(model={"name": "a/B", "source": "hub"}))) == "unknown"
+    from_hub = tools(Made(model_facts={"name": "a/B", "source": "hub"}))
+    assert outcome("model cache", from_hub) == "unknown"
 
 
 def test_leased_gpus_are_those_looked_at(install) -> None:
@@ -167,18 +144,30 @@ def test_slurm_is_asked_and_gpus_are_not(by, answers) -> None:
     assert {"gpu memory", "container"}.isdisjoint(found)
 
 
+UP, DOWN = (f"Slurmctld(primary) at ctl is {state}" for state in ("UP", "DOWN"))
+DOCKER = PreflightTarget(runtime="docker")
+
+
 @each(
-    ("says", "status", "outcome", "found"),
+    ("program", "says", "status", "where", "question", "outcome", "found"),
     [
-        ("Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP", 0, "ok", "b is UP"),
-        ("Slurmctld(primary) at ctl is UP", 1, "failed", "ctl is UP"),
-        ("Slurmctld(primary) at ctl is DOWN", 0, "failed", "ctl is DOWN"),
-        ("", 0, "failed", "no output"),
+        ("scontrol", f"{DOWN}\nSlurmctld(backup) at b is UP", 0, SLURM, "slurm", "ok", "b is UP"),
+        ("scontrol", UP, 1, SLURM, "slurm", "failed", "ctl is UP"),
+        ("scontrol", DOWN, 0, SLURM, "slurm", "failed", "ctl is DOWN"),
+        ("scontrol", "", 0, SLURM, "slurm", "failed", "no output"),
+        ("docker", "27.3.1", 0, DOCKER, "container", "ok", "Docker 27.3.1"),
+        ("docker", "Cannot connect to the daemon", 1, DOCKER, "container", "failed", "the daemon"),
+        ("not-srun", "", 0, SLURM, "container", "failed", ""),
+        ("srun", "--mpi=type", 0, SLURM, "container", "failed", "not know --container-image"),
+        ("srun", "--container-image=[USER@]", 0, SLURM, "container", "ok", "s --container-image"),
     ],
 )
-def test_slurms_controller(answers, says: str, status: int, outcome: str, found: str) -> None:
-    answers("scontrol", says, status)
-    check = checks(where=SLURM)["slurm"]
+def test_what_programs_say(
+    answers, monkeypatch, program, says, status, where, question, outcome, found
+) -> None:
+    monkeypatch.setenv("PERFGATE_CONTAINER_IMAGE", "img")
+    answers(program, says, status)
+    check = checks(where=where)[question]
     assert check.outcome == outcome
     assert check.found.endswith(found)
 
@@ -190,25 +179,6 @@ def test_programs_speak_english_in_time(programs, monkeypatch: pytest.MonkeyPatc
     programs("scontrol", "exec sleep 30")
     assert inspection._ask(("scontrol", "ping"), 0.2).text == "no answer in 0.2 s"
     assert inspection._ask(("no-such-program",)).text == "no no-such-program on PATH"
-
-
-@each(
-    ("options", "outcome"),
-    [(None, "failed"), ("--mpi=type", "failed"), ("--container-image=[USER@]", "ok")],
-)
-def test_slurms_containers_need_the_plugin(answers, monkeypatch, options, outcome: str) -> None:
-    monkeypatch.setenv("PERFGATE_CONTAINER_IMAGE", "img")
-    if options is not None:
-        answers("srun", options)
-    assert checks(where=SLURM)["container"].outcome == outcome
-
-
-def test_dockers_daemon(answers) -> None:
-    where = PreflightTarget(runtime="docker")
-    answers("docker", "27.3.1")
-    assert checks(where=where)["container"].found == "Docker 27.3.1"
-    answers("docker", "Cannot connect to the Docker daemon", 1)
-    assert outcome("container", None, where) == "failed"
 
 
 def hosts(*names: str, reach: bool = True) -> tuple[str, str]:
@@ -235,9 +205,8 @@ def test_hosts_are_asked_at_the_same_time_and_for_nothing(programs, install) -> 
 
 def test_hosts_that_are_not_there(programs, install) -> None:
     install({}, {})
-    log = programs(
-        "ssh", 'case "$*" in *2\\ true) echo "No\nway" >&2;; *4\\ true);; *) exit 0; esac; exit 9'
-    )
+    says = 'case "$*" in *2\\ true) echo "No\nway" >&2;; *4\\ true);; *) exit 0; esac; exit 9'
+    log = programs("ssh", says)
     assert hosts(*SIX) == ("failed", "node2: No way; node4: status 9")
     log.unlink()
     assert hosts("node1") == ("failed", "node1 in PERFGATE_HOSTS")
@@ -252,35 +221,30 @@ def test_hosts_that_are_not_there(programs, install) -> None:
 
 def test_a_refusal_tells_the_first_failures_and_how_to_mend_them(install) -> None:
     install({"uncorrected": 1, "nvmlDeviceGetMigMode": [1, 1]}, {})
-    have = tools(
-        Made(build=RunError("unknown", "no engine"), model=RunError("model_file", "no model")),
-        hardware=H200,
-    )
+    build, model = RunError("unknown", "no engine"), RunError("model_file", "no model")
+    have = tools(Made(build=build, model_facts=model), hardware=H200)
     with pytest.raises(RunError) as caught:
-        refuse_unfit(look(have.scenario, have, MACHINE), "small-serve", "node7")
+        inspection.refuse_unfit(look(have.scenario, have, MACHINE), "small-serve", "node7")
     assert caught.value.failure == "unfit_machine"
-    assert caught.value.message.startswith(
-        "node7 is not fit for small-serve: gpu split: GPU 0: split (MIG); "
-        "gpu errors: GPU 0: 1 uncorrected; engine: "
-    )
+    why = "gpu split: GPU 0: split (MIG); gpu errors: GPU 0: 1 uncorrected; engine: "
+    assert caught.value.message.startswith(f"node7 is not fit for small-serve: {why}")
     assert caught.value.message.endswith("; and 1 more")
     assert "-mig 0" in caught.value.hint
     assert "dmesg" in caught.value.hint
+    no_model = PreflightReport((Check("model", "failed", "none"),))
     with pytest.raises(RunError) as caught:
-        refuse_unfit(PreflightReport((Check("model", "failed", "none"),)), "small-serve", "node7")
+        inspection.refuse_unfit(no_model, "small-serve", "node7")
     assert caught.value.hint == "perfgate doctor --scenario small-serve"
 
 
-def test_every_check_is_documented(install) -> None:
+def test_every_check_is_documented_and_only_what_it_says_is_changed(
+    install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     install({}, {})
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "preflight.md").read_text()
     others = ["driver", "model cache", "evaluators", "dataset", "options", "container", "slurm"]
     for name in (*checks(made(hardware=H200)), *others, "hosts"):
         assert f"| {name} |" in page, name
-
-
-def test_only_what_it_says_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    checks()
     assert not (tmp_path / "runs").exists()
     assert not Path(os.environ["PERFGATE_HOME"]).exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from building import SCENARIO
-from made_tools import Asking, Client, Made, tools
+from made_tools import Asking, Made, tools
 from tables import each
 
 from perfgate.core.errors import CliDrift, InputError, MissingProgram
@@ -23,16 +23,8 @@ from perfgate.scenarios.scenario import AccuracyTask, Scenario
 
 CONTAINED = PreflightTarget(contained=True)
 LOAD = SCENARIO.workload
-assert LOAD is not None
 MISSING = MissingProgram("made is not installed")
-WRONG = InputError(
-    "the folder of weights is incomplete",
-    file=Path("/models/small"),
-    field="small.model.weights.shards",
-    found="3 files",
-    expected="4 shards",
-    hint="fetch it again",
-)
+WRONG = InputError("weights are incomplete", file=Path("/m"), field="shards", found="3")
 
 
 def judged(*arguments) -> dict[str, Check]:
@@ -40,7 +32,7 @@ def judged(*arguments) -> dict[str, Check]:
 
 
 def outcomes(*arguments) -> dict[str, str]:
-    return {check.name: check.outcome for check in judge_software(*arguments)}
+    return {name: check.outcome for name, check in judged(*arguments).items()}
 
 
 def test_all_is_here() -> None:
@@ -55,10 +47,10 @@ def test_all_is_here() -> None:
 @each(
     ("engine", "client", "failed", "found"),
     [
-        (Made(build=MISSING), None, "engine", "made is not installed"),
-        (Made(check=InputError("cannot honour this", found="x")), None, "engine", "cannot honour "),
-        (Made(), Client(MissingProgram("no aiperf\n  get it")), "clients", "no aiperf get it"),
-        (Made(model=WRONG), None, "model", "/models/small: small.model.weights.shards: the folder"),
+        (Made(build=MISSING), "1", "engine", "made is not installed"),
+        (Made(check=InputError("cannot honour this", found="x")), "1", "engine", "cannot honour "),
+        (Made(), MissingProgram("no aiperf\n  get it"), "clients", "no aiperf get it"),
+        (Made(model_facts=WRONG), "1", "model", "/m: shards: weights are incomplete (3)"),
     ],
 )
 def test_what_is_missing_is_told_by_the_check_it_belongs_to(engine, client, failed, found) -> None:
@@ -69,7 +61,7 @@ def test_what_is_missing_is_told_by_the_check_it_belongs_to(engine, client, fail
 
 def test_what_cannot_be_asked_is_unknown() -> None:
     """Programs in a container; without the engine's version, its clients and options."""
-    asked = tools(Asking(build=MISSING), Client(MISSING))
+    asked = tools(Asking(build=MISSING), MISSING)
     unknown = {"clients": "unknown", "options": "unknown", "model": "ok"}
     assert outcomes(asked, CONTAINED) == {"engine": "unknown", **unknown}
     assert outcomes(asked) == {"engine": "failed", **unknown}
@@ -77,11 +69,9 @@ def test_what_cannot_be_asked_is_unknown() -> None:
 
 
 def test_a_model_from_the_hub_says_so() -> None:
-    model = judged(tools(Made(model={"name": "lab/Small-1B", "source": "hub"})))["model"]
-    assert model.outcome == "unknown"
-    assert model.found == (
-        "lab/Small-1B comes from the hub, and is not checked: PERFGATE_MODELS is not set"
-    )
+    model = judged(tools(Made(model_facts={"name": "lab/Small-1B", "source": "hub"})))["model"]
+    where = "comes from the hub, and is not checked: PERFGATE_MODELS is not set"
+    assert (model.outcome, model.found) == ("unknown", f"lab/Small-1B {where}")
 
 
 @each(
@@ -89,10 +79,10 @@ def test_a_model_from_the_hub_says_so() -> None:
     [
         ({}, "ok", ""),
         # What was not asked is never taken for right.
-        ({"options": ("keys: not asked", "and why")}, "unknown", "; keys: not asked; and why"),
-        ({"defaults": ("default of a: found 1",)}, "warning", "; default of a: found 1"),
-        ({"options": ("keys",), "defaults": ("default",)}, "unknown", "; keys; default"),
-        ({"options": CliDrift("no such option", found="--new")}, "failed", None),
+        ({"verify": ("keys: not asked", "and why")}, "unknown", "; keys: not asked; and why"),
+        ({"moved_defaults": ("default of a: found 1",)}, "warning", "; default of a: found 1"),
+        ({"verify": ("keys",), "moved_defaults": ("default",)}, "unknown", "; keys; default"),
+        ({"verify": CliDrift("no such option", found="--new")}, "failed", None),
     ],
 )
 def test_options_are_asked_of_engines_whose_options_move(says, outcome, found, monkeypatch) -> None:
@@ -139,7 +129,6 @@ WEIGHED = [one for one in load_scenarios(repository() / "scenarios") if one.mode
 def of_weights(scenario: Scenario, folder: Path, sizes: dict[int, int]) -> Check:
     """The check of a folder as documented, but for the shards of other sizes; sparse files."""
     asked = scenario.model.weights
-    assert asked is not None
     own = folder / (scenario.model.folder or scenario.model.name)
     own.mkdir(parents=True)
     quantization = {"quantization": scenario.model.quantization or {"quant_algo": "NVFP4"}}
@@ -156,7 +145,6 @@ def of_weights(scenario: Scenario, folder: Path, sizes: dict[int, int]) -> Check
 def test_weights_as_they_are_documented(scenario: Scenario, tmp_path: Path) -> None:
     found = of_weights(scenario, tmp_path, {})
     assert found.outcome == "ok", found
-    assert scenario.model.weights is not None
     assert f"{scenario.model.weights.shards} shards" in found.found
 
 
@@ -180,6 +168,5 @@ def test_engines_beside_perfgate_are_named(tmp_path: Path, monkeypatch: pytest.M
         metadata.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('an engine was imported')\n")
     own = own_environment()
-    assert own is not None
     assert f"({sys.executable}) with tensorrt_llm 1.0.0, sglang 0.4.1: " in own.found
     assert "numpy and huggingface_hub" in own.found

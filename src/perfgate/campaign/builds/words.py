@@ -25,7 +25,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import yaml
 
 from perfgate.core.errors import InputError, did_you_mean
-from perfgate.core.programs import PROGRAM_PREFIX, engine_variables, known_program_variables
+from perfgate.core.programs import PROGRAM_PREFIX, program_variables
 from perfgate.core.redaction import control_character_in, mask_arguments, visible
 from perfgate.engines.build_source import BuildSource
 from perfgate.scenarios.scenario import Scenario
@@ -198,8 +198,9 @@ def _is_path(part: str) -> bool:
 
 def _program(part: str, field: str) -> tuple[str, str]:
     name, equals, call = part.partition("=")
-    engine = engine_variables()
-    if name not in known_program_variables():
+    known = program_variables()
+    engine = [variable for variable, is_of_build in known.items() if is_of_build]
+    if name not in known:
         raise _refused(field, name, ", ".join(sorted(engine)), hint=did_you_mean(name, engine))
     if name not in engine:
         raise _refused(

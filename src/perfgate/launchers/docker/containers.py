@@ -9,7 +9,6 @@ import math
 import os
 import re
 import socket
-import tomllib
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.program_query import Answer, NoStatus, ask_here
 from perfgate.core.programs import DOCKER
 from perfgate.core.raw_log import end_of
+from perfgate.core.toml_table import toml_beside
 from perfgate.launchers.base import Exit
 from perfgate.launchers.local.job import MARK, LocalJob, OuterJob, alive, signal_of
 from perfgate.launchers.site import DockerSite
@@ -47,8 +47,7 @@ _TAIL = 64 * 1024  # bytes of a log that are searched for what Docker itself say
 DAEMON_FAILED = 125  # also where it went away, and may have left the program running
 _NOT_STARTED = (DAEMON_FAILED, 126, 127)  # of docker run; a program may end with them, too
 
-_TABLE = Path(__file__).with_name("messages.toml").read_text(encoding="utf-8")
-_MESSAGES: list[dict[str, str]] = tomllib.loads(_TABLE)["message"]
+_MESSAGES: list[dict[str, str]] = toml_beside(__file__, "messages")["message"]
 
 
 @dataclass(frozen=True)

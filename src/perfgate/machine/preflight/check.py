@@ -4,13 +4,13 @@ A table has the rules of each part of the machine; checks.toml has the texts of 
 Whatever could not be asked is unknown.
 """
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from perfgate.core.measurement import Json
+from perfgate.core.toml_table import toml_beside
 from perfgate.machine.leases.devices import Device
 from perfgate.machine.nvml import NotReadable
 from perfgate.plan.container import Runtime
@@ -21,9 +21,7 @@ Outcome = Literal["ok", "warning", "failed", "unknown"]
 # What all GPUs together amount to is the worst of them; not knowing is worse than being well.
 WORST_FIRST: tuple[Outcome, ...] = ("failed", "warning", "unknown", "ok")
 _GIB = 2**30
-_QUESTIONS: Mapping[str, Mapping[str, str]] = tomllib.loads(
-    Path(__file__).with_name("checks.toml").read_text(encoding="utf-8")
-)
+_QUESTIONS: Mapping[str, Mapping[str, str]] = toml_beside(__file__, "checks")
 # Oldest driver by document: "Drivers: CUDA Driver 575 or Later" (section "Prerequisites").
 DRIVERS: Mapping[str, int] = {"quick-start-recipe-for-deepseek-r1-on-trtllm.md": 575}
 

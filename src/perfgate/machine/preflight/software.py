@@ -6,7 +6,6 @@ installed programs are asked for version and options, which happens once a proce
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
@@ -18,47 +17,45 @@ from perfgate.core.locations import MODELS, Locations
 from perfgate.core.redaction import redact
 from perfgate.engines.base import Engine, EngineBuild, engine
 from perfgate.evaluators import trtllm_eval_results, trtllm_gpqa
-from perfgate.machine.preflight.check import HERE, Check, Finding, PreflightTarget, checked, gib
+from perfgate.machine.preflight.check import (
+    HERE,
+    Check,
+    Finding,
+    PreflightTarget,
+    Rule,
+    checked,
+    gib,
+    judged,
+)
 from perfgate.plan.calls import commands_to_verify
 from perfgate.plan.toolchain import Toolchain
 from perfgate.plan.wrapping import wrapped
 from perfgate.scenarios.scenario import Scenario
 
-
-@dataclass(frozen=True)
-class SoftwareCheck:
-    """Something to be asked.
-
-    Attributes:
-        name: what is looked at.
-        ask: tells what is there, or raises.
-        of_engine: it asks the engine's programs, which are not here where they are in a container.
-        of_build: it needs the engine's version, too.
-        applies: whether the scenario needs it where it would be started.
-    """
-
-    name: str
-    ask: Callable[[Toolchain], str | Finding]
-    of_engine: bool = False
-    of_build: bool = False
-    applies: Callable[[Toolchain, PreflightTarget], object] = lambda *_: True
+EVALUATORS = "evaluators"
 
 
 def judge_software(tools: Toolchain, where: PreflightTarget = HERE) -> tuple[Check, ...]:
     """All that the scenario needs of software and files where it would be started."""
-    has_build = where.contained or _has_build(tools)
-    checks = []
-    for question in SOFTWARE:
-        if not question.applies(tools, where):
-            continue
-        if where.contained and question.of_engine:
-            finding = Finding("unknown", "it is in the container")
-        elif question.of_build and not has_build:
-            finding = Finding("unknown", "the engine reports no version")
-        else:
-            finding = _asked(question, tools)
-        checks.append(checked(question.name, finding))
-    return tuple(checks)
+    inside = Finding("unknown", "it is in the container") if where.contained else None
+    of_build = inside
+    if not where.contained and not _has_build(tools):
+        of_build = Finding("unknown", "the engine reports no version")
+    of_accuracy = bool(tools.evaluators) and not (where.on_node or where.starts)
+    # The launcher of other nodes finds them itself.
+    is_launched_here = tools.scenario.launch is not None and not (where.on_node or where.by_slurm)
+    brings_dataset = _dataset_finder(tools.scenario) is not None
+    has_options = type(tools.engine).verify is not Engine.verify
+    rules: tuple[Rule, ...] = (
+        ("engine", True, partial(_asked, _engine, tools, inside)),
+        ("clients", True, partial(_asked, _clients, tools, of_build)),
+        (EVALUATORS, of_accuracy, partial(_asked, _evaluators, tools)),
+        ("model", True, partial(_asked, _model, tools)),
+        ("dataset", brings_dataset, partial(_asked, _dataset, tools)),
+        ("options", has_options, partial(_asked, _options, tools, of_build)),
+        ("launch", is_launched_here, partial(_asked, _launch, tools)),
+    )
+    return judged(rules)
 
 
 def _has_build(tools: Toolchain) -> bool:
@@ -69,10 +66,16 @@ def _has_build(tools: Toolchain) -> bool:
     return True
 
 
-def _asked(question: SoftwareCheck, tools: Toolchain) -> Finding:
-    """The answer; an error that is told on purpose is a failure in its own words."""
+def _asked(
+    ask: Callable[[Toolchain], str | Finding], tools: Toolchain, instead: Finding | None = None
+) -> Finding:
+    """The answer, unless it is known without; an error that is told on purpose is a failure in
+    its own words.
+    """
+    if instead is not None:
+        return instead
     try:
-        answer = question.ask(tools)
+        answer = ask(tools)
         return answer if isinstance(answer, Finding) else Finding("ok", answer)
     except InputError as error:
         place = "".join(f"{part}: " for part in (error.file, error.field) if part)
@@ -158,33 +161,6 @@ def _options(tools: Toolchain) -> str | Finding:
     moved = tools.engine.moved_defaults(commands, tools.locations)
     found = _line("; ".join((f"those of {len(commands)} commands", *unasked, *moved)))
     return Finding("unknown" if unasked else "warning", found) if unasked or moved else found
-
-
-def _is_launched_here(tools: Toolchain, where: PreflightTarget) -> bool:
-    """Whether the scenario's own launch is done from here; else the launcher finds the nodes."""
-    return tools.scenario.launch is not None and not (where.on_node or where.by_slurm)
-
-
-EVALUATORS = "evaluators"
-SOFTWARE: tuple[SoftwareCheck, ...] = (
-    SoftwareCheck("engine", _engine, of_engine=True),
-    SoftwareCheck("clients", _clients, of_engine=True, of_build=True),
-    SoftwareCheck(
-        EVALUATORS,
-        _evaluators,
-        applies=lambda tools, where: tools.evaluators and not (where.on_node or where.starts),
-    ),
-    SoftwareCheck("model", _model),
-    SoftwareCheck("dataset", _dataset, applies=lambda tools, _: _dataset_finder(tools.scenario)),
-    SoftwareCheck(
-        "options",
-        _options,
-        of_engine=True,
-        of_build=True,
-        applies=lambda tools, _: type(tools.engine).verify is not Engine.verify,
-    ),
-    SoftwareCheck("launch", _launch, applies=_is_launched_here),
-)
 
 
 def _line(value: object) -> str:

@@ -19,22 +19,14 @@ def note(log: Path, gpus: str, whole: bool, what: str) -> None:
     os.close(handle)
 
 
-def main() -> None:
-    log, seed, rounds, wait_s = Path(sys.argv[1]), *sys.argv[2:5]
-    draw = random.Random(int(seed))
-    pool = GpuPool.of_machine()
-    for _ in range(int(rounds)):
-        count = draw.choice((1, 2, 3, 4, 8))
-        whole = count == 8 or draw.random() < 0.1
-        tell = lambda line: print(line, flush=True)  # noqa: E731
-        with pool.lease(
-            count, whole=whole, run=f"run-{seed}", wait_s=float(wait_s), tell=tell
-        ) as lease:
-            shown = ",".join(gpu.word for gpu in lease.gpus)
-            note(log, shown, whole, "took")
-            time.sleep(draw.uniform(0.005, 0.2))
-            note(log, shown, whole, "gave")
-
-
-if __name__ == "__main__":
-    main()
+log, seed, rounds, wait_s = Path(sys.argv[1]), *sys.argv[2:5]
+draw = random.Random(int(seed))
+pool = GpuPool.of_machine()
+for _ in range(int(rounds)):
+    count = draw.choice((1, 2, 3, 4, 8))
+    whole = count == 8 or draw.random() < 0.1
+    with pool.lease(count, whole=whole, run=seed, wait_s=float(wait_s), tell=print) as lease:
+        shown = ",".join(gpu.word for gpu in lease.gpus)
+        note(log, shown, whole, "took")
+        time.sleep(draw.uniform(0.005, 0.2))
+        note(log, shown, whole, "gave")
