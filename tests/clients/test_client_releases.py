@@ -15,8 +15,7 @@ from tables import each
 from perfgate.clients.base import Client, Target
 from perfgate.clients.releases import SGLANG, VLLM, release
 from perfgate.clients.sglang_bench import SglangBench
-from perfgate.clients.vllm_bench import VllmBench
-from perfgate.clients.vllm_benchmark_serving import VllmBenchmarkServing
+from perfgate.clients.vllm_bench import VllmBench, VllmBenchmarkServing
 from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint
@@ -103,6 +102,7 @@ def test_every_release_knows_all_that_it_is_given(
             words(client, told.version, WORKLOADS[kind], point)
         assert caught.value.field == field
         assert told.version in str(caught.value)
+        assert "workload; docs/reference/parse.md lists" in str(caught.value.hint)
         return
     argv = words(client, told.version, WORKLOADS[kind], point)
     prefix = tuple(called.split())

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from perfgate.clients.package_version import package_version
+from perfgate.clients.base import package_version
 from perfgate.clients.sglang_bench import SglangBench
-from perfgate.clients.vllm_benchmark_serving import VllmBenchmarkServing
+from perfgate.clients.vllm_bench import VllmBenchmarkServing
 from perfgate.core.errors import MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.programs import SGLANG_BENCH, VLLM_SCRIPT

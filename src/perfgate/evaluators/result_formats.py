@@ -23,7 +23,7 @@ from perfgate.clients import (
 from perfgate.clients.logs import decoded
 from perfgate.clients.report_lines import Line, last_line
 from perfgate.clients.report_log import report_lines, telling_lines
-from perfgate.clients.sglang_results import require_one_run
+from perfgate.clients.sglang_bench import require_one_run
 from perfgate.core import json_text
 from perfgate.core.errors import FAILURES, InputError, RunError
 from perfgate.core.failures import TELLING, diagnose_log
