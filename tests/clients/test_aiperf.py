@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
 
-from perfgate.clients.aiperf import AIPerf
-from perfgate.clients.aiperf_results import RESULT
+from perfgate.clients.aiperf import RESULT, AIPerf
 from perfgate.clients.base import Target
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations

@@ -8,8 +8,7 @@ import pytest
 from bench_reports import Run, as_json, as_text
 from tables import each
 
-from perfgate.clients.aiperf import AIPerf
-from perfgate.clients.aiperf_results import RESULT
+from perfgate.clients.aiperf import RESULT, AIPerf
 from perfgate.core.errors import InputError
 from perfgate.core.failures import FAILURES
 from perfgate.core.measurement import Json

@@ -1,21 +1,69 @@
-"""AIPerf: NVIDIA's load client against an OpenAI-compatible server; its command.
+"""AIPerf: NVIDIA's load client against an OpenAI-compatible server; its command and its summary.
 
-Its results are read by `aiperf_results`.
+The summary is read for schema 1.x (0.13.0 writes 1.4); the metrics' formulas are those of
+`aiperf/metrics/types` in that release. A summary of unknown origin is read by `parse_file`.
 """
 
+import math
+from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from perfgate.clients import aiperf_results
-from perfgate.clients.base import Client, Target, client, program_version
+from perfgate.clients.base import Client, Target, client, program_version, with_asked
+from perfgate.clients.identities import require_ordered
+from perfgate.clients.logs import left
 from perfgate.core.command import Command
+from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
-from perfgate.core.measurement import Measurement
+from perfgate.core.measurement import Json, Measurement
+from perfgate.core.metrics import lookup
 from perfgate.core.programs import AIPERF
+from perfgate.core.raw_log import lines_with
+from perfgate.core.redaction import redact
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
-_VERSION_WITHIN_S = 60
+RESULT = "profile_export_aiperf.json"
+LENGTH_TOLERANCE = 0.005  # of the asked ISL and OSL, on the mean over all requests
+CACHED_TOLERANCE = 0.05  # of the prompt tokens: more than that changes what TTFT measures
 ONE_WORKER = 32  # requests in flight that one worker of AIPerf keeps up with
+_VERSION_WITHIN_S = 60
+_CHECK = "check the installed aiperf against perfgate's parser"
+
+_STATISTICS = {"mean": "avg", "median": "p50", "p90": "p90", "p99": "p99"}
+# What AIPerf calls "inter token latency" is (latency - TTFT) / (tokens - 1), our TPOT; the gaps
+# between streamed chunks, our ITL, are its "inter chunk latency".
+_LATENCIES = {
+    "ttft": "time_to_first_token",
+    "tpot": "inter_token_latency",
+    "itl": "inter_chunk_latency",
+    "e2el": "request_latency",
+}
+_FROM_STREAM = ("ttft", "tpot", "itl")
+_FROM_SECOND_TOKEN = ("tpot", "itl")
+# Canonical metric ← its average, and of which kind it is.
+_AVERAGES = {
+    "request_throughput": ("request_throughput", "requests a second"),
+    "output_throughput": ("output_token_throughput", "tokens a second"),
+    "total_token_throughput": ("total_token_throughput", "tokens a second"),
+    "output_throughput_per_user": ("e2e_output_token_throughput", "tokens a second"),
+    "mean_request_latency_ms": ("request_latency", "time"),
+    "duration_s": ("benchmark_duration", "time"),
+}
+# AIPerf's unit → (kind, factor to our unit of that kind: ms for the time of a request).
+_UNITS: dict[str, tuple[str, float]] = {
+    "ns": ("time", 1e-6),
+    "us": ("time", 1e-3),
+    "ms": ("time", 1.0),
+    "sec": ("time", 1e3),
+    "s": ("time", 1e3),
+    "requests/sec": ("requests a second", 1.0),
+    "tokens/sec": ("tokens a second", 1.0),
+    "tokens/sec/user": ("tokens a second", 1.0),
+    "tokens": ("tokens", 1.0),
+    "requests": ("requests", 1.0),
+}
 
 
 @client("aiperf")
@@ -36,7 +84,7 @@ class AIPerf(Client):
         Raises:
             InputError: the workload is of a kind that this client does not make.
         """
-        isl, osl = aiperf_results.lengths(workload)
+        isl, osl = _lengths(workload)
         endpoint_type = "completions" if workload.api == "completions" else "chat"
         argv = [*target.locations.find(AIPERF), "profile", "--model", target.endpoint.model]
         argv += ["--url", target.endpoint.url, "--endpoint-type", endpoint_type]
@@ -65,7 +113,20 @@ class AIPerf(Client):
 
     def parse(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
         """See `Client.parse`."""
-        return aiperf_results.parse(workload, point, folder)
+        path = folder / RESULT
+        if not path.is_file():
+            raise RunError("no_metrics", f"aiperf left no {path.name}", evidence=_log_errors(path))
+        fields = left(path, (str(path),))
+        if not isinstance(fields, dict):
+            raise RunError("no_metrics", f"{path.name} holds no JSON object")
+        _require_schema(fields, f"{path.name} has schema version")
+        summary = _Summary(fields)
+        summary.require_complete(point.requests)
+        facts = _facts(summary)
+        _require_lengths(summary, workload)
+        facts["prompt_tokens_cached"] = _require_cold_cache(summary)
+        metrics = _metrics(summary, streaming=workload.streaming, osl=workload.osl)
+        return with_asked(Measurement(metrics, facts), point)
 
 
 def _load(workload: Workload, point: LoadPoint) -> list[str]:
@@ -78,3 +139,211 @@ def _load(workload: Workload, point: LoadPoint) -> list[str]:
         rate = format(workload.max_request_rate, "g")
         argv += ["--request-rate", rate, "--arrival-pattern", "constant"]
     return argv
+
+
+def _lengths(workload: Workload) -> tuple[int, int]:
+    """The asked ISL and OSL.
+
+    Raises:
+        InputError: the workload's prompts are of a kind that is not set up for aiperf.
+    """
+    if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
+        raise InputError(
+            "aiperf supports only synthetic prompts of one length",
+            field="workload",
+            found=f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}",
+            expected="dataset synthetic, isl and osl given",
+        )
+    return workload.isl, workload.osl
+
+
+def is_report(fields: object) -> bool:
+    """Whether decoded JSON is such a summary."""
+    return isinstance(fields, dict) and {"aiperf_version", "schema_version"} <= set(fields)
+
+
+def parse_file(fields: Mapping[str, Any]) -> Measurement:
+    """Read a decoded summary without knowing what was asked: the file is all there is.
+
+    What the file itself shows is required as in a run of the suite: no failed request, not cut
+    short, no prompt tokens from the prefix cache.
+
+    Raises:
+        RunError: it is of an unknown schema, not whole, not finite, or tells of failed requests.
+    """
+    _require_schema(fields, "AIPerf's schema version is")
+    summary = _Summary(fields)
+    summary.require_complete(max(int(summary.count("request_count", "requests") or 0), 1))
+    streaming = "time_to_first_token" in fields
+    facts = {**_facts(summary), "streaming": streaming}
+    longest = summary.value("output_sequence_length", "max", "tokens")
+    facts["prompt_tokens_cached"] = _require_cold_cache(summary)
+    facts |= {name: value for name, value in _concurrency(fields).items() if value is not None}
+    metrics = _metrics(summary, streaming=streaming, osl=round(longest))
+    require_ordered(metrics)
+    return Measurement(metrics, facts)
+
+
+def _concurrency(fields: Mapping[str, Any]) -> dict[str, Json]:
+    """How many requests were in flight at most; releases that tell what was asked tell that too."""
+    seen = fields.get("effective_concurrency")
+    peak = seen.get("max") if isinstance(seen, dict) else None
+    asked = fields.get("input_config")
+    for name in ("loadgen", "concurrency"):
+        asked = asked.get(name) if isinstance(asked, dict) else None
+    return {
+        "concurrency": asked if type(asked) is int else None,
+        "concurrency_peak": peak if isinstance(peak, int | float) else None,
+    }
+
+
+class _Summary:
+    """The exported summary: every access says what is missing.
+
+    Args:
+        fields: what the file holds.
+    """
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self.fields = fields
+
+    def value(self, tag: str, statistic: str, kind: str, *, may_be_zero: bool = False) -> float:
+        """A statistic of a metric, positive (or zero, where it may be) and finite; times in ms.
+
+        Raises:
+            RunError: it is absent (``no_metrics``), or zero or not finite (``incomplete``).
+        """
+        found = self._number(tag, statistic, kind)
+        if not math.isfinite(found) or found < 0 or (found == 0 and not may_be_zero):
+            raise self._error("incomplete", f"{tag} has {statistic} {found}")
+        return found
+
+    def count(self, tag: str, kind: str) -> float | None:
+        """A number that may be zero, and that AIPerf leaves out when there is none."""
+        if tag not in self.fields:
+            return None
+        found = self._number(tag, "avg", kind)
+        if not math.isfinite(found):
+            raise self._error("incomplete", f"{tag} is {found}")
+        return found
+
+    def require_complete(self, requests: int) -> None:
+        """All of `requests` succeeded.
+
+        Raises:
+            RunError: ``incomplete``.
+        """
+        succeeded = self.count("request_count", "requests") or 0
+        failed = self.count("error_request_count", "requests")
+        problems = []
+        if failed:
+            problems.append(f"{failed:g} requests failed")
+        if succeeded != requests:
+            problems.append(f"{succeeded:g} of {requests} requests succeeded")
+        is_whole = self.fields.get("was_cancelled") is False
+        if not is_whole or self.fields.get("is_complete") is not True:
+            problems.append("the run was cut short")
+        if problems:
+            raise self._error("incomplete", "; ".join(problems))
+
+    def _number(self, tag: str, statistic: str, kind: str) -> float:
+        metric = self.fields.get(tag)
+        found = metric.get(statistic) if isinstance(metric, dict) else None
+        if not isinstance(metric, dict) or not isinstance(found, int | float):
+            raise self._error("no_metrics", f"{RESULT} has no {statistic} of {tag}")
+        unit = metric.get("unit")
+        known_kind, factor = _UNITS.get(str(unit), ("", 1.0))
+        if known_kind != kind:
+            message = f"{RESULT} gives {tag} in {unit!r}, which is not a known unit of {kind}"
+            raise RunError("no_metrics", message, hint=_CHECK)
+        return found * factor
+
+    def _error(self, failure: str, message: str) -> RunError:
+        """With AIPerf's own summary of failed requests, one line each, the first few."""
+        lines = []
+        errors = self.fields.get("error_summary")
+        for entry in errors if isinstance(errors, list) else []:
+            details = entry.get("error_details") if isinstance(entry, dict) else None
+            if isinstance(details, Mapping):
+                kind, told = details.get("type"), details.get("message")
+                lines.append(f"{entry.get('count')} × {kind}: {told}"[:300])
+        return RunError(failure, message, evidence=tuple(lines[:3]))
+
+
+def _require_schema(fields: Mapping[str, Any], told: str) -> None:
+    schema = str(fields.get("schema_version"))
+    if schema.partition(".")[0] != "1":
+        evidence = (f'"schema_version": "{schema}"',)
+        message = f"{told} {schema}; 1.x is known"
+        raise RunError("no_metrics", message, evidence=evidence, hint=_CHECK)
+
+
+def _log_errors(path: Path) -> tuple[str, ...]:
+    log = path.parent / "logs" / "aiperf.log"
+    errors = (line for _, line in lines_with(log, (" - error - ",)) if " - ERROR - " in line)
+    return tuple(redact(line.strip())[:300] for line in islice(errors, 3))
+
+
+def _require_lengths(summary: _Summary, workload: Workload) -> None:
+    isl, osl = _lengths(workload)
+    isl_true = summary.value("input_sequence_length", "avg", "tokens")
+    # A chat template adds tokens to what was asked.
+    if _off(isl_true, isl) and not (workload.api == "chat" and isl_true > isl):
+        raise _other_length("ISL", isl_true, isl, "check that the engine does not cut prompts")
+    # The extremes too: one long answer must not make up for a short one.
+    for statistic in ("avg", "min", "max"):
+        osl_true = summary.value("output_sequence_length", statistic, "tokens")
+        if _off(osl_true, osl) and (workload.ignore_eos or osl_true > osl):
+            raise _other_length("OSL", osl_true, osl, "check that the engine honours ignore_eos")
+
+
+def _off(true: float, asked: int) -> bool:
+    return abs(true - asked) > LENGTH_TOLERANCE * asked
+
+
+def _other_length(name: str, true: float, asked: int, hint: str) -> RunError:
+    return RunError(
+        "incomplete", f"{name} was {true:g} tokens, not the {asked} requested", hint=hint
+    )
+
+
+def _require_cold_cache(summary: _Summary) -> int | None:
+    """Prompt tokens that came from the prefix cache; None when the server does not tell."""
+    cached = summary.count("total_usage_prompt_cache_read_tokens", "tokens")
+    if cached is None:
+        return None
+    prompts = summary.value("total_usage_prompt_tokens", "avg", "tokens")
+    if cached > CACHED_TOLERANCE * prompts:
+        raise RunError(
+            "prefix_cache_hit",
+            f"{cached:g} of {prompts:g} prompt tokens were served from the prefix cache",
+        )
+    return int(cached)
+
+
+def _facts(summary: _Summary) -> dict[str, Json]:
+    return {
+        "client": "aiperf",
+        "client_version": str(summary.fields.get("aiperf_version")),
+        "requests_completed": int(summary.value("request_count", "avg", "requests")),
+        "isl": summary.value("input_sequence_length", "avg", "tokens"),
+        "osl": summary.value("output_sequence_length", "avg", "tokens"),
+    }
+
+
+def _metrics(summary: _Summary, *, streaming: bool, osl: int | None) -> dict[str, float]:
+    found = {}
+    for short, tag in _LATENCIES.items():
+        if short in _FROM_STREAM and not streaming:
+            continue
+        if short in _FROM_SECOND_TOKEN and osl == 1:
+            continue
+        for statistic, key in _STATISTICS.items():
+            name = f"{short}_{statistic}_ms"
+            found[name] = summary.value(tag, key, "time", may_be_zero=lookup(name).may_be_zero)
+    for name, (tag, kind) in _AVERAGES.items():
+        found[name] = summary.value(tag, "avg", kind)
+    found["duration_s"] /= 1e3
+    if "tpot_mean_ms" in found:
+        found["output_speed_per_user"] = 1e3 / found["tpot_mean_ms"]
+    return found

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar
 
 from perfgate.clients import (
-    aiperf_file,
+    aiperf,
     serving_report,
     serving_text,
     trtllm_bench_json,
@@ -113,7 +113,7 @@ _DOCUMENTS: dict[str, _Format[Fields]] = {
     "sglang-bench": _json("sglang-bench", serving_report.is_of_sglang),
     **{name: _json(name, serving_report.is_report) for name in _OF_VLLM},
     # Its printed table is an ornament of the terminal; the export is the result.
-    "aiperf": _Format(aiperf_file.is_report, aiperf_file.parse),
+    "aiperf": _Format(aiperf.is_report, aiperf.parse_file),
     "lm_eval": _Format(lm_eval_tables.is_results, lm_eval_tables.parse_results),
 }
 CLIENTS = tuple({**_TEXTS, **_DOCUMENTS})
