@@ -1,25 +1,181 @@
-"""trtllm-eval as an evaluator: one call, its data set, and what it leaves."""
+"""trtllm-eval: one call, and what it leaves: percent that are read as fractions, and answers.
 
+The recorded lines are those that TensorRT-LLM's Qwen3 example shows.
+"""
+
+import json
+import math
 import stat
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from test_trtllm_eval_results import GPQA, GPQA_TASK, gpqa_log
+from tables import each
 from test_trtllm_gpqa import V3
 
+from perfgate.clients.report_lines import lines_of
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
+from perfgate.core.measurement import Measurement
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import EngineBuild
-from perfgate.evaluators.trtllm_eval import TrtllmEval
+from perfgate.evaluators import lm_eval_tables
+from perfgate.evaluators.trtllm_eval import TrtllmEval, is_report, of_task, parse
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.scenario import LoadPoint
+from perfgate.scenarios.scenario import AccuracyTask, LoadPoint
 
+RECORDED = Path(__file__).parents[1] / "data" / "trtllm_eval"
+GSM8K = (RECORDED / "gsm8k_qwen3.txt").read_text(encoding="utf-8")
+MMLU = (RECORDED / "mmlu_qwen3.txt").read_text(encoding="utf-8")
+STRICT = "accuracy:gsm8k:exact_match:strict-match"
+FLEXIBLE = "accuracy:gsm8k:exact_match:flexible-extract"
+GPQA = "accuracy:gpqa_diamond:exact_match:strict-match"
+TASK = AccuracyTask("trtllm-eval", "gsm8k", 5)
+GPQA_TASK = AccuracyTask("trtllm-eval", "gpqa_diamond", 0)
+LM_EVAL_NAME = "gpqa_diamond_cot_zeroshot_aa"
 BUILD = EngineBuild("tensorrt-llm", "1.3.0rc3", "a")
 PAPER = Locations(on_paper=True)
+
+
+def gpqa_log(right: int = 129, questions: int = 198, shots: int = 0) -> str:
+    share = right / questions
+    error = math.sqrt(share * (1 - share) / (questions - 1))
+    return (
+        "[11/20/2026-10:00:00] [TRT-LLM] [I] TRTLLM execution time: 812.345 seconds.\n"
+        f"[11/20/2026-10:00:00] [TRT-LLM] [I] lm-eval {LM_EVAL_NAME} results "
+        "(scores normalized to range 0~100):\n"
+        "|Tasks|Version|Filter|n-shot|Metric| | Value | |Stderr|\n"
+        "|-----|------:|------|-----:|------|-|------:|-|-----:|\n"
+        f"|{LM_EVAL_NAME}|1|strict-match|{shots}|exact_match|↑|{100 * share:.4f}|±|"
+        f"{100 * error:.4f}|\n\n"
+        f"[11/20/2026-10:00:00] [TRT-LLM] [I] lm-eval {LM_EVAL_NAME} average accuracy: "
+        f"{100 * share:.2f}\n"
+    )
+
+
+def samples(folder: Path, right: int = 129, questions: int = 198, **changes: Any) -> None:
+    """The file as 1.3.0rc3 writes it (`evaluate/lm_eval.py`), what nobody reads left out."""
+    rows = [
+        {
+            "filter": "strict-match",
+            "exact_match": 1.0 if number < right else 0.0,
+            "doc_hash": f"d{number}",
+            "target_hash": "t",
+        }
+        for number in range(questions)
+    ]
+    content = {"results": {}, "samples": {LM_EVAL_NAME: rows}, **changes}
+    (folder / f"samples_{LM_EVAL_NAME}.json").write_text(json.dumps(content))
+
+
+def read(text: str, folder: Path, task: AccuracyTask = GPQA_TASK) -> Measurement:
+    return of_task(task, lines_of(text), folder)
+
+
+def refused(text: str, folder: Path, task: AccuracyTask = GPQA_TASK) -> RunError:
+    with pytest.raises(RunError) as caught:
+        read(text, folder, task)
+    return caught.value
+
+
+def test_the_recorded_table_is_read_as_percent() -> None:
+    assert is_report(lines_of(GSM8K))
+    found = parse(lines_of(GSM8K))
+    assert found.metrics == {FLEXIBLE: 0.843063, STRICT: 0.886277}
+    assert found.facts["questions:gsm8k"] == 1319  # told by the standard error alone
+    assert found.facts["stderr:gsm8k:exact_match:strict-match"] == 0.008745
+
+
+def test_the_recorded_line_of_mmlu() -> None:
+    found = parse(lines_of(MMLU))
+    assert found.metrics == {"accuracy:mmlu:accuracy:none": 0.7909}
+    assert found.facts["questions:mmlu"] == 14042
+
+
+def test_a_run_of_a_task(tmp_path: Path) -> None:
+    found = read(GSM8K, tmp_path, TASK)
+    assert found.metrics == {FLEXIBLE: 0.843063, STRICT: 0.886277}
+    assert found.facts == {
+        "evaluator": "trtllm-eval",
+        "questions": 1319,
+        "fewshot": 5,
+        "stderr:exact_match:flexible-extract": pytest.approx(0.010015, abs=1e-5),
+        "stderr:exact_match:strict-match": pytest.approx(0.008741, abs=1e-5),
+    }
+    assert found.answers == {}
+
+
+def test_mmlu_counts_its_questions(tmp_path: Path) -> None:
+    task = AccuracyTask("trtllm-eval", "mmlu", 5)
+    assert read(MMLU, tmp_path, task).facts["questions"] == 14042
+    assert refused(MMLU.replace("14042", "14000"), tmp_path, task).failure == "incomplete"
+
+
+def test_answers_where_it_keeps_them(tmp_path: Path) -> None:
+    samples(tmp_path)
+    found = read(gpqa_log(), tmp_path)
+    assert (found.facts["duration_s"], found.facts["questions"]) == (812.345, 198)
+    assert sum(found.answers[GPQA].values()) == 129
+    assert len(found.answers[GPQA]) == 198
+
+
+@each(
+    ("text", "failure", "words"),
+    [
+        (gpqa_log(125, 188), "incomplete", "188 of 198 questions"),
+        (gpqa_log(shots=5), "incomplete", "5 examples were shown, not 0"),
+        (gpqa_log().replace("65.1515", "65.2000"), "incomplete", "whole number of 198"),
+        (gpqa_log().replace("65.1515", "0.0000"), "no_metrics", "a metric is 0"),
+        (gpqa_log().replace("65.1515", "165.15"), "no_metrics", "165.15 percent"),
+        (gpqa_log().replace("65.1515", "nan"), "no_metrics", "nan"),
+        (gpqa_log().replace("|strict-match", "|none"), "no_metrics", "not those of gpqa_diamond"),
+        (gpqa_log().replace(f"|{LM_EVAL_NAME}", "|gsm8k"), "no_metrics", "is of gsm8k"),
+        (gpqa_log() + gpqa_log(130), "no_metrics", "appears twice"),
+        (gpqa_log().partition("|Tasks")[0], "truncated_output", "no score below"),
+        (gpqa_log().partition("±")[0], "truncated_output", "incomplete"),
+        (gpqa_log(0), "no_metrics", "a metric is 0"),
+    ],
+)
+def test_what_is_no_result_of_the_task(tmp_path: Path, text: str, failure: str, words: str) -> None:
+    error = refused(text, tmp_path)
+    assert error.failure == failure
+    assert words in f"{error.message} {error.evidence}"
+
+
+def test_the_same_scores_twice_are_those_of_two_ranks(tmp_path: Path) -> None:
+    assert read(gpqa_log(198), tmp_path).metrics == {GPQA: 1.0}
+    assert read(gpqa_log() + gpqa_log(), tmp_path).metrics[GPQA] == pytest.approx(0.651515)
+
+
+def test_fewer_questions_by_a_limit(tmp_path: Path) -> None:
+    task = AccuracyTask("trtllm-eval", "gpqa_diamond", 0, limit=40)
+    assert read(gpqa_log(26, 40), tmp_path, task).facts["questions"] == 40
+    assert refused(gpqa_log(), tmp_path, task).failure == "incomplete"
+
+
+class TestSamples:
+    def test_that_are_not_those_of_the_score(self, tmp_path: Path) -> None:
+        samples(tmp_path, right=128)
+        assert "the logged answers give 0.646465" in refused(gpqa_log(), tmp_path).message
+        samples(tmp_path, questions=197)
+        assert refused(gpqa_log(), tmp_path).failure == "incomplete"
+        samples(tmp_path, samples={"gsm8k": []})
+        assert "has none of gpqa_diamond" in refused(gpqa_log(), tmp_path).message
+        samples(tmp_path)
+        file = tmp_path / f"samples_{LM_EVAL_NAME}.json"
+        file.write_text(file.read_text()[:-40])
+        assert refused(gpqa_log(), tmp_path).failure == "truncated_output"
+
+
+def test_percent_without_the_line_that_says_so_are_refused() -> None:
+    table = lines_of(GSM8K.partition("\n")[2])
+    assert not is_report(table)
+    with pytest.raises(RunError, match="a percentage") as caught:
+        lm_eval_tables.parse(table)
+    assert "the line above its table" in caught.value.hint
 
 
 def test_one_call_that_keeps_its_samples() -> None:

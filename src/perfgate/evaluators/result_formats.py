@@ -29,7 +29,7 @@ from perfgate.core.errors import FAILURES, InputError, RunError
 from perfgate.core.failures import TELLING, diagnose_log
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.untrusted_files import open_input
-from perfgate.evaluators import lm_eval_tables, trtllm_eval_results, trtllm_gpqa
+from perfgate.evaluators import lm_eval_tables, trtllm_eval, trtllm_gpqa
 
 Lines = tuple[Line, ...]
 Fields = Mapping[str, Any]
@@ -101,7 +101,7 @@ _TEXTS: dict[str, _Format[Lines]] = {
     "sglang-bench": _text("sglang-bench", serving_text.is_of_sglang),
     **{name: _text(name, serving_text.is_report) for name in _OF_VLLM},
     # Before lm_eval, whose table it prints in percent.
-    "trtllm-eval": _Format(trtllm_eval_results.is_report, trtllm_eval_results.parse),
+    "trtllm-eval": _Format(trtllm_eval.is_report, trtllm_eval.parse),
     "lm_eval": _Format(lm_eval_tables.is_table, lm_eval_tables.parse),
     "trtllm-gpqa": _Format(trtllm_gpqa.is_report, trtllm_gpqa.parse),
     "trtllm-quickstart": _Format(trtllm_quickstart.is_report, trtllm_quickstart.parse),
@@ -121,7 +121,7 @@ _WORDS = (
     *trtllm_bench_text.WORDS,
     *serving_text.WORDS,
     *lm_eval_tables.WORDS,
-    *trtllm_eval_results.WORDS,
+    *trtllm_eval.WORDS,
     *trtllm_gpqa.WORDS,
     *trtllm_quickstart.WORDS,
 )

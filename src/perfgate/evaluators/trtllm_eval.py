@@ -1,39 +1,62 @@
 """TensorRT-LLM's trtllm-eval: GPQA diamond, GSM8K and MMLU on the model inside one process.
 
-How it is called depends on the release: `perfgate.engines.tensorrt_llm.evaluation`. What it leaves
-is read by `trtllm_eval_results`.
+How it is called depends on the release: `perfgate.engines.tensorrt_llm.evaluation`. Its scores are
+percent, from 0 to 100; they become fractions here. It prints a table of lm_eval below a line that
+says so, or one line for MMLU; newer releases also leave ``samples_<task>.json``. What it prints as
+"average accuracy" is the mean over the filters of one task, and is not read.
 """
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from perfgate.clients import datasets
 from perfgate.clients.base import Offline
-from perfgate.clients.logs import logged, no_report
+from perfgate.clients.logs import left, logged, no_report
+from perfgate.clients.report_lines import Line, last_line, number, positive
 from perfgate.core.command import Step
-from perfgate.core.errors import InputError, MissingProgram
+from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
-from perfgate.core.measurement import Measurement
+from perfgate.core.measurement import Json, Measurement
+from perfgate.core.metrics import accuracy_name
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import evaluation
-from perfgate.evaluators import trtllm_eval_results as results
 from perfgate.evaluators.base import evaluator
+from perfgate.evaluators.lm_eval_results import answered, require_same_score
+from perfgate.evaluators.lm_eval_tables import Row, rows
 from perfgate.scenarios.scenario import AccuracyTask, Measurable, Scenario
 
+EVALUATOR = "trtllm-eval"
+SCORES: Mapping[str, frozenset[str]] = {
+    "gpqa_diamond": frozenset({"exact_match:strict-match"}),
+    "gsm8k": frozenset({"exact_match:strict-match", "exact_match:flexible-extract"}),
+    "mmlu": frozenset({"accuracy:none"}),
+}
+# The tasks' names in lm_eval, where the command line has others (tensorrt_llm/evaluate/lm_eval.py).
+_LM_EVAL_NAMES = {"gpqa_diamond": "gpqa_diamond_cot_zeroshot_aa"}
+_NAMES = {lm_eval: name for name, lm_eval in _LM_EVAL_NAMES.items()}
+_HEAD = re.compile(r"lm-eval (?P<task>\S+) results \(scores normalized to range 0~100\):")
+_MMLU = re.compile(r"MMLU weighted average accuracy: (?P<value>\S+) \((?P<questions>\d{1,9})\)")
+_SECONDS = re.compile(r"TRTLLM execution time: (?P<seconds>[\d.]+) seconds\.")
+WORDS = ("scores normalized", "n-shot", "mmlu weighted average")
+_DIGIT = 0.00005  # half of the last digit of a value in the table, in percent
 _VERSION_WITHIN_S = 60
 
 
-@evaluator(results.EVALUATOR)
+@evaluator(EVALUATOR)
 class TrtllmEval(Offline):
     """The tasks that TensorRT-LLM evaluates by itself, from 0.20 on."""
 
-    name = results.EVALUATOR
+    name = EVALUATOR
 
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
         """See `Evaluator.scores`."""
-        return results.SCORES
+        return SCORES
 
     def version(self, build: EngineBuild, locations: Locations) -> str:
         """See `Offline.version`.
@@ -78,7 +101,152 @@ class TrtllmEval(Offline):
         """See `Offline.parse`."""
         if not isinstance(what, AccuracyTask):
             raise TypeError(f"{self.name} measures no {type(what).__name__}")
-        for lines in logged(folder, "benchmark", results.WORDS):
-            if results.is_report(lines):
-                return results.of_task(what, lines, folder)
+        for lines in logged(folder, "benchmark", WORDS):
+            if is_report(lines):
+                return of_task(what, lines, folder)
         raise no_report(self.name, folder, "benchmark")
+
+
+def is_report(lines: Sequence[Line]) -> bool:
+    """Whether its scores begin somewhere in these lines."""
+    return any(_HEAD.search(line.text) or _MMLU.search(line.text) for line in lines)
+
+
+def of_task(task: AccuracyTask, lines: Sequence[Line], folder: Path) -> Measurement:
+    """What a finished evaluation of `task` left in its log and in `folder`.
+
+    Raises:
+        RunError: ``truncated_output``, ``no_metrics`` (no score, or not one of this task),
+            ``incomplete`` (not all questions that were asked).
+    """
+    measured = parse(lines)
+    its = evaluation.TASKS[task.task]
+    asked = its.questions if task.limit is None else min(task.limit, its.questions)
+    wanted = {accuracy_name(task.task, *score.split(":")) for score in SCORES[task.task]}
+    if set(measured.metrics) != wanted:
+        raise RunError(
+            "no_metrics",
+            f"the scores printed are not those of {task.task}",
+            evidence=tuple(sorted(measured.metrics)) or ("none",),
+        )
+    questions = measured.facts.get(f"questions:{task.task}")
+    if questions not in (asked, None):
+        raise RunError("incomplete", f"{questions} of {asked} questions were answered")
+    shots = measured.facts.get("fewshot", task.fewshot)
+    if shots != task.fewshot:
+        raise RunError("incomplete", f"{shots} examples were shown, not {task.fewshot}")
+    for name, score in measured.metrics.items():
+        if "exact_match" in name:  # a share of right answers, printed to four digits
+            _require_count(name, score, asked)
+    facts: dict[str, Json] = {
+        **{key: value for key, value in measured.facts.items() if ":" not in key},
+        "questions": asked,
+        "fewshot": task.fewshot,
+        **{
+            f"stderr:{score}": math.sqrt(value * (1 - value) / asked)
+            for name, value in measured.metrics.items()
+            for score in [":".join(name.split(":")[2:])]
+        },
+    }
+    samples = folder / f"samples_{_LM_EVAL_NAMES.get(task.task, task.task)}.json"
+    answers = _answers(task, left(samples), measured.metrics, asked) if samples.exists() else {}
+    return Measurement(measured.metrics, facts, answers)
+
+
+def parse(lines: Sequence[Line]) -> Measurement:
+    """The scores that are printed, as fractions; whatever task they are of.
+
+    Raises:
+        RunError: ``truncated_output`` or ``no_metrics``.
+    """
+    metrics: dict[str, float] = {}
+    facts: dict[str, Json] = {"evaluator": EVALUATOR}
+    for name, score, evidence, about in (*_of_tables(lines), *_of_mmlu(lines)):
+        if metrics.setdefault(name, score) != score:
+            raise RunError("no_metrics", f"{name} appears twice", evidence=(evidence,))
+        facts |= about
+    for line in lines:
+        if seconds := _SECONDS.search(line.text):
+            facts["duration_s"] = number(seconds["seconds"])
+    if not metrics:
+        last = next((line for line in reversed(lines) if line.text), None)
+        is_cut = last is not None and (_HEAD.search(last.text) or last.text.startswith("|"))
+        raise RunError(
+            "truncated_output" if is_cut else "no_metrics",
+            "no score below the line that announces them",
+            evidence=last_line(tuple(lines)),
+        )
+    return Measurement(metrics, facts)
+
+
+_Score = tuple[str, float, str, dict[str, Json]]
+"""Metric, fraction, the line that says it, and facts about it."""
+
+
+def _of_tables(lines: Sequence[Line]) -> list[_Score]:
+    """The rows below each line that says that they are percent."""
+    found: list[_Score] = []
+    heads = [at for at, line in enumerate(lines) if _HEAD.search(line.text)]
+    for at, end in pairwise([*heads, len(lines)]):
+        head = _HEAD.search(lines[at].text)
+        printed = head["task"] if head is not None else ""
+        for row in rows(lines[at + 1 : end]):
+            if row.task != printed:
+                message = f"the table below {printed} is of {row.task}"
+                raise RunError("no_metrics", message, evidence=(row.line.evidence,))
+            found.append(_of_row(row, _NAMES.get(printed, printed)))
+    return found
+
+
+def _of_row(row: Row, task: str) -> _Score:
+    name = accuracy_name(task, row.metric, row.filter_name)
+    score = _fraction(row.value, row.line)
+    facts: dict[str, Json] = {"fewshot": int(row.shots)} if row.shots.isdecimal() else {}
+    error = number(row.stderr)
+    if error is not None and 0 < error < float("inf"):
+        facts[f"stderr:{task}:{row.metric}:{row.filter_name}"] = round(error / 100, 6)
+        # A mean of zeros and ones has the standard error √(p(1-p)/(n-1)), which tells n.
+        facts[f"questions:{task}"] = round(score * (1 - score) / (error / 100) ** 2) + 1
+    return name, score, row.line.evidence, facts
+
+
+def _of_mmlu(lines: Sequence[Line]) -> list[_Score]:
+    found: list[_Score] = []
+    for line in lines:
+        if told := _MMLU.search(line.text):
+            score, questions = _fraction(told["value"], line), int(told["questions"])
+            facts: dict[str, Json] = {"questions:mmlu": questions}
+            found.append((accuracy_name("mmlu", "accuracy", "none"), score, line.evidence, facts))
+    return found
+
+
+def _fraction(value: str, line: Line) -> float:
+    percent = positive(value, line.evidence)
+    if percent > 100:
+        raise RunError("no_metrics", f"a score of {percent:g} percent", evidence=(line.evidence,))
+    return round(percent / 100, 6)  # four digits are printed at most
+
+
+def _require_count(name: str, score: float, asked: int) -> None:
+    """Refuse a score that no number of right answers gives: other questions were asked."""
+    right = score * asked
+    if abs(right - round(right)) > asked * _DIGIT / 100 + 1e-9:
+        message = f"{name} is {score:.6g}, which is no whole number of {asked} answers"
+        raise RunError("incomplete", message)
+
+
+def _answers(
+    task: AccuracyTask, document: Any, metrics: Mapping[str, float], asked: int
+) -> dict[str, dict[str, bool]]:
+    """Metric → question → answered right, from the file that newer releases leave."""
+    samples = document.get("samples") if isinstance(document, dict) else None
+    of_task = samples.get(_LM_EVAL_NAMES.get(task.task, task.task)) if samples else None
+    if not isinstance(of_task, list) or not all(isinstance(row, dict) for row in of_task):
+        raise RunError("no_metrics", f"the file of samples has none of {task.task}")
+    found: dict[str, dict[str, bool]] = {}
+    for name, score in metrics.items():
+        metric, filter_name = name.split(":")[2:]
+        of_filter = [row for row in of_task if row.get("filter") == filter_name]
+        found[name] = answered(of_filter, metric, name, asked)
+        require_same_score(name, score, found[name], tolerance=2 * _DIGIT / 100)
+    return found
