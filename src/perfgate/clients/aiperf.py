@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.clients.base import Client, Target, client, program_version, with_asked
-from perfgate.clients.identities import require_ordered
 from perfgate.clients.logs import left
+from perfgate.clients.report_tables import require_ordered
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations

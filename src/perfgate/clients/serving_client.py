@@ -6,12 +6,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from perfgate.clients import datasets, serving_report, serving_text
+from perfgate.clients import datasets, serving_report
 from perfgate.clients.base import Client, Target, package_version, with_asked
 from perfgate.clients.logs import left, logged, no_report
-from perfgate.clients.output_counts import count_facts, require_counted
 from perfgate.clients.releases import BenchOptions, Tables, release
-from perfgate.clients.serving_report import FROM_STREAM, LATENCIES, ServingReport
+from perfgate.clients.serving_report import FROM_STREAM, LATENCIES, count_facts
 from perfgate.core import raw_log
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
@@ -106,7 +105,7 @@ class ServingClient(Client):
     def parse(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
         """See `Client.parse`; the result file is the source, the printed table the fallback."""
         try:
-            measured = self._report(workload, point, folder).measurement(self.name)
+            measured = self._report(workload, point, folder)
             done = measured.facts["requests_completed"]
             if done != point.requests:
                 raise RunError("incomplete", f"{done} of {point.requests} requests were completed")
@@ -117,17 +116,17 @@ class ServingClient(Client):
             if f"{short}_mean_ms" not in measured.metrics:
                 raise RunError("no_metrics", f"the report has no mean {short.upper()}")
         _require_lengths(measured, workload)
-        require_counted(measured.facts, workload)
-        measured = Measurement(measured.metrics, {**measured.facts, **count_facts(measured.facts)})
-        return with_asked(measured, point)
+        counted = count_facts(measured.facts, workload)
+        facts = {**measured.facts, **counted}
+        return with_asked(Measurement(measured.metrics, {"client": self.name, **facts}), point)
 
-    def _report(self, workload: Workload, point: LoadPoint, folder: Path) -> ServingReport:
+    def _report(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
         fields = self.result(folder, point)
         if fields is not None:
             return serving_report.parse(fields, streaming=workload.streaming)
-        for lines in logged(folder, "client", serving_text.WORDS):
-            if serving_text.is_report(lines):
-                return serving_text.parse(lines, streaming=workload.streaming)
+        for lines in logged(folder, "client", serving_report.WORDS):
+            if serving_report.is_printed(lines):
+                return serving_report.parse_printed(lines, streaming=workload.streaming)
         raise no_report(self.name, folder, "client")
 
 

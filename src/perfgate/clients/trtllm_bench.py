@@ -5,11 +5,12 @@ How it is called depends on the release: `perfgate.engines.tensorrt_llm`.
 
 from pathlib import Path
 
-from perfgate.clients import datasets, trtllm_bench_json, trtllm_bench_text
+from perfgate.clients import datasets
+from perfgate.clients import trtllm_bench_report as report
 from perfgate.clients.base import Offline, client, with_asked
 from perfgate.clients.logs import left, logged, no_report
 from perfgate.clients.trtllm_bench_asked import require_asked
-from perfgate.clients.trtllm_bench_report import CLIENT, BenchReport
+from perfgate.clients.trtllm_bench_report import CLIENT
 from perfgate.core.command import Step
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
@@ -58,18 +59,17 @@ class TrtllmBench(Offline):
         """See `Offline.parse`; the JSON report is the source, the printed one the fallback."""
         if not isinstance(what, LoadPoint):
             raise TypeError(f"{self.name} measures no {type(what).__name__}")
-        measured = _report(folder).measurement()
-        return with_asked(require_asked(measured, scenario, what), what)
+        return with_asked(require_asked(_reported(folder), scenario, what), what)
 
 
-def _report(folder: Path) -> BenchReport:
+def _reported(folder: Path) -> Measurement:
     path = folder / REPORT
     if path.is_file():
         fields = left(path)
-        if not trtllm_bench_json.is_report(fields):
+        if not report.is_report(fields):
             raise RunError("no_metrics", f"{path.name} is not a report of {CLIENT}")
-        return trtllm_bench_json.parse(fields)
-    for lines in logged(folder, "benchmark", trtllm_bench_text.WORDS):
-        if trtllm_bench_text.is_report(lines):
-            return trtllm_bench_text.parse(lines)
+        return report.parse(fields)
+    for lines in logged(folder, "benchmark", report.WORDS):
+        if report.is_printed(lines):
+            return report.parse_printed(lines)
     raise no_report(CLIENT, folder, "benchmark")

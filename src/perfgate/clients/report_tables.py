@@ -1,0 +1,195 @@
+"""Reports of load clients: which row is which metric or fact, and whether the numbers agree.
+
+The rows are in reports.toml. A report whose numbers contradict each other was cut, mixed with
+another one or miscounted: none of its numbers is used then.
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+from perfgate.clients.report_lines import plain_fact
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Json
+from perfgate.core.plain import from_plain
+
+# Programs divide by durations that they take at slightly different moments; AIPerf's differ by
+# some 0.1 %.
+SLACK = 0.01
+# The mean of per-request rates may exceed the rate of the whole at concurrency 1: 0.7 % in NVIDIA's
+# own DeepSeek-V3.2 min-latency report.
+PER_USER_SLACK = 0.1
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric or fact of a report.
+
+    Attributes:
+        keys: in the JSON result; with sections, ``section.key``.
+        labels: as printed.
+        factor: to perfgate's unit.
+        optional: whether some releases lack it.
+        streamed: whether it is there only where answers were streamed.
+        whole: whether it is a whole number.
+    """
+
+    keys: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    factor: float = 1.0
+    optional: bool = False
+    streamed: bool = False
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of a program's reports.
+
+    Attributes:
+        metrics: canonical metric → its row.
+        facts: fact → its row.
+        ignored: keys and labels that say nothing of a measurement.
+    """
+
+    metrics: Mapping[str, Row]
+    facts: Mapping[str, Row]
+    ignored: frozenset[str] = frozenset()
+
+    @cached_property
+    def metric_labels(self) -> Mapping[str, str]:
+        """Label, as `squeezed` → metric."""
+        return {squeezed(one): name for name, row in self.metrics.items() for one in row.labels}
+
+    @cached_property
+    def fact_labels(self) -> Mapping[str, str]:
+        """Label, as `squeezed` → fact."""
+        return {squeezed(one): name for name, row in self.facts.items() for one in row.labels}
+
+    @cached_property
+    def metric_keys(self) -> Mapping[str, str]:
+        """Key → metric."""
+        return {key: name for name, row in self.metrics.items() for key in row.keys}
+
+    @cached_property
+    def known_keys(self) -> frozenset[str]:
+        """All keys that are a metric, a fact or ignored."""
+        keys = (key for row in self.facts.values() for key in row.keys)
+        return frozenset({*self.metric_keys, *keys, *self.ignored})
+
+    def facts_of(self, values: Mapping[str, object]) -> dict[str, Json]:
+        """The facts that a JSON result has, key → value; those that are null left out."""
+        found = {name: plain_fact(values.get(row.keys[0])) for name, row in self.facts.items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def squeezed(label: str) -> str:
+    """A label without blanks and letter case."""
+    return "".join(label.split()).lower()
+
+
+_ROWS = tomllib.loads(Path(__file__).with_name("reports.toml").read_text(encoding="utf-8"))
+TRTLLM_BENCH = from_plain(Table, _ROWS["trtllm-bench"])
+SERVING = from_plain(Table, _ROWS["serving"])
+
+
+def require_totals(
+    metrics: Mapping[str, float],
+    requests: float | None,
+    isl: float | None,
+    osl: float | None,
+    rounding: float = 0.0,
+) -> None:
+    """Each rate × duration = what it counts, as far as rates and lengths are known.
+
+    Args:
+        metrics: with ``duration_s``.
+        requests: how many were completed.
+        isl: mean input tokens of a request.
+        osl: mean output tokens of a request.
+        rounding: half a unit of the last printed digit of a metric; 0 for JSON.
+
+    Raises:
+        RunError: ``no_metrics``, with the arithmetic.
+    """
+    both = None if isl is None or osl is None else isl + osl
+    # Rate → what it counts, and how many of them a request has.
+    counted = {
+        "request_throughput": ("requests", 1.0),
+        "output_throughput": ("output tokens", osl),
+        "total_token_throughput": ("input and output tokens", both),
+    }
+    for name, (what, each) in counted.items():
+        if name not in metrics or requests is None or each is None:
+            continue
+        rate, duration, total = metrics[name], metrics["duration_s"], requests * each
+        made = rate * duration
+        allowed = SLACK * abs(total) + rounding * (abs(rate) + abs(duration)) + rounding
+        if not abs(made - total) <= allowed:
+            raise contradiction(
+                f"{name.replace('_', ' ')} × duration = {what}, but {rate:g} × {duration:g} = "
+                f"{made:g}, not {total:g}"
+            )
+
+
+def require_ordered(metrics: Mapping[str, float]) -> None:
+    """What can never be larger than something else is not.
+
+    Raises:
+        RunError: ``no_metrics``, with both numbers.
+    """
+    chains: list[tuple[float, tuple[str, ...]]] = [
+        (PER_USER_SLACK, ("output_throughput_per_user", "output_throughput")),
+        (SLACK, ("output_throughput_per_gpu", "output_throughput")),
+        # No answer has less than one token.
+        (SLACK, ("request_throughput", "output_throughput", "total_token_throughput")),
+        (SLACK, ("ttft_mean_ms", "mean_request_latency_ms")),
+    ]
+    chains += [
+        (SLACK, tuple(f"{short}_{point}_ms" for point in ("median", "p90", "p95", "p99")))
+        for short in ("ttft", "tpot", "itl", "e2el")
+    ]
+    for slack, chain in chains:
+        for lower, upper in pairwise(name for name in chain if name in metrics):
+            if metrics[lower] > metrics[upper] * (1 + slack):
+                raise contradiction(
+                    f"{lower} {metrics[lower]:g} is more than {upper} {metrics[upper]:g}"
+                )
+    latency, duration = metrics.get("mean_request_latency_ms"), metrics.get("duration_s")
+    if latency and duration and latency > 1e3 * duration * (1 + SLACK):
+        raise contradiction(
+            f"a request took {latency:g} ms on average, all of them together {1e3 * duration:g} ms"
+        )
+
+
+def require_gpus(metrics: Mapping[str, float], gpus: float | None) -> None:
+    """Throughput per GPU × GPUs = throughput; of an unknown number of GPUs, a whole one.
+
+    Raises:
+        RunError: ``no_metrics``, with the arithmetic.
+    """
+    total, each = metrics.get("output_throughput"), metrics.get("output_throughput_per_gpu")
+    if total is None or each is None:
+        return
+    if gpus is None:
+        gpus = max(1, round(total / each))
+    if not math.isclose(each * gpus, total, rel_tol=SLACK):
+        raise contradiction(
+            f"output throughput per GPU × GPUs = output throughput, but {each:g} × {gpus:g} = "
+            f"{each * gpus:g}, not {total:g}"
+        )
+
+
+def contradiction(what: str, *evidence: str) -> RunError:
+    """The error of a report whose numbers do not agree."""
+    return RunError("no_metrics", f"the report contradicts itself: {what}", evidence=evidence)
+
+
+def number_of(facts: Mapping[str, Json], name: str) -> float | None:
+    """A fact that is a number; None: there is none."""
+    value = facts.get(name)
+    return None if isinstance(value, bool) or not isinstance(value, int | float) else value
