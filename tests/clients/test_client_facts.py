@@ -9,9 +9,9 @@ import pytest
 from building import SCENARIO
 
 from perfgate.clients import datasets
-from perfgate.clients.base import Client, Target
+from perfgate.clients.base import Client, Target, same_release
 from perfgate.clients.benchmark_serving import BenchmarkServing
-from perfgate.clients.client_facts import client_facts, same_release
+from perfgate.clients.client_facts import client_facts
 from perfgate.clients.sglang_bench import SglangBench
 from perfgate.clients.vllm_bench import VllmBench
 from perfgate.core.locations import Locations

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from packaging.version import InvalidVersion, Version
+
 from perfgate.core.command import Command, Step
 from perfgate.core.errors import MissingProgram
 from perfgate.core.locations import Locations
@@ -137,6 +139,14 @@ def package_version(program: Program, package: str, locations: Locations) -> str
         hint=f"it comes with {program.provided_by}; set {program.variable} to the Python that has "
         f"it, followed by {' '.join(program.arguments) or 'the path of ' + program.executable}",
     )
+
+
+def same_release(one: str, other: str) -> bool:
+    """Whether two versions name one release; what follows a ``+`` names a build of it."""
+    try:
+        return Version(Version(one).public) == Version(Version(other).public)
+    except InvalidVersion:
+        return one == other
 
 
 class Client(ABC):

@@ -4,9 +4,7 @@ Facts for its record; nothing is refused here. Whether a documented value may be
 where verdicts are made.
 """
 
-from packaging.version import InvalidVersion, Version
-
-from perfgate.clients.base import Client, Target
+from perfgate.clients.base import Client, Target, same_release
 from perfgate.clients.datasets import not_sharegpt_v3
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import EngineBuild
@@ -63,14 +61,6 @@ def client_facts(
         other = not_sharegpt_v3(target.locations)
         facts |= {} if other is None else {DATASET_DIFFERS: other}
     return {**facts, **(by_tokens or {})}
-
-
-def same_release(one: str, other: str) -> bool:
-    """Whether two versions name one release; what follows a ``+`` names a build of it."""
-    try:
-        return Version(Version(one).public) == Version(Version(other).public)
-    except InvalidVersion:
-        return one == other
 
 
 def other_lengths(load: Workload, measured: Measurement) -> dict[str, Json]:

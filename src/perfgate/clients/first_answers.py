@@ -6,8 +6,7 @@ Whether a text is one of a working model is decided by `broken_answers`.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from packaging.version import InvalidVersion, Version
-
+from perfgate.clients.base import same_release
 from perfgate.clients.broken_answers import fault
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
@@ -54,14 +53,15 @@ def require_whole(prompt: str, answer: Answer, most: int | None = None) -> None:
         raise _refused("broken_output", f"the answer to {prompt!r} {broken}", answer)
     if tokens is None:
         return
+    message = ""
     if answer.finish_reason not in _FINISHED:
         message = f"the answer to {prompt!r} has finish_reason {answer.finish_reason!r}"
-        raise _refused("incomplete", f"{message}, not {' or '.join(_FINISHED)}", answer)
-    if most is not None and tokens > most:
+        message += f", not {' or '.join(_FINISHED)}"
+    elif most is not None and tokens > most:
         message = f"{tokens} tokens in the answer, at most {most} requested"
-        raise _refused("incomplete", message, answer)
-    if most is not None and tokens < most and answer.finish_reason == "length":
+    elif most is not None and tokens < most and answer.finish_reason == "length":
         message = f"the answer to {prompt!r} ended for its length after {tokens} of {most} tokens"
+    if message:
         raise _refused("incomplete", message, answer)
 
 
@@ -102,7 +102,7 @@ def compared_with_texts(
         text = texts.get(known.prompt, "")
         if not known.texts or _plain(text) in map(_plain, known.texts):
             continue
-        if documented is not None and _is_same_release(version, documented):
+        if documented is not None and same_release(version, documented):
             message = f"the answer to {known.prompt!r} is not one that the document gives"
             given = tuple(f"documented: {one!r}" for one in known.texts)
             raise RunError("wrong_answer", message, evidence=(f"found: {text[:_SHOWN]!r}", *given))
@@ -129,11 +129,3 @@ def _refused(failure: str, message: str, answer: Answer) -> RunError:
 def _plain(text: str) -> str:
     """The text with every stretch of white space as one blank: scenario files have no others."""
     return " ".join(text.split())
-
-
-def _is_same_release(one: str, other: str) -> bool:
-    """Whether two versions name one release; what follows a ``+`` names a build of it."""
-    try:
-        return Version(Version(one).public) == Version(Version(other).public)
-    except InvalidVersion:
-        return one == other
