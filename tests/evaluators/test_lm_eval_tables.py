@@ -7,7 +7,12 @@ import pytest
 
 from perfgate.clients.report_lines import lines_of
 from perfgate.core.errors import RunError
-from perfgate.evaluators.lm_eval_tables import is_results, is_table, parse, parse_results
+from perfgate.evaluators.lm_eval_results import (
+    is_results,
+    is_table,
+    parse_results,
+    parse_tables,
+)
 
 FP8 = """\
 |Tasks|Version|     Filter     |n-shot|  Metric   |   |Value |   |Stderr|
@@ -20,12 +25,12 @@ RECORDED = Path(__file__).parents[1] / "data" / "lm_eval"
 
 def refused(text: str) -> RunError:
     with pytest.raises(RunError) as caught:
-        parse(lines_of(text))
+        parse_tables(lines_of(text))
     return caught.value
 
 
 def test_the_table_of_the_quick_start_recipe() -> None:
-    found = parse(lines_of("2025-08-05:10:11:12 INFO saving\n" + FP8 + "\n"))
+    found = parse_tables(lines_of("2025-08-05:10:11:12 INFO saving\n" + FP8 + "\n"))
     assert found.metrics == {
         "accuracy:gsm8k:exact_match:flexible-extract": 0.9538,
         "accuracy:gsm8k:exact_match:strict-match": 0.95,
@@ -36,7 +41,7 @@ def test_the_table_of_the_quick_start_recipe() -> None:
 
 def test_groups_and_indented_tasks() -> None:
     text = FP8.replace("|gsm8k|", "| - gsm8k_cot|") + FP8.replace("Tasks", "Groups")
-    assert set(parse(lines_of(text)).metrics) == {
+    assert set(parse_tables(lines_of(text)).metrics) == {
         f"accuracy:{task}:exact_match:{name}"
         for task in ("gsm8k", "gsm8k_cot")
         for name in ("flexible-extract", "strict-match")

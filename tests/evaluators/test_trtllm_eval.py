@@ -21,7 +21,7 @@ from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import EngineBuild
-from perfgate.evaluators import lm_eval_tables
+from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.trtllm_eval import TrtllmEval, is_report, of_task, parse
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
 from perfgate.scenarios.probe import Probe
@@ -174,7 +174,7 @@ def test_percent_without_the_line_that_says_so_are_refused() -> None:
     table = lines_of(GSM8K.partition("\n")[2])
     assert not is_report(table)
     with pytest.raises(RunError, match="a percentage") as caught:
-        lm_eval_tables.parse(table)
+        lm_eval_results.parse_tables(table)
     assert "the line above its table" in caught.value.hint
 
 

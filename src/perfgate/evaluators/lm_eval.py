@@ -6,12 +6,12 @@ Its results are read by `lm_eval_results`.
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from perfgate.clients.base import Target
+from perfgate.clients.base import Target, package_version
 from perfgate.core.command import Command
-from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
-from perfgate.core.programs import LM_EVAL, interpreter_of
+from perfgate.core.programs import LM_EVAL
 from perfgate.engines.base import EngineBuild
 from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.base import Evaluator, evaluator
@@ -23,7 +23,6 @@ from perfgate.scenarios.scenario import AccuracyTask
 # own small ones few, so that a dead server is told in seconds, not minutes.
 MAX_RETRIES = 20
 OWN_MAX_RETRIES = 2
-_VERSION_WITHIN_S = 60
 
 
 @evaluator("lm_eval")
@@ -43,18 +42,7 @@ class LmEval(Evaluator):
 
     def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """See `Evaluator.version`; lm_eval has no option that tells it, so its Python is asked."""
-        code = "from importlib.metadata import version; print(version('lm_eval'))"
-        program = locations.find(LM_EVAL)[0]
-        python = interpreter_of(program) or str(Path(program).parent / "python")
-        argv = (python, "-c", code)
-        answer = locations.ask(argv, _VERSION_WITHIN_S)
-        if not answer.is_good:
-            raise MissingProgram(
-                f"lm_eval does not report its version: {answer.trouble}",
-                hint=f"it comes with {LM_EVAL.provided_by}; or name a complete installation in "
-                f"{LM_EVAL.variable}",
-            )
-        return answer.stdout.strip()
+        return package_version(LM_EVAL, "lm_eval", locations)
 
     def diagnose(self, log: Iterable[str]) -> RunError | None:
         """See `Evaluator.diagnose`; the log's tail is seldom the cause."""

@@ -21,7 +21,7 @@ from perfgate.core.errors import FAILURES, InputError, RunError
 from perfgate.core.failures import TELLING, diagnose_log
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.untrusted_files import open_input
-from perfgate.evaluators import lm_eval_tables, trtllm_eval, trtllm_gpqa
+from perfgate.evaluators import lm_eval_results, trtllm_eval, trtllm_gpqa
 
 _Formats = Mapping[str, tuple[Callable[[Any], bool], Callable[[Any], Measurement]]]
 """Program → how its reports are known, and how they are read."""
@@ -75,7 +75,7 @@ _TEXTS: _Formats = {
     **dict.fromkeys(_OF_VLLM, (serving_report.is_printed, serving_report.parse_printed)),
     # Before lm_eval, whose table it prints in percent.
     "trtllm-eval": (trtllm_eval.is_report, trtllm_eval.parse),
-    "lm_eval": (lm_eval_tables.is_table, lm_eval_tables.parse),
+    "lm_eval": (lm_eval_results.is_table, lm_eval_results.parse_tables),
     "trtllm-gpqa": (trtllm_gpqa.is_report, trtllm_gpqa.parse),
     "trtllm-quickstart": (trtllm_quickstart.is_report, trtllm_quickstart.parse),
 }
@@ -85,13 +85,13 @@ _DOCUMENTS: _Formats = {
     **dict.fromkeys(_OF_VLLM, (serving_report.is_report, serving_report.parse)),
     # Its printed table is an ornament of the terminal; the export is the result.
     "aiperf": (aiperf.is_report, aiperf.parse_file),
-    "lm_eval": (lm_eval_tables.is_results, lm_eval_tables.parse_results),
+    "lm_eval": (lm_eval_results.is_results, lm_eval_results.parse_results),
 }
 CLIENTS = tuple({**_TEXTS, **_DOCUMENTS})
 _WORDS = (
     *trtllm_bench_report.WORDS,
     *serving_report.WORDS,
-    *lm_eval_tables.WORDS,
+    *lm_eval_results.WORDS,
     *trtllm_eval.WORDS,
     *trtllm_gpqa.WORDS,
     *trtllm_quickstart.WORDS,

@@ -26,8 +26,7 @@ from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import evaluation
 from perfgate.evaluators.base import evaluator
-from perfgate.evaluators.lm_eval_results import answered, require_same_score
-from perfgate.evaluators.lm_eval_tables import Row, rows
+from perfgate.evaluators.lm_eval_results import Row, answered, require_same_score, rows
 from perfgate.scenarios.scenario import AccuracyTask, Measurable, Scenario
 
 EVALUATOR = "trtllm-eval"
