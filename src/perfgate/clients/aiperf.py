@@ -12,13 +12,18 @@ from typing import Any
 
 from perfgate.clients.base import Client, Target, client, program_version, with_asked
 from perfgate.clients.logs import left
-from perfgate.clients.report_tables import require_ordered
+from perfgate.clients.report_tables import (
+    AIPERF,
+    has_latency,
+    require_lengths,
+    require_ordered,
+)
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import lookup
-from perfgate.core.programs import AIPERF
+from perfgate.core.programs import AIPERF as PROGRAM
 from perfgate.core.raw_log import lines_with
 from perfgate.core.redaction import redact
 from perfgate.engines.base import EngineBuild
@@ -40,30 +45,6 @@ _LATENCIES = {
     "itl": "inter_chunk_latency",
     "e2el": "request_latency",
 }
-_FROM_STREAM = ("ttft", "tpot", "itl")
-_FROM_SECOND_TOKEN = ("tpot", "itl")
-# Canonical metric ← its average, and of which kind it is.
-_AVERAGES = {
-    "request_throughput": ("request_throughput", "requests a second"),
-    "output_throughput": ("output_token_throughput", "tokens a second"),
-    "total_token_throughput": ("total_token_throughput", "tokens a second"),
-    "output_throughput_per_user": ("e2e_output_token_throughput", "tokens a second"),
-    "mean_request_latency_ms": ("request_latency", "time"),
-    "duration_s": ("benchmark_duration", "time"),
-}
-# AIPerf's unit → (kind, factor to our unit of that kind: ms for the time of a request).
-_UNITS: dict[str, tuple[str, float]] = {
-    "ns": ("time", 1e-6),
-    "us": ("time", 1e-3),
-    "ms": ("time", 1.0),
-    "sec": ("time", 1e3),
-    "s": ("time", 1e3),
-    "requests/sec": ("requests a second", 1.0),
-    "tokens/sec": ("tokens a second", 1.0),
-    "tokens/sec/user": ("tokens a second", 1.0),
-    "tokens": ("tokens", 1.0),
-    "requests": ("requests", 1.0),
-}
 
 
 @client("aiperf")
@@ -74,7 +55,7 @@ class AIPerf(Client):
 
     def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """See `Client.version`."""
-        return program_version(AIPERF, locations, _VERSION_WITHIN_S)
+        return program_version(PROGRAM, locations, _VERSION_WITHIN_S)
 
     def command(
         self, target: Target, workload: Workload, point: LoadPoint, folder: Path
@@ -86,7 +67,7 @@ class AIPerf(Client):
         """
         isl, osl = _lengths(workload)
         endpoint_type = "completions" if workload.api == "completions" else "chat"
-        argv = [*target.locations.find(AIPERF), "profile", "--model", target.endpoint.model]
+        argv = [*target.locations.find(PROGRAM), "profile", "--model", target.endpoint.model]
         argv += ["--url", target.endpoint.url, "--endpoint-type", endpoint_type]
         argv += ["--streaming"] if workload.streaming else []
         argv += ["--tokenizer", target.tokenizer]
@@ -252,7 +233,7 @@ class _Summary:
         if not isinstance(metric, dict) or not isinstance(found, int | float):
             raise self._error("no_metrics", f"{RESULT} has no {statistic} of {tag}")
         unit = metric.get("unit")
-        known_kind, factor = _UNITS.get(str(unit), ("", 1.0))
+        known_kind, factor = AIPERF.units.get(str(unit), ("", 1.0))
         if known_kind != kind:
             message = f"{RESULT} gives {tag} in {unit!r}, which is not a known unit of {kind}"
             raise RunError("no_metrics", message, hint=_CHECK)
@@ -285,26 +266,13 @@ def _log_errors(path: Path) -> tuple[str, ...]:
 
 
 def _require_lengths(summary: _Summary, workload: Workload) -> None:
-    isl, osl = _lengths(workload)
-    isl_true = summary.value("input_sequence_length", "avg", "tokens")
-    # A chat template adds tokens to what was asked.
-    if _off(isl_true, isl) and not (workload.api == "chat" and isl_true > isl):
-        raise _other_length("ISL", isl_true, isl, "check that the engine does not cut prompts")
+    _lengths(workload)
+    isl = summary.value("input_sequence_length", "avg", "tokens")
     # The extremes too: one long answer must not make up for a short one.
-    for statistic in ("avg", "min", "max"):
-        osl_true = summary.value("output_sequence_length", statistic, "tokens")
-        if _off(osl_true, osl) and (workload.ignore_eos or osl_true > osl):
-            raise _other_length("OSL", osl_true, osl, "check that the engine honours ignore_eos")
-
-
-def _off(true: float, asked: int) -> bool:
-    return abs(true - asked) > LENGTH_TOLERANCE * asked
-
-
-def _other_length(name: str, true: float, asked: int, hint: str) -> RunError:
-    return RunError(
-        "incomplete", f"{name} was {true:g} tokens, not the {asked} requested", hint=hint
-    )
+    points = ("avg", "min", "max")
+    osls = [summary.value("output_sequence_length", point, "tokens") for point in points]
+    hint = "check that the engine does not cut prompts"
+    require_lengths(workload, isl, osls, LENGTH_TOLERANCE, 0, hint)
 
 
 def _require_cold_cache(summary: _Summary) -> int | None:
@@ -334,15 +302,12 @@ def _facts(summary: _Summary) -> dict[str, Json]:
 def _metrics(summary: _Summary, *, streaming: bool, osl: int | None) -> dict[str, float]:
     found = {}
     for short, tag in _LATENCIES.items():
-        if short in _FROM_STREAM and not streaming:
-            continue
-        if short in _FROM_SECOND_TOKEN and osl == 1:
-            continue
-        for statistic, key in _STATISTICS.items():
+        is_there = has_latency(short, streaming=streaming, one_token=osl == 1)
+        for statistic, key in _STATISTICS.items() if is_there else ():
             name = f"{short}_{statistic}_ms"
             found[name] = summary.value(tag, key, "time", may_be_zero=lookup(name).may_be_zero)
-    for name, (tag, kind) in _AVERAGES.items():
-        found[name] = summary.value(tag, "avg", kind)
+    for name, row in AIPERF.metrics.items():
+        found[name] = summary.value(row.keys[0], "avg", row.kind)
     found["duration_s"] /= 1e3
     if "tpot_mean_ms" in found:
         found["output_speed_per_user"] = 1e3 / found["tpot_mean_ms"]

@@ -17,12 +17,7 @@ from perfgate.core.measurement import Measurement
 from perfgate.core.programs import Program, interpreter_of
 from perfgate.core.registry import Registry
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.scenarios.scenario import (
-    LoadPoint,
-    Measurable,
-    Scenario,
-    Workload,
-)
+from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario, Workload
 
 _PACKAGE_WITHIN_S = 30.0
 
@@ -70,11 +65,7 @@ class Offline(ABC):
 
     @abstractmethod
     def steps(
-        self,
-        scenario: Scenario,
-        build: EngineBuild,
-        what: Measurable,
-        locations: Locations,
+        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
     ) -> tuple[Step, ...]:
         """The calls that measure `what`; the last one measures, those before prepare.
 

@@ -6,8 +6,8 @@ another one or miscounted: none of its numbers is used then.
 
 import math
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +16,7 @@ from perfgate.clients.report_lines import plain_fact
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
 from perfgate.core.plain import from_plain
+from perfgate.scenarios.scenario import Workload
 
 # Programs divide by durations that they take at slightly different moments; AIPerf's differ by
 # some 0.1 %.
@@ -23,6 +24,9 @@ SLACK = 0.01
 # The mean of per-request rates may exceed the rate of the whole at concurrency 1: 0.7 % in NVIDIA's
 # own DeepSeek-V3.2 min-latency report.
 PER_USER_SLACK = 0.1
+LATENCIES = ("ttft", "tpot", "itl", "e2el")
+FROM_STREAM = ("ttft", "tpot", "itl")
+FROM_SECOND_TOKEN = ("tpot", "itl")
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Row:
         keys: in the JSON result; with sections, ``section.key``.
         labels: as printed.
         factor: to perfgate's unit.
+        kind: of its unit, where the report itself names the unit.
         optional: whether some releases lack it.
         streamed: whether it is there only where answers were streamed.
         whole: whether it is a whole number.
@@ -41,6 +46,7 @@ class Row:
     keys: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     factor: float = 1.0
+    kind: str = ""
     optional: bool = False
     streamed: bool = False
     whole: bool = False
@@ -54,11 +60,13 @@ class Table:
         metrics: canonical metric → its row.
         facts: fact → its row.
         ignored: keys and labels that say nothing of a measurement.
+        units: unit that the report names → its kind, and the factor to perfgate's.
     """
 
     metrics: Mapping[str, Row]
     facts: Mapping[str, Row]
     ignored: frozenset[str] = frozenset()
+    units: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
     @cached_property
     def metric_labels(self) -> Mapping[str, str]:
@@ -95,6 +103,7 @@ def squeezed(label: str) -> str:
 _ROWS = tomllib.loads(Path(__file__).with_name("reports.toml").read_text(encoding="utf-8"))
 TRTLLM_BENCH = from_plain(Table, _ROWS["trtllm-bench"])
 SERVING = from_plain(Table, _ROWS["serving"])
+AIPERF = from_plain(Table, _ROWS["aiperf"])
 
 
 def require_totals(
@@ -151,7 +160,7 @@ def require_ordered(metrics: Mapping[str, float]) -> None:
     ]
     chains += [
         (SLACK, tuple(f"{short}_{point}_ms" for point in ("median", "p90", "p95", "p99")))
-        for short in ("ttft", "tpot", "itl", "e2el")
+        for short in LATENCIES
     ]
     for slack, chain in chains:
         for lower, upper in pairwise(name for name in chain if name in metrics):
@@ -182,6 +191,45 @@ def require_gpus(metrics: Mapping[str, float], gpus: float | None) -> None:
             f"output throughput per GPU × GPUs = output throughput, but {each:g} × {gpus:g} = "
             f"{each * gpus:g}, not {total:g}"
         )
+
+
+def require_lengths(
+    workload: Workload, isl: float, osls: Sequence[float], share: float, tokens: int, hint: str
+) -> None:
+    """The asked lengths were really used, where the prompts were generated for them.
+
+    Args:
+        workload: what was asked.
+        isl: mean input tokens of a request.
+        osls: its mean output tokens, and others that must be as asked.
+        share: of the asked lengths, how far the true ones may be off …
+        tokens: … or by so many tokens.
+        hint: the next step where the prompts are of another length.
+
+    Raises:
+        RunError: ``incomplete``.
+    """
+    if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
+        return
+    # A chat template adds tokens to what was asked; an answer may end early unless EOS is ignored.
+    is_template = workload.api == "chat" and isl > workload.isl
+    lengths = [("ISL", isl, workload.isl, hint)] if not is_template else []
+    honoured = "check that the engine honours ignore_eos"
+    lengths += [
+        ("OSL", osl, workload.osl, honoured)
+        for osl in osls
+        if workload.ignore_eos or osl > workload.osl
+    ]
+    for name, true, asked, next_step in lengths:
+        if abs(true - asked) > max(share * asked, tokens):
+            message = f"{name} was {true:g} tokens, not the {asked} requested"
+            raise RunError("incomplete", message, hint=next_step)
+
+
+def has_latency(short: str, *, streaming: bool, one_token: bool) -> bool:
+    """Whether a latency exists: there is none after the last token of one-token answers."""
+    is_after_first = short in FROM_SECOND_TOKEN
+    return short not in FROM_STREAM or (streaming and not (one_token and is_after_first))
 
 
 def contradiction(what: str, *evidence: str) -> RunError:

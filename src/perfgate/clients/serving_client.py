@@ -10,7 +10,8 @@ from perfgate.clients import datasets, serving_report
 from perfgate.clients.base import Client, Target, package_version, with_asked
 from perfgate.clients.logs import left, logged, no_report
 from perfgate.clients.releases import BenchOptions, Tables, release
-from perfgate.clients.serving_report import FROM_STREAM, LATENCIES, count_facts
+from perfgate.clients.report_tables import FROM_STREAM, LATENCIES, number_of, require_lengths
+from perfgate.clients.serving_report import count_facts
 from perfgate.core import raw_log
 from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
@@ -115,7 +116,9 @@ class ServingClient(Client):
         for short in needed if workload.osl != 1 else ["e2el"]:
             if f"{short}_mean_ms" not in measured.metrics:
                 raise RunError("no_metrics", f"the report has no mean {short.upper()}")
-        _require_lengths(measured, workload)
+        isl, osl = (number_of(measured.facts, name) or 0.0 for name in ("isl", "osl"))
+        hint = "check that the prompts are made with the model's own tokenizer"
+        require_lengths(workload, isl, [osl], LENGTH_TOLERANCE, SPECIAL_TOKENS, hint)
         counted = count_facts(measured.facts, workload)
         facts = {**measured.facts, **counted}
         return with_asked(Measurement(measured.metrics, {"client": self.name, **facts}), point)
@@ -173,32 +176,6 @@ def require_report(fields: Any, name: str) -> Mapping[str, Any]:
         raise RunError("no_metrics", f"{name} is not a result of a serving benchmark")
     found: Mapping[str, Any] = fields
     return found
-
-
-def _require_lengths(measured: Measurement, workload: Workload) -> None:
-    """The asked lengths were really used, where the prompts were generated for them."""
-    if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
-        return
-    isl, osl = measured.facts["isl"], measured.facts["osl"]
-    if not isinstance(isl, int | float) or not isinstance(osl, int | float):
-        raise TypeError("lengths are numbers")
-    # A chat template adds tokens to what was asked.
-    if _off(isl, workload.isl) and not (workload.api == "chat" and isl > workload.isl):
-        raise RunError(
-            "incomplete",
-            f"ISL was {isl:g} tokens, not the {workload.isl} requested",
-            hint="check that the prompts are made with the model's own tokenizer",
-        )
-    if _off(osl, workload.osl) and (workload.ignore_eos or osl > workload.osl):
-        raise RunError(
-            "incomplete",
-            f"OSL was {osl:g} tokens, not the {workload.osl} requested",
-            hint="check that the engine honours ignore_eos",
-        )
-
-
-def _off(true: float, asked: int) -> bool:
-    return abs(true - asked) > max(LENGTH_TOLERANCE * asked, SPECIAL_TOKENS)
 
 
 _MOST = 3

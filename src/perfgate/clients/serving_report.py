@@ -25,6 +25,7 @@ from perfgate.clients.report_lines import (
 )
 from perfgate.clients.report_tables import (
     SERVING,
+    has_latency,
     number_of,
     require_ordered,
     require_totals,
@@ -35,9 +36,6 @@ from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import lookup
 from perfgate.scenarios.scenario import Workload
 
-LATENCIES = ("ttft", "tpot", "itl", "e2el")
-FROM_STREAM = ("ttft", "tpot", "itl")
-_FROM_SECOND_TOKEN = ("tpot", "itl")
 _STATISTICS = ("mean", "median", "p90", "p95", "p99")
 _LATENCY = re.compile(
     r"(?P<statistic>mean|median|std|p\d+(?:\.\d+)?)_(?P<short>ttft|tpot|itl|e2el|e2e_latency)_ms"
@@ -117,12 +115,16 @@ def _read(
         RunError: ``no_metrics``, something is missing, or no positive number.
     """
     facts = SERVING.facts_of(fields)
+    completed = facts.get("requests_completed")
+    # The programs print 0.00 for what does not exist.
+    one_token = completed is not None and completed == facts.get("output_tokens")
     metrics: dict[str, float] = {}
     unknown: list[Json] = []
     for key, value in fields.items():
         if latency := _LATENCY.fullmatch(key):
             short = _SHORT.get(latency["short"], latency["short"])
-            if latency["statistic"] in _STATISTICS and _has(short, streaming, facts):
+            is_there = has_latency(short, streaming=streaming, one_token=one_token)
+            if is_there and latency["statistic"] in _STATISTICS:
                 name = f"{short}_{latency['statistic']}_ms"
                 is_it = not_negative if lookup(name).may_be_zero else positive
                 metrics[name] = is_it(value, evidence(key))
@@ -147,18 +149,6 @@ def _read(
     if unknown:
         facts["unknown_labels"] = unknown
     return metrics, facts
-
-
-def _has(short: str, streaming: bool, facts: Mapping[str, Json]) -> bool:
-    """Whether that latency exists: there is none after the last token of one-token answers.
-
-    The programs print 0.00 for what does not exist.
-    """
-    if short not in FROM_STREAM:
-        return True
-    completed = facts.get("requests_completed")
-    one_token = completed is not None and completed == facts.get("output_tokens")
-    return streaming and not (one_token and short in _FROM_SECOND_TOKEN)
 
 
 def _acceptance(fields: Mapping[str, Any], evidence: Callable[[str], str]) -> dict[str, float]:

@@ -37,11 +37,7 @@ class TrtllmQuickstart(Offline):
     name = CLIENT
 
     def steps(
-        self,
-        scenario: Scenario,
-        build: EngineBuild,
-        what: Measurable,
-        locations: Locations,
+        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
         if not isinstance(what, Smoke):

@@ -77,11 +77,7 @@ class TrtllmEval(Offline):
         return build.version
 
     def steps(
-        self,
-        scenario: Scenario,
-        build: EngineBuild,
-        what: Measurable,
-        locations: Locations,
+        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
         if not isinstance(what, AccuracyTask):

@@ -46,11 +46,7 @@ class TrtllmGpqa(Offline):
         return {TASK: frozenset({"accuracy:none"})}
 
     def steps(
-        self,
-        scenario: Scenario,
-        build: EngineBuild,
-        what: Measurable,
-        locations: Locations,
+        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
         if not isinstance(what, AccuracyTask):
