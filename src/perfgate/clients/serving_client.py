@@ -1,7 +1,7 @@
 """Clients of vLLM's benchmark family: the options that all have, and what they leave."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -220,11 +220,6 @@ def explained(error: RunError, client: str, point: LoadPoint, folder: Path) -> R
 
 def _printed(folder: Path) -> tuple[str, ...]:
     """The first lines that tell why a request failed."""
-    return tuple(dict.fromkeys(islice(_errors(folder), _MOST)))
-
-
-def _errors(folder: Path) -> Iterator[str]:
-    for name in ("client.out", "client.err"):
-        for _, line in raw_log.lines_with(folder / name, _WORDS):
-            if _ERROR.fullmatch(line.strip()):
-                yield line.strip()
+    logs = (raw_log.lines_with(folder / name, _WORDS) for name in ("client.out", "client.err"))
+    lines = (line.strip() for log in logs for _, line in log)
+    return tuple(dict.fromkeys(islice(filter(_ERROR.fullmatch, lines), _MOST)))
