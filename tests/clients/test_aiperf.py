@@ -1,4 +1,7 @@
-"""AIPerf: its command line, and what its exported summary must show to count as a measurement."""
+"""AIPerf: its command line, and what its exported summary must show to count as a measurement.
+
+The values of the recorded summaries are in tests/data/values.json.
+"""
 
 import json
 from collections.abc import Callable
@@ -101,20 +104,12 @@ class TestCommand:
 
 
 class TestMetrics:
-    def test_all_are_canonical_and_as_recorded(self, tmp_path: Path) -> None:
-        summary = recorded("streamed")
-        found = parse(tmp_path, summary).metrics
+    def test_all_are_canonical(self, tmp_path: Path) -> None:
+        found = parse(tmp_path, recorded("streamed")).metrics
         other = {"output_throughput_per_gpu", "server_cpu_s_per_1k_tokens", "request_goodput"}
         other |= {"acceptance_length", "draft_acceptance_rate"}
         other |= {name for name in METRICS if name.endswith("_p95_ms")}
         assert set(found) == set(METRICS) - other
-        assert found["ttft_mean_ms"] == summary["time_to_first_token"]["avg"]
-        assert found["tpot_median_ms"] == summary["inter_token_latency"]["p50"]
-        assert found["itl_p99_ms"] == summary["inter_chunk_latency"]["p99"]
-        assert found["e2el_p90_ms"] == summary["request_latency"]["p90"]
-        assert found["duration_s"] == summary["benchmark_duration"]["avg"]
-        assert found["output_throughput"] == summary["output_token_throughput"]["avg"]
-        assert found["output_throughput_per_user"] == summary["e2e_output_token_throughput"]["avg"]
 
     def test_chunks_that_arrive_together_leave_a_median_of_zero(self, tmp_path: Path) -> None:
         summary = recorded("streamed")
@@ -219,12 +214,6 @@ class TestRefuses:
             parse(tmp_path, summary, replace(WORKLOAD, osl=64))
         assert caught.value.failure == "incomplete"
         assert "ClientPayloadError" in caught.value.evidence[0]
-
-    def test_a_run_served_from_the_prefix_cache(self, tmp_path: Path) -> None:
-        point = LoadPoint(concurrency=1, requests=2, warmup_requests=0, seed=1)
-        with pytest.raises(RunError, match="126 of 128 prompt tokens") as caught:
-            parse(tmp_path, recorded("prefix_cached"), replace(WORKLOAD, osl=4), point)
-        assert caught.value.failure == "prefix_cache_hit"
 
     def test_answers_that_end_early_unless_they_may(self, tmp_path: Path) -> None:
         summary = recorded("streamed")

@@ -3,20 +3,24 @@
 import json
 import sys
 from dataclasses import replace
+from importlib.metadata import version as metadata_version
 from pathlib import Path
 from typing import Any
 
 import pytest
 from building import SCENARIO
+from refusals import refused
 from tables import each
 
-from perfgate.clients.base import Client, Target
+from perfgate.clients.base import Client, Target, package_version
 from perfgate.clients.benchmark_serving import BenchmarkServing
 from perfgate.clients.serving_client import result_name
-from perfgate.clients.vllm_bench import VllmBench
+from perfgate.clients.sglang_bench import SglangBench
+from perfgate.clients.vllm_bench import VllmBench, VllmBenchmarkServing
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
+from perfgate.core.programs import SGLANG_BENCH, VLLM_SCRIPT
 from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
@@ -95,15 +99,28 @@ class TestBenchmarkServing:
             BenchmarkServing().version(build, Locations())
 
 
-class TestVllmBench:
-    def test_tells_its_own_version(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        program = tmp_path / "vllm"
-        program.write_text("#!/bin/sh\necho INFO importing\necho 0.11.0\n")
-        program.chmod(0o755)
-        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
-        assert (
-            VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"), Locations()) == "0.11.0"
-        )
+def program(path: Path, text: str) -> str:
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+class TestRelease:
+    """A client that does not tell its release is asked for by the interpreter that runs it."""
+
+    BUILD = EngineBuild("tensorrt-llm", "1.0.0", "a")
+    INSTALLED = metadata_version("msgspec")
+
+    def test_the_program_tells_where_its_python_cannot(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        text = "#!/bin/sh\necho INFO importing\necho 0.11.0\n"
+        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", program(tmp_path / "vllm", text))
+        assert VllmBench().version(self.BUILD, Locations()) == "0.11.0"
+        for body in ("exit 1", "true"):
+            program(tmp_path / "vllm", f"#!/bin/sh\n{body}\n")
+            told = "does not report its version"
+            refused(VllmBench().version, self.BUILD, Locations(), error=MissingProgram, match=told)
 
     def test_its_python_tells_without_importing_it(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -111,23 +128,34 @@ class TestVllmBench:
         folder = tmp_path / "vllm-0.32.0.dist-info"
         folder.mkdir()
         (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0\n")
-        program = tmp_path / "vllm"
-        program.write_text(f"#!{sys.executable}\nraise SystemExit('asked')\n")
-        program.chmod(0o755)
+        text = f"#!{sys.executable}\nraise SystemExit('asked')\n"
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
+        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", program(tmp_path / "vllm", text))
         assert VllmBench().version(EngineBuild("vllm", "0.33.0", "a"), Locations()) == "0.32.0"
 
-    @pytest.mark.parametrize("body", ["exit 1", "true"])
-    def test_a_program_that_does_not(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
+    def test_of_the_python_that_runs_a_module(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(SGLANG_BENCH.variable, f"{sys.executable} -m sglang.bench_serving")
+        assert package_version(SGLANG_BENCH, "msgspec", Locations()) == self.INSTALLED
+        lacking = refused(SglangBench().version, self.BUILD, Locations(), error=MissingProgram)
+        assert "has no package sglang" in str(lacking)
+        assert "followed by -m sglang.bench_serving" in lacking.hint
+
+    @each(
+        ("first", "found"),
+        [(f"#!{sys.executable}", INSTALLED), ("#!/bin/sh", "0.8.5"), ("#!/x", None)],
+    )
+    def test_of_the_python_that_a_script_names_or_that_is_beside_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str, found: str | None
     ) -> None:
-        program = tmp_path / "vllm"
-        program.write_text(f"#!/bin/sh\n{body}\n")
-        program.chmod(0o755)
-        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
-        with pytest.raises(MissingProgram, match="does not report its version"):
-            VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"), Locations())
+        script = program(tmp_path / "benchmark_serving.py", f"{first}\n")
+        monkeypatch.setenv(VLLM_SCRIPT.variable, script)
+        if found is None:
+            told = "neither a Python nor a script of one"
+            version = VllmBenchmarkServing().version
+            refused(version, self.BUILD, Locations(), error=MissingProgram, match=told)
+            return
+        program(tmp_path / "python", "#!/bin/sh\necho 0.8.5\n")
+        assert package_version(VLLM_SCRIPT, "msgspec", Locations()) == found
 
 
 class TestWhatIsLeft:
@@ -147,28 +175,31 @@ class TestWhatIsLeft:
         with pytest.raises(RunError, match="left no report"):
             BenchmarkServing().parse(WORKLOAD, ROUND, tmp_path)
 
-    def test_fewer_requests_than_asked(self, tmp_path: Path) -> None:
+    @each(
+        ("changes", "missing", "failure", "told"),
+        [
+            # Of the file alone, or of what was asked.
+            ({}, "mean_ttft_ms", "no_metrics", "the report has no mean TTFT"),
+            ({}, "mean_itl_ms", "no_metrics", "the report has no mean ITL"),
+            ({}, "mean_e2el_ms", "no_metrics", "the report has no mean E2EL"),
+            ({"isl": 900}, "", "incomplete", "not the 900 requested"),
+            ({"osl": 900}, "", "incomplete", "not the 900 requested"),
+        ],
+    )
+    def test_what_is_no_result_of_the_load(
+        self, tmp_path: Path, changes: dict[str, int], missing: str, failure: str, told: str
+    ) -> None:
+        result = {name: value for name, value in RESULT.items() if name != missing}
+        (tmp_path / result_name(ROUND)).write_text(json.dumps(result))
+        read, load = BenchmarkServing().parse, replace(WORKLOAD, **changes)
+        error = refused(read, load, ROUND, tmp_path, error=RunError, match=told)
+        assert error.failure == failure
         (tmp_path / result_name(POINT)).write_text(json.dumps(RESULT))
-        with pytest.raises(RunError, match="16 of 160 requests") as caught:
-            BenchmarkServing().parse(WORKLOAD, POINT, tmp_path)
-        assert caught.value.failure == "incomplete"
-
-    @pytest.mark.parametrize("key", ["mean_ttft_ms", "mean_itl_ms", "mean_e2el_ms"])
-    def test_a_latency_that_is_missing(self, tmp_path: Path, key: str) -> None:
-        without = {name: value for name, value in RESULT.items() if name != key}
-        (tmp_path / result_name(ROUND)).write_text(json.dumps(without))
-        with pytest.raises(RunError, match="the report has no mean") as caught:
-            BenchmarkServing().parse(WORKLOAD, ROUND, tmp_path)
-        assert caught.value.failure == "no_metrics"
+        error = refused(read, WORKLOAD, POINT, tmp_path, error=RunError, match="16 of 160 requests")
+        assert error.failure == "incomplete"
 
     def test_what_may_be_otherwise(self, tmp_path: Path) -> None:
         assert parse(tmp_path, replace(WORKLOAD, isl=900, api="chat")), "its template adds to it"
         assert parse(tmp_path, replace(WORKLOAD, dataset="sharegpt", isl=None, osl=None))
         found = parse(tmp_path, replace(WORKLOAD, streaming=False), mean_ttft_ms=-1000.0)
         assert not [name for name in found.metrics if name.startswith(("ttft", "tpot", "itl"))]
-
-    @pytest.mark.parametrize("change", [{"isl": 900}, {"osl": 900}])
-    def test_other_lengths_than_asked(self, tmp_path: Path, change: dict[str, int]) -> None:
-        with pytest.raises(RunError, match="not the 900 requested") as caught:
-            parse(tmp_path, replace(WORKLOAD, **change))
-        assert caught.value.failure == "incomplete"

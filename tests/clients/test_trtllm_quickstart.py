@@ -1,4 +1,7 @@
-"""quickstart_advanced.py: answers to all prompts, each whole, and what is known of it."""
+"""quickstart_advanced.py: answers to all prompts, each whole, and what is known of it.
+
+What the recorded outputs say is in tests/data/values.json.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -32,18 +35,6 @@ def read(text: str, asked: tuple[str, ...] = ()) -> Measurement:
 
 def answer(text: str, prompt: str = "Hi") -> str:
     return f"[0] Prompt: {prompt!r}, Generated text: {text!r}\n"
-
-
-@pytest.mark.parametrize("name", ["deepseek_v3", "numbered"])
-def test_the_documented_output_in_both_spellings(name: str) -> None:
-    found = read((RECORDED / f"{name}.txt").read_text(), PROMPTS)
-    assert found.metrics == {}
-    assert found.facts["answers"] == 4
-    texts = found.facts["answer_texts"]
-    assert isinstance(texts, dict)
-    assert str(texts["Hello, my name is"]).startswith(
-        " Dr. Anadale. I teach philosophy at Mount St. M"
-    )
 
 
 @pytest.mark.parametrize(

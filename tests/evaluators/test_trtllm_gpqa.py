@@ -1,6 +1,5 @@
-"""gpqa_llmapi.py: one printed accuracy of all 198 questions."""
+"""gpqa_llmapi.py: one printed accuracy of all 198 questions (recorded: tests/data/values.json)."""
 
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -40,16 +39,6 @@ def refused(text: str) -> RunError:
     with pytest.raises(RunError) as caught:
         parse(lines_of(text))
     return caught.value
-
-
-def test_the_score_and_what_it_is_worth() -> None:
-    found = parse(lines_of(PRINTED))
-    assert found.metrics == {METRIC: 0.682}
-    assert METRIC == "accuracy:gpqa_diamond:accuracy:none"
-    assert found.facts["questions"] == 198
-    assert found.facts["duration_s"] == 1234.567
-    stderr = found.facts["stderr:accuracy:none"]
-    assert stderr == pytest.approx(math.sqrt(0.682 * 0.318 / 198))
 
 
 @pytest.mark.parametrize("value", ["nan", "0.000", "1.200", "", "high"])
