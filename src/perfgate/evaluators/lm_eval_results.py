@@ -275,19 +275,14 @@ def parse_tables(lines: Sequence[Line]) -> Measurement:
     Raises:
         RunError: ``no_metrics`` (no row, or a value that is no fraction) or ``truncated_output``.
     """
-    metrics: dict[str, float] = {}
     facts: dict[str, Json] = {"evaluator": "lm_eval"}
+    scores: list[_Score] = []
     for row in rows(lines):
-        evidence = row.line.evidence
-        score = _fraction(number(row.value), evidence)
-        name = _name(row.task, row.metric, row.filter_name, evidence)
-        if metrics.setdefault(name, score) != score:
-            raise RunError("no_metrics", f"{name} appears twice", evidence=(evidence,))
-        facts[f"stderr:{row.task}:{row.metric}:{row.filter_name}"] = _finite(number(row.stderr))
+        value, stderr = number(row.value), number(row.stderr)
+        told = (row.task, row.metric, row.filter_name, value, stderr, row.line.evidence)
+        scores.append(told)
         facts["fewshot"] = _finite(number(row.shots))
-    if not metrics:
-        raise RunError("no_metrics", "the table has no rows")
-    return Measurement(metrics, facts)
+    return _lone(scores, facts, "the table has no rows")
 
 
 def parse_results(fields: Mapping[str, Any]) -> Measurement:
@@ -297,23 +292,39 @@ def parse_results(fields: Mapping[str, Any]) -> Measurement:
         RunError: ``no_metrics`` (no score, or one that is no fraction) or ``incomplete`` (it tells
             that questions were left out).
     """
-    metrics: dict[str, float] = {}
     facts: dict[str, Json] = {
         "evaluator": "lm_eval",
         "evaluator_version": str(fields.get("lm_eval_version")),
     }
+    scores: list[_Score] = []
     for task, result in _mapping(fields.get("results")).items():
         for key, metric, filter_name, value in _reported(_mapping(result)):
-            evidence = f'"{key}": {json.dumps(value)}'
-            name = _name(task, metric, filter_name, evidence)
-            metrics[name] = _fraction(value, evidence)
             stderr = result.get(f"{metric}_stderr,{filter_name}")
-            facts[f"stderr:{task}:{metric}:{filter_name}"] = _finite(stderr)
+            evidence = f'"{key}": {json.dumps(value)}'
+            scores.append((task, metric, filter_name, value, stderr, evidence))
         counts = _mapping(_mapping(fields.get("n-samples")).get(task))
         if counts:
             facts[f"questions:{task}"] = counts.get("effective")
+    return _lone(scores, facts, "the results file has no scores")
+
+
+_Score = tuple[str, str, str, object, object, str]
+"""Task, metric, filter, score, standard error, and where it stands."""
+
+
+def _lone(scores: Iterable[_Score], facts: dict[str, Json], none: str) -> Measurement:
+    """Scores without samples."""
+    metrics: dict[str, float] = {}
+    for task, metric, filter_name, value, stderr, evidence in scores:
+        score, name = _fraction(value, evidence), accuracy_name(task, metric, filter_name)
+        if not is_accuracy(name):
+            message = f"no task, metric and filter: {name}"
+            raise RunError("no_metrics", message, evidence=(evidence,))
+        if metrics.setdefault(name, score) != score:
+            raise RunError("no_metrics", f"{name} appears twice", evidence=(evidence,))
+        facts[f"stderr:{task}:{metric}:{filter_name}"] = _finite(stderr)
     if not metrics:
-        raise RunError("no_metrics", "the results file has no scores")
+        raise RunError("no_metrics", none)
     return Measurement(metrics, facts)
 
 
@@ -354,13 +365,6 @@ def _is_head(cells: tuple[str, ...]) -> bool:
 
 def _is_rule(cells: tuple[str, ...]) -> bool:
     return all(set(cell) <= {"-", ":"} for cell in cells)
-
-
-def _name(task: str, metric: str, filter_name: str, evidence: str) -> str:
-    name = accuracy_name(task, metric, filter_name)
-    if not is_accuracy(name):
-        raise RunError("no_metrics", f"no task, metric and filter: {name}", evidence=(evidence,))
-    return name
 
 
 def _fraction(value: object, evidence: str) -> float:

@@ -8,8 +8,7 @@ says so, or one line for MMLU; newer releases also leave ``samples_<task>.json``
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import evaluation
 from perfgate.evaluators.base import evaluator
-from perfgate.evaluators.lm_eval_results import Row, answered, require_same_score, rows
+from perfgate.evaluators.lm_eval_results import answered, require_same_score, rows
 from perfgate.scenarios.scenario import AccuracyTask, Measurable, Scenario
 
 EVALUATOR = "trtllm-eval"
@@ -130,19 +129,13 @@ def of_task(task: AccuracyTask, lines: Sequence[Line], folder: Path) -> Measurem
     shots = measured.facts.get("fewshot", task.fewshot)
     if shots != task.fewshot:
         raise RunError("incomplete", f"{shots} examples were shown, not {task.fewshot}")
+    facts = {key: value for key, value in measured.facts.items() if ":" not in key}
+    facts |= {"questions": asked, "fewshot": task.fewshot}
     for name, score in measured.metrics.items():
-        if "exact_match" in name:  # a share of right answers, printed to four digits
+        metric, filter_name = name.split(":")[2:]
+        if metric == "exact_match":  # a share of right answers, printed to four digits
             _require_count(name, score, asked)
-    facts: dict[str, Json] = {
-        **{key: value for key, value in measured.facts.items() if ":" not in key},
-        "questions": asked,
-        "fewshot": task.fewshot,
-        **{
-            f"stderr:{score}": math.sqrt(value * (1 - value) / asked)
-            for name, value in measured.metrics.items()
-            for score in [":".join(name.split(":")[2:])]
-        },
-    }
+        facts[f"stderr:{metric}:{filter_name}"] = math.sqrt(score * (1 - score) / asked)
     samples = folder / f"samples_{_LM_EVAL_NAMES.get(task.task, task.task)}.json"
     answers = _answers(task, left(samples), measured.metrics, asked) if samples.exists() else {}
     return Measurement(measured.metrics, facts, answers)
@@ -156,9 +149,9 @@ def parse(lines: Sequence[Line]) -> Measurement:
     """
     metrics: dict[str, float] = {}
     facts: dict[str, Json] = {"evaluator": EVALUATOR}
-    for name, score, evidence, about in (*_of_tables(lines), *_of_mmlu(lines)):
+    for name, score, line, about in _scores(lines):
         if metrics.setdefault(name, score) != score:
-            raise RunError("no_metrics", f"{name} appears twice", evidence=(evidence,))
+            raise RunError("no_metrics", f"{name} appears twice", evidence=(line.evidence,))
         facts |= about
     for line in lines:
         if seconds := _SECONDS.search(line.text):
@@ -174,45 +167,32 @@ def parse(lines: Sequence[Line]) -> Measurement:
     return Measurement(metrics, facts)
 
 
-_Score = tuple[str, float, str, dict[str, Json]]
-"""Metric, fraction, the line that says it, and facts about it."""
+def _scores(lines: Sequence[Line]) -> Iterator[tuple[str, float, Line, dict[str, Json]]]:
+    """Metric, fraction, the line that says it, and facts about it.
 
-
-def _of_tables(lines: Sequence[Line]) -> list[_Score]:
-    """The rows below each line that says that they are percent."""
-    found: list[_Score] = []
-    heads = [at for at, line in enumerate(lines) if _HEAD.search(line.text)]
-    for at, end in pairwise([*heads, len(lines)]):
-        head = _HEAD.search(lines[at].text)
-        printed = head["task"] if head is not None else ""
+    In tables: the rows below each line that says that they are percent.
+    """
+    heads = [(at, head) for at, line in enumerate(lines) if (head := _HEAD.search(line.text))]
+    ends = [*(at for at, _ in heads[1:]), len(lines)]
+    for (at, head), end in zip(heads, ends, strict=False):
+        task = _NAMES.get(head["task"], head["task"])
         for row in rows(lines[at + 1 : end]):
-            if row.task != printed:
-                message = f"the table below {printed} is of {row.task}"
+            if row.task != head["task"]:
+                message = f"the table below {head['task']} is of {row.task}"
                 raise RunError("no_metrics", message, evidence=(row.line.evidence,))
-            found.append(_of_row(row, _NAMES.get(printed, printed)))
-    return found
-
-
-def _of_row(row: Row, task: str) -> _Score:
-    name = accuracy_name(task, row.metric, row.filter_name)
-    score = _fraction(row.value, row.line)
-    facts: dict[str, Json] = {"fewshot": int(row.shots)} if row.shots.isdecimal() else {}
-    error = number(row.stderr)
-    if error is not None and 0 < error < float("inf"):
-        facts[f"stderr:{task}:{row.metric}:{row.filter_name}"] = round(error / 100, 6)
-        # A mean of zeros and ones has the standard error √(p(1-p)/(n-1)), which tells n.
-        facts[f"questions:{task}"] = round(score * (1 - score) / (error / 100) ** 2) + 1
-    return name, score, row.line.evidence, facts
-
-
-def _of_mmlu(lines: Sequence[Line]) -> list[_Score]:
-    found: list[_Score] = []
+            score = _fraction(row.value, row.line)
+            facts: dict[str, Json] = {"fewshot": int(row.shots)} if row.shots.isdecimal() else {}
+            error = number(row.stderr)
+            if error is not None and 0 < error < float("inf"):
+                facts[f"stderr:{task}:{row.metric}:{row.filter_name}"] = round(error / 100, 6)
+                # A mean of zeros and ones has the standard error √(p(1-p)/(n-1)), which tells n.
+                facts[f"questions:{task}"] = round(score * (1 - score) / (error / 100) ** 2) + 1
+            yield accuracy_name(task, row.metric, row.filter_name), score, row.line, facts
     for line in lines:
         if told := _MMLU.search(line.text):
-            score, questions = _fraction(told["value"], line), int(told["questions"])
-            facts: dict[str, Json] = {"questions:mmlu": questions}
-            found.append((accuracy_name("mmlu", "accuracy", "none"), score, line.evidence, facts))
-    return found
+            facts = {"questions:mmlu": int(told["questions"])}
+            name = accuracy_name("mmlu", "accuracy", "none")
+            yield name, _fraction(told["value"], line), line, facts
 
 
 def _fraction(value: str, line: Line) -> float:
