@@ -6,7 +6,7 @@ report's parser names in its ``WORDS``.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,6 +35,24 @@ def logged(folder: Path, name: str, words: Sequence[str]) -> Iterator[tuple[Line
     for path in (folder / f"{name}.out", folder / f"{name}.err"):
         with suppress(FileNotFoundError), open_regular(path) as log:
             yield report_lines(log, words)
+
+
+def printed(
+    program: str,
+    folder: Path,
+    name: str,
+    words: Sequence[str],
+    is_report: Callable[[tuple[Line, ...]], bool],
+) -> tuple[Line, ...]:
+    """The lines of the first log that a report begins in; as `logged`.
+
+    Raises:
+        RunError: there is none; with the cause that the logs show.
+    """
+    for lines in logged(folder, name, words):
+        if is_report(lines):
+            return lines
+    raise no_report(program, folder, name)
 
 
 def left(path: Path, evidence: tuple[str, ...] = ()) -> Any:

@@ -232,6 +232,17 @@ def has_latency(short: str, *, streaming: bool, one_token: bool) -> bool:
     return short not in FROM_STREAM or (streaming and not (one_token and is_after_first))
 
 
+def require_one(begins: Sequence[str], what: str) -> None:
+    """Not more than one `what` begins in a file, at the lines `begins`.
+
+    Raises:
+        RunError: ``no_metrics``.
+    """
+    if len(begins) > 1:
+        message, hint = f"{len(begins)} {what}s in one file", f"keep one {what} per file"
+        raise RunError("no_metrics", message, evidence=(begins[1],), hint=hint)
+
+
 def contradiction(what: str, *evidence: str) -> RunError:
     """The error of a report whose numbers do not agree."""
     return RunError("no_metrics", f"the report contradicts itself: {what}", evidence=evidence)

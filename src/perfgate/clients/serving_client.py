@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from perfgate.clients import datasets, serving_report
 from perfgate.clients.base import Client, Target, package_version, with_asked
-from perfgate.clients.logs import left, logged, no_report
+from perfgate.clients.logs import left, printed
 from perfgate.clients.releases import BenchOptions, Tables, release
 from perfgate.clients.report_tables import FROM_STREAM, LATENCIES, number_of, require_lengths
 from perfgate.clients.serving_report import count_facts
@@ -127,10 +127,9 @@ class ServingClient(Client):
         fields = self.result(folder, point)
         if fields is not None:
             return serving_report.parse(fields, streaming=workload.streaming)
-        for lines in logged(folder, "client", serving_report.WORDS):
-            if serving_report.is_printed(lines):
-                return serving_report.parse_printed(lines, streaming=workload.streaming)
-        raise no_report(self.name, folder, "client")
+        words, is_printed = serving_report.WORDS, serving_report.is_printed
+        lines = printed(self.name, folder, "client", words, is_printed)
+        return serving_report.parse_printed(lines, streaming=workload.streaming)
 
 
 def result_name(point: LoadPoint) -> str:

@@ -27,6 +27,7 @@ from perfgate.clients.report_tables import (
     SERVING,
     has_latency,
     number_of,
+    require_one,
     require_ordered,
     require_totals,
     squeezed,
@@ -263,13 +264,7 @@ def _table(lines: tuple[Line, ...]) -> tuple[Line, ...]:
     begins = [place for place, line in enumerate(lines) if _OPENING.fullmatch(line.text)]
     if not begins:
         raise RunError("no_metrics", "the client printed no result", evidence=last_line(lines))
-    if len(begins) > 1:
-        raise RunError(
-            "no_metrics",
-            f"{len(begins)} results in one file",
-            evidence=(lines[begins[1]].evidence,),
-            hint="keep one result per file",
-        )
+    require_one([lines[place].evidence for place in begins], "result")
     for line in lines:
         failed = _FAILED.fullmatch(line.text)
         if _MARKED_AS_FAILED in line.text or (failed and int(failed["count"]) > 0):

@@ -14,7 +14,7 @@ from perfgate.clients import datasets
 from perfgate.clients import trtllm_bench_report as report
 from perfgate.clients.base import Offline, client, with_asked
 from perfgate.clients.client_facts import other_lengths
-from perfgate.clients.logs import left, logged, no_report
+from perfgate.clients.logs import left, printed
 from perfgate.clients.trtllm_bench_report import CLIENT
 from perfgate.core.command import Step
 from perfgate.core.errors import InputError, RunError
@@ -77,10 +77,8 @@ def _reported(folder: Path) -> Measurement:
         if not report.is_report(fields):
             raise RunError("no_metrics", f"{path.name} is not a report of {CLIENT}")
         return report.parse(fields)
-    for lines in logged(folder, "benchmark", report.WORDS):
-        if report.is_printed(lines):
-            return report.parse_printed(lines)
-    raise no_report(CLIENT, folder, "benchmark")
+    lines = printed(CLIENT, folder, "benchmark", report.WORDS, report.is_printed)
+    return report.parse_printed(lines)
 
 
 def require_asked(measured: Measurement, scenario: Scenario, point: LoadPoint) -> Measurement:

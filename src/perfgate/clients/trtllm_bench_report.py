@@ -29,6 +29,7 @@ from perfgate.clients.report_tables import (
     contradiction,
     number_of,
     require_gpus,
+    require_one,
     require_ordered,
     require_totals,
     squeezed,
@@ -74,12 +75,18 @@ class _Report:
         facts: what it says of the engine and the requests.
         groups: group of rows → point → value, and where it stands.
         unknown: labels and keys that nothing is known of.
+        sections: titles of what was printed.
+        headed: headings of the groups of rows that were printed.
+        dataset_points: rows of the dataset's details that were printed.
     """
 
     metrics: dict[str, float] = field(default_factory=dict)
     facts: dict[str, Json] = field(default_factory=dict)
     groups: dict[str, dict[str, tuple[object, str]]] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
+    sections: list[str] = field(default_factory=list)
+    headed: list[str] = field(default_factory=list)
+    dataset_points: set[str] = field(default_factory=set)
 
     def measurement(self, rounding: float = 0.0) -> Measurement:
         """The report as a measurement, once all rows are read.
@@ -175,21 +182,6 @@ def _evidence(key: str, value: object) -> str:
     return f'"{key}": {json.dumps(value)}'
 
 
-@dataclass
-class _Printed(_Report):
-    """What was met so far of a printed report, top to bottom.
-
-    Attributes:
-        sections: their titles.
-        headed: the headings of groups of rows.
-        dataset_points: the rows of the dataset's details.
-    """
-
-    sections: list[str] = field(default_factory=list)
-    headed: list[str] = field(default_factory=list)
-    dataset_points: set[str] = field(default_factory=set)
-
-
 def is_printed(lines: Sequence[Line]) -> bool:
     """Whether a printed report begins somewhere in these lines."""
     return any(_title(line) in (*_OPENING, _OVERVIEW) for line in lines)
@@ -211,7 +203,7 @@ def parse_printed(lines: tuple[Line, ...]) -> Measurement:
             each other) or ``truncated_output``.
     """
     _require_one(lines)
-    found, section = _Printed(), ""
+    found, section = _Report(), ""
     for line in lines:
         if title := _TITLE.fullmatch(line.text):
             section = title["title"]
@@ -242,7 +234,7 @@ def _title(line: Line) -> str | None:
     return match["title"] if match else None
 
 
-def _read(found: _Printed, section: str, line: Line) -> None:
+def _read(found: _Report, section: str, line: Line) -> None:
     if section == _DATASET and (row := _DATASET_ROW.fullmatch(line.text)):
         found.dataset_points.add(row["point"])
         if row["point"] == "AVG":
@@ -261,7 +253,7 @@ def _read(found: _Printed, section: str, line: Line) -> None:
             found.unknown.append(labelled[0])
 
 
-def _read_metric(found: _Printed, label: str, value: str, evidence: str) -> None:
+def _read_metric(found: _Report, label: str, value: str, evidence: str) -> None:
     if row := _ROW.fullmatch(label):
         found.groups.setdefault(row["group"], {})[row["point"].lower()] = (value, evidence)
         return
@@ -291,20 +283,14 @@ def _fact(name: str, value: str) -> Json:
 
 def _require_one(lines: tuple[Line, ...]) -> None:
     overviews = [line.evidence for line in lines if _title(line) == _OVERVIEW]
-    if len(overviews) > 1:
-        raise RunError(
-            "no_metrics",
-            f"{len(overviews)} reports in one file",
-            evidence=(overviews[1],),
-            hint="keep one report per file",
-        )
+    require_one(overviews, "report")
     if not overviews and not is_printed(lines):
         raise RunError("no_metrics", f"{CLIENT} printed no report", evidence=last_line(lines))
     if not overviews:
         raise _cut(f"no {_OVERVIEW}", lines)
 
 
-def _require_whole(found: _Printed, lines: tuple[Line, ...]) -> None:
+def _require_whole(found: _Report, lines: tuple[Line, ...]) -> None:
     for name, needed in TRTLLM_BENCH.metrics.items():
         if name not in found.metrics and not (needed.optional or needed.streamed):
             raise _cut(f"no {name}", lines)

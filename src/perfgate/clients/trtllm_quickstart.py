@@ -12,7 +12,7 @@ from pathlib import Path
 
 from perfgate.clients.base import Offline, client
 from perfgate.clients.first_answers import Answer, require_known, require_whole
-from perfgate.clients.logs import logged, no_report
+from perfgate.clients.logs import printed
 from perfgate.clients.report_lines import Line
 from perfgate.core.command import Step
 from perfgate.core.errors import InputError, RunError
@@ -54,10 +54,7 @@ class TrtllmQuickstart(Offline):
         """See `Offline.parse`; there is nothing to measure, only answers to be there."""
         if not isinstance(what, Smoke):
             raise TypeError(f"{self.name} answers no {type(what).__name__}")
-        for lines in logged(folder, "benchmark", WORDS):
-            if is_report(lines):
-                return parse(lines, what)
-        raise no_report(CLIENT, folder, "benchmark")
+        return parse(printed(CLIENT, folder, "benchmark", WORDS, is_report), what)
 
 
 def is_report(lines: tuple[Line, ...]) -> bool:

@@ -93,8 +93,7 @@ def parse(task: AccuracyTask, folder: Path) -> Measurement:
     for metric, filter_name, score, stderr in scores:
         name = accuracy_name(task.task, metric, filter_name)
         rows = [row for row in samples if row.get("filter") == filter_name]
-        answers[name] = answered(rows, metric, name, count)
-        require_same_score(name, score, answers[name])
+        answers[name] = answered(rows, metric, name, score, count)
         metrics[name] = score
         facts[f"stderr:{metric}:{filter_name}"] = stderr
         invalid = sum(row.get("filtered_resps") == ["[invalid]"] for row in rows)
@@ -189,7 +188,9 @@ def _require_asked(report: dict[str, Any], task: AccuracyTask) -> int:
     return done
 
 
-def answered(rows: list[dict[str, Any]], metric: str, name: str, count: int) -> dict[str, bool]:
+def answered(
+    rows: list[dict[str, Any]], metric: str, name: str, score: float, count: int, off: float = 1e-6
+) -> dict[str, bool]:
     """Question key → answered right; the key stays the same as long as the question does.
 
     A key is the first 16 digits of lm_eval's ``doc_hash`` and ``target_hash``, joined by a colon.
@@ -198,10 +199,13 @@ def answered(rows: list[dict[str, Any]], metric: str, name: str, count: int) -> 
         rows: samples of one filter, as lm_eval logs them.
         metric: what is read of each.
         name: the score's name, for messages.
+        score: as it is reported.
         count: how many there must be.
+        off: how far the score may be off the mean of the answers.
 
     Raises:
-        RunError: ``no_metrics`` (neither right nor wrong, or twice), ``incomplete``.
+        RunError: ``no_metrics`` (neither right nor wrong, or twice, or the score is not that of
+            the answers), ``incomplete``.
     """
     found: dict[str, bool] = {}
     for row in rows:
@@ -215,24 +219,12 @@ def answered(rows: list[dict[str, Any]], metric: str, name: str, count: int) -> 
         found[key] = value == 1
     if len(found) != count:
         raise RunError("incomplete", f"{name}: {len(found)} of {count} answers were logged")
+    mean = sum(found.values()) / count
+    if not math.isclose(mean, score, rel_tol=0, abs_tol=off):
+        message = f"{name} is reported as {score:g}, but the logged answers give {mean:g}"
+        hint = "check for files of another run in the folder"
+        raise RunError("no_metrics", message, hint=hint)
     return found
-
-
-def require_same_score(
-    name: str, score: float, answers: dict[str, bool], tolerance: float = 1e-6
-) -> None:
-    """Refuse a score that is not the mean of the answers that were logged.
-
-    Raises:
-        RunError: ``no_metrics``.
-    """
-    mean = sum(answers.values()) / len(answers)
-    if not math.isclose(mean, score, rel_tol=0, abs_tol=tolerance):
-        raise RunError(
-            "no_metrics",
-            f"{name} is reported as {score:g}, but the logged answers give {mean:g}",
-            hint="check for files of another run in the folder",
-        )
 
 
 class Row(NamedTuple):
