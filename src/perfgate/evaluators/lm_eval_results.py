@@ -8,6 +8,7 @@ tables that it prints (`parse_tables`), or from a results file alone (`parse_res
 import json
 import math
 import re
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,33 +28,9 @@ WORDS = ("n-shot",)
 _COLUMNS = ("version", "filter", "n-shot", "metric", "", "value", "", "stderr")
 _HASH_DIGITS = 16  # 64 bits of each of lm_eval's SHA-256; two questions of one key are refused
 _MOST_QUESTIONS = 1_000_000  # of one task; MMLU has 14,042
-# What ends an evaluation → (failure class, next step). The log of a dead server can run to a
-# thousand lines and end in "Session is closed", so the first line that matches is the cause.
-_CAUSES = (
-    (
-        re.compile(r"Tasks? not found|No tasks specified", re.IGNORECASE),
-        "config_error",
-        "check the task's name; `lm_eval ls tasks` lists those that lm_eval knows",
-    ),
-    (
-        re.compile(r"status code: 404|model.{0,80}does not exist", re.IGNORECASE),
-        "config_error",
-        "check the model's name against the server's /v1/models",
-    ),
-    (
-        re.compile(
-            r"ConnectionRefusedError|Connect call failed|Connection refused"
-            r"|ServerDisconnectedError|Connection reset by peer|ClientPayloadError"
-        ),
-        "server_died",
-        "look at the server's last log lines",
-    ),
-)
-# In lower case: words without one of which no line is a cause.
-_CAUSE_WORDS = (
-    *("not found", "no tasks", "status code: 404", "does not exist", "refused", "connect call"),
-    *("serverdisconnected", "connection reset", "clientpayload"),
-)
+_ENDS = tomllib.loads(Path(__file__).with_name("lm_eval_causes.toml").read_text(encoding="utf-8"))
+_CAUSES = [(re.compile(one["pattern"]), one["failure"], one["next_step"]) for one in _ENDS["cause"]]
+_CAUSE_WORDS: tuple[str, ...] = tuple(_ENDS["words"])
 
 
 def diagnose(log: Iterable[str]) -> RunError | None:
