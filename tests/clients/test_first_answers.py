@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from building import SCENARIO
+from refusals import refused
 from tables import each
 
 from perfgate.clients.first_answers import (
@@ -50,55 +51,49 @@ def test_a_whole_answer(answer: Answer) -> None:
     ],
 )
 def test_an_answer_that_is_not_whole(answer: Answer, failure: str, words: str) -> None:
-    with pytest.raises(RunError) as caught:
-        require_whole(PROMPT, answer, 16)
-    assert caught.value.failure == failure
-    assert words in caught.value.message
-    assert caught.value.evidence == (repr(answer.text),)
+    error = refused(require_whole, PROMPT, answer, 16, error=RunError, match=words)
+    assert (error.failure, error.evidence) == (failure, (repr(answer.text),))
 
 
 @pytest.mark.parametrize(
     ("known", "words"),
     [
         (DocumentedAnswer(PROMPT, contains=("Paris",)), "does not contain 'Paris'"),
-        (
-            DocumentedAnswer(PROMPT, finish_reason="stop"),
-            "finish_reason length, documented is stop",
-        ),
+        (DocumentedAnswer(PROMPT, finish_reason="stop"), "reason length, documented is stop"),
         (DocumentedAnswer(PROMPT, prompt_tokens=5), "has prompt_tokens 6, documented is 5"),
-        (
-            DocumentedAnswer(PROMPT, completion_tokens=12),
-            "tokens 16, documented is 12",
-        ),
+        (DocumentedAnswer(PROMPT, completion_tokens=12), "tokens 16, documented is 12"),
     ],
 )
 def test_what_is_known_and_otherwise(known: DocumentedAnswer, words: str) -> None:
     smoke = Smoke("completion", (PROMPT,), 16, (known,))
-    with pytest.raises(RunError, match=words) as caught:
-        require_known(smoke, {PROMPT: GOOD})
-    assert caught.value.failure == "wrong_answer"
+    error = refused(require_known, smoke, {PROMPT: GOOD}, error=RunError, match=words)
+    assert error.failure == "wrong_answer"
 
 
 class TestTexts:
-    def test_one_of_the_documents_texts_white_space_aside(self) -> None:
-        known = DocumentedAnswer(PROMPT, texts=("Elsewhere.", "It is a state in the north."))
-        assert compared_with_texts(asking(known), "1.0.0rc6", {PROMPT: TEXT}) == {}
+    KNOWN = DocumentedAnswer(PROMPT, texts=("Elsewhere.",))
+    SAME = DocumentedAnswer(PROMPT, texts=("Elsewhere.", "It is a state in the north."))
+    NONE = DocumentedAnswer(PROMPT, contains=("state",))
 
     @pytest.mark.parametrize("version", ["1.0.0rc6", "1.0.0rc6+abc123"])
     def test_another_text_at_the_documents_release(self, version: str) -> None:
-        known = DocumentedAnswer(PROMPT, texts=("Elsewhere.",))
-        with pytest.raises(RunError) as caught:
-            compared_with_texts(asking(known), version, {PROMPT: TEXT})
-        assert caught.value.failure == "wrong_answer"
-        assert caught.value.evidence == (f"found: {TEXT!r}", "documented: 'Elsewhere.'")
+        texts = {PROMPT: TEXT}
+        error = refused(compared_with_texts, asking(self.KNOWN), version, texts, error=RunError)
+        assert error.failure == "wrong_answer"
+        assert error.evidence == (f"found: {TEXT!r}", "documented: 'Elsewhere.'")
 
-    @pytest.mark.parametrize("version", ["1.0.0rc5", "1.3.0", "main"])
-    def test_another_text_at_another_release_is_reported(self, version: str) -> None:
-        known = DocumentedAnswer(PROMPT, texts=("Elsewhere.",))
-        found = compared_with_texts(asking(known), version, {PROMPT: TEXT})
-        assert found == {"not_as_documented": [PROMPT]}
-
-    def test_no_text_is_documented(self) -> None:
-        known = DocumentedAnswer(PROMPT, contains=("state",))
-        assert compared_with_texts(asking(known), "1.0.0rc6", {PROMPT: TEXT}) == {}
-        assert compared_with_texts(SCENARIO, "1.0", {}) == {}
+    @each(
+        ("known", "version", "facts"),
+        [
+            (KNOWN, "1.0.0rc5", {"not_as_documented": [PROMPT]}),
+            (KNOWN, "1.3.0", {"not_as_documented": [PROMPT]}),
+            (KNOWN, "main", {"not_as_documented": [PROMPT]}),
+            (SAME, "1.0.0rc6", {}),  # white space aside
+            (NONE, "1.0.0rc6", {}),
+        ],
+    )
+    def test_another_text_at_another_release_is_reported(
+        self, known: DocumentedAnswer, version: str, facts: dict[str, list[str]]
+    ) -> None:
+        assert compared_with_texts(asking(known), version, {PROMPT: TEXT}) == facts
+        assert compared_with_texts(SCENARIO, version, {}) == {}

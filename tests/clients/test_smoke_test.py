@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refused
 
 from perfgate.clients.smoke_test import ask, request_body
 from perfgate.core.errors import RunError
@@ -89,21 +90,19 @@ def test_an_answer_is_kept_and_counted(serve: Serve, tmp_path: Path) -> None:
 def test_anything_else_is_an_error(
     serve: Serve, tmp_path: Path, answer: object, status: int, failure: str
 ) -> None:
-    with pytest.raises(RunError) as caught:
-        ask(serve(answer, status), SMOKE, tmp_path, 5)
-    assert caught.value.failure == failure
+    error = refused(ask, serve(answer, status), SMOKE, tmp_path, 5, error=RunError)
+    assert error.failure == failure
 
 
 def test_a_broken_answer_is_kept_to_be_looked_at(serve: Serve, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="repeats one character"):
-        ask(serve(completion("!!!!!!!!"), 200), SMOKE, tmp_path, 5)
+    broken, told = serve(completion("!!!!!!!!"), 200), "repeats one character"
+    refused(ask, broken, SMOKE, tmp_path, 5, error=RunError, match=told)
     assert json.loads((tmp_path / "answers.json").read_text()) == {SMOKE.prompts[0]: "!!!!!!!!"}
 
 
 def test_no_server_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RunError) as caught:
-        ask(Endpoint("127.0.0.1", 9, "m"), SMOKE, tmp_path, 5)
-    assert caught.value.failure == "client_failed"
+    nobody = Endpoint("127.0.0.1", 9, "m")
+    assert refused(ask, nobody, SMOKE, tmp_path, 5, error=RunError).failure == "client_failed"
 
 
 def test_the_request_is_the_documented_one() -> None:

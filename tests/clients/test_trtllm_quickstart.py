@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from refusals import refused
 from tables import each
 from test_trtllm_bench import OFFLINE, POINT
 
@@ -45,17 +46,14 @@ def test_answers_are_read_as_python_wrote_them(text: str) -> None:
 
 
 def test_a_prompt_without_an_answer() -> None:
-    with pytest.raises(RunError) as caught:
-        read(answer("Fine, thanks."), ("Hi", "And you?"))
-    assert caught.value.failure == "incomplete"
-    assert "'And you?'" in caught.value.message
+    asked = ("Hi", "And you?")
+    error = refused(read, answer("Fine, thanks."), asked, error=RunError, match="'And you\\?'")
+    assert error.failure == "incomplete"
 
 
 @each("text", ["", "  \n", "!!!!!!!!!!!!", "the the the the the", "\n\n\n\n", "...", "no", "Hi"])
 def test_no_answer_of_a_working_model(text: str) -> None:
-    with pytest.raises(RunError) as caught:
-        read(answer(text))
-    assert caught.value.failure == "broken_output"
+    assert refused(read, answer(text), error=RunError).failure == "broken_output"
 
 
 def test_a_documented_answer_is_held_to() -> None:
@@ -63,9 +61,8 @@ def test_a_documented_answer_is_held_to() -> None:
     smoke = Smoke("trtllm-quickstart", PROMPTS, answers=(known,))
     documented = (RECORDED / "numbered.txt").read_text()
     assert parse(lines_of(documented), smoke).facts["answers"] == 4
-    with pytest.raises(RunError, match="does not contain 'Paris'") as caught:
-        parse(lines_of(documented.replace("Paris", "London")), smoke)
-    assert caught.value.failure == "wrong_answer"
+    other, told = lines_of(documented.replace("Paris", "London")), "does not contain 'Paris'"
+    assert refused(parse, other, smoke, error=RunError, match=told).failure == "wrong_answer"
 
 
 class TestClient:
@@ -79,13 +76,12 @@ class TestClient:
             TrtllmQuickstart().steps(PLAIN, build, POINT, locations)
 
     def test_answers_are_in_its_log(self, tmp_path: Path) -> None:
-        (tmp_path / "benchmark.out").write_text("Loading weights\n")
-        with pytest.raises(RunError) as caught:
-            TrtllmQuickstart().parse(PLAIN, SMOKE, tmp_path)
-        assert caught.value.failure == "no_metrics"
-        (tmp_path / "benchmark.out").write_text(answer("Fine, thank you.")[:-6])
-        with pytest.raises(RunError) as caught:
-            TrtllmQuickstart().parse(PLAIN, SMOKE, tmp_path)
-        assert caught.value.failure == "truncated_output"
+        for text, failure in (
+            ("Loading weights\n", "no_metrics"),
+            (answer("Fine, thank you.")[:-6], "truncated_output"),
+        ):
+            (tmp_path / "benchmark.out").write_text(text)
+            error = refused(TrtllmQuickstart().parse, PLAIN, SMOKE, tmp_path, error=RunError)
+            assert error.failure == failure
         (tmp_path / "benchmark.out").write_text((RECORDED / "numbered.txt").read_text())
         assert TrtllmQuickstart().parse(PLAIN, SMOKE, tmp_path).facts["answers"] == 4
