@@ -1,36 +1,47 @@
-"""trtllm-eval: one call, and what it leaves: percent that are read as fractions, and answers.
+"""TensorRT-LLM's own evaluators: one call each, and what they leave: scores, and answers.
 
-The recorded lines are those that TensorRT-LLM's Qwen3 example shows; all that they say is in
-tests/data/values.json.
+trtllm-eval prints percent, which are read as fractions; gpqa_llmapi.py one accuracy of all 198
+questions. What the recorded lines say is in tests/data/values.json.
 """
 
 import json
 import math
-import stat
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from building import SCENARIO
+from refusals import refused as refusal
 from tables import each
-from test_trtllm_gpqa import V3
 
 from perfgate.clients.report_lines import lines_of
-from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.errors import MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import EngineBuild
 from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.trtllm_eval import TrtllmEval, is_report, of_task
+from perfgate.evaluators.trtllm_gpqa import METRIC, TrtllmGpqa, parse
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
 from perfgate.scenarios.probe import Probe
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint
+from perfgate.scenarios.scenario import (
+    AccuracyTask,
+    CudaGraphs,
+    EngineChoice,
+    EngineSettings,
+    LoadPoint,
+    Model,
+    Smoke,
+    Source,
+)
 
-RECORDED = Path(__file__).parents[1] / "data" / "trtllm_eval"
-GSM8K = (RECORDED / "gsm8k_qwen3.txt").read_text(encoding="utf-8")
-MMLU = (RECORDED / "mmlu_qwen3.txt").read_text(encoding="utf-8")
+DATA = Path(__file__).parents[1] / "data"
+GSM8K = (DATA / "trtllm_eval" / "gsm8k_qwen3.txt").read_text(encoding="utf-8")
+MMLU = (DATA / "trtllm_eval" / "mmlu_qwen3.txt").read_text(encoding="utf-8")
+PRINTED = (DATA / "gpqa" / "deepseek_v3.txt").read_text()
 STRICT = "accuracy:gsm8k:exact_match:strict-match"
 FLEXIBLE = "accuracy:gsm8k:exact_match:flexible-extract"
 GPQA = "accuracy:gpqa_diamond:exact_match:strict-match"
@@ -39,6 +50,13 @@ GPQA_TASK = AccuracyTask("trtllm-eval", "gpqa_diamond", 0)
 LM_EVAL_NAME = "gpqa_diamond_cot_zeroshot_aa"
 BUILD = EngineBuild("tensorrt-llm", "1.3.0rc3", "a")
 PAPER = Locations(on_paper=True)
+SETTINGS = EngineSettings(tp=8, cuda_graphs=CudaGraphs(), overlap_scheduler=True)
+V3 = replace(
+    SCENARIO,
+    source=Source("README.md", "Run evaluation on GPQA dataset", engine_version="0.19.0"),
+    model=Model("deepseek-ai/DeepSeek-V3", "fp8"),
+    engine=EngineChoice("tensorrt-llm", SETTINGS),
+)
 
 
 def gpqa_log(right: int = 129, questions: int = 198, shots: int = 0) -> str:
@@ -77,9 +95,8 @@ def read(text: str, folder: Path, task: AccuracyTask = GPQA_TASK) -> Measurement
 
 
 def refused(text: str, folder: Path, task: AccuracyTask = GPQA_TASK) -> RunError:
-    with pytest.raises(RunError) as caught:
-        read(text, folder, task)
-    return caught.value
+    error: RunError = refusal(read, text, folder, task, error=RunError)
+    return error
 
 
 def test_a_run_of_a_task(tmp_path: Path) -> None:
@@ -160,16 +177,15 @@ class TestSamples:
 def test_percent_without_the_line_that_says_so_are_refused() -> None:
     table = lines_of(GSM8K.partition("\n")[2])
     assert not is_report(table)
-    with pytest.raises(RunError, match="a percentage") as caught:
-        lm_eval_results.parse_tables(table)
-    assert "the line above its table" in caught.value.hint
+    error = refusal(lm_eval_results.parse_tables, table, error=RunError, match="a percentage")
+    assert "the line above its table" in error.hint
 
 
 def test_one_call_that_keeps_its_samples() -> None:
     (step,) = TrtllmEval().steps(V3, BUILD, GPQA_TASK, PAPER)
     assert (step.role, step.probe) == ("evaluator", "gpqa_diamond")
-    with pytest.raises(InputError, match="measures only accuracy"):
-        TrtllmEval().steps(V3, BUILD, LoadPoint(1, 1, 0, 0), PAPER)
+    load = LoadPoint(1, 1, 0, 0)
+    refusal(TrtllmEval().steps, V3, BUILD, load, PAPER, match="measures only accuracy")
     words = step.command.argv
     at = words.index("gpqa_diamond")
     assert words[:3] == ("trtllm-eval", "--model", "deepseek-ai/DeepSeek-V3")
@@ -180,15 +196,14 @@ def test_one_call_that_keeps_its_samples() -> None:
 
 
 def test_gpqa_is_not_loaded_from_the_hub(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="hf download --repo-type dataset Idavidrein/gpqa"):
-        TrtllmEval().steps(V3, BUILD, GPQA_TASK, replace(Locations(), datasets=tmp_path))
+    place, told = Locations(datasets=tmp_path), "hf download --repo-type dataset Idavidrein/gpqa"
+    refusal(TrtllmEval().steps, V3, BUILD, GPQA_TASK, place, match=told)
 
 
 def test_its_log_is_read(tmp_path: Path) -> None:
     (tmp_path / "benchmark.out").write_text("Loading weights\n")
-    with pytest.raises(RunError, match="trtllm-eval left no report") as caught:
-        TrtllmEval().parse(V3, GPQA_TASK, tmp_path)
-    assert caught.value.failure == "no_metrics"
+    error = refusal(TrtllmEval().parse, V3, GPQA_TASK, tmp_path, error=RunError)
+    assert (error.failure, error.message) == ("no_metrics", "trtllm-eval left no report")
     (tmp_path / "benchmark.out").write_text("Loading weights\n" + gpqa_log(), encoding="utf-8")
     assert set(TrtllmEval().parse(V3, GPQA_TASK, tmp_path).metrics) == {GPQA}
 
@@ -205,24 +220,56 @@ def test_a_score_of_another_evaluator_is_not_comparable() -> None:
     assert [one["evaluator"] for one in found] == ["trtllm-eval", "trtllm-gpqa"]
 
 
-class TestVersion:
-    def python(self, folder: Path, code: str) -> str:
-        path = folder / "python"
-        path.write_text(f"#!{sys.executable}\n{code}\n")
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        return str(path)
+def test_its_version_is_the_engines_where_lm_eval_is_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = tmp_path / "python"
+    monkeypatch.setenv(TENSORRT_LLM_PYTHON.variable, str(python))
+    python.write_text(f"#!{sys.executable}\nprint('0.4.9')\n")
+    python.chmod(0o755)
+    for place in (Locations(), PAPER):
+        assert TrtllmEval().version(BUILD, place) == "1.3.0rc3"
+    python.write_text(f"#!{sys.executable}\nraise SystemExit('No package metadata for lm_eval')\n")
+    told = "trtllm-eval lacks lm_eval"
+    error = refusal(TrtllmEval().version, BUILD, Locations(), error=MissingProgram, match=told)
+    assert "requirements-dev.txt" in error.hint
 
-    def test_it_is_the_engines(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        python = self.python(tmp_path, "print('0.4.9')")
-        monkeypatch.setenv(TENSORRT_LLM_PYTHON.variable, python)
-        assert TrtllmEval().version(BUILD, Locations()) == "1.3.0rc3"
-        assert TrtllmEval().version(BUILD, PAPER) == "1.3.0rc3"
 
-    def test_without_lm_eval_it_is_not_installed(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        python = self.python(tmp_path, "raise SystemExit('No package metadata for lm_eval')")
-        monkeypatch.setenv(TENSORRT_LLM_PYTHON.variable, python)
-        with pytest.raises(MissingProgram, match="trtllm-eval lacks lm_eval") as caught:
-            TrtllmEval().version(BUILD, Locations())
-        assert "requirements-dev.txt" in caught.value.hint
+class TestGpqaScript:
+    TASK = AccuracyTask("trtllm-gpqa", "gpqa_diamond", fewshot=0, concurrency=32)
+    BUILD = EngineBuild("tensorrt-llm", "0.19.0", "a")
+
+    @each(
+        ("text", "failure", "told"),
+        [
+            *(
+                (f"Finished in 1.0 seconds\nAverage accuracy: {value}\n", "no_metrics", "a")
+                for value in ("nan", "0.000", "1.200", "", "high")
+            ),
+            (PRINTED.replace("198/198", "150/198"), "incomplete", "150 of 198"),
+            (PRINTED + PRINTED, "no_metrics", "2 accuracies"),
+        ],
+    )
+    def test_what_is_no_score(self, text: str, failure: str, told: str) -> None:
+        error = refusal(parse, lines_of(text), error=RunError, match=told)
+        assert error.failure == failure
+        if text.startswith("Finished in 1.0"):
+            assert error.evidence == (text.splitlines()[1].strip(),)
+
+    def test_one_call_with_the_questions(self) -> None:
+        (step,) = TrtllmGpqa().steps(V3, self.BUILD, self.TASK, PAPER)
+        assert (step.role, step.probe) == ("evaluator", "gpqa_diamond")
+        assert "gpqa_llmapi.py" in " ".join(step.command.argv)
+        smoke, source = Smoke("x", ("Hi",)), Locations(source=Path("/src"))
+        refusal(TrtllmGpqa().steps, V3, self.BUILD, smoke, PAPER, match="only accuracy")
+        refusal(TrtllmGpqa().steps, V3, self.BUILD, self.TASK, source, match="licence")
+
+    def test_its_log_holds_the_score(self, tmp_path: Path) -> None:
+        bar, _, rest = PRINTED.partition("Finished")
+        (tmp_path / "benchmark.err").write_text(bar)
+        (tmp_path / "benchmark.out").write_text("Finished" + rest)
+        assert TrtllmGpqa().parse(V3, self.TASK, tmp_path).metrics == {METRIC: 0.682}
+        few, read = replace(self.TASK, limit=20), TrtllmGpqa().parse
+        refusal(read, V3, few, tmp_path, error=RunError, match="198 of 20")
+        (tmp_path / "benchmark.out").write_text("No items in queue. Continuing.\n")
+        assert refusal(read, V3, self.TASK, tmp_path, error=RunError).failure == "no_metrics"
