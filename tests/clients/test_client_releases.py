@@ -200,10 +200,7 @@ class TestWhichRelease:
         ("client", "version", "told", "expected"),
         [
             # A script that only says it is gone, and a command that was not there yet.
-            (
-                *(VllmBenchmarkServing, "0.11.0", "no usable benchmark_serving"),
-                "0.6.6 or later, before 0.10.2",
-            ),
+            (VllmBenchmarkServing, "0.11.0", "no usable", "0.6.6 or later, before 0.10.2"),
             (VllmBench, "0.7.3", "no usable vllm bench serve", "0.8.0 or later"),
             (VllmBench, "0.5.0", "is too old", ""),
             (SglangBench, "0.3", "is too old", ""),
