@@ -169,12 +169,8 @@ class TestPrinted:
     @each(
         ("label", "value"),
         [
-            ("Request Throughput (req/sec)", "100.0000"),
             ("Total Output Throughput (tokens/sec)", "3200.0000"),
-            ("Total Token Throughput (tokens/sec)", "6400.0000"),
-            ("Per User Output Throughput [w/ ctx] (tps/user)", "9999.0000"),
             ("Per GPU Output Throughput (tps/gpu)", "6400.0000"),
-            ("Average request latency (ms)", "9999.0000"),
             ("Number of requests", "90"),
             ("[Latency] AVERAGE", "1400.0000"),
             ("[Latency] P50    ", "1900.0000"),
