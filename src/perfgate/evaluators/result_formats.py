@@ -192,21 +192,12 @@ def _failed(error: RunError, file: BinaryIO, lines: tuple[Line, ...]) -> Parsed:
         file.seek(0)
         cause = diagnose_log(telling_lines(file, TELLING))
         if cause is not None and cause.failure != "unknown":
-            return Parsed(
-                failure=cause.failure,
-                message=FAILURES[cause.failure].meaning,
-                evidence=(cause.line, cause.text),
-                hint=cause.next_step,
-            )
+            meaning, place = FAILURES[cause.failure].meaning, (cause.line, cause.text)
+            return Parsed(None, cause.failure, meaning, place, cause.next_step)
         if cause is not None and isinstance(error, _NoReport):
             # Something went wrong, and no line says what: more than that there is no report.
             error = RunError("unknown", error.message, evidence=(cause.text,))
-    return Parsed(
-        failure=error.failure,
-        message=error.message,
-        evidence=_placed(error, lines),
-        hint=error.hint,
-    )
+    return Parsed(None, error.failure, error.message, _placed(error, lines), error.hint)
 
 
 def _placed(error: RunError, lines: tuple[Line, ...]) -> tuple[int, str]:
