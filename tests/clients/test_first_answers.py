@@ -20,7 +20,7 @@ from perfgate.clients.first_answers import (
 )
 from perfgate.clients.report_lines import lines_of
 from perfgate.clients.trtllm_quickstart import TrtllmQuickstart, parse
-from perfgate.core.errors import InputError, RunError
+from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.engines.base import EngineBuild
@@ -163,14 +163,11 @@ def test_a_documented_answer_is_held_to() -> None:
 
 
 class TestQuickstart:
-    def test_one_call(self) -> None:
+    def test_it_asks_only_for_first_answers(self) -> None:
+        """What it asks: tests/data/calls.json."""
         build = EngineBuild("tensorrt-llm", "0.19.0", "abc")
-        locations = Locations(on_paper=True)
-        (step,) = TrtllmQuickstart().steps(PLAIN, build, QUICKSTART, locations)
-        assert (step.role, step.probe) == ("benchmark", "smoke")
-        assert "quickstart_advanced.py" in " ".join(step.command.argv)
-        with pytest.raises(InputError, match="only a smoke test"):
-            TrtllmQuickstart().steps(PLAIN, build, POINT, locations)
+        steps, paper = TrtllmQuickstart().steps, Locations(on_paper=True)
+        refused(steps, PLAIN, build, POINT, paper, match="only a smoke test")
 
     def test_answers_are_in_its_log(self, tmp_path: Path) -> None:
         for text, failure in (

@@ -19,7 +19,6 @@ from perfgate.clients.serving_client import result_name
 from perfgate.clients.sglang_bench import SglangBench
 from perfgate.clients.vllm_bench import VllmBench, VllmBenchmarkServing
 from perfgate.core.errors import InputError, MissingProgram, RunError
-from perfgate.core.failures import classify_logs
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
 from perfgate.core.programs import SGLANG_BENCH, VLLM_SCRIPT
@@ -334,26 +333,6 @@ class TestServerDied:
         assert error.message == (
             "8 of 20 requests were completed, though sglang-bench ended with status 0"
         )
-
-
-class TestWhatTheClientSays:
-    """Logs of clients that ended with status 1, without a result."""
-
-    @pytest.mark.parametrize(
-        ("log", "failure", "says"),
-        [
-            (SGLANG / "another_engine.err", "config_error", "Warmup failed"),
-            (VLLM / "no_such_model.err", "client_failed", "Initial test run failed"),
-            (VLLM / "no_tokenizer.err", "model_file", "Repo id must be in the form"),
-            (SGLANG / "all_failed.err", "incomplete", "All requests failed"),
-            (SGLANG / "server_died.err", "client_failed", "Connection refused"),
-        ],
-        ids=["another engine's server", "no such model", "no tokenizer", "all failed", "died"],
-    )
-    def test_the_cause_is_shown(self, log: Path, failure: str, says: str) -> None:
-        found, evidence, _ = classify_logs((log,), otherwise="client_failed")
-        assert found == failure
-        assert says in evidence[0]
 
 
 class TestSeveralRuns:

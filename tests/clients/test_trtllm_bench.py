@@ -21,12 +21,12 @@ from perfgate.scenarios.scenario import (
     AccuracyTask,
     EngineSettings,
     GatePolicy,
+    Measurable,
     Scenario,
     Smoke,
 )
 
 BUILD = EngineBuild("tensorrt-llm", "1.0.0", "abc")
-PAPER = Locations(on_paper=True)
 SETTINGS = EngineSettings(
     tp=8,
     ep=8,
@@ -76,26 +76,18 @@ def changed(section: str, key: str, value: object) -> dict[str, Any]:
     return report
 
 
-class TestSteps:
-    def test_synthetic_prompts_are_made_first(self) -> None:
-        prepare, measure = TrtllmBench().steps(OFFLINE, BUILD, POINT, PAPER)
-        assert (prepare.role, prepare.produces) == ("prepare_dataset", "dataset.txt")
-        assert (measure.role, measure.probe) == ("benchmark", "c75")
-        words = measure.command.argv
-        assert words[words.index("--dataset") + 1] == "dataset.txt"
-        assert words[words.index("--report_json") + 1] == REPORT
-
-    def test_real_prompts_are_there_already(self) -> None:
-        (measure,) = TrtllmBench().steps(with_load(dataset="real"), BUILD, POINT, PAPER)
-        words = measure.command.argv
-        assert words[words.index("--dataset") + 1] == "YOUR_DATASET.jsonl"
-        with pytest.raises(InputError, match="does not support these prompts"):
-            TrtllmBench().steps(with_load(dataset="sharegpt"), BUILD, POINT, PAPER)
-
-    @pytest.mark.parametrize("what", [Smoke("trtllm-bench", ("Hi",)), AccuracyTask("x", "y", 0)])
-    def test_it_measures_load_only(self, what: Smoke | AccuracyTask) -> None:
-        with pytest.raises(InputError, match="measures only load"):
-            TrtllmBench().steps(OFFLINE, BUILD, what, PAPER)
+@each(
+    ("scenario", "what", "told"),
+    [
+        (with_load(dataset="sharegpt"), POINT, "does not support these prompts"),
+        (OFFLINE, Smoke("trtllm-bench", ("Hi",)), "measures only load"),
+        (OFFLINE, AccuracyTask("x", "y", 0), "measures only load"),
+    ],
+)
+def test_what_it_does_not_measure(scenario: Scenario, what: Measurable, told: str) -> None:
+    """What it does: tests/data/calls.json."""
+    with pytest.raises(InputError, match=told):
+        TrtllmBench().steps(scenario, BUILD, what, Locations(on_paper=True))
 
 
 WORLD = "world_info"
