@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each
 
-from perfgate.clients.broken_answers import fault
+from perfgate.clients.first_answers import fault
 
 DATA = Path(__file__).parents[1] / "data"
 PROMPT = "Where is New York?"

@@ -17,7 +17,7 @@ from perfgate.core.paths import (
     repository,
     scenario_folders,
 )
-from perfgate.evaluators.lm_eval_tasks import folder_of
+from perfgate.evaluators.lm_eval import folder_of
 from perfgate.launchers.site import load_site
 
 CHECKOUT = Path(__file__).parents[2]

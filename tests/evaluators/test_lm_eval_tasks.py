@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from perfgate.core.paths import packaged
-from perfgate.evaluators.lm_eval_tasks import _scores, folder_of, known_scores
+from perfgate.evaluators.lm_eval import _scores, folder_of, known_scores
 
 BOTH = {"exact_match:strict-match", "exact_match:flexible-extract"}
 OWN = """
