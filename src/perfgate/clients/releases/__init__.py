@@ -31,8 +31,6 @@ class BenchRelease(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_onl
             unless it is told; None: it does, and ends with an error status where none comes.
         input_counted_by: who counts input tokens: the ``client``, before any chat template, or the
             ``server``, after it.
-        output_counted_by: the ``server``, or nobody: where it sends no usage beside a text, a
-            ``request`` counts with the length that it asked for.
     """
 
     title: ClassVar[str] = "the load client"
@@ -42,7 +40,6 @@ class BenchRelease(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_onl
     forces_eos: bool = False
     ready_check_s: int | None = None
     input_counted_by: Literal["client", "server"] = "client"
-    output_counted_by: Literal["server", "request"] = "server"
 
 
 class VllmBenchRelease(BenchRelease, frozen=True, forbid_unknown_fields=True, kw_only=True):
