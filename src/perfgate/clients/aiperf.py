@@ -282,10 +282,8 @@ def _require_cold_cache(summary: _Summary) -> int | None:
         return None
     prompts = summary.value("total_usage_prompt_tokens", "avg", "tokens")
     if cached > CACHED_TOLERANCE * prompts:
-        raise RunError(
-            "prefix_cache_hit",
-            f"{cached:g} of {prompts:g} prompt tokens were served from the prefix cache",
-        )
+        message = f"{cached:g} of {prompts:g} prompt tokens were served from the prefix cache"
+        raise RunError("prefix_cache_hit", message)
     return int(cached)
 
 

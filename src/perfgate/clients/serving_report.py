@@ -273,11 +273,8 @@ def _table(lines: tuple[Line, ...]) -> tuple[Line, ...]:
     for end, line in enumerate(rest):
         if _CLOSING.fullmatch(line.text):
             return rest[:end]
-    raise RunError(
-        "truncated_output",
-        "the result is truncated: the rule that closes it is missing",
-        evidence=last_line(lines),
-    )
+    message = "the result is truncated: the rule that closes it is missing"
+    raise RunError("truncated_output", message, evidence=last_line(lines))
 
 
 def _arguments(lines: tuple[Line, ...]) -> dict[str, str]:

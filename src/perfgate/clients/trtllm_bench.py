@@ -148,17 +148,13 @@ def _require_streaming(measured: Measurement, scenario: Scenario) -> None:
     streamed = bool(measured.facts.get("streaming"))
     asked = scenario.workload is not None and scenario.workload.streaming
     if asked and not streamed:
-        raise RunError(
-            "no_metrics",
-            "the report has no TTFT and TPOT, although the answers are to be streamed",
-            hint="check that the program was called with --streaming",
-        )
+        message = "the report has no TTFT and TPOT, although the answers are to be streamed"
+        hint = "check that the program was called with --streaming"
+        raise RunError("no_metrics", message, hint=hint)
     if streamed and not asked:
         _refuse("streaming", shown=True, asked=False)
 
 
 def _refuse(name: str, shown: Json, asked: Json) -> NoReturn:
-    raise RunError(
-        "not_in_force",
-        f"{name} did not take effect: found {shown}, expected {asked}",
-    )
+    message = f"{name} did not take effect: found {shown}, expected {asked}"
+    raise RunError("not_in_force", message)

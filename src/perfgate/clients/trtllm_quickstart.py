@@ -95,11 +95,8 @@ def _answers(lines: tuple[Line, ...]) -> Iterator[tuple[str, str]]:
         if found:
             yield _string(found["prompt"]), _string(found["answer"])
         elif re.match(r"(?:\[\d+\]\s*)*Prompt: ['\"]", line.text):
-            raise RunError(
-                "truncated_output",
-                "an answer is truncated",
-                evidence=(line.evidence,),
-            )
+            evidence = (line.evidence,)
+            raise RunError("truncated_output", "an answer is truncated", evidence=evidence)
 
 
 def _string(literal: str) -> str:

@@ -165,11 +165,8 @@ def _measured(file: BinaryIO, lines: tuple[Line, ...], client: str | None) -> Me
         shown = ", ".join(list(fields)[:8]) or "nothing"
         raise RunError("no_metrics", f"no report of {program}: an object with {shown}")
     if trtllm_bench_report.is_piece(lines) or serving_report.is_piece(lines):
-        raise RunError(
-            "truncated_output",
-            "the report is truncated: its beginning is missing",
-            evidence=last_line(lines),
-        )
+        message = "the report is truncated: its beginning is missing"
+        raise RunError("truncated_output", message, evidence=last_line(lines))
     raise _NoReport("no_metrics", f"no report of {program}", evidence=last_line(lines))
 
 

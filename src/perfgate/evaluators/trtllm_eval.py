@@ -115,11 +115,9 @@ def of_task(task: AccuracyTask, lines: Sequence[Line], folder: Path) -> Measurem
     asked = its.questions if task.limit is None else min(task.limit, its.questions)
     wanted = {accuracy_name(task.task, *score.split(":")) for score in SCORES[task.task]}
     if set(measured.metrics) != wanted:
-        raise RunError(
-            "no_metrics",
-            f"the scores printed are not those of {task.task}",
-            evidence=tuple(sorted(measured.metrics)) or ("none",),
-        )
+        message = f"the scores printed are not those of {task.task}"
+        evidence = tuple(sorted(measured.metrics)) or ("none",)
+        raise RunError("no_metrics", message, evidence=evidence)
     questions = measured.facts.get(f"questions:{task.task}")
     if questions not in (asked, None):
         raise RunError("incomplete", f"{questions} of {asked} questions were answered")
@@ -156,11 +154,9 @@ def parse(lines: Sequence[Line]) -> Measurement:
     if not metrics:
         last = next((line for line in reversed(lines) if line.text), None)
         is_cut = last is not None and (_HEAD.search(last.text) or last.text.startswith("|"))
-        raise RunError(
-            "truncated_output" if is_cut else "no_metrics",
-            "no score below the line that announces them",
-            evidence=last_line(tuple(lines)),
-        )
+        failure = "truncated_output" if is_cut else "no_metrics"
+        message = "no score below the line that announces them"
+        raise RunError(failure, message, evidence=last_line(tuple(lines)))
     return Measurement(metrics, facts)
 
 

@@ -115,9 +115,6 @@ def _questions(lines: tuple[Line, ...], asked: int) -> int:
         return asked
     bar, line = bars[-1]
     if int(bar["done"]) != asked or int(bar["all"]) != asked:
-        raise RunError(
-            "incomplete",
-            f"{bar['done']} of {asked} questions were answered",
-            evidence=(line.evidence,),
-        )
+        message = f"{bar['done']} of {asked} questions were answered"
+        raise RunError("incomplete", message, evidence=(line.evidence,))
     return asked
