@@ -28,9 +28,9 @@ def test_rows_are_of_canonical_metrics_and_no_label_is_of_two(table: Table) -> N
 
 def test_a_product_may_be_off_by_the_rounding_of_its_factors() -> None:
     # vLLM, random 32K input, in the GPUStack H200 lab: 0.48 req/s × 206.90 s are 99.3 requests.
-    require_totals({"request_throughput": 0.48, "duration_s": 206.9}, 100, None, None, 0.005)
+    require_totals({"request_throughput": 0.48, "duration_s": 206.9}, (100, None, None), 0.005)
     wrong = {"request_throughput": 2.0, "duration_s": 100.0}
-    error = refused(require_totals, wrong, 100, None, None, error=RunError)
+    error = refused(require_totals, wrong, (100, None, None), error=RunError)
     assert error.failure == "no_metrics"
     assert "2 × 100 = 200, not 100" in error.message
 

@@ -22,6 +22,7 @@ BLOCK = 2**20  # bytes: no report is longer
 MOST_BLOCKS = 32  # that are split into lines
 MOST_LINES = 1_000_000
 LARGEST_LOG = 2**34  # bytes; a sparse file may claim any size
+IsReport = Callable[[tuple[Line, ...]], bool]
 
 
 def logged(folder: Path, name: str, words: Sequence[str]) -> Iterator[tuple[Line, ...]]:
@@ -38,11 +39,7 @@ def logged(folder: Path, name: str, words: Sequence[str]) -> Iterator[tuple[Line
 
 
 def printed(
-    program: str,
-    folder: Path,
-    name: str,
-    words: Sequence[str],
-    is_report: Callable[[tuple[Line, ...]], bool],
+    program: str, folder: Path, name: str, words: Sequence[str], is_report: IsReport
 ) -> tuple[Line, ...]:
     """The lines of the first log that a report begins in; as `logged`.
 

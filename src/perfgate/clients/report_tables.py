@@ -107,24 +107,19 @@ AIPERF = from_plain(Table, _ROWS["aiperf"])
 
 
 def require_totals(
-    metrics: Mapping[str, float],
-    requests: float | None,
-    isl: float | None,
-    osl: float | None,
-    rounding: float = 0.0,
+    metrics: Mapping[str, float], counts: Sequence[float | None], rounding: float = 0.0
 ) -> None:
     """Each rate × duration = what it counts, as far as rates and lengths are known.
 
     Args:
         metrics: with ``duration_s``.
-        requests: how many were completed.
-        isl: mean input tokens of a request.
-        osl: mean output tokens of a request.
+        counts: requests that were completed, mean input and mean output tokens of each.
         rounding: half a unit of the last printed digit of a metric; 0 for JSON.
 
     Raises:
         RunError: ``no_metrics``, with the arithmetic.
     """
+    requests, isl, osl = counts
     both = None if isl is None or osl is None else isl + osl
     # Rate → what it counts, and how many of them a request has.
     counted = {

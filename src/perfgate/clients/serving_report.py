@@ -197,8 +197,8 @@ def _consistent(
             message = f"the report has {shown} {name.replace('_', ' ')}"
             raise RunError("no_metrics", message)
         counts.append(count)
-    completed, isl, osl = counts[0], counts[1] / counts[0], counts[2] / counts[0]
-    require_totals(metrics, completed, isl, osl, rounding)
+    isl, osl = counts[1] / counts[0], counts[2] / counts[0]
+    require_totals(metrics, (counts[0], isl, osl), rounding)
     return Measurement(metrics, {**facts, "isl": isl, "osl": osl})
 
 

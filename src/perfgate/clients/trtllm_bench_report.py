@@ -112,8 +112,8 @@ class _Report:
         require_ordered(self.metrics)
         require_gpus(self.metrics, number_of(self.facts, "gpus"))
         counted = ("requests_completed", "isl", "osl")
-        requests, isl, osl = (number_of(self.facts, name) for name in counted)
-        require_totals(self.metrics, requests, isl, osl, rounding)
+        counts = [number_of(self.facts, name) for name in counted]
+        require_totals(self.metrics, counts, rounding)
         facts = {name: fact for name, fact in self.facts.items() if fact is not None}
         return Measurement(self.metrics, {"client": CLIENT, **facts})
 
