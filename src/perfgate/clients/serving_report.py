@@ -139,6 +139,14 @@ def _read(
     if fields.get("input_throughput") is not None and "output_throughput" in metrics:
         read = positive(fields["input_throughput"], evidence("input_throughput"))
         metrics.setdefault("total_token_throughput", read + metrics["output_throughput"])
+    facts["streaming"] = streaming
+    if unknown:
+        facts["unknown_labels"] = unknown
+    return _completed(metrics), facts
+
+
+def _completed(metrics: dict[str, float]) -> dict[str, float]:
+    """The metrics, none missing that every report has, with those that others give."""
     for name, row in SERVING.metrics.items():
         if name not in metrics and not row.optional:
             raise RunError("no_metrics", f"the report has no {name}")
@@ -146,10 +154,7 @@ def _read(
         metrics["mean_request_latency_ms"] = metrics["e2el_mean_ms"]
     if "tpot_mean_ms" in metrics:
         metrics["output_speed_per_user"] = 1e3 / metrics["tpot_mean_ms"]
-    facts["streaming"] = streaming
-    if unknown:
-        facts["unknown_labels"] = unknown
-    return metrics, facts
+    return metrics
 
 
 def _acceptance(fields: Mapping[str, Any], evidence: Callable[[str], str]) -> dict[str, float]:
