@@ -5,7 +5,7 @@ from pathlib import Path
 
 from perfgate.campaign import serving
 from perfgate.campaign.builds import words
-from perfgate.clients import report_log, smoke_test
+from perfgate.clients import logs, smoke_test
 from perfgate.core import json_text, paths, raw_log
 from perfgate.evaluators import lm_eval_results
 from perfgate.judging.comparison import numbers
@@ -29,10 +29,10 @@ LIMITS = {
     "levels of brackets in JSON": json_text.DEEPEST,
     "digits of a whole number in JSON": json_text.LONGEST_WHOLE_NUMBER,
     "a line of the standard input of `perfgate judge`": numbers.LARGEST_LINE,
-    "a log": report_log.LARGEST_LOG,
+    "a log": logs.LARGEST_LOG,
     "bytes of a log's line": raw_log.LONGEST_LINE,
     "part of a log that is searched": raw_log.MOST_SEARCHED,
-    "part of a log where words of a report stand": report_log.MOST_BLOCKS * report_log.BLOCK,
+    "part of a log where words of a report stand": logs.MOST_BLOCKS * logs.BLOCK,
     "an answer of the server": smoke_test._LARGEST_ANSWER,
     "a server's list of models": serving._LARGEST_ANSWER,
     "an evidence pack": pack_archive.LARGEST_PACK,

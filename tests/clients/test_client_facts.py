@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from building import SCENARIO
+from tables import each
 
 from perfgate.clients import datasets
-from perfgate.clients.base import Client, Target
+from perfgate.clients.base import Client, Target, same_release
 from perfgate.clients.benchmark_serving import BenchmarkServing
-from perfgate.clients.client_facts import client_facts, notes, same_release
+from perfgate.clients.client_facts import client_facts, notes
 from perfgate.clients.sglang_bench import SglangBench
 from perfgate.clients.vllm_bench import VllmBench
 from perfgate.core.locations import Locations
@@ -141,39 +142,26 @@ def test_what_nothing_tells_is_not_compared() -> None:
     assert not same_release("unknown", "0.11.0")
 
 
-class TestFileOfConversations:
-    """Where tokens cannot tell, the file does: a cut copy that was closed again is another."""
-
-    SERVER_COUNTS = "0.32.0"
-
-    def told(self, folder: Path, scenario: Scenario = LAB) -> dict[str, Any]:
-        measured = Measurement({}, {"input_tokens": 231171})
-        build = EngineBuild("sglang", "0.5.3", "a")
-        place = target(self.SERVER_COUNTS, folder)
-        return client_facts(VllmBench(), place, scenario, build, measured)
-
-    def test_another_file_of_that_name(self, tmp_path: Path) -> None:
-        (tmp_path / datasets.SHAREGPT).write_text('[{"id": "a", "conversations": []}]')
-        found = self.told(tmp_path)["dataset_differs"]
-        assert found.startswith(f"{datasets.SHAREGPT} is not ShareGPT V3: 34 bytes")
-        assert "35f0e213ce09" in found
-
-    def test_the_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        (tmp_path / datasets.SHAREGPT).write_text("[]")
-        whole = hashlib.sha256(b"[]").hexdigest()
-        monkeypatch.setattr(datasets, "SHAREGPT_SHA256", whole)
-        assert "dataset_differs" not in self.told(tmp_path)
-
-    def test_no_total_is_documented(self, tmp_path: Path) -> None:
-        (tmp_path / datasets.SHAREGPT).write_text("[{}]")
-        assert (
-            "is not ShareGPT V3" in self.told(tmp_path, lab(input_tokens=None))["dataset_differs"]
-        )
-
-    def test_generated_prompts_have_no_file(self, tmp_path: Path) -> None:
-        (tmp_path / datasets.SHAREGPT).write_text("[{}]")
-        synthetic = lab(dataset="synthetic", isl=128, osl=4, input_tokens=None)
-        assert "dataset_differs" not in self.told(tmp_path, synthetic)
+@each(
+    ("text", "scenario", "told"),
+    [
+        ('[{"id": "a", "conversations": []}]', LAB, "is not ShareGPT V3: 34 bytes with SHA-256"),
+        ("[{}]", lab(input_tokens=None), "is not ShareGPT V3"),  # no total is documented
+        ("[]", LAB, "nothing"),
+        ("[{}]", lab(dataset="synthetic", isl=128, osl=4, input_tokens=None), "nothing"),
+    ],
+)
+def test_where_tokens_cannot_tell_the_file_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, scenario: Scenario, told: str
+) -> None:
+    """A cut copy that was closed again is another file."""
+    monkeypatch.setattr(datasets, "SHAREGPT_SHA256", hashlib.sha256(b"[]").hexdigest())
+    (tmp_path / datasets.SHAREGPT).write_text(text)
+    measured = Measurement({}, {"input_tokens": 231171})
+    place = target("0.32.0", tmp_path)  # whose tokens are the server's count
+    build = EngineBuild("sglang", "0.5.3", "a")
+    found = client_facts(VllmBench(), place, scenario, build, measured)
+    assert told in str(found.get("dataset_differs", "nothing"))
 
 
 def test_settings_that_a_report_does_not_show_are_said_once() -> None:

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from refusals import refused
 from tables import each
 
 from perfgate.clients.base import Client, Target
 from perfgate.clients.releases import SGLANG, VLLM, release
 from perfgate.clients.sglang_bench import SglangBench
-from perfgate.clients.vllm_bench import VllmBench
-from perfgate.clients.vllm_benchmark_serving import VllmBenchmarkServing
-from perfgate.core.errors import InputError
+from perfgate.clients.vllm_bench import VllmBench, VllmBenchmarkServing
 from perfgate.core.locations import Locations
 from perfgate.engines.base import Endpoint
 from perfgate.engines.definitions import Definitions
@@ -99,10 +98,11 @@ def test_every_release_knows_all_that_it_is_given(
     told = page(name)
     field = REFUSED.get((client, name), {}).get(kind)
     if field is not None:
-        with pytest.raises(InputError, match="of this release cannot do it") as caught:
-            words(client, told.version, WORKLOADS[kind], point)
-        assert caught.value.field == field
-        assert told.version in str(caught.value)
+        load, cannot = WORKLOADS[kind], "of this release cannot do it"
+        error = refused(words, client, told.version, load, point, match=cannot)
+        assert error.field == field
+        assert told.version in str(error)
+        assert "workload; docs/reference/parse.md lists" in error.hint
         return
     argv = words(client, told.version, WORKLOADS[kind], point)
     prefix = tuple(called.split())
@@ -172,10 +172,8 @@ def test_vllm_that_ignores_eos_unasked_is_told_not_to(version: str) -> None:
 
 @pytest.mark.parametrize("version", ["0.8.5", "0.11.0"])
 def test_warm_up_requests_that_a_release_does_not_make_are_refused(version: str) -> None:
-    with pytest.raises(InputError) as caught:
-        words(VllmBench, version, point=WARM)
-    assert caught.value.field == "workload.warmup_requests"
-    assert "found: 4" in str(caught.value)
+    error = refused(words, VllmBench, version, point=WARM)
+    assert (error.field, error.found) == ("workload.warmup_requests", 4)
 
 
 def test_warm_up_requests() -> None:
@@ -193,30 +191,28 @@ def test_the_protocol_is_named_as_the_release_names_it() -> None:
 
 @pytest.mark.parametrize("client", [VllmBench, VllmBenchmarkServing, SglangBench])
 def test_prompts_of_a_person_s_own_are_refused(client: type[Client]) -> None:
-    with pytest.raises(InputError, match="does not support these prompts"):
-        words(client, "", replace(RANDOM, dataset="real"))
+    real = replace(RANDOM, dataset="real")
+    refused(words, client, "", real, match="does not support these prompts")
 
 
 class TestWhichRelease:
-    def test_a_script_that_only_says_it_is_gone(self) -> None:
-        with pytest.raises(InputError, match="no usable benchmark_serving") as caught:
-            words(VllmBenchmarkServing, "0.11.0")
-        assert caught.value.expected == "0.6.6 or later, before 0.10.2"
-
-    def test_a_command_that_was_not_there_yet(self) -> None:
-        with pytest.raises(InputError, match="no usable vllm bench serve") as caught:
-            words(VllmBench, "0.7.3")
-        assert caught.value.expected == "0.8.0 or later"
-
-    @pytest.mark.parametrize(("client", "version"), [(VllmBench, "0.5.0"), (SglangBench, "0.3")])
-    def test_too_old(self, client: type[Client], version: str) -> None:
-        with pytest.raises(InputError, match="is too old") as caught:
-            words(client, version)
-        assert caught.value.field == "client version"
-
-    def test_no_version(self) -> None:
-        with pytest.raises(InputError, match="not a version of SGLang's load client"):
-            words(SglangBench, "dev")
+    @each(
+        ("client", "version", "told", "expected"),
+        [
+            # A script that only says it is gone, and a command that was not there yet.
+            (VllmBenchmarkServing, "0.11.0", "no usable", "0.6.6 or later, before 0.10.2"),
+            (VllmBench, "0.7.3", "no usable vllm bench serve", "0.8.0 or later"),
+            (VllmBench, "0.5.0", "is too old", ""),
+            (SglangBench, "0.3", "is too old", ""),
+            (SglangBench, "dev", "not a version of SGLang's load client", ""),
+        ],
+    )
+    def test_a_release_that_cannot_do_it(
+        self, client: type[Client], version: str, told: str, expected: str
+    ) -> None:
+        error = refused(words, client, version, match=told)
+        assert error.field == "client version"
+        assert expected in (error.expected, "")
 
     def test_unknown_is_the_newest_that_has_the_program(self) -> None:
         assert release(VLLM, "", "vllm bench serve").since == VLLM.all()[-1].since

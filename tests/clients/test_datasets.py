@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from building import SCENARIO
+from refusals import refused
 
 from perfgate.clients.datasets import (
     GPQA_DIAMOND,
@@ -16,7 +17,6 @@ from perfgate.clients.datasets import (
     real_dataset,
     sharegpt,
 )
-from perfgate.core.errors import InputError
 from perfgate.core.locations import Locations
 from perfgate.scenarios.scenario import Scenario
 
@@ -62,25 +62,21 @@ class TestRealDataset:
 
     @pytest.mark.parametrize("locations", [Locations(), None], ids=["no folder named", "not in it"])
     def test_is_asked_for(self, locations: Locations | None, tmp_path: Path) -> None:
-        with pytest.raises(InputError) as caught:
-            real_dataset(REAL, locations or Locations(datasets=tmp_path))
-        message = str(caught.value)
+        message = str(refused(real_dataset, REAL, locations or Locations(datasets=tmp_path)))
         assert "b200-min-latency.jsonl or real-1024-2048.jsonl" in message
         assert "Dataset preparation" in message
         assert '"output_tokens"' in message
 
-    def test_a_generated_one_is_refused(self, locations: Locations, tmp_path: Path) -> None:
+    def test_a_generated_one_and_too_few_requests_are_refused(
+        self, locations: Locations, tmp_path: Path
+    ) -> None:
         same = [request(0) | {"task_id": number} for number in range(3)]
         (tmp_path / "b200-min-latency.jsonl").write_text(lines(*same))
-        with pytest.raises(InputError, match="was generated") as caught:
-            real_dataset(REAL, locations)
-        assert "MTP's acceptance rate" in str(caught.value)
-
-    def test_too_few_requests(self, locations: Locations, tmp_path: Path) -> None:
+        error = refused(real_dataset, REAL, locations, match="was generated")
+        assert "MTP's acceptance rate" in str(error)
         (tmp_path / "b200-min-latency.jsonl").write_text(lines(*map(request, range(2))))
-        with pytest.raises(InputError, match="too small") as caught:
-            real_dataset(REAL, locations)
-        assert (caught.value.found, caught.value.expected) == ("2 requests", "at least 3")
+        error = refused(real_dataset, REAL, locations, match="too small")
+        assert (error.found, error.expected) == ("2 requests", "at least 3")
 
     @pytest.mark.parametrize(
         ("bad", "problem"),
@@ -100,18 +96,14 @@ class TestRealDataset:
         self, locations: Locations, tmp_path: Path, bad: str, problem: str
     ) -> None:
         (tmp_path / "b200-min-latency.jsonl").write_text(lines(request(0)) + bad + "\n")
-        with pytest.raises(InputError, match=problem) as caught:
-            real_dataset(REAL, locations)
-        assert caught.value.line == 2
+        assert refused(real_dataset, REAL, locations, match=problem).line == 2
 
 
 def test_sharegpt_is_whole(locations: Locations, tmp_path: Path) -> None:
     assert str(sharegpt(PAPER)) == "ShareGPT_V3_unfiltered_cleaned_split.json"
-    with pytest.raises(InputError, match="anon8231489123"):
-        sharegpt(locations)
+    refused(sharegpt, locations, match="anon8231489123")
     (tmp_path / SHAREGPT).write_text('[{"id": "a"}, {"id": "b')
-    with pytest.raises(InputError, match="is truncated"):
-        sharegpt(locations)
+    refused(sharegpt, locations, match="is truncated")
     (tmp_path / SHAREGPT).write_text('[{"id": "a"}]\n')
     assert sharegpt(locations) == tmp_path / SHAREGPT
 
@@ -120,8 +112,7 @@ class TestGpqa:
     HEAD = "Question,Correct Answer,Incorrect Answer 1,Incorrect Answer 2,Incorrect Answer 3\n"
 
     def test_all_questions(self, locations: Locations, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="licence"):
-            gpqa_diamond(locations)
+        refused(gpqa_diamond, locations, match="licence")
         row = '"Which, of\nthese?",a,b,c,d\n'
         (tmp_path / GPQA_DIAMOND).write_text(self.HEAD + row * 198)
         assert gpqa_diamond(locations) == tmp_path / GPQA_DIAMOND
@@ -129,8 +120,7 @@ class TestGpqa:
     @pytest.mark.parametrize("text", [HEAD + "q,a,b,c,d\n" * 10, "a,b\n" + "1,2\n" * 198])
     def test_another_file(self, locations: Locations, tmp_path: Path, text: str) -> None:
         (tmp_path / GPQA_DIAMOND).write_text(text)
-        with pytest.raises(InputError, match="not the questions"):
-            gpqa_diamond(locations)
+        refused(gpqa_diamond, locations, match="not the questions")
 
     def test_trtllm_eval_takes_the_folder_of_the_data_set(
         self, locations: Locations, tmp_path: Path
@@ -138,14 +128,12 @@ class TestGpqa:
         folder = tmp_path / "gpqa"
         folder.mkdir()
         (folder / GPQA_DIAMOND).write_text(self.HEAD + "q,a,b,c,d\n" * 198)
-        with pytest.raises(InputError, match=r"README\.md"):
-            of_trtllm_eval("gpqa_diamond", locations)
+        refused(of_trtllm_eval, "gpqa_diamond", locations, match=r"README\.md")
         (folder / "README.md").write_text("configs")
         assert of_trtllm_eval("gpqa_diamond", locations) == folder
         (folder / GPQA_DIAMOND).write_text(self.HEAD)
-        with pytest.raises(InputError, match="not the questions") as caught:
-            of_trtllm_eval("gpqa_diamond", locations)
-        assert "hf download" in str(caught.value)
+        error = refused(of_trtllm_eval, "gpqa_diamond", locations, match="not the questions")
+        assert "hf download" in str(error)
 
     def test_other_tasks_of_trtllm_eval_may_come_from_the_hub(
         self, locations: Locations, tmp_path: Path

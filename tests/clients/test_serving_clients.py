@@ -1,23 +1,29 @@
-"""benchmark_serving and vllm bench as clients: their command lines, and what they left."""
+"""Serving clients: their command lines, their release, and what they left, whole or not."""
 
 import json
 import sys
 from dataclasses import replace
+from importlib.metadata import version as metadata_version
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import pytest
 from building import SCENARIO
+from refusals import refused
 from tables import each
 
-from perfgate.clients.base import Client, Target
+from perfgate.clients.base import Client, Target, package_version
 from perfgate.clients.benchmark_serving import BenchmarkServing
 from perfgate.clients.serving_client import result_name
-from perfgate.clients.vllm_bench import VllmBench
+from perfgate.clients.sglang_bench import SglangBench
+from perfgate.clients.vllm_bench import VllmBench, VllmBenchmarkServing
 from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
+from perfgate.core.programs import SGLANG_BENCH, VLLM_SCRIPT
 from perfgate.engines.base import Endpoint, EngineBuild
+from perfgate.evaluators.result_formats import parse_file
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 DATA = Path(__file__).parents[1] / "data"
@@ -95,15 +101,28 @@ class TestBenchmarkServing:
             BenchmarkServing().version(build, Locations())
 
 
-class TestVllmBench:
-    def test_tells_its_own_version(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        program = tmp_path / "vllm"
-        program.write_text("#!/bin/sh\necho INFO importing\necho 0.11.0\n")
-        program.chmod(0o755)
-        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
-        assert (
-            VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"), Locations()) == "0.11.0"
-        )
+def program(path: Path, text: str) -> str:
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+class TestRelease:
+    """A client that does not tell its release is asked for by the interpreter that runs it."""
+
+    BUILD = EngineBuild("tensorrt-llm", "1.0.0", "a")
+    INSTALLED = metadata_version("msgspec")
+
+    def test_the_program_tells_where_its_python_cannot(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        text = "#!/bin/sh\necho INFO importing\necho 0.11.0\n"
+        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", program(tmp_path / "vllm", text))
+        assert VllmBench().version(self.BUILD, Locations()) == "0.11.0"
+        for body in ("exit 1", "true"):
+            program(tmp_path / "vllm", f"#!/bin/sh\n{body}\n")
+            told = "does not report its version"
+            refused(VllmBench().version, self.BUILD, Locations(), error=MissingProgram, match=told)
 
     def test_its_python_tells_without_importing_it(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -111,23 +130,34 @@ class TestVllmBench:
         folder = tmp_path / "vllm-0.32.0.dist-info"
         folder.mkdir()
         (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0\n")
-        program = tmp_path / "vllm"
-        program.write_text(f"#!{sys.executable}\nraise SystemExit('asked')\n")
-        program.chmod(0o755)
+        text = f"#!{sys.executable}\nraise SystemExit('asked')\n"
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
+        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", program(tmp_path / "vllm", text))
         assert VllmBench().version(EngineBuild("vllm", "0.33.0", "a"), Locations()) == "0.32.0"
 
-    @pytest.mark.parametrize("body", ["exit 1", "true"])
-    def test_a_program_that_does_not(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
+    def test_of_the_python_that_runs_a_module(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(SGLANG_BENCH.variable, f"{sys.executable} -m sglang.bench_serving")
+        assert package_version(SGLANG_BENCH, "msgspec", Locations()) == self.INSTALLED
+        lacking = refused(SglangBench().version, self.BUILD, Locations(), error=MissingProgram)
+        assert "has no package sglang" in str(lacking)
+        assert "followed by -m sglang.bench_serving" in lacking.hint
+
+    @each(
+        ("first", "found"),
+        [(f"#!{sys.executable}", INSTALLED), ("#!/bin/sh", "0.8.5"), ("#!/x", None)],
+    )
+    def test_of_the_python_that_a_script_names_or_that_is_beside_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str, found: str | None
     ) -> None:
-        program = tmp_path / "vllm"
-        program.write_text(f"#!/bin/sh\n{body}\n")
-        program.chmod(0o755)
-        monkeypatch.setenv("PERFGATE_PROGRAM_VLLM", str(program))
-        with pytest.raises(MissingProgram, match="does not report its version"):
-            VllmBench().version(EngineBuild("tensorrt-llm", "1.0.0", "a"), Locations())
+        script = program(tmp_path / "benchmark_serving.py", f"{first}\n")
+        monkeypatch.setenv(VLLM_SCRIPT.variable, script)
+        if found is None:
+            told = "neither a Python nor a script of one"
+            version = VllmBenchmarkServing().version
+            refused(version, self.BUILD, Locations(), error=MissingProgram, match=told)
+            return
+        program(tmp_path / "python", "#!/bin/sh\necho 0.8.5\n")
+        assert package_version(VLLM_SCRIPT, "msgspec", Locations()) == found
 
 
 class TestWhatIsLeft:
@@ -147,19 +177,28 @@ class TestWhatIsLeft:
         with pytest.raises(RunError, match="left no report"):
             BenchmarkServing().parse(WORKLOAD, ROUND, tmp_path)
 
-    def test_fewer_requests_than_asked(self, tmp_path: Path) -> None:
+    @each(
+        ("changes", "missing", "failure", "told"),
+        [
+            # Of the file alone, or of what was asked.
+            ({}, "mean_ttft_ms", "no_metrics", "the report has no mean TTFT"),
+            ({}, "mean_itl_ms", "no_metrics", "the report has no mean ITL"),
+            ({}, "mean_e2el_ms", "no_metrics", "the report has no mean E2EL"),
+            ({"isl": 900}, "", "incomplete", "not the 900 requested"),
+            ({"osl": 900}, "", "incomplete", "not the 900 requested"),
+        ],
+    )
+    def test_what_is_no_result_of_the_load(
+        self, tmp_path: Path, changes: dict[str, int], missing: str, failure: str, told: str
+    ) -> None:
+        result = {name: value for name, value in RESULT.items() if name != missing}
+        (tmp_path / result_name(ROUND)).write_text(json.dumps(result))
+        read, load = BenchmarkServing().parse, replace(WORKLOAD, **changes)
+        error = refused(read, load, ROUND, tmp_path, error=RunError, match=told)
+        assert error.failure == failure
         (tmp_path / result_name(POINT)).write_text(json.dumps(RESULT))
-        with pytest.raises(RunError, match="16 of 160 requests") as caught:
-            BenchmarkServing().parse(WORKLOAD, POINT, tmp_path)
-        assert caught.value.failure == "incomplete"
-
-    @pytest.mark.parametrize("key", ["mean_ttft_ms", "mean_itl_ms", "mean_e2el_ms"])
-    def test_a_latency_that_is_missing(self, tmp_path: Path, key: str) -> None:
-        without = {name: value for name, value in RESULT.items() if name != key}
-        (tmp_path / result_name(ROUND)).write_text(json.dumps(without))
-        with pytest.raises(RunError, match="the report has no mean") as caught:
-            BenchmarkServing().parse(WORKLOAD, ROUND, tmp_path)
-        assert caught.value.failure == "no_metrics"
+        error = refused(read, WORKLOAD, POINT, tmp_path, error=RunError, match="16 of 160 requests")
+        assert error.failure == "incomplete"
 
     def test_what_may_be_otherwise(self, tmp_path: Path) -> None:
         assert parse(tmp_path, replace(WORKLOAD, isl=900, api="chat")), "its template adds to it"
@@ -167,8 +206,178 @@ class TestWhatIsLeft:
         found = parse(tmp_path, replace(WORKLOAD, streaming=False), mean_ttft_ms=-1000.0)
         assert not [name for name in found.metrics if name.startswith(("ttft", "tpot", "itl"))]
 
-    @pytest.mark.parametrize("change", [{"isl": 900}, {"osl": 900}])
-    def test_other_lengths_than_asked(self, tmp_path: Path, change: dict[str, int]) -> None:
-        with pytest.raises(RunError, match="not the 900 requested") as caught:
-            parse(tmp_path, replace(WORKLOAD, **change))
-        assert caught.value.failure == "incomplete"
+
+# Runs of the real load clients, as they left them: whole ones, and those that only look whole.
+# Recorded: `vllm bench serve` 0.32.0 and ``sglang.bench_serving`` 0.4.6, 0.5.3 and 0.5.23, which
+# perfgate's own command lines started, at real servers and at one that died in mid-run.
+VLLM = DATA / "vllm_bench" / "v0.32.0"
+SGLANG = DATA / "sglang_bench" / "v0.5.23"
+OLD = DATA / "sglang_bench" / "v0.4.6"
+SMALL = Workload("any", "synthetic", 16, 8, (4,), requests=20)
+TOO_LONG = replace(SMALL, isl=3000, osl=32, requests=4)
+
+
+def point(requests: int) -> LoadPoint:
+    return LoadPoint(4, requests, 0, seed=7)
+
+
+def left(folder: Path, result: Path | None = None, log: Path | None = None) -> Path:
+    """The folder of a client that left these files."""
+    if result is not None:
+        copyfile(result, folder / f"concurrency_4{result.suffix}")
+    if log is not None:
+        copyfile(log, folder / "client.out")
+    return folder
+
+
+def refused_run(client: Client, workload: Workload, requests: int, folder: Path) -> RunError:
+    parse = client.parse
+    error: RunError = refused(parse, workload, point(requests), folder, error=RunError)
+    return error
+
+
+class TestWhole:
+    """Of each, the text says what the result file says, as far as it is printed."""
+
+    @pytest.mark.parametrize(
+        ("folder", "suffix", "client"),
+        [
+            (VLLM, "json", "vllm-bench"),
+            (OLD, "jsonl", "sglang-bench"),
+            (DATA / "sglang_bench" / "v0.5.3", "jsonl", "sglang-bench"),
+            (SGLANG, "jsonl", "sglang-bench"),
+        ],
+        ids=["vllm 0.32.0", "sglang 0.4.6", "sglang 0.5.3", "sglang 0.5.23"],
+    )
+    def test_text_and_file_agree(self, folder: Path, suffix: str, client: str) -> None:
+        file, text = (parse_file(folder / f"healthy.{one}").measurement for one in (suffix, "out"))
+        assert file is not None
+        assert text is not None
+        assert file.facts["client"] == text.facts["client"] == client
+        assert "unknown_labels" not in {**file.facts, **text.facts}
+        shown = text.metrics.keys() - {"output_speed_per_user"}
+        assert shown <= file.metrics.keys()
+        for name in shown:
+            assert text.metrics[name] == pytest.approx(file.metrics[name], abs=0.0051), name
+        for name in file.facts.keys() & text.facts.keys() - {"mean_concurrency"}:
+            assert file.facts[name] == text.facts[name], name
+
+    def own_server(self, path: Path) -> Path:
+        """A result whose server has a key, which its recording has not."""
+        fields = json.loads((SGLANG / "own_server.jsonl").read_text())
+        fields["server_info"]["api_key"] = "made-up"  # pragma: allowlist secret
+        path.write_text(json.dumps(fields) + "\n")
+        return path
+
+    def test_the_server_s_own_settings_are_no_facts_of_the_client(self, tmp_path: Path) -> None:
+        """SGLang puts the server's whole configuration into its result, keys and all."""
+        found = parse_file(self.own_server(tmp_path / "own.jsonl")).measurement
+        assert found is not None
+        assert not [name for name in found.facts if "server" in name or "key" in name]
+        assert "unknown_labels" not in found.facts
+
+    def test_they_are_taken_out_of_the_run_folder(self, tmp_path: Path) -> None:
+        workload, path = replace(SMALL, isl=64, osl=16), tmp_path / "concurrency_4.jsonl"
+        self.own_server(path)
+        found = SglangBench().parse(workload, point(4), tmp_path)
+        assert "api_key" not in path.read_text()
+        assert json.loads(path.read_text())["completed"] == 4
+        assert SglangBench().parse(workload, point(4), tmp_path) == found
+
+    def test_speculative_decoding(self, tmp_path: Path) -> None:
+        fields = {**json.loads((SGLANG / "healthy.jsonl").read_text()), "accept_length": 1.82}
+        (tmp_path / "concurrency_4.jsonl").write_text(json.dumps(fields))
+        found = SglangBench().parse(replace(SMALL, isl=64, osl=16), point(8), tmp_path)
+        assert found.metrics["acceptance_length"] == 1.82
+
+    def test_a_special_token_that_the_tokenizer_adds(self, tmp_path: Path) -> None:
+        folder = left(tmp_path, VLLM / "healthy.json")
+        assert VllmBench().parse(replace(SMALL, isl=126, osl=32), point(20), folder)
+        error = refused_run(VllmBench(), replace(SMALL, isl=125, osl=32), 20, folder)
+        assert "not the 125 requested" in error.message
+
+
+class TestAllFailed:
+    def test_exit_status_0_and_zeros_are_no_run(self, tmp_path: Path) -> None:
+        folder = left(tmp_path, VLLM / "all_failed.json", VLLM / "all_failed.out")
+        error = refused_run(VllmBench(), TOO_LONG, 4, folder)
+        assert error.failure == "incomplete"
+        assert error.message == (
+            "none of 4 requests was completed, though vllm-bench ended with status 0"
+        )
+        assert error.evidence == (
+            '"completed": 0',
+            *(f"Error {n}: Bad Request" for n in range(3)),
+        )
+        assert "a prompt is longer than the server takes" in error.hint
+
+
+class TestServerDied:
+    def test_healthy_looking_numbers_of_vllm(self, tmp_path: Path) -> None:
+        fields = json.loads((VLLM / "server_died.json").read_text())
+        assert fields["output_throughput"] > 0
+        assert fields["mean_tpot_ms"] > 0
+        folder = left(tmp_path, VLLM / "server_died.json", VLLM / "server_died.out")
+        error = refused_run(VllmBench(), SMALL, 20, folder)
+        assert error.failure == "incomplete"
+        assert "15 requests failed, 5 were completed" in error.message
+        assert any("Server disconnected" in line for line in error.evidence)
+        assert "end of the server's log" in error.hint
+
+    def test_sglang_counts_no_failures_at_all(self, tmp_path: Path) -> None:
+        text = (OLD / "server_died.jsonl").read_text()
+        assert "failed" not in text
+        assert "num_prompts" not in text
+        error = refused_run(SglangBench(), SMALL, 20, left(tmp_path, OLD / "server_died.jsonl"))
+        assert error.failure == "incomplete"
+        assert error.message == (
+            "8 of 20 requests were completed, though sglang-bench ended with status 0"
+        )
+
+
+class TestSeveralRuns:
+    """SGLang adds a line to its file for each run."""
+
+    def twice(self, folder: Path) -> Path:
+        path = folder / "concurrency_4.jsonl"
+        path.write_text(2 * (SGLANG / "healthy.jsonl").read_text())
+        return path
+
+    def test_nobody_can_tell_which_is_meant(self, tmp_path: Path) -> None:
+        self.twice(tmp_path)
+        error = refused_run(SglangBench(), replace(SMALL, isl=64, osl=16), 8, tmp_path)
+        assert error.failure == "no_metrics"
+        assert "concurrency_4.jsonl holds 2 runs" in error.message
+        assert "a file of its own" in error.hint
+
+    def test_of_a_file_that_a_person_names(self, tmp_path: Path) -> None:
+        found = parse_file(self.twice(tmp_path))
+        assert (found.failure, found.message) == (
+            "no_metrics",
+            "the file holds 2 runs: nobody can tell which is meant",
+        )
+
+    @each(
+        ("content", "told"),
+        [
+            ("\n", "is empty"),
+            ((SGLANG / "healthy.jsonl").read_text()[:500], "truncated_output"),
+            ('{"kind": "other"}\n', "is not a result"),
+        ],
+        ids=["empty", "cut", "other"],
+    )
+    def test_what_is_no_run(self, tmp_path: Path, content: str, told: str) -> None:
+        (tmp_path / "concurrency_4.jsonl").write_text(content)
+        error = refused_run(SglangBench(), SMALL, 20, tmp_path)
+        assert told in f"{error.failure}: {error.message}"
+
+
+def test_output_tokens_that_are_counted_twice(tmp_path: Path) -> None:
+    healthy = json.loads((SGLANG / "healthy.jsonl").read_text())
+    fields = {**healthy, "total_output_tokens_retokenized": 100}
+    (tmp_path / "concurrency_4.jsonl").write_text(json.dumps(fields))
+    workload = replace(SMALL, isl=64, osl=16)
+    facts = SglangBench().parse(workload, point(8), tmp_path).facts
+    assert facts["output_count_differs"] == "128 tokens reported, 100 in the answers' text"
+    error = refused_run(SglangBench(), replace(workload, ignore_eos=False), 8, tmp_path)
+    assert "lengths that were requested were counted" in error.message

@@ -21,12 +21,12 @@ from perfgate.scenarios.scenario import (
     AccuracyTask,
     EngineSettings,
     GatePolicy,
+    Measurable,
     Scenario,
     Smoke,
 )
 
 BUILD = EngineBuild("tensorrt-llm", "1.0.0", "abc")
-PAPER = Locations(on_paper=True)
 SETTINGS = EngineSettings(
     tp=8,
     ep=8,
@@ -76,26 +76,24 @@ def changed(section: str, key: str, value: object) -> dict[str, Any]:
     return report
 
 
-class TestSteps:
-    def test_synthetic_prompts_are_made_first(self) -> None:
-        prepare, measure = TrtllmBench().steps(OFFLINE, BUILD, POINT, PAPER)
-        assert (prepare.role, prepare.produces) == ("prepare_dataset", "dataset.txt")
-        assert (measure.role, measure.probe) == ("benchmark", "c75")
-        words = measure.command.argv
-        assert words[words.index("--dataset") + 1] == "dataset.txt"
-        assert words[words.index("--report_json") + 1] == REPORT
+@each(
+    ("scenario", "what", "told"),
+    [
+        (with_load(dataset="sharegpt"), POINT, "does not support these prompts"),
+        (OFFLINE, Smoke("trtllm-bench", ("Hi",)), "measures only load"),
+        (OFFLINE, AccuracyTask("x", "y", 0), "measures only load"),
+    ],
+)
+def test_what_it_does_not_measure(scenario: Scenario, what: Measurable, told: str) -> None:
+    """What it does: tests/data/calls.json."""
+    with pytest.raises(InputError, match=told):
+        TrtllmBench().steps(scenario, BUILD, what, Locations(on_paper=True))
 
-    def test_real_prompts_are_there_already(self) -> None:
-        (measure,) = TrtllmBench().steps(with_load(dataset="real"), BUILD, POINT, PAPER)
-        words = measure.command.argv
-        assert words[words.index("--dataset") + 1] == "YOUR_DATASET.jsonl"
-        with pytest.raises(InputError, match="does not support these prompts"):
-            TrtllmBench().steps(with_load(dataset="sharegpt"), BUILD, POINT, PAPER)
 
-    @pytest.mark.parametrize("what", [Smoke("trtllm-bench", ("Hi",)), AccuracyTask("x", "y", 0)])
-    def test_it_measures_load_only(self, what: Smoke | AccuracyTask) -> None:
-        with pytest.raises(InputError, match="measures only load"):
-            TrtllmBench().steps(OFFLINE, BUILD, what, PAPER)
+WORLD = "world_info"
+UNQUANTIZED = with_settings(kv_cache_dtype="bf16")
+PYTORCH = with_settings(backend="pytorch")
+REAL = with_load(dataset="real")
 
 
 class TestWhatWasAsked:
@@ -106,103 +104,80 @@ class TestWhatWasAsked:
         assert {name: found.facts[name] for name in asked} == asked
 
     @each(
-        ("section", "key", "value"),
+        ("report", "scenario", "told"),
         [
-            ("world_info", "tp_size", 4),
-            ("world_info", "pp_size", 2),
-            ("world_info", "ep_size", 2),
-            ("world_info", "max_batch_size", 2048),
-            ("world_info", "max_num_tokens", 8192),
-            ("world_info", "kv_cache_percentage", 0.9),
-            ("engine", "kv_cache_dtype", None),
-            ("engine", "kv_cache_dtype", "INT8"),
+            *(
+                (changed(WORLD, key, value), OFFLINE, f"found {value}, expected ")
+                for key, value in (("tp_size", 4), ("pp_size", 2), ("ep_size", 2))
+            ),
+            (changed(WORLD, "max_batch_size", 2048), OFFLINE, "found 2048, expected 384"),
+            (changed(WORLD, "max_num_tokens", 8192), OFFLINE, "found 8192, expected 1536"),
+            (changed("engine", "kv_cache_dtype", None), OFFLINE, "found none, expected fp8"),
+            (changed("engine", "kv_cache_dtype", "INT8"), OFFLINE, "found int8, expected fp8"),
+            (as_json(Run()), UNQUANTIZED, "found fp8, expected bf16"),
+            (changed("engine", "backend", "TRT"), PYTORCH, "found TRT, expected Pytorch"),
+            *(
+                (changed(WORLD, "kv_cache_percentage", shown), OFFLINE, f"found {share}, expected")
+                for shown, share in ((90.0, 0.9), (0.9, 0.9), (1.0, 1.0), (0.0, 0.0))
+            ),
+            # NVIDIA/TensorRT-LLM#6294: a file called 128_128 had answers of 28 tokens.
+            (as_json(Run(osl=28)), OFFLINE, "osl did not take effect: found 28.0, expected 128"),
+            (as_json(Run(streaming=True)), OFFLINE, "streaming did not take effect"),
         ],
     )
-    def test_a_setting_that_was_ignored(
-        self, tmp_path: Path, section: str, key: str, value: object
+    def test_a_setting_or_a_length_that_was_ignored(
+        self, tmp_path: Path, report: object, scenario: Scenario, told: str
     ) -> None:
-        error = refused(tmp_path, changed(section, key, value))
+        error = refused(tmp_path, report, scenario)
         assert error.failure == "not_in_force"
-        assert "found " in error.message
-        assert "expected " in error.message
+        assert told in error.message
 
-    def test_the_backend_that_was_asked(self, tmp_path: Path) -> None:
-        assert parse(tmp_path, as_json(Run()), with_settings(backend="pytorch"))
-        error = refused(
-            tmp_path, changed("engine", "backend", "TRT"), with_settings(backend="pytorch")
-        )
-        assert "found TRT, expected Pytorch" in error.message
-
-    def test_what_was_not_asked_is_not_checked(self, tmp_path: Path) -> None:
-        scenario = with_settings(kv_cache_dtype=None, ep=None, max_batch_size=None)
-        assert parse(tmp_path, changed("engine", "kv_cache_dtype", None), scenario)
-
-    @pytest.mark.parametrize("shown", [None, "auto"])
-    def test_an_unquantized_kv_cache_is_reported_as_none(
-        self, tmp_path: Path, shown: str | None
-    ) -> None:
-        scenario = with_settings(kv_cache_dtype="bf16")
-        assert parse(tmp_path, changed("engine", "kv_cache_dtype", shown), scenario)
-        assert refused(tmp_path, as_json(Run()), scenario).failure == "not_in_force"
-
-    @pytest.mark.parametrize(
-        ("version", "shown"), [("0.20.0", 85.0), ("1.0.0", 85.0), ("1.1.0rc6", 0.85)]
+    @each(
+        ("report", "scenario"),
+        [
+            (as_json(Run()), PYTORCH),
+            (as_json(Run(osl=129)), OFFLINE),
+            (as_json(Run(osl=127)), OFFLINE),
+            # What was not asked is not checked; an unquantized KV cache is reported as none.
+            (
+                changed("engine", "kv_cache_dtype", None),
+                with_settings(kv_cache_dtype=None, ep=None, max_batch_size=None),
+            ),
+            *((changed("engine", "kv_cache_dtype", one), UNQUANTIZED) for one in (None, "auto")),
+        ],
     )
-    def test_the_share_of_the_kv_cache_is_percent_up_to_1_0(
-        self, tmp_path: Path, version: str, shown: float
-    ) -> None:
-        report = changed("world_info", "kv_cache_percentage", shown)
-        report["engine"]["version"] = version
-        assert parse(tmp_path, report).facts["kv_cache_fraction"] == 0.85
+    def test_what_is_as_asked(self, tmp_path: Path, report: object, scenario: Scenario) -> None:
+        assert parse(tmp_path, report, scenario)
 
-    @pytest.mark.parametrize("shown", [90.0, 0.9, 1.0, 0.0])
-    def test_another_share_of_the_kv_cache_is_another_in_both_formats(
+    @pytest.mark.parametrize("shown", [85.0, 0.85])
+    def test_the_share_of_the_kv_cache_is_percent_up_to_1_0(
         self, tmp_path: Path, shown: float
     ) -> None:
-        error = refused(tmp_path, changed("world_info", "kv_cache_percentage", shown))
-        assert error.failure == "not_in_force"
-        share = shown / 100 if shown > 1 else shown
-        assert f"kv_cache_fraction did not take effect: found {share}, expected 0.85" in str(error)
+        report = changed(WORLD, "kv_cache_percentage", shown)
+        assert parse(tmp_path, report).facts["kv_cache_fraction"] == 0.85
 
     def test_what_was_asked_and_is_not_shown_is_told(self, tmp_path: Path) -> None:
-        report = changed("world_info", "ep_size", None)
-        report["world_info"]["kv_cache_percentage"] = None
+        report = changed(WORLD, "ep_size", None)
+        report[WORLD]["kv_cache_percentage"] = None
         facts = parse(tmp_path, report).facts
         assert facts["asked_not_reported"] == ["ep", "kv_cache_fraction"]
         assert "kv_cache_fraction" not in facts
 
-    @pytest.mark.parametrize(("osl", "fine"), [(129, True), (127, True), (28, False)])
-    def test_a_dataset_of_other_lengths(self, tmp_path: Path, osl: int, fine: bool) -> None:
-        # NVIDIA/TensorRT-LLM#6294: a file called 128_128 had answers of 28 tokens.
-        report = as_json(Run(osl=osl))
-        assert parse(tmp_path, report, with_load(dataset="real"))
-        if fine:
-            assert parse(tmp_path, report)
-        else:
-            error = refused(tmp_path, report)
-            assert error.failure == "not_in_force"
-            assert "osl did not take effect: found 28.0, expected 128" in error.message
-
     def test_real_prompts_of_other_lengths_are_another_dataset(self, tmp_path: Path) -> None:
-        found = parse(tmp_path, as_json(Run(isl=49)), with_load(dataset="real"))
+        found = parse(tmp_path, as_json(Run(isl=49)), REAL)
         assert found.facts["dataset_differs"] == "mean ISL 49 tokens, the scenario has 128"
-        same = parse(tmp_path, as_json(Run(isl=120)), with_load(dataset="real"))
-        assert "dataset_differs" not in same.facts
+        assert "dataset_differs" not in parse(tmp_path, as_json(Run(isl=120)), REAL).facts
 
-    def test_streaming_or_requests_that_were_not_as_asked(self, tmp_path: Path) -> None:
-        error = refused(tmp_path, as_json(Run()), STREAMED)
-        assert error.failure == "no_metrics"
-        assert "no TTFT and TPOT" in error.message
-        assert refused(tmp_path, as_json(Run(streaming=True))).failure == "not_in_force"
-        error = refused(tmp_path, as_json(Run(requests=90)))
-        assert (error.failure, "90 of 100" in error.message) == ("incomplete", True)
-
-    def test_a_metric_that_gates_is_there(self, tmp_path: Path) -> None:
-        report = as_json(Run())
-        del report["performance"]["system_total_throughput_tok_s"]
-        error = refused(tmp_path, report)
-        assert error.failure == "no_metrics"
-        assert "total_token_throughput" in error.message
+    def test_times_requests_or_a_gating_metric_that_are_missing(self, tmp_path: Path) -> None:
+        lacking = as_json(Run())
+        del lacking["performance"]["system_total_throughput_tok_s"]
+        for report, scenario, failure, told in (
+            (as_json(Run()), STREAMED, "no_metrics", "no TTFT and TPOT"),
+            (as_json(Run(requests=90)), OFFLINE, "incomplete", "90 of 100"),
+            (lacking, OFFLINE, "no_metrics", "total_token_throughput"),
+        ):
+            error = refused(tmp_path, report, scenario)
+            assert (error.failure, told in error.message) == (failure, True)
 
 
 class TestWhatIsLeft:

@@ -11,7 +11,7 @@ from perfgate.baselines.waivers.file import load_waivers
 from perfgate.core import paths
 from perfgate.core.errors import InputError
 from perfgate.core.paths import baselines_folder, machine_store, repository, scenario_folders
-from perfgate.evaluators.lm_eval_tasks import folder_of
+from perfgate.evaluators.lm_eval import folder_of
 from perfgate.launchers.site import load_site
 
 CHECKOUT = Path(__file__).parents[2]

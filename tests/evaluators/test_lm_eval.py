@@ -1,4 +1,4 @@
-"""lm_eval: its command line, and what its files must show to count as a measurement."""
+"""lm_eval: its command line, what its files must show to be a measurement, and scores alone."""
 
 import json
 import os
@@ -6,22 +6,32 @@ import shutil
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from tables import each
 
 from perfgate.clients.base import Target
+from perfgate.clients.report_lines import lines_of
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
-from perfgate.core.metrics import is_accuracy
+from perfgate.core.paths import packaged
 from perfgate.core.untrusted_files import UntrustedFile
 from perfgate.engines.base import Endpoint
-from perfgate.evaluators.lm_eval import LmEval
-from perfgate.evaluators.lm_eval_results import diagnose, parse
+from perfgate.evaluators.lm_eval import LmEval, _scores, folder_of, known_scores
+from perfgate.evaluators.lm_eval_results import (
+    diagnose,
+    is_results,
+    is_table,
+    parse,
+    parse_results,
+    parse_tables,
+)
 from perfgate.scenarios.scenario import AccuracyTask
 
 RECORDED = Path(__file__).parents[1] / "data" / "lm_eval"
@@ -114,28 +124,24 @@ class TestParse:
     def test_scores_answers_and_facts(self, results: Path) -> None:
         found = LmEval().parse(TASK, results)
         assert found.metrics == {STRICT: 0.75, FLEXIBLE: 0.75}
-        assert all(is_accuracy(name) for name in found.metrics)
-        assert set(found.answers) == set(found.metrics)
-        assert sum(found.answers[STRICT].values()) == 6
         assert set(found.answers[STRICT]) == set(found.answers[FLEXIBLE])
-        assert found.facts["questions"] == 8
-        assert found.facts["fewshot"] == 5
-        assert found.facts["evaluator_version"] == "0.4.13"
-        assert found.facts["invalid_share:strict-match"] == 0.0
-        assert found.facts["stderr:exact_match:strict-match"] == pytest.approx(0.1637, abs=1e-4)
-
-    def test_a_question_keeps_its_key(self, results: Path) -> None:
+        assert sum(found.answers[STRICT].values()) == 6
         first = json.loads(samples_file(results).read_text().splitlines()[0])
-        key = f"{first['doc_hash'][:16]}:{first['target_hash'][:16]}"
-        assert key in LmEval().parse(TASK, results).answers[STRICT]
+        assert f"{first['doc_hash'][:16]}:{first['target_hash'][:16]}" in found.answers[STRICT]
+        facts = {
+            **{"questions": 8, "fewshot": 5, "evaluator_version": "0.4.13"},
+            **{"invalid_share:strict-match": 0.0},
+            "stderr:exact_match:strict-match": pytest.approx(0.1637, abs=1e-4),
+        }
+        assert {name: found.facts[name] for name in facts} == facts
 
     def test_counts_answers_without_a_number(self, results: Path) -> None:
         lines = [json.loads(line) for line in samples_file(results).read_text().splitlines()]
-        wrong = [row for row in lines if row["exact_match"] == 0.0]
-        wrong[0]["filtered_resps"] = ["[invalid]"]
+        wrong = next(row for row in lines if row["exact_match"] == 0.0)
+        wrong["filtered_resps"] = ["[invalid]"]
         samples_file(results).write_text("".join(json.dumps(row) + "\n" for row in lines))
         facts = LmEval().parse(TASK, results).facts
-        assert facts[f"invalid_share:{wrong[0]['filter']}"] == 1 / 8
+        assert facts[f"invalid_share:{wrong['filter']}"] == 1 / 8
 
     @each(
         ("failure", "change"),
@@ -158,37 +164,27 @@ class TestParse:
     ) -> None:
         shutil.copytree(RECORDED / "smollm2", tmp_path / "smollm2")
         change_report(tmp_path, change)
-        with pytest.raises(RunError) as caught:
-            LmEval().parse(TASK, tmp_path)
-        assert caught.value.failure == failure
+        assert refused(LmEval().parse, TASK, tmp_path, error=RunError).failure == failure
 
-    def test_refuses_fewer_questions_than_asked(self, results: Path) -> None:
-        with pytest.raises(RunError, match="8 of 9 questions"):
-            LmEval().parse(replace(TASK, limit=9), results)
-        with pytest.raises(RunError, match="8 of 200 questions"):
-            LmEval().parse(replace(TASK, limit=None), results)
+    def test_refuses_fewer_or_doubled_answers_and_two_runs(self, results: Path) -> None:
+        def told(message: str, **changes: Any) -> None:
+            task = replace(TASK, **changes)
+            refused(LmEval().parse, task, results, error=RunError, match=message)
 
-    def test_refuses_lost_and_doubled_answers(self, results: Path) -> None:
+        told("8 of 9 questions", limit=9)
+        told("8 of 200 questions", limit=None)
         lines = samples_file(results).read_text().splitlines(keepends=True)
         samples_file(results).write_text("".join(lines[:-1]))
-        with pytest.raises(RunError, match="7 of 8 answers"):
-            LmEval().parse(TASK, results)
+        told("7 of 8 answers")
         samples_file(results).write_text("".join([*lines[:-1], lines[-2]]))
-        with pytest.raises(RunError, match="appears twice"):
-            LmEval().parse(TASK, results)
-
-    def test_refuses_two_runs_in_one_folder(self, results: Path) -> None:
+        told("appears twice")
         shutil.copy(report_file(results), results / "smollm2" / "results_2026-11-22.json")
-        with pytest.raises(RunError, match="2 files are results"):
-            LmEval().parse(TASK, results)
+        told("2 files are results")
 
     def test_an_empty_folder_with_a_log_tells_the_cause(self, tmp_path: Path) -> None:
-        with pytest.raises(RunError, match="left no results"):
-            LmEval().parse(TASK, tmp_path)
+        refused(LmEval().parse, TASK, tmp_path, error=RunError, match="left no results")
         shutil.copy(RECORDED / "dead_server.err", tmp_path / "evaluator.err")
-        with pytest.raises(RunError) as caught:
-            LmEval().parse(TASK, tmp_path)
-        assert caught.value.failure == "server_died"
+        assert refused(LmEval().parse, TASK, tmp_path, error=RunError).failure == "server_died"
 
 
 @settings(max_examples=25)
@@ -201,9 +197,8 @@ def test_files_cut_anywhere_are_never_a_measurement(
     file = data.draw(st.sampled_from([report_file(folder), samples_file(folder)]))
     whole = file.read_bytes()
     file.write_bytes(whole[: data.draw(st.integers(0, len(whole.rstrip()) - 1))])
-    with pytest.raises(RunError) as caught:
-        LmEval().parse(TASK, folder)
-    assert caught.value.failure in {"truncated_output", "incomplete"}
+    error = refused(LmEval().parse, TASK, folder, error=RunError)
+    assert error.failure in {"truncated_output", "incomplete"}
 
 
 class TestLimits:
@@ -236,14 +231,12 @@ class TestLimits:
         file = samples_file(results)
         file.unlink()
         os.mkfifo(file)
-        with pytest.raises(UntrustedFile):
-            parse(TASK, results)
+        refused(parse, TASK, results, error=UntrustedFile)
 
     def test_a_million_questions_are_no_tasks(self, results: Path) -> None:
         many = {"effective": 10**12, "original": 10**12}
         change_report(results, lambda report: report["n-samples"][TASK.task].update(many))
-        with pytest.raises(RunError, match="n-samples"):
-            parse(TASK, results)
+        refused(parse, TASK, results, error=RunError, match="n-samples")
 
 
 DEAD_SERVER = (RECORDED / "dead_server.err").read_text().splitlines()
@@ -267,3 +260,151 @@ def test_the_first_cause_of_a_log_is_told(log: list[str], failure: str, told: st
     assert told in found.evidence[0]
     assert len(found.evidence[0]) < 300
     assert diagnose(["all is well"]) is None
+
+
+FP8 = """\
+|Tasks|Version|     Filter     |n-shot|  Metric   |   |Value |   |Stderr|
+|-----|------:|----------------|-----:|-----------|---|-----:|---|-----:|
+|gsm8k|      3|flexible-extract|     5|exact_match|↑  |0.9538|±  |0.0058|
+|     |       |strict-match    |     5|exact_match|↑  |0.9500|±  |0.0060|
+"""
+
+
+def refused_table(text: str) -> RunError:
+    error: RunError = refused(parse_tables, lines_of(text), error=RunError)
+    return error
+
+
+def test_the_table_of_the_quick_start_recipe() -> None:
+    found = parse_tables(lines_of("2025-08-05:10:11:12 INFO saving\n" + FP8 + "\n"))
+    assert found.metrics == {
+        "accuracy:gsm8k:exact_match:flexible-extract": 0.9538,
+        "accuracy:gsm8k:exact_match:strict-match": 0.95,
+    }
+    assert found.facts["stderr:gsm8k:exact_match:flexible-extract"] == 0.0058
+    assert found.facts["fewshot"] == 5
+
+
+def test_groups_and_indented_tasks() -> None:
+    text = FP8.replace("|gsm8k|", "| - gsm8k_cot|") + FP8.replace("Tasks", "Groups")
+    assert set(parse_tables(lines_of(text)).metrics) == {
+        f"accuracy:{task}:exact_match:{name}"
+        for task in ("gsm8k", "gsm8k_cot")
+        for name in ("flexible-extract", "strict-match")
+    }
+
+
+@pytest.mark.parametrize("value", ["nan", "0.0000", "95.38", "N/A", ""])
+def test_a_score_that_is_no_fraction(value: str) -> None:
+    error = refused_table(FP8.replace("0.9538", value))
+    assert error.failure == "no_metrics"
+    assert "gsm8k" in error.evidence[0]
+
+
+def test_a_table_of_percentages_is_refused_as_such() -> None:
+    """trtllm-eval prints such ones; a score of 0.9 among them must not be read as 90 %."""
+    text = FP8.replace("0.9538", "95.3753").replace("0.0058", "0.5785")
+    error = refused_table(text)
+    assert error.failure == "no_metrics"
+    assert "a score is 95.3753: a percentage" in error.message
+    assert "trtllm-eval" in error.hint
+
+
+def test_tables_without_rows() -> None:
+    assert refused_table(FP8[:-20]).failure == "truncated_output"
+    head = "".join(FP8.splitlines(keepends=True)[:2])
+    assert is_table(lines_of(head))
+    assert refused_table(head).failure == "no_metrics"
+    assert not is_table(lines_of("|Name|Value|\n|---|---|\n|a|1|\n"))
+
+
+class TestResults:
+    def results(self, **changes: Any) -> dict[str, Any]:
+        scores = {
+            "alias": "gsm8k",
+            "exact_match,strict-match": 0.95,
+            "exact_match_stderr,strict-match": 0.006,
+        }
+        return {
+            "results": {"gsm8k": {**scores, **changes}},
+            "n-shot": {"gsm8k": 5},
+            "n-samples": {"gsm8k": {"original": 1319, "effective": 1319}},
+            "lm_eval_version": "0.4.9",
+        }
+
+    def test_scores_and_errors(self) -> None:
+        assert is_results(self.results())
+        found = parse_results(self.results())
+        assert found.metrics == {"accuracy:gsm8k:exact_match:strict-match": 0.95}
+        assert found.facts["stderr:gsm8k:exact_match:strict-match"] == 0.006
+        assert found.facts["questions:gsm8k"] == 1319
+
+    @pytest.mark.parametrize("value", [0, 1.5, "N/A", None])
+    def test_a_score_that_is_no_fraction(self, value: object) -> None:
+        scores = self.results(**{"exact_match,strict-match": value})
+        assert refused(parse_results, scores, error=RunError).failure == "no_metrics"
+        none = {"results": {}, "configs": {}}
+        refused(parse_results, none, error=RunError, match="no scores")
+
+
+BOTH = {"exact_match:strict-match", "exact_match:flexible-extract"}
+OWN = """
+task: mine
+custom_dataset: !function dataset.load
+metric_list: [{metric: f1}, {metric: exact}]
+"""
+
+
+def test_the_task_that_perfgate_brings_along() -> None:
+    assert folder_of("perfgate_arithmetic") == packaged() / "fixtures" / "lm_eval_tasks"
+    assert folder_of("gsm8k") is None
+    assert known_scores()["perfgate_arithmetic"] == BOTH
+
+
+def test_the_scores_of_gsm8k_are_those_of_lm_evals_file() -> None:
+    found = find_spec("lm_eval")
+    if found is None or found.origin is None:
+        pytest.skip("lm_eval is not installed")
+    file = Path(found.origin).parent / "tasks" / "gsm8k" / "gsm8k.yaml"
+    assert known_scores()["gsm8k"] == _scores(file) == BOTH
+
+
+def write(root: Path, task: str, text: str) -> Path:
+    file = root / "fixtures" / "lm_eval_tasks" / task / f"{task}.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    return file
+
+
+def test_a_gate_repositorys_own_task_is_scored_as_its_file_says(suite_root: Path) -> None:
+    write(suite_root, "mine", OWN)
+    write(suite_root, "gsm8k", OWN + "filter_list: [{name: last}]")
+    assert known_scores()["mine"] == {"f1:none", "exact:none"}
+    assert known_scores()["gsm8k"] == {"f1:last", "exact:last"}
+    assert known_scores()["perfgate_arithmetic"] == BOTH
+
+
+@pytest.mark.parametrize("text", ["include: other.yaml", "[", "- a", "metric_list: 7"])
+def test_scores_that_the_file_does_not_tell_are_not_known(suite_root: Path, text: str) -> None:
+    write(suite_root, "gsm8k", text)
+    assert "gsm8k" not in known_scores()
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 50_000,
+        "- " * 50_000,
+        "x0: &x0 [a, a, a, a, a, a, a, a, a, a]\n"
+        + "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]\n" for n in range(1, 12))
+        + "metric_list: [{metric: *x11}]\n",
+        "metric_list: [" + "{metric: a}, " * 10_000 + "]\nfilter_list: ["
+        "" + "{name: a}, " * 10_000 + "]\n",
+        "metric_list: [{metric: a}]\n" + "x" * 2**20,
+    ],
+    ids=["brackets", "dashes", "aliases", "product", "size"],
+)
+def test_a_file_that_would_end_the_process_tells_no_scores(suite_root: Path, text: str) -> None:
+    write(suite_root, "mine", text)
+    assert "mine" not in known_scores()

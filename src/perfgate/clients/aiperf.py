@@ -1,21 +1,50 @@
-"""AIPerf: NVIDIA's load client against an OpenAI-compatible server; its command.
+"""AIPerf: NVIDIA's load client against an OpenAI-compatible server; its command and its summary.
 
-Its results are read by `aiperf_results`.
+The summary is read for schema 1.x (0.13.0 writes 1.4); the metrics' formulas are those of
+`aiperf/metrics/types` in that release. A summary of unknown origin is read by `parse_file`.
 """
 
+import math
+from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from perfgate.clients import aiperf_results
-from perfgate.clients.base import Client, Target, client, program_version
+from perfgate.clients.base import Client, Target, client, program_version, with_asked
+from perfgate.clients.logs import left
+from perfgate.clients.report_tables import (
+    AIPERF,
+    has_latency,
+    require_lengths,
+    require_ordered,
+)
 from perfgate.core.command import Command
+from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
-from perfgate.core.measurement import Measurement
-from perfgate.core.programs import AIPERF
+from perfgate.core.measurement import Json, Measurement
+from perfgate.core.metrics import lookup
+from perfgate.core.programs import AIPERF as PROGRAM
+from perfgate.core.raw_log import lines_with
+from perfgate.core.redaction import redact
 from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
-_VERSION_WITHIN_S = 60
+RESULT = "profile_export_aiperf.json"
+LENGTH_TOLERANCE = 0.005  # of the asked ISL and OSL, on the mean over all requests
+CACHED_TOLERANCE = 0.05  # of the prompt tokens: more than that changes what TTFT measures
 ONE_WORKER = 32  # requests in flight that one worker of AIPerf keeps up with
+_VERSION_WITHIN_S = 60
+_CHECK = "check the installed aiperf against perfgate's parser"
+
+_STATISTICS = {"mean": "avg", "median": "p50", "p90": "p90", "p99": "p99"}
+# What AIPerf calls "inter token latency" is (latency - TTFT) / (tokens - 1), our TPOT; the gaps
+# between streamed chunks, our ITL, are its "inter chunk latency".
+_LATENCIES = {
+    "ttft": "time_to_first_token",
+    "tpot": "inter_token_latency",
+    "itl": "inter_chunk_latency",
+    "e2el": "request_latency",
+}
 
 
 @client("aiperf")
@@ -26,7 +55,7 @@ class AIPerf(Client):
 
     def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """See `Client.version`."""
-        return program_version(AIPERF, locations, _VERSION_WITHIN_S)
+        return program_version(PROGRAM, locations, _VERSION_WITHIN_S)
 
     def command(
         self, target: Target, workload: Workload, point: LoadPoint, folder: Path
@@ -36,9 +65,9 @@ class AIPerf(Client):
         Raises:
             InputError: the workload is of a kind that this client does not make.
         """
-        isl, osl = aiperf_results.lengths(workload)
+        isl, osl = _lengths(workload)
         endpoint_type = "completions" if workload.api == "completions" else "chat"
-        argv = [*target.locations.find(AIPERF), "profile", "--model", target.endpoint.model]
+        argv = [*target.locations.find(PROGRAM), "profile", "--model", target.endpoint.model]
         argv += ["--url", target.endpoint.url, "--endpoint-type", endpoint_type]
         argv += ["--streaming"] if workload.streaming else []
         argv += ["--tokenizer", target.tokenizer]
@@ -65,7 +94,20 @@ class AIPerf(Client):
 
     def parse(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
         """See `Client.parse`."""
-        return aiperf_results.parse(workload, point, folder)
+        path = folder / RESULT
+        if not path.is_file():
+            raise RunError("no_metrics", f"aiperf left no {path.name}", evidence=_log_errors(path))
+        fields = left(path, (str(path),))
+        if not isinstance(fields, dict):
+            raise RunError("no_metrics", f"{path.name} holds no JSON object")
+        _require_schema(fields, f"{path.name} has schema version")
+        summary = _Summary(fields)
+        summary.require_complete(point.requests)
+        facts = _facts(summary)
+        _require_lengths(summary, workload)
+        facts["prompt_tokens_cached"] = _require_cold_cache(summary)
+        metrics = _metrics(summary, streaming=workload.streaming, osl=workload.osl)
+        return with_asked(Measurement(metrics, facts), point)
 
 
 def _load(workload: Workload, point: LoadPoint) -> list[str]:
@@ -78,3 +120,193 @@ def _load(workload: Workload, point: LoadPoint) -> list[str]:
         rate = format(workload.max_request_rate, "g")
         argv += ["--request-rate", rate, "--arrival-pattern", "constant"]
     return argv
+
+
+def _lengths(workload: Workload) -> tuple[int, int]:
+    """The asked ISL and OSL.
+
+    Raises:
+        InputError: the workload's prompts are of a kind that is not set up for aiperf.
+    """
+    if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
+        raise InputError(
+            "aiperf supports only synthetic prompts of one length",
+            field="workload",
+            found=f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}",
+            expected="dataset synthetic, isl and osl given",
+        )
+    return workload.isl, workload.osl
+
+
+def is_report(fields: object) -> bool:
+    """Whether decoded JSON is such a summary."""
+    return isinstance(fields, dict) and {"aiperf_version", "schema_version"} <= set(fields)
+
+
+def parse_file(fields: Mapping[str, Any]) -> Measurement:
+    """Read a decoded summary without knowing what was asked: the file is all there is.
+
+    What the file itself shows is required as in a run of the suite: no failed request, not cut
+    short, no prompt tokens from the prefix cache.
+
+    Raises:
+        RunError: it is of an unknown schema, not whole, not finite, or tells of failed requests.
+    """
+    _require_schema(fields, "AIPerf's schema version is")
+    summary = _Summary(fields)
+    summary.require_complete(max(int(summary.count("request_count", "requests") or 0), 1))
+    streaming = "time_to_first_token" in fields
+    facts = {**_facts(summary), "streaming": streaming}
+    longest = summary.value("output_sequence_length", "max", "tokens")
+    facts["prompt_tokens_cached"] = _require_cold_cache(summary)
+    facts |= {name: value for name, value in _concurrency(fields).items() if value is not None}
+    metrics = _metrics(summary, streaming=streaming, osl=round(longest))
+    require_ordered(metrics)
+    return Measurement(metrics, facts)
+
+
+def _concurrency(fields: Mapping[str, Any]) -> dict[str, Json]:
+    """How many requests were in flight at most; releases that tell what was asked tell that too."""
+    seen = fields.get("effective_concurrency")
+    peak = seen.get("max") if isinstance(seen, dict) else None
+    asked = fields.get("input_config")
+    for name in ("loadgen", "concurrency"):
+        asked = asked.get(name) if isinstance(asked, dict) else None
+    return {
+        "concurrency": asked if type(asked) is int else None,
+        "concurrency_peak": peak if isinstance(peak, int | float) else None,
+    }
+
+
+class _Summary:
+    """The exported summary: every access says what is missing.
+
+    Args:
+        fields: what the file holds.
+    """
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self.fields = fields
+
+    def value(self, tag: str, statistic: str, kind: str, *, may_be_zero: bool = False) -> float:
+        """A statistic of a metric, positive (or zero, where it may be) and finite; times in ms.
+
+        Raises:
+            RunError: it is absent (``no_metrics``), or zero or not finite (``incomplete``).
+        """
+        found = self._number(tag, statistic, kind)
+        if not math.isfinite(found) or found < 0 or (found == 0 and not may_be_zero):
+            raise self._error("incomplete", f"{tag} has {statistic} {found}")
+        return found
+
+    def count(self, tag: str, kind: str) -> float | None:
+        """A number that may be zero, and that AIPerf leaves out when there is none."""
+        if tag not in self.fields:
+            return None
+        found = self._number(tag, "avg", kind)
+        if not math.isfinite(found):
+            raise self._error("incomplete", f"{tag} is {found}")
+        return found
+
+    def require_complete(self, requests: int) -> None:
+        """All of `requests` succeeded.
+
+        Raises:
+            RunError: ``incomplete``.
+        """
+        succeeded = self.count("request_count", "requests") or 0
+        failed = self.count("error_request_count", "requests")
+        problems = []
+        if failed:
+            problems.append(f"{failed:g} requests failed")
+        if succeeded != requests:
+            problems.append(f"{succeeded:g} of {requests} requests succeeded")
+        is_whole = self.fields.get("was_cancelled") is False
+        if not is_whole or self.fields.get("is_complete") is not True:
+            problems.append("the run was cut short")
+        if problems:
+            raise self._error("incomplete", "; ".join(problems))
+
+    def _number(self, tag: str, statistic: str, kind: str) -> float:
+        metric = self.fields.get(tag)
+        found = metric.get(statistic) if isinstance(metric, dict) else None
+        if not isinstance(metric, dict) or not isinstance(found, int | float):
+            raise self._error("no_metrics", f"{RESULT} has no {statistic} of {tag}")
+        unit = metric.get("unit")
+        known_kind, factor = AIPERF.units.get(str(unit), ("", 1.0))
+        if known_kind != kind:
+            message = f"{RESULT} gives {tag} in {unit!r}, which is not a known unit of {kind}"
+            raise RunError("no_metrics", message, hint=_CHECK)
+        return found * factor
+
+    def _error(self, failure: str, message: str) -> RunError:
+        """With AIPerf's own summary of failed requests, one line each, the first few."""
+        lines = []
+        errors = self.fields.get("error_summary")
+        for entry in errors if isinstance(errors, list) else []:
+            details = entry.get("error_details") if isinstance(entry, dict) else None
+            if isinstance(details, Mapping):
+                kind, told = details.get("type"), details.get("message")
+                lines.append(f"{entry.get('count')} × {kind}: {told}"[:300])
+        return RunError(failure, message, evidence=tuple(lines[:3]))
+
+
+def _require_schema(fields: Mapping[str, Any], told: str) -> None:
+    schema = str(fields.get("schema_version"))
+    if schema.partition(".")[0] != "1":
+        evidence = (f'"schema_version": "{schema}"',)
+        message = f"{told} {schema}; 1.x is known"
+        raise RunError("no_metrics", message, evidence=evidence, hint=_CHECK)
+
+
+def _log_errors(path: Path) -> tuple[str, ...]:
+    log = path.parent / "logs" / "aiperf.log"
+    errors = (line for _, line in lines_with(log, (" - error - ",)) if " - ERROR - " in line)
+    return tuple(redact(line.strip())[:300] for line in islice(errors, 3))
+
+
+def _require_lengths(summary: _Summary, workload: Workload) -> None:
+    _lengths(workload)
+    isl = summary.value("input_sequence_length", "avg", "tokens")
+    # The extremes too: one long answer must not make up for a short one.
+    points = ("avg", "min", "max")
+    osls = [summary.value("output_sequence_length", point, "tokens") for point in points]
+    hint = "check that the engine does not cut prompts"
+    require_lengths(workload, isl, osls, LENGTH_TOLERANCE, 0, hint)
+
+
+def _require_cold_cache(summary: _Summary) -> int | None:
+    """Prompt tokens that came from the prefix cache; None when the server does not tell."""
+    cached = summary.count("total_usage_prompt_cache_read_tokens", "tokens")
+    if cached is None:
+        return None
+    prompts = summary.value("total_usage_prompt_tokens", "avg", "tokens")
+    if cached > CACHED_TOLERANCE * prompts:
+        message = f"{cached:g} of {prompts:g} prompt tokens were served from the prefix cache"
+        raise RunError("prefix_cache_hit", message)
+    return int(cached)
+
+
+def _facts(summary: _Summary) -> dict[str, Json]:
+    return {
+        "client": "aiperf",
+        "client_version": str(summary.fields.get("aiperf_version")),
+        "requests_completed": int(summary.value("request_count", "avg", "requests")),
+        "isl": summary.value("input_sequence_length", "avg", "tokens"),
+        "osl": summary.value("output_sequence_length", "avg", "tokens"),
+    }
+
+
+def _metrics(summary: _Summary, *, streaming: bool, osl: int | None) -> dict[str, float]:
+    found = {}
+    for short, tag in _LATENCIES.items():
+        is_there = has_latency(short, streaming=streaming, one_token=osl == 1)
+        for statistic, key in _STATISTICS.items() if is_there else ():
+            name = f"{short}_{statistic}_ms"
+            found[name] = summary.value(tag, key, "time", may_be_zero=lookup(name).may_be_zero)
+    for name, row in AIPERF.metrics.items():
+        found[name] = summary.value(row.keys[0], "avg", row.kind)
+    found["duration_s"] /= 1e3
+    if "tpot_mean_ms" in found:
+        found["output_speed_per_user"] = 1e3 / found["tpot_mean_ms"]
+    return found

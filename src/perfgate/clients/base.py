@@ -8,19 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from packaging.version import InvalidVersion, Version
+
 from perfgate.core.command import Command, Step
 from perfgate.core.errors import MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
-from perfgate.core.programs import Program
+from perfgate.core.programs import Program, interpreter_of
 from perfgate.core.registry import Registry
 from perfgate.engines.base import Endpoint, EngineBuild
-from perfgate.scenarios.scenario import (
-    LoadPoint,
-    Measurable,
-    Scenario,
-    Workload,
-)
+from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario, Workload
+
+_PACKAGE_WITHIN_S = 30.0
 
 
 def with_asked(measured: Measurement, point: LoadPoint) -> Measurement:
@@ -66,11 +65,7 @@ class Offline(ABC):
 
     @abstractmethod
     def steps(
-        self,
-        scenario: Scenario,
-        build: EngineBuild,
-        what: Measurable,
-        locations: Locations,
+        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
     ) -> tuple[Step, ...]:
         """The calls that measure `what`; the last one measures, those before prepare.
 
@@ -105,6 +100,44 @@ def program_version(program: Program, locations: Locations, within_s: float) -> 
             f"{program.variable}",
         )
     return words[-1]
+
+
+def package_version(program: Program, package: str, locations: Locations) -> str:
+    """The version of a package in the interpreter that runs a program; it is not imported.
+
+    Args:
+        program: a module or a script in Python.
+        package: its package, as it was installed.
+        locations: where the program is.
+
+    Raises:
+        MissingProgram: no interpreter can be told, or it has no such package.
+        InputError: the environment variable that names the program is wrong.
+    """
+    words = locations.find(program)
+    beside = Path(words[0]).with_name("python")  # of a wrapper in the folder of an environment
+    interpreter = interpreter_of(words[0]) or (str(beside) if beside.is_file() else None)
+    why = f"{words[0]} is neither a Python nor a script of one"
+    if interpreter is not None:
+        code = f"import importlib.metadata as m; print(m.version({package!r}))"
+        answer = locations.ask((interpreter, "-c", code), _PACKAGE_WITHIN_S)
+        said = answer.stdout.split()
+        if answer.is_good and said:
+            return said[-1]
+        why = f"{interpreter} has no package {package}"
+    raise MissingProgram(
+        f"{program.name} does not report its version: {why}",
+        hint=f"it comes with {program.provided_by}; set {program.variable} to the Python that has "
+        f"it, followed by {' '.join(program.arguments) or 'the path of ' + program.executable}",
+    )
+
+
+def same_release(one: str, other: str) -> bool:
+    """Whether two versions name one release; what follows a ``+`` names a build of it."""
+    try:
+        return Version(Version(one).public) == Version(Version(other).public)
+    except InvalidVersion:
+        return one == other
 
 
 class Client(ABC):

@@ -6,9 +6,7 @@ where verdicts are made.
 
 from collections.abc import Iterator, Sequence
 
-from packaging.version import InvalidVersion, Version
-
-from perfgate.clients.base import Client, Target
+from perfgate.clients.base import Client, Target, same_release
 from perfgate.clients.datasets import not_sharegpt_v3
 from perfgate.core.measurement import Json, Measurement
 from perfgate.engines.base import EngineBuild
@@ -82,14 +80,6 @@ def notes(measurements: Sequence[Measurement]) -> Iterator[str]:
     yield from dict.fromkeys(
         str(one.facts[name]) for one in measurements for name in _NOTED if name in one.facts
     )
-
-
-def same_release(one: str, other: str) -> bool:
-    """Whether two versions name one release; what follows a ``+`` names a build of it."""
-    try:
-        return Version(Version(one).public) == Version(Version(other).public)
-    except InvalidVersion:
-        return one == other
 
 
 def other_lengths(load: Workload, measured: Measurement) -> dict[str, Json]:

@@ -6,7 +6,6 @@ Synthetic ones are made by the release's own tool (`perfgate.engines.tensorrt_ll
 import csv
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -29,29 +28,23 @@ _SHAREGPT_FROM = (
     "download it from https://huggingface.co/datasets/anon8231489123/ShareGPT_Vicuna_unfiltered "
     f"(GPUStack H200 lab, section 'Benchmark Script') into the folder that {DATASETS} names"
 )
-_GPQA_FROM = (
+_GPQA_ACCESS = (
     "its licence asks for an account: request access at "
-    "https://huggingface.co/datasets/Idavidrein/gpqa, download gpqa_diamond.csv (DeepSeek-V3 "
-    f"example, section 'Run evaluation on GPQA dataset') into the folder that {DATASETS} names"
+    "https://huggingface.co/datasets/Idavidrein/gpqa, "
+)
+_GPQA_FROM = (
+    f"{_GPQA_ACCESS}download gpqa_diamond.csv (DeepSeek-V3 example, section 'Run evaluation on "
+    f"GPQA dataset') into the folder that {DATASETS} names"
 )
 _GPQA_FOLDER_FROM = (
-    "its licence asks for an account: request access at "
-    "https://huggingface.co/datasets/Idavidrein/gpqa, then `hf download --repo-type dataset "
-    f"Idavidrein/gpqa --local-dir {GPQA_FOLDER}` in the folder that {DATASETS} names"
+    f"{_GPQA_ACCESS}then `hf download --repo-type dataset Idavidrein/gpqa --local-dir "
+    f"{GPQA_FOLDER}` in the folder that {DATASETS} names"
 )
 _FORMAT = 'one JSON object a line: {"task_id": 0, "prompt": "…", "output_tokens": 2048}'
 _REAL_WHY = (
     "MTP's acceptance rate, and with it the result, depends on real prompts (best-practice "
     "document, section 'Dataset preparation')"
 )
-
-
-@dataclass(frozen=True)
-class _Request:
-    """What one line of a trtllm-bench dataset asks for, as lengths."""
-
-    prompt: int
-    output: int
 
 
 def real_dataset(scenario: Scenario, locations: Locations) -> Path:
@@ -71,20 +64,21 @@ def real_dataset(scenario: Scenario, locations: Locations) -> Path:
     if load is not None and load.isl and load.osl:
         names.append(f"real-{load.isl}-{load.osl}.jsonl")
     path = _find(names, locations, f"{_FORMAT}; {_REAL_WHY}")
-    requests = list(_requests(path))
-    if len(requests) < needed:
+    lengths = list(_lengths(path))
+    if len(lengths) < needed:
         raise InputError(
             "the dataset is too small",
             file=path,
-            found=f"{len(requests)} requests",
+            found=f"{len(lengths)} requests",
             expected=f"at least {needed}",
         )
-    if len(requests) > 1 and len(set(requests)) == 1:
+    if len(lengths) > 1 and len(set(lengths)) == 1:
+        prompt, output = lengths[0]
         raise InputError(
             "the dataset was generated; this scenario needs real prompts",
             file=path,
-            found=f"{len(requests)} requests, all with prompts of length {requests[0].prompt} and "
-            f"{requests[0].output} output tokens",
+            found=f"{len(lengths)} requests, all with prompts of length {prompt} and {output} "
+            "output tokens",
             expected=_REAL_WHY,
             hint=f"put real prompts there, {_FORMAT}",
         )
@@ -150,9 +144,7 @@ def gpqa_diamond(locations: Locations) -> Path:
     """
     if locations.on_paper:
         return Path(GPQA_DIAMOND)
-    path = _find([GPQA_DIAMOND], locations, _GPQA_FROM)
-    _require_gpqa(path, _GPQA_FROM)
-    return path
+    return _gpqa(GPQA_DIAMOND, locations, _GPQA_FROM)
 
 
 def of_trtllm_eval(task: str, locations: Locations) -> Path | None:
@@ -168,16 +160,15 @@ def of_trtllm_eval(task: str, locations: Locations) -> Path | None:
     if locations.on_paper:
         return Path(GPQA_FOLDER) if is_gpqa else None
     if is_gpqa:
-        names = [f"{GPQA_FOLDER}/{GPQA_DIAMOND}"]
-        path = _find(names, locations, _GPQA_FOLDER_FROM)
-        _require_gpqa(path, _GPQA_FOLDER_FROM)
+        path = _gpqa(f"{GPQA_FOLDER}/{GPQA_DIAMOND}", locations, _GPQA_FOLDER_FROM)
         _find([f"{GPQA_FOLDER}/README.md"], locations, _GPQA_FOLDER_FROM)
         return path.parent
     folder = None if locations.datasets is None else locations.datasets / task
     return folder if folder is not None and folder.is_dir() else None
 
 
-def _require_gpqa(path: Path, hint: str) -> None:
+def _gpqa(name: str, locations: Locations, hint: str) -> Path:
+    path = _find([name], locations, hint)
     with path.open(encoding="utf-8", newline="", errors="replace") as stream:
         table = csv.reader(stream)
         columns = next(table, [])
@@ -191,30 +182,27 @@ def _require_gpqa(path: Path, hint: str) -> None:
             expected=f"{GPQA_QUESTIONS} rows with Question, Correct Answer, Incorrect Answer 1…3",
             hint=hint,
         )
+    return path
 
 
 def _find(names: list[str], locations: Locations, hint: str) -> Path:
-    if locations.datasets is None:
-        raise InputError(
-            "this scenario needs a dataset of your own",
-            field=DATASETS,
-            found="not set",
-            expected=f"a folder with {' or '.join(names)}",
-            hint=hint,
-        )
-    for name in names:
-        if (locations.datasets / name).is_file():
-            return locations.datasets / name
+    """The first of the files that is in the folder of datasets."""
+    folder, wanted = locations.datasets, " or ".join(names)
+    for path in [] if folder is None else [folder / name for name in names]:
+        if path.is_file():
+            return path
     raise InputError(
         "this scenario needs a dataset of your own",
-        file=locations.datasets,
-        found="no such file",
-        expected=" or ".join(names),
+        file=folder,
+        field=DATASETS if folder is None else None,
+        found="not set" if folder is None else "no such file",
+        expected=f"a folder with {wanted}" if folder is None else wanted,
         hint=hint,
     )
 
 
-def _requests(path: Path) -> Iterator[_Request]:
+def _lengths(path: Path) -> Iterator[tuple[int, int]]:
+    """Of every request of a trtllm-bench dataset: length of the prompt, tokens of the output."""
     with open_input(path) as stream:
         lines = iter(lambda: stream.readline(json_text.LARGEST_LINE + 1), b"")
         for number, line in enumerate(lines, start=1):
@@ -222,7 +210,7 @@ def _requests(path: Path) -> Iterator[_Request]:
                 yield _request(path, number, line)
 
 
-def _request(path: Path, number: int, line: bytes) -> _Request:
+def _request(path: Path, number: int, line: bytes) -> tuple[int, int]:
     try:
         text = line.decode(errors="replace")
         fields: Any = json_text.parse(text, limit=json_text.LARGEST_LINE)
@@ -233,19 +221,18 @@ def _request(path: Path, number: int, line: bytes) -> _Request:
     given = fields if isinstance(fields, dict) else {}
     prompt = given.get("prompt") or given.get("input_ids") or given.get("logits")
     output = given.get("output_tokens")
-    problem = None
     if "task_id" not in given:
-        problem = "task_id"
+        lacking = "task_id"
     elif not isinstance(prompt, str | list):
-        problem = "prompt or input_ids"
+        lacking = "prompt or input_ids"
     elif isinstance(output, bool) or not isinstance(output, int) or output < 1:
-        problem = "output_tokens"
-    if problem or not isinstance(prompt, str | list) or not isinstance(output, int):
-        raise InputError(
-            "a request without a usable " + str(problem),
-            file=path,
-            line=number,
-            found=line.strip()[:120],
-            expected=_FORMAT,
-        )
-    return _Request(len(prompt), output)
+        lacking = "output_tokens"
+    else:
+        return len(prompt), output
+    raise InputError(
+        f"a request without a usable {lacking}",
+        file=path,
+        line=number,
+        found=line.strip()[:120],
+        expected=_FORMAT,
+    )

@@ -1,16 +1,28 @@
-"""What a finished program left in its folder: logs, JSON files, and why there are no results."""
+"""What a finished program left in its folder: logs, JSON files, and why there are no results.
 
-from collections.abc import Iterator, Sequence
+A log of a server run has gigabytes, a report in it a few kilobytes. A log is read in blocks, and a
+block is only split into lines where one of the words stands that a report has, which each
+report's parser names in its ``WORDS``.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from perfgate.clients.report_lines import Line
-from perfgate.clients.report_log import report_lines
+from perfgate.clients.report_lines import Line, line_of
 from perfgate.core import json_text
 from perfgate.core.errors import RunError
 from perfgate.core.failures import classify_logs
+from perfgate.core.raw_log import LONGEST_LINE, MOST_SEARCHED
 from perfgate.core.untrusted_files import FileTooLarge, open_regular, read_regular
+
+BLOCK = 2**20  # bytes: no report is longer
+MOST_BLOCKS = 32  # that are split into lines
+MOST_LINES = 1_000_000
+LARGEST_LOG = 2**34  # bytes; a sparse file may claim any size
+IsReport = Callable[[tuple[Line, ...]], bool]
 
 
 def logged(folder: Path, name: str, words: Sequence[str]) -> Iterator[tuple[Line, ...]]:
@@ -24,6 +36,20 @@ def logged(folder: Path, name: str, words: Sequence[str]) -> Iterator[tuple[Line
     for path in (folder / f"{name}.out", folder / f"{name}.err"):
         with suppress(FileNotFoundError), open_regular(path) as log:
             yield report_lines(log, words)
+
+
+def printed(
+    program: str, folder: Path, name: str, words: Sequence[str], is_report: IsReport
+) -> tuple[Line, ...]:
+    """The lines of the first log that a report begins in; as `logged`.
+
+    Raises:
+        RunError: there is none; with the cause that the logs show.
+    """
+    for lines in logged(folder, name, words):
+        if is_report(lines):
+            return lines
+    raise no_report(program, folder, name)
 
 
 def left(path: Path, evidence: tuple[str, ...] = ()) -> Any:
@@ -79,3 +105,89 @@ def decoded(
         place = f" (line {error.line})" if error.line else ""
         problem = f"{name} is not complete JSON: {error.found}{place}"
         raise RunError("truncated_output", problem, evidence=evidence) from error
+
+
+def report_lines(log: BinaryIO, words: Sequence[str]) -> tuple[Line, ...]:
+    """The lines that are not blank of the blocks with one of the words, those beside, and the last.
+
+    A log of one block, as most are, is there with all that it says.
+
+    Args:
+        log: from where its lines are counted.
+        words: in lower case.
+
+    Raises:
+        RunError: ``no_metrics``, the words stand all over a large log, or it is larger than any.
+    """
+    found: list[Line] = []
+    kept = 0
+    before: tuple[int, bytes] | None = None  # the block before, unless it is kept
+    is_beside = False
+    for number, block in _blocks(log):
+        lowered = block.lower()
+        is_telling = any(word.encode() in lowered for word in words)
+        if is_telling or is_beside:
+            if is_telling and before is not None:
+                found += _lines(*before)
+                kept += 1
+            found += _lines(number, block)
+            kept += 1
+            before = None
+        else:
+            before = (number, block)
+        is_beside = is_telling
+        if kept > MOST_BLOCKS or len(found) > MOST_LINES:
+            raise RunError(
+                "no_metrics",
+                f"words of reports stand in more than {MOST_BLOCKS} MiB of the log, or in more "
+                f"than {MOST_LINES:,} lines",
+                hint="keep one report per file",
+            )
+    if before is not None:
+        found += _lines(*before)
+    return tuple(found)
+
+
+def telling_lines(log: BinaryIO, words: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """The lines that have one of the words, with their numbers, one after another.
+
+    Of a log of more than `MOST_SEARCHED` bytes the middle is left out.
+    """
+    sought = [word.encode() for word in words]
+    size, position = log.seek(0, os.SEEK_END), 0
+    log.seek(0)
+    for first, block in _blocks(log):
+        at_ends = min(position, size - position) <= MOST_SEARCHED // 2
+        position += len(block)
+        lowered = block.lower() if at_ends else b""
+        there = [word for word in sought if word in lowered]
+        for number, line in enumerate(block.split(b"\n") if there else (), start=first):
+            if any(word in line.lower() for word in there):
+                yield number, line[-LONGEST_LINE:].decode("utf-8", errors="replace")
+
+
+def _blocks(log: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Blocks of whole lines, each with the number of its first line, from 1 on."""
+    number, begun, size = 1, b"", 0
+    following = log.read(BLOCK)
+    while block := following:
+        following = log.read(BLOCK)
+        size += len(block)
+        if size > LARGEST_LOG:
+            raise RunError("no_metrics", f"the log is larger than {LARGEST_LOG} bytes")
+        end = block.rfind(b"\n") + 1 if following else len(block)
+        if end:
+            whole = begun + block[:end]
+            yield number, whole
+            number += whole.count(b"\n")
+            begun = block[end:]
+        else:
+            begun = (begun + block)[-LONGEST_LINE:]
+
+
+def _lines(first: int, block: bytes) -> list[Line]:
+    return [
+        line_of(raw[-LONGEST_LINE:].decode("utf-8", errors="replace"), number)
+        for number, raw in enumerate(block.split(b"\n"), start=first)
+        if raw and not raw.isspace()
+    ]

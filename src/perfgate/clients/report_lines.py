@@ -125,6 +125,8 @@ def _no_metric(found: float, evidence: str) -> RunError:
 
 def plain_fact(value: object) -> Json:
     """A fact of a decoded report; NaN and infinity are no JSON and become text."""
+    if isinstance(value, dict):
+        return {str(key): plain_fact(held) for key, held in value.items()}
     if isinstance(value, float) and not abs(value) < float("inf"):
         return str(value)
     return value if isinstance(value, str | int | float | bool) else None

@@ -1,26 +1,135 @@
-"""What the clients of vLLM's benchmark family have in common: options, and reading a folder."""
+"""Clients of vLLM's benchmark family: the options that all have, and what they leave."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from perfgate.clients import datasets, serving_report, serving_text
-from perfgate.clients.base import Target, with_asked
-from perfgate.clients.logs import left, logged, no_report
-from perfgate.clients.output_counts import count_facts, require_counted
-from perfgate.clients.serving_report import FROM_STREAM, LATENCIES, ServingReport
+from perfgate.clients import datasets, serving_report
+from perfgate.clients.base import Client, Target, package_version, with_asked
+from perfgate.clients.logs import left, printed
+from perfgate.clients.releases import BenchOptions, Tables, release
+from perfgate.clients.report_tables import FROM_STREAM, LATENCIES, number_of, require_lengths
+from perfgate.clients.serving_report import count_facts
 from perfgate.core import raw_log
+from perfgate.core.command import Command
 from perfgate.core.errors import InputError, RunError
+from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
+from perfgate.core.programs import Program
+from perfgate.engines.base import EngineBuild
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 LENGTH_TOLERANCE = 0.01  # of the asked ISL and OSL, on the mean over all requests …
 SPECIAL_TOKENS = 2  # … or so many tokens: those that a tokenizer adds, or an encoder joins
+COMPLETIONS_PATHS = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
 
-Read = Callable[[Path, LoadPoint], Mapping[str, Any] | None]
-"""Folder and sweep point → the client's result file, decoded; None: there is none."""
+
+class ServingClient(Client):
+    """One of the family, with a release of its own; the results of all are read alike.
+
+    Attributes:
+        program: what is called.
+        page: its name on recorded pages.
+        tables: which of its releases knows what.
+    """
+
+    program: Program
+    page: str
+    tables: Tables
+
+    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
+        """See `Client.version`; the client's own, whatever engine it measures."""
+        return package_version(self.program, self.source, locations)
+
+    def input_counted_by(self, version: str) -> Literal["client", "server"]:
+        """See `Client.input_counted_by`."""
+        return release(self.tables, version, self.page).input_counted_by
+
+    def options(self, target: Target) -> BenchOptions:
+        """The options of the release that the target names; unknown, of the newest one."""
+        table = release(self.tables, target.client_version, self.page)
+        return BenchOptions(self.name, table, self.page)
+
+    def argv(self, target: Target, workload: Workload, point: LoadPoint) -> list[str]:
+        """The words of the command.
+
+        Raises:
+            InputError: what this release of the client does not do, or does otherwise.
+        """
+        raise NotImplementedError
+
+    def command(
+        self,
+        target: Target,
+        workload: Workload,
+        point: LoadPoint,
+        folder: Path,  # noqa: ARG002
+    ) -> Command:
+        """See `Client.command`; the errors are those of `argv`."""
+        return Command(tuple(self.argv(target, workload, point)))
+
+    def prompts(self, target: Target, workload: Workload, generated: str = "random") -> list[str]:
+        """Options that take prompts from the ShareGPT conversations, or generate them.
+
+        Args:
+            target: where the conversations are.
+            workload: what is asked.
+            generated: the client's word for prompts that it generates.
+
+        Raises:
+            InputError: the person's file is missing, or the prompts are of another kind.
+        """
+        if workload.dataset == "sharegpt":
+            path = datasets.sharegpt(target.locations)
+            return ["--dataset-name", "sharegpt", "--dataset-path", str(path)]
+        if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
+            raise InputError(
+                f"{self.name} does not support these prompts",
+                field="workload",
+                found=f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}",
+                expected="dataset synthetic, isl and osl given; or dataset sharegpt",
+            )
+        argv = ["--dataset-name", generated, "--random-input-len", str(workload.isl)]
+        return [*argv, "--random-output-len", str(workload.osl)]
+
+    def result(self, folder: Path, point: LoadPoint) -> Mapping[str, Any] | None:
+        """The result file, decoded; None: there is none.
+
+        Raises:
+            RunError: it is cut, or no result.
+        """
+        path = folder / result_name(point)
+        return require_report(left(path), path.name) if path.is_file() else None
+
+    def parse(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
+        """See `Client.parse`; the result file is the source, the printed table the fallback."""
+        try:
+            measured = self._report(workload, point, folder)
+            done = measured.facts["requests_completed"]
+            if done != point.requests:
+                raise RunError("incomplete", f"{done} of {point.requests} requests were completed")
+        except RunError as error:
+            raise explained(error, self.name, point, folder) from error
+        needed = [*(FROM_STREAM if workload.streaming else ()), "e2el"]
+        for short in needed if workload.osl != 1 else ["e2el"]:
+            if f"{short}_mean_ms" not in measured.metrics:
+                raise RunError("no_metrics", f"the report has no mean {short.upper()}")
+        isl, osl = (number_of(measured.facts, name) or 0.0 for name in ("isl", "osl"))
+        hint = "check that the prompts are made with the model's own tokenizer"
+        require_lengths(workload, isl, [osl], LENGTH_TOLERANCE, SPECIAL_TOKENS, hint)
+        counted = count_facts(measured.facts, workload)
+        facts = {**measured.facts, **counted}
+        return with_asked(Measurement(measured.metrics, {"client": self.name, **facts}), point)
+
+    def _report(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
+        fields = self.result(folder, point)
+        if fields is not None:
+            return serving_report.parse(fields, streaming=workload.streaming)
+        words, is_printed = serving_report.WORDS, serving_report.is_printed
+        lines = printed(self.name, folder, "client", words, is_printed)
+        return serving_report.parse_printed(lines, streaming=workload.streaming)
 
 
 def result_name(point: LoadPoint) -> str:
@@ -56,46 +165,6 @@ def requests(workload: Workload, point: LoadPoint) -> list[str]:
     return argv
 
 
-def prompts(
-    client: str, target: Target, workload: Workload, generated: str = "random"
-) -> list[str]:
-    """Options that take prompts from the ShareGPT conversations, or generate them.
-
-    Args:
-        client: its name, for messages.
-        target: where the conversations are.
-        workload: what is asked.
-        generated: the client's word for prompts that it generates.
-
-    Raises:
-        InputError: the person's file is missing, or the prompts are of another kind.
-    """
-    if workload.dataset == "sharegpt":
-        path = datasets.sharegpt(target.locations)
-        return ["--dataset-name", "sharegpt", "--dataset-path", str(path)]
-    if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
-        raise InputError(
-            f"{client} does not support these prompts",
-            field="workload",
-            found=f"dataset {workload.dataset}, isl {workload.isl}, osl {workload.osl}",
-            expected="dataset synthetic, isl and osl given; or dataset sharegpt",
-        )
-    argv = ["--dataset-name", generated, "--random-input-len", str(workload.isl)]
-    return [*argv, "--random-output-len", str(workload.osl)]
-
-
-def read_json(folder: Path, point: LoadPoint) -> Mapping[str, Any] | None:
-    """The result of ``--save-result``.
-
-    Raises:
-        RunError: it is cut, or no result.
-    """
-    path = folder / result_name(point)
-    if not path.is_file():
-        return None
-    return require_report(left(path), path.name)
-
-
 def require_report(fields: Any, name: str) -> Mapping[str, Any]:
     """A decoded result file, which is a report.
 
@@ -106,73 +175,6 @@ def require_report(fields: Any, name: str) -> Mapping[str, Any]:
         raise RunError("no_metrics", f"{name} is not a result of a serving benchmark")
     found: Mapping[str, Any] = fields
     return found
-
-
-def parse(
-    client: str,
-    workload: Workload,
-    point: LoadPoint,
-    folder: Path,
-    read: Read = read_json,
-) -> Measurement:
-    """Read what the client left in `folder`; its result file is the source, its table the fallback.
-
-    Raises:
-        RunError: see `Client.parse`.
-    """
-    try:
-        measured = _report(client, workload, point, folder, read).measurement(client)
-        done = measured.facts["requests_completed"]
-        if done != point.requests:
-            raise RunError("incomplete", f"{done} of {point.requests} requests were completed")
-    except RunError as error:
-        raise explained(error, client, point, folder) from error
-    needed = [*(FROM_STREAM if workload.streaming else ()), "e2el"]
-    for short in needed if workload.osl != 1 else ["e2el"]:
-        if f"{short}_mean_ms" not in measured.metrics:
-            raise RunError("no_metrics", f"the report has no mean {short.upper()}")
-    _require_lengths(measured, workload)
-    require_counted(measured.facts, workload)
-    measured = Measurement(measured.metrics, {**measured.facts, **count_facts(measured.facts)})
-    return with_asked(measured, point)
-
-
-def _report(
-    client: str, workload: Workload, point: LoadPoint, folder: Path, read: Read
-) -> ServingReport:
-    fields = read(folder, point)
-    if fields is not None:
-        return serving_report.parse(fields, streaming=workload.streaming)
-    for lines in logged(folder, "client", serving_text.WORDS):
-        if serving_text.is_report(lines):
-            return serving_text.parse(lines, streaming=workload.streaming)
-    raise no_report(client, folder, "client")
-
-
-def _require_lengths(measured: Measurement, workload: Workload) -> None:
-    """The asked lengths were really used, where the prompts were generated for them."""
-    if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
-        return
-    isl, osl = measured.facts["isl"], measured.facts["osl"]
-    if not isinstance(isl, int | float) or not isinstance(osl, int | float):
-        raise TypeError("lengths are numbers")
-    # A chat template adds tokens to what was asked.
-    if _off(isl, workload.isl) and not (workload.api == "chat" and isl > workload.isl):
-        raise RunError(
-            "incomplete",
-            f"ISL was {isl:g} tokens, not the {workload.isl} requested",
-            hint="check that the prompts are made with the model's own tokenizer",
-        )
-    if _off(osl, workload.osl) and (workload.ignore_eos or osl > workload.osl):
-        raise RunError(
-            "incomplete",
-            f"OSL was {osl:g} tokens, not the {workload.osl} requested",
-            hint="check that the engine honours ignore_eos",
-        )
-
-
-def _off(true: float, asked: int) -> bool:
-    return abs(true - asked) > max(LENGTH_TOLERANCE * asked, SPECIAL_TOKENS)
 
 
 _MOST = 3
@@ -217,11 +219,6 @@ def explained(error: RunError, client: str, point: LoadPoint, folder: Path) -> R
 
 def _printed(folder: Path) -> tuple[str, ...]:
     """The first lines that tell why a request failed."""
-    return tuple(dict.fromkeys(islice(_errors(folder), _MOST)))
-
-
-def _errors(folder: Path) -> Iterator[str]:
-    for name in ("client.out", "client.err"):
-        for _, line in raw_log.lines_with(folder / name, _WORDS):
-            if _ERROR.fullmatch(line.strip()):
-                yield line.strip()
+    logs = (raw_log.lines_with(folder / name, _WORDS) for name in ("client.out", "client.err"))
+    lines = (line.strip() for log in logs for _, line in log)
+    return tuple(dict.fromkeys(islice(filter(_ERROR.fullmatch, lines), _MOST)))

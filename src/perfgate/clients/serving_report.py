@@ -1,9 +1,9 @@
-"""What a serving benchmark of vLLM's family says, whichever way it was written.
+"""What a serving benchmark of vLLM's family says, as JSON or as printed.
 
 TensorRT-LLM's benchmark_serving, ``vllm bench serve`` and ``sglang.bench_serving`` descend from one
 script and share keys and labels; they exit with 0 even when requests failed, and with numbers that
-look healthy when a server died half-way. The JSON result is read here, the printed one by
-`serving_text`.
+look healthy when a server died half-way. The printed table begins with ``==== Serving Benchmark
+Result ====`` and is whole when the rule that closes it is there.
 
 The peaks are no measure of concurrency: every request that touches a second counts in it, so that
 there are nine "at once" where four were allowed.
@@ -12,97 +12,56 @@ there are nine "at once" where four were allowed.
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from perfgate.clients.identities import require_ordered, require_totals
-from perfgate.clients.report_lines import not_negative, plain_fact, positive
+from perfgate.clients.report_lines import (
+    FEWEST_ROWS,
+    Line,
+    last_line,
+    not_negative,
+    number,
+    plain_fact,
+    positive,
+)
+from perfgate.clients.report_tables import (
+    SERVING,
+    has_latency,
+    number_of,
+    require_one,
+    require_ordered,
+    require_totals,
+    squeezed,
+)
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import lookup
+from perfgate.scenarios.scenario import Workload
 
-LATENCIES = ("ttft", "tpot", "itl", "e2el")
-FROM_STREAM = ("ttft", "tpot", "itl")
-FROM_SECOND_TOKEN = ("tpot", "itl")
-# Canonical metric ← key. The stray colon is in real releases of two of the programs.
-RATES = {
-    "request_throughput": "request_throughput",
-    "output_throughput": "output_throughput",
-    "total_token_throughput": "total_token_throughput",
-    "total_throughput": "total_token_throughput",
-    "user_throughput": "output_throughput_per_user",
-    "request_goodput": "request_goodput",
-    "request_goodput:": "request_goodput",
-    "duration": "duration_s",
-}
-REQUIRED = ("request_throughput", "output_throughput", "total_token_throughput", "duration_s")
 _STATISTICS = ("mean", "median", "p90", "p95", "p99")
-_LATENCY_KEY = re.compile(
+_LATENCY = re.compile(
     r"(?P<statistic>mean|median|std|p\d+(?:\.\d+)?)_(?P<short>ttft|tpot|itl|e2el|e2e_latency)_ms"
 )
 _SHORT = {"e2e_latency": "e2el"}  # SGLang's word
-# Fact ← key.
-_FACTS = {
-    "backend": "backend",
-    "endpoint_type": "endpoint_type",
-    "model_id": "model",
-    "num_prompts": "requests_asked",
-    "completed": "requests_completed",
-    "failed": "requests_failed",
-    "total_input_tokens": "input_tokens",
-    "total_output_tokens": "output_tokens",
-    "total_output_tokens_retokenized": "output_tokens_retokenized",
-    "dataset_name": "dataset",
-    "concurrency": "mean_concurrency",
-    "request_rate": "request_rate",
-    "burstiness": "burstiness",
-    "max_concurrency": "max_concurrency",
-    "max_output_tokens_per_s": "peak_output_throughput",
-    "max_concurrent_requests": "peak_concurrent_requests",
-    "mean_request_ar": "request_acceptance_mean",
-    "median_request_ar": "request_acceptance_median",
-    "energy": "energy",
-}
-_IGNORED = frozenset(
-    {"date", "tokenizer_id", "label", "best_of", "input_lens", "output_lens", "ttfts", "itls"}
-    | {"e2els", "generated_texts", "errors", "latencies", "queue_times", "start_times", "tokenizer"}
-    | {"avg_decoded_tokens_per_iter", "spec_decode_acceptance_length"}
-    | {"spec_decode_acceptance_rate", "rtfx", "accept_length", "input_throughput", "tag"}
-    | {"server_info", "cache_report", "total_input_text_tokens", "total_input_vision_tokens"}
-    | {"sharegpt_output_len", "random_input_len", "random_output_len", "random_range_ratio"}
+_UNUSED_LABEL = re.compile(
+    r"(?:median|std dev|min|max|p\d+(?:\.\d+)?) avg decoded tokens per iter"
+    r"|max itl \(ms\)|input token throughput \(tok/s\)|total input (?:text|vision) tokens"
 )
 # benchmark_serving puts -1 s as TTFT of every request that was not streamed.
 _NOT_STREAMED_MS = -1000.0
 
+_OPENING = re.compile(r"=+ Serving Benchmark Result =+")
+_CLOSING = re.compile(r"={40,}")
+_FAILED = re.compile(r"Total failed requests:\s*(?P<count>\d+)")
+_MARKED_AS_FAILED = "!FAILED REQUESTS!"
+# The programs print all their arguments at their start, as Python shows a namespace.
+WORDS = ("serving benchmark result", "namespace(", "failed requests")
+# vLLM's no_stream is about how a dataset is loaded: it streams every answer.
+_ARGUMENT = re.compile(r"\b(?P<name>num_prompts|non_streaming|disable_stream)=(?P<value>\w+)")
+_TWO_DIGITS = 0.005  # half a unit of the last printed digit
 
-@dataclass(frozen=True)
-class ServingReport:
-    """A report as it stands, not yet compared with what was asked.
-
-    Attributes:
-        metrics: canonical name → value.
-        facts: what the report says of the requests.
-        rounding: half a unit of the last printed digit; 0 for JSON.
-    """
-
-    metrics: Mapping[str, float]
-    facts: Mapping[str, Json]
-    rounding: float = 0.0
-
-    def measurement(self, client: str) -> Measurement:
-        """The report as a measurement of `client`.
-
-        Raises:
-            RunError: ``incomplete`` (requests failed or are missing) or ``no_metrics`` (its
-                numbers contradict each other).
-        """
-        require_ordered(self.metrics)
-        completed = _count(self.facts, "requests_completed")
-        isl = _count(self.facts, "input_tokens") / completed
-        osl = _count(self.facts, "output_tokens") / completed
-        require_totals(self.metrics, completed, isl, osl, self.rounding)
-        facts = {"client": client, **self.facts, "isl": isl, "osl": osl}
-        return Measurement(self.metrics, facts)
+# Texts encoded again give a few percent more or fewer tokens; special tokens have no text.
+_COUNT_NOTED = 0.1
+_COUNT_REFUSED = 0.5
 
 
 def is_report(fields: object) -> bool:
@@ -117,14 +76,11 @@ def is_of_vllm(fields: Mapping[str, Any]) -> bool:
 
 def is_of_sglang(fields: object) -> bool:
     """Whether SGLang wrote it: only it encodes the answers again."""
-    return is_report(fields) and "total_output_tokens_retokenized" in _keys(fields)
+    retokenized = "total_output_tokens_retokenized"
+    return is_report(fields) and isinstance(fields, dict) and retokenized in fields
 
 
-def _keys(fields: object) -> Mapping[str, Any]:
-    return fields if isinstance(fields, dict) else {}
-
-
-def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> ServingReport:
+def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> Measurement:
     """Read a decoded result.
 
     Args:
@@ -132,8 +88,8 @@ def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> Servin
         streaming: whether answers were streamed; None: the report shows it.
 
     Raises:
-        RunError: ``incomplete`` (requests failed) or ``no_metrics`` (something is missing, or no
-            positive number).
+        RunError: ``incomplete`` (requests failed or are missing) or ``no_metrics`` (something is
+            missing or no positive number, or numbers contradict each other).
     """
     if streaming is None:
         streaming = fields.get("mean_ttft_ms") != _NOT_STREAMED_MS
@@ -141,102 +97,79 @@ def parse(fields: Mapping[str, Any], *, streaming: bool | None = None) -> Servin
     def evidence(key: str) -> str:
         return f'"{key}": {json.dumps(fields.get(key))}'[:300]
 
-    require_complete(_facts(fields), evidence("completed"))
-    return report_of(fields, evidence, streaming=streaming)
+    _require_complete(SERVING.facts_of(fields), evidence("completed"))
+    metrics, facts = _read(fields, evidence, streaming=streaming)
+    return _consistent(metrics, facts)
 
 
-def report_of(
-    fields: Mapping[str, Any],
-    evidence: Callable[[str], str],
-    *,
-    streaming: bool,
-    rounding: float = 0.0,
-) -> ServingReport:
-    """A report by its fields, as the JSON result names them, complete or not.
+def _read(
+    fields: Mapping[str, Any], evidence: Callable[[str], str], *, streaming: bool
+) -> tuple[dict[str, float], dict[str, Json]]:
+    """Metrics and facts by the fields as the JSON result names them, complete or not.
 
     Args:
         fields: key → value; a metric's may be the text that was printed.
         evidence: where a field stands, as it is shown.
         streaming: whether answers were streamed.
-        rounding: half a unit of the last digit of a metric.
 
     Raises:
         RunError: ``no_metrics``, something is missing, or no positive number.
     """
-    facts = _facts(fields)
+    facts = SERVING.facts_of(fields)
+    completed = facts.get("requests_completed")
+    # The programs print 0.00 for what does not exist.
+    one_token = completed is not None and completed == facts.get("output_tokens")
     metrics: dict[str, float] = {}
-    unknown = []
+    unknown: list[Json] = []
     for key, value in fields.items():
-        latency = _LATENCY_KEY.fullmatch(key)
-        if latency is not None:
+        if latency := _LATENCY.fullmatch(key):
             short = _SHORT.get(latency["short"], latency["short"])
-            if latency["statistic"] in _STATISTICS and _has(short, streaming, facts):
+            is_there = has_latency(short, streaming=streaming, one_token=one_token)
+            if is_there and latency["statistic"] in _STATISTICS:
                 name = f"{short}_{latency['statistic']}_ms"
                 is_it = not_negative if lookup(name).may_be_zero else positive
                 metrics[name] = is_it(value, evidence(key))
-        elif key in RATES and value is not None:
-            metrics[RATES[key]] = positive(value, evidence(key))
-        elif not {key} & {*RATES, *_FACTS, *_IGNORED}:
+        elif key not in SERVING.known_keys:
             unknown.append(key)
+        elif key in SERVING.metric_keys and value is not None:
+            name = SERVING.metric_keys[key]
+            if name not in ("acceptance_length", "draft_acceptance_rate"):
+                metrics[name] = positive(value, evidence(key))
     metrics |= _acceptance(fields, evidence)
     if fields.get("input_throughput") is not None and "output_throughput" in metrics:
         read = positive(fields["input_throughput"], evidence("input_throughput"))
         metrics.setdefault("total_token_throughput", read + metrics["output_throughput"])
     facts["streaming"] = streaming
     if unknown:
-        facts["unknown_labels"] = list(unknown)
-    return ServingReport(_completed(metrics), facts, rounding)
+        facts["unknown_labels"] = unknown
+    return _completed(metrics), facts
 
 
-def _facts(fields: Mapping[str, Any]) -> dict[str, Json]:
-    found = {fact: _plain(fields.get(key)) for key, fact in _FACTS.items()}
-    return {fact: value for fact, value in found.items() if value is not None}
-
-
-def _has(short: str, streaming: bool, facts: Mapping[str, Json]) -> bool:
-    """Whether that latency exists: there is none after the last token of one-token answers.
-
-    The programs print 0.00 for what does not exist.
-    """
-    if short not in FROM_STREAM:
-        return True
-    completed = facts.get("requests_completed")
-    one_token = completed is not None and completed == facts.get("output_tokens")
-    return streaming and not (one_token and short in FROM_SECOND_TOKEN)
+def _completed(metrics: dict[str, float]) -> dict[str, float]:
+    """The metrics, none missing that every report has, with those that others give."""
+    for name, row in SERVING.metrics.items():
+        if name not in metrics and not row.optional:
+            raise RunError("no_metrics", f"the report has no {name}")
+    if "e2el_mean_ms" in metrics:
+        metrics["mean_request_latency_ms"] = metrics["e2el_mean_ms"]
+    if "tpot_mean_ms" in metrics:
+        metrics["output_speed_per_user"] = 1e3 / metrics["tpot_mean_ms"]
+    return metrics
 
 
 def _acceptance(fields: Mapping[str, Any], evidence: Callable[[str], str]) -> dict[str, float]:
     """Metrics of speculative decoding; where the server tells none they are 0 or not there."""
     found: dict[str, float] = {}
-    for key in ("avg_decoded_tokens_per_iter", "spec_decode_acceptance_length", "accept_length"):
-        value = fields.get(key)
-        length = value.get("mean") if isinstance(value, dict) else value
-        if length:
-            found.setdefault("acceptance_length", positive(length, evidence(key)))
-    key = "spec_decode_acceptance_rate"
-    if fields.get(key):
-        found["draft_acceptance_rate"] = positive(fields[key], evidence(key)) / 100
+    for name, divisor in (("acceptance_length", 1), ("draft_acceptance_rate", 100)):
+        for key in SERVING.metrics[name].keys:
+            value = fields.get(key)
+            told = value.get("mean") if isinstance(value, dict) else value
+            if told:
+                found.setdefault(name, positive(told, evidence(key)) / divisor)
     return found
 
 
-def _completed(metrics: Mapping[str, float]) -> dict[str, float]:
-    """The metrics with those that others give by definition.
-
-    Raises:
-        RunError: ``no_metrics``, one that every report has is missing.
-    """
-    for name in REQUIRED:
-        if name not in metrics:
-            raise RunError("no_metrics", f"the report has no {name}")
-    found = dict(metrics)
-    if "e2el_mean_ms" in found:
-        found["mean_request_latency_ms"] = found["e2el_mean_ms"]
-    if "tpot_mean_ms" in found:
-        found["output_speed_per_user"] = 1e3 / found["tpot_mean_ms"]
-    return found
-
-
-def require_complete(facts: Mapping[str, Json], evidence: str) -> None:
+def _require_complete(facts: Mapping[str, Json], evidence: str) -> None:
     """Every request that was asked was completed, and none failed.
 
     Raises:
@@ -244,32 +177,174 @@ def require_complete(facts: Mapping[str, Json], evidence: str) -> None:
     """
     completed, asked = facts.get("requests_completed"), facts.get("requests_asked")
     failed = facts.get("requests_failed")
+    failure, message = "incomplete", ""
     if isinstance(failed, int | float) and failed > 0:
+        message = f"{failed} requests failed, {completed} were completed"
+    elif not isinstance(completed, int) or isinstance(completed, bool):
+        failure, message = "no_metrics", "the report does not count its requests"
+    elif completed < 1 or (asked is not None and completed != asked):
+        of = "" if asked is None else f" of {asked}"
+        message = f"{completed}{of} requests were completed"
+    if message:
+        raise RunError(failure, message, evidence=(evidence,))
+
+
+def _consistent(
+    metrics: Mapping[str, float], facts: Mapping[str, Json], rounding: float = 0.0
+) -> Measurement:
+    """The report as a measurement, with mean lengths; its numbers agree."""
+    require_ordered(metrics)
+    counts = []
+    for name in ("requests_completed", "input_tokens", "output_tokens"):
+        count = number_of(facts, name)
+        if count is None or count <= 0:
+            shown = facts.get(name, "no")
+            message = f"the report has {shown} {name.replace('_', ' ')}"
+            raise RunError("no_metrics", message)
+        counts.append(count)
+    isl, osl = counts[1] / counts[0], counts[2] / counts[0]
+    require_totals(metrics, (counts[0], isl, osl), rounding)
+    return Measurement(metrics, {**facts, "isl": isl, "osl": osl})
+
+
+def is_printed(lines: tuple[Line, ...]) -> bool:
+    """Whether a table begins somewhere in these lines."""
+    return any(_OPENING.fullmatch(line.text) for line in lines)
+
+
+def is_piece(lines: tuple[Line, ...]) -> bool:
+    """Whether rows of a table stand there whose beginning does not: the head of a log was cut."""
+    labels = {found[0].lower() for line in lines if (found := line.labelled())}
+    known = SERVING.metric_labels
+    rows = [one for one in labels if squeezed(one) in known or _latency_key(one)]
+    return len(rows) >= FEWEST_ROWS and not is_printed(lines)
+
+
+def is_printed_by_vllm(lines: tuple[Line, ...]) -> bool:
+    """Whether vLLM printed it, not TensorRT-LLM, which shows no peaks."""
+    return any(line.text.startswith(("Peak output token", "Peak concurrent")) for line in lines)
+
+
+def is_printed_by_sglang(lines: tuple[Line, ...]) -> bool:
+    """Whether SGLang printed it: only it encodes the answers again, in all releases."""
+    label = "Total generated tokens (retokenized)"
+    return is_printed(lines) and any(line.text.startswith(label) for line in lines)
+
+
+def parse_printed(lines: tuple[Line, ...], *, streaming: bool | None = None) -> Measurement:
+    """Read the one table in these lines.
+
+    Args:
+        lines: what the program printed.
+        streaming: whether answers were streamed; None: the lines show it.
+
+    Raises:
+        RunError: as `parse`, or ``truncated_output``; several tables are ``no_metrics``.
+    """
+    table = _table(lines)
+    arguments = _arguments(lines)
+    if streaming is None:
+        unstreamed = {arguments.get("non_streaming"), arguments.get("disable_stream")}
+        is_shown = ("Mean TTFT (ms)", f"{_NOT_STREAMED_MS:.2f}") in [x.labelled() for x in table]
+        streaming = "True" not in unstreamed and not is_shown
+    fields: dict[str, Json] = {}
+    evidence: dict[str, str] = {}
+    for line in table:
+        label, value = line.labelled() or ("", "")
+        key = _key(label)
+        if not key:
+            continue
+        if key == "failed" and number(value):
+            raise RunError("incomplete", f"{value} requests failed", evidence=(line.evidence,))
+        fields[key] = _fact(value) if squeezed(label) in SERVING.fact_labels else value
+        evidence[key] = line.evidence
+    if "num_prompts" not in fields and arguments.get("num_prompts", "").isdigit():
+        fields["num_prompts"] = int(arguments["num_prompts"])
+    metrics, facts = _read(fields, lambda key: evidence.get(key, ""), streaming=streaming)
+    _require_complete(facts, evidence.get("completed", ""))
+    return _consistent(metrics, facts, _TWO_DIGITS)
+
+
+def _table(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+    begins = [place for place, line in enumerate(lines) if _OPENING.fullmatch(line.text)]
+    if not begins:
+        raise RunError("no_metrics", "the client printed no result", evidence=last_line(lines))
+    require_one([lines[place].evidence for place in begins], "result")
+    for line in lines:
+        failed = _FAILED.fullmatch(line.text)
+        if _MARKED_AS_FAILED in line.text or (failed and int(failed["count"]) > 0):
+            raise RunError("incomplete", "requests failed", evidence=(line.evidence,))
+    rest = lines[begins[0] + 1 :]
+    for end, line in enumerate(rest):
+        if _CLOSING.fullmatch(line.text):
+            return rest[:end]
+    message = "the result is truncated: the rule that closes it is missing"
+    raise RunError("truncated_output", message, evidence=last_line(lines))
+
+
+def _arguments(lines: tuple[Line, ...]) -> dict[str, str]:
+    for line in lines:
+        if line.text.startswith("Namespace("):
+            return {match["name"]: match["value"] for match in _ARGUMENT.finditer(line.text)}
+    return {}
+
+
+def _key(label: str) -> str:
+    """The key of a row; its label where nothing is known of it; empty: it says nothing."""
+    if key := _latency_key(label):
+        return key
+    if name := SERVING.metric_labels.get(squeezed(label)):
+        return SERVING.metrics[name].keys[0]
+    if name := SERVING.fact_labels.get(squeezed(label)):
+        return SERVING.facts[name].keys[0]
+    return "" if _UNUSED_LABEL.fullmatch(label.lower()) else label
+
+
+def _latency_key(label: str) -> str:
+    """The key of ``Std Dev TTFT (ms)`` and its like; empty: it is no latency."""
+    words = label.lower().replace(" dev ", " ").replace(" (ms)", " ms").split()
+    key = "_".join(words)
+    return key if _LATENCY.fullmatch(key) else ""
+
+
+def _fact(value: str) -> Json:
+    measured = number(value)
+    whole = measured is not None and measured == measured // 1
+    return int(measured or 0) if whole else plain_fact(measured or value)
+
+
+def count_facts(facts: Mapping[str, Json], workload: Workload) -> dict[str, Json]:
+    """What is noted where output tokens are counted twice: as reported, and from the answers' text.
+
+    ``sglang.bench_serving`` takes the length that it asked for where the server sends no usage
+    beside a text, as servers do unless they are asked for it: an answer that ended early counts in
+    full. Its second count encodes the texts again.
+
+    Raises:
+        RunError: ``incomplete``, the texts hold less than half; or the count is exactly what was
+            asked for although answers may end early, and the texts hold less.
+    """
+    reported = number_of(facts, "output_tokens")
+    encoded = number_of(facts, "output_tokens_retokenized")
+    if not reported or encoded is None:
+        return {}
+    completed = facts.get("requests_completed")
+    is_asked = (
+        isinstance(completed, int)
+        and workload.osl is not None
+        and reported == completed * workload.osl
+    )
+    fewer = encoded < (1 - _COUNT_NOTED) * reported
+    if encoded < _COUNT_REFUSED * reported or (fewer and is_asked and not workload.ignore_eos):
         raise RunError(
             "incomplete",
-            f"{failed} requests failed, {completed} were completed",
-            evidence=(evidence,),
+            f"{reported:g} output tokens reported, {encoded:g} in the answers' text: the lengths "
+            "that were requested were counted, not those that were generated",
+            evidence=(f'"total_output_tokens_retokenized": {encoded:g}',),
+            hint="measure with a client that asks the server for its count (vllm-bench), or ignore "
+            "EOS and check that the server does",
         )
-    if not isinstance(completed, int) or isinstance(completed, bool):
-        raise RunError("no_metrics", "the report does not count its requests", evidence=(evidence,))
-    if completed < 1 or (asked is not None and completed != asked):
-        of = "" if asked is None else f" of {asked}"
-        raise RunError(
-            "incomplete", f"{completed}{of} requests were completed", evidence=(evidence,)
-        )
-
-
-def _count(facts: Mapping[str, Json], name: str) -> float:
-    value = facts.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-        raise RunError(
-            "no_metrics",
-            f"the report has {value if value is not None else 'no'} {name.replace('_', ' ')}",
-        )
-    return float(value)
-
-
-def _plain(value: Any) -> Json:
-    if isinstance(value, dict):
-        return {str(key): _plain(held) for key, held in value.items()}
-    return plain_fact(value)
+    if abs(reported - encoded) / reported <= _COUNT_NOTED:
+        return {}
+    told = f"{reported:g} tokens reported, {encoded:g} in the answers' text"
+    return {"output_count_differs": told}

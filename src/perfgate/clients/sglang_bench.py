@@ -1,55 +1,46 @@
-"""sglang.bench_serving: SGLang's load client, as it measures any OpenAI-compatible server."""
+"""sglang.bench_serving: SGLang's load client, as it measures any OpenAI-compatible server.
 
+It adds one JSON line to the end of its file for each run.
+"""
+
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from perfgate.clients import serving_client as serving
-from perfgate.clients.base import Client, Target, client
-from perfgate.clients.bench_options import BenchOptions
-from perfgate.clients.package_version import package_version
-from perfgate.clients.releases import SGLANG, release
-from perfgate.clients.sglang_results import read_jsonl, result_name
-from perfgate.core.command import Command
-from perfgate.core.locations import Locations
-from perfgate.core.measurement import Measurement
+from perfgate.clients.base import Target, client
+from perfgate.clients.logs import decoded
+from perfgate.clients.releases import SGLANG
+from perfgate.clients.serving_client import ServingClient, asked_of, requests, require_report
+from perfgate.core import json_text
+from perfgate.core.durable_files import write_text
+from perfgate.core.errors import RunError
 from perfgate.core.programs import SGLANG_BENCH
-from perfgate.engines.base import EngineBuild
+from perfgate.core.untrusted_files import FileTooLarge, read_regular
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
-CLIENT = "sglang-bench"
-PROGRAM = "sglang.bench_serving"
+_CONFIGURATION = "server_info"
 
 
-@client(CLIENT)
-class SglangBench(Client):
+@client("sglang-bench")
+class SglangBench(ServingClient):
     """Random token ids of one length, or ShareGPT's conversations."""
 
-    name = CLIENT
+    name = "sglang-bench"
     source = "sglang"
+    program = SGLANG_BENCH
+    page = "sglang.bench_serving"
+    tables = SGLANG
 
-    def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
-        """See `Client.version`; the client's own, whatever engine it measures."""
-        return package_version(SGLANG_BENCH, "sglang", locations)
-
-    def command(
-        self,
-        target: Target,
-        workload: Workload,
-        point: LoadPoint,
-        folder: Path,  # noqa: ARG002
-    ) -> Command:
-        """See `Client.command`.
-
-        Raises:
-            InputError: what this release of the client does not do.
-        """
-        table = release(SGLANG, target.client_version, PROGRAM)
-        options = BenchOptions(CLIENT, table, PROGRAM)
-        argv = [*target.locations.find(SGLANG_BENCH), *options.api(workload)]
+    def argv(self, target: Target, workload: Workload, point: LoadPoint) -> list[str]:
+        """See `ServingClient.argv`."""
+        options = self.options(target)
+        argv = [*target.locations.find(self.program), *options.api(workload)]
         argv += ["--model", target.endpoint.model]
         # `random` would draw from ShareGPT, and download it.
-        argv += serving.prompts(CLIENT, target, workload, generated="random-ids")
+        argv += self.prompts(target, workload, generated="random-ids")
         argv += options.fixed_length() if workload.dataset == "synthetic" else []
-        argv += serving.requests(workload, point)
+        argv += requests(workload, point)
         argv += options.given("warmups", point.warmup_requests, field="workload.warmup_requests")
         # Some releases put neither into a chat request unless it is said here.
         body = {"temperature": 0, "ignore_eos": workload.ignore_eos}
@@ -58,9 +49,50 @@ class SglangBench(Client):
             argv += options.given("heed_eos", field="workload.ignore_eos")
         if not workload.streaming:
             argv += options.given("no_stream", field="workload.streaming")
-        argv += ["--output-file", result_name(point)]
-        return Command((*argv, *serving.asked_of(target, point)))
+        return [*argv, "--output-file", _result_name(point), *asked_of(target, point)]
 
-    def parse(self, workload: Workload, point: LoadPoint, folder: Path) -> Measurement:
-        """See `Client.parse`."""
-        return serving.parse(CLIENT, workload, point, folder, read_jsonl)
+    def result(self, folder: Path, point: LoadPoint) -> Mapping[str, Any] | None:
+        """See `ServingClient.result`; the one run in the file.
+
+        The client writes the server's whole configuration into it, ``api_key`` and all, which is
+        taken out of the file: a run folder is kept, and shown to others.
+        """
+        path = folder / _result_name(point)
+        if not path.is_file():
+            return None
+        try:
+            content = read_regular(path, json_text.LARGEST_DOCUMENT)
+        except FileTooLarge as error:
+            raise RunError("no_metrics", str(error)) from error
+        if not content.strip():
+            raise RunError("no_metrics", f"{path.name} is empty")
+        require_one_run(content, path.name)
+        fields = require_report(decoded(content, path.name), path.name)
+        if fields.get(_CONFIGURATION) is not None:
+            fields = {**fields, _CONFIGURATION: None}
+            write_text(path, json.dumps(fields) + "\n")
+        return fields
+
+
+def _result_name(point: LoadPoint) -> str:
+    return f"concurrency_{point.concurrency}.jsonl"
+
+
+def require_one_run(content: bytes, name: str) -> None:
+    """A file of JSON lines has one of them.
+
+    Args:
+        content: of the file; anything but several lines with an object each is left to its reader.
+        name: the file, for people.
+
+    Raises:
+        RunError: ``no_metrics``, it has several runs.
+    """
+    lines = [line.strip() for line in content.splitlines() if line.strip()]
+    if len(lines) > 1 and all(line.startswith(b"{") and line.endswith(b"}") for line in lines):
+        raise RunError(
+            "no_metrics",
+            f"{name} holds {len(lines)} runs: nobody can tell which is meant",
+            hint="sglang.bench_serving adds a line to the file for each run: let every run have a "
+            "file of its own",
+        )

@@ -75,20 +75,17 @@ def _completion(told: Any, prompt: str) -> Answer:
     Raises:
         RunError: ``no_metrics``, it is none, or does not say how many tokens there are.
     """
+
+    def refusal(what: str) -> RunError:
+        evidence = (str(told)[:300],)
+        return RunError("no_metrics", f"the answer to {prompt!r} {what}", evidence=evidence)
+
     try:
         choice, usage = told["choices"][0], told["usage"]
         text, reason = choice["text"], choice.get("finish_reason")
         counts = (usage["prompt_tokens"], usage["completion_tokens"])
     except (AttributeError, IndexError, KeyError, TypeError) as error:
-        raise RunError(
-            "no_metrics",
-            f"the answer to {prompt!r} is not a completion with text and usage",
-            evidence=(str(told)[:300],),
-        ) from error
+        raise refusal("is not a completion with text and usage") from error
     if not isinstance(text, str) or not all(type(count) is int for count in counts):
-        raise RunError(
-            "no_metrics",
-            f"the answer to {prompt!r} has no text, or counts of tokens that are no numbers",
-            evidence=(str(told)[:300],),
-        )
+        raise refusal("has no text, or counts of tokens that are no numbers")
     return Answer(text, None if reason is None else str(reason), *counts)

@@ -1,24 +1,37 @@
 """trtllm-bench throughput: TensorRT-LLM's own offline benchmark, the engine inside itself.
 
-How it is called depends on the release: `perfgate.engines.tensorrt_llm`.
+How it is called depends on the release: `perfgate.engines.tensorrt_llm`. A release may ignore an
+option or a YAML key without a word, so that what its report shows of the engine is held against the
+scenario; what it does not show cannot be checked.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
-from perfgate.clients import datasets, trtllm_bench_json, trtllm_bench_text
+from perfgate.clients import datasets
+from perfgate.clients import trtllm_bench_report as report
 from perfgate.clients.base import Offline, client, with_asked
-from perfgate.clients.logs import left, logged, no_report
-from perfgate.clients.trtllm_bench_asked import require_asked
-from perfgate.clients.trtllm_bench_report import CLIENT, BenchReport
+from perfgate.clients.client_facts import other_lengths
+from perfgate.clients.logs import left, printed
+from perfgate.clients.trtllm_bench_report import CLIENT
 from perfgate.core.command import Step
 from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
-from perfgate.core.measurement import Measurement
+from perfgate.core.measurement import Json, Measurement
+from perfgate.core.metrics import METRICS
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import checkout, programs
 from perfgate.scenarios.scenario import LoadPoint, Measurable, Scenario
 
 REPORT = "report.json"
+LENGTH_TOLERANCE = 0.01  # of the asked ISL and OSL, on the mean over all requests
+FRACTION_TOLERANCE = 0.005  # the report shows whole hundredths of a percent
+# Made by whoever runs the program, not by its report.
+_DERIVED = frozenset({"server_cpu_s_per_1k_tokens", "output_throughput_per_gpu"})
+_BACKENDS = {"pytorch": "Pytorch", "tensorrt": "TRT"}  # as the report spells them
+_UNQUANTIZED = frozenset({"bf16", "bfloat16", "fp16", "float16"})
 
 
 @client(CLIENT)
@@ -28,11 +41,7 @@ class TrtllmBench(Offline):
     name = CLIENT
 
     def steps(
-        self,
-        scenario: Scenario,
-        build: EngineBuild,
-        what: Measurable,
-        locations: Locations,
+        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
         if not isinstance(what, LoadPoint) or scenario.workload is None:
@@ -58,18 +67,94 @@ class TrtllmBench(Offline):
         """See `Offline.parse`; the JSON report is the source, the printed one the fallback."""
         if not isinstance(what, LoadPoint):
             raise TypeError(f"{self.name} measures no {type(what).__name__}")
-        measured = _report(folder).measurement()
-        return with_asked(require_asked(measured, scenario, what), what)
+        return with_asked(require_asked(_reported(folder), scenario, what), what)
 
 
-def _report(folder: Path) -> BenchReport:
+def _reported(folder: Path) -> Measurement:
     path = folder / REPORT
     if path.is_file():
         fields = left(path)
-        if not trtllm_bench_json.is_report(fields):
+        if not report.is_report(fields):
             raise RunError("no_metrics", f"{path.name} is not a report of {CLIENT}")
-        return trtllm_bench_json.parse(fields)
-    for lines in logged(folder, "benchmark", trtllm_bench_text.WORDS):
-        if trtllm_bench_text.is_report(lines):
-            return trtllm_bench_text.parse(lines)
-    raise no_report(CLIENT, folder, "benchmark")
+        return report.parse(fields)
+    lines = printed(CLIENT, folder, "benchmark", report.WORDS, report.is_printed)
+    return report.parse_printed(lines)
+
+
+def require_asked(measured: Measurement, scenario: Scenario, point: LoadPoint) -> Measurement:
+    """`measured`, whose report shows nothing but what `scenario` asks for at `point`.
+
+    What was asked and is null or missing there is no proof of anything: the fact
+    ``asked_not_reported`` names it. Real prompts of other lengths are another dataset
+    (`other_lengths`), which is no fault of the run.
+
+    Raises:
+        RunError: ``incomplete`` (other number of requests), ``not_in_force`` (a setting or a
+            length is another), ``no_metrics`` (token times or a gating metric are missing).
+    """
+    facts = measured.facts
+    done = facts.get("requests_completed")
+    if done is not None and done != point.requests:
+        raise RunError("incomplete", f"{done} of {point.requests} requests were completed")
+    silent: list[Json] = []
+    for name, asked, tolerance in _asked(scenario):
+        shown = facts.get(name)
+        if shown is None:
+            silent.append(name)
+        elif isinstance(shown, int | float) and isinstance(asked, int | float):
+            if abs(shown - asked) > tolerance * abs(asked):
+                _refuse(name, shown, asked)
+        elif shown != asked:
+            _refuse(name, shown, asked)
+    _require_kv_cache(facts, scenario.engine.settings.kv_cache_dtype)
+    _require_streaming(measured, scenario)
+    for name in scenario.gate.metrics:
+        if name in METRICS and name not in _DERIVED and name not in measured.metrics:
+            raise RunError("no_metrics", f"the report has no {name}, which the scenario gates on")
+    more = other_lengths(scenario.workload, measured) if scenario.workload else {}
+    more |= {"asked_not_reported": silent} if silent else {}
+    return replace(measured, facts={**facts, **more})
+
+
+def _asked(scenario: Scenario) -> list[tuple[str, Json, float]]:
+    """Fact in the report, what was asked for, and how far it may be off as a fraction."""
+    settings, load = scenario.engine.settings, scenario.workload
+    lengths = load if load is not None and load.dataset == "synthetic" else None
+    knobs: list[tuple[str, Json, float]] = [
+        ("isl", lengths.isl if lengths else None, LENGTH_TOLERANCE),
+        ("osl", lengths.osl if lengths else None, LENGTH_TOLERANCE),
+        ("backend", _BACKENDS.get(settings.backend or ""), 0.0),
+        ("tp", settings.tp, 0.0),
+        ("pp", settings.stages, 0.0),
+        ("ep", settings.ep, 0.0),
+        ("max_batch_size", settings.max_batch_size, 0.0),
+        ("max_num_tokens", settings.max_num_tokens, 0.0),
+        ("kv_cache_fraction", settings.kv_cache_fraction, FRACTION_TOLERANCE),
+    ]
+    return [knob for knob in knobs if knob[1] is not None]
+
+
+def _require_kv_cache(facts: Mapping[str, Json], asked: str | None) -> None:
+    """The data type that is reported is that of quantization: None or nothing without one."""
+    if asked is None or asked == "auto" or "backend" not in facts:
+        return
+    shown = str(facts.get("kv_cache_dtype") or "none").lower()
+    wanted = ("none", "auto", *_UNQUANTIZED) if asked.lower() in _UNQUANTIZED else (asked.lower(),)
+    if shown not in wanted:
+        _refuse("kv_cache_dtype", shown, asked)
+
+
+def _require_streaming(measured: Measurement, scenario: Scenario) -> None:
+    streamed = bool(measured.facts.get("streaming"))
+    asked = scenario.workload is not None and scenario.workload.streaming
+    if asked and not streamed:
+        message = "the report has no TTFT and TPOT, although the answers are to be streamed"
+        hint = "check that the program was called with --streaming"
+        raise RunError("no_metrics", message, hint=hint)
+    if streamed and not asked:
+        _refuse("streaming", shown=True, asked=False)
+
+
+def _refuse(name: str, shown: Json, asked: Json) -> NoReturn:
+    message = f"{name} did not take effect: found {shown}, expected {asked}"
+    raise RunError("not_in_force", message)

@@ -1,85 +1,321 @@
-"""What a report of trtllm-bench says, whichever way it was written, and whether it holds together.
+"""Read the report of trtllm-bench: the JSON of ``--report_json``, or the printed one.
 
-Fields, units and formulas are those of `tensorrt_llm/bench/dataclasses/reporting.py` and
-`statistics.py`, 0.20 to 1.3. The JSON report is read by `trtllm_bench_json`, the printed one by
-`trtllm_bench_text`; both give the same names.
+JSON: `get_statistics_dict` in `tensorrt_llm/bench/dataclasses/reporting.py`. It is written before
+the text report is printed, so that it does not prove a clean exit.
+
+Text: a whole report begins with the engine's or the requests' details and ends with those of the
+dataset. One that begins with its performance overview is an excerpt, as documents show it: it is
+read as far as it goes, if no part of it stops in the middle.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from perfgate.clients.identities import require_gpus, require_ordered, require_totals
+from perfgate.clients.report_lines import (
+    FEWEST_ROWS,
+    Line,
+    last_line,
+    number,
+    plain_fact,
+    positive,
+)
+from perfgate.clients.report_tables import (
+    SLACK,
+    TRTLLM_BENCH,
+    contradiction,
+    number_of,
+    require_gpus,
+    require_one,
+    require_ordered,
+    require_totals,
+    squeezed,
+)
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json, Measurement
 
 CLIENT = "trtllm-bench"
 
-# Canonical metric ← key in the JSON report's "performance"; factor to our unit.
-PERFORMANCE: dict[str, tuple[str, float]] = {
-    "request_throughput_req_s": ("request_throughput", 1.0),
-    "system_output_throughput_tok_s": ("output_throughput", 1.0),
-    "system_total_throughput_tok_s": ("total_token_throughput", 1.0),
-    "total_latency_ms": ("duration_s", 1e-3),
-    "avg_request_latency_ms": ("mean_request_latency_ms", 1.0),
-    "output_throughput_per_user_tok_s": ("output_throughput_per_user", 1.0),
-    "output_throughput_per_gpu_tok_s": ("output_throughput_per_gpu", 1.0),
+# What is told of each request, by the groups of rows that are printed: where JSON has it.
+_GROUPS = {
+    "Latency": "performance.request_latency_percentiles_ms",
+    "TTFT": "streaming_metrics.ttft_percentiles",
+    "TPOT": "streaming_metrics.tpot_percentiles",
+    "GTPS": "streaming_metrics.gen_tps_percentiles",
+    "DAR": "decoding_stats.draft_acceptance_rate_percentiles",
+    "AL": "decoding_stats.acceptance_length_percentiles",
 }
-STREAMING: dict[str, tuple[str, float]] = {
-    "avg_ttft_ms": ("ttft_mean_ms", 1.0),
-    "avg_tpot_ms": ("tpot_mean_ms", 1.0),
-    # Mean of the requests' own speeds, not 1 / mean TPOT, which it can exceed by a tenth.
-    "token_output_speed_tok_s": ("output_speed_per_user", 1.0),
-}
-# Total tokens a second came with 0.18 (pull request #3212); documents' excerpts lack it too.
-OPTIONAL = ("system_total_throughput_tok_s",)
+_LATENCIES = {"Latency": "e2el", "TTFT": "ttft", "TPOT": "tpot"}
+_ACCEPTANCE = {"AL": "acceptance_length", "DAR": "draft_acceptance_rate"}
+_STATISTICS = {"average": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
+_EXTREMES = {"minimum": "min", "maximum": "max"}
+_NEEDED_POINTS = frozenset({"minimum", "maximum", "average", "p50", "p99"})
 
-PERCENTILES = {"average": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p99"}
-EXTREMES = {"minimum": "min", "maximum": "max"}
+_OVERVIEW = "PERFORMANCE OVERVIEW"
+_DATASET = "DATASET DETAILS"
+_OPENING = ("ENGINE DETAILS", "PYTORCH BACKEND", "REQUEST DETAILS", "WORLD + RUNTIME INFORMATION")
+WORDS = tuple(title.lower() for title in (*_OPENING, _OVERVIEW))
+_TITLE = re.compile(r"= (?P<title>[A-Z][A-Z+ ]*[A-Z])(?: \((?P<mode>[^)]*)\))?")
+_RULE = re.compile(r"={20,}")
+_ROW = re.compile(r"\[(?P<group>Latency|TTFT|TPOT|GTPS|DT|ADT|DAR|AL)\] (?P<point>\w+)")
+_DATASET_ROW = re.compile(r"(?P<point>MIN|MAX|AVG|P\d+):\s+(?P<isl>\S+)\s+(?P<osl>\S+)\s+\S+")
+_IGNORED = frozenset(map(squeezed, TRTLLM_BENCH.ignored))
+_FOUR_DIGITS = 0.00005  # half a unit of the last printed digit
 
 
-@dataclass(frozen=True)
-class BenchReport:
-    """A report as it stands, not yet compared with what was asked.
+@dataclass
+class _Report:
+    """What was met so far.
 
     Attributes:
         metrics: canonical name → value.
-        facts: what the report says of the engine and the requests.
-        rounding: half a unit of the last printed digit; 0 for JSON.
+        facts: what it says of the engine and the requests.
+        groups: group of rows → point → value, and where it stands.
+        unknown: labels and keys that nothing is known of.
+        sections: titles of what was printed.
+        headed: headings of the groups of rows that were printed.
+        dataset_points: rows of the dataset's details that were printed.
     """
 
-    metrics: Mapping[str, float]
-    facts: Mapping[str, Json]
-    rounding: float = 0.0
+    metrics: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, Json] = field(default_factory=dict)
+    groups: dict[str, dict[str, tuple[object, str]]] = field(default_factory=dict)
+    unknown: list[str] = field(default_factory=list)
+    sections: list[str] = field(default_factory=list)
+    headed: list[str] = field(default_factory=list)
+    dataset_points: set[str] = field(default_factory=set)
 
-    def measurement(self) -> Measurement:
-        """The report as a measurement.
+    def measurement(self, rounding: float = 0.0) -> Measurement:
+        """The report as a measurement, once all rows are read.
 
         Raises:
             RunError: ``no_metrics``, its numbers contradict each other.
         """
-        self._require_consistent()
-        return Measurement(self.metrics, {"client": CLIENT, **self.facts})
+        self.metrics["e2el_mean_ms"] = self.metrics["mean_request_latency_ms"]
+        for group, short in _LATENCIES.items():
+            for point, (value, evidence) in self.groups.get(group, {}).items():
+                if point in _STATISTICS:
+                    self._again(f"{short}_{_STATISTICS[point]}_ms", value, evidence)
+                elif point in _EXTREMES:
+                    self.facts[f"{short}_{_EXTREMES[point]}_ms"] = _shown(value)
+        for group, name in _ACCEPTANCE.items():
+            if "average" in self.groups.get(group, {}):
+                self._again(name, *self.groups[group]["average"])
+        if speeds := self.groups.get("GTPS"):
+            told = {point: _shown(value) for point, (value, _) in speeds.items()}
+            self.facts["output_speed_percentiles"] = told
+        if self.unknown:
+            self.facts["unknown_labels"] = [*dict.fromkeys(self.unknown)]
+        require_ordered(self.metrics)
+        require_gpus(self.metrics, number_of(self.facts, "gpus"))
+        counted = ("requests_completed", "isl", "osl")
+        counts = [number_of(self.facts, name) for name in counted]
+        require_totals(self.metrics, counts, rounding)
+        facts = {name: fact for name, fact in self.facts.items() if fact is not None}
+        return Measurement(self.metrics, {"client": CLIENT, **facts})
 
-    def _require_consistent(self) -> None:
-        found = self.metrics
-        require_ordered(found)
-        require_gpus(found, self._number("gpus"))
-        requests, isl, osl = map(self._number, ("requests_completed", "isl", "osl"))
-        require_totals(found, requests, isl, osl, self.rounding)
-
-    def _number(self, fact: str) -> float | None:
-        value = self.facts.get(fact)
-        return float(value) if isinstance(value, int | float) else None
+    def _again(self, name: str, value: object, evidence: str) -> None:
+        """A metric that may be there already: both say the same."""
+        measured = positive(value, evidence)
+        before = self.metrics.get(name, measured)
+        if not math.isclose(before, measured, rel_tol=SLACK):
+            raise contradiction(f"{name} is {before:g} and {measured:g}", evidence)
+        self.metrics[name] = measured
 
 
-def require_whole_streaming(metrics: Mapping[str, float]) -> bool:
-    """Whether the report has token times: all of them or none.
+def _shown(value: object) -> Json:
+    return number(value) if isinstance(value, str) else plain_fact(value)
+
+
+def is_report(fields: object) -> bool:
+    """Whether decoded JSON is such a report."""
+    return isinstance(fields, dict) and {"performance", "request_info"} <= set(fields)
+
+
+def parse(fields: Mapping[str, Any]) -> Measurement:
+    """Read a decoded report.
 
     Raises:
-        RunError: ``truncated_output``, only some are there.
+        RunError: ``no_metrics``, something is missing or no number, or numbers contradict each
+            other.
     """
-    names = [name for name, _ in STREAMING.values()]
-    missing = [name for name in names if name not in metrics]
-    if missing and len(missing) < len(names):
+    if not isinstance(fields.get("performance"), dict):
+        raise RunError("no_metrics", "the report has no performance")
+    sections = {name: held for name, held in fields.items() if isinstance(held, dict)}
+    values = {f"{name}.{key}": held[key] for name, held in sections.items() for key in held}
+    found = _Report(facts=TRTLLM_BENCH.facts_of(values))
+    streaming = bool(sections.get("streaming_metrics"))
+    for name, row in TRTLLM_BENCH.metrics.items():
+        key = row.keys[0].partition(".")[2]
+        if row.keys[0] in values:
+            value = values[row.keys[0]]
+            found.metrics[name] = positive(value, _evidence(key, value)) * row.factor
+        elif not row.optional and (streaming or not row.streamed):
+            raise RunError("no_metrics", f"the report has no {key}")
+    if "requests_completed" not in found.facts:
+        raise RunError("no_metrics", "the report has no request_info.num_requests")
+    for group, key in _GROUPS.items():
+        if isinstance(points := values.get(key), dict):
+            found.groups[group] = {
+                point: (value, _evidence(point, value)) for point, value in points.items()
+            }
+    found.facts["streaming"] = streaming
+    # Up to 1.0 the share is in percent (#7102); one below one percent was never asked of an engine.
+    share = number_of(found.facts, "kv_cache_fraction")
+    if share is not None and share > 1:
+        found.facts["kv_cache_fraction"] = round(share / 100, 6)
+    if energy := sections.get("energy"):
+        found.facts["energy"] = dict(energy)
+    found.unknown += [
+        key.partition(".")[2]
+        for key in values
+        if key.startswith(("performance.", "streaming_metrics."))
+        and key not in TRTLLM_BENCH.known_keys
+    ]
+    return found.measurement()
+
+
+def _evidence(key: str, value: object) -> str:
+    return f'"{key}": {json.dumps(value)}'
+
+
+def is_printed(lines: Sequence[Line]) -> bool:
+    """Whether a printed report begins somewhere in these lines."""
+    return any(_title(line) in (*_OPENING, _OVERVIEW) for line in lines)
+
+
+def is_piece(lines: Sequence[Line]) -> bool:
+    """Whether rows of a report stand there whose beginning does not: the head of a log was cut."""
+    labels = {found[0] for line in lines if (found := line.labelled())}
+    known = TRTLLM_BENCH.metric_labels
+    rows = [one for one in labels if squeezed(one) in known or _ROW.fullmatch(one)]
+    return len(rows) >= FEWEST_ROWS and not is_printed(lines)
+
+
+def parse_printed(lines: tuple[Line, ...]) -> Measurement:
+    """Read the one report in these lines.
+
+    Raises:
+        RunError: ``no_metrics`` (none, several, a value that is no number, or numbers contradict
+            each other) or ``truncated_output``.
+    """
+    _require_one(lines)
+    found, section = _Report(), ""
+    for line in lines:
+        if title := _TITLE.fullmatch(line.text):
+            section = title["title"]
+            found.sections.append(section)
+            if title["mode"]:
+                found.facts["decoding_mode"] = title["mode"]
+        elif section == _DATASET and found.dataset_points and _RULE.fullmatch(line.text):
+            section = ""
+        elif section:
+            _read(found, section, line)
+    _require_whole(found, lines)
+    streamed = [name for name, row in TRTLLM_BENCH.metrics.items() if row.streamed]
+    missing = [name for name in streamed if name not in found.metrics]
+    if missing and missing != streamed:
         raise RunError("truncated_output", f"the report has token times, but no {missing[0]}")
-    return not missing
+    found.facts["streaming"] = not missing
+    for heading, backend in (("PYTORCH BACKEND", "Pytorch"), ("ENGINE DETAILS", "TRT")):
+        if heading in found.sections:
+            found.facts["backend"] = backend
+    tp, pp = found.facts.get("tp"), found.facts.get("pp")
+    if isinstance(tp, int) and isinstance(pp, int):
+        found.facts["gpus"] = tp * pp
+    return found.measurement(_FOUR_DIGITS)
+
+
+def _title(line: Line) -> str | None:
+    match = _TITLE.fullmatch(line.text)
+    return match["title"] if match else None
+
+
+def _read(found: _Report, section: str, line: Line) -> None:
+    if section == _DATASET and (row := _DATASET_ROW.fullmatch(line.text)):
+        found.dataset_points.add(row["point"])
+        if row["point"] == "AVG":
+            found.facts["dataset_isl"] = number(row["isl"])
+            found.facts["dataset_osl"] = number(row["osl"])
+    elif section == "MACHINE DETAILS" and ", memory " in line.text:
+        found.facts["gpu"] = line.text.partition(", memory ")[0]
+    elif line.text.startswith("-- "):
+        found.headed.append(line.text)
+    elif labelled := line.labelled():
+        if section == _OVERVIEW or section.startswith("DECODING"):
+            _read_metric(found, *labelled, line.evidence)
+        elif name := TRTLLM_BENCH.fact_labels.get(squeezed(labelled[0])):
+            found.facts[name] = _fact(name, labelled[1])
+        elif squeezed(labelled[0]) not in _IGNORED and number(labelled[1]) is not None:
+            found.unknown.append(labelled[0])
+
+
+def _read_metric(found: _Report, label: str, value: str, evidence: str) -> None:
+    if row := _ROW.fullmatch(label):
+        found.groups.setdefault(row["group"], {})[row["point"].lower()] = (value, evidence)
+        return
+    name = TRTLLM_BENCH.metric_labels.get(squeezed(label))
+    if name is None:
+        found.unknown += [label] if number(value) is not None else []
+        return
+    if not value:
+        raise RunError("truncated_output", f"{label} has no value", evidence=(evidence,))
+    measured = positive(value, evidence) * TRTLLM_BENCH.metrics[name].factor
+    if found.metrics.setdefault(name, measured) != measured:
+        raise RunError("no_metrics", f"{label} appears twice", evidence=(evidence,))
+
+
+def _fact(name: str, value: str) -> Json:
+    """A fact in the units of the JSON report; "None" is what Python prints for no value."""
+    if value in ("None", "N/A", ""):
+        return None
+    measured = number(value)
+    if measured is None or name == "client_version" or not abs(measured) < float("inf"):
+        return value
+    if name == "kv_cache_fraction":
+        return round(measured / 100, 6)
+    is_whole = TRTLLM_BENCH.facts[name].whole and measured == int(measured)
+    return int(measured) if is_whole else measured
+
+
+def _require_one(lines: tuple[Line, ...]) -> None:
+    overviews = [line.evidence for line in lines if _title(line) == _OVERVIEW]
+    require_one(overviews, "report")
+    if not overviews and not is_printed(lines):
+        raise RunError("no_metrics", f"{CLIENT} printed no report", evidence=last_line(lines))
+    if not overviews:
+        raise _cut(f"no {_OVERVIEW}", lines)
+
+
+def _require_whole(found: _Report, lines: tuple[Line, ...]) -> None:
+    for name, needed in TRTLLM_BENCH.metrics.items():
+        if name not in found.metrics and not (needed.optional or needed.streamed):
+            raise _cut(f"no {name}", lines)
+    for group, rows in found.groups.items():
+        if not set(rows) >= _NEEDED_POINTS:
+            raise _cut(f"its [{group}] breakdown has only {', '.join(rows)}", lines)
+    if any(title in _OPENING for title in found.sections):
+        if "P99" not in found.dataset_points:
+            raise _cut(f"its {_DATASET} are not whole", lines)
+        if not isinstance(found.facts.get("requests_completed"), int):
+            raise RunError("no_metrics", "the report does not state its number of requests")
+    else:
+        _require_whole_excerpt(found, lines)
+
+
+def _require_whole_excerpt(found: _Report, lines: tuple[Line, ...]) -> None:
+    """If an excerpt has breakdowns at all, it has them to the last: TPOT, TTFT, …, Latency."""
+    if found.groups and "Latency" not in found.groups:
+        raise _cut("no breakdown of the request latency", lines)
+    if "DECODING STATISTICS" in found.sections and "AL" not in found.groups:
+        raise _cut("its statistics of speculative decoding are incomplete", lines)
+    if len(found.headed) > len(found.groups) + (_DATASET in found.sections):
+        raise _cut(f"nothing below {found.headed[-1].rstrip(' -')!r}", lines)
+
+
+def _cut(what: str, lines: tuple[Line, ...]) -> RunError:
+    message = f"the report is truncated: {what}"
+    return RunError("truncated_output", message, evidence=last_line(lines))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from perfgate.clients.base import Offline, client
 from perfgate.clients.first_answers import Answer, require_known, require_whole
-from perfgate.clients.logs import logged, no_report
+from perfgate.clients.logs import printed
 from perfgate.clients.report_lines import Line
 from perfgate.core.command import Step
 from perfgate.core.errors import InputError, RunError
@@ -37,11 +37,7 @@ class TrtllmQuickstart(Offline):
     name = CLIENT
 
     def steps(
-        self,
-        scenario: Scenario,
-        build: EngineBuild,
-        what: Measurable,
-        locations: Locations,
+        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
         if not isinstance(what, Smoke):
@@ -58,10 +54,7 @@ class TrtllmQuickstart(Offline):
         """See `Offline.parse`; there is nothing to measure, only answers to be there."""
         if not isinstance(what, Smoke):
             raise TypeError(f"{self.name} answers no {type(what).__name__}")
-        for lines in logged(folder, "benchmark", WORDS):
-            if is_report(lines):
-                return parse(lines, what)
-        raise no_report(CLIENT, folder, "benchmark")
+        return parse(printed(CLIENT, folder, "benchmark", WORDS, is_report), what)
 
 
 def is_report(lines: tuple[Line, ...]) -> bool:
@@ -102,11 +95,8 @@ def _answers(lines: tuple[Line, ...]) -> Iterator[tuple[str, str]]:
         if found:
             yield _string(found["prompt"]), _string(found["answer"])
         elif re.match(r"(?:\[\d+\]\s*)*Prompt: ['\"]", line.text):
-            raise RunError(
-                "truncated_output",
-                "an answer is truncated",
-                evidence=(line.evidence,),
-            )
+            evidence = (line.evidence,)
+            raise RunError("truncated_output", "an answer is truncated", evidence=evidence)
 
 
 def _string(literal: str) -> str:

@@ -1,29 +1,36 @@
-"""lm_eval: EleutherAI's harness against an OpenAI-compatible server; its command.
+"""lm_eval: EleutherAI's harness against an OpenAI-compatible server; its command, and its tasks.
 
-Its results are read by `lm_eval_results`.
+Its results are read by `lm_eval_results`. A repository may bring tasks of its own along.
 """
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from perfgate.clients.base import Target
+import yaml
+
+from perfgate.clients.base import Target, package_version
 from perfgate.core.command import Command
-from perfgate.core.errors import InputError, MissingProgram, RunError
+from perfgate.core.errors import InputError, RunError
 from perfgate.core.locations import Locations
 from perfgate.core.measurement import Measurement
-from perfgate.core.programs import LM_EVAL, interpreter_of
+from perfgate.core.paths import packaged, repository, require_own
+from perfgate.core.programs import LM_EVAL
+from perfgate.core.untrusted_files import read_input
 from perfgate.engines.base import EngineBuild
 from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.base import Evaluator, evaluator
-from perfgate.evaluators.lm_eval_tasks import folder_of, known_scores
 from perfgate.scenarios.scenario import AccuracyTask
+from perfgate.scenarios.yaml_limits import LARGEST_FILE, compose
 
 # Attempts at one request. For lm_eval's tasks as the DeepSeek-R1 recipe has it, section "Running
 # Evaluations to Verify Accuracy": thousands of prompts wait in the server's queue at once. For our
 # own small ones few, so that a dead server is told in seconds, not minutes.
 MAX_RETRIES = 20
 OWN_MAX_RETRIES = 2
-_VERSION_WITHIN_S = 60
+# `metric_list` and `filter_list` of `lm_eval/tasks/gsm8k/gsm8k.yaml`, lm_eval 0.4.
+_GSM8K = frozenset({"exact_match:strict-match", "exact_match:flexible-extract"})
+
+_MOST_NAMES = 100  # of metrics or filters that one task has
 
 
 @evaluator("lm_eval")
@@ -43,18 +50,7 @@ class LmEval(Evaluator):
 
     def version(self, build: EngineBuild, locations: Locations) -> str:  # noqa: ARG002
         """See `Evaluator.version`; lm_eval has no option that tells it, so its Python is asked."""
-        code = "from importlib.metadata import version; print(version('lm_eval'))"
-        program = locations.find(LM_EVAL)[0]
-        python = interpreter_of(program) or str(Path(program).parent / "python")
-        argv = (python, "-c", code)
-        answer = locations.ask(argv, _VERSION_WITHIN_S)
-        if not answer.is_good:
-            raise MissingProgram(
-                f"lm_eval does not report its version: {answer.trouble}",
-                hint=f"it comes with {LM_EVAL.provided_by}; or name a complete installation in "
-                f"{LM_EVAL.variable}",
-            )
-        return answer.stdout.strip()
+        return package_version(LM_EVAL, "lm_eval", locations)
 
     def diagnose(self, log: Iterable[str]) -> RunError | None:
         """See `Evaluator.diagnose`; the log's tail is seldom the cause."""
@@ -130,3 +126,61 @@ def _pairs(fields: dict[str, object]) -> str:
                 expected="text without commas, quotes and brackets",
             )
     return ",".join(f"{name}={value}" for name, value in fields.items())
+
+
+def folder_of(task: str) -> Path | None:
+    """The folder of tasks that has this one, with its data; None: it is lm_eval's own.
+
+    That of the gate repository comes first, then the one that perfgate brings along.
+
+    Raises:
+        InputError: it could be another user's: a task may be a program.
+    """
+    return next((folder for folder in _folders() if require_own(folder / task).is_dir()), None)
+
+
+def known_scores() -> Mapping[str, frozenset[str]]:
+    """Task → its scores, ``<metric>:<filter>``, where they are known before it is measured."""
+    found = {"gsm8k": _GSM8K}
+    for folder in reversed(_folders()):
+        for file in folder.glob("*/*.yaml"):
+            if file.stem == file.parent.name:
+                found.pop(file.stem, None)
+                if scores := _scores(file):
+                    found[file.stem] = scores
+    return found
+
+
+def _folders() -> tuple[Path, ...]:
+    own, brought = (root / "fixtures" / "lm_eval_tasks" for root in (repository(), packaged()))
+    return (require_own(own), brought)
+
+
+def _scores(file: Path) -> frozenset[str]:
+    """The scores that a task's file names; none: another file has them, or it is no task's."""
+    try:
+        root = compose(read_input(file, LARGEST_FILE).decode(), file)
+    except (OSError, UnicodeDecodeError, InputError, yaml.YAMLError):
+        return frozenset()  # lm_eval itself says what is wrong with a task
+    filters = _named("name", _field(root, "filter_list"))
+    metrics = _named("metric", _field(root, "metric_list"))
+    if len(metrics) > _MOST_NAMES or len(filters) > _MOST_NAMES:
+        return frozenset()
+    has_filters = _field(root, "filter_list") is not None
+    return frozenset(
+        f"{metric}:{one}" for metric in metrics for one in (filters if has_filters else ["none"])
+    )
+
+
+def _named(key: str, node: yaml.Node | None) -> list[str]:
+    """The names that the mappings of a list have; none where one has no name."""
+    listed = node.value if isinstance(node, yaml.SequenceNode) else []
+    names = [_field(one, key) for one in listed]
+    texts = [name.value for name in names if isinstance(name, yaml.ScalarNode)]
+    return texts if len(texts) == len(names) else []
+
+
+def _field(node: yaml.Node | None, key: str) -> yaml.Node | None:
+    """A field of a mapping; what else the file holds (``!function``) is not looked at."""
+    fields = node.value if isinstance(node, yaml.MappingNode) else []
+    return next((value for name, value in fields if name.value == key), None)

@@ -1,57 +1,36 @@
-"""Read what lm_eval left behind: scores, and for every question whether it was answered right."""
+"""Read what lm_eval left behind: scores, and for every question whether it was answered right.
 
+A run of the suite reads results and samples together (`parse`), since answers can be paired with
+those of a baseline and scores cannot. For people who only have them, scores are also read from the
+tables that it prints (`parse_tables`), or from a results file alone (`parse_results`).
+"""
+
+import json
 import math
 import re
-from collections.abc import Collection, Iterable
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from perfgate.clients.logs import decoded, left
+from perfgate.clients.report_lines import Line, number
 from perfgate.core import raw_log
 from perfgate.core.errors import RunError
 from perfgate.core.json_text import LARGEST_LINE
 from perfgate.core.measurement import Json, Measurement
-from perfgate.core.metrics import accuracy_name
+from perfgate.core.metrics import accuracy_name, is_accuracy
 from perfgate.core.redaction import redact
 from perfgate.core.untrusted_files import open_regular
 from perfgate.scenarios.scenario import AccuracyTask
 
+WORDS = ("n-shot",)
+_COLUMNS = ("version", "filter", "n-shot", "metric", "", "value", "", "stderr")
 _HASH_DIGITS = 16  # 64 bits of each of lm_eval's SHA-256; two questions of one key are refused
 _MOST_QUESTIONS = 1_000_000  # of one task; MMLU has 14,042
-# What ends an evaluation → (failure class, next step). The log of a dead server can run to a
-# thousand lines and end in "Session is closed", so the first line that matches is the cause.
-_CAUSES = (
-    (
-        re.compile(r"Tasks? not found|No tasks specified", re.IGNORECASE),
-        "config_error",
-        "check the task's name; `lm_eval ls tasks` lists those that lm_eval knows",
-    ),
-    (
-        re.compile(r"status code: 404|model.{0,80}does not exist", re.IGNORECASE),
-        "config_error",
-        "check the model's name against the server's /v1/models",
-    ),
-    (
-        re.compile(r"ConnectionRefusedError|Connect call failed|Connection refused"),
-        "server_died",
-        "look at the server's last log lines",
-    ),
-    (
-        re.compile(r"ServerDisconnectedError|Connection reset by peer|ClientPayloadError"),
-        "server_died",
-        "look at the server's last log lines",
-    ),
-)
-# In lower case: words without one of which no line is a cause.
-_WORDS: tuple[str, ...] = (
-    "not found",
-    "no tasks",
-    "status code: 404",
-    "does not exist",
-    "refused",
-    "connect call",
-)
-_WORDS += ("serverdisconnected", "connection reset", "clientpayload")
+_ENDS = tomllib.loads(Path(__file__).with_name("lm_eval_causes.toml").read_text(encoding="utf-8"))
+_CAUSES = [(re.compile(one["pattern"]), one["failure"], one["next_step"]) for one in _ENDS["cause"]]
+_CAUSE_WORDS: tuple[str, ...] = tuple(_ENDS["words"])
 
 
 def diagnose(log: Iterable[str]) -> RunError | None:
@@ -79,7 +58,7 @@ def parse(task: AccuracyTask, folder: Path) -> Measurement:
     scores = _scores(report, task)
     sample_file = _only(folder, f"samples_{task.task}_*.jsonl")
     count = _require_asked(report, task)
-    samples = _samples(sample_file, {metric for metric, _ in scores}, count * len(scores))
+    samples = _samples(sample_file, {metric for metric, *_ in scores}, count * len(scores))
     metrics, answers = {}, {}
     facts: dict[str, Json] = {
         "evaluator": "lm_eval",
@@ -88,13 +67,12 @@ def parse(task: AccuracyTask, folder: Path) -> Measurement:
         "questions": count,
         "fewshot": task.fewshot,
     }
-    for (metric, filter_name), score in scores.items():
+    for metric, filter_name, score, stderr in scores:
         name = accuracy_name(task.task, metric, filter_name)
         rows = [row for row in samples if row.get("filter") == filter_name]
-        answers[name] = answered(rows, metric, name, count)
-        require_same_score(name, score, answers[name])
+        answers[name] = answered(rows, metric, name, score, count)
         metrics[name] = score
-        facts[f"stderr:{metric}:{filter_name}"] = _stderr(report, task, metric, filter_name)
+        facts[f"stderr:{metric}:{filter_name}"] = stderr
         invalid = sum(row.get("filtered_resps") == ["[invalid]"] for row in rows)
         facts[f"invalid_share:{filter_name}"] = invalid / count
     return Measurement(metrics, facts, answers)
@@ -109,7 +87,7 @@ def _only(folder: Path, pattern: str) -> Path:
         names = tuple(str(path.relative_to(folder)) for path in found)
         raise RunError("no_metrics", f"{len(found)} files are {pattern}", evidence=names[:4])
     for log in sorted(folder.glob("*.err")):
-        cause = diagnose(line for _, line in raw_log.lines_with(log, _WORDS))
+        cause = diagnose(line for _, line in raw_log.lines_with(log, _CAUSE_WORDS))
         if cause is not None:
             raise cause
     raise RunError("no_metrics", f"lm_eval left no {pattern}")
@@ -139,28 +117,29 @@ def _object(value: Any, what: str) -> dict[str, Any]:
     return value
 
 
-def _scores(report: dict[str, Any], task: AccuracyTask) -> dict[tuple[str, str], float]:
-    """(metric, filter) → score, of everything that is reported with a standard error."""
+def _scores(report: dict[str, Any], task: AccuracyTask) -> list[tuple[str, str, float, Json]]:
+    """Metric, filter, score and standard error of everything that is reported with one."""
     results = _object(report.get("results"), "results")
     if task.task not in results:
         raise RunError("no_metrics", f"no result of {task.task}", evidence=tuple(results)[:5])
     result = _object(results[task.task], task.task)
-    found: dict[tuple[str, str], float] = {}
-    for key, value in result.items():
-        metric, comma, filter_name = key.partition(",")
-        if not comma or metric.endswith("_stderr"):
-            continue
+    found = []
+    for key, metric, filter_name, value in _reported(result):
         if not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
             raise RunError("incomplete", f"{key} of {task.task} is {value}, not a fraction")
-        found[metric, filter_name] = float(value)
+        stderr = _finite(result.get(f"{metric}_stderr,{filter_name}"))
+        found.append((metric, filter_name, float(value), stderr))
     if not found:
         raise RunError("no_metrics", f"no score of {task.task}", evidence=tuple(result)[:5])
     return found
 
 
-def _stderr(report: dict[str, Any], task: AccuracyTask, metric: str, filter_name: str) -> Json:
-    value = report["results"][task.task].get(f"{metric}_stderr,{filter_name}")
-    return value if isinstance(value, float) and math.isfinite(value) else None
+def _reported(result: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Any]]:
+    """Key, metric, filter and value of each score in a task's results."""
+    for key, value in result.items():
+        metric, comma, filter_name = key.partition(",")
+        if comma and not metric.endswith("_stderr"):
+            yield key, metric, filter_name, value
 
 
 def _require_asked(report: dict[str, Any], task: AccuracyTask) -> int:
@@ -186,7 +165,9 @@ def _require_asked(report: dict[str, Any], task: AccuracyTask) -> int:
     return done
 
 
-def answered(rows: list[dict[str, Any]], metric: str, name: str, count: int) -> dict[str, bool]:
+def answered(
+    rows: list[dict[str, Any]], metric: str, name: str, score: float, count: int, off: float = 1e-6
+) -> dict[str, bool]:
     """Question key → answered right; the key stays the same as long as the question does.
 
     A key is the first 16 digits of lm_eval's ``doc_hash`` and ``target_hash``, joined by a colon.
@@ -195,10 +176,13 @@ def answered(rows: list[dict[str, Any]], metric: str, name: str, count: int) -> 
         rows: samples of one filter, as lm_eval logs them.
         metric: what is read of each.
         name: the score's name, for messages.
+        score: as it is reported.
         count: how many there must be.
+        off: how far the score may be off the mean of the answers.
 
     Raises:
-        RunError: ``no_metrics`` (neither right nor wrong, or twice), ``incomplete``.
+        RunError: ``no_metrics`` (neither right nor wrong, or twice, or the score is not that of
+            the answers), ``incomplete``.
     """
     found: dict[str, bool] = {}
     for row in rows:
@@ -212,21 +196,163 @@ def answered(rows: list[dict[str, Any]], metric: str, name: str, count: int) -> 
         found[key] = value == 1
     if len(found) != count:
         raise RunError("incomplete", f"{name}: {len(found)} of {count} answers were logged")
+    mean = sum(found.values()) / count
+    if not math.isclose(mean, score, rel_tol=0, abs_tol=off):
+        message = f"{name} is reported as {score:g}, but the logged answers give {mean:g}"
+        hint = "check for files of another run in the folder"
+        raise RunError("no_metrics", message, hint=hint)
     return found
 
 
-def require_same_score(
-    name: str, score: float, answers: dict[str, bool], tolerance: float = 1e-6
-) -> None:
-    """Refuse a score that is not the mean of the answers that were logged.
+class Row(NamedTuple):
+    """One row of such a table, as it is printed; the task's name where the table leaves it blank.
+
+    Attributes:
+        task: the task.
+        filter_name: what made an answer of the text.
+        shots: examples before each question.
+        metric: what is told.
+        value: the score.
+        stderr: its standard error; ``N/A`` or empty: none is told.
+        line: where it stands.
+    """
+
+    task: str
+    filter_name: str
+    shots: str
+    metric: str
+    value: str
+    stderr: str
+    line: Line
+
+
+def is_table(lines: Sequence[Line]) -> bool:
+    """Whether such a table begins somewhere in these lines."""
+    return any(_is_head(_cells(line)) for line in lines)
+
+
+def is_results(fields: object) -> bool:
+    """Whether decoded JSON is a results file of lm_eval."""
+    return (
+        isinstance(fields, dict) and "results" in fields and bool({"n-shot", "configs"} & {*fields})
+    )
+
+
+def parse_tables(lines: Sequence[Line]) -> Measurement:
+    """Read the tables.
 
     Raises:
-        RunError: ``no_metrics``.
+        RunError: ``no_metrics`` (no row, or a value that is no fraction) or ``truncated_output``.
     """
-    mean = sum(answers.values()) / len(answers)
-    if not math.isclose(mean, score, rel_tol=0, abs_tol=tolerance):
+    facts: dict[str, Json] = {"evaluator": "lm_eval"}
+    scores: list[_Score] = []
+    for row in rows(lines):
+        value, stderr = number(row.value), number(row.stderr)
+        told = (row.task, row.metric, row.filter_name, value, stderr, row.line.evidence)
+        scores.append(told)
+        facts["fewshot"] = _finite(number(row.shots))
+    return _lone(scores, facts, "the table has no rows")
+
+
+def parse_results(fields: Mapping[str, Any]) -> Measurement:
+    """Read a decoded results file.
+
+    Raises:
+        RunError: ``no_metrics`` (no score, or one that is no fraction) or ``incomplete`` (it tells
+            that questions were left out).
+    """
+    facts: dict[str, Json] = {
+        "evaluator": "lm_eval",
+        "evaluator_version": str(fields.get("lm_eval_version")),
+    }
+    scores: list[_Score] = []
+    for task, result in _mapping(fields.get("results")).items():
+        for key, metric, filter_name, value in _reported(_mapping(result)):
+            stderr = result.get(f"{metric}_stderr,{filter_name}")
+            evidence = f'"{key}": {json.dumps(value)}'
+            scores.append((task, metric, filter_name, value, stderr, evidence))
+        counts = _mapping(_mapping(fields.get("n-samples")).get(task))
+        if counts:
+            facts[f"questions:{task}"] = counts.get("effective")
+    return _lone(scores, facts, "the results file has no scores")
+
+
+_Score = tuple[str, str, str, object, object, str]
+"""Task, metric, filter, score, standard error, and where it stands."""
+
+
+def _lone(scores: Iterable[_Score], facts: dict[str, Json], none: str) -> Measurement:
+    """Scores without samples."""
+    metrics: dict[str, float] = {}
+    for task, metric, filter_name, value, stderr, evidence in scores:
+        score, name = _fraction(value, evidence), accuracy_name(task, metric, filter_name)
+        if not is_accuracy(name):
+            message = f"no task, metric and filter: {name}"
+            raise RunError("no_metrics", message, evidence=(evidence,))
+        if metrics.setdefault(name, score) != score:
+            raise RunError("no_metrics", f"{name} appears twice", evidence=(evidence,))
+        facts[f"stderr:{task}:{metric}:{filter_name}"] = _finite(stderr)
+    if not metrics:
+        raise RunError("no_metrics", none)
+    return Measurement(metrics, facts)
+
+
+def rows(lines: Sequence[Line]) -> Iterator[Row]:
+    """The rows below every head.
+
+    Raises:
+        RunError: ``truncated_output`` or ``no_metrics``, a row is not whole.
+    """
+    width, task, inside = 0, "", False
+    last = next((line for line in reversed(lines) if line.text), None)
+    for line in lines:
+        cells = _cells(line)
+        if _is_head(cells):
+            width, inside = len(cells), True
+        elif not line.text.startswith("|"):
+            inside = False
+        elif inside and not _is_rule(cells):
+            if len(cells) != width:
+                what = "truncated_output" if line is last else "no_metrics"
+                raise RunError(what, "a row of the table is incomplete", evidence=(line.evidence,))
+            task = cells[0].lstrip("- ") or task
+            _, _, filter_name, shots, metric, _, value, _, stderr = cells
+            yield Row(task, filter_name, shots, metric, value, stderr, line)
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    if not line.text.startswith("|"):
+        return ()
+    whole = line.text.endswith("|") and len(line.text) > 1
+    return tuple(cell.strip() for cell in line.text[1 : -1 if whole else None].split("|"))
+
+
+def _is_head(cells: tuple[str, ...]) -> bool:
+    """Task or group, then the known columns; the columns of arrows and signs have no name."""
+    return len(cells) == len(_COLUMNS) + 1 and tuple(x.lower() for x in cells[1:]) == _COLUMNS
+
+
+def _is_rule(cells: tuple[str, ...]) -> bool:
+    return all(set(cell) <= {"-", ":"} for cell in cells)
+
+
+def _fraction(value: object, evidence: str) -> float:
+    if isinstance(value, int | float) and 1 < value <= 100:
         raise RunError(
             "no_metrics",
-            f"{name} is reported as {score:g}, but the logged answers give {mean:g}",
-            hint="check for files of another run in the folder",
+            f"a score is {value:g}: a percentage, where lm_eval writes fractions up to 1",
+            evidence=(evidence,),
+            hint="trtllm-eval says in the line above its table that it is one: give the whole log. "
+            "Without that line none is read, as of 1 and below nobody can tell whether it is one",
         )
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise RunError("no_metrics", "a score is no fraction above 0", evidence=(evidence,))
+    return float(value)
+
+
+def _finite(value: object) -> Json:
+    return value if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -10,30 +10,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, TypeVar
+from typing import Any, BinaryIO
 
-from perfgate.clients import (
-    aiperf_file,
-    serving_report,
-    serving_text,
-    trtllm_bench_json,
-    trtllm_bench_text,
-    trtllm_quickstart,
-)
-from perfgate.clients.logs import decoded
+from perfgate.clients import aiperf, serving_report, trtllm_bench_report, trtllm_quickstart
+from perfgate.clients.logs import decoded, report_lines, telling_lines
 from perfgate.clients.report_lines import Line, last_line
-from perfgate.clients.report_log import report_lines, telling_lines
-from perfgate.clients.sglang_results import require_one_run
+from perfgate.clients.sglang_bench import require_one_run
 from perfgate.core import json_text
 from perfgate.core.errors import FAILURES, InputError, RunError
 from perfgate.core.failures import TELLING, diagnose
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.untrusted_files import open_input
-from perfgate.evaluators import lm_eval_tables, trtllm_eval_results, trtllm_gpqa
+from perfgate.evaluators import lm_eval_results, trtllm_eval, trtllm_gpqa
 
-Lines = tuple[Line, ...]
-Fields = Mapping[str, Any]
-T = TypeVar("T")
+_Formats = Mapping[str, tuple[Callable[[Any], bool], Callable[[Any], Measurement]]]
+"""Program → how its reports are known, and how they are read."""
 
 
 @dataclass(frozen=True)
@@ -75,53 +66,33 @@ class _NoReport(RunError):
     """There is no report at all; what else the file holds may tell why."""
 
 
-@dataclass(frozen=True)
-class _Format(Generic[T]):
-    """How a program's reports of one kind are known, and how they are read."""
-
-    is_known: Callable[[T], bool]
-    read: Callable[[T], Measurement]
-
-
-def _text(client: str, is_known: Callable[[Lines], bool]) -> _Format[Lines]:
-    return _Format(is_known, lambda lines: serving_text.parse(lines).measurement(client))
-
-
-def _json(client: str, is_known: Callable[[Fields], bool]) -> _Format[Fields]:
-    return _Format(is_known, lambda fields: serving_report.parse(fields).measurement(client))
-
-
 # sglang-bench before those of which it is a relative: what they lack tells them apart.
 # Those of vLLM look the same without a look at who wrote them (`_read`).
 _OF_VLLM = ("benchmark_serving", "vllm-bench", "vllm-benchmark-serving")
-_TEXTS: dict[str, _Format[Lines]] = {
-    "trtllm-bench": _Format(
-        trtllm_bench_text.is_report, lambda lines: trtllm_bench_text.parse(lines).measurement()
-    ),
-    "sglang-bench": _text("sglang-bench", serving_text.is_of_sglang),
-    **{name: _text(name, serving_text.is_report) for name in _OF_VLLM},
+_TEXTS: _Formats = {
+    "trtllm-bench": (trtllm_bench_report.is_printed, trtllm_bench_report.parse_printed),
+    "sglang-bench": (serving_report.is_printed_by_sglang, serving_report.parse_printed),
+    **dict.fromkeys(_OF_VLLM, (serving_report.is_printed, serving_report.parse_printed)),
     # Before lm_eval, whose table it prints in percent.
-    "trtllm-eval": _Format(trtllm_eval_results.is_report, trtllm_eval_results.parse),
-    "lm_eval": _Format(lm_eval_tables.is_table, lm_eval_tables.parse),
-    "trtllm-gpqa": _Format(trtllm_gpqa.is_report, trtllm_gpqa.parse),
-    "trtllm-quickstart": _Format(trtllm_quickstart.is_report, trtllm_quickstart.parse),
+    "trtllm-eval": (trtllm_eval.is_report, trtllm_eval.parse),
+    "lm_eval": (lm_eval_results.is_table, lm_eval_results.parse_tables),
+    "trtllm-gpqa": (trtllm_gpqa.is_report, trtllm_gpqa.parse),
+    "trtllm-quickstart": (trtllm_quickstart.is_report, trtllm_quickstart.parse),
 }
-_DOCUMENTS: dict[str, _Format[Fields]] = {
-    "trtllm-bench": _Format(
-        trtllm_bench_json.is_report, lambda fields: trtllm_bench_json.parse(fields).measurement()
-    ),
-    "sglang-bench": _json("sglang-bench", serving_report.is_of_sglang),
-    **{name: _json(name, serving_report.is_report) for name in _OF_VLLM},
+_DOCUMENTS: _Formats = {
+    "trtllm-bench": (trtllm_bench_report.is_report, trtllm_bench_report.parse),
+    "sglang-bench": (serving_report.is_of_sglang, serving_report.parse),
+    **dict.fromkeys(_OF_VLLM, (serving_report.is_report, serving_report.parse)),
     # Its printed table is an ornament of the terminal; the export is the result.
-    "aiperf": _Format(aiperf_file.is_report, aiperf_file.parse),
-    "lm_eval": _Format(lm_eval_tables.is_results, lm_eval_tables.parse_results),
+    "aiperf": (aiperf.is_report, aiperf.parse_file),
+    "lm_eval": (lm_eval_results.is_results, lm_eval_results.parse_results),
 }
 CLIENTS = tuple({**_TEXTS, **_DOCUMENTS})
 _WORDS = (
-    *trtllm_bench_text.WORDS,
-    *serving_text.WORDS,
-    *lm_eval_tables.WORDS,
-    *trtllm_eval_results.WORDS,
+    *trtllm_bench_report.WORDS,
+    *serving_report.WORDS,
+    *lm_eval_results.WORDS,
+    *trtllm_eval.WORDS,
     *trtllm_gpqa.WORDS,
     *trtllm_quickstart.WORDS,
 )
@@ -168,7 +139,7 @@ def parse_log(file: BinaryIO, client: str | None = None) -> Parsed:
             found=client,
             expected="one of " + ", ".join(CLIENTS),
         )
-    lines: Lines = ()
+    lines: tuple[Line, ...] = ()
     try:
         lines = report_lines(file, _WORDS)
         return Parsed(_measured(file, lines, client))
@@ -176,8 +147,8 @@ def parse_log(file: BinaryIO, client: str | None = None) -> Parsed:
         return _failed(error, file, lines)
 
 
-def _measured(file: BinaryIO, lines: Lines, client: str | None) -> Measurement:
-    found = _read(_TEXTS, lines, client, serving_text.is_of_vllm)
+def _measured(file: BinaryIO, lines: tuple[Line, ...], client: str | None) -> Measurement:
+    found = _read(_TEXTS, lines, client, serving_report.is_printed_by_vllm)
     if found is not None:
         return found
     program = client or "a known program"
@@ -193,55 +164,40 @@ def _measured(file: BinaryIO, lines: Lines, client: str | None) -> Measurement:
             return found
         shown = ", ".join(list(fields)[:8]) or "nothing"
         raise RunError("no_metrics", f"no report of {program}: an object with {shown}")
-    if trtllm_bench_text.is_piece(lines) or serving_text.is_piece(lines):
-        raise RunError(
-            "truncated_output",
-            "the report is truncated: its beginning is missing",
-            evidence=last_line(lines),
-        )
+    if trtllm_bench_report.is_piece(lines) or serving_report.is_piece(lines):
+        message = "the report is truncated: its beginning is missing"
+        raise RunError("truncated_output", message, evidence=last_line(lines))
     raise _NoReport("no_metrics", f"no report of {program}", evidence=last_line(lines))
 
 
 def _read(
-    formats: Mapping[str, _Format[T]],
-    content: T,
-    client: str | None,
-    is_of_vllm: Callable[[T], bool],
+    formats: _Formats, content: Any, client: str | None, is_of_vllm: Callable[[Any], bool]
 ) -> Measurement | None:
     """What a report of the named program, or of the first that knows it, says; None: it is none."""
-    for name, one in formats.items():
-        if client in (None, name) and one.is_known(content):
+    for name, (is_known, read) in formats.items():
+        if client in (None, name) and is_known(content):
             if client is None and name == "benchmark_serving" and is_of_vllm(content):
                 name = "vllm-bench"
-            measured = formats[name].read(content)
+            measured = read(content)
             return replace(measured, facts={"client": name, **measured.facts})
     return None
 
 
-def _failed(error: RunError, file: BinaryIO, lines: Lines) -> Parsed:
+def _failed(error: RunError, file: BinaryIO, lines: tuple[Line, ...]) -> Parsed:
     """The error, or the cause that the same log shows for a report that is missing or cut."""
     if isinstance(error, _NoReport) or error.failure == "truncated_output":
         file.seek(0)
         cause = diagnose(telling_lines(file, TELLING))
         if cause is not None and cause.failure != "unknown":
-            return Parsed(
-                failure=cause.failure,
-                message=FAILURES[cause.failure].meaning,
-                evidence=(cause.line, cause.text),
-                hint=cause.next_step,
-            )
+            meaning, place = FAILURES[cause.failure].meaning, (cause.line, cause.text)
+            return Parsed(None, cause.failure, meaning, place, cause.next_step)
         if cause is not None and isinstance(error, _NoReport):
             # Something went wrong, and no line says what: more than that there is no report.
             error = RunError("unknown", error.message, evidence=(cause.text,))
-    return Parsed(
-        failure=error.failure,
-        message=error.message,
-        evidence=_placed(error, lines),
-        hint=error.hint,
-    )
+    return Parsed(None, error.failure, error.message, _placed(error, lines), error.hint)
 
 
-def _placed(error: RunError, lines: Lines) -> tuple[int, str]:
+def _placed(error: RunError, lines: tuple[Line, ...]) -> tuple[int, str]:
     """The first telling line with its number; where no line tells, the last one that says anything.
 
     A field of a JSON file is found by how it is written there, or else by its name; its line may be

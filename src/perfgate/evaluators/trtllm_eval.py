@@ -1,39 +1,60 @@
 """TensorRT-LLM's trtllm-eval: GPQA diamond, GSM8K and MMLU on the model inside one process.
 
-How it is called depends on the release: `perfgate.engines.tensorrt_llm.programs`. What it leaves
-is read by `trtllm_eval_results`.
+How it is called depends on the release: `perfgate.engines.tensorrt_llm.programs`. Its scores are
+percent, from 0 to 100; they become fractions here. It prints a table of lm_eval below a line that
+says so, or one line for MMLU; newer releases also leave ``samples_<task>.json``. What it prints as
+"average accuracy" is the mean over the filters of one task, and is not read.
 """
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from perfgate.clients import datasets
 from perfgate.clients.base import Offline
-from perfgate.clients.logs import logged, no_report
+from perfgate.clients.logs import left, printed
+from perfgate.clients.report_lines import Line, last_line, number, positive
 from perfgate.core.command import Step
-from perfgate.core.errors import InputError, MissingProgram
+from perfgate.core.errors import InputError, MissingProgram, RunError
 from perfgate.core.locations import Locations
-from perfgate.core.measurement import Measurement
+from perfgate.core.measurement import Json, Measurement
+from perfgate.core.metrics import accuracy_name
 from perfgate.core.programs import TENSORRT_LLM_PYTHON
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.tensorrt_llm import programs
-from perfgate.evaluators import trtllm_eval_results as results
 from perfgate.evaluators.base import evaluator
+from perfgate.evaluators.lm_eval_results import answered, rows
 from perfgate.scenarios.scenario import AccuracyTask, Measurable, Scenario
 
+EVALUATOR = "trtllm-eval"
+SCORES: Mapping[str, frozenset[str]] = {
+    "gpqa_diamond": frozenset({"exact_match:strict-match"}),
+    "gsm8k": frozenset({"exact_match:strict-match", "exact_match:flexible-extract"}),
+    "mmlu": frozenset({"accuracy:none"}),
+}
+# The tasks' names in lm_eval, where the command line has others (tensorrt_llm/evaluate/lm_eval.py).
+_LM_EVAL_NAMES = {"gpqa_diamond": "gpqa_diamond_cot_zeroshot_aa"}
+_NAMES = {lm_eval: name for name, lm_eval in _LM_EVAL_NAMES.items()}
+_HEAD = re.compile(r"lm-eval (?P<task>\S+) results \(scores normalized to range 0~100\):")
+_MMLU = re.compile(r"MMLU weighted average accuracy: (?P<value>\S+) \((?P<questions>\d{1,9})\)")
+_SECONDS = re.compile(r"TRTLLM execution time: (?P<seconds>[\d.]+) seconds\.")
+WORDS = ("scores normalized", "n-shot", "mmlu weighted average")
+_DIGIT = 0.00005  # half of the last digit of a value in the table, in percent
 _VERSION_WITHIN_S = 60
 
 
-@evaluator(results.EVALUATOR)
+@evaluator(EVALUATOR)
 class TrtllmEval(Offline):
     """The tasks that TensorRT-LLM evaluates by itself, from 0.20 on."""
 
-    name = results.EVALUATOR
+    name = EVALUATOR
 
     @classmethod
     def scores(cls) -> Mapping[str, frozenset[str]]:
         """See `Evaluator.scores`."""
-        return results.SCORES
+        return SCORES
 
     def version(self, build: EngineBuild, locations: Locations) -> str:
         """See `Offline.version`.
@@ -55,11 +76,7 @@ class TrtllmEval(Offline):
         return build.version
 
     def steps(
-        self,
-        scenario: Scenario,
-        build: EngineBuild,
-        what: Measurable,
-        locations: Locations,
+        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
         if not isinstance(what, AccuracyTask):
@@ -78,7 +95,125 @@ class TrtllmEval(Offline):
         """See `Offline.parse`."""
         if not isinstance(what, AccuracyTask):
             raise TypeError(f"{self.name} measures no {type(what).__name__}")
-        for lines in logged(folder, "benchmark", results.WORDS):
-            if results.is_report(lines):
-                return results.of_task(what, lines, folder)
-        raise no_report(self.name, folder, "benchmark")
+        return of_task(what, printed(self.name, folder, "benchmark", WORDS, is_report), folder)
+
+
+def is_report(lines: Sequence[Line]) -> bool:
+    """Whether its scores begin somewhere in these lines."""
+    return any(_HEAD.search(line.text) or _MMLU.search(line.text) for line in lines)
+
+
+def of_task(task: AccuracyTask, lines: Sequence[Line], folder: Path) -> Measurement:
+    """What a finished evaluation of `task` left in its log and in `folder`.
+
+    Raises:
+        RunError: ``truncated_output``, ``no_metrics`` (no score, or not one of this task),
+            ``incomplete`` (not all questions that were asked).
+    """
+    measured = parse(lines)
+    its = programs.TASKS[task.task]
+    asked = its.questions if task.limit is None else min(task.limit, its.questions)
+    wanted = {accuracy_name(task.task, *score.split(":")) for score in SCORES[task.task]}
+    if set(measured.metrics) != wanted:
+        message = f"the scores printed are not those of {task.task}"
+        evidence = tuple(sorted(measured.metrics)) or ("none",)
+        raise RunError("no_metrics", message, evidence=evidence)
+    questions = measured.facts.get(f"questions:{task.task}")
+    if questions not in (asked, None):
+        raise RunError("incomplete", f"{questions} of {asked} questions were answered")
+    shots = measured.facts.get("fewshot", task.fewshot)
+    if shots != task.fewshot:
+        raise RunError("incomplete", f"{shots} examples were shown, not {task.fewshot}")
+    facts = {key: value for key, value in measured.facts.items() if ":" not in key}
+    facts |= {"questions": asked, "fewshot": task.fewshot}
+    for name, score in measured.metrics.items():
+        metric, filter_name = name.split(":")[2:]
+        if metric == "exact_match":  # a share of right answers, printed to four digits
+            _require_count(name, score, asked)
+        facts[f"stderr:{metric}:{filter_name}"] = math.sqrt(score * (1 - score) / asked)
+    samples = folder / f"samples_{_LM_EVAL_NAMES.get(task.task, task.task)}.json"
+    answers = _answers(task, left(samples), measured.metrics, asked) if samples.exists() else {}
+    return Measurement(measured.metrics, facts, answers)
+
+
+def parse(lines: Sequence[Line]) -> Measurement:
+    """The scores that are printed, as fractions; whatever task they are of.
+
+    Raises:
+        RunError: ``truncated_output`` or ``no_metrics``.
+    """
+    metrics: dict[str, float] = {}
+    facts: dict[str, Json] = {"evaluator": EVALUATOR}
+    for name, score, line, about in _scores(lines):
+        if metrics.setdefault(name, score) != score:
+            raise RunError("no_metrics", f"{name} appears twice", evidence=(line.evidence,))
+        facts |= about
+    for line in lines:
+        if seconds := _SECONDS.search(line.text):
+            facts["duration_s"] = number(seconds["seconds"])
+    if not metrics:
+        last = next((line for line in reversed(lines) if line.text), None)
+        is_cut = last is not None and (_HEAD.search(last.text) or last.text.startswith("|"))
+        failure = "truncated_output" if is_cut else "no_metrics"
+        message = "no score below the line that announces them"
+        raise RunError(failure, message, evidence=last_line(tuple(lines)))
+    return Measurement(metrics, facts)
+
+
+def _scores(lines: Sequence[Line]) -> Iterator[tuple[str, float, Line, dict[str, Json]]]:
+    """Metric, fraction, the line that says it, and facts about it.
+
+    In tables: the rows below each line that says that they are percent.
+    """
+    heads = [(at, head) for at, line in enumerate(lines) if (head := _HEAD.search(line.text))]
+    ends = [*(at for at, _ in heads[1:]), len(lines)]
+    for (at, head), end in zip(heads, ends, strict=False):
+        task = _NAMES.get(head["task"], head["task"])
+        for row in rows(lines[at + 1 : end]):
+            if row.task != head["task"]:
+                message = f"the table below {head['task']} is of {row.task}"
+                raise RunError("no_metrics", message, evidence=(row.line.evidence,))
+            score = _fraction(row.value, row.line)
+            facts: dict[str, Json] = {"fewshot": int(row.shots)} if row.shots.isdecimal() else {}
+            error = number(row.stderr)
+            if error is not None and 0 < error < float("inf"):
+                facts[f"stderr:{task}:{row.metric}:{row.filter_name}"] = round(error / 100, 6)
+                # A mean of zeros and ones has the standard error √(p(1-p)/(n-1)), which tells n.
+                facts[f"questions:{task}"] = round(score * (1 - score) / (error / 100) ** 2) + 1
+            yield accuracy_name(task, row.metric, row.filter_name), score, row.line, facts
+    for line in lines:
+        if told := _MMLU.search(line.text):
+            facts = {"questions:mmlu": int(told["questions"])}
+            name = accuracy_name("mmlu", "accuracy", "none")
+            yield name, _fraction(told["value"], line), line, facts
+
+
+def _fraction(value: str, line: Line) -> float:
+    percent = positive(value, line.evidence)
+    if percent > 100:
+        raise RunError("no_metrics", f"a score of {percent:g} percent", evidence=(line.evidence,))
+    return round(percent / 100, 6)  # four digits are printed at most
+
+
+def _require_count(name: str, score: float, asked: int) -> None:
+    """Refuse a score that no number of right answers gives: other questions were asked."""
+    right = score * asked
+    if abs(right - round(right)) > asked * _DIGIT / 100 + 1e-9:
+        message = f"{name} is {score:.6g}, which is no whole number of {asked} answers"
+        raise RunError("incomplete", message)
+
+
+def _answers(
+    task: AccuracyTask, document: Any, metrics: Mapping[str, float], asked: int
+) -> dict[str, dict[str, bool]]:
+    """Metric → question → answered right, from the file that newer releases leave."""
+    samples = document.get("samples") if isinstance(document, dict) else None
+    of_task = samples.get(_LM_EVAL_NAMES.get(task.task, task.task)) if samples else None
+    if not isinstance(of_task, list) or not all(isinstance(row, dict) for row in of_task):
+        raise RunError("no_metrics", f"the file of samples has none of {task.task}")
+    found: dict[str, dict[str, bool]] = {}
+    for name, score in metrics.items():
+        metric, filter_name = name.split(":")[2:]
+        of_filter = [row for row in of_task if row.get("filter") == filter_name]
+        found[name] = answered(of_filter, metric, name, score, asked, off=2 * _DIGIT / 100)
+    return found

@@ -46,11 +46,7 @@ class TrtllmGpqa(Offline):
         return {TASK: frozenset({"accuracy:none"})}
 
     def steps(
-        self,
-        scenario: Scenario,
-        build: EngineBuild,
-        what: Measurable,
-        locations: Locations,
+        self, scenario: Scenario, build: EngineBuild, what: Measurable, locations: Locations
     ) -> tuple[Step, ...]:
         """See `Offline.steps`."""
         if not isinstance(what, AccuracyTask):
@@ -119,9 +115,6 @@ def _questions(lines: tuple[Line, ...], asked: int) -> int:
         return asked
     bar, line = bars[-1]
     if int(bar["done"]) != asked or int(bar["all"]) != asked:
-        raise RunError(
-            "incomplete",
-            f"{bar['done']} of {asked} questions were answered",
-            evidence=(line.evidence,),
-        )
+        message = f"{bar['done']} of {asked} questions were answered"
+        raise RunError("incomplete", message, evidence=(line.evidence,))
     return asked

@@ -13,7 +13,7 @@ from tables import each
 from perfgate.core.errors import CliDrift, InputError, MissingProgram
 from perfgate.core.locations import Locations
 from perfgate.core.paths import repository
-from perfgate.evaluators.trtllm_eval_results import EVALUATOR as EVAL
+from perfgate.evaluators.trtllm_eval import EVALUATOR as EVAL
 from perfgate.evaluators.trtllm_gpqa import EVALUATOR as GPQA
 from perfgate.machine.preflight import Check, PreflightTarget
 from perfgate.machine.preflight.software import judge_software, own_environment

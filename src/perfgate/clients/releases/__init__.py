@@ -4,12 +4,15 @@ A client has a release of its own: it measures any engine's server, and stays th
 engine's release moves. The options that never moved stand in `serving_client`.
 """
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal
 
 from perfgate.core.errors import InputError
-from perfgate.engines.release_tables import ReleaseTable, ReleaseTables
+from perfgate.engines.release_tables import Option, ReleaseTable, ReleaseTables
+from perfgate.scenarios.scenario import Workload
 
 
 class BenchRelease(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -28,8 +31,6 @@ class BenchRelease(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_onl
             unless it is told; None: it does, and ends with an error status where none comes.
         input_counted_by: who counts input tokens: the ``client``, before any chat template, or the
             ``server``, after it.
-        output_counted_by: the ``server``, or nobody: where it sends no usage beside a text, a
-            ``request`` counts with the length that it asked for.
     """
 
     title: ClassVar[str] = "the load client"
@@ -39,7 +40,6 @@ class BenchRelease(ReleaseTable, frozen=True, forbid_unknown_fields=True, kw_onl
     forces_eos: bool = False
     ready_check_s: int | None = None
     input_counted_by: Literal["client", "server"] = "client"
-    output_counted_by: Literal["server", "request"] = "server"
 
 
 class VllmBenchRelease(BenchRelease, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -54,10 +54,6 @@ class SglangBenchRelease(BenchRelease, frozen=True, forbid_unknown_fields=True, 
     title: ClassVar[str] = "SGLang's load client"
 
 
-__all__ = ["SGLANG", "VLLM", "BenchRelease", "release"]
-
-T = TypeVar("T", bound=BenchRelease)
-
 _OTHER = "use another release of the client: it need not be the engine's"
 VLLM = ReleaseTables(
     VllmBenchRelease, Path(__file__).parent / "vllm", hint=_OTHER, examples="0.11.0"
@@ -67,7 +63,10 @@ SGLANG = ReleaseTables(
 )
 
 
-def release(tables: ReleaseTables[T], version: str, program: str) -> T:
+Tables = ReleaseTables[VllmBenchRelease] | ReleaseTables[SglangBenchRelease]
+
+
+def release(tables: Tables, version: str, program: str) -> BenchRelease:
     """The table that holds for a release of a client.
 
     Args:
@@ -104,3 +103,79 @@ def release(tables: ReleaseTables[T], version: str, program: str) -> T:
             "after it became a command of vllm",
         )
     return found
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """The options of one program of one release.
+
+    Attributes:
+        client: name of the client, for messages.
+        table: of the release.
+        program: as the client's recorded pages name it.
+    """
+
+    client: str
+    table: BenchRelease
+    program: str
+
+    @property
+    def release(self) -> str:
+        """The release, for people."""
+        return self.table.version or f"{self.table.since} and later"
+
+    def has(self, setting: str) -> bool:
+        """Whether the release has an option for it."""
+        return setting in self.table.options(self.program)
+
+    def given(self, setting: str, value: str | int | None = None, *, field: str) -> list[str]:
+        """The option for a setting, with its value; a flag has none.
+
+        Args:
+            setting: as the tables name it.
+            value: what it is given.
+            field: of the scenario, for messages.
+
+        Raises:
+            InputError: this release has no such option, or not this value.
+        """
+        option: Option | None = self.table.options(self.program).get(setting)
+        if option is None or option.name is None:
+            raise self.refused(field, value, "not to be set")
+        if option.choices and str(value) not in option.choices:
+            raise self.refused(field, value, "one of " + ", ".join(option.choices))
+        return [option.name] if option.flag else [option.name, str(value)]
+
+    def api(self, workload: Workload) -> list[str]:
+        """The option that says which protocol is spoken.
+
+        Raises:
+            InputError: this release speaks another one alone.
+        """
+        words = self.table.apis[self.program]
+        if workload.api not in words:
+            raise self.refused("workload.api", workload.api, "one of " + ", ".join(words))
+        return self.given("api", words[workload.api], field="workload.api")
+
+    def fixed_length(self) -> list[str]:
+        """What makes every random prompt and answer as long as is asked for."""
+        return ["--random-range-ratio", self.table.fixed_length[self.program]]
+
+    def body(self, fields: Mapping[str, object], *, field: str) -> list[str]:
+        """The option that puts more fields into every request.
+
+        Raises:
+            InputError: this release has none.
+        """
+        return self.given("body", json.dumps(fields, separators=(",", ":")), field=field)
+
+    def refused(self, field: str, found: object, expected: str) -> InputError:
+        """What a release cannot do is refused: dropped silently, another load would be measured."""
+        return InputError(
+            f"{self.client} of this release cannot do it: {self.program} {self.release}",
+            field=field,
+            found=found,
+            expected=expected,
+            hint="use a release of the client that can, or change the workload; "
+            "docs/reference/parse.md lists what each release does",
+        )

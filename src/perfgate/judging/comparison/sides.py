@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from perfgate import baselines
-from perfgate.clients.aiperf_results import RESULT as AIPERF_RESULT
+from perfgate.clients.aiperf import RESULT as AIPERF_RESULT
 from perfgate.core import json_text
 from perfgate.core.errors import InputError
 from perfgate.core.measurement import Json, Measurement

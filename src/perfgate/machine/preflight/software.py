@@ -16,7 +16,7 @@ from perfgate.core.errors import InputError, MissingProgram, PerfgateError
 from perfgate.core.locations import MODELS, Locations
 from perfgate.core.redaction import redact
 from perfgate.engines.base import Engine, EngineBuild, engine
-from perfgate.evaluators import trtllm_eval_results, trtllm_gpqa
+from perfgate.evaluators import trtllm_eval, trtllm_gpqa
 from perfgate.machine.preflight.check import (
     HERE,
     Check,
@@ -98,7 +98,7 @@ def _dataset_finder(scenario: Scenario) -> Callable[[Locations], object] | None:
     asked = {(task.evaluator, task.task) for task in scenario.accuracy}
     if any(evaluator == trtllm_gpqa.EVALUATOR for evaluator, _ in asked):
         return datasets.gpqa_diamond
-    if (trtllm_eval_results.EVALUATOR, trtllm_gpqa.TASK) in asked:
+    if (trtllm_eval.EVALUATOR, trtllm_gpqa.TASK) in asked:
         return partial(datasets.of_trtllm_eval, trtllm_gpqa.TASK)
     return None
 

@@ -1,4 +1,4 @@
-"""Logs of any size: the lines around a report are found, the rest is not held."""
+"""Logs of any size: lines without what launchers, loggers and terminals add, around a report."""
 
 import os
 import tracemalloc
@@ -7,16 +7,24 @@ from pathlib import Path
 
 import pytest
 from bench_reports import Run, as_text
+from refusals import refused
+from tables import each
 
-from perfgate.clients import trtllm_bench_text
-from perfgate.clients.logs import left, logged
-from perfgate.clients.report_lines import lines_of, number
-from perfgate.clients.report_log import BLOCK, MOST_BLOCKS, report_lines, telling_lines
+from perfgate.clients.logs import (
+    BLOCK,
+    MOST_BLOCKS,
+    left,
+    logged,
+    report_lines,
+    telling_lines,
+)
+from perfgate.clients.report_lines import lines_of, number, positive
+from perfgate.clients.trtllm_bench_report import WORDS, parse_printed
 from perfgate.core.errors import RunError
 from perfgate.core.raw_log import LONGEST_LINE
 from perfgate.core.untrusted_files import UntrustedFile
 
-WORDS = trtllm_bench_text.WORDS
+PRINTED = "Total Latency (ms):                               912656.9938"
 NOISE = b"INFO: a request was answered, and nothing is wrong\n"
 
 
@@ -24,13 +32,66 @@ def noise(size: int) -> bytes:
     return NOISE * (size // len(NOISE))
 
 
+def text(raw: str) -> str:
+    (line,) = lines_of(raw)
+    return line.text
+
+
+@each(
+    "prefix",
+    [
+        *("    ", "[08/05/2025-10:11:12] [TRT-LLM] [I] ", "[TRT-LLM] [RANK 0] [I] "),
+        *("[TensorRT-LLM][INFO] ", "[1,0]<stdout>:", "0: ", "12: [TRT-LLM] [I] "),
+        *("2025-08-05T10:11:12.123456Z ", "2025/08/05 10:11:12 ", "\x1b[32m"),
+        "\x1b[1;38;5;196m[TRT-LLM] [E] \x1b[0m",
+    ],
+)
+@each("end", ["", "   ", "\t", "\r", "\x1b[0m"])
+def test_what_surrounds_a_line_is_taken_away(prefix: str, end: str) -> None:
+    assert text(prefix + PRINTED + end) == PRINTED
+
+
+def test_a_line_is_as_people_see_it() -> None:
+    """A bar in its last state, with the number that editors show, and its label to the colon."""
+    assert text("  0%| | 0/4\r 50%| | 2/4\r100%| | 4/4") == "100%| | 4/4"
+    lines = lines_of("one\r\ntwo\x0bstill two\n\nfour\n")
+    assert [line.number for line in lines if line.text] == [1, 2, 4]
+    assert lines[3].text == "four"
+    (line,) = lines_of("\x1b[31m[TRT-LLM] [E] out of luck\x1b[0m  ")
+    assert line.evidence == "[TRT-LLM] [E] out of luck"
+    labelled = {
+        "Dataset Path:         C:/data.txt ": ("Dataset Path", "C:/data.txt"),
+        "[TTFT] P50    : 52269.7072": ("[TTFT] P50", "52269.7072"),
+        "no label here": None,
+    }
+    assert {raw: lines_of(raw)[0].labelled() for raw in labelled} == labelled
+
+
+@each(
+    ("value", "expected"),
+    [
+        *((" 43146.2042  ", 43146.2042), ("43,146.2042", 43146.2042), ("1,234,567", 1234567.0)),
+        *(("2.3129E+15", 2.3129e15), ("1e-05", 1e-5), ("90.00%", 90.0), ("-3", -3.0), (".5", 0.5)),
+        *((one, None) for one in ("", "N/A", "None", "<value>", "[result]", "1,23", "1_000")),
+        *((one, None) for one in ("12 ms", "0x10", "1.2.3")),
+    ],
+)
+def test_numbers_as_reports_write_them(value: str, expected: float | None) -> None:
+    assert number(value) == expected
+
+
+@each("value", ["0", "0.0000", "-1.5", "nan", "inf", "N/A", "", None, True, 0.0])
+def test_a_metric_is_above_zero_and_finite(value: object) -> None:
+    error = refused(positive, value, "Total Latency (ms): it", error=RunError)
+    assert (error.failure, error.evidence) == ("no_metrics", ("Total Latency (ms): it",))
+
+
 @pytest.mark.parametrize("cut", range(0, 4000, 800))
 def test_a_report_is_found_across_blocks_with_its_line_numbers(cut: int) -> None:
     printed = as_text(Run())
     before = noise(3 * BLOCK - cut)
     lines = report_lines(BytesIO(before + printed.encode() + noise(3 * BLOCK)), WORDS)
-    found = trtllm_bench_text.parse(lines)
-    assert found == trtllm_bench_text.parse(lines_of(printed))
+    assert parse_printed(lines) == parse_printed(lines_of(printed))
     begin, wanted = next((x.number, x.text) for x in lines_of(printed) if x.text)
     first = next(line for line in lines if line.text == wanted)
     assert first.number == before.count(b"\n") + begin
@@ -38,9 +99,8 @@ def test_a_report_is_found_across_blocks_with_its_line_numbers(cut: int) -> None
 
 def test_two_reports_far_apart_are_two() -> None:
     printed = as_text(Run()).encode()
-    log = printed + noise(5 * BLOCK) + printed
-    with pytest.raises(RunError, match="2 reports in one file"):
-        trtllm_bench_text.parse(report_lines(BytesIO(log), WORDS))
+    lines = report_lines(BytesIO(printed + noise(5 * BLOCK) + printed), WORDS)
+    refused(parse_printed, lines, error=RunError, match="2 reports in one file")
 
 
 def test_the_last_line_is_there_whatever_it_says() -> None:

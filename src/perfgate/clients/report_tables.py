@@ -1,0 +1,249 @@
+"""Reports of load clients: which row is which metric or fact, and whether the numbers agree.
+
+The rows are in reports.toml. A report whose numbers contradict each other was cut, mixed with
+another one or miscounted: none of its numbers is used then.
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+from perfgate.clients.report_lines import plain_fact
+from perfgate.core.errors import RunError
+from perfgate.core.measurement import Json
+from perfgate.core.plain import from_plain
+from perfgate.scenarios.scenario import Workload
+
+# Programs divide by durations that they take at slightly different moments; AIPerf's differ by
+# some 0.1 %.
+SLACK = 0.01
+# The mean of per-request rates may exceed the rate of the whole at concurrency 1: 0.7 % in NVIDIA's
+# own DeepSeek-V3.2 min-latency report.
+PER_USER_SLACK = 0.1
+LATENCIES = ("ttft", "tpot", "itl", "e2el")
+FROM_STREAM = ("ttft", "tpot", "itl")
+FROM_SECOND_TOKEN = ("tpot", "itl")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric or fact of a report.
+
+    Attributes:
+        keys: in the JSON result; with sections, ``section.key``.
+        labels: as printed.
+        factor: to perfgate's unit.
+        kind: of its unit, where the report itself names the unit.
+        optional: whether some releases lack it.
+        streamed: whether it is there only where answers were streamed.
+        whole: whether it is a whole number.
+    """
+
+    keys: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    factor: float = 1.0
+    kind: str = ""
+    optional: bool = False
+    streamed: bool = False
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of a program's reports.
+
+    Attributes:
+        metrics: canonical metric → its row.
+        facts: fact → its row.
+        ignored: keys and labels that say nothing of a measurement.
+        units: unit that the report names → its kind, and the factor to perfgate's.
+    """
+
+    metrics: Mapping[str, Row]
+    facts: Mapping[str, Row]
+    ignored: frozenset[str] = frozenset()
+    units: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+
+    @cached_property
+    def metric_labels(self) -> Mapping[str, str]:
+        """Label, as `squeezed` → metric."""
+        return {squeezed(one): name for name, row in self.metrics.items() for one in row.labels}
+
+    @cached_property
+    def fact_labels(self) -> Mapping[str, str]:
+        """Label, as `squeezed` → fact."""
+        return {squeezed(one): name for name, row in self.facts.items() for one in row.labels}
+
+    @cached_property
+    def metric_keys(self) -> Mapping[str, str]:
+        """Key → metric."""
+        return {key: name for name, row in self.metrics.items() for key in row.keys}
+
+    @cached_property
+    def known_keys(self) -> frozenset[str]:
+        """All keys that are a metric, a fact or ignored."""
+        keys = (key for row in self.facts.values() for key in row.keys)
+        return frozenset({*self.metric_keys, *keys, *self.ignored})
+
+    def facts_of(self, values: Mapping[str, object]) -> dict[str, Json]:
+        """The facts that a JSON result has, key → value; those that are null left out."""
+        found = {name: plain_fact(values.get(row.keys[0])) for name, row in self.facts.items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def squeezed(label: str) -> str:
+    """A label without blanks and letter case."""
+    return "".join(label.split()).lower()
+
+
+_ROWS = tomllib.loads(Path(__file__).with_name("reports.toml").read_text(encoding="utf-8"))
+TRTLLM_BENCH = from_plain(Table, _ROWS["trtllm-bench"])
+SERVING = from_plain(Table, _ROWS["serving"])
+AIPERF = from_plain(Table, _ROWS["aiperf"])
+
+
+def require_totals(
+    metrics: Mapping[str, float], counts: Sequence[float | None], rounding: float = 0.0
+) -> None:
+    """Each rate × duration = what it counts, as far as rates and lengths are known.
+
+    Args:
+        metrics: with ``duration_s``.
+        counts: requests that were completed, mean input and mean output tokens of each.
+        rounding: half a unit of the last printed digit of a metric; 0 for JSON.
+
+    Raises:
+        RunError: ``no_metrics``, with the arithmetic.
+    """
+    requests, isl, osl = counts
+    both = None if isl is None or osl is None else isl + osl
+    # Rate → what it counts, and how many of them a request has.
+    counted = {
+        "request_throughput": ("requests", 1.0),
+        "output_throughput": ("output tokens", osl),
+        "total_token_throughput": ("input and output tokens", both),
+    }
+    for name, (what, each) in counted.items():
+        if name not in metrics or requests is None or each is None:
+            continue
+        rate, duration, total = metrics[name], metrics["duration_s"], requests * each
+        made = rate * duration
+        allowed = SLACK * abs(total) + rounding * (abs(rate) + abs(duration)) + rounding
+        if not abs(made - total) <= allowed:
+            raise contradiction(
+                f"{name.replace('_', ' ')} × duration = {what}, but {rate:g} × {duration:g} = "
+                f"{made:g}, not {total:g}"
+            )
+
+
+def require_ordered(metrics: Mapping[str, float]) -> None:
+    """What can never be larger than something else is not.
+
+    Raises:
+        RunError: ``no_metrics``, with both numbers.
+    """
+    chains: list[tuple[float, tuple[str, ...]]] = [
+        (PER_USER_SLACK, ("output_throughput_per_user", "output_throughput")),
+        (SLACK, ("output_throughput_per_gpu", "output_throughput")),
+        # No answer has less than one token.
+        (SLACK, ("request_throughput", "output_throughput", "total_token_throughput")),
+        (SLACK, ("ttft_mean_ms", "mean_request_latency_ms")),
+    ]
+    chains += [
+        (SLACK, tuple(f"{short}_{point}_ms" for point in ("median", "p90", "p95", "p99")))
+        for short in LATENCIES
+    ]
+    for slack, chain in chains:
+        for lower, upper in pairwise(name for name in chain if name in metrics):
+            if metrics[lower] > metrics[upper] * (1 + slack):
+                raise contradiction(
+                    f"{lower} {metrics[lower]:g} is more than {upper} {metrics[upper]:g}"
+                )
+    latency, duration = metrics.get("mean_request_latency_ms"), metrics.get("duration_s")
+    if latency and duration and latency > 1e3 * duration * (1 + SLACK):
+        raise contradiction(
+            f"a request took {latency:g} ms on average, all of them together {1e3 * duration:g} ms"
+        )
+
+
+def require_gpus(metrics: Mapping[str, float], gpus: float | None) -> None:
+    """Throughput per GPU × GPUs = throughput; of an unknown number of GPUs, a whole one.
+
+    Raises:
+        RunError: ``no_metrics``, with the arithmetic.
+    """
+    total, each = metrics.get("output_throughput"), metrics.get("output_throughput_per_gpu")
+    if total is None or each is None:
+        return
+    if gpus is None:
+        gpus = max(1, round(total / each))
+    if not math.isclose(each * gpus, total, rel_tol=SLACK):
+        raise contradiction(
+            f"output throughput per GPU × GPUs = output throughput, but {each:g} × {gpus:g} = "
+            f"{each * gpus:g}, not {total:g}"
+        )
+
+
+def require_lengths(
+    workload: Workload, isl: float, osls: Sequence[float], share: float, tokens: int, hint: str
+) -> None:
+    """The asked lengths were really used, where the prompts were generated for them.
+
+    Args:
+        workload: what was asked.
+        isl: mean input tokens of a request.
+        osls: its mean output tokens, and others that must be as asked.
+        share: of the asked lengths, how far the true ones may be off …
+        tokens: … or by so many tokens.
+        hint: the next step where the prompts are of another length.
+
+    Raises:
+        RunError: ``incomplete``.
+    """
+    if workload.dataset != "synthetic" or workload.isl is None or workload.osl is None:
+        return
+    # A chat template adds tokens to what was asked; an answer may end early unless EOS is ignored.
+    is_template = workload.api == "chat" and isl > workload.isl
+    lengths = [("ISL", isl, workload.isl, hint)] if not is_template else []
+    honoured = "check that the engine honours ignore_eos"
+    lengths += [
+        ("OSL", osl, workload.osl, honoured)
+        for osl in osls
+        if workload.ignore_eos or osl > workload.osl
+    ]
+    for name, true, asked, next_step in lengths:
+        if abs(true - asked) > max(share * asked, tokens):
+            message = f"{name} was {true:g} tokens, not the {asked} requested"
+            raise RunError("incomplete", message, hint=next_step)
+
+
+def has_latency(short: str, *, streaming: bool, one_token: bool) -> bool:
+    """Whether a latency exists: there is none after the last token of one-token answers."""
+    is_after_first = short in FROM_SECOND_TOKEN
+    return short not in FROM_STREAM or (streaming and not (one_token and is_after_first))
+
+
+def require_one(begins: Sequence[str], what: str) -> None:
+    """Not more than one `what` begins in a file, at the lines `begins`.
+
+    Raises:
+        RunError: ``no_metrics``.
+    """
+    if len(begins) > 1:
+        message, hint = f"{len(begins)} {what}s in one file", f"keep one {what} per file"
+        raise RunError("no_metrics", message, evidence=(begins[1],), hint=hint)
+
+
+def contradiction(what: str, *evidence: str) -> RunError:
+    """The error of a report whose numbers do not agree."""
+    return RunError("no_metrics", f"the report contradicts itself: {what}", evidence=evidence)
+
+
+def number_of(facts: Mapping[str, Json], name: str) -> float | None:
+    """A fact that is a number; None: there is none."""
+    value = facts.get(name)
+    return None if isinstance(value, bool) or not isinstance(value, int | float) else value
