@@ -16,7 +16,7 @@ from tables import each
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "machine" / "conditions"))
 
-from burners import cpu_of, stranger
+from burners import burnt_s, stranger
 
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
@@ -78,10 +78,7 @@ def test_asked_to_end_it_tells_what_it_saw(sent: signal.Signals) -> None:
 @pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
 def test_who_has_another_mark_is_a_load_of_others(tmp_path: Path, mark: str) -> None:
     with stranger(tmp_path, **{PLACE: mark}) as burner, running() as program:
-        first_s = cpu_of(burner)
-        while cpu_of(burner) < first_s + 0.6:
-            time.sleep(0.05)
-        used_s = cpu_of(burner) - first_s
+        used_s = burnt_s(burner, 0.6)
         seen = told_by(program)
     assert seen.cpu is not None
     assert seen.cpu.others_share is not None

@@ -45,3 +45,11 @@ def settled(is_so: Callable[[], object]) -> None:
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def burnt_s(burner: psutil.Process, least_s: float) -> float:
+    """What it has used from now on; at least that much."""
+    first_s = sum(burner.cpu_times()[:2])
+    while (used_s := sum(burner.cpu_times()[:2]) - first_s) < least_s:
+        time.sleep(0.05)
+    return used_s

@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import psutil
 import pynvml
 import pytest
-from burners import burn, stranger
+from burners import burn, burnt_s, stranger
 from fake_pynvml import FakeGpu
 
 from perfgate.machine.conditions import watch as module
@@ -59,14 +59,6 @@ def all_s() -> float:
     """CPU time of everybody since boot."""
     times = psutil.cpu_times()
     return times.user + times.nice + times.system
-
-
-def burnt_s(burner: psutil.Process, least_s: float) -> float:
-    """What it has used from now on; at least that much."""
-    first_s = sum(burner.cpu_times()[:2])
-    while (used_s := sum(burner.cpu_times()[:2]) - first_s) < least_s:
-        time.sleep(0.05)
-    return used_s
 
 
 def test_it_looks_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:

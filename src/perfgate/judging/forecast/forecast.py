@@ -301,7 +301,7 @@ def forecast_scenario(
         )
 
     def cost(all_starts: float, of_probes: Iterable[float]) -> Cost:
-        starts = max(first, default=0) + all_starts * (2 if is_beside else 1)
+        starts = float(max(first, default=0) + all_starts * (2 if is_beside else 1))
         each = zip(found, first, of_probes, strict=True)
         spent = sum(probe.seconds * (before + often) for probe, before, often in each)
         hours = (start_s * starts + spent) / 3600
