@@ -76,7 +76,7 @@ def test_every_fault_has_a_class_of_failure_or_worse_numbers() -> None:
 def test_the_printed_lines_are_known_for_what_they_are(kind, release: tuple[int, int]) -> None:
     for host, port in (("", ""), ("localhost", "8000")):
         lines = kind.written(release, host, port).splitlines()
-        assert diagnose(lines).failure == kind.failure
+        assert diagnose(enumerate(lines, start=1)).failure == kind.failure
 
 
 @pytest.mark.parametrize("kind", PRINTED, ids=lambda kind: kind.name)
@@ -85,6 +85,6 @@ def test_healthy_lines_in_front_do_not_hide_the_cause(
 ) -> None:
     healthy.engine_starts("model", 8, 0.9)
     lines = capsys.readouterr().out.splitlines()
-    assert diagnose(lines) is None
+    assert diagnose(enumerate(lines, start=1)) is None
     lines += kind.written((1, 0)).splitlines()
-    assert diagnose(lines).failure == kind.failure
+    assert diagnose(enumerate(lines, start=1)).failure == kind.failure

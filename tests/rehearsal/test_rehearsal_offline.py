@@ -203,10 +203,10 @@ def test_a_fault_of_the_engine_ends_it_with_telling_lines(put: Put, tmp_path: Pa
         assert ended.status == -9
     elif kind.name.startswith("cli_drift"):
         assert ended.status == 2
-        assert diagnose(ended.err.splitlines()).failure == "cli_drift"
+        assert diagnose(enumerate(ended.err.splitlines(), start=1)).failure == "cli_drift"
     else:
         assert ended.status == 1
-        assert diagnose(ended.err.splitlines()).failure == kind.failure
+        assert diagnose(enumerate(ended.err.splitlines(), start=1)).failure == kind.failure
 
 
 @each(

@@ -100,7 +100,7 @@ def test_programs_refuse_as_click_and_argparse_do(
     assert ended.status == 2
     assert f"{'error' if line.startswith(SERVING) else 'Error'}: {told}" in ended.err
     if "--quicker" in line:
-        assert diagnose(ended.err.splitlines()).failure == "cli_drift"
+        assert diagnose(enumerate(ended.err.splitlines(), start=1)).failure == "cli_drift"
 
 
 def test_a_release_without_a_page_says_whose_options_it_has(put: Put, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_the_yaml_is_refused_as_the_release_refuses_it(
     assert ended.status == (0 if told is None else 1), ended.err
     if told is not None:
         assert told in ended.err
-        assert diagnose(ended.err.splitlines()).failure == "config_error"
+        assert diagnose(enumerate(ended.err.splitlines(), start=1)).failure == "config_error"
 
 
 def test_the_python_tells_the_schema_of_the_recorded_page(put: Put, tmp_path: Path) -> None:

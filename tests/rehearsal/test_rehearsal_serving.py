@@ -196,7 +196,7 @@ def test_a_request_that_is_too_long_is_told_by_client_and_server(put: Put, tmp_p
     assert ended.status == 1
     log = (tmp_path / "server" / "server.err").read_text()
     for told in (ended.err, log):
-        assert diagnose(told.splitlines()).failure == "request_too_long"
+        assert diagnose(enumerate(told.splitlines(), start=1)).failure == "request_too_long"
 
 
 def test_a_server_that_cannot_start_tells_why(put: Put, server: Server, tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_server_that_cannot_start_tells_why(put: Put, server: Server, tmp_path
         argv = [stage.program("trtllm-serve"), "model", "--host", HOST, "--port", str(port)]
         ended = stage.run(argv, tmp_path, SERVED)
         assert ended.status == 1
-        assert diagnose(ended.err.splitlines()).failure == failure
+        assert diagnose(enumerate(ended.err.splitlines(), start=1)).failure == failure
 
 
 @each(("fault", "loss"), [(None, 0.0), ("accuracy:5pp", 0.05)])

@@ -164,7 +164,7 @@ def test_a_fault_of_its_start_is_told_as_vllm_tells_it(
     ended = subprocess.run(command.argv, capture_output=True, text=True, timeout=60)
     assert ended.returncode in (1, 2)
     assert "TensorRT" not in ended.stderr
-    assert diagnose(ended.stderr.splitlines()).failure == FAULTS[fault].failure
+    assert diagnose(enumerate(ended.stderr.splitlines(), start=1)).failure == FAULTS[fault].failure
 
 
 def test_a_taken_port_is_told(stage: Any, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_taken_port_is_told(stage: Any, tmp_path: Path) -> None:
         command = Vllm().serve(case, build, endpoint, here)
         ended = subprocess.run(command.argv, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1
-    assert diagnose(ended.stderr.splitlines()).failure == "port_in_use"
+    assert diagnose(enumerate(ended.stderr.splitlines(), start=1)).failure == "port_in_use"
 
 
 def test_a_prompt_that_is_too_long_is_refused_as_vllm_refuses_it(
@@ -188,4 +188,4 @@ def test_a_prompt_that_is_too_long_is_refused_as_vllm_refuses_it(
         with pytest.raises(urllib.error.HTTPError) as caught:
             urllib.request.urlopen(asked)
         said = json.loads(caught.value.read())["message"]
-    assert diagnose([said]).failure == "request_too_long"
+    assert diagnose([(1, said)]).failure == "request_too_long"

@@ -61,7 +61,7 @@ class Played:
         """Status and class of a server that does not start."""
         argv = self.command(port).argv
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
-        return done.returncode, diagnose(done.stderr.splitlines()).failure
+        return done.returncode, diagnose(enumerate(done.stderr.splitlines(), start=1)).failure
 
 
 Play = Callable[..., Played]
