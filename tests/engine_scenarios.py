@@ -18,6 +18,8 @@ def made(engine: str, settings: EngineSettings, release: str | None, **more: Any
     """A scenario of an engine, documented at a release, on eight H200 unless told otherwise."""
     extra = [more.pop(name, None) for name in ("extra_yaml", "extra_args", "inert")]
     values: dict[str, Any] = {
+        "id": "case",
+        "title": "case",
         "hardware": Hardware("H200", 8),
         "model": Model("deepseek-ai/DeepSeek-R1-0528", "fp8"),
         "workload": None,
@@ -25,8 +27,6 @@ def made(engine: str, settings: EngineSettings, release: str | None, **more: Any
         **more,
     }
     return Scenario(
-        id="case",
-        title="case",
         source=Source("document.md", "section", engine_version=release),
         engine=EngineChoice(engine, settings, *extra),
         gate=GatePolicy(("output_throughput",)),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from documented_set import documented_suite
+from engine_scenarios import made
 
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
@@ -14,14 +15,10 @@ from perfgate.engines.base import Endpoint, EngineBuild
 from perfgate.engines.tensorrt_llm import checkout, programs
 from perfgate.engines.tensorrt_llm.engine import TensorRTLLM
 from perfgate.scenarios.scenario import (
-    EngineChoice,
     EngineSettings,
-    GatePolicy,
     Hardware,
-    Limits,
     Model,
     Scenario,
-    Source,
     Workload,
 )
 
@@ -49,17 +46,15 @@ def scenario(
     **more: Any,
 ) -> Scenario:
     """A valid scenario with what a test is about."""
-    return Scenario(
+    return made(
+        "tensorrt-llm",
+        settings,
+        release,
         id=name,
         title=name,
-        source=Source("document.md", "section", engine_version=release),
         hardware=Hardware("B200", 8),
         model=Model(model, "fp8"),
-        engine=EngineChoice("tensorrt-llm", settings),
         workload=workload,
-        accuracy=more.pop("accuracy", ()),
-        gate=GatePolicy(("output_throughput",)),
-        limits=Limits(60.0, 60.0, 60.0),
         environment=environment or {},
         **more,
     )

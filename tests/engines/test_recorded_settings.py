@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from engine_scenarios import made
 from tables import each
 
 from perfgate.core.errors import PerfgateError
@@ -23,17 +24,12 @@ from perfgate.plan import calls
 from perfgate.scenarios.scenario import (
     AccuracyTask,
     CudaGraphs,
-    EngineChoice,
     EngineSettings,
-    GatePolicy,
-    Hardware,
-    Limits,
     Model,
     MoeLoadBalancer,
     Mtp,
     Scenario,
     Smoke,
-    Source,
     Workload,
 )
 
@@ -101,17 +97,8 @@ PINNED = ("tp", "mtp", "max_batch_size", "chunked_context", "kv_cache_dtype", "c
 
 def scenario(program: str, release: str | None, **settings: Any) -> Scenario:
     name, more = PROGRAMS[program]
-    return Scenario(
-        id="case",
-        title="case",
-        source=Source("document.md", "section", engine_version=release),
-        hardware=Hardware("H200", 8),
-        model=Model("deepseek-ai/DeepSeek-R1", "fp8"),
-        engine=EngineChoice(name, EngineSettings(**{"tp": 8, **settings})),
-        gate=GatePolicy(("output_throughput",)),
-        limits=Limits(60.0, 60.0, 60.0),
-        **{"workload": None, "accuracy": (), **more},
-    )
+    model = Model("deepseek-ai/DeepSeek-R1", "fp8")
+    return made(name, EngineSettings(**{"tp": 8, **settings}), release, model=model, **more)
 
 
 def each_setting(program: str, release: str | None) -> Iterator[tuple[str, Scenario]]:

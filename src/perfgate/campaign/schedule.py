@@ -160,7 +160,7 @@ def next_start(state: LoopState) -> StartRequest | None:
 
 def _beside(schedule: Schedule, probes: tuple[Probe, ...]) -> StartRequest | None:
     """The start of the other build that is up with one: of a reference, load alone is measured."""
-    measured = tuple(one for one in probes if one.is_load or schedule.tested == "b")
+    measured = tuple(one for one in probes if one.is_load or schedule.beside != "reference")
     return StartRequest(schedule.beside, measured) if schedule.beside and measured else None
 
 

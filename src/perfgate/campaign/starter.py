@@ -308,9 +308,10 @@ def _undecided(one: Judgement) -> str:
     after = f"{one.metric} undecided after {counted(one.runs_used, 'start')}"
     if one.change is None or one.interval is None or one.band is None:
         return after
-    unit, told = "%", [percent(share).removesuffix(" %") for share in (one.change, *one.interval)]
-    if is_accuracy(one.metric):
-        unit, told = "points", [points(share) for share in (one.change, *one.interval)]
-    change, low, high = told
+    unit = "points" if is_accuracy(one.metric) else "%"
+    change, low, high = (
+        points(share) if is_accuracy(one.metric) else percent(share).removesuffix(" %")
+        for share in (one.change, *one.interval)
+    )
     band = f"band {100 * one.band:.3g} {unit}"
     return f"{after} ({change} {unit}, interval {low}…{high} {unit}, {band})"

@@ -5,7 +5,7 @@ started: all but the script of Slurm's job is in comments.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -90,11 +90,12 @@ def launched_calls(
     tools = toolchain_for(scenario, place.locations, BuildOverride(build.version, build.commit))
     model = tools.engine.served_model(scenario, place.locations)
     endpoint = Endpoint(place.host, plan.LISTEN.port, model)
+    offline = {probe.label for probe in all_probes(scenario) if tools.is_offline(probe)}
     unlaunched = replace(scenario, launch=None)  # its ranks are launched by the launcher
     for step in plan.steps(unlaunched, build, place.locations, endpoint):
         command = step.command
         if command.argv[0] != "curl":  # perfgate itself asks
-            command = place.launched(step, _kind(step, tools), _RUN / (step.probe or ""))
+            command = place.launched(step, _kind(step, tools, offline), _RUN / (step.probe or ""))
         yield "#"
         yield comment(step.role + (f" of {step.probe}" if step.probe else ""))
         for name, text in command.files.items():
@@ -187,8 +188,8 @@ def _in_a_job(start: _Start) -> _Place:
 PLACES = {"docker": _in_containers, "mpirun": _on_hosts, "slurm": _in_a_job}
 
 
-def _kind(step: Step, tools: Toolchain) -> _Kind:
-    offline = {probe.label for probe in all_probes(tools.scenario) if tools.is_offline(probe)}
+def _kind(step: Step, tools: Toolchain, offline: Collection[str]) -> _Kind:
+    """What a step's program has to do with the engine; `offline`: probes whose program holds it."""
     load = tools.scenario.workload
     if step.role == "prepare_dataset":
         return "with_engine"

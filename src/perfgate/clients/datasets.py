@@ -14,6 +14,7 @@ from perfgate.core import json_text
 from perfgate.core.errors import InputError
 from perfgate.core.locations import DATASETS, Locations
 from perfgate.core.untrusted_files import open_input
+from perfgate.engines.tensorrt_llm.checkout import GPQA_QUESTIONS
 from perfgate.scenarios.scenario import Scenario
 
 ON_PAPER = Path("YOUR_DATASET.jsonl")
@@ -21,7 +22,6 @@ SHAREGPT = "ShareGPT_V3_unfiltered_cleaned_split.json"
 # Of the file that its page on the hub shows: 94,145 conversations.
 SHAREGPT_SHA256 = "35f0e213ce091ed9b9af2a1f0755e9d39f9ccec34ab281cd4ca60d70f6479ba4"
 GPQA_DIAMOND = "gpqa_diamond.csv"
-GPQA_QUESTIONS = 198  # rows of gpqa_diamond.csv
 GPQA_FOLDER = "gpqa"
 
 _SHAREGPT_FROM = (

@@ -60,14 +60,22 @@ def left(path: Path, evidence: tuple[str, ...] = ()) -> Any:
         evidence: what else to show where it is cut.
 
     Raises:
-        RunError: see `decoded`.
+        RunError, UntrustedFile: see `content_of` and `decoded`.
+    """
+    return decoded(content_of(path), path.name, evidence)
+
+
+def content_of(path: Path) -> bytes:
+    """What is in a file that a program left, a JSON document if all is well.
+
+    Raises:
+        RunError: ``no_metrics``, it is larger than any.
         UntrustedFile: it is no regular file.
     """
     try:
-        content = read_regular(path, json_text.LARGEST_DOCUMENT)
+        return read_regular(path, json_text.LARGEST_DOCUMENT)
     except FileTooLarge as error:
         raise RunError("no_metrics", str(error)) from error
-    return decoded(content, path.name, evidence)
 
 
 def no_report(program: str, folder: Path, name: str) -> RunError:

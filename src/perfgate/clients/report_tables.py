@@ -5,17 +5,16 @@ another one or miscounted: none of its numbers is used then.
 """
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 
 from perfgate.clients.report_lines import plain_fact
 from perfgate.core.errors import RunError
 from perfgate.core.measurement import Json
 from perfgate.core.plain import from_plain
+from perfgate.core.toml_table import toml_beside
 from perfgate.scenarios.scenario import Workload
 
 # Programs divide by durations that they take at slightly different moments; AIPerf's differ by
@@ -100,7 +99,7 @@ def squeezed(label: str) -> str:
     return "".join(label.split()).lower()
 
 
-_ROWS = tomllib.loads(Path(__file__).with_name("reports.toml").read_text(encoding="utf-8"))
+_ROWS = toml_beside(__file__, "reports")
 TRTLLM_BENCH = from_plain(Table, _ROWS["trtllm-bench"])
 SERVING = from_plain(Table, _ROWS["serving"])
 AIPERF = from_plain(Table, _ROWS["aiperf"])

@@ -1,6 +1,7 @@
 """Clients of vLLM's benchmark family: the options that all have, and what they leave."""
 
 import re
+from abc import abstractmethod
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -52,13 +53,13 @@ class ServingClient(Client):
         table = release(self.tables, target.client_version, self.page)
         return BenchOptions(self.name, table, self.page)
 
+    @abstractmethod
     def argv(self, target: Target, workload: Workload, point: LoadPoint) -> list[str]:
         """The words of the command.
 
         Raises:
             InputError: what this release of the client does not do, or does otherwise.
         """
-        raise NotImplementedError
 
     def command(
         self,

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from perfgate.clients.base import Target, client
-from perfgate.clients.logs import decoded
+from perfgate.clients.logs import content_of, decoded
 from perfgate.clients.releases import SGLANG
 from perfgate.clients.serving_client import ServingClient, asked_of, requests, require_report
-from perfgate.core import json_text
 from perfgate.core.durable_files import write_text
 from perfgate.core.errors import RunError
 from perfgate.core.programs import SGLANG_BENCH
-from perfgate.core.untrusted_files import FileTooLarge, read_regular
 from perfgate.scenarios.scenario import LoadPoint, Workload
 
 _CONFIGURATION = "server_info"
@@ -60,10 +58,7 @@ class SglangBench(ServingClient):
         path = folder / _result_name(point)
         if not path.is_file():
             return None
-        try:
-            content = read_regular(path, json_text.LARGEST_DOCUMENT)
-        except FileTooLarge as error:
-            raise RunError("no_metrics", str(error)) from error
+        content = content_of(path)
         if not content.strip():
             raise RunError("no_metrics", f"{path.name} is empty")
         require_one_run(content, path.name)

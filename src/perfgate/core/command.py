@@ -70,8 +70,8 @@ class Command:
             if word == masked:
                 yield shlex.quote(word)
             else:
-                told = _NOT_IN_QUOTES.sub("_", masked)
-                yield f'"${{SECRET_{number}:?{told}}}"'
+                hint = _NOT_IN_QUOTES.sub("_", masked)
+                yield f'"${{SECRET_{number}:?{hint}}}"'
 
 
 Role = Literal["prepare_dataset", "server", "smoke", "client", "benchmark", "evaluator"]

@@ -1,8 +1,5 @@
 """Engine: what perfgate must know of a program under test to serve a model with it."""
 
-# Answers of an engine that has nothing to say need none of what they are given.
-# ruff: noqa: ARG002
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,6 +41,11 @@ class Endpoint:
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host  # of IPv6
         return f"http://{host}:{self.port}"
+
+
+# Where a call is rendered on only to see whether a release takes it.
+ON_PAPER = Locations(on_paper=True)
+NOWHERE = Endpoint("localhost", 8000, "model")
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ class Engine(ABC):
             RunError: the container that it is in cannot be had.
         """
 
-    def uncovered(self, version: str) -> str | None:
+    def uncovered(self, version: str) -> str | None:  # noqa: ARG002
         """What is not known of a release, and what is done instead; None: all is known.
 
         Args:
@@ -159,19 +161,22 @@ class Engine(ABC):
         """
         return None
 
-    def foreseen(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:
+    def foreseen(self, scenario: Scenario, build: EngineBuild) -> tuple[str, ...]:  # noqa: ARG002
         """What this build is known not to put in force, or to bound, told before any start.
 
         What the scenario says to be inert is not told again.
         """
         return ()
 
-    def served_model(self, scenario: Scenario, locations: Locations) -> str:
+    def served_model(self, scenario: Scenario, locations: Locations) -> str:  # noqa: ARG002
         """The model's name as `/v1/models` will show it; here: the public one."""
         return scenario.model.name
 
     def verify(
-        self, build: EngineBuild, commands: Sequence[Command], locations: Locations
+        self,
+        build: EngineBuild,  # noqa: ARG002
+        commands: Sequence[Command],  # noqa: ARG002
+        locations: Locations,  # noqa: ARG002
     ) -> tuple[str, ...]:
         """Ask the installed build whether it takes all that `commands` give it.
 
@@ -186,7 +191,7 @@ class Engine(ABC):
         """
         return ()
 
-    def moved_defaults(self, commands: Sequence[Command], locations: Locations) -> tuple[str, ...]:
+    def moved_defaults(self, commands: Sequence[Command], locations: Locations) -> tuple[str, ...]:  # noqa: ARG002
         """Defaults of the installed build that the scenarios' documents state otherwise.
 
         Each names the setting, both defaults and the document; nothing where the build tells none.
@@ -203,7 +208,10 @@ class Engine(ABC):
         """The command that serves the scenario's model on `endpoint`."""
 
     def in_force(
-        self, scenario: Scenario, told: Mapping[str, Json], log: Iterable[str]
+        self,
+        scenario: Scenario,  # noqa: ARG002
+        told: Mapping[str, Json],  # noqa: ARG002
+        log: Iterable[str],  # noqa: ARG002
     ) -> InForce | None:
         """What the running server's own answers say that it runs with; None: they say nothing.
 
@@ -216,7 +224,7 @@ class Engine(ABC):
         """
         return None
 
-    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:
+    def tokenizer(self, scenario: Scenario, cache: Path, locations: Locations) -> str:  # noqa: ARG002
         """A folder with the model's tokenizer (made once under `cache` if need be), or its name.
 
         Here: a checkpoint, or a model of the hub, has it inside.

@@ -8,7 +8,6 @@ tables that it prints (`parse_tables`), or from a results file alone (`parse_res
 import json
 import math
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from perfgate.core.json_text import LARGEST_LINE
 from perfgate.core.measurement import Json, Measurement
 from perfgate.core.metrics import accuracy_name, is_accuracy
 from perfgate.core.redaction import redact
+from perfgate.core.toml_table import toml_beside
 from perfgate.core.untrusted_files import open_regular
 from perfgate.scenarios.scenario import AccuracyTask
 
@@ -28,7 +28,7 @@ WORDS = ("n-shot",)
 _COLUMNS = ("version", "filter", "n-shot", "metric", "", "value", "", "stderr")
 _HASH_DIGITS = 16  # 64 bits of each of lm_eval's SHA-256; two questions of one key are refused
 _MOST_QUESTIONS = 1_000_000  # of one task; MMLU has 14,042
-_ENDS = tomllib.loads(Path(__file__).with_name("lm_eval_causes.toml").read_text(encoding="utf-8"))
+_ENDS = toml_beside(__file__, "lm_eval_causes")
 _CAUSES = [(re.compile(one["pattern"]), one["failure"], one["next_step"]) for one in _ENDS["cause"]]
 _CAUSE_WORDS: tuple[str, ...] = tuple(_ENDS["words"])
 

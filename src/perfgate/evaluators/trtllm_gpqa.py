@@ -67,7 +67,7 @@ class TrtllmGpqa(Offline):
         lines = tuple(line for log in logged(folder, "benchmark", WORDS) for line in log)
         if not is_report(lines):
             raise no_report(EVALUATOR, folder, "benchmark")
-        return parse(lines, what.limit or datasets.GPQA_QUESTIONS)
+        return parse(lines, what.limit or checkout.GPQA_QUESTIONS)
 
 
 def is_report(lines: tuple[Line, ...]) -> bool:
@@ -75,7 +75,7 @@ def is_report(lines: tuple[Line, ...]) -> bool:
     return any(_ACCURACY.fullmatch(line.text) for line in lines)
 
 
-def parse(lines: tuple[Line, ...], asked: int = datasets.GPQA_QUESTIONS) -> Measurement:
+def parse(lines: tuple[Line, ...], asked: int = checkout.GPQA_QUESTIONS) -> Measurement:
     """Read the accuracy.
 
     Args:

@@ -370,8 +370,8 @@ def source_of(build: Build, facts: Mapping[str, Json]) -> BuildSource | None:
 
 
 def _image(facts: Mapping[str, Json]) -> dict[str, str]:
-    told = [one for name in _IMAGE_FACTS if isinstance(one := facts.get(name), dict)]
-    image_facts: dict[str, Any] = next((one for one in told if one.get("image")), {})
+    launchers = [one for name in _IMAGE_FACTS if isinstance(one := facts.get(name), dict)]
+    image_facts: dict[str, Any] = next((one for one in launchers if one.get("image")), {})
     if not image_facts:
         return {}
     (image,) = mask_arguments([str(image_facts["image"])])

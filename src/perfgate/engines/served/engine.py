@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from perfgate.core.command import Command
 from perfgate.core.locations import Locations
 from perfgate.engines.arguments import Argument, spelled
-from perfgate.engines.base import Endpoint, Engine, EngineBuild
+from perfgate.engines.base import NOWHERE, ON_PAPER, Endpoint, Engine, EngineBuild
 from perfgate.engines.definitions import Definitions
 from perfgate.engines.installed_programs import ask_pages, program_words, require_fit, shell_words
 from perfgate.engines.option_check import Call, of_call
@@ -35,9 +35,6 @@ from perfgate.engines.weights import reference
 from perfgate.scenarios.extra_options import ARGS, YAML, extra_options
 from perfgate.scenarios.problem import Problem, dotted
 from perfgate.scenarios.scenario import EngineSettings, Scenario
-
-_ON_PAPER = Locations(on_paper=True)
-_NOWHERE = Endpoint("localhost", 8000, "model")
 
 
 class ServedEngine(Engine):
@@ -99,7 +96,7 @@ class ServedEngine(Engine):
         require_none(scenario, known, refused_settings(scenario, self.facts))
         require_none(scenario, known, refused_by_one_server(scenario, self.facts.title))
         require_none(scenario, known, self.refusals(scenario))
-        self.serve(scenario, build, _NOWHERE, _ON_PAPER)
+        self.serve(scenario, build, NOWHERE, ON_PAPER)
 
     @classmethod
     def refused_extras(cls, scenario: Scenario) -> Iterable[Problem]:

@@ -17,7 +17,7 @@ from perfgate.engines.arguments import Argument, of_graphs, of_settings, spelled
 from perfgate.engines.base import EngineBuild
 from perfgate.engines.installed_programs import answer
 from perfgate.engines.refusal import Refused, require_none
-from perfgate.engines.tensorrt_llm.programs import environment, only_pytorch, pinned
+from perfgate.engines.tensorrt_llm.programs import TASKS, environment, only_pytorch, pinned
 from perfgate.engines.tensorrt_llm.table import BENCH, GENERATOR, GPQA, QUICKSTART, Release, release
 from perfgate.engines.weights import reference
 from perfgate.scenarios.scenario import AccuracyTask, CudaGraphs, Mtp, Scenario, Smoke
@@ -148,7 +148,7 @@ def prepare(scenario: Scenario, build: EngineBuild, requests: int, locations: Lo
 # Examples. -----------------------------------------------------------------------------------
 
 GPQA_FILE = "gpqa_diamond.csv"
-GPQA_QUESTIONS = 198  # rows of gpqa_diamond.csv
+GPQA_QUESTIONS = TASKS["gpqa_diamond"].questions  # rows of gpqa_diamond.csv
 
 # In the order of the commands. A setting that the release's table has no option for is refused.
 _SIZES = ("tp", "pp", "ep", "max_batch_size", "max_num_tokens", "max_seq_len")

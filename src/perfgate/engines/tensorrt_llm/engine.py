@@ -20,7 +20,15 @@ from perfgate.core.programs import (
     TRTLLM_LAUNCH,
     TRTLLM_SERVE,
 )
-from perfgate.engines.base import Endpoint, Engine, EngineBuild, ReleaseImage, engine
+from perfgate.engines.base import (
+    NOWHERE,
+    ON_PAPER,
+    Endpoint,
+    Engine,
+    EngineBuild,
+    ReleaseImage,
+    engine,
+)
 from perfgate.engines.in_force import InForce
 from perfgate.engines.refusal import ExtraOptionRefused, Refused, refused_by_tables, require_none
 from perfgate.engines.served.settings import OFFLINE, askers, refused_settings
@@ -37,9 +45,6 @@ from perfgate.engines.tensorrt_llm.table import FACTS, TABLES, release
 from perfgate.engines.weights import reference
 from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
-
-_ON_PAPER = Locations(on_paper=True)
-_NOWHERE = Endpoint("localhost", 8000, "model")
 
 
 @engine("tensorrt-llm")
@@ -80,21 +85,21 @@ class TensorRTLLM(Engine):
         for problem in extra_options.misplaced(scenario, runs):
             raise ExtraOptionRefused(scenario, problem)
         if table.SERVE in runs:
-            programs.serve(scenario, build, _NOWHERE, _ON_PAPER)
+            programs.serve(scenario, build, NOWHERE, ON_PAPER)
             _prompts_fit(scenario, build, table.SERVE)
         if load is not None and table.THROUGHPUT in runs:
             for point in scenario.points():
-                programs.throughput(scenario, build, point, checkout.DATASET, _ON_PAPER)
+                programs.throughput(scenario, build, point, checkout.DATASET, ON_PAPER)
                 if load.dataset == "synthetic":
-                    checkout.prepare(scenario, build, point.requests, _ON_PAPER)
+                    checkout.prepare(scenario, build, point.requests, ON_PAPER)
             _prompts_fit(scenario, build, table.THROUGHPUT)
         if scenario.smoke is not None and scenario.smoke.client == "trtllm-quickstart":
-            checkout.quickstart(scenario, build, scenario.smoke, _ON_PAPER)
+            checkout.quickstart(scenario, build, scenario.smoke, ON_PAPER)
         for task in scenario.accuracy:
             if task.evaluator == "trtllm-gpqa":
-                checkout.gpqa(scenario, build, task, checkout.GPQA_FILE, _ON_PAPER)
+                checkout.gpqa(scenario, build, task, checkout.GPQA_FILE, ON_PAPER)
             if task.evaluator == "trtllm-eval":
-                programs.evaluate(scenario, build, task, None, _ON_PAPER)
+                programs.evaluate(scenario, build, task, None, ON_PAPER)
 
     @classmethod
     def refused_extras(cls, scenario: Scenario) -> Iterable[Problem]:

@@ -279,16 +279,16 @@ def forecast_scenario(
     has_start = not any(known) and not all(map(tools.is_offline, probes))
     start_s = scenario.limits.start_s if has_start else 0.0
     most, notes = _most(scenario, known)
-    found, first, is_beside = list[ProbeForecast](), list[int](), False
+    own = [measures_itself(probe) and comparison.entry is None for probe, comparison in compared]
+    first = [_own_starts(scenario.gate) if one else 0 for one in own]
+    builds_up = 2 if scenario.gate.blocks and any(own) else 1
+    found = list[ProbeForecast]()
     unchanged, slower = list[Outcomes](), list[Outcomes]()
     for (probe, comparison), seconds in zip(compared, known, strict=True):
         shown = [forecast_metric(probe, one, comparison, most) for one in probe.gating_metrics()]
         designs = [design for _, design in shown if design is not None]
         unchanged.append(simulation.of_probe(designs, slower=False))
         slower.append(simulation.of_probe(designs, slower=True))
-        own = measures_itself(probe) and comparison.entry is None
-        is_beside = is_beside or (own and scenario.gate.blocks > 0)
-        first.append(_own_starts(scenario.gate) if own else 0)
         found.append(
             ProbeForecast(
                 probe.label,
@@ -301,7 +301,7 @@ def forecast_scenario(
         )
 
     def cost(all_starts: float, of_probes: Iterable[float]) -> Cost:
-        starts = float(max(first, default=0) + all_starts * (2 if is_beside else 1))
+        starts = float(max(first, default=0) + all_starts * builds_up)
         each = zip(found, first, of_probes, strict=True)
         spent = sum(probe.seconds * (before + often) for probe, before, often in each)
         hours = (start_s * starts + spent) / 3600
