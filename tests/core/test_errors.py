@@ -55,3 +55,13 @@ def test_message_and_evidence_of_a_run_error_are_redacted() -> None:
     assert error.evidence == ("password=***", "d")
     assert "password=***" in str(error)
     assert "abc" not in str(MissingProgram("not found on PATH (/bin:TOKEN=abc)"))
+
+
+def test_an_error_that_keeps_more_can_be_raised_again_for_another_place() -> None:
+    class Kept(InputError):
+        def __init__(self) -> None:
+            self.status = 2
+            super().__init__("no such build", found="this", hint="name another")
+
+    again = InputError(**{**Kept().arguments, "field": "--ab"})
+    assert str(again) == "--ab: no such build\n  found: this\n  fix: name another"

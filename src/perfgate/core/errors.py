@@ -5,8 +5,9 @@ The classes of failure are in failure_classes.toml: what each means, and a perso
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from perfgate.core.redaction import MASK, is_secret, mask, redact, redacted_lines, visible
 from perfgate.core.toml_table import toml_beside
@@ -58,6 +59,11 @@ class InputError(PerfgateError):
     found: object = None
     expected: str | None = None
     hint: str | None = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """All that it was made with, by the names of its arguments; not what a subclass adds."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __str__(self) -> str:
         place = ""

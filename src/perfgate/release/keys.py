@@ -158,7 +158,7 @@ def _read_errors_named(path: Path, expected: str) -> Iterator[None]:
     try:
         yield
     except (UntrustedFile, FileTooLarge) as error:
-        raise ReleaseRefused(ReleaseStatus.KEY, **vars(error)) from error
+        raise ReleaseRefused(ReleaseStatus.KEY, **error.arguments) from error
     except FileNotFoundError:
         hint = "perfgate release keygen --output KEY makes one"
         raise InputError("no such file", file=path, expected=expected, hint=hint) from None

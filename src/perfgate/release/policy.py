@@ -197,7 +197,7 @@ class PolicyRefused(ReleaseRefused):
 
     def __init__(self, errors: Sequence[InputError]) -> None:
         self.errors = tuple(sorted(errors, key=lambda error: error.line or 0))
-        super().__init__(ReleaseStatus.POLICY, **vars(self.errors[0]))
+        super().__init__(ReleaseStatus.POLICY, **self.errors[0].arguments)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.errors))

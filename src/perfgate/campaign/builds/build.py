@@ -189,7 +189,7 @@ def require_startable(
     except MissingProgram as error:
         raise InputError(error.problem, field=option, hint=error.hint) from error
     except InputError as error:
-        raise InputError(**{**vars(error), "field": option}) from error
+        raise InputError(**{**error.arguments, "field": option}) from error
 
 
 def same_build(one: Build, two: Build) -> str:
