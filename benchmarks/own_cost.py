@@ -136,19 +136,22 @@ def programs_alone(folder: Path, environment: Mapping[str, str]) -> tuple[float,
         port = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     began = time.monotonic()
-    words = ["--port", str(port), "--model", "made-up", "--threads", "2"]
+    options = ["--host", "127.0.0.1", "--port", str(port), "--model", "made-up", "--threads", "2"]
+    counter = {"PERFGATE_STANDIN_COUNTER": str(folder / "alone"), "PERFGATE_ROLE": "new"}
     server = subprocess.Popen(
-        [sys.executable, str(STANDINS / "standin_server.py"), *words],
-        env={**os.environ, **environment, "PERFGATE_STANDIN_COUNTER": str(folder / "alone")},
+        [sys.executable, str(STANDINS / "standin_server.py"), *options],
+        env={**os.environ, **environment, **counter},
         stdout=subprocess.DEVNULL,
     )
     try:
-        while True:
+        while server.poll() is None:
             try:
                 urllib.request.urlopen(url + "/health").close()
                 break
             except OSError:
                 time.sleep(0.005)
+        else:
+            raise SystemExit("the server of the benchmark ended before it listened")
         ready = time.monotonic() - began
         began = time.monotonic()
         out = ["--url", url, "--out", str(folder / "alone.json"), "--requests", "4"]
