@@ -1,17 +1,14 @@
 """Scenario: its sweep, its names, and what its hashes see."""
 
-import json
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import pytest
 from building import SCENARIO
 from tables import each
 
 from perfgate.scenarios.scenario import (
-    Claim,
     Container,
     Floor,
     GatePolicy,
@@ -23,14 +20,8 @@ from perfgate.scenarios.scenario import (
     Scenario,
     Smoke,
     Source,
-    Weights,
-    Workload,
 )
 
-ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads(
-    (ROOT / "src/perfgate/scenarios/scenario.schema.json").read_text(encoding="utf-8")
-)
 LOAD = SCENARIO.workload
 assert LOAD is not None
 
@@ -150,72 +141,3 @@ def test_the_order_of_mappings_does_not_matter() -> None:
     one = replace(SCENARIO, environment={"A": "1", "B": "2"})
     other = replace(SCENARIO, environment={"B": "2", "A": "1"})
     assert one.content_hash() == other.content_hash()
-
-
-# Schema and dataclasses say the same. -------------------------------------------------------
-
-
-JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
-# Fields that a file spells otherwise than the dataclass: one concurrency needs no list.
-SPELLED = {
-    "Workload.concurrency": ["integer", "array"],
-    "AccuracyTask.extra_body.*": None,
-    "EngineChoice.extra_yaml.*": None,
-    "EngineChoice.extra_args.*[]": ["string", "number"],
-}
-
-
-def compare(cls: type, rule: dict[str, Any]) -> None:
-    """Fields of the class and properties of the schema are the same, of the same types."""
-    hints = get_type_hints(cls)
-    names = [field.name for field in fields(cls) if hints[field.name] != Path | None]
-    assert set(rule["properties"]) == set(names), cls.__name__
-    assert rule["additionalProperties"] is False, cls.__name__
-    for name in names:
-        compare_type(f"{cls.__name__}.{name}", hints[name], rule["properties"][name])
-
-
-def compare_type(place: str, hint: Any, rule: dict[str, Any]) -> None:
-    if get_origin(hint) in (Union, UnionType) and type(None) in get_args(hint):
-        (hint,) = (part for part in get_args(hint) if part is not type(None))
-    if place in SPELLED:
-        assert SPELLED[place] in (None, rule.get("type")), place
-    elif is_dataclass(hint) and isinstance(hint, type):
-        compare(hint, rule)
-    elif get_origin(hint) is Literal:
-        assert set(rule["enum"]) == set(get_args(hint)), place
-    elif get_origin(hint) is tuple:
-        assert rule["type"] == "array", place
-        compare_type(f"{place}[]", get_args(hint)[0], rule["items"])
-    elif get_origin(hint) is not None:
-        assert rule["type"] == "object", place
-        compare_type(f"{place}.*", get_args(hint)[1], rule["additionalProperties"])
-    else:
-        assert rule.get("type", "string") == JSON_TYPES[hint], place
-
-
-def test_schema_and_dataclasses_have_the_same_fields() -> None:
-    compare(Scenario, SCHEMA["$defs"]["scenario"])
-    compare(Claim, SCHEMA["$defs"]["claim"])
-
-
-def test_what_the_schema_requires_are_the_fields_without_a_default() -> None:
-    complete = SCHEMA["$defs"]["complete"]
-    # In a file, what a dataclass takes as None or () may also be left out.
-    left_out = {"workload", "accuracy", "isl", "osl"}
-
-    def required(cls: type) -> set[str]:
-        plain = [f for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
-        return {field.name for field in plain} - left_out
-
-    sections: dict[str, type] = {
-        **{"source": Source, "hardware": Hardware, "workload": Workload, "smoke": Smoke},
-        **{"launch": Launch, "container": Container, "listen": Listen, "gate": GatePolicy},
-        "limits": Limits,
-    }
-    assert set(complete["required"]) == required(Scenario)
-    for section, cls in sections.items():
-        assert set(complete["properties"][section]["required"]) == required(cls), section
-    weights = complete["properties"]["model"]["properties"]["weights"]
-    assert set(weights["required"]) == required(Weights)
-    assert set(SCHEMA["$defs"]["claim"]["required"]) == required(Claim)

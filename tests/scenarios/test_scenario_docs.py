@@ -3,7 +3,6 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -19,17 +18,6 @@ PAGE = (ROOT / "docs/reference/scenarios.md").read_text(encoding="utf-8")
 SCHEMA = json.loads(
     (ROOT / "src/perfgate/scenarios/scenario.schema.json").read_text(encoding="utf-8")
 )
-
-
-def fields(prefix: str, rule: dict[str, Any]) -> dict[str, str]:
-    """Dotted name → description of every field below a rule of the schema."""
-    found = {}
-    for name, part in rule.get("properties", {}).items():
-        place = f"{prefix}.{name}" if prefix else name
-        found[place] = part["description"]
-        found |= fields(place, part)
-        found |= fields(f"{place}[]", part.get("items", {}))
-    return found
 
 
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE, flags=re.DOTALL)
@@ -52,11 +40,3 @@ def test_the_example_is_a_good_file(tmp_path: Path) -> None:
     scenarios = load_scenarios(file)
     assert [scenario.hardware.label for scenario in scenarios] == ["8xB200", "8xB200"]
     assert [scenario.points()[0].requests for scenario in scenarios] == [114_688, 49_152]
-
-
-def test_every_field_is_listed_with_the_schemas_description() -> None:
-    rows = dict(re.findall(r"^- `([^`]+)` \([^)]+\): (.+)$", PAGE, flags=re.MULTILINE))
-    described = fields("", SCHEMA["$defs"]["scenario"])
-    of_claims = fields("claims[]", SCHEMA["$defs"]["claim"]).items()
-    described |= {name: text for name, text in of_claims if ".source." not in name}
-    assert {name: rows.get(name) for name in described} == described

@@ -10,7 +10,7 @@ from typing import Literal
 
 from perfgate.core.errors import did_you_mean
 from perfgate.scenarios.problem import Keys, Problem
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.scenario import GPUS, Scenario
 
 EXPLORE = "explore"
 OPT_IN = "opt_in"
@@ -33,16 +33,7 @@ KIND_MARKERS = frozenset(_KINDS)
 OPT_IN_MARKERS = frozenset({EXPLORE, OPT_IN})
 
 # The marker of each hardware, which every scenario gets by itself.
-_OF_GPU = {
-    "none": "local",
-    "A100": "a100",
-    "H20": "h20",
-    "H100": "h100",
-    "H200": "h200",
-    "B200": "b200",
-    "GB200": "gb200",
-}
-GPUS = tuple(_OF_GPU)
+_OF_GPU = {gpu: "local" if gpu == "none" else gpu.lower() for gpu in GPUS}
 HARDWARE_MARKERS = frozenset(_OF_GPU.values())
 
 DECLARED_BY_PERFGATE: Mapping[str, str] = {
