@@ -1,16 +1,9 @@
 """What a scenario must keep beyond its schema; each rule is broken on a line that is told."""
 
-from pathlib import Path
-
-import pytest
 from tables import each
 from written_files import Change, Write, assert_told, changed, errors_of
 
 from perfgate.scenarios.files import load_scenarios
-from perfgate.scenarios.problem import dotted
-from perfgate.scenarios.rules import RULES
-from perfgate.scenarios.smoke_rules import SMOKE_RULES
-from perfgate.scenarios.tensorrt_llm_rules import TENSORRT_LLM_RULES
 
 GOOD = """\
 schema_version: 1
@@ -203,16 +196,3 @@ def test_all_broken_rules_of_a_scenario_are_told_at_once(write: Write) -> None:
         "scenarios[0].engine.settings.ep",
         "scenarios[0].limits.total_s",
     ]
-
-
-def test_every_rule_is_broken_by_a_case(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for those that have tests of their own."""
-    missed = set(RULES) - {*TENSORRT_LLM_RULES, *SMOKE_RULES}
-    monkeypatch.setattr("perfgate.scenarios.rules.RULES", ())
-    for field, words, changes in BROKEN:
-        (scenario,) = load_scenarios(write(changed(GOOD, *changes)[0]))
-        for rule in tuple(missed):
-            found = [p for p in rule(scenario) if dotted(p.path) == field]
-            if any(words in str(problem.error(Path("file"))) for problem in found):
-                missed.remove(rule)
-    assert missed == set()

@@ -7,7 +7,7 @@ holds; a comment says so.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # The kernels of the experts when none are named (recipe, "MoE Backend Support Matrix").
 DEFAULT_MOE_BACKEND = "CUTLASS"
@@ -30,8 +30,7 @@ def is_deepseek(model: str) -> bool:
     return _MODEL.fullmatch(model.rpartition("/")[2]) is not None
 
 
-@dataclass(frozen=True)
-class MoeRow:
+class MoeRow(NamedTuple):
     """One row of the MoE backend support matrix.
 
     Attributes:
@@ -40,59 +39,43 @@ class MoeRow:
         wide: expert parallelism above `WIDE_FROM_EP` (True), up to it (False) or any (None).
         checkpoint: precision of the weights, as documented.
         backends: what it allows; empty: nothing yet.
-        shown: the row's last column, as documented.
     """
 
     device: str
-    gpus: frozenset[str]
+    gpus: tuple[str, ...]
     wide: bool | None
     checkpoint: str
     backends: tuple[str, ...]
-    shown: str
 
     def __str__(self) -> str:
-        return f"| {self.device} | {self.checkpoint} | {self.shown} |"
+        return f"| {self.device} | {self.checkpoint} | {', '.join(self.backends) or 'N/A (WIP)'} |"
 
-
-_HOPPER = frozenset({"H100", "H200"})
-_BLACKWELL = frozenset({"B200", "GB200"})
-_RACK = frozenset({"GB200"})
 
 # Recipe, "MoE Backend Support Matrix", row by row.
-MOE_MATRIX: tuple[MoeRow, ...] = (
-    MoeRow("H100/H200", _HOPPER, None, "FP8", ("CUTLASS",), "CUTLASS"),
-    MoeRow(
-        "B200/GB200 EP<=8", _BLACKWELL, False, "NVFP4", ("CUTLASS", "TRTLLM"), "CUTLASS, TRTLLM"
-    ),
-    MoeRow("B200/GB200 EP<=8", _BLACKWELL, False, "FP8", ("DEEPGEMM",), "DEEPGEMM"),
-    MoeRow("GB200 NVL72 EP>8", _RACK, True, "NVFP4", ("WIDEEP",), "WIDEEP"),
-    MoeRow("GB200 NVL72 EP>8", _RACK, True, "FP8", (), "N/A (WIP)"),
+MOE_MATRIX = (
+    MoeRow("H100/H200", ("H100", "H200"), None, "FP8", ("CUTLASS",)),
+    MoeRow("B200/GB200 EP<=8", ("B200", "GB200"), False, "NVFP4", ("CUTLASS", "TRTLLM")),
+    MoeRow("B200/GB200 EP<=8", ("B200", "GB200"), False, "FP8", ("DEEPGEMM",)),
+    MoeRow("GB200 NVL72 EP>8", ("GB200",), True, "NVFP4", (WIDE_MOE_BACKEND,)),
+    MoeRow("GB200 NVL72 EP>8", ("GB200",), True, "FP8", ()),
 )
 
 
-def moe_row(gpu: str, checkpoint: str, ep: int | None) -> MoeRow | None:
-    """The matrix row of a GPU, a checkpoint (`CHECKPOINTS`) and expert parallelism (None: 1)."""
-    wide = (ep or 1) > WIDE_FROM_EP
+def moe_row(gpu: str, checkpoint: str, ep: int) -> MoeRow | None:
+    """The matrix row of a GPU, a checkpoint (`CHECKPOINTS`) and expert parallelism."""
+    widths = (None, ep > WIDE_FROM_EP)
     for row in MOE_MATRIX:
-        if gpu in row.gpus and checkpoint == row.checkpoint and row.wide in (None, wide):
+        if gpu in row.gpus and checkpoint == row.checkpoint and row.wide in widths:
             return row
     return None
 
 
-# Example, "Hardware Requirements": fewest GPUs by GPU and checkpoint; None: not available. Both
+# Example, "Hardware Requirements": fewest GPUs by checkpoint and GPU; no GPU: not available. Both
 # kinds of H20 need 8. For FP8 on Blackwell the example says "Not supported yet, WIP"; the newer
 # recipe serves it on eight B200 and its matrix names DEEPGEMM for B200/GB200, so 8 stands here.
-FEWEST_GPUS: Mapping[tuple[str, str], int | None] = {
-    ("H100", "FP8"): 16,
-    ("H100", "NVFP4"): None,
-    ("H20", "FP8"): 8,
-    ("H20", "NVFP4"): None,
-    ("H200", "FP8"): 8,
-    ("H200", "NVFP4"): None,
-    ("B200", "FP8"): 8,
-    ("B200", "NVFP4"): 4,
-    ("GB200", "FP8"): 8,
-    ("GB200", "NVFP4"): 4,
+FEWEST_GPUS: Mapping[str, Mapping[str, int]] = {
+    "FP8": {"H100": 16, "H20": 8, "H200": 8, "B200": 8, "GB200": 8},
+    "NVFP4": {"B200": 4, "GB200": 4},
 }
 
 # Example, "Hardware Requirements": Ampere (SM80 and SM86) is not supported.

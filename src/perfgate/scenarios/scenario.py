@@ -63,9 +63,7 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Loss = Annotated[float, Meta(ge=0, lt=1)]
 Change = Annotated[float, Meta(gt=-1)]
 Prompts = Annotated[tuple[Text, ...], Meta(min_length=1)]
-_SWEEP = Meta(
-    extra_json_schema={"type": ["integer", "array"], "minimum": 1, "minItems": 1}
-)
+_SWEEP = Meta(extra_json_schema={"type": ["integer", "array"], "minimum": 1, "minItems": 1})
 Sweep = Annotated[tuple[Count, ...], _SWEEP]
 ExtraYaml = Annotated[Mapping[str, Any], Meta(min_length=1)]
 Inert = Annotated[Mapping[str, Text], Meta(min_length=1)]
@@ -400,6 +398,9 @@ class DocumentedAnswer:
     finish_reason: Literal["length", "stop"] | None = None
     prompt_tokens: Count | None = None
     completion_tokens: Count | None = None
+
+
+SERVED_SMOKE = "completion"  # the smoke client that asks the running server
 
 
 @dataclass(frozen=True)
