@@ -9,8 +9,7 @@ from documented_commands import COMMANDS
 from documented_set import BLOG, EXAMPLE, GB200_RECIPE, LAB, RECIPE, documented_suite
 from tables import each
 
-from perfgate.scenarios.plain import scenario_to_plain
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.scenario import Scenario, scenario_to_plain
 
 SCENARIOS = {scenario.id: scenario for scenario in documented_suite().scenarios}
 

@@ -18,7 +18,6 @@ from perfgate.core.errors import SeveralInputErrors
 from perfgate.core.redaction import control_character_in
 from perfgate.scenarios import yaml_document
 from perfgate.scenarios.files import load_scenarios
-from perfgate.scenarios.plain import scenario_to_plain
 from perfgate.scenarios.scenario import (
     EngineChoice,
     EngineSettings,
@@ -29,6 +28,7 @@ from perfgate.scenarios.scenario import (
     Scenario,
     Source,
     Workload,
+    scenario_to_plain,
 )
 
 ROOT = Path(__file__).parents[2]

@@ -5,9 +5,15 @@ from dataclasses import replace
 from building import SCENARIO
 from tables import each
 
-from perfgate.scenarios.plain import scenario_from_plain, scenario_to_plain
 from perfgate.scenarios.rules import broken_rules
-from perfgate.scenarios.scenario import DocumentedAnswer, Scenario, Smoke, Source
+from perfgate.scenarios.scenario import (
+    DocumentedAnswer,
+    Scenario,
+    Smoke,
+    Source,
+    scenario_from_plain,
+    scenario_to_plain,
+)
 
 PROMPT = "Where is New York?"
 RELEASED = Source("a document", "a section", engine_version="1.0.0")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from building import SCENARIO
 
+from perfgate.scenarios.documented import speed_from
 from perfgate.scenarios.scenario import Claim, Floor, Source
-from perfgate.scenarios.speed_reference import speed_from
 
 HERE = replace(SCENARIO, gate=replace(SCENARIO.gate, reference="stored"))
 SCORE = "accuracy:sums:exact_match:strict-match"

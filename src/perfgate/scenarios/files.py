@@ -21,10 +21,9 @@ from perfgate.scenarios.markers import (
     taken_name,
     undeclared_markers,
 )
-from perfgate.scenarios.plain import scenario_from_plain
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.rules import broken_rules
-from perfgate.scenarios.scenario import Claim, Scenario
+from perfgate.scenarios.scenario import Claim, Scenario, scenario_from_plain
 from perfgate.scenarios.scenario_schema import scenario_schema
 from perfgate.scenarios.vocabulary import Vocabulary, unknown_names
 from perfgate.scenarios.yaml_document import Document, read_document

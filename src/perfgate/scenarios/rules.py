@@ -8,7 +8,7 @@ evaluator or a marker is known needs more than the scenario: `vocabulary`, `mark
 from collections.abc import Callable, Iterator, Mapping
 
 from perfgate.core.rule import FEWEST_REFERENCES, FIRST_LOOK
-from perfgate.scenarios.extra_options import EXTRA_OPTION_RULES
+from perfgate.scenarios.extra_options import extra_option_rules
 from perfgate.scenarios.markers import HARDWARE_MARKERS, KIND_MARKERS, hardware_marker
 from perfgate.scenarios.metric_rules import METRIC_RULES
 from perfgate.scenarios.problem import Keys, Problem
@@ -172,7 +172,7 @@ RULES: tuple[Rule, ...] = (
     _ranks_get_the_engines_environment,
     _inert_settings_are_set,
     _variables_are_the_engines,
-    *EXTRA_OPTION_RULES,
+    extra_option_rules,
     *WORKLOAD_RULES,
     *METRIC_RULES,
     tensorrt_llm_rules,
