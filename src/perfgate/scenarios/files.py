@@ -24,10 +24,11 @@ from perfgate.scenarios.markers import (
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.rules import broken_rules
 from perfgate.scenarios.scenario import Claim, Scenario, scenario_from_plain
-from perfgate.scenarios.scenario_schema import scenario_schema
+from perfgate.scenarios.schema import read_schema
 from perfgate.scenarios.vocabulary import Vocabulary, unknown_names
-from perfgate.scenarios.yaml_document import Document, read_document
-from perfgate.scenarios.yaml_limits import MOST_VALUES, too_many_values
+from perfgate.scenarios.yaml_document import MOST_VALUES, Document, read_document, too_many_values
+
+_SCHEMA = Path(__file__).with_name("scenario.schema.json")
 
 
 @dataclass(frozen=True)
@@ -214,10 +215,10 @@ def _read(file: Path, known: Vocabulary | None) -> _Content:
     value = document.value
     if too_many := _repeated_too_often(file, value):
         return _Content(None, [too_many])
-    schema = scenario_schema()
+    schema = read_schema(_SCHEMA, one_line=True, remembers=True)
     problems: list[Problem] = []
     if isinstance(value, dict) and isinstance(value.get("defaults"), dict):
-        problems += schema.problems_of_defaults(value["defaults"])
+        problems += schema.problems(value["defaults"], "defaults")
         value = _without_defaults(value)
     problems += schema.problems(value)
     errors = _once(_error(document, problem, by_origin=True) for problem in problems)

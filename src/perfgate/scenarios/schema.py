@@ -1,13 +1,15 @@
 """Schema: a JSON Schema, and what does not fit it in people's words, for all files."""
 
 import json
+import marshal
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
@@ -18,7 +20,7 @@ from perfgate.core.errors import InputError, did_you_mean
 from perfgate.core.measurement import Json
 from perfgate.core.redaction import control_character_in, escaped
 from perfgate.scenarios.problem import Keys, Problem
-from perfgate.scenarios.yaml_limits import MOST_ERRORS
+from perfgate.scenarios.yaml_document import MOST_ERRORS
 
 
 def _pattern(
@@ -41,6 +43,29 @@ Validator = extend(  # type: ignore[no-untyped-call]
         "integer", lambda _, value: type(value) is int
     ),
 )
+
+# Rule and value → the rule, which is kept so that no other one gets its id.
+_RIGHT: dict[tuple[int, bytes], Any] = {}
+
+
+def _properties(
+    validator: Any, rules: Mapping[str, Any], instance: Any, _: Mapping[str, Any]
+) -> Iterator[ValidationError]:
+    """The rule of that name, which remembers what is right: scenarios share most sections."""
+    for name, rule in rules.items() if isinstance(instance, dict) else ():
+        if name not in instance:
+            continue
+        # Version 2 of the format: the same bytes for equal values, whatever they share; and it
+        # keeps 1, 1.0 and true apart, which == does not.
+        key = id(rule), marshal.dumps(instance[name], 2)
+        if key not in _RIGHT:
+            errors = list(validator.descend(instance[name], rule, path=name, schema_path=name))
+            yield from errors
+            if not errors:
+                _RIGHT[key] = rule
+
+
+_Remembering = extend(Validator, {"properties": _properties})  # type: ignore[no-untyped-call]
 
 _TYPES = {
     "string": "text",
@@ -77,25 +102,43 @@ class Schema:
         schema: the schema.
         described: whether its descriptions say what is expected; else its rules do.
         one_line: whether every text, names too, is one line without control characters.
+        remembers: whether what was right once is not looked at again.
     """
 
-    validator: ClassVar[Any] = Validator
-
     def __init__(
-        self, schema: dict[str, Any], *, described: bool = False, one_line: bool = False
+        self,
+        schema: dict[str, Any],
+        *,
+        described: bool = False,
+        one_line: bool = False,
+        remembers: bool = False,
     ) -> None:
         self._schema = schema
         self._described = described
         self._one_line = one_line
-        self._whole = self.validator(schema)
+        self._whole = (_Remembering if remembers else Validator)(schema)
 
-    def problems(self, value: Json) -> list[Problem]:
-        """All that is wrong with a file's value, one problem a place."""
-        controls = list(with_control_characters(value)) if self._one_line else []
-        told = {problem.path for problem in controls}
-        return controls + [
-            problem for problem in self._explain(self._whole, value) if problem.path not in told
-        ]
+    def problems(self, value: Json, part: str = "") -> list[Problem]:
+        """All that is wrong with a file's value, one problem a place.
+
+        Args:
+            value: what the file holds, or one field of it.
+            part: the field, which has a definition of its name in the schema and whose texts are
+                those of other fields, too; empty: the file.
+        """
+        at: Keys = (part,) if part else ()
+        validator = self._whole
+        if part:
+            rules = {"$ref": f"#/$defs/{part}", "$defs": self._schema["$defs"]}
+            validator = self._whole.evolve(schema=rules)
+        controls = with_control_characters(value) if self._one_line and not part else ()
+        found = {problem.path: problem for problem in controls}
+        errors = validator.iter_errors(value)
+        for problem in chain.from_iterable(self._translate(error, at) for error in errors):
+            found.setdefault(problem.path, problem)  # the schema names type first, it says most
+            if len(found) >= MOST_ERRORS:
+                break
+        return list(found.values())
 
     def require(self, file: Path, value: Json, hint: str) -> None:
         """Refuse the value of a JSON file that does not fit.
@@ -106,15 +149,6 @@ class Schema:
         problems = self.problems(value)
         if problems:
             raise in_json(min(problems, key=lambda one: len(one.path)), file, value, hint)
-
-    def _explain(self, validator: Any, value: Json, at: Keys = ()) -> list[Problem]:
-        found: dict[Keys, Problem] = {}  # one a place: the schema names type first, it says most
-        for error in validator.iter_errors(value):
-            for problem in self._translate(error, at):
-                found.setdefault(problem.path, problem)
-                if len(found) == MOST_ERRORS:
-                    return list(found.values())
-        return list(found.values())
 
     def _translate(self, error: ValidationError, at: Keys) -> Iterator[Problem]:
         path: Keys = (*at, *error.absolute_path)
@@ -155,13 +189,16 @@ class Schema:
 
 
 @cache
-def read_schema(file: Path, *, described: bool = False, one_line: bool = False) -> Schema:
+def read_schema(
+    file: Path, *, described: bool = False, one_line: bool = False, remembers: bool = False
+) -> Schema:
     """The schema in `file`.
 
     Raises:
         InputError: it is missing or no JSON.
     """
-    return Schema(read_json(file, what="schema"), described=described, one_line=one_line)
+    schema = read_json(file, what="schema")
+    return Schema(schema, described=described, one_line=one_line, remembers=remembers)
 
 
 def with_control_characters(value: Json, at: Keys = ()) -> Iterator[Problem]:
