@@ -58,11 +58,13 @@ def _properties(
         # Version 2 of the format: the same bytes for equal values, whatever they share; and it
         # keeps 1, 1.0 and true apart, which == does not.
         key = id(rule), marshal.dumps(instance[name], 2)
+        is_right = True
         if key not in _RIGHT:
-            errors = list(validator.descend(instance[name], rule, path=name, schema_path=name))
-            yield from errors
-            if not errors:
-                _RIGHT[key] = rule
+            for error in validator.descend(instance[name], rule, path=name, schema_path=name):
+                is_right = False
+                yield error
+        if is_right:
+            _RIGHT[key] = rule
 
 
 _Remembering = extend(Validator, {"properties": _properties})  # type: ignore[no-untyped-call]
