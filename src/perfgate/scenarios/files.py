@@ -202,7 +202,8 @@ def _read(file: Path, known: Vocabulary | None) -> tuple[_Content | None, list[I
     schema = read_schema(_SCHEMA, one_line=True, remembers=True)
     problems: list[Problem] = []
     if isinstance(value, dict) and isinstance(value.get("defaults"), dict):
-        problems += schema.problems(value["defaults"], "defaults")
+        alone: Json = {"schema_version": 1, "claims": [], "defaults": value["defaults"]}
+        problems += read_schema(_SCHEMA, remembers=True).problems(alone)
         value = _without_defaults(value)
     problems += schema.problems(value)
     if problems or damages or not isinstance(value, dict):

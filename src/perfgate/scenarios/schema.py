@@ -4,9 +4,9 @@ import json
 import marshal
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -97,46 +97,32 @@ _EXPLANATIONS = {
 _LONGEST_FOUND = 60  # characters of a value in a message
 
 
+@dataclass(frozen=True, eq=False)
 class Schema:
     """A schema, compiled once.
 
-    Args:
-        schema: the schema.
+    Attributes:
+        rules: the schema.
         described: whether its descriptions say what is expected; else its rules do.
         one_line: whether every text, names too, is one line without control characters.
         remembers: whether what was right once is not looked at again.
     """
 
-    def __init__(
-        self,
-        schema: dict[str, Any],
-        *,
-        described: bool = False,
-        one_line: bool = False,
-        remembers: bool = False,
-    ) -> None:
-        self._schema = schema
-        self._described = described
-        self._one_line = one_line
-        self._whole = (_Remembering if remembers else Validator)(schema)
+    rules: dict[str, Any]
+    described: bool = False
+    one_line: bool = False
+    remembers: bool = False
 
-    def problems(self, value: Json, part: str = "") -> list[Problem]:
-        """All that is wrong with a file's value, one problem a place.
+    @cached_property
+    def _validator(self) -> Any:
+        return (_Remembering if self.remembers else Validator)(self.rules)
 
-        Args:
-            value: what the file holds, or one field of it.
-            part: the field, which has a definition of its name in the schema and whose texts are
-                those of other fields, too; empty: the file.
-        """
-        at: Keys = (part,) if part else ()
-        validator = self._whole
-        if part:
-            rules = {"$ref": f"#/$defs/{part}", "$defs": self._schema["$defs"]}
-            validator = self._whole.evolve(schema=rules)
-        controls = with_control_characters(value) if self._one_line and not part else ()
+    def problems(self, value: Json) -> list[Problem]:
+        """All that is wrong with a file's value, one problem a place."""
+        controls = with_control_characters(value) if self.one_line else ()
         found = {problem.path: problem for problem in controls}
-        errors = validator.iter_errors(value)
-        for problem in chain.from_iterable(self._translate(error, at) for error in errors):
+        errors = self._validator.iter_errors(value)
+        for problem in chain.from_iterable(map(self._translate, errors)):
             found.setdefault(problem.path, problem)  # the schema names type first, it says most
             if len(found) >= MOST_ERRORS:
                 break
@@ -152,13 +138,16 @@ class Schema:
         if problems:
             raise in_json(min(problems, key=lambda one: len(one.path)), file, value, hint)
 
-    def _translate(self, error: ValidationError, at: Keys) -> Iterator[Problem]:
-        path: Keys = (*at, *error.absolute_path)
-        kind = str(error.validator)
+    def _translate(self, error: ValidationError) -> Iterator[Problem]:
+        path: Keys = tuple(error.absolute_path)
+        kind, instance = str(error.validator), error.instance
         rule: Any = error.schema
-        instance: Any = error.instance
         if kind == "additionalProperties":
-            yield from _unknown(path, instance, list(rule["properties"]))
+            known = list(rule["properties"])
+            expected = "one of " + ", ".join(known)
+            for name in filter(lambda name: name not in known, instance):
+                hint = did_you_mean(name, known)
+                yield Problem((*path, name), "unknown field", expected=expected, hint=hint)
         elif kind == "required":
             for name in rule["required"]:
                 if name not in instance:
@@ -166,9 +155,8 @@ class Schema:
         elif "propertyNames" in error.absolute_schema_path:
             yield Problem((*path, str(instance)), "malformed name", expected=rule["$comment"])
         elif kind in _EXPLANATIONS:
-            described = rule.get("description") if self._described else None
-            expected = described or _expected(rule)
-            hint = _hint(kind, instance, rule)
+            described = rule.get("description") if self.described else None
+            expected, hint = described or _expected(rule), _hint(kind, instance, rule)
             yield Problem(path, _EXPLANATIONS[kind], expected=expected, hint=hint)
         elif rule is False:
             yield Problem(path, "not allowed here")
@@ -179,28 +167,24 @@ class Schema:
 
     def _meaning(self, path: Keys) -> str | None:
         """The schema's description of the field at `path`."""
-        rule: Any = self._schema
+        rule: Any = self.rules
         for part in path:
             while "$ref" in rule:
-                rule = self._schema["$defs"][rule["$ref"].rpartition("/")[2]]
-            among = rule.get("properties", {})
-            rule = rule.get("items") if isinstance(part, int) else among.get(part)
-            rule = rule or {}
+                rule = self.rules["$defs"][rule["$ref"].rpartition("/")[2]]
+            below = {"items": {}, "properties": {}} | rule
+            rule = below["items"] if isinstance(part, int) else below["properties"].get(part, {})
         meaning: str | None = rule.get("description")
         return meaning
 
 
 @cache
-def read_schema(
-    file: Path, *, described: bool = False, one_line: bool = False, remembers: bool = False
-) -> Schema:
-    """The schema in `file`.
+def read_schema(file: Path, **options: bool) -> Schema:
+    """The schema in `file`; `options` as `Schema` has them.
 
     Raises:
         InputError: it is missing or no JSON.
     """
-    schema = read_json(file, what="schema")
-    return Schema(schema, described=described, one_line=one_line, remembers=remembers)
+    return Schema(read_json(file, what="schema"), **options)
 
 
 def with_control_characters(value: Json, at: Keys = ()) -> Iterator[Problem]:
@@ -238,14 +222,6 @@ def in_json(problem: Problem, file: Path, value: Json, hint: str | None = None) 
     shown = json.dumps(found, ensure_ascii=False)
     is_long = len(shown) > _LONGEST_FOUND
     return fixed.error(file, found=f"{shown[:_LONGEST_FOUND]}…" if is_long else shown)
-
-
-def _unknown(path: Keys, names: Iterable[str], known: list[str]) -> Iterator[Problem]:
-    expected = "one of " + ", ".join(known)
-    for name in names:
-        if name not in known:
-            hint = did_you_mean(name, known)
-            yield Problem((*path, name), "unknown field", expected=expected, hint=hint)
 
 
 def _hint(kind: str, value: object, rule: Mapping[str, Any]) -> str | None:
