@@ -6,7 +6,7 @@ test, all others those of all tests of a scenario.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from perfgate.core.errors import did_you_mean
 from perfgate.scenarios.problem import Keys, Problem
@@ -18,9 +18,8 @@ STREAMING = "streaming"
 LATENCY = "latency"
 NIGHTLY, WEEKLY = "nightly", "weekly"
 
-# What a test measures; a claim has that of its metric, too.
-Kind = Literal["smoke", "throughput", "accuracy"]
-CLAIM = "claim"
+Kind = Literal["smoke", "throughput", "accuracy"]  # what a test measures
+CLAIM = "claim"  # and has the marker of its metric's kind
 _KINDS: Mapping[str, str] = {
     "smoke": "asks for a first answer",
     "throughput": "measures speed under load, or is a claim about speed",
@@ -64,12 +63,8 @@ def hardware_marker(scenario: Scenario) -> str:
 
 def kinds_of(scenario: Scenario) -> tuple[Kind, ...]:
     """What tests of the scenario's own there are."""
-    kinds: Mapping[Kind, object] = {
-        "smoke": scenario.smoke,
-        "throughput": scenario.workload,
-        "accuracy": scenario.accuracy,
-    }
-    return tuple(kind for kind, measured in kinds.items() if measured)
+    measured: tuple[object, ...] = (scenario.smoke, scenario.workload, scenario.accuracy)
+    return tuple(kind for kind, what in zip(get_args(Kind), measured, strict=True) if what)
 
 
 def markers_of_test(scenario: Scenario, kind: Kind) -> tuple[str, ...]:
@@ -94,13 +89,9 @@ def markers_of(scenario: Scenario) -> tuple[str, ...]:
 def taken_name(path: Keys, name: str) -> Problem | None:
     """Why no scenario file can declare a marker of that name; None: it can."""
     if name in DECLARED_BY_PERFGATE:
-        return Problem(
-            path,
-            "marker declared twice",
-            name,
-            f"one declaration; perfgate itself has it: {DECLARED_BY_PERFGATE[name]}",
-            "take it out, scenarios can name it",
-        )
+        expected = f"one declaration; perfgate itself has it: {DECLARED_BY_PERFGATE[name]}"
+        hint = "take it out, scenarios can name it"
+        return Problem(path, "marker declared twice", name, expected, hint)
     if name in _OF_EXPRESSIONS | _OF_PYTEST:
         owner = "marker expressions" if name in _OF_EXPRESSIONS else "pytest"
         return Problem(path, f"a word of {owner}", name, "another name")
