@@ -13,10 +13,15 @@ from tables import each
 from perfgate.core.errors import SeveralInputErrors
 from perfgate.core.measurement import MeasuredMetric
 from perfgate.judging.assembly.references import documented_metrics
-from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
+from perfgate.scenarios.documented import (
+    Documented,
+    DocumentedValue,
+    documented_values,
+    speed_from,
+)
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.probe import all_probes
-from perfgate.scenarios.scenario import Scenario, Source
+from perfgate.scenarios.scenario import Claim, Floor, Scenario, Source
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = {scenario.id: scenario for scenario in load_scenarios(ROOT / "scenarios")}
@@ -218,9 +223,9 @@ def changed(**values: Any) -> dict[str, Any]:
     return {**GOOD, "values": {**GOOD["values"], **values}}
 
 
-def write(place: Path, content: Any, scenario: Scenario = SCENARIO) -> Path:
-    file = place / f"{scenario.id}.json"
-    file.write_text(content if isinstance(content, str) else json.dumps(content))
+def write(place: Path, content: Any) -> Path:
+    file = place / f"{SCENARIO.id}.json"
+    file.write_text(json.dumps(content))
     return file
 
 
@@ -241,47 +246,30 @@ def test_nothing_documented_is_no_error(tmp_path: Path) -> None:
     assert documented_values(SCENARIO, tmp_path / "gone") is None
 
 
-BAD = {
-    "another scenario": ({**GOOD, "scenario": "other"}, "scenario: not the scenario of the file"),
-    "unknown metric": (changed(output_thruput={"value": 1}), "did you mean output_throughput?"),
-    "a task that is not measured": (
-        changed(**{"accuracy:gsm8k:exact_match:none": {"value": 0.9}}),
-        "score of a task that is not measured",
-    ),
-    "not a point of the sweep": (
-        changed(output_throughput={"value": 1, "concurrency": 8}),
-        "values.output_throughput.concurrency: not a point of the sweep",
-    ),
-    "which point of the sweep": (
-        changed(output_throughput={"value": 1}),
-        "values.output_throughput.concurrency: missing\n  expected: one of 1, 4",
-    ),
-    "a score at a point": (
-        changed(**{SUMS: {"value": 0.9, "concurrency": 1}}),
-        "a score has no sweep point",
-    ),
-    "no value": (changed(output_throughput={"concurrency": 4}), "value: missing"),
-    "not positive": (
-        changed(output_throughput={"value": 0, "concurrency": 4}),
-        "output_throughput.value: out of range",
-    ),
-    "unknown field": (
-        changed(output_throughput={"value": 1, "unit": "s"}),
-        "output_throughput.unit: unknown field",
-    ),
-    "no source": ({k: v for k, v in GOOD.items() if k != "source"}, "source: missing"),
-    "another version": (
-        {**GOOD, "schema_version": 2},
-        "schema_version: not an allowed value\n  found: 2\n  expected: 1",
-    ),
-    "nothing": ({**GOOD, "values": {}}, "values: "),
-    "a list": ([], "wrong type\n  found: []\n  expected: a mapping"),
-}
+AT_8 = {"value": 1, "concurrency": 8}
+GSM8K_SCORE = "accuracy:gsm8k:exact_match:none"
+BAD: list[tuple[Any, str]] = [
+    ({**GOOD, "scenario": "other"}, "scenario: not the scenario of the file"),
+    (changed(output_thruput={"value": 1}), "did you mean output_throughput?"),
+    (changed(**{GSM8K_SCORE: {"value": 0.9}}), "score of a task that is not measured"),
+    (changed(output_throughput=AT_8),
+     "values.output_throughput.concurrency: not a point of the sweep"),
+    (changed(output_throughput={"value": 1}),
+     "values.output_throughput.concurrency: missing\n  expected: one of 1, 4"),
+    (changed(**{SUMS: {"value": 0.9, "concurrency": 1}}), "a score has no sweep point"),
+    (changed(output_throughput={"concurrency": 4}), "value: missing"),
+    (changed(output_throughput={**AT_8, "value": 0}), "output_throughput.value: out of range"),
+    (changed(output_throughput={**AT_8, "unit": "s"}), "output_throughput.unit: unknown field"),
+    ({name: part for name, part in GOOD.items() if name != "source"}, "source: missing"),
+    ({**GOOD, "schema_version": 2},
+     "schema_version: not an allowed value\n  found: 2\n  expected: 1"),
+    ({**GOOD, "values": {}}, "values: "),
+    ([], "wrong type\n  found: []\n  expected: a mapping"),
+]  # fmt: skip
 
 
-@each("name", BAD)
-def test_a_bad_file_is_told_with_its_field(name: str, tmp_path: Path) -> None:
-    content, words = BAD[name]
+@each(("content", "words"), BAD)
+def test_a_bad_file_is_told_with_its_field(content: Any, words: str, tmp_path: Path) -> None:
     file = write(tmp_path, content)
     with pytest.raises(SeveralInputErrors) as caught:
         documented_values(SCENARIO, tmp_path)
@@ -296,3 +284,37 @@ def test_what_needs_streaming_is_not_documented_without_it(tmp_path: Path) -> No
     assert documented_values(SCENARIO, tmp_path) is not None
     with pytest.raises(SeveralInputErrors, match="metric does not exist without streaming"):
         documented_values(scenario, tmp_path)
+
+
+# What the first measured speed can be compared with, so that all is told before. -------------
+
+HERE = replace(SCENARIO, gate=replace(SCENARIO.gate, reference="stored"))
+CLAIM = Claim(
+    "c", "C", Source("d", "s"), "output_throughput", HERE.id, "better", concurrency=4, value=9.0
+)
+SCORE = {**GOOD, "values": {SUMS: {"value": 0.5}}}
+
+
+@each(
+    ("scenario", "claims", "written", "compared"),
+    [
+        (HERE, [], None, "first run"),
+        (HERE, [replace(CLAIM, metric=SUMS, concurrency=None)], SCORE, "first run"),
+        (replace(HERE, floors=(Floor("output_throughput", 9.0, 4),)), [], None, "document"),
+        (HERE, [CLAIM], None, "document"),
+        (HERE, [replace(CLAIM, scenario="another")], None, "first run"),
+        (HERE, [replace(CLAIM, value=None, versus=HERE.id)], None, "first run"),
+        (HERE, [], GOOD, "document"),
+        (replace(HERE, gate=replace(HERE.gate, reference="self")), [], None, "machine"),
+        (replace(HERE, workload=None), [], None, ""),
+    ],
+)
+def test_the_first_speed_is_compared_with_a_speed(
+    scenario: Scenario, claims: list[Claim], written: Any, compared: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("PERFGATE_BASELINES", str(tmp_path))
+    (tmp_path / "documented").mkdir()
+    if written is not None:
+        write(tmp_path / "documented", written)
+    assert speed_from(scenario, claims) == compared

@@ -90,14 +90,10 @@ def test_the_claims() -> None:
         "b200-fp8-kv-raises-throughput": (fp8kv, "better", fp16kv, 0),
         "b200-chunked-context-lowers-tpot": (f"{b200}-on", "better", f"{b200}-off", 0),
         "b200-smaller-chunk-lowers-tpot": (f"{b200}-small", "better", f"{b200}-on", 0),
-        "b200-smaller-chunk-costs-throughput": (
-            f"{b200}-on", "not_worse", f"{b200}-small", 0.02
-        ),
+        "b200-smaller-chunk-costs-throughput": (f"{b200}-on", "not_worse", f"{b200}-small", 0.02),
         "h200-chunked-context-lowers-tpot": (f"{h200}-on", "better", f"{h200}-off", 0),
         "h200-smaller-chunk-lowers-tpot": (f"{h200}-small", "better", f"{h200}-on", 0),
-        "h200-smaller-chunk-costs-throughput": (
-            f"{h200}-on", "not_worse", f"{h200}-small", 0.02
-        ),
+        "h200-smaller-chunk-costs-throughput": (f"{h200}-on", "not_worse", f"{h200}-small", 0.02),
         "b200-fp4-beats-fp8-at-32": (fp4, "better", fp8, 0),
         "b200-fp4-beats-fp8-at-4096": (fp4, "better", fp8, 0),
         "b200-graph-padding-raises-throughput": (fp4, "better", f"{fp4}-no-padding", 0),
@@ -106,9 +102,7 @@ def test_the_claims() -> None:
         ),
         "b200-bos-costs-gsm8k-strict": (fp4, "better", bos, 0),
         "b200-bos-costs-gsm8k-flexible": (fp4, "better", bos, 0),
-        "b200-fp8-kv-keeps-gsm8k-strict": (
-            f"{b200_kv}-fp8", "not_worse", f"{b200_kv}-fp16", 0.02
-        ),
+        "b200-fp8-kv-keeps-gsm8k-strict": (f"{b200_kv}-fp8", "not_worse", f"{b200_kv}-fp16", 0.02),
         "b200-fp8-kv-keeps-gsm8k-flexible": (
             f"{b200_kv}-fp8", "not_worse", f"{b200_kv}-fp16", 0.02
         ),
@@ -116,9 +110,7 @@ def test_the_claims() -> None:
             f"{v3}-deepgemm-nvcc", "better", f"{v3}-deepgemm-on", 0
         ),
         "h200-fp8-kv-raises-throughput": (f"{v3}-kv-fp8", "better", bf16, 0),
-        "deepgemm-raises-throughput": (
-            f"{v3}-deepgemm-on", "better", f"{v3}-deepgemm-off", 0
-        ),
+        "deepgemm-raises-throughput": (f"{v3}-deepgemm-on", "better", f"{v3}-deepgemm-off", 0),
         "deepgemm-raises-throughput-on-two-nodes": (
             f"{v3}-2node-deepgemm-on", "better", f"{v3}-2node-deepgemm-off", 0
         ),

@@ -4,12 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from building import SCENARIO
 from tables import each
 
 from perfgate.scenarios.scenario import (
     Container,
+    DocumentedAnswer,
     Floor,
     GatePolicy,
     Hardware,
@@ -31,6 +31,11 @@ def with_load(**changes: Any) -> Scenario:
     return replace(SCENARIO, workload=replace(LOAD, **changes))
 
 
+def with_settings(**changes: Any) -> Scenario:
+    settings = replace(SCENARIO.engine.settings, **changes)
+    return replace(SCENARIO, engine=replace(SCENARIO.engine, settings=settings))
+
+
 # The sweep. ---------------------------------------------------------------------------------
 
 
@@ -42,21 +47,16 @@ def test_a_sweep_has_one_point_per_concurrency_each_with_its_own_seed() -> None:
     assert [point.label for point in SCENARIO.points()] == ["c1", "c4"]
 
 
-def test_the_number_of_requests_may_be_given_outright() -> None:
-    scenario = with_load(requests=114_688, requests_per_concurrency=None, concurrency=(7168,))
-    assert scenario.points()[0].requests == 114_688
-
-
-def test_the_number_of_warmup_requests_may_be_given_outright() -> None:
-    points = with_load(warmup_requests=2).points()
-    assert [point.warmup_requests for point in points] == [2, 2]
+def test_requests_and_warmup_may_be_given_outright() -> None:
+    scenario = with_load(requests=9, requests_per_concurrency=None, warmup_requests=2)
+    assert [(one.requests, one.warmup_requests) for one in scenario.points()] == [(9, 2), (9, 2)]
 
 
 def test_no_workload_no_points() -> None:
     assert replace(SCENARIO, workload=None).points() == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("hardware", "label"),
     [
         (Hardware("none", 0), "cpu"),
@@ -92,49 +92,40 @@ def test_what_does_not_shape_a_measurement_is_not_hashed(change: dict[str, Any])
     assert replace(SCENARIO, **change).content_hash() == SCENARIO.content_hash()
 
 
-SHAPING = {
-    "isl": with_load(isl=65),
-    "osl": with_load(osl=33),
-    "client": with_load(client="other"),
-    "dataset": with_load(dataset="real"),
-    "concurrency": with_load(concurrency=(1, 4, 8)),
-    "requests": with_load(requests_per_concurrency=7),
-    "warm-up": with_load(warmup_per_concurrency=2),
-    "streaming": with_load(streaming=False),
-    "ignore_eos": with_load(ignore_eos=False),
-    "seed": with_load(seed=21),
-    "rate": with_load(max_request_rate=1.0),
-    "api": with_load(api="chat"),
-    "capped": with_load(capped=False),
-    "warm-up outright": with_load(warmup_requests=2),
-    "no workload": replace(SCENARIO, workload=None),
-    "accuracy": replace(SCENARIO, accuracy=()),
-    "hardware": replace(SCENARIO, hardware=Hardware("B200", 8)),
-    "model": replace(SCENARIO, model=replace(SCENARIO.model, precision="fp8")),
-    "folder": replace(SCENARIO, model=replace(SCENARIO.model, folder="other")),
-    "engine": replace(SCENARIO, engine=replace(SCENARIO.engine, name="vllm")),
-    "setting": replace(
-        SCENARIO,
-        engine=replace(
-            SCENARIO.engine, settings=replace(SCENARIO.engine.settings, attention_dp=True)
-        ),
-    ),
-    "environment": replace(SCENARIO, environment={"TRTLLM_ENABLE_PDL": "1"}),
-}
+SHAPING = [
+    *({"isl": 65}, {"osl": 33}, {"client": "other"}, {"dataset": "real"}),
+    *({"concurrency": (1, 4, 8)}, {"requests_per_concurrency": 7}, {"warmup_per_concurrency": 2}),
+    *({"streaming": False}, {"ignore_eos": False}, {"seed": 21}, {"max_request_rate": 1.0}),
+    *({"api": "chat"}, {"capped": False}, {"warmup_requests": 2}),
+]
+SHAPED = [
+    *(with_load(**change) for change in SHAPING),
+    replace(SCENARIO, workload=None),
+    replace(SCENARIO, accuracy=()),
+    replace(SCENARIO, hardware=Hardware("B200", 8)),
+    replace(SCENARIO, model=replace(SCENARIO.model, precision="fp8")),
+    replace(SCENARIO, model=replace(SCENARIO.model, folder="other")),
+    replace(SCENARIO, engine=replace(SCENARIO.engine, name="vllm")),
+    with_settings(attention_dp=True),
+    with_settings(pp=2),
+    replace(SCENARIO, environment={"TRTLLM_ENABLE_PDL": "1"}),
+]
 
 
-@each("name", SHAPING)
-def test_what_shapes_a_measurement_is_hashed(name: str) -> None:
-    assert SHAPING[name].content_hash() != SCENARIO.content_hash()
+def test_what_shapes_a_measurement_is_hashed() -> None:
+    hashes = {scenario.content_hash() for scenario in (SCENARIO, *SHAPED)}
+    assert len(hashes) == 1 + len(SHAPED)
 
 
 def test_one_pipeline_stage_measures_the_same_whether_it_is_said_or_not() -> None:
-    def staged(stages: int | None) -> str:
-        settings = replace(SCENARIO.engine.settings, pp=stages)
-        return replace(SCENARIO, engine=replace(SCENARIO.engine, settings=settings)).content_hash()
+    assert with_settings(pp=None).content_hash() == with_settings(pp=1).content_hash()
 
-    assert staged(None) == staged(1)
-    assert staged(2) != staged(1)
+
+def test_what_is_known_of_an_answer_changes_no_hash() -> None:
+    one = replace(SCENARIO, smoke=Smoke("completion", ("Who?",)))
+    answer = DocumentedAnswer("Who?", ("in",))
+    other = replace(SCENARIO, smoke=Smoke("completion", ("Who?",), answers=(answer,)))
+    assert (one.smoke_hash(), one.content_hash()) == (other.smoke_hash(), other.content_hash())
 
 
 def test_the_order_of_mappings_does_not_matter() -> None:

@@ -1,9 +1,14 @@
 """What a scenario must keep beyond its schema; each rule is broken on a line that is told."""
 
+from dataclasses import replace
+
+from building import SCENARIO
 from tables import each
 from written_files import Change, Write, assert_told, changed, errors_of
 
 from perfgate.scenarios.files import load_scenarios
+from perfgate.scenarios.rules import broken_rules, obeyed_on_the_way
+from perfgate.scenarios.scenario import Launch
 
 GOOD = """\
 schema_version: 1
@@ -71,6 +76,13 @@ def load(line: str) -> Change:
     return "osl: 2048", f"osl: 2048\n      {line}"
 
 
+def smoke(answer: str, client: str = "completion") -> Change:
+    asked = f"client: {client}, prompts: [Who?], max_tokens: 16"
+    return "eight B200", f"eight B200\n    smoke: {{{asked}, answers: [{{{answer}}}]}}"
+
+
+# All that can be said of an answer, of no release.
+SAID = "prompt: Who?, contains: [I], finish_reason: length, prompt_tokens: 6, completion_tokens: 16"
 ONE_POINT = [("concurrency: [1, 64]", "concurrency: 64"), ("        concurrency: 1\n", "")]
 UNSTREAMED = load("streaming: false")
 PAIRED = "reference: self\n      noise: measured\n      "
@@ -146,6 +158,15 @@ BROKEN: list[tuple[str, str, list[Change]]] = [
     ("launch.pass_on.TRTLLM_DG_ENABLED", "found: '0', environment has '1'",
      [("nodes: 1", 'nodes: 1\n    launch: {by: mpirun, pass_on: {TRTLLM_DG_ENABLED: "0"}}'),
       ("- id: b200-r1-sweep", '- id: b200-r1-sweep\n    environment: {TRTLLM_DG_ENABLED: "1"}')]),
+    ("smoke.answers[0].prompt", "not asked", [smoke("prompt: Where?")]),
+    ("smoke.answers[1].prompt", "two answers to one prompt", [smoke(f"{SAID}}}, {{{SAID}")]),
+    ("smoke.answers[0]", "nothing said of the answer", [smoke("prompt: Who?")]),
+    ("smoke.answers[0].texts", "no release", [smoke("prompt: Who?, texts: [I am]")]),
+    ("smoke.answers[0].finish_reason", "only a server tells", [smoke(SAID, "other")]),
+    ("smoke.answers[0].prompt_tokens", "only a server tells", [smoke(SAID, "other")]),
+    ("smoke.answers[0].completion_tokens", "only a server tells", [smoke(SAID, "other")]),
+    ("smoke.answers[0].completion_tokens", "more tokens than are requested",
+     [smoke(SAID.replace("16", "17"))]),
     ("limits.total_s", "at least 120", [("total_s: 600", "total_s: 100")]),
     ("gate.reference_starts", "3 or more",
      [("    gate:", f"    gate:\n      {PAIRED}max_starts: 4\n      reference_starts: 2")]),
@@ -181,6 +202,7 @@ SCORE = "accuracy:gsm8k:exact_match:strict-match"
         WITHOUT_ACCURACY,
         [("- serving", "- b200")],
         [*ONE_POINT, ("requests_per_concurrency: 5", "requests: 64\n      capped: false")],
+        [smoke(f"{SAID}, texts: [I am]"), ("section: Serving", "section: A, engine_version: '1'")],
         [*WITHOUT_WORKLOAD, *WITHOUT_ACCURACY, SMOKE, ("metrics:\n" + GATES, "metrics: []\n")],
         [*WITHOUT_WORKLOAD, (GATES, f"        - {SCORE}\n")],
     ],
@@ -196,3 +218,28 @@ def test_all_broken_rules_of_a_scenario_are_told_at_once(write: Write) -> None:
         "scenarios[0].engine.settings.ep",
         "scenarios[0].limits.total_s",
     ]
+
+
+# Variables that a scenario may not set: programs between perfgate and the engine obey them.
+OBEYED = """
+PATH HOME IFS BASH_ENV ENV PS4 SHELLOPTS LD_PRELOAD LD_LIBRARY_PATH PYTHONPATH PYTHONSTARTUP
+DOCKER_HOST SLURM_CONF SBATCH_EXPORT OMPI_MCA_plm_rsh_agent PERFGATE_PROGRAM_DOCKER SSH_ASKPASS
+http_proxy HTTPS_PROXY
+"""
+OF_THE_ENGINE = """
+TRTLLM_DG_ENABLED NCCL_DEBUG CUDA_HOME PYTORCH_CUDA_ALLOC_CONF PYTHONUNBUFFERED OMP_NUM_THREADS
+HF_HOME UCX_TLS MY_SWITCH PATHS ENVIRONMENT
+"""
+
+
+VARIABLES = dict.fromkeys(OBEYED.split(), True) | dict.fromkeys(OF_THE_ENGINE.split(), False)
+
+
+@each(("name", "is_obeyed"), VARIABLES.items())
+def test_what_is_obeyed_on_the_way_is_refused(name: str, is_obeyed: bool) -> None:
+    assert obeyed_on_the_way(name) is is_obeyed
+    own = replace(SCENARIO, environment={name: "x"})
+    handed = replace(SCENARIO, launch=Launch("mpirun", pass_on={name: "x"}))
+    told = [problem.path for one in (own, handed) for problem in broken_rules(one)]
+    paths = [("environment", name), ("launch", "pass_on", name)]
+    assert told == (paths if is_obeyed else [])

@@ -55,70 +55,43 @@ def told(scenario: Scenario) -> list[str]:
 BALANCED = {"moe_load_balancer": MoeLoadBalancer(288, 1)}
 
 # Scenarios that break a rule, and what is said.
+MATRIX = "by the support matrix: "
 BROKEN = [
-    (
-        on("B200", 8, FP8, ep=8),
-        "engine.settings.moe_backend: the default MoE backend is not supported, "
-        "CUTLASS for B200, FP8, ep 8, by the support matrix: "
-        "| B200/GB200 EP<=8 | FP8 | DEEPGEMM |, set moe_backend to DEEPGEMM",
-    ),
-    (
-        on("H200", 8, FP8, ep=8, moe_backend="DEEPGEMM"),
-        "engine.settings.moe_backend: MoE backend not supported, "
-        "DEEPGEMM for H200, FP8, ep 8, by the support matrix: "
-        "| H100/H200 | FP8 | CUTLASS |, set moe_backend to CUTLASS",
-    ),
-    (
-        on("GB200", 16, FP4, ep=16),
-        "engine.settings.moe_backend: the default MoE backend is not supported, "
-        "CUTLASS for GB200, NVFP4, ep 16, by the support matrix: "
-        "| GB200 NVL72 EP>8 | NVFP4 | WIDEEP |, set moe_backend to WIDEEP",
-    ),
-    (
-        on("GB200", 16, FP8, ep=16, moe_backend="WIDEEP"),
-        "engine.settings.moe_backend: MoE backend not supported, "
-        "WIDEEP for GB200, FP8, ep 16, by the support matrix: "
-        "| GB200 NVL72 EP>8 | FP8 | N/A (WIP) |, None",
-    ),
-    (
-        on("B200", 16, FP4, ep=16, moe_backend="WIDEEP"),
-        "engine.settings.ep: no MoE backend for expert parallelism above 8 on this GPU, "
-        "B200, NVFP4, ep 16, by the support matrix: "
-        "| GB200 NVL72 EP>8 | NVFP4 | WIDEEP |; | GB200 NVL72 EP>8 | FP8 | N/A (WIP) |, None",
-    ),
-    (
-        on("GB200", 8, FP4, ep=8, **BALANCED),
-        "engine.settings.moe_load_balancer: online balancing of experts belongs to wide expert "
-        "parallelism, moe_backend left out, moe_backend WIDEEP, None",
-    ),
-    (
-        on("H100", 8, FP8),
-        "hardware.gpus: too few H100 for DeepSeek-V3 and R1 in FP8, 8, at least 16, None",
-    ),
-    (
-        on("B200", 2, FP4),
-        "hardware.gpus: too few B200 for DeepSeek-V3 and R1 in NVFP4, 2, at least 4, None",
-    ),
-    (
-        on("H200", 8, FP4),
-        "model.precision: H200 has no NVFP4, nvfp4, fp8 weights, or a GPU of B200, GB200, None",
-    ),
-    (
-        on("A100", 16, FP8),
-        "hardware.gpu: Ampere (SM80, SM86) cannot run DeepSeek-V3 and R1, A100, "
-        "one of B200, GB200, H100, H20, H200, None",
-    ),
-    (
-        on("H200", 8, FP8, mtp=Mtp(3)),
-        "workload.dataset: MTP's acceptance rate depends on the prompts, synthetic, real, "
-        "name a dataset of your own in PERFGATE_DATASETS, or set mtp.layers to 0",
-    ),
-    (
-        on("H200", 8, FP8, max_num_tokens=1023),
-        "engine.settings.max_num_tokens: a step does not take a whole prompt, "
-        "max_num_tokens 1023, isl 1024, at least 1024, or chunked_context, None",
-    ),
-]
+    (on("B200", 8, FP8, ep=8),
+     "engine.settings.moe_backend: the default MoE backend is not supported, CUTLASS for B200, "
+     f"FP8, ep 8, {MATRIX}| B200/GB200 EP<=8 | FP8 | DEEPGEMM |, set moe_backend to DEEPGEMM"),
+    (on("H200", 8, FP8, ep=8, moe_backend="DEEPGEMM"),
+     "engine.settings.moe_backend: MoE backend not supported, DEEPGEMM for H200, FP8, ep 8, "
+     f"{MATRIX}| H100/H200 | FP8 | CUTLASS |, set moe_backend to CUTLASS"),
+    (on("GB200", 16, FP4, ep=16),
+     "engine.settings.moe_backend: the default MoE backend is not supported, CUTLASS for GB200, "
+     f"NVFP4, ep 16, {MATRIX}| GB200 NVL72 EP>8 | NVFP4 | WIDEEP |, set moe_backend to WIDEEP"),
+    (on("GB200", 16, FP8, ep=16, moe_backend="WIDEEP"),
+     "engine.settings.moe_backend: MoE backend not supported, WIDEEP for GB200, FP8, ep 16, "
+     f"{MATRIX}| GB200 NVL72 EP>8 | FP8 | N/A (WIP) |, None"),
+    (on("B200", 16, FP4, ep=16, moe_backend="WIDEEP"),
+     "engine.settings.ep: no MoE backend for expert parallelism above 8 on this GPU, B200, NVFP4, "
+     f"ep 16, {MATRIX}| GB200 NVL72 EP>8 | NVFP4 | WIDEEP |; | GB200 NVL72 EP>8 | FP8 | N/A (WIP) "
+     "|, None"),
+    (on("GB200", 8, FP4, ep=8, **BALANCED),
+     "engine.settings.moe_load_balancer: online balancing of experts belongs to wide expert "
+     "parallelism, moe_backend left out, moe_backend WIDEEP, None"),
+    (on("H100", 8, FP8),
+     "hardware.gpus: too few H100 for DeepSeek-V3 and R1 in FP8, 8, at least 16, None"),
+    (on("B200", 2, FP4),
+     "hardware.gpus: too few B200 for DeepSeek-V3 and R1 in NVFP4, 2, at least 4, None"),
+    (on("H200", 8, FP4),
+     "model.precision: H200 has no NVFP4, nvfp4, fp8 weights, or a GPU of B200, GB200, None"),
+    (on("A100", 16, FP8),
+     "hardware.gpu: Ampere (SM80, SM86) cannot run DeepSeek-V3 and R1, A100, one of B200, GB200, "
+     "H100, H20, H200, None"),
+    (on("H200", 8, FP8, mtp=Mtp(3)),
+     "workload.dataset: MTP's acceptance rate depends on the prompts, synthetic, real, name a "
+     "dataset of your own in PERFGATE_DATASETS, or set mtp.layers to 0"),
+    (on("H200", 8, FP8, max_num_tokens=1023),
+     "engine.settings.max_num_tokens: a step does not take a whole prompt, max_num_tokens 1023, "
+     "isl 1024, at least 1024, or chunked_context, None"),
+]  # fmt: skip
 
 
 @each(("scenario", "words"), BROKEN)
@@ -179,19 +152,15 @@ def test_the_requirements_are_the_documents() -> None:
     }
 
 
-@each(
-    ("model", "is_told"),
-    [
-        ("deepseek-ai/DeepSeek-V3", True),
-        ("deepseek-ai/DeepSeek-V3-0324", True),
-        ("DeepSeek-R1", True),
-        ("nvidia/DeepSeek-R1-0528-FP4", True),
-        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", False),
-        ("DeepSeek-V3-Lite", False),
-        ("my/NotDeepSeek-R1", False),
-        ("deepseek-ai/DeepSeek-V2", False),
-        ("deepseek-ai/DeepSeek-V3.1", False),
-    ],
-)
+MODELS = {
+    **dict.fromkeys(["deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-V3-0324"], True),
+    **dict.fromkeys(["DeepSeek-R1", "nvidia/DeepSeek-R1-0528-FP4"], True),
+    **dict.fromkeys(["deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "DeepSeek-V3-Lite"], False),
+    **dict.fromkeys(["deepseek-ai/DeepSeek-V2", "deepseek-ai/DeepSeek-V3.1"], False),
+    "my/NotDeepSeek-R1": False,
+}
+
+
+@each(("model", "is_told"), MODELS.items())
 def test_the_tables_speak_of_the_671b_models_alone(model: str, is_told: bool) -> None:
     assert is_deepseek(model) == is_told
