@@ -44,6 +44,10 @@ _PLAIN_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _SHOWN = 300  # characters of a value in a message
 _QUOTE = "quote it if it is text"
 
+_Step = tuple[yaml.Node | None, yaml.Node]
+# Of each mapping and list: name or position → key node and value node.
+_Inside = dict[int, dict[str | int, _Step]]
+
 
 @dataclass(frozen=True)
 class Document:
@@ -52,7 +56,7 @@ class Document:
     file: Path
     value: Json
     root: yaml.Node
-    _inside: dict[int, "_Inside"] = field(default_factory=dict, repr=False, compare=False)
+    _inside: _Inside = field(repr=False, compare=False)
 
     def node(self, path: Keys) -> yaml.Node | None:
         """The node of the value at `path`, None if the file has none there."""
@@ -81,17 +85,11 @@ class Document:
         line = self.line(path) or next((line for line in around if line), None)
         return problem.error(self.file, line, None if node is None else describe(node))
 
-    def _step(self, path: Keys) -> "_Step | None":
+    def _step(self, path: Keys) -> _Step | None:
         """Key node (of the last mapping step) and value node at `path`; None: it is not there."""
-        step: _Step = (None, self.root)
+        step: _Step | None = (None, self.root)
         for part in path:
-            node = step[1]
-            if id(node) not in self._inside:
-                self._inside[id(node)] = _inside(node)
-            found = self._inside[id(node)].get(part)
-            if found is None:
-                return None
-            step = found
+            step = self._inside.get(id(step[1]), {}).get(part) if step else None
         return step
 
 
@@ -108,28 +106,30 @@ def read_document(
         hint: how to fix an empty one.
     """
     try:
-        text = read_input(file, LARGEST_FILE, "YAML file").decode("utf-8")
+        root = _root(file)
+        if root is None:
+            raise InputError("empty file", file=file, expected=expected, hint=hint)
+        reader = _Reader(file)
+        value = reader.read(root)
+        if reader.count > MOST_VALUES:
+            raise too_many_values(reader.count, file, "aliases")
     except InputError as error:
         return None, [error]
+    return Document(file, value, root, reader.inside), reader.errors
+
+
+def _root(file: Path) -> yaml.Node | None:
+    try:
+        text = read_input(file, LARGEST_FILE, "YAML file").decode("utf-8")
+        return compose(text, file)
     except OSError as error:
-        return None, [InputError("cannot be read", file=file, found=error.strerror)]
+        raise InputError("cannot be read", file=file, found=error.strerror) from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         found = f"byte 0x{error.object[error.start]:02x}"
-        return None, [InputError("not UTF-8 text", file=file, line=line, found=found)]
-    try:
-        root = compose(text, file)
-    except InputError as error:
-        return None, [error]
+        raise InputError("not UTF-8 text", file=file, line=line, found=found) from None
     except yaml.YAMLError as error:
-        return None, [_broken(file, text, error)]
-    if root is None:
-        return None, [InputError("empty file", file=file, expected=expected, hint=hint)]
-    reader = _Reader(file)
-    value = reader.read(root)
-    if reader.count > MOST_VALUES:
-        return None, [too_many_values(reader.count, file, "aliases")]
-    return Document(file, value, root), reader.errors
+        raise _broken(file, text, error) from None
 
 
 def read_value(text: str) -> Json:
@@ -179,11 +179,13 @@ class _Reader:
     Attributes:
         errors: what is wrong, in order.
         count: how many values there are; one that an alias repeats counts each time.
+        inside: what each mapping and list holds.
     """
 
     def __init__(self, file: Path) -> None:
         self.errors: list[InputError] = []
         self.count = 0
+        self.inside: _Inside = {}
         self._file = file
         # Of each list and mapping, which an alias may repeat: its value and how many values it
         # holds; None while it is read.
@@ -218,22 +220,24 @@ class _Reader:
             return None
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
+        self.inside[id(node)] = {number: (None, item) for number, item in enumerate(node.value)}
         return [self.read(item, (*path, number)) for number, item in enumerate(node.value)]
 
     def _mapping(self, node: yaml.MappingNode, path: Keys) -> Json:
         made: dict[str, Json] = {}
-        first: dict[str, int] = {}
+        inside = self.inside.setdefault(id(node), {})
         for key, value in node.value:
             name = key.value
             self.count += 1
             if key.tag != f"{_TAG}str":
                 self._refuse(key, path, _bad_key(key), describe(key))
             elif name in made:
-                expected, hint = f"one {name}", f"see line {first[name]}"
-                twice = InputError("field given twice", expected=expected, hint=hint)
+                first, _ = inside[name]
+                hint = f"see line {first.start_mark.line + 1}" if first else None
+                twice = InputError("field given twice", expected=f"one {name}", hint=hint)
                 self._refuse(key, (*path, name), twice)
             else:
-                first[name] = key.start_mark.line + 1
+                inside[name] = key, value
                 made[name] = self.read(value, (*path, name))
         return made
 
@@ -290,19 +294,6 @@ def _number(text: str, *, is_whole: bool) -> int | float:
     return value
 
 
-_Step = tuple[yaml.Node | None, yaml.Node]
-_Inside = dict[str | int, _Step]
-
-
-def _inside(node: yaml.Node) -> _Inside:
-    """What a mapping or list holds: name or position → key node and value node."""
-    if isinstance(node, yaml.MappingNode):
-        return {key.value: (key, value) for key, value in reversed(node.value)}
-    if isinstance(node, yaml.SequenceNode):
-        return {position: (None, item) for position, item in enumerate(node.value)}
-    return {}
-
-
 def compose(text: str, file: Path | None = None) -> yaml.Node | None:
     """The root node of the one document in `text`; None: it holds nothing.
 
@@ -352,10 +343,8 @@ def _require_shallow(text: str, file: Path | None) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > DEEPEST:
+            line = event.start_mark.line + 1 if event.start_mark else None
+            found, expected = f"more than {DEEPEST} levels", f"at most {DEEPEST} levels {_LIMITS}"
             raise InputError(
-                "nested too deep",
-                file=file,
-                line=event.start_mark.line + 1 if event.start_mark else None,
-                found=f"more than {DEEPEST} levels",
-                expected=f"at most {DEEPEST} levels {_LIMITS}",
+                "nested too deep", file=file, line=line, found=found, expected=expected
             )
