@@ -13,7 +13,7 @@ from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
 from perfgate.judging.assembly.sweeps import sweep_probes
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.markers import markers_of
-from perfgate.scenarios.probe import accuracy_probes, load_probes, smoke_probes
+from perfgate.scenarios.probe import all_probes, load_probes
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 ROOT = Path(__file__).parents[2]
@@ -179,8 +179,7 @@ def test_a_kind_selects_the_tests_of_that_kind_and_no_other(gpu: str) -> None:
             continue
         load = [*load_probes(scenario), *sweep_probes(scenario)]
         assert {one.id for one in load} <= kinds["throughput"]
-        assert {one.id for one in smoke_probes(scenario)} <= kinds["smoke"]
-        assert {one.id for one in accuracy_probes(scenario)} <= kinds["accuracy"]
+        assert all(one.id in kinds[one.kind] for one in all_probes(scenario))
     claims = selected(f"{gpu} and claim")
     assert {name for name in claims if of_claims[name]} <= kinds["accuracy"]
     assert {name for name in claims if not of_claims[name]} <= kinds["throughput"]

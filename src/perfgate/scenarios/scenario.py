@@ -679,29 +679,27 @@ class Scenario:
             for concurrency in load.concurrency
         )
 
-    def content_hash(self) -> str:
+    def content_hash(self, what: Measurable | None = None) -> str:
         """What shapes any measurement of this scenario, as 16 hex digits of SHA-256.
 
         Titles, sources, documented values, the gate's policy, limits and markers may be edited
-        without making stored baselines incomparable, so they are left out.
+        without making stored baselines incomparable, so they are left out; so is what is only known
+        of the document's own measurement.
+
+        Args:
+            what: the one thing that is measured: a sweep point, of which other points may come and
+                go; a first answer, whatever is known of it; or an evaluation, whose score neither
+                the load nor its concurrency shapes.
         """
-        return self._hash(_as_measured(self.workload), self.accuracy)
-
-    def point_hash(self, point: LoadPoint) -> str:
-        """What shapes the measurement of one sweep point: other points may come and go."""
-        load = _as_measured(self.workload)
-        load = load and replace(
-            load, concurrency=(), requests=None, requests_per_concurrency=None, seed=0
-        )
-        return self._hash(load, point)
-
-    def smoke_hash(self) -> str:
-        """What shapes the first answer; what is known of it does not."""
-        return self._hash(self.smoke and replace(self.smoke, answers=()))
-
-    def task_hash(self, task: AccuracyTask) -> str:
-        """What shapes the measurement of one accuracy task; the machine and the load do not."""
-        return self._hash(replace(task, concurrency=1))
+        load = self.workload and replace(self.workload, client_version=None, input_tokens=None)
+        if isinstance(what, LoadPoint):
+            load = load and replace(load, concurrency=(), requests=None, seed=0)
+            return self._hash(load and replace(load, requests_per_concurrency=None), what)
+        if isinstance(what, Smoke):
+            return self._hash(replace(what, answers=()))
+        if isinstance(what, AccuracyTask):
+            return self._hash(replace(what, concurrency=1))
+        return self._hash(load, self.accuracy)
 
     def _hash(self, *parts: object) -> str:
         # One stage measures the same, said or not; so does the folder that a model has anyway.
@@ -734,11 +732,6 @@ def scenario_to_plain(scenario: Scenario) -> dict[str, Json]:
     plain: dict[str, Json] = to_plain(replace(scenario, file=None), leave_out_none=True)
     plain["content_hash"] = scenario.content_hash()
     return plain
-
-
-def _as_measured(load: Workload | None) -> Workload | None:
-    """The load without what is only known of the document's own measurement."""
-    return load and replace(load, client_version=None, input_tokens=None)
 
 
 def content_hash(*parts: object) -> str:
