@@ -17,13 +17,19 @@ from pathlib import Path
 
 from ci.maintenance import reference_tables as tables
 from ci.maintenance.report_schema import report_schema
-from ci.maintenance.scenario_schema import LISTS, field_list, scenario_schema
+from ci.maintenance.scenario_schema import (
+    LISTS,
+    documented_schema,
+    field_list,
+    scenario_schema,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "make reference"
 SCHEMAS: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs" / "reference" / "run_report.schema.json": report_schema,
     ROOT / "src" / "perfgate" / "scenarios" / "scenario.schema.json": scenario_schema,
+    ROOT / "src" / "perfgate" / "scenarios" / "documented.schema.json": documented_schema,
 }
 
 TABLES: Mapping[str, Callable[[], str]] = {

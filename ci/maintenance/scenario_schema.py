@@ -1,6 +1,6 @@
-"""Scenario schema: the JSON Schema of scenario files, and the lists of fields in their reference.
+"""Scenario schema: JSON Schemas of scenario files and documented values, and lists of their fields.
 
-Both are made of the types in `perfgate.scenarios.scenario` and of what is said there of each field.
+They are made of the types in `perfgate.scenarios.scenario` and of what is said there of each field.
 `make reference` writes them.
 """
 
@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from msgspec import Meta
 
 from ci.maintenance.report_schema import described
+from perfgate.scenarios.documented import Documented
 from perfgate.scenarios.scenario import Claim, Marker, Scenario
 
 # The lists of the page, each of the sections that it has together.
@@ -49,6 +50,22 @@ def scenario_schema() -> str:
         | _section(Claim, is_whole=True),
     }
     return json.dumps(_FILE | {"$defs": parts}, indent=2, ensure_ascii=False) + "\n"
+
+
+def documented_schema() -> str:
+    """The schema of files of documented values, which have no defaults."""
+    rule = _section(Documented, is_whole=True)
+    version = {"schema_version": {"description": "Version of this format.", "const": 1}}
+    schema = {
+        "$schema": _FILE["$schema"],
+        "title": "perfgate documented values",
+        "description": "What a public document reports for one scenario; "
+        'docs/reference/scenarios.md, "Documented values".',
+        **rule,
+        "required": [*version, *rule["required"]],
+        "properties": version | rule["properties"],
+    }
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def field_list(names: str) -> str:

@@ -7,7 +7,9 @@ They are references without a spread, perhaps of another machine: judged by a ru
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from perfgate.core.durable_files import read_json
 from perfgate.core.errors import SeveralInputErrors
@@ -17,35 +19,41 @@ from perfgate.core.plain import from_plain
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
 from perfgate.scenarios.problem import Problem
-from perfgate.scenarios.scenario import Claim, Scenario, Source
+from perfgate.scenarios.scenario import Claim, Count, Fraction, Id, Positive, Scenario, Source
 from perfgate.scenarios.schema import in_json, read_schema
 
 
 @dataclass(frozen=True)
 class DocumentedValue:
-    """One documented value.
+    """One value.
 
     Attributes:
-        value: in the metric's unit.
-        concurrency: sweep point it belongs to; None: the scenario's only one, or a score.
-        tolerance: loss allowed against it, as a fraction (accuracy: absolute); None: the default
-            of the rule.
-        stderr: standard error documented with it, in the metric's unit.
+        value: In the metric's unit, with the digits of the document.
+        concurrency: Sweep point that it belongs to; left out: the only one, or a score.
+        tolerance: Loss allowed against it, as a fraction (accuracy: absolute); left out: the rule's
+            own.
+        stderr: Standard error documented with it.
     """
 
-    value: float
-    concurrency: int | None = None
-    tolerance: float | None = None
-    stderr: float | None = None
+    value: Positive
+    concurrency: Count | None = None
+    tolerance: Fraction | None = None
+    stderr: Positive | None = None
 
 
 @dataclass(frozen=True)
 class Documented:
-    """The documented values of one scenario: canonical metric name → value."""
+    """What a public document reports for one scenario; documented.schema.json is made of it.
 
-    scenario: str
+    Attributes:
+        scenario: Id of the scenario; also the file's name.
+        source: Where the values are documented.
+        values: Canonical metric name to value.
+    """
+
+    scenario: Id
     source: Source
-    values: Mapping[str, DocumentedValue]
+    values: Annotated[Mapping[str, DocumentedValue], Meta(min_length=1)]
 
 
 FOLDER = "documented"  # within a folder of baselines
