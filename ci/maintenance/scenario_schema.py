@@ -75,16 +75,13 @@ def field_list(names: str) -> str:
         names: as the page has them, e.g. ``source, hardware``; ``a scenario``: its own fields;
             ``a claim``: those of a claim, whose source is as a scenario's.
     """
-    if names == "a claim":
-        told = [one for one in _told(Claim, "claims[].") if ".source." not in one[0]]
-    else:
-        told = [
-            one
-            for one in _told(Scenario)
-            if ("a scenario" if "." not in one[0] else re.split(r"\W", one[0])[0])
-            in names.split(", ")
-        ]
-    return "\n".join(f"- `{path}` ({label}): {text}" for path, text, label in told)
+    lines = []
+    for path, text, label in (*_told(Scenario), *_told(Claim, "claims[].")):
+        section = re.split(r"\W", path)[0] if "." in path else "a scenario"
+        section = {"claims": "a claim"}.get(section, section)
+        if section in names.split(", ") and not path.startswith("claims[].source."):
+            lines.append(f"- `{path}` ({label}): {text}")
+    return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -131,11 +128,11 @@ def _section(kind: Any, *, is_whole: bool) -> dict[str, Any]:
     }
 
 
-def _rule(held: Any, *, is_whole: bool = True) -> Mapping[str, Any]:
+def _rule(held: Any, *, is_whole: bool = True) -> dict[str, Any]:
     """The rule of a value of that type."""
     origin, inside = get_origin(held), get_args(held)
     if origin is Annotated:
-        own: Mapping[str, Any] = inside[1].extra_json_schema or {}
+        own: dict[str, Any] = inside[1].extra_json_schema or {}
         return own if "enum" in own else _rule(inside[0]) | _bounds(*inside) | own
     if origin is Literal:
         return {"enum": [*inside]}
