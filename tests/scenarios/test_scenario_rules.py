@@ -16,44 +16,25 @@ scenarios:
   - id: b200-r1-sweep
     title: R1 on eight B200
     source: {document: Best practice, section: Serving}
-    hardware:
-      gpu: B200
-      gpus: 8
-      nodes: 1
+    hardware: {gpu: B200, gpus: 8, nodes: 1}
     model: {name: nvidia/DeepSeek-R1-FP4, precision: nvfp4}
     engine:
       name: tensorrt-llm
-      settings:
-        tp: 8
-        pp: 1
-        ep: 4
-        max_seq_len: 3072
-    workload:
-      client: benchmark_serving
-      dataset: synthetic
-      isl: 1024
-      osl: 2048
-      concurrency: [1, 64]
-      requests_per_concurrency: 5
+      settings: {tp: 8, pp: 1, ep: 4, max_seq_len: 3072}
+    workload: {client: benchmark_serving, dataset: synthetic, isl: 1024, osl: 2048,
+               concurrency: [1, 64], requests_per_concurrency: 5}
     accuracy:
       - {evaluator: lm_eval, task: gsm8k, fewshot: 5}
     floors:
-      - metric: output_throughput
-        value: 1000
-        concurrency: 64
-      - metric: output_speed_per_user
-        value: 250
-        concurrency: 1
+      - {metric: output_throughput, value: 1000, concurrency: 64}
+      - {metric: output_speed_per_user, value: 250, concurrency: 1}
     gate:
       metrics:
         - output_throughput
         - ttft_mean_ms
       bands:
         ttft_mean_ms: 0.2
-    limits:
-      start_s: 60
-      silence_s: 120
-      total_s: 600
+    limits: {start_s: 60, silence_s: 120, total_s: 600}
     markers:
       - serving
 """
@@ -73,7 +54,7 @@ def engine(line: str) -> Change:
 
 
 def load(line: str) -> Change:
-    return "osl: 2048", f"osl: 2048\n      {line}"
+    return "osl: 2048", f"osl: 2048, {line}"
 
 
 def smoke(answer: str, client: str = "completion") -> Change:
@@ -83,7 +64,7 @@ def smoke(answer: str, client: str = "completion") -> Change:
 
 # All that can be said of an answer, of no release.
 SAID = "prompt: Who?, contains: [I], finish_reason: length, prompt_tokens: 6, completion_tokens: 16"
-ONE_POINT = [("concurrency: [1, 64]", "concurrency: 64"), ("        concurrency: 1\n", "")]
+ONE_POINT = [("concurrency: [1, 64]", "concurrency: 64"), (", concurrency: 1}", "}")]
 UNSTREAMED = load("streaming: false")
 PAIRED = "reference: self\n      noise: measured\n      "
 
@@ -118,10 +99,10 @@ BROKEN: list[tuple[str, str, list[Change]]] = [
     ("workload.concurrency", "expected: [1, 8, 64]", [("[1, 64]", "[64, 8, 1]")]),
     ("workload.concurrency", "sweep names a point twice", [("[1, 64]", "[1, 64, 64]")]),
     ("workload", "requests_per_concurrency or requests",
-     [("workload:", "workload:"), ("      requests_per_concurrency: 5\n", "")]),
+     [("workload:", "workload:"), (", requests_per_concurrency: 5", "")]),
     ("workload.requests", "given twice", [load("requests: 640")]),
     ("workload.requests", "at least 64", [("requests_per_concurrency: 5", "requests: 63")]),
-    ("workload.isl", "missing", [("workload:", "workload:"), ("      isl: 1024\n", "")]),
+    ("workload.isl", "missing", [("workload:", "workload:"), (" isl: 1024,", "")]),
     ("engine.settings.max_seq_len", "isl 1024 + osl 2048 = 3072", [("len: 3072", "len: 3071")]),
     ("gate.metrics[1]", "did you mean ttft_mean_ms?", [("- ttft_mean_ms", "- ttft_maen_ms")]),
     ("gate.bands.ttft_avg", "unknown metric", [("ttft_mean_ms: 0.2", "ttft_avg: 0.2")]),
@@ -136,10 +117,10 @@ BROKEN: list[tuple[str, str, list[Change]]] = [
      [("- output_throughput", "- accuracy:gpqa:exact_match:none")]),
     ("accuracy[1].task", "declared twice", [("fewshot: 5}", "fewshot: 5}\n      - " + GSM8K)]),
     ("floors[0].concurrency", "not a point of the sweep\n  found: 32\n  expected: 1, 64",
-     [("        concurrency: 64", "        concurrency: 32")]),
+     [("concurrency: 64}", "concurrency: 32}")]),
     ("floors[0].concurrency", "a score has no sweep point",
-     [("        concurrency: 64", "        concurrency: 64"),
-      ("- metric: output_throughput", "- metric: accuracy:gsm8k:exact_match:strict-match")]),
+     [("concurrency: 64}", "concurrency: 64}"),
+      ("{metric: output_throughput", "{metric: accuracy:gsm8k:exact_match:strict-match")]),
     ("gate.metrics[2]", "metric named twice",
      [("- ttft_mean_ms", "- ttft_mean_ms\n        - output_throughput")]),
     ("gate.metrics[0]", "gate.bands, e.g. ttft_p99_ms: 0.25",
@@ -150,13 +131,13 @@ BROKEN: list[tuple[str, str, list[Change]]] = [
     ("gate.metrics[0]", "metric needs a workload",
      [(GATES, "        - output_throughput\n"), *WITHOUT_WORKLOAD, *WITHOUT_ACCURACY, SMOKE]),
     ("workload.concurrency", "concurrency 64, 320 requests\n  expected: concurrency 320",
-     [*ONE_POINT, ("requests_per_concurrency: 5", "requests: 320\n      capped: false")]),
+     [*ONE_POINT, ("requests_per_concurrency: 5", "requests: 320, capped: false")]),
     ("workload.concurrency", "a load without a cap has one point",
      [("[1, 64]", "[1, 64]"), load("capped: false"), ("concurrency: 5", "concurrency: 1")]),
     ("workload.input_tokens", "the points of a sweep have prompts of their own",
      [load("input_tokens: 9000")]),
     ("launch.pass_on.TRTLLM_DG_ENABLED", "found: '0', environment has '1'",
-     [("nodes: 1", 'nodes: 1\n    launch: {by: mpirun, pass_on: {TRTLLM_DG_ENABLED: "0"}}'),
+     [("eight B200", 'eight B200\n    launch: {by: mpirun, pass_on: {TRTLLM_DG_ENABLED: "0"}}'),
       ("- id: b200-r1-sweep", '- id: b200-r1-sweep\n    environment: {TRTLLM_DG_ENABLED: "1"}')]),
     ("smoke.answers[0].prompt", "not asked", [smoke("prompt: Where?")]),
     ("smoke.answers[1].prompt", "two answers to one prompt", [smoke(f"{SAID}}}, {{{SAID}")]),
@@ -201,7 +182,7 @@ SCORE = "accuracy:gsm8k:exact_match:strict-match"
         [("ttft_mean_ms: 0.2", "output_throughput: 0.1")],
         WITHOUT_ACCURACY,
         [("- serving", "- b200")],
-        [*ONE_POINT, ("requests_per_concurrency: 5", "requests: 64\n      capped: false")],
+        [*ONE_POINT, ("requests_per_concurrency: 5", "requests: 64, capped: false")],
         [smoke(f"{SAID}, texts: [I am]"), ("section: Serving", "section: A, engine_version: '1'")],
         [*WITHOUT_WORKLOAD, *WITHOUT_ACCURACY, SMOKE, ("metrics:\n" + GATES, "metrics: []\n")],
         [*WITHOUT_WORKLOAD, (GATES, f"        - {SCORE}\n")],

@@ -6,7 +6,6 @@ from typing import Any
 from building import SCENARIO
 from tables import each
 
-from perfgate.scenarios.deepseek_tables import FEWEST_GPUS, MOE_MATRIX, is_deepseek
 from perfgate.scenarios.rules import broken_rules
 from perfgate.scenarios.scenario import (
     EngineChoice,
@@ -18,6 +17,7 @@ from perfgate.scenarios.scenario import (
     Scenario,
     Workload,
 )
+from perfgate.scenarios.tensorrt_llm_rules import FEWEST_GPUS, MOE_MATRIX, is_deepseek
 
 FP4 = Model("nvidia/DeepSeek-R1-0528-FP4", "nvfp4")
 FP8 = Model("deepseek-ai/DeepSeek-R1-0528", "fp8")

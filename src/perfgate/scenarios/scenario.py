@@ -663,21 +663,14 @@ class Scenario:
         if load is None:
             return ()
         is_alone = len(load.concurrency) == 1 and load.dataset == "sharegpt"
-        own_seed = load.capped and not is_alone
-        return tuple(
-            LoadPoint(
-                concurrency=concurrency,
-                requests=load.requests or (load.requests_per_concurrency or 1) * concurrency,
-                warmup_requests=(
-                    load.warmup_per_concurrency * concurrency
-                    if load.warmup_requests is None
-                    else load.warmup_requests
-                ),
-                seed=load.seed + (concurrency if own_seed else 0),
-                capped=load.capped,
-            )
-            for concurrency in load.concurrency
-        )
+        found = []
+        for point in load.concurrency:
+            requests = load.requests or (load.requests_per_concurrency or 1) * point
+            warmup = load.warmup_requests
+            warmup = load.warmup_per_concurrency * point if warmup is None else warmup
+            seed = load.seed + (point if load.capped and not is_alone else 0)
+            found.append(LoadPoint(point, requests, warmup, seed, load.capped))
+        return tuple(found)
 
     def content_hash(self, what: Measurable | None = None) -> str:
         """What shapes any measurement of this scenario, as 16 hex digits of SHA-256.
