@@ -197,15 +197,15 @@ def _read(file: Path, known: Vocabulary | None) -> tuple[_Content | None, list[I
     if document is None:
         return None, damages
     value = document.value
-    if too_many := _repeated_too_often(file, value):
-        return None, [too_many]
-    schema = read_schema(_SCHEMA, one_line=True, remembers=True)
     problems: list[Problem] = []
     if isinstance(value, dict) and isinstance(value.get("defaults"), dict):
         alone: Json = {"schema_version": 1, "claims": [], "defaults": value["defaults"]}
         problems += read_schema(_SCHEMA, remembers=True).problems(alone)
-        value = _without_defaults(value)
-    problems += schema.problems(value)
+        try:
+            value = _without_defaults(file, value)
+        except InputError as error:
+            return None, [error]
+    problems += read_schema(_SCHEMA, one_line=True, remembers=True).problems(value)
     if problems or damages or not isinstance(value, dict):
         known_lines = {error.line for error in damages}  # what else is told there follows from it
         errors = _once(_error(document, problem) for problem in problems)
@@ -229,16 +229,6 @@ def _misfits(content: _Content, known: Vocabulary | None) -> Iterator[InputError
             yield _error(content.document, problem, at)
 
 
-def _repeated_too_often(file: Path, value: Json) -> InputError | None:
-    """The error of defaults that are repeated in more scenarios than can be read."""
-    if not isinstance(value, dict):
-        return None
-    defaults, scenarios = value.get("defaults"), value.get("scenarios")
-    times = len(scenarios) if isinstance(scenarios, list) else 0
-    count = _values(defaults) * times + _values(scenarios)
-    return too_many_values(count, file, "defaults") if count > MOST_VALUES else None
-
-
 def _values(value: Json) -> int:
     inside: Iterable[Json] = ()
     if isinstance(value, dict):
@@ -253,11 +243,18 @@ def _once(errors: Iterable[InputError]) -> list[InputError]:
     return list({str(error): error for error in errors}.values())
 
 
-def _without_defaults(value: Mapping[str, Json]) -> dict[str, Json]:
-    """The file with its defaults merged into its scenarios."""
+def _without_defaults(file: Path, value: Mapping[str, Json]) -> dict[str, Json]:
+    """The file with its defaults merged into its scenarios.
+
+    Raises:
+        InputError: they are repeated in more scenarios than can be read.
+    """
+    under: Any = value["defaults"]
     rest = {name: part for name, part in value.items() if name != "defaults"}
     if isinstance(scenarios := rest.get("scenarios"), list):
-        under: Any = value["defaults"]
+        count = _values(under) * len(scenarios) + _values(scenarios)
+        if count > MOST_VALUES:
+            raise too_many_values(count, file, "defaults")
         rest["scenarios"] = [
             _merge(under, part) if isinstance(part, dict) else part for part in scenarios
         ]
