@@ -359,6 +359,7 @@ def test_values_that_python_takes_for_equal_are_still_told_apart(write: Write) -
         (b"a: 1\nb: \xff\n", 2, "not UTF-8 text\n  found: byte 0xff"),
         ("a: !!binary aGk=\n", 1, "a kind of value"),
         ("a: !!float abc\n", 1, "a kind of value"),
+        ("? [a]\n: 1\nb: [1]\n", 1, "a field's name must be text"),
         ("a: !!bool abc\n", 1, "a kind of value"),
     ],
 )
