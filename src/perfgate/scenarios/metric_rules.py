@@ -69,25 +69,21 @@ def named_metrics(scenario: Scenario) -> Iterator[tuple[Keys, str]]:
         yield ("floors", position, "metric"), floor.metric
 
 
-def _metrics_are_known_and_measured(scenario: Scenario) -> Iterator[Problem]:
+def metric_rules(scenario: Scenario) -> Iterator[Problem]:
+    """All that is wrong with the metrics, the tasks and the points that a scenario names."""
     for path, name in named_metrics(scenario):
         if problem := unknown_metric(path, name) or unmeasured_metric(scenario, path, name):
             yield problem
-
-
-def _tasks_are_declared_once(scenario: Scenario) -> Iterator[Problem]:
     seen: set[str] = set()
     for position, task in enumerate(scenario.accuracy):
         if task.task in seen:
             yield Problem(("accuracy", position, "task"), "task declared twice", task.task, "once")
         seen.add(task.task)
-
-
-def _points_are_in_the_sweep(scenario: Scenario) -> Iterator[Problem]:
     for position, floor in enumerate(scenario.floors):
-        path = ("floors", position, "concurrency")
-        if problem := misplaced_point(scenario, path, floor.metric, floor.concurrency):
+        at = ("floors", position, "concurrency")
+        if problem := misplaced_point(scenario, at, floor.metric, floor.concurrency):
             yield problem
+    yield from _gate_metrics_can_gate(scenario)
 
 
 def _gate_metrics_can_gate(scenario: Scenario) -> Iterator[Problem]:
@@ -108,11 +104,3 @@ def _gate_metrics_can_gate(scenario: Scenario) -> Iterator[Problem]:
             path, expected = ("gate", "bands", name), "one of " + ", ".join(gate.metrics)
             hint = "add the metric to gate.metrics, or remove the band"
             yield Problem(path, "band of a metric that does not gate", None, expected, hint)
-
-
-METRIC_RULES = (
-    _metrics_are_known_and_measured,
-    _tasks_are_declared_once,
-    _points_are_in_the_sweep,
-    _gate_metrics_can_gate,
-)

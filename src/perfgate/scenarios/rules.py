@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from perfgate.core.rule import FEWEST_REFERENCES, FIRST_LOOK
 from perfgate.scenarios.extra_options import extra_option_rules
 from perfgate.scenarios.markers import HARDWARE_MARKERS, KIND_MARKERS, hardware_marker
-from perfgate.scenarios.metric_rules import METRIC_RULES
+from perfgate.scenarios.metric_rules import metric_rules
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.tensorrt_llm_rules import tensorrt_llm_rules
@@ -174,7 +174,7 @@ RULES: tuple[Rule, ...] = (
     _variables_are_the_engines,
     extra_option_rules,
     *WORKLOAD_RULES,
-    *METRIC_RULES,
+    metric_rules,
     tensorrt_llm_rules,
     _silence_ends_before_all,
     _turns_are_enough_to_decide,

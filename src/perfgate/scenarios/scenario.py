@@ -35,16 +35,8 @@ Text = Annotated[str, Meta(min_length=1)]
 Id = Annotated[str, _like("^[a-z0-9]+(-[a-z0-9]+)*$", _ID)]
 Url = Annotated[str, _like(r"^https?://[^\s]+$", "an address that starts with https:// or http://")]
 Commit = Annotated[str, _like("^[0-9a-f]{7,40}$", "7 to 40 lower-case hex digits")]
-Gpu = Annotated[str, Meta(extra_json_schema={"enum": GPUS})]
-ModelName = Annotated[str, _like("^[^-]", "not beginning with a hyphen", 1)]
-FolderName = Annotated[str, _like(r"^(?!\.{1,2}$)[^-/][^/]*$", _FOLDER, 1)]
-TaskName = Annotated[str, _like("^[A-Za-z0-9_][A-Za-z0-9_.-]*$", _PLAIN)]
 FileName = Annotated[str, _like("^[A-Za-z0-9_%][A-Za-z0-9_.%-]*$", "a plain file name", 1)]
-TimeLimit = Annotated[str, _like("^[0-9]+:[0-9]{2}:[0-9]{2}$", "HH:MM:SS")]
-Image = Annotated[str, _like("^[A-Za-z0-9/<][A-Za-z0-9._/:@#+<>-]*$", _IMAGE, 1)]
-ContainerName = Annotated[str, _like("^[A-Za-z0-9][A-Za-z0-9_.-]*$", _PLAIN, 1)]
 _HOST = _like(r"^[A-Za-z0-9:\[][A-Za-z0-9.:\[\]_%-]*$", "a host name or an address", 1)
-Host = Annotated[str, _HOST]
 _MARKER = _like("^[a-z][a-z0-9_]*$", "a lower-case word: letters, digits and underscores")
 Marker = Annotated[str, _MARKER]
 _VARIABLE = _like("^[A-Za-z_][A-Za-z0-9_]*$", "a variable name: letters, digits and underscores")
@@ -52,24 +44,14 @@ Variable = Annotated[str, _VARIABLE]
 _PROGRAM = _like("^[A-Za-z0-9][A-Za-z0-9_.-]*$", "the name of a program, e.g. trtllm-serve")
 Program = Annotated[str, _PROGRAM]
 _WORD = Meta(extra_json_schema={"type": ["string", "number"], "minLength": 1})
-Word = Annotated[str | int | float, _WORD]
 Natural = Annotated[int, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
-Percent = Annotated[int, Meta(ge=1, le=500)]
-Port = Annotated[int, Meta(ge=1, le=65535)]
-NotNegative = Annotated[float, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]
 Fraction = Annotated[float, Meta(gt=0, lt=1)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Loss = Annotated[float, Meta(ge=0, lt=1)]
-Change = Annotated[float, Meta(gt=-1)]
-Prompts = Annotated[tuple[Text, ...], Meta(min_length=1)]
 _SWEEP = Meta(extra_json_schema={"type": ["integer", "array"], "minimum": 1, "minItems": 1})
-Sweep = Annotated[tuple[Count, ...], _SWEEP]
-ExtraYaml = Annotated[Mapping[str, Any], Meta(min_length=1)]
-Inert = Annotated[Mapping[str, Text], Meta(min_length=1)]
-Words = Annotated[tuple[Word, ...], Meta(min_length=1)]
-ExtraArgs = Annotated[Mapping[Program, Words], Meta(min_length=1)]
+Words = Annotated[tuple[Annotated[str | int | float, _WORD], ...], Meta(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -101,7 +83,7 @@ class Hardware:
         nodes: Nodes the GPUs are spread over evenly.
     """
 
-    gpu: Gpu
+    gpu: Annotated[str, Meta(extra_json_schema={"enum": GPUS})]
     gpus: Natural
     nodes: Count = 1
 
@@ -141,9 +123,9 @@ class Model:
             which must exist; none: the key is null, or missing.
     """
 
-    name: ModelName
+    name: Annotated[str, _like("^[^-]", "not beginning with a hyphen", 1)]
     precision: Text
-    folder: FolderName | None = None
+    folder: Annotated[str, _like(r"^(?!\.{1,2}$)[^-/][^/]*$", _FOLDER, 1)] | None = None
     weights: Weights | None = None
     quantization: Mapping[str, Text] | None = None
 
@@ -258,7 +240,7 @@ class EngineSettings:
     iteration_log: bool | None = None
     trust_remote_code: bool | None = None
     cpu_threads: Count | None = None
-    slowed_percent: Percent | None = None
+    slowed_percent: Annotated[int, Meta(ge=1, le=500)] | None = None
     backend: Text | None = None
     dp: Count | None = None
     kv_cache_reuse: bool | None = None
@@ -286,9 +268,9 @@ class EngineChoice:
 
     name: Text
     settings: EngineSettings = EngineSettings()
-    extra_yaml: ExtraYaml | None = None
-    extra_args: ExtraArgs | None = None
-    inert: Inert | None = None
+    extra_yaml: Annotated[Mapping[str, Any], Meta(min_length=1)] | None = None
+    extra_args: Annotated[Mapping[Program, Words], Meta(min_length=1)] | None = None
+    inert: Annotated[Mapping[str, Text], Meta(min_length=1)] | None = None
     stubbed: Text | None = None
 
 
@@ -320,7 +302,7 @@ class Workload:
     dataset: Literal["synthetic", "real", "sharegpt"]
     isl: Count | None
     osl: Count | None
-    concurrency: Sweep
+    concurrency: Annotated[tuple[Count, ...], _SWEEP]
     requests_per_concurrency: Count | None = None
     requests: Count | None = None
     capped: bool = True
@@ -368,11 +350,11 @@ class AccuracyTask:
     """
 
     evaluator: Text
-    task: TaskName
+    task: Annotated[str, _like("^[A-Za-z0-9_][A-Za-z0-9_.-]*$", _PLAIN)]
     fewshot: Natural
     concurrency: Count = 1
     limit: Count | None = None
-    temperature: NotNegative = 0.0
+    temperature: Annotated[float, Meta(ge=0)] = 0.0
     add_special_tokens: bool | None = None
     extra_body: Mapping[str, bool | int | float | str] = field(default_factory=dict)
     batch_size: Count = 1
@@ -416,7 +398,7 @@ class Smoke:
     """
 
     client: Text
-    prompts: Prompts
+    prompts: Annotated[tuple[Text, ...], Meta(min_length=1)]
     max_tokens: Count | None = None
     answers: tuple[DocumentedAnswer, ...] = ()
 
@@ -528,7 +510,7 @@ class Launch:
     by: Literal["mpirun", "srun", "sbatch"]
     output: FileName | None = None
     ssh_port: Count | None = None
-    time_limit: TimeLimit | None = None
+    time_limit: Annotated[str, _like("^[0-9]+:[0-9]{2}:[0-9]{2}$", "HH:MM:SS")] | None = None
     pass_on: Mapping[Variable, str] = field(default_factory=dict)
 
     @property
@@ -546,8 +528,8 @@ class Container:
         name: Name of the container.
     """
 
-    image: Image
-    name: ContainerName | None = None
+    image: Annotated[str, _like("^[A-Za-z0-9/<][A-Za-z0-9._/:@#+<>-]*$", _IMAGE, 1)]
+    name: Annotated[str, _like("^[A-Za-z0-9][A-Za-z0-9_.-]*$", _PLAIN, 1)] | None = None
 
 
 @dataclass(frozen=True)
@@ -559,8 +541,8 @@ class Listen:
         port: TCP port.
     """
 
-    host: Host
-    port: Port
+    host: Annotated[str, _HOST]
+    port: Annotated[int, Meta(ge=1, le=65535)]
 
 
 @dataclass(frozen=True)
@@ -594,7 +576,7 @@ class Claim:
     value: Positive | None = None
     margin: Loss = 0.0
     minimum_effect: Loss = 0.0
-    documented: Change | None = None
+    documented: Annotated[float, Meta(gt=-1)] | None = None
     tolerance: Loss = 0.0
 
     @property

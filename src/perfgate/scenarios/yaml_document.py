@@ -305,8 +305,7 @@ def compose(text: str, file: Path | None = None) -> yaml.Node | None:
         InputError: it is nested too deep.
         yaml.YAMLError: it is not YAML.
     """
-    if _may_be_deep(text):
-        _require_shallow(text, file)
+    _require_shallow(text, file)
     loader = Loader(text)
     try:
         root: yaml.Node | None = loader.get_single_node()
@@ -325,17 +324,15 @@ def too_many_values(count: int, file: Path, repeated_by: str) -> InputError:
     )
 
 
-def _may_be_deep(text: str) -> bool:
-    """Whether it cannot be excluded at a glance; of a file that people write it can.
+def _require_shallow(text: str, file: Path | None) -> None:
+    """Refuse a text that is too deep; of a file that people write that is excluded at a glance.
 
     A block on each level begins in a column of its own, but a list in a mapping may share its
     column; a bracket can open a list with a mapping in it.
     """
     longest = max(map(len, text.split("\n")))
-    return 2 * (longest + text.count("[") + text.count("{")) > 2000
-
-
-def _require_shallow(text: str, file: Path | None) -> None:
+    if 2 * (longest + text.count("[") + text.count("{")) <= 2000:
+        return
     depth = 0
     for event in yaml.parse(text, Loader):
         if isinstance(event, yaml.CollectionStartEvent):
