@@ -69,12 +69,8 @@ METRIC_OF = {
     },
 }
 COUNTS = {
-    "Successful requests",
-    "Maximum request concurrency",
-    "Total input tokens",
-    "Total generated tokens",
-    "Peak output token throughput (tok/s)",
-    "Peak concurrent requests",
+    *("Successful requests", "Maximum request concurrency", "Peak concurrent requests"),
+    *("Total input tokens", "Total generated tokens", "Peak output token throughput (tok/s)"),
 }
 
 

@@ -64,3 +64,21 @@ def assert_told(file: Path, line: int, start: str, words: str) -> None:
     """Some error of that line of the file starts so, and has those words."""
     told = [str(error) for error in errors_of(file)]
     assert [t for t in told if t.startswith(f"{file}:{line}: {start}") and words in t], told
+
+
+WITH_DEFAULTS = """\
+schema_version: 1
+defaults:
+{sections}scenarios:
+  - id: first
+    title: First
+{first}
+  - id: second
+    title: Second
+"""
+
+
+def with_defaults(first: str, *changes: tuple[str, str]) -> str:
+    """GOOD's sections as defaults of two scenarios."""
+    sections, _ = changed(SECTIONS.replace("    title: Small\n", ""), *changes)
+    return WITH_DEFAULTS.format(sections=sections, first=first)
