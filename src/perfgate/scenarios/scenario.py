@@ -278,6 +278,9 @@ class EngineChoice:
 class Workload:
     """The load of one scenario; a sweep has one point per concurrency.
 
+    A load that is not capped has all requests of its one point in flight at once: documented as
+    concurrency -1, or by no limit at all. `input_tokens` tell one dataset from another.
+
     Attributes:
         client: Registered load client, e.g. trtllm-bench, aiperf.
         dataset: Kind of prompts.
@@ -449,6 +452,10 @@ class DisturbanceLimits:
 class GatePolicy:
     """How the scenario is judged.
 
+    A self reference is measured by `reference_starts` and kept in the machine's own store. With
+    measured noise the spread that this machine showed decides, and widens the band where it must.
+    `budget_s` counts the starts of all builds but those of a reference.
+
     Attributes:
         metrics: Gating metrics; others are reported.
         bands: Metric → loss that counts, a fraction (accuracy: absolute); default: the metric's.
@@ -548,6 +555,10 @@ class Listen:
 @dataclass(frozen=True)
 class Claim:
     """What a document says about a result, or about two results of one session.
+
+    `margin`, `minimum_effect` and `tolerance` are fractions (accuracy: absolute), the last a loss
+    of the value. Minimum effects and tolerances are ours: where a document says "significant"
+    without a number, and as it gives one number without a spread.
 
     Attributes:
         id: Unique name over all files.

@@ -86,12 +86,9 @@ _BOUNDS = {
 }
 _EXPLANATIONS = {
     "type": "wrong type",
-    "enum": "not an allowed value",
-    "const": "not an allowed value",
     "pattern": "malformed",
-    "minLength": "empty",
-    "minItems": "empty",
-    "minProperties": "empty",
+    **dict.fromkeys(("enum", "const"), "not an allowed value"),
+    **dict.fromkeys(("minLength", "minItems", "minProperties"), "empty"),
     **dict.fromkeys(_BOUNDS, "out of range"),
 }
 _LONGEST_FOUND = 60  # characters of a value in a message
