@@ -101,6 +101,6 @@ def _gate_metrics_can_gate(scenario: Scenario) -> Iterator[Problem]:
             yield Problem(path, "metric is only reported, unless it gets a band", name, hint=hint)
     for name in gate.bands:
         if (name in METRICS or is_accuracy(name)) and name not in gate.metrics:
-            path, expected = ("gate", "bands", name), "one of " + ", ".join(gate.metrics)
+            at, expected = ("gate", "bands", name), "one of " + ", ".join(gate.metrics)
             hint = "add the metric to gate.metrics, or remove the band"
-            yield Problem(path, "band of a metric that does not gate", None, expected, hint)
+            yield Problem(at, "band of a metric that does not gate", None, expected, hint)

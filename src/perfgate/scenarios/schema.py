@@ -137,12 +137,13 @@ class Schema:
 
     def _translate(self, error: ValidationError) -> Iterator[Problem]:
         path: Keys = tuple(error.absolute_path)
-        kind, instance = str(error.validator), error.instance
+        kind = str(error.validator)
         rule: Any = error.schema
+        instance: Any = error.instance
         if kind == "additionalProperties":
             known = list(rule["properties"])
             expected = "one of " + ", ".join(known)
-            for name in filter(lambda name: name not in known, instance):
+            for name in [name for name in instance if name not in known]:
                 hint = did_you_mean(name, known)
                 yield Problem((*path, name), "unknown field", expected=expected, hint=hint)
         elif kind == "required":

@@ -265,8 +265,8 @@ def _scalar(node: yaml.ScalarNode) -> Json:
     text, kind = str(node.value), node.tag.removeprefix(_TAG)
     if kind == "str":
         return text
-    is_plain = _RESOLVER.resolve(yaml.ScalarNode, text, (True, False)) == node.tag
-    if not is_plain or kind not in ("int", "float", "bool", "null"):
+    plain = _RESOLVER.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    if plain != node.tag or kind not in ("int", "float", "bool", "null"):
         problem = "a kind of value that scenarios do not have"
         raise InputError(problem, expected="text, a number, true or false", hint=_QUOTE)
     if kind == "null":
