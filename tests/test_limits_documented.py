@@ -10,16 +10,16 @@ from perfgate.core import json_text, paths, raw_log
 from perfgate.evaluators import lm_eval_results
 from perfgate.judging.comparison import numbers
 from perfgate.release import attestation, keys, pack_archive
-from perfgate.scenarios import yaml_limits
+from perfgate.scenarios import yaml_document
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 LIMITS = {
-    "YAML file": yaml_limits.LARGEST_FILE,
-    "values in a YAML file": yaml_limits.MOST_VALUES,
-    "levels in a YAML file": yaml_limits.DEEPEST,
-    "characters of a number in a YAML file": yaml_limits.LONGEST_NUMBER,
-    "errors of a YAML file": yaml_limits.MOST_ERRORS,
+    "YAML file": yaml_document.LARGEST_FILE,
+    "values in a YAML file": yaml_document.MOST_VALUES,
+    "levels in a YAML file": yaml_document.DEEPEST,
+    "characters of a number in a YAML file": yaml_document.LONGEST_NUMBER,
+    "errors of a YAML file": yaml_document.MOST_ERRORS,
     "characters of a value of `--inject`": words._LONGEST_VALUE,
     "`pyproject.toml`": paths._LARGEST,
     "baseline, anchor, `run.json`": json_text.LARGEST_OWN,

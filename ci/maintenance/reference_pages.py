@@ -12,14 +12,25 @@ A page says where one belongs; what stands between the two comments is made here
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from ci.maintenance import reference_tables as tables
 from ci.maintenance.report_schema import report_schema
+from ci.maintenance.scenario_schema import (
+    LISTS,
+    documented_schema,
+    field_list,
+    scenario_schema,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "make reference"
-REPORT_SCHEMA = ROOT / "docs" / "reference" / "run_report.schema.json"
+SCHEMAS: Mapping[Path, Callable[[], str]] = {
+    ROOT / "docs" / "reference" / "run_report.schema.json": report_schema,
+    ROOT / "src" / "perfgate" / "scenarios" / "scenario.schema.json": scenario_schema,
+    ROOT / "src" / "perfgate" / "scenarios" / "documented.schema.json": documented_schema,
+}
 
 TABLES: Mapping[str, Callable[[], str]] = {
     "environment variables": lambda: tables.variables("you"),
@@ -35,6 +46,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "schemas": tables.schemas,
     "options of pytest": tables.pytest_options,
     "options of perfgate": tables.command_options,
+    **{f"fields of {sections}": partial(field_list, sections) for sections in LISTS},
 }
 
 _PLACE = re.compile(
@@ -87,7 +99,7 @@ def main(arguments: list[str]) -> int:
     """Write what has changed, or say it."""
     status = 0
     made = {page: remade(page.read_text(encoding="utf-8")) for page in pages()}
-    for page, new in (made | {REPORT_SCHEMA: report_schema()}).items():
+    for page, new in (made | {file: schema() for file, schema in SCHEMAS.items()}).items():
         if new == page.read_text(encoding="utf-8"):
             continue
         name = page.relative_to(ROOT)

@@ -31,21 +31,27 @@ def report_schema() -> str:
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 
 
+def described(text: str | None) -> tuple[str, dict[str, str]]:
+    """A docstring's parts: what stands before its attributes, and what is said of each of them."""
+    head, _, attributes = inspect.cleandoc(text or "").partition("Attributes:\n")
+    told: dict[str, str] = {}
+    for item in _FIELDS.split("\n" + attributes):
+        names, _, said = item.partition(":")
+        told |= dict.fromkeys((name.strip() for name in names.split(",")), said)
+    return head, told
+
+
 def _closed(part: dict[str, Any]) -> dict[str, Any]:
     """A part with a description of each field; no field may be missing, none be added."""
-    head, _, attributes = inspect.cleandoc(part.get("description", "")).partition("Attributes:\n")
+    head, told = described(part.get("description"))
     del part["title"]  # the name of the type, which is that of the definition
     part["description"] = _one_line(head)
     if "properties" not in part:
         return part
-    told = {}
-    for item in _FIELDS.split("\n" + attributes):
-        names, _, text = item.partition(":")
-        told |= dict.fromkeys((name.strip() for name in names.split(",")), _one_line(text))
     for name, held in part["properties"].items():
         held.pop("default", None)
         if name in told:
-            held["description"] = told[name]
+            held["description"] = _one_line(told[name])
     return part | {"required": [*part["properties"]], "additionalProperties": False}
 
 

@@ -16,7 +16,7 @@ from perfgate.plan.registered import registered
 from perfgate.plan.release_coverage import uncovered
 from perfgate.plan.toolchain import BuildOverride, toolchain_for
 from perfgate.scenarios.files import load_suite
-from perfgate.scenarios.probe import Probe, accuracy_probes, load_probes
+from perfgate.scenarios.probe import Probe, all_probes, load_probes
 from perfgate.scenarios.scenario import Scenario
 
 
@@ -34,7 +34,7 @@ def test_extra_options_are_a_fact_that_a_difference_names() -> None:
     told = Entry(plain, ()).differences(extra)
     assert "extra_options: measured server --workers 4, baseline none" in told
     assert any(one.startswith("content: ") for one in told)
-    (task,) = accuracy_probes(with_extra_options().scenario)
+    *_, task = all_probes(with_extra_options().scenario)
     assert fingerprint(task)["extra_options"] == "server --workers 4"
 
 

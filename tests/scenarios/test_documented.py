@@ -13,10 +13,15 @@ from tables import each
 from perfgate.core.errors import SeveralInputErrors
 from perfgate.core.measurement import MeasuredMetric
 from perfgate.judging.assembly.references import documented_metrics
-from perfgate.scenarios.documented import Documented, DocumentedValue, documented_values
+from perfgate.scenarios.documented import (
+    Documented,
+    DocumentedValue,
+    documented_values,
+    speed_from,
+)
 from perfgate.scenarios.files import load_scenarios
 from perfgate.scenarios.probe import all_probes
-from perfgate.scenarios.scenario import Scenario, Source
+from perfgate.scenarios.scenario import Claim, Floor, Scenario, Source
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = {scenario.id: scenario for scenario in load_scenarios(ROOT / "scenarios")}
@@ -24,40 +29,23 @@ FILES = sorted((ROOT / "baselines" / "documented").glob("*.json"))
 
 # As the documents print them: request rate, output and total token throughput (tokens/s), total
 # latency (ms), average request latency (ms), per user, per GPU.
-OFFLINE: dict[str, tuple[str, str, str | None, str, str, str, str]] = {
-    "b200-r1-fp4-min-latency": (
-        "0.1341", "274.4168", "414.0461", "74561.7520", "7456.1219", "274.7188", "34.3021",
-    ),
-    "b200-r1-0528-fp4-fp8kv-max-throughput": (
-        "21.0675", "43146.2042", "65100.6376", "5443839.8140", "332826.9898", "6.1806", "5393.2755",
-    ),
-    "b200-r1-fp4-fp16kv-max-throughput": (
-        "17.7657", "36384.0838", "54576.1257", "2766684.9197", "172321.7206", "11.9263",
-        "4548.0105",
-    ),
-    "h200-r1-fp8-min-latency": (
-        "0.0772", "158.0669", None, "129498.2168", "12945.9379", "158.1196", "19.7584",
-    ),
-    "h200-r1-fp8-max-throughput": (
-        "5.6100", "11489.2671", "17233.9007", "912656.9938", "181540.5739", "11.3476", "1436.1584",
-    ),
+OFFLINE = {
+    "b200-r1-fp4-min-latency": "0.1341 274.4168 414.0461 74561.7520 7456.1219 274.7188 34.3021",
+    "b200-r1-0528-fp4-fp8kv-max-throughput":
+        "21.0675 43146.2042 65100.6376 5443839.8140 332826.9898 6.1806 5393.2755",
+    "b200-r1-fp4-fp16kv-max-throughput":
+        "17.7657 36384.0838 54576.1257 2766684.9197 172321.7206 11.9263 4548.0105",
+    "h200-r1-fp8-min-latency": "0.0772 158.0669 - 129498.2168 12945.9379 158.1196 19.7584",
+    "h200-r1-fp8-max-throughput":
+        "5.6100 11489.2671 17233.9007 912656.9938 181540.5739 11.3476 1436.1584",
 }  # fmt: skip
 COLUMNS = (
-    "request_throughput",
-    "output_throughput",
-    "total_token_throughput",
-    "duration_s",
-    "mean_request_latency_ms",
-    "output_throughput_per_user",
-    "output_throughput_per_gpu",
+    *("request_throughput", "output_throughput", "total_token_throughput", "duration_s"),
+    *("mean_request_latency_ms", "output_throughput_per_user", "output_throughput_per_gpu"),
 )
-GSM8K = {
-    "b200-r1-0528-fp8-serve": {"flexible-extract": (0.9538, 0.0058), "strict-match": (0.95, 0.006)},
-    "b200-r1-0528-fp4-serve": {
-        "flexible-extract": (0.9462, 0.0062),
-        "strict-match": (0.9447, 0.0063),
-    },
-}
+FP8_SCORES = {"flexible-extract": (0.9538, 0.0058), "strict-match": (0.95, 0.006)}
+FP4_SCORES = {"flexible-extract": (0.9462, 0.0062), "strict-match": (0.9447, 0.0063)}
+GSM8K = {"b200-r1-0528-fp8-serve": FP8_SCORES, "b200-r1-0528-fp4-serve": FP4_SCORES}
 
 
 # Of the performance lab, whose numbers test_performance_lab reads from its own words.
@@ -92,8 +80,8 @@ def test_every_file_belongs_to_a_scenario_and_fits_it() -> None:
 def test_the_blogs_numbers_are_all_there(name: str) -> None:
     expected = {
         metric: float(text) / 1000 if metric == "duration_s" else float(text)
-        for metric, text in zip(COLUMNS, OFFLINE[name], strict=True)
-        if text is not None
+        for metric, text in zip(COLUMNS, OFFLINE[name].split(), strict=True)
+        if text != "-"
     }
     assert numbers(name) == pytest.approx(expected, rel=1e-12)
     points = {value.concurrency for value in documented(name).values.values()}
@@ -114,54 +102,40 @@ def test_the_recipes_scores_are_all_there(name: str) -> None:
 _SPEED = ("output_throughput", "total_token_throughput")
 _GSM8K = tuple(f"accuracy:gsm8k:exact_match:{one}" for one in ("strict-match", "flexible-extract"))
 _ON, _FP8 = "h200-v3-fp8", "h200-r1-fp8"
+_B200, _GB200 = "b200-r1-fp4", "gb200-r1-fp4"
+_DP8 = " ".join(name for name in SCENARIOS if "-dp8-" in name)
 JUDGED: dict[tuple[str, ...], str] = {
     (): f"{_ON}-quickstart {_ON}-mtp-0 {_ON}-mtp-1 {_ON}-mtp-2 {_ON}-mtp-3",
-    ("output_throughput_per_user", "mean_request_latency_ms", "acceptance_length"): (
-        f"b200-r1-fp4-min-latency {_FP8}-min-latency"
-    ),
-    (*_SPEED, "mean_request_latency_ms"): (
-        "b200-r1-0528-fp4-fp8kv-max-throughput b200-r1-fp4-fp16kv-max-throughput "
-        f"{_FP8}-max-throughput"
-    ),
-    ("output_throughput", "tpot_mean_ms"): " ".join(
-        f"{one}-chunked-context-{end}"
-        for one in ("b200-r1-fp4", _FP8)
-        for end in ("off", "on", "small")
-    ),
-    _SPEED: (
-        f"b200-r1-fp4-explore {_FP8}-explore gb200-r1-fp4-2node-slurm {_ON}-2node-slurm "
-        "gb200-r1-fp4-reasoning-no-streaming gb200-r1-fp4-chat-no-streaming "
-        "gb200-r1-fp4-summarization-no-streaming gb200-r1-fp4-generation-no-streaming"
-    ),
-    (*_SPEED, "tpot_mean_ms"): (
-        "gb200-r1-fp4-reasoning-streaming gb200-r1-fp4-chat-streaming "
-        "gb200-r1-fp4-summarization-streaming gb200-r1-fp4-generation-streaming "
-        f"{_ON}-deepgemm-on {_ON}-deepgemm-off {_ON}-deepgemm-nvcc {_ON}-2node-mpirun "
-        f"{_ON}-2node-deepgemm-on {_ON}-2node-deepgemm-off "
-        + " ".join(name for name in SCENARIOS if "-dp8-" in name)
-    ),
-    (
-        *("ttft_median_ms", "tpot_median_ms", "itl_median_ms", "e2el_median_ms"),
-        *("total_token_throughput", *_GSM8K),
-    ): (
+    ("output_throughput_per_user", "mean_request_latency_ms", "acceptance_length"):
+        f"{_B200}-min-latency {_FP8}-min-latency",
+    (*_SPEED, "mean_request_latency_ms"):
+        f"b200-r1-0528-fp4-fp8kv-max-throughput {_B200}-fp16kv-max-throughput "
+        f"{_FP8}-max-throughput",
+    ("output_throughput", "tpot_mean_ms"):
+        f"{_B200}-chunked-context-off {_B200}-chunked-context-on {_B200}-chunked-context-small "
+        f"{_FP8}-chunked-context-off {_FP8}-chunked-context-on {_FP8}-chunked-context-small",
+    _SPEED:
+        f"{_B200}-explore {_FP8}-explore {_GB200}-2node-slurm {_ON}-2node-slurm "
+        f"{_GB200}-reasoning-no-streaming {_GB200}-chat-no-streaming "
+        f"{_GB200}-summarization-no-streaming {_GB200}-generation-no-streaming",
+    (*_SPEED, "tpot_mean_ms"):
+        f"{_GB200}-reasoning-streaming {_GB200}-chat-streaming {_GB200}-summarization-streaming "
+        f"{_GB200}-generation-streaming {_ON}-deepgemm-on {_ON}-deepgemm-off {_ON}-deepgemm-nvcc "
+        f"{_ON}-2node-mpirun {_ON}-2node-deepgemm-on {_ON}-2node-deepgemm-off {_DP8}",
+    ("ttft_median_ms", "tpot_median_ms", "itl_median_ms", "e2el_median_ms",
+     "total_token_throughput", *_GSM8K):
         "b200-r1-0528-fp4-serve b200-r1-0528-fp8-serve gb200-r1-0528-fp4-wide-ep-serve "
-        "h200-r1-0528-fp8-serve"
-    ),
-    ("output_throughput", "tpot_median_ms", "ttft_median_ms"): (
+        "h200-r1-0528-fp8-serve",
+    ("output_throughput", "tpot_median_ms", "ttft_median_ms"):
         "b200-r1-0528-fp4-serve-no-padding b200-r1-0528-fp4-serve-graphs-1024 "
-        f"h200-r1-0528-fp8-serve-8k1k {_ON}-serve"
-    ),
-    (
-        *(*_SPEED, "ttft_mean_ms", "ttft_median_ms", "tpot_mean_ms", "tpot_median_ms"),
-        "itl_mean_ms",
-    ): " ".join(LABS),
-    _GSM8K: (
-        f"b200-r1-fp4-kv-fp16 b200-r1-fp4-kv-fp8 b200-r1-0528-fp4-gsm8k-bos {_ON}-kv-fp8-checkpoint"
-    ),
+        f"h200-r1-0528-fp8-serve-8k1k {_ON}-serve",
+    (*_SPEED, "ttft_mean_ms", "ttft_median_ms", "tpot_mean_ms", "tpot_median_ms", "itl_mean_ms"):
+        " ".join(LABS),
+    _GSM8K: f"{_B200}-kv-fp16 {_B200}-kv-fp8 b200-r1-0528-fp4-gsm8k-bos {_ON}-kv-fp8-checkpoint",
     ("output_throughput", *_GSM8K): f"{_ON}-kv-bf16 {_ON}-kv-fp8",
     ("accuracy:gpqa_diamond:accuracy:none",): f"{_ON}-gpqa",
     ("accuracy:gpqa_diamond:exact_match:strict-match",): f"{_ON}-gpqa-eval",
-}
+}  # fmt: skip
 
 
 def test_each_scenario_is_judged_by_these_metrics() -> None:
@@ -186,13 +160,11 @@ def test_each_documented_value_is_judged_or_its_gap_is_told(name: str) -> None:
 
 
 def test_the_commit_is_told_where_the_blog_gives_it() -> None:
-    given = {name for name in OFFLINE if documented(name).source.engine_commit is not None}
-    assert given == {
-        "b200-r1-0528-fp4-fp8kv-max-throughput",
-        "b200-r1-fp4-fp16kv-max-throughput",
-    }
-    for name in given:
-        assert documented(name).source.engine_commit == SCENARIOS[name].source.engine_commit
+    given = {name: documented(name).source.engine_commit for name in OFFLINE}
+    own = {name: SCENARIOS[name].source.engine_commit for name in OFFLINE}
+    told = {"b200-r1-0528-fp4-fp8kv-max-throughput", "b200-r1-fp4-fp16kv-max-throughput"}
+    assert given == {name: own[name] if name in told else None for name in OFFLINE}
+    assert all(given[name] for name in told)
 
 
 def test_documented_numbers_reach_the_headline() -> None:
@@ -218,9 +190,9 @@ def changed(**values: Any) -> dict[str, Any]:
     return {**GOOD, "values": {**GOOD["values"], **values}}
 
 
-def write(place: Path, content: Any, scenario: Scenario = SCENARIO) -> Path:
-    file = place / f"{scenario.id}.json"
-    file.write_text(content if isinstance(content, str) else json.dumps(content))
+def write(place: Path, content: Any) -> Path:
+    file = place / f"{SCENARIO.id}.json"
+    file.write_text(json.dumps(content))
     return file
 
 
@@ -241,47 +213,30 @@ def test_nothing_documented_is_no_error(tmp_path: Path) -> None:
     assert documented_values(SCENARIO, tmp_path / "gone") is None
 
 
-BAD = {
-    "another scenario": ({**GOOD, "scenario": "other"}, "scenario: not the scenario of the file"),
-    "unknown metric": (changed(output_thruput={"value": 1}), "did you mean output_throughput?"),
-    "a task that is not measured": (
-        changed(**{"accuracy:gsm8k:exact_match:none": {"value": 0.9}}),
-        "score of a task that is not measured",
-    ),
-    "not a point of the sweep": (
-        changed(output_throughput={"value": 1, "concurrency": 8}),
-        "values.output_throughput.concurrency: not a point of the sweep",
-    ),
-    "which point of the sweep": (
-        changed(output_throughput={"value": 1}),
-        "values.output_throughput.concurrency: missing\n  expected: one of 1, 4",
-    ),
-    "a score at a point": (
-        changed(**{SUMS: {"value": 0.9, "concurrency": 1}}),
-        "a score has no sweep point",
-    ),
-    "no value": (changed(output_throughput={"concurrency": 4}), "value: missing"),
-    "not positive": (
-        changed(output_throughput={"value": 0, "concurrency": 4}),
-        "output_throughput.value: out of range",
-    ),
-    "unknown field": (
-        changed(output_throughput={"value": 1, "unit": "s"}),
-        "output_throughput.unit: unknown field",
-    ),
-    "no source": ({k: v for k, v in GOOD.items() if k != "source"}, "source: missing"),
-    "another version": (
-        {**GOOD, "schema_version": 2},
-        "schema_version: not an allowed value\n  found: 2\n  expected: 1",
-    ),
-    "nothing": ({**GOOD, "values": {}}, "values: "),
-    "a list": ([], "wrong type\n  found: []\n  expected: a mapping"),
-}
+AT_8 = {"value": 1, "concurrency": 8}
+GSM8K_SCORE = "accuracy:gsm8k:exact_match:none"
+BAD: list[tuple[Any, str]] = [
+    ({**GOOD, "scenario": "other"}, "scenario: not the scenario of the file"),
+    (changed(output_thruput={"value": 1}), "did you mean output_throughput?"),
+    (changed(**{GSM8K_SCORE: {"value": 0.9}}), "score of a task that is not measured"),
+    (changed(output_throughput=AT_8),
+     "values.output_throughput.concurrency: not a point of the sweep"),
+    (changed(output_throughput={"value": 1}),
+     "values.output_throughput.concurrency: missing\n  expected: one of 1, 4"),
+    (changed(**{SUMS: {"value": 0.9, "concurrency": 1}}), "a score has no sweep point"),
+    (changed(output_throughput={"concurrency": 4}), "value: missing"),
+    (changed(output_throughput={**AT_8, "value": 0}), "output_throughput.value: out of range"),
+    (changed(output_throughput={**AT_8, "unit": "s"}), "output_throughput.unit: unknown field"),
+    ({name: part for name, part in GOOD.items() if name != "source"}, "source: missing"),
+    ({**GOOD, "schema_version": 2},
+     "schema_version: not an allowed value\n  found: 2\n  expected: 1"),
+    ({**GOOD, "values": {}}, "values: "),
+    ([], "wrong type\n  found: []\n  expected: a mapping"),
+]  # fmt: skip
 
 
-@each("name", BAD)
-def test_a_bad_file_is_told_with_its_field(name: str, tmp_path: Path) -> None:
-    content, words = BAD[name]
+@each(("content", "words"), BAD)
+def test_a_bad_file_is_told_with_its_field(content: Any, words: str, tmp_path: Path) -> None:
     file = write(tmp_path, content)
     with pytest.raises(SeveralInputErrors) as caught:
         documented_values(SCENARIO, tmp_path)
@@ -296,3 +251,37 @@ def test_what_needs_streaming_is_not_documented_without_it(tmp_path: Path) -> No
     assert documented_values(SCENARIO, tmp_path) is not None
     with pytest.raises(SeveralInputErrors, match="metric does not exist without streaming"):
         documented_values(scenario, tmp_path)
+
+
+# What the first measured speed can be compared with, so that all is told before. -------------
+
+HERE = replace(SCENARIO, gate=replace(SCENARIO.gate, reference="stored"))
+CLAIM = Claim(
+    "c", "C", Source("d", "s"), "output_throughput", HERE.id, "better", concurrency=4, value=9.0
+)
+SCORE = {**GOOD, "values": {SUMS: {"value": 0.5}}}
+
+
+@each(
+    ("scenario", "claims", "written", "compared"),
+    [
+        (HERE, [], None, "first run"),
+        (HERE, [replace(CLAIM, metric=SUMS, concurrency=None)], SCORE, "first run"),
+        (replace(HERE, floors=(Floor("output_throughput", 9.0, 4),)), [], None, "document"),
+        (HERE, [CLAIM], None, "document"),
+        (HERE, [replace(CLAIM, scenario="another")], None, "first run"),
+        (HERE, [replace(CLAIM, value=None, versus=HERE.id)], None, "first run"),
+        (HERE, [], GOOD, "document"),
+        (replace(HERE, gate=replace(HERE.gate, reference="self")), [], None, "machine"),
+        (replace(HERE, workload=None), [], None, ""),
+    ],
+)
+def test_the_first_speed_is_compared_with_a_speed(
+    scenario: Scenario, claims: list[Claim], written: Any, compared: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("PERFGATE_BASELINES", str(tmp_path))
+    (tmp_path / "documented").mkdir()
+    if written is not None:
+        write(tmp_path / "documented", written)
+    assert speed_from(scenario, claims) == compared

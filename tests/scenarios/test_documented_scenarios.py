@@ -9,8 +9,16 @@ from documented_commands import COMMANDS
 from documented_set import BLOG, EXAMPLE, GB200_RECIPE, LAB, RECIPE, documented_suite
 from tables import each
 
-from perfgate.scenarios.plain import scenario_to_plain
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.scenario import (
+    AccuracyTask,
+    Container,
+    DocumentedAnswer,
+    Launch,
+    Listen,
+    Scenario,
+    Smoke,
+    scenario_to_plain,
+)
 
 SCENARIOS = {scenario.id: scenario for scenario in documented_suite().scenarios}
 
@@ -252,13 +260,11 @@ def test_what_takes_several_nodes_says_how_they_are_reached() -> None:
     recipe = {s.id for s in SCENARIOS.values() if s.source.document == GB200_RECIPE}
     assert set(launched) == several | recipe
     assert {name for name, s in SCENARIOS.items() if "multinode" in s.markers} == several
-    mpirun = launched["h200-v3-fp8-2node-mpirun"]
-    assert (mpirun.by, mpirun.ssh_port) == ("mpirun", 2233)
-    assert mpirun.output == "bench_log_2node_ep8_tp16_attndp_on_sl1000"
-    slurm = launched["h200-v3-fp8-2node-slurm"]
-    assert (slurm.by, slurm.output) == ("srun", "benchmark_2node.log")
-    job = launched["gb200-r1-fp4-2node-slurm"]
-    assert (job.by, job.output, job.time_limit) == ("sbatch", "bench_%j_%t.srun.out", "02:00:00")
+    log = "bench_log_2node_ep8_tp16_attndp_on_sl1000"
+    assert launched["h200-v3-fp8-2node-mpirun"] == Launch("mpirun", log, 2233)
+    assert launched["h200-v3-fp8-2node-slurm"] == Launch("srun", "benchmark_2node.log")
+    job = Launch("sbatch", "bench_%j_%t.srun.out", time_limit="02:00:00")
+    assert launched["gb200-r1-fp4-2node-slurm"] == job
     for switch, value in (("on", "1"), ("off", "0")):
         two_node = SCENARIOS[f"h200-v3-fp8-2node-deepgemm-{switch}"]
         assert two_node.environment == {"TRTLLM_DG_ENABLED": value}
@@ -299,21 +305,14 @@ NEW_YORK = (
 def test_the_recipes_container_and_first_request() -> None:
     for scenario in SCENARIOS.values():
         if scenario.source.document == RECIPE:
-            assert scenario.container is not None
-            assert scenario.container.image == "nvcr.io/nvidia/tensorrt-llm/release:1.0.0rc6"
-            assert scenario.container.name == "tensorrt_llm"
-            assert scenario.listen is not None
-            assert (scenario.listen.host, scenario.listen.port) == ("0.0.0.0", 8000)  # noqa: S104
-            assert scenario.smoke is not None
-            assert scenario.smoke.client == "completion"
-            assert scenario.smoke.prompts == ("Where is New York?",)
-            assert scenario.smoke.max_tokens == 16
-            (answer,) = scenario.smoke.answers
-            assert (answer.finish_reason, answer.prompt_tokens) == ("length", 6)
-            assert (answer.completion_tokens, answer.contains) == (16, ())
+            image = "nvcr.io/nvidia/tensorrt-llm/release:1.0.0rc6"
+            assert scenario.container == Container(image, "tensorrt_llm")
+            assert scenario.listen == Listen("0.0.0.0", 8000)  # noqa: S104
             # What is printed is the answer of this one model.
             printed = scenario.model.name == "deepseek-ai/DeepSeek-R1-0528"
-            assert answer.texts == (NEW_YORK if printed else ())
+            prompt, texts = "Where is New York?", NEW_YORK if printed else ()
+            answer = DocumentedAnswer(prompt, (), texts, "length", 6, 16)
+            assert scenario.smoke == Smoke("completion", (prompt,), 16, (answer,))
 
 
 @each(
@@ -321,13 +320,9 @@ def test_the_recipes_container_and_first_request() -> None:
     [name for name, s in SCENARIOS.items() if any(task.task == "gsm8k" for task in s.accuracy)],
 )
 def test_gsm8k_is_asked_as_the_recipe_asks_it(name: str) -> None:
-    (task,) = SCENARIOS[name].accuracy
-    assert (task.evaluator, task.fewshot, task.concurrency, task.batch_size) == (
-        "lm_eval", 5, 32, 256,
-    )  # fmt: skip
-    assert task.temperature == 0
-    with_bos = name == "b200-r1-0528-fp4-gsm8k-bos"  # the other side of the claim that it costs
-    assert task.add_special_tokens is with_bos, "a BOS before the prompt costs accuracy"
+    bos = name == "b200-r1-0528-fp4-gsm8k-bos"  # the other side of the claim that it costs
+    asked = {"concurrency": 32, "batch_size": 256, "temperature": 0, "add_special_tokens": bos}
+    assert SCENARIOS[name].accuracy == (AccuracyTask("lm_eval", "gsm8k", 5, **asked),)
     assert {metric for metric in SCENARIOS[name].gate.metrics if "gsm8k" in metric} == {
         "accuracy:gsm8k:exact_match:strict-match",
         "accuracy:gsm8k:exact_match:flexible-extract",
@@ -335,25 +330,17 @@ def test_gsm8k_is_asked_as_the_recipe_asks_it(name: str) -> None:
 
 
 def test_gpqa_is_asked_as_the_example_asks_it() -> None:
-    (task,) = SCENARIOS["h200-v3-fp8-gpqa"].accuracy
-    assert (task.evaluator, task.task, task.fewshot) == ("trtllm-gpqa", "gpqa_diamond", 0)
-    assert (task.concurrency, task.batch_size) == (32, 32)
+    asked = AccuracyTask("trtllm-gpqa", "gpqa_diamond", 0, concurrency=32, batch_size=32)
+    assert SCENARIOS["h200-v3-fp8-gpqa"].accuracy == (asked,)
 
 
 def test_the_quick_starts_prompts() -> None:
+    president, capital = "The president of the United States is", "The capital of France is"
+    prompts = ("Hello, my name is", president, capital, "The future of AI is")
+    answers = (DocumentedAnswer(capital, ("Paris",)),)
     for name in ("quickstart", "mtp-0", "mtp-1", "mtp-2", "mtp-3"):
         scenario = SCENARIOS[f"h200-v3-fp8-{name}"]
-        assert scenario.smoke is not None
-        assert scenario.smoke.client == "trtllm-quickstart"
-        assert scenario.smoke.prompts == (
-            "Hello, my name is",
-            "The president of the United States is",
-            "The capital of France is",
-            "The future of AI is",
-        )
-        assert [(one.prompt, one.contains, one.texts) for one in scenario.smoke.answers] == [
-            ("The capital of France is", ("Paris",), ())
-        ]
+        assert scenario.smoke == Smoke("trtllm-quickstart", prompts, answers=answers)
         assert scenario.gate.metrics == ()
 
 

@@ -13,7 +13,7 @@ from perfgate.judging.assembly.claims import ClaimProbe, claim_probes
 from perfgate.judging.assembly.sweeps import sweep_probes
 from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.markers import markers_of
-from perfgate.scenarios.probe import accuracy_probes, load_probes, smoke_probes
+from perfgate.scenarios.probe import all_probes, load_probes
 from perfgate.scenarios.scenario import EngineSettings, Scenario
 
 ROOT = Path(__file__).parents[2]
@@ -90,14 +90,10 @@ def test_the_claims() -> None:
         "b200-fp8-kv-raises-throughput": (fp8kv, "better", fp16kv, 0),
         "b200-chunked-context-lowers-tpot": (f"{b200}-on", "better", f"{b200}-off", 0),
         "b200-smaller-chunk-lowers-tpot": (f"{b200}-small", "better", f"{b200}-on", 0),
-        "b200-smaller-chunk-costs-throughput": (
-            f"{b200}-on", "not_worse", f"{b200}-small", 0.02
-        ),
+        "b200-smaller-chunk-costs-throughput": (f"{b200}-on", "not_worse", f"{b200}-small", 0.02),
         "h200-chunked-context-lowers-tpot": (f"{h200}-on", "better", f"{h200}-off", 0),
         "h200-smaller-chunk-lowers-tpot": (f"{h200}-small", "better", f"{h200}-on", 0),
-        "h200-smaller-chunk-costs-throughput": (
-            f"{h200}-on", "not_worse", f"{h200}-small", 0.02
-        ),
+        "h200-smaller-chunk-costs-throughput": (f"{h200}-on", "not_worse", f"{h200}-small", 0.02),
         "b200-fp4-beats-fp8-at-32": (fp4, "better", fp8, 0),
         "b200-fp4-beats-fp8-at-4096": (fp4, "better", fp8, 0),
         "b200-graph-padding-raises-throughput": (fp4, "better", f"{fp4}-no-padding", 0),
@@ -106,9 +102,7 @@ def test_the_claims() -> None:
         ),
         "b200-bos-costs-gsm8k-strict": (fp4, "better", bos, 0),
         "b200-bos-costs-gsm8k-flexible": (fp4, "better", bos, 0),
-        "b200-fp8-kv-keeps-gsm8k-strict": (
-            f"{b200_kv}-fp8", "not_worse", f"{b200_kv}-fp16", 0.02
-        ),
+        "b200-fp8-kv-keeps-gsm8k-strict": (f"{b200_kv}-fp8", "not_worse", f"{b200_kv}-fp16", 0.02),
         "b200-fp8-kv-keeps-gsm8k-flexible": (
             f"{b200_kv}-fp8", "not_worse", f"{b200_kv}-fp16", 0.02
         ),
@@ -116,9 +110,7 @@ def test_the_claims() -> None:
             f"{v3}-deepgemm-nvcc", "better", f"{v3}-deepgemm-on", 0
         ),
         "h200-fp8-kv-raises-throughput": (f"{v3}-kv-fp8", "better", bf16, 0),
-        "deepgemm-raises-throughput": (
-            f"{v3}-deepgemm-on", "better", f"{v3}-deepgemm-off", 0
-        ),
+        "deepgemm-raises-throughput": (f"{v3}-deepgemm-on", "better", f"{v3}-deepgemm-off", 0),
         "deepgemm-raises-throughput-on-two-nodes": (
             f"{v3}-2node-deepgemm-on", "better", f"{v3}-2node-deepgemm-off", 0
         ),
@@ -187,8 +179,7 @@ def test_a_kind_selects_the_tests_of_that_kind_and_no_other(gpu: str) -> None:
             continue
         load = [*load_probes(scenario), *sweep_probes(scenario)]
         assert {one.id for one in load} <= kinds["throughput"]
-        assert {one.id for one in smoke_probes(scenario)} <= kinds["smoke"]
-        assert {one.id for one in accuracy_probes(scenario)} <= kinds["accuracy"]
+        assert all(one.id in kinds[one.kind] for one in all_probes(scenario))
     claims = selected(f"{gpu} and claim")
     assert {name for name in claims if of_claims[name]} <= kinds["accuracy"]
     assert {name for name in claims if not of_claims[name]} <= kinds["throughput"]

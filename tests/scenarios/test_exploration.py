@@ -58,16 +58,17 @@ def test_each_marked_scenario_becomes_one_per_shape_in_its_place() -> None:
     assert made[0].content_hash() != made[1].content_hash()
 
 
-@pytest.mark.parametrize(
+STEP = {"max_num_tokens": 1151, "max_batch_size": 128}
+
+
+@each(
     ("settings", "isl", "tokens"),
     [
-        pytest.param({"max_num_tokens": 1151, "max_batch_size": 128}, 1151, 1151, id="enough"),
-        pytest.param(
-            {"max_num_tokens": 1151, "max_batch_size": 128}, 4096, 4223, id="a prompt and the batch"
-        ),
-        pytest.param({"max_num_tokens": 1151}, 4096, 4096, id="a prompt"),
-        pytest.param({}, 4096, None, id="the engine's own"),
-        pytest.param({"max_num_tokens": 512, "chunked_context": True}, 4096, 512, id="chunks"),
+        (STEP, 1151, 1151),  # enough
+        (STEP, 4096, 4223),  # a prompt and the batch
+        ({"max_num_tokens": 1151}, 4096, 4096),  # a prompt
+        ({}, 4096, None),  # the engine's own
+        ({"max_num_tokens": 512, "chunked_context": True}, 4096, 512),
     ],
 )
 def test_a_step_takes_the_longest_prompt(
@@ -106,13 +107,12 @@ def test_whatever_the_shape_the_scenario_keeps_its_rules(
     assert (settings.max_seq_len or isl + osl) >= max(isl + osl, longest or 0)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"workload": None}, {"workload": replace(template().workload, dataset="real")}],  # type: ignore[type-var]
-)
-def test_only_synthetic_prompts_have_other_lengths(changes: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="h200-explore cannot be explored: only synthetic"):
-        explored([replace(template(), **changes)], [(1, 1)])
+def test_only_synthetic_prompts_have_other_lengths() -> None:
+    marked = template()
+    real = marked.workload and replace(marked.workload, dataset="real")
+    for load in (None, real):
+        with pytest.raises(InputError, match="h200-explore cannot be explored: only synthetic"):
+            explored([replace(marked, workload=load)], [(1, 1)])
 
 
 def test_the_suites_templates_can_be_explored() -> None:
@@ -123,11 +123,8 @@ def test_the_suites_templates_can_be_explored() -> None:
         assert (scenario.engine.settings.max_num_tokens or 0) >= (scenario.workload.isl or 0)  # type: ignore[union-attr]
 
 
-def test_a_shape_is_two_lengths() -> None:
-    assert parse_shape("4096/512") == (4096, 512)
-
-
 @each("text", ["", "4096", "4096/0", "4096,512", "4k/1k", "-1/5", "1/2/3", " 1/2"])
-def test_anything_else_is_no_shape(text: str) -> None:
+def test_anything_but_two_lengths_is_no_shape(text: str) -> None:
+    assert parse_shape("4096/512") == (4096, 512)
     with pytest.raises(InputError, match=r"e\.g\. 4096/512"):
         parse_shape(text)

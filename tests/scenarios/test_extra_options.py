@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from building import SCENARIO
 from tables import each
-from written_files import GOOD, Write, assert_told, changed
+from written_files import GOOD, Write, assert_told, changed, with_defaults
 
 from perfgate.scenarios.extra_options import extra_keys, extra_options, in_words, leaves
 from perfgate.scenarios.files import load_scenarios
@@ -69,42 +69,24 @@ def test_a_secret_among_them_is_not_told() -> None:
 
 
 def test_they_are_part_of_the_content() -> None:
+    given = [{"extra_yaml": {"a": value}} for value in (1, 2, {})]
+    given += [{"extra_args": {program: ("--a", 1)}} for program in ("server", "other")]
     plain = SCENARIO.content_hash()
-    hashes = {
-        of(extra_yaml={"a": 1}).content_hash(),
-        of(extra_yaml={"a": 2}).content_hash(),
-        of(extra_yaml={"a": {}}).content_hash(),
-        of(extra_args={"server": ("--a", 1)}).content_hash(),
-        of(extra_args={"other": ("--a", 1)}).content_hash(),
-        plain,
-    }
-    assert len(hashes) == 6
+    assert len({plain, *(of(**extra).content_hash() for extra in given)}) == 6
     assert of(extra_yaml=None, extra_args=None).content_hash() == plain
-
-
-DEFAULTS = """\
-schema_version: 1
-defaults:
-  engine:
-    extra_yaml: {cache: {reuse: true, sizes: [1, 2]}, workers: 4}
-    extra_args: {server: [--a, 1], client: [--b]}
-"""
-
-
-def with_defaults(of_scenario: str) -> str:
-    """GOOD under the defaults, its engine with `of_scenario` below it."""
-    body = GOOD.replace("schema_version: 1\n", "")
-    return DEFAULTS + body.replace(
-        "      name: llama.cpp\n", f"      name: llama.cpp\n{of_scenario}"
-    )
 
 
 def test_the_defaults_are_merged_as_mappings(write: Write) -> None:
     text = with_defaults(
-        "      extra_yaml: {cache: {sizes: [3], more: x}, workers: null}\n"
-        "      extra_args: {server: [--a, 2]}\n"
+        "    engine: {extra_yaml: {cache: {sizes: [3], more: x}, workers: null},\n"
+        "             extra_args: {server: [--a, 2]}}",
+        (
+            "llama.cpp\n",
+            "llama.cpp\n      extra_yaml: {cache: {reuse: true, sizes: [1, 2]}, workers: 4}\n"
+            "      extra_args: {server: [--a, 1], client: [--b]}\n",
+        ),
     )
-    (scenario, *_) = load_scenarios(write(text))
+    (scenario, _) = load_scenarios(write(text))
     assert scenario.engine.extra_yaml == {"cache": {"reuse": True, "sizes": [3], "more": "x"}}
     assert scenario.engine.extra_args == {"server": ("--a", 2), "client": ("--b",)}
 

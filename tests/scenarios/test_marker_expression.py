@@ -8,19 +8,7 @@ from hypothesis import strategies as st
 from perfgate.core.errors import InputError
 from perfgate.scenarios.marker_expression import parse
 
-NAMES = (
-    "b200",
-    "slow",
-    "wide_ep",
-    "a-b.c",
-    "x[1/2]",
-    "::s\\t",
-    "+1",
-    "True",
-    "False",
-    "None",
-    "Ωμ",
-)
+NAMES = ("b200", "slow", "wide_ep", "a-b.c", "x[1/2]", "::s\\t", "+1", "True", "None", "Ωμ")
 
 
 def expressions() -> st.SearchStrategy[str]:

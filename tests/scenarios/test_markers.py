@@ -1,24 +1,22 @@
 """Markers: of the hardware by itself, declared once, and every one that is used is declared."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from building import SCENARIO
-from written_files import GOOD, Write, errors_of, line_of
+from tables import each
+from written_files import GOOD, Write, errors_of, line_of, twice
 
 from perfgate.scenarios.files import load_suite
 from perfgate.scenarios.markers import (
     DECLARED_BY_PERFGATE,
-    GPUS,
     HARDWARE_MARKERS,
     hardware_marker,
     kinds_of,
     markers_of,
     markers_of_test,
 )
-from perfgate.scenarios.scenario import Hardware
+from perfgate.scenarios.scenario import GPUS, Hardware
 
 ROOT = Path(__file__).parents[2]
 MARKED = GOOD.replace("title: Small", "title: Small\n    markers: [quick]")
@@ -46,14 +44,10 @@ def test_latency_is_of_load_alone_and_all_else_of_all_tests_of_a_scenario() -> N
     assert markers_of(one) == ("accuracy", *load)
 
 
-def test_every_gpu_of_the_schema_has_a_marker_with_a_meaning() -> None:
-    file = ROOT / "src/perfgate/scenarios/scenario.schema.json"
-    scenario = json.loads(file.read_text(encoding="utf-8"))["$defs"]["scenario"]
-    gpus = scenario["properties"]["hardware"]["properties"]["gpu"]["enum"]
-    markers = {hardware_marker(replace(SCENARIO, hardware=Hardware(gpu, 8))) for gpu in gpus}
-    assert tuple(gpus) == GPUS
+def test_every_gpu_has_a_marker_with_a_meaning() -> None:
+    markers = {hardware_marker(replace(SCENARIO, hardware=Hardware(gpu, 8))) for gpu in GPUS}
     assert markers == HARDWARE_MARKERS
-    assert len(markers) == len(gpus)
+    assert len(markers) == len(GPUS)
     assert DECLARED_BY_PERFGATE["b200"] == "needs B200 GPUs"
     assert DECLARED_BY_PERFGATE["local"] == "needs no GPU, runs on any machine"
 
@@ -69,20 +63,18 @@ def test_a_marker_holds_for_all_files_that_are_loaded_together(write: Write) -> 
     assert suite.markers["b200"] == "needs B200 GPUs"
 
 
-def test_a_file_may_declare_the_markers_of_its_own_scenarios(write: Write) -> None:
-    text = MARKED.replace("scenarios:", "markers: {quick: done in a minute}\nscenarios:")
-    assert load_suite(write(text)).scenarios[0].markers == ("quick",)
-
-
-def test_the_suites_own_markers_hold_without_being_loaded(write: Write) -> None:
-    suite = load_suite(write(MARKED.replace("[quick]", "[serving, explore]")))
-    assert suite.markers["serving"] == "a server under load"
-
-
-def test_a_file_may_say_what_a_marker_of_the_suite_means_to_it(write: Write) -> None:
-    """A folder that replaces the suite's own declares all of its markers."""
-    suite = load_suite(write(QUICK.replace("quick", "serving")))
-    assert suite.markers["serving"] == "done in a minute"
+@each(
+    ("old", "new", "marker", "meaning"),
+    [
+        ("scenarios:", "markers: {quick: short}\nscenarios:", "quick", "short"),
+        ("[quick]", "[serving, explore]", "serving", "a server under load"),  # the suite's own
+        ("scenarios:", "markers: {serving: mine, quick: x}\nscenarios:", "serving", "mine"),
+    ],
+)
+def test_a_file_may_declare_markers_and_has_those_of_the_suite(
+    old: str, new: str, marker: str, meaning: str, write: Write
+) -> None:
+    assert load_suite(write(MARKED.replace(old, new))).markers[marker] == meaning
 
 
 def test_a_marker_that_is_declared_nowhere_is_an_error(write: Write) -> None:
@@ -103,12 +95,7 @@ def test_one_that_is_like_none_is_told_where_to_declare_it(write: Write) -> None
 
 
 def test_one_of_the_defaults_is_told_once(write: Write) -> None:
-    one = MARKED[MARKED.index("  - id: small") :].replace("    markers: [quick]\n", "")
-    text = (
-        "schema_version: 1\ndefaults:\n  markers: [quik]\nscenarios:\n"
-        + one
-        + one.replace("id: small", "id: other")
-    )
+    text = twice(GOOD).replace("scenarios:", "defaults:\n  markers: [quik]\nscenarios:")
     (error,) = errors_of(write(text))
     assert (error.field, error.line) == ("defaults.markers[0]", 3)
 
@@ -124,7 +111,7 @@ def test_a_marker_declared_twice_names_both_places(write: Write) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "problem"),
     [
         ("b200", "marker declared twice"),
@@ -140,7 +127,7 @@ def test_names_that_cannot_be_declared(name: str, problem: str, write: Write) ->
     assert (error.field, error.line, error.problem) == (f"markers.{name}", 3, problem)
 
 
-@pytest.mark.parametrize("meaning", ['""', "7", "[a]", '"a\\nb"', ""])
+@each("meaning", ['""', "7", "[a]", '"a\\nb"', ""])
 def test_a_meaning_is_one_line_of_text(meaning: str, write: Write) -> None:
     (error,) = errors_of(write(QUICK.replace("done in a minute", meaning)))
     assert (error.field, error.line) == ("markers.quick", 3)

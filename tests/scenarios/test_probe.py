@@ -2,24 +2,22 @@ from dataclasses import replace
 
 from building import SCENARIO, SUMS
 
-from perfgate.scenarios.probe import Probe, accuracy_probes, all_probes, load_probes, order
+from perfgate.scenarios.probe import all_probes, load_probes, order
 from perfgate.scenarios.scenario import AccuracyTask, GatePolicy, Scenario, Smoke
 
 
 def test_one_per_sweep_point_and_one_per_task() -> None:
     bare = replace(SCENARIO, workload=None, accuracy=())
-    assert load_probes(bare) == accuracy_probes(bare) == ()
-    assert [probe.id for probe in load_probes(SCENARIO)] == ["small-serve-c1", "small-serve-c4"]
-    assert [probe.id for probe in accuracy_probes(SCENARIO)] == ["small-serve-sums"]
-    assert [probe.is_load for probe in (*load_probes(SCENARIO), *accuracy_probes(SCENARIO))] == [
-        True,
-        True,
-        False,
+    assert load_probes(bare) == all_probes(bare) == ()
+    assert [(probe.id, probe.is_load) for probe in all_probes(SCENARIO)] == [
+        ("small-serve-c1", True),
+        ("small-serve-c4", True),
+        ("small-serve-sums", False),
     ]
 
 
 def test_gating_metrics_are_those_that_the_probe_gives() -> None:
-    (point, _), (task,) = load_probes(SCENARIO), accuracy_probes(SCENARIO)
+    point, _, task = all_probes(SCENARIO)
     assert point.gating_metrics() == ("output_throughput", "tpot_mean_ms")
     assert task.gating_metrics() == (SUMS,)
 
@@ -27,7 +25,7 @@ def test_gating_metrics_are_those_that_the_probe_gives() -> None:
 def test_a_task_does_not_answer_for_one_whose_name_begins_alike() -> None:
     other = "accuracy:sums_hard:exact_match:strict-match"
     both = replace(SCENARIO, gate=GatePolicy((SUMS, other)))
-    (task,) = accuracy_probes(both)
+    *_, task = all_probes(both)
     assert task.gating_metrics() == (SUMS,)
 
 
@@ -38,8 +36,7 @@ def test_equal_probes_are_one_key_and_show_their_name() -> None:
 
 
 def hashes(scenario: Scenario) -> dict[str, str]:
-    probes: tuple[Probe, ...] = (*load_probes(scenario), *accuracy_probes(scenario))
-    return {probe.label: probe.content_hash() for probe in probes}
+    return {probe.label: probe.content_hash() for probe in all_probes(scenario)}
 
 
 def test_a_change_touches_only_the_probes_it_shapes() -> None:

@@ -96,18 +96,9 @@ BROKEN: list[tuple[str, str, list[Change]]] = [
 
 
 def test_a_file_gives_its_claims(write: Write) -> None:
-    suite = load_suite(write(GOOD))
-    assert suite.claims == (
-        Claim(
-            id="it-is-faster",
-            title="With it the engine is faster",
-            source=Source("guide.md", "Features"),
-            metric="output_throughput",
-            scenario="on",
-            expect="better",
-            versus="off",
-        ),
-    )
+    suite, source = load_suite(write(GOOD)), Source("guide.md", "Features")
+    told = ("it-is-faster", "With it the engine is faster", source, "output_throughput", "on")
+    assert suite.claims == (Claim(*told, "better", versus="off"),)
     by_id = {scenario.id: scenario for scenario in suite.scenarios}
     for either in ("on", "off"):
         assert claims_of([by_id[either]], suite.claims) == suite.claims
@@ -174,20 +165,13 @@ FLOORS = replace(
 
 def test_a_floor_is_a_claim_of_its_scenario() -> None:
     speed, low, high = claims_of([FLOORS])
+    title = "A small model, served: output_speed_per_user of at least 250 tokens/s"
+    name, metric = "small-serve-output-speed-per-user-floor", "output_speed_per_user"
     assert speed == Claim(
-        id="small-serve-output-speed-per-user-floor",
-        title="A small model, served: output_speed_per_user of at least 250 tokens/s",
-        source=SCENARIO.source,
-        metric="output_speed_per_user",
-        scenario="small-serve",
-        expect="better",
-        concurrency=1,
-        value=250.0,
+        *(name, title, SCENARIO.source, metric, "small-serve", "better"), concurrency=1, value=250.0
     )
-    assert [low.id, high.id] == [
-        "small-serve-output-throughput-c1-floor",
-        "small-serve-output-throughput-c4-floor",
-    ]
+    points = [f"small-serve-output-throughput-c{point}-floor" for point in (1, 4)]
+    assert [low.id, high.id] == points
 
 
 def test_a_floor_of_what_should_be_low_is_a_ceiling() -> None:

@@ -70,8 +70,3 @@ def test_every_unknown_marker_of_an_expression_is_an_error() -> None:
     assert first.hint == "did you mean b200?"
     assert first.expected == "one of accuracy, b200, gb200, latency, local, serving"
     assert second.hint == "`perfgate scenarios list --markers` explains them"
-
-
-def test_a_malformed_expression_is_an_error() -> None:
-    with pytest.raises(InputError, match="malformed marker expression"):
-        select_marked(SCENARIOS, "b200 and", DECLARED)

@@ -9,8 +9,13 @@ from tables import each
 
 from perfgate.core.errors import InputError, SeveralInputErrors
 from perfgate.scenarios.files import load_scenarios
-from perfgate.scenarios.yaml_document import read_document
-from perfgate.scenarios.yaml_limits import DEEPEST, LARGEST_FILE, MOST_ERRORS, MOST_VALUES
+from perfgate.scenarios.yaml_document import (
+    DEEPEST,
+    LARGEST_FILE,
+    MOST_ERRORS,
+    MOST_VALUES,
+    read_document,
+)
 
 DEEP = {
     "lists in brackets": "[" * 50_000,

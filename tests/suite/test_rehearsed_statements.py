@@ -13,7 +13,7 @@ from tables import each
 from perfgate.engines.base import engine
 from perfgate.rehearsal.faults import parse_fault
 from perfgate.scenarios.claims import claims_of
-from perfgate.scenarios.probe import accuracy_probes, load_probes
+from perfgate.scenarios.probe import all_probes
 
 pytestmark = pytest.mark.slow
 
@@ -99,7 +99,7 @@ def of_claims(run: Finished) -> dict[str, str]:
 @each("name", CLAIMS)
 def test_every_claim_has_what_makes_it_false(name: str) -> None:
     sides = [SCENARIOS[side] for side in CLAIMS[name].sides]
-    probes = [one for side in sides for one in (*load_probes(side), *accuracy_probes(side))]
+    probes = [one for side in sides for one in all_probes(side) if not one.is_smoke]
     scales = parse_fault(EVERY_CLAIM_FALSE).scales
     assert any(scale.hits(one.scenario.id, one.label) for scale in scales for one in probes)
 

@@ -24,7 +24,7 @@ from perfgate.core.errors import InputError
 from perfgate.core.plain import to_plain
 from perfgate.core.untrusted_files import read_input
 from perfgate.runs.exit_status import LARGEST, Action, Event, decision, final_status
-from perfgate.scenarios.markers import GPUS
+from perfgate.scenarios.scenario import GPUS
 
 # What a night does → options of pytest.
 _MODES = {"gate": ["--gate"], "record": ["--record"], "auto": ["--gate", "--record"]}

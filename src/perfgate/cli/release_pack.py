@@ -20,7 +20,7 @@ from perfgate.release.pack_contents import Contents, contents, newest_end
 from perfgate.release.policy import load_policy
 from perfgate.release.release_check import check
 from perfgate.runs.ended_run import read_run
-from perfgate.scenarios.yaml_limits import LARGEST_FILE
+from perfgate.scenarios.yaml_document import LARGEST_FILE
 
 DEFAULT_LARGEST = 2 * 2**30  # bytes: what release pages of GitHub and GitLab take
 _UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}

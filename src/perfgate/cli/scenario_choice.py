@@ -16,8 +16,8 @@ from perfgate.plan.release_coverage import uncovered
 from perfgate.scenarios.exploration import explored, parse_shape
 from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.marker_expression import parse
-from perfgate.scenarios.markers import EXPLORE, GPUS
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.markers import EXPLORE
+from perfgate.scenarios.scenario import GPUS, Scenario
 from perfgate.scenarios.selection import (
     left_out,
     left_out_lines,

@@ -18,13 +18,11 @@ from perfgate.core.redaction import mask_plain
 from perfgate.judging.assembly.bands import Band, gating_bands
 from perfgate.judging.assembly.claims import claims_of_suite
 from perfgate.plan.registered import registered
-from perfgate.scenarios.documented import documented_values
+from perfgate.scenarios.documented import documented_values, speed_from
 from perfgate.scenarios.files import LoadedSuite, load_suite
 from perfgate.scenarios.markers import markers_of
-from perfgate.scenarios.plain import scenario_to_plain
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.scenario import Scenario, scenario_to_plain
 from perfgate.scenarios.selection import pick
-from perfgate.scenarios.speed_reference import speed_from
 
 _COLUMNS = ("id", "hardware", "engine", "speed", "markers", "title", "bands")
 _FIRST_RUN = (

@@ -9,7 +9,7 @@ import os
 import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,13 @@ def packaged() -> Path:
 
     That of an installed package, else the checkout that perfgate was installed from.
     """
-    installed = Path(__file__).resolve().parents[1] / "packaged"
-    return installed if installed.is_dir() else Path(__file__).resolve().parents[3]
+    return _brought_along(__file__)
+
+
+@cache  # it is asked for with every file
+def _brought_along(module: str) -> Path:
+    above = Path(module).resolve().parents
+    return above[1] / "packaged" if (above[1] / "packaged").is_dir() else above[3]
 
 
 def repository() -> Path:

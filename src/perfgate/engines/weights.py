@@ -15,8 +15,8 @@ from perfgate.core.errors import InputError
 from perfgate.core.locations import MODELS, Locations
 from perfgate.core.measurement import Json
 from perfgate.core.untrusted_files import read_input
-from perfgate.scenarios.deepseek_tables import CHECKPOINTS
 from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.tensorrt_llm_rules import CHECKPOINTS
 
 UNNAMED = "<MODELS>"
 QUANTIZATION = "hf_quant_config.json"

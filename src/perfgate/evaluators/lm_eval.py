@@ -20,7 +20,7 @@ from perfgate.engines.base import EngineBuild
 from perfgate.evaluators import lm_eval_results
 from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.scenarios.scenario import AccuracyTask
-from perfgate.scenarios.yaml_limits import LARGEST_FILE, compose
+from perfgate.scenarios.yaml_document import LARGEST_FILE, compose
 
 # Attempts at one request. For lm_eval's tasks as the DeepSeek-R1 recipe has it, section "Running
 # Evaluations to Verify Accuracy": thousands of prompts wait in the server's queue at once. For our

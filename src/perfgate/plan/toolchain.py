@@ -12,8 +12,7 @@ from perfgate.engines.base import Engine, EngineBuild, engine, said_of
 from perfgate.evaluators.base import Evaluator, evaluator
 from perfgate.scenarios.extra_options import in_words
 from perfgate.scenarios.probe import Probe, all_probes
-from perfgate.scenarios.scenario import AccuracyTask, LoadPoint, Scenario
-from perfgate.scenarios.smoke_rules import SERVED_SMOKE
+from perfgate.scenarios.scenario import SERVED_SMOKE, AccuracyTask, LoadPoint, Scenario
 
 
 @dataclass(frozen=True)

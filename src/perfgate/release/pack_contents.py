@@ -58,7 +58,7 @@ from perfgate.runs.ended_run import EndedRun
 from perfgate.runs.run_folder import REFERENCES
 from perfgate.scenarios.documented import FOLDER, documented_file
 from perfgate.scenarios.scenario import Scenario
-from perfgate.scenarios.yaml_limits import LARGEST_FILE
+from perfgate.scenarios.yaml_document import LARGEST_FILE
 
 LEFT_OUT_FOLDERS = (
     *("__pycache__", ".cache", ".pytest_cache", ".triton", "torch_compile_cache"),

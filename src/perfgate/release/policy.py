@@ -25,8 +25,7 @@ from perfgate.scenarios.probe import Probe
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.scenario import Scenario
 from perfgate.scenarios.schema import read_schema
-from perfgate.scenarios.yaml_document import read_document
-from perfgate.scenarios.yaml_limits import LARGEST_FILE
+from perfgate.scenarios.yaml_document import LARGEST_FILE, read_document
 
 SCHEMA = Path(__file__).with_name("policy.schema.json")
 _SHOWN = 3  # ids in a line

@@ -10,7 +10,7 @@ from dataclasses import replace
 from perfgate.core.errors import did_you_mean
 from perfgate.core.metrics import is_accuracy, lookup
 from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
-from perfgate.scenarios.problem import Keys, Problem
+from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Claim, Floor, Scenario
 
 
@@ -30,11 +30,7 @@ def claims_of(scenarios: Iterable[Scenario], claims: Iterable[Claim] = ()) -> tu
 
 def broken_claim_rules(claim: Claim, scenarios: Mapping[str, Scenario]) -> list[Problem]:
     """All that is wrong with a claim, given all scenarios by id; paths from the claim down."""
-    return [
-        *_needs_one_other(claim),
-        *_numbers_have_a_use(claim),
-        *_fits(claim, scenarios),
-    ]
+    return [*_needs_one_other(claim), *_numbers_have_a_use(claim), *_fits(claim, scenarios)]
 
 
 def _floors(scenario: Scenario) -> Iterator[Claim]:
@@ -61,21 +57,16 @@ def _words(floor: Floor) -> str:
 
 
 def _needs_one_other(claim: Claim) -> Iterator[Problem]:
-    if (claim.versus is None) == (claim.value is None):
-        both = claim.versus is not None
-        yield Problem(
-            ("value",) if both else (),
-            "compared with two things" if both else "compared with nothing",
-            f"versus {claim.versus} and value {claim.value:g}" if both else None,
-            "versus (a scenario) or value (a number)",
-        )
-    if claim.value is not None and claim.expect in ("worse", "not_better"):
-        yield Problem(
-            ("expect",),
-            "a value can only be reached: expect better",
-            claim.expect,
-            "better or not_worse",
-        )
+    versus, value = claim.versus, claim.value
+    expected = "versus (a scenario) or value (a number)"
+    if versus is None and value is None:
+        yield Problem((), "compared with nothing", expected=expected)
+    if versus is not None and value is not None:
+        found = f"versus {versus} and value {value:g}"
+        yield Problem(("value",), "compared with two things", found, expected)
+    if value is not None and claim.expect in ("worse", "not_better"):
+        problem = "a value can only be reached: expect better"
+        yield Problem(("expect",), problem, claim.expect, "better or not_worse")
 
 
 def _numbers_have_a_use(claim: Claim) -> Iterator[Problem]:
@@ -106,12 +97,9 @@ def _numbers_have_a_use(claim: Claim) -> Iterator[Problem]:
         expected = "how far the change may fall short of documented"
         yield Problem(("tolerance",), "missing", expected=expected)
     elif is_sized and not _goes_as_expected(claim, documented):
-        yield Problem(
-            ("documented",),
-            f"the documented change is not {claim.expect}",
-            told,
-            "the change of the value with its sign, e.g. -0.348 for a time that is 34.8 % shorter",
-        )
+        expected = "the change of the value with its sign, e.g. -0.348 for a time that is "
+        problem = f"the documented change is not {claim.expect}"
+        yield Problem(("documented",), problem, told, f"{expected}34.8 % shorter")
 
 
 def _unused(field: str, found: str, expected: str, what: str = "") -> Problem:
@@ -132,21 +120,19 @@ def _fits(claim: Claim, scenarios: Mapping[str, Scenario]) -> Iterator[Problem]:
     unknown = unknown_metric(("metric",), claim.metric)
     if unknown:
         yield unknown
-    spoken = [("scenario", claim.scenario)]
-    if claim.versus is not None:
-        spoken.append(("versus", claim.versus))
-    for field, name in spoken:
+    for field, name in zip(("scenario", "versus"), claim.sides, strict=False):
         if name not in scenarios:
-            yield _no_scenario((field,), name, scenarios)
+            hint = did_you_mean(name, scenarios) or "load all files, if another one has it"
+            yield Problem((field,), "no scenario of that name", name, "the id of a scenario", hint)
         elif unknown is None:
             yield from _gives(claim, scenarios[name])
-    if claim.versus is not None:
-        yield from _can_be_compared(claim, claim.versus, scenarios)
-
-
-def _no_scenario(path: Keys, name: str, scenarios: Mapping[str, Scenario]) -> Problem:
-    hint = did_you_mean(name, scenarios) or "load all files, if another one has it"
-    return Problem(path, "no scenario of that name", name, "the id of a scenario", hint)
+    one, other = scenarios.get(claim.scenario), scenarios.get(claim.versus or "")
+    if claim.versus == claim.scenario:
+        yield Problem(("versus",), "compared with itself", claim.versus, "another scenario")
+    elif one is not None and other is not None and one.hardware != other.hardware:
+        problem = "the two scenarios run on different hardware"
+        found = f"{one.hardware.label} and {other.hardware.label}"
+        yield Problem(("versus",), problem, found, "scenarios of the same hardware")
 
 
 def _gives(claim: Claim, scenario: Scenario) -> Iterator[Problem]:
@@ -156,19 +142,3 @@ def _gives(claim: Claim, scenario: Scenario) -> Iterator[Problem]:
         scenario, ("concurrency",), claim.metric, claim.concurrency, missing=sweep
     ):
         yield replace(problem, problem=f"{problem.problem} ({scenario.id})")
-
-
-def _can_be_compared(
-    claim: Claim, versus: str, scenarios: Mapping[str, Scenario]
-) -> Iterator[Problem]:
-    if versus == claim.scenario:
-        yield Problem(("versus",), "compared with itself", versus, "another scenario")
-        return
-    one, other = scenarios.get(claim.scenario), scenarios.get(versus)
-    if one is not None and other is not None and one.hardware != other.hardware:
-        yield Problem(
-            ("versus",),
-            "the two scenarios run on different hardware",
-            f"{one.hardware.label} and {other.hardware.label}",
-            "scenarios of the same hardware",
-        )

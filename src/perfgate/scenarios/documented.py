@@ -4,46 +4,56 @@ They are references without a spread, perhaps of another machine: judged by a ru
 (`perfgate.judging.rules.documented.DocumentedTest`) and never mixed with measured baselines.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from perfgate.core.durable_files import read_json
 from perfgate.core.errors import SeveralInputErrors
+from perfgate.core.metrics import is_accuracy
 from perfgate.core.paths import baselines_folder, packaged, require_own
 from perfgate.core.plain import from_plain
+from perfgate.scenarios.claims import claims_of
 from perfgate.scenarios.metric_rules import misplaced_point, unknown_metric, unmeasured_metric
 from perfgate.scenarios.problem import Problem
-from perfgate.scenarios.scenario import Scenario, Source
+from perfgate.scenarios.scenario import Claim, Count, Fraction, Id, Positive, Scenario, Source
 from perfgate.scenarios.schema import in_json, read_schema
 
 
 @dataclass(frozen=True)
 class DocumentedValue:
-    """One documented value.
+    """One value.
 
     Attributes:
-        value: in the metric's unit.
-        concurrency: sweep point it belongs to; None: the scenario's only one, or a score.
-        tolerance: loss allowed against it, as a fraction (accuracy: absolute); None: the default
-            of the rule.
-        stderr: standard error documented with it, in the metric's unit.
+        value: In the metric's unit, with the digits of the document.
+        concurrency: Sweep point that it belongs to; left out: the only one, or a score.
+        tolerance: Loss allowed against it, as a fraction (accuracy: absolute); left out: the rule's
+            own.
+        stderr: Standard error documented with it.
     """
 
-    value: float
-    concurrency: int | None = None
-    tolerance: float | None = None
-    stderr: float | None = None
+    value: Positive
+    concurrency: Count | None = None
+    tolerance: Fraction | None = None
+    stderr: Positive | None = None
 
 
 @dataclass(frozen=True)
 class Documented:
-    """The documented values of one scenario: canonical metric name → value."""
+    """What a public document reports for one scenario; documented.schema.json is made of it.
 
-    scenario: str
+    Attributes:
+        scenario: Id of the scenario; also the file's name.
+        source: Where the values are documented.
+        values: Canonical metric name to value.
+    """
+
+    scenario: Id
     source: Source
-    values: Mapping[str, DocumentedValue]
+    values: Annotated[Mapping[str, DocumentedValue], Meta(min_length=1)]
 
 
 FOLDER = "documented"  # within a folder of baselines
@@ -100,3 +110,33 @@ def _misfits(plain: Mapping[str, Any], scenario: Scenario) -> Iterator[Problem]:
             scenario, (*path, "concurrency"), name, point, missing="one of"
         ):
             yield problem
+
+
+SpeedFrom = Literal["", "document", "first run", "machine"]
+
+
+def speed_from(scenario: Scenario, claims: Iterable[Claim] = ()) -> SpeedFrom:
+    """What the first measured speed of the scenario can be compared with.
+
+    Its ``document``, which gives a number, be it a floor or a claim; the ``machine``, which
+    measures its own; else nothing, so that the ``first run`` records it. Empty: it has no load.
+
+    Args:
+        scenario: the scenario.
+        claims: the claims of its suite.
+
+    Raises:
+        InputError: the file of its documented values is not as it should be.
+    """
+    if scenario.workload is None:
+        return ""
+    if scenario.gate.reference == "self":
+        return "machine"
+    documented = documented_values(scenario)
+    told = [] if documented is None else [*documented.values]
+    told += [
+        claim.metric
+        for claim in claims_of([scenario], claims)
+        if claim.scenario == scenario.id and claim.value is not None
+    ]
+    return "first run" if all(map(is_accuracy, told)) else "document"

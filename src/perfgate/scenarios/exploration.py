@@ -24,11 +24,8 @@ def parse_shape(text: str) -> tuple[int, int]:
     """
     match = _SHAPE.fullmatch(text)
     if match is None:
-        raise InputError(
-            "not a pair of lengths",
-            found=text,
-            expected="<input tokens>/<output tokens>, e.g. 4096/512",
-        )
+        expected = "<input tokens>/<output tokens>, e.g. 4096/512"
+        raise InputError("not a pair of lengths", found=text, expected=expected)
     return int(match[1]), int(match[2])
 
 
@@ -44,14 +41,10 @@ def explored(
     Raises:
         InputError: a marked scenario cannot have other lengths.
     """
-    if not shapes:
-        return tuple(scenarios)
     found: list[Scenario] = []
     for scenario in scenarios:
-        if EXPLORE in scenario.markers:
-            found += [_of_shape(scenario, *shape) for shape in dict.fromkeys(shapes)]
-        else:
-            found.append(scenario)
+        asked = dict.fromkeys(shapes) if EXPLORE in scenario.markers else ()
+        found += [_of_shape(scenario, *shape) for shape in asked] or [scenario]
     return tuple(found)
 
 
@@ -59,13 +52,12 @@ def _of_shape(scenario: Scenario, isl: int, osl: int) -> Scenario:
     load = scenario.workload
     if load is None or load.dataset != "synthetic":
         raise _refused(scenario, "only synthetic prompts can have other lengths", f"{isl}/{osl}")
+    settings = _covering(scenario.engine.settings, load, isl, osl)
     made = replace(
         scenario,
         id=f"{scenario.id}-{isl}-{osl}",
         title=f"{scenario.title}, {isl}/{osl}",
-        engine=replace(
-            scenario.engine, settings=_covering(scenario.engine.settings, load, isl, osl)
-        ),
+        engine=replace(scenario.engine, settings=settings),
         workload=replace(load, isl=isl, osl=osl, input_tokens=None),
         floors=(),  # they were said of the documented lengths
     )
@@ -92,6 +84,5 @@ def _covering(settings: EngineSettings, load: Workload, isl: int, osl: int) -> E
 
 
 def _refused(scenario: Scenario, problem: str, found: object) -> InputError:
-    return InputError(
-        f"{scenario.id} cannot be explored: {problem}", file=scenario.file, found=found
-    )
+    problem = f"{scenario.id} cannot be explored: {problem}"
+    return InputError(problem, file=scenario.file, found=found)

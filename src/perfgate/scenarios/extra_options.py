@@ -84,19 +84,23 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _keys_are_plain(scenario: Scenario) -> Iterator[Problem]:
-    if scenario.engine.extra_yaml is not None:
-        yield from _odd(scenario.engine.extra_yaml, YAML)
+def extra_option_rules(scenario: Scenario) -> Iterator[Problem]:
+    """All that is wrong with the extra options, whatever the engine is."""
+    engine = scenario.engine
+    if engine.extra_yaml is not None:
+        yield from _odd(engine.extra_yaml, YAML)
+    for program, given in (engine.extra_args or {}).items():
+        for at, word in enumerate(map(str, given)):
+            yield from _no_option(word, (*ARGS, program, at), is_first=at == 0)
+    yield from _said_twice(engine)
 
 
 def _odd(value: object, path: Keys) -> Iterator[Problem]:
+    """What is no name or no value below a key."""
     if value is None:
-        yield Problem(
-            path,
-            "nothing is no value here: it takes away what the defaults block gives",
-            expected="a value; a key that is left out stays at the engine's own default",
-            hint="take the key out",
-        )
+        problem = "nothing is no value here: it takes away what the defaults block gives"
+        expected = "a value; a key that is left out stays at the engine's own default"
+        yield Problem(path, problem, expected=expected, hint="take the key out")
     elif isinstance(value, Mapping):
         for name, below in value.items():
             if not _KEY.fullmatch(name):
@@ -108,43 +112,26 @@ def _odd(value: object, path: Keys) -> Iterator[Problem]:
             yield from _odd(below, (*path, number))
 
 
-def _words_are_options(scenario: Scenario) -> Iterator[Problem]:
-    for program, given in (scenario.engine.extra_args or {}).items():
-        for at, word in enumerate(map(str, given)):
-            path = (*ARGS, program, at)
-            name = word.partition("=")[0]
-            if word.startswith("-") and not _OPTION.fullmatch(name) and not _NUMBER.fullmatch(word):
-                expected = "an option's long name, its values as words of their own"
-                yield Problem(path, "not an option", word, expected, _split(word))
-            elif at == 0 and not word.startswith("--"):
-                expected = "an option, such as --num_postprocess_workers, before its value"
-                yield Problem(path, "a value without its option", word, expected)
+def _no_option(word: str, path: Keys, *, is_first: bool) -> Iterator[Problem]:
+    name, parts = word.partition("=")[0], word.split()
+    if word.startswith("-") and not _OPTION.fullmatch(name) and not _NUMBER.fullmatch(word):
+        expected = "an option's long name, its values as words of their own"
+        hint = f"write [{', '.join(parts)}]" if len(parts) > 1 else None
+        yield Problem(path, "not an option", word, expected, hint)
+    elif is_first and not word.startswith("--"):
+        expected = "an option, such as --num_postprocess_workers, before its value"
+        yield Problem(path, "a value without its option", word, expected)
 
 
-def _split(word: str) -> str | None:
-    """How to write several words that stand in one."""
-    parts = word.split()
-    return f"write [{', '.join(parts)}]" if len(parts) > 1 else None
-
-
-def _nothing_is_said_twice(scenario: Scenario) -> Iterator[Problem]:
-    engine = scenario.engine
-    keys = set(engine.extra_yaml or {})
+def _said_twice(engine: EngineChoice) -> Iterator[Problem]:
     seen: set[tuple[str, str]] = set()
     for option in extra_options(engine):
         name = option.name.removeprefix("--").replace("-", "_")
-        if name in keys:
-            yield Problem(
-                option.path,
-                "said twice",
-                option.name,
-                f"one of {option.name} and engine.extra_yaml.{name}",
-                "take one away: which of the two holds differs from release to release",
-            )
+        if name in (engine.extra_yaml or {}):
+            expected = f"one of {option.name} and engine.extra_yaml.{name}"
+            hint = "take one away: which of the two holds differs from release to release"
+            yield Problem(option.path, "said twice", option.name, expected, hint)
         if (option.program, name) in seen and len(option.words) > 1:
             hint = "list all values behind one option where the program takes several"
             yield Problem(option.path, "option given twice", option.name, "it once", hint)
         seen.add((option.program, name))
-
-
-EXTRA_OPTION_RULES = (_keys_are_plain, _words_are_options, _nothing_is_said_twice)

@@ -6,8 +6,8 @@ goes under each scenario, `schema` checks the shape, `plain` makes the dataclass
 and claims are checked last, against the declarations and scenarios of all files.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,14 @@ from perfgate.scenarios.markers import (
     taken_name,
     undeclared_markers,
 )
-from perfgate.scenarios.plain import scenario_from_plain
 from perfgate.scenarios.problem import Keys, Problem
 from perfgate.scenarios.rules import broken_rules
-from perfgate.scenarios.scenario import Claim, Scenario
-from perfgate.scenarios.scenario_schema import scenario_schema
+from perfgate.scenarios.scenario import Claim, Scenario, scenario_from_plain
+from perfgate.scenarios.schema import read_schema
 from perfgate.scenarios.vocabulary import Vocabulary, unknown_names
-from perfgate.scenarios.yaml_document import Document, read_document
-from perfgate.scenarios.yaml_limits import MOST_VALUES, too_many_values
+from perfgate.scenarios.yaml_document import MOST_VALUES, Document, read_document, too_many_values
+
+_SCHEMA = Path(__file__).with_name("scenario.schema.json")
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,16 @@ def load_suite(locations: Path | Iterable[Path], known: Vocabulary | None = None
     first_places: dict[tuple[str, str], str] = {}
     files = _files([locations] if isinstance(locations, Path) else locations, errors)
     for file in files:
-        content = _read(file, known)
-        contents.append(content)
-        errors += content.errors
-        errors += _named_twice(content, first_places)
-    markers = _declared(contents, _shared_markers(files))
-    if all(content.is_whole for content in contents):
-        errors += _undeclared(contents, markers)
+        content, wrong = _read(file, known)
+        errors += wrong
+        if content is not None:
+            contents.append(content)
+            errors += _named_twice(content, first_places)
+    markers = {**DECLARED_BY_PERFGATE, **_shared_markers(files)}
+    for content in contents:
+        markers |= content.markers
+    if len(contents) == len(files):  # else one that could not be read may declare more
+        errors += _once(_undeclared(contents, markers))
     scenarios = tuple(scenario for content in contents for scenario in content.scenarios)
     if not errors:  # else a claim's scenario may be missing for no fault of the claim
         errors += _wrong_claims(contents, scenarios)
@@ -90,6 +93,16 @@ def load_suite(locations: Path | Iterable[Path], known: Vocabulary | None = None
         raise SeveralInputErrors(errors)
     claims = tuple(claim for content in contents for claim in content.claims)
     return LoadedSuite(scenarios, claims, markers)
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What a file holds that is shaped as it should be."""
+
+    document: Document
+    scenarios: tuple[Scenario, ...]
+    claims: tuple[Claim, ...]
+    markers: Mapping[str, str]
 
 
 def _files(locations: Iterable[Path], errors: list[InputError]) -> list[Path]:
@@ -111,19 +124,11 @@ def _files(locations: Iterable[Path], errors: list[InputError]) -> list[Path]:
     return sorted(found.values())
 
 
-def _beyond(known: list[InputError], more: list[InputError]) -> list[InputError]:
-    """`more` without what only follows from a known error: those of the same line."""
-    lines = {error.line for error in known}
-    return [error for error in more if error.line not in lines]
-
-
 def _named_twice(
-    content: "_Content", first_places: dict[tuple[str, str], str]
+    content: _Content, first_places: dict[tuple[str, str], str]
 ) -> Iterator[InputError]:
     """Ids and markers of a file that another one, or itself, has before."""
     document = content.document
-    if document is None:
-        return
     named: list[tuple[str, Keys, str]] = [
         *(("scenario", ("scenarios", at, "id"), x.id) for at, x in enumerate(content.scenarios)),
         *(("claim", ("claims", at, "id"), x.id) for at, x in enumerate(content.claims)),
@@ -146,116 +151,82 @@ def _shared_markers(files: Iterable[Path]) -> Mapping[str, str]:
     shared = packaged() / "scenarios" / "markers.yaml"
     if not shared.is_file() or shared.resolve() in {file.resolve() for file in files}:
         return {}
-    return _read(shared, None).markers
+    content, _ = _read(shared, None)
+    return content.markers if content else {}
 
 
-def _declared(contents: Iterable["_Content"], shared: Mapping[str, str]) -> dict[str, str]:
-    """Every marker → its meaning; the files' own declarations go before those of `shared`."""
-    declared = {**DECLARED_BY_PERFGATE, **shared}
-    for content in contents:
-        declared |= content.markers
-    return declared
-
-
-def _undeclared(
-    contents: Iterable["_Content"], declared: Mapping[str, str]
-) -> Iterator[InputError]:
-    told: set[str] = set()
+def _undeclared(contents: Iterable[_Content], declared: Mapping[str, str]) -> Iterator[InputError]:
     for content in contents:
         for position, scenario in enumerate(content.scenarios):
             for problem in undeclared_markers(scenario, declared):
-                error = content.error(_below(("scenarios", position), problem), by_origin=True)
-                if str(error) not in told:  # one of the defaults block is told once
-                    told.add(str(error))
-                    yield error
+                yield _error(content.document, problem, ("scenarios", position))
 
 
-@dataclass(frozen=True)
-class _Content:
-    """What one file holds, and what is wrong with it.
-
-    Attributes:
-        document: the file; None: nothing could be made of it.
-        errors: what is wrong with it.
-        is_whole: its markers are all that it declares.
-    """
-
-    document: Document | None
-    errors: Sequence[InputError]
-    scenarios: tuple[Scenario, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    markers: Mapping[str, str] = field(default_factory=dict)
-    is_whole: bool = False
-
-    def error(self, problem: Problem, *, by_origin: bool) -> InputError:
-        """The problem with its place; only a file that could be read has any."""
-        if self.document is None:
-            raise ValueError("a file that could not be read has no places")
-        return _error(self.document, problem, by_origin=by_origin)
+def _wrong_claims(
+    contents: Iterable[_Content], scenarios: Iterable[Scenario]
+) -> Iterator[InputError]:
+    by_id = {scenario.id: scenario for scenario in scenarios}
+    for content in contents:
+        for position, claim in enumerate(content.claims):
+            for problem in broken_claim_rules(claim, by_id):
+                yield _error(content.document, problem, ("claims", position))
 
 
-def _error(document: Document, problem: Problem, *, by_origin: bool) -> InputError:
+def _error(
+    document: Document, problem: Problem, at: Keys = (), *, by_origin: bool = True
+) -> InputError:
     """The problem with its place, be it in the defaults block.
 
-    `by_origin`: a value that came from the defaults block is called by its name there, so that its
-    error is told once, not once a scenario.
+    Args:
+        document: the file.
+        problem: what is wrong.
+        at: what its path is below.
+        by_origin: whether a value that came from the defaults block is called by its name there, so
+            that its error is told once, not once a scenario.
     """
-    path = place = problem.path
+    path = place = (*at, *problem.path)
     if document.node(path) is None and len(path) > 2 and path[0] == "scenarios":
         origin: Keys = ("defaults", *path[2:])
         place = path if document.node(origin) is None else origin
-    return document.error(replace(problem, path=place) if by_origin else problem, place)
+    return document.error(replace(problem, path=place if by_origin else path), place)
 
 
-def _read(file: Path, known: Vocabulary | None) -> _Content:
-    """Read one file; of a damaged one, only the shape of what could be read is checked."""
+def _read(file: Path, known: Vocabulary | None) -> tuple[_Content | None, list[InputError]]:
+    """What a file holds, and what is wrong; of a damaged one, with the shape of what is left."""
     document, damages = read_document(file)
     if document is None:
-        return _Content(None, damages)
+        return None, damages
     value = document.value
-    if too_many := _repeated_too_often(file, value):
-        return _Content(None, [too_many])
-    schema = scenario_schema()
     problems: list[Problem] = []
     if isinstance(value, dict) and isinstance(value.get("defaults"), dict):
-        problems += schema.problems_of_defaults(value["defaults"])
-        value = _without_defaults(value)
-    problems += schema.problems(value)
-    errors = _once(_error(document, problem, by_origin=True) for problem in problems)
-    if errors or damages or not isinstance(value, dict):
-        told = damages + _beyond(damages, errors)
-        return _Content(document, sorted(told, key=lambda error: error.line or 0))
+        alone: Json = {"schema_version": 1, "claims": [], "defaults": value["defaults"]}
+        problems += read_schema(_SCHEMA, remembers=True).problems(alone)
+        try:
+            value = _without_defaults(file, value)
+        except InputError as error:
+            return None, [error]
+    problems += read_schema(_SCHEMA, one_line=True, remembers=True).problems(value)
+    if problems or damages or not isinstance(value, dict):
+        known_lines = {error.line for error in damages}  # what else is told there follows from it
+        errors = _once(_error(document, problem) for problem in problems)
+        errors = damages + [error for error in errors if error.line not in known_lines]
+        return None, sorted(errors, key=lambda error: error.line or 0)
     plain: Any = value
     scenarios = tuple(scenario_from_plain(part, file) for part in plain.get("scenarios", ()))
-    for position, scenario in enumerate(scenarios):
+    claims = tuple(from_plain(Claim, part) for part in plain.get("claims", ()))
+    content = _Content(document, scenarios, claims, plain.get("markers", {}))
+    errors = _once(_misfits(content, known))
+    return content, sorted(errors, key=lambda error: error.line or 0)
+
+
+def _misfits(content: _Content, known: Vocabulary | None) -> Iterator[InputError]:
+    """What breaks a rule in each scenario of a file, and the names that nobody knows."""
+    for position, scenario in enumerate(content.scenarios):
         at = ("scenarios", position)
-        errors += [
-            _error(document, _below(at, problem), by_origin=False)
-            for problem in broken_rules(scenario)
-        ]
-        if known is not None:
-            errors += [
-                _error(document, _below(at, problem), by_origin=True)
-                for problem in unknown_names(scenario, known)
-            ]
-    return _Content(
-        document,
-        sorted(_once(errors), key=lambda error: error.line or 0),
-        scenarios,
-        tuple(from_plain(Claim, part) for part in plain.get("claims", ())),
-        plain.get("markers", {}),
-        is_whole=True,
-    )
-
-
-def _repeated_too_often(file: Path, value: Json) -> InputError | None:
-    """The error of defaults that are repeated in more scenarios than can be read."""
-    if not isinstance(value, dict):
-        return None
-    defaults, scenarios = value.get("defaults"), value.get("scenarios")
-    times = len(scenarios) if isinstance(scenarios, list) else 0
-    count = _values(defaults) * times + _values(scenarios)
-    return too_many_values(count, file, "defaults") if count > MOST_VALUES else None
+        for problem in broken_rules(scenario):
+            yield _error(content.document, problem, at, by_origin=False)
+        for problem in unknown_names(scenario, known) if known else ():
+            yield _error(content.document, problem, at)
 
 
 def _values(value: Json) -> int:
@@ -272,27 +243,20 @@ def _once(errors: Iterable[InputError]) -> list[InputError]:
     return list({str(error): error for error in errors}.values())
 
 
-def _wrong_claims(
-    contents: Iterable[_Content], scenarios: Iterable[Scenario]
-) -> Iterator[InputError]:
-    by_id = {scenario.id: scenario for scenario in scenarios}
-    for content in contents:
-        for position, claim in enumerate(content.claims):
-            for problem in broken_claim_rules(claim, by_id):
-                yield content.error(_below(("claims", position), problem), by_origin=False)
+def _without_defaults(file: Path, value: Mapping[str, Json]) -> dict[str, Json]:
+    """The file with its defaults merged into its scenarios.
 
-
-def _below(path: Keys, problem: Problem) -> Problem:
-    return replace(problem, path=(*path, *problem.path))
-
-
-def _without_defaults(value: Mapping[str, Json]) -> dict[str, Json]:
-    """The file with its defaults merged into its scenarios."""
-    defaults, scenarios = value["defaults"], value.get("scenarios")
+    Raises:
+        InputError: they are repeated in more scenarios than can be read.
+    """
+    under: Any = value["defaults"]
     rest = {name: part for name, part in value.items() if name != "defaults"}
-    if isinstance(defaults, dict) and isinstance(scenarios, list):
+    if isinstance(scenarios := rest.get("scenarios"), list):
+        count = _values(under) * len(scenarios) + _values(scenarios)
+        if count > MOST_VALUES:
+            raise too_many_values(count, file, "defaults")
         rest["scenarios"] = [
-            _merge(defaults, part) if isinstance(part, dict) else part for part in scenarios
+            _merge(under, part) if isinstance(part, dict) else part for part in scenarios
         ]
     return rest
 

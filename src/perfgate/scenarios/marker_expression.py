@@ -19,11 +19,10 @@ from dataclasses import dataclass
 
 from perfgate.core.errors import InputError, PerfgateError, did_you_mean
 
-Test = Callable[[Collection[str]], bool]
-
-_TOKEN = re.compile(r"[ \t]*(?:(?P<paren>[()])|(?P<word>(?:\w|[-:+.\[\]\\/])+))")
+_TOKEN = re.compile(r"([()]|(?:\w|[-:+.\[\]\\/])+)|[^ \t]")
 _END = ""
-_OPERATORS = frozenset({"and", "or", "not", "(", ")", _END})
+_BINDS = {"(": 0, "or": 1, "and": 2, "not": 3}
+_DEEPEST = 200  # what is open at once: pytest's own parser calls itself for each
 
 
 @dataclass(frozen=True)
@@ -37,27 +36,56 @@ class MarkerExpression:
 
     text: str
     names: frozenset[str]
-    _test: Test
+    _steps: tuple[str, ...]  # each operator behind what it is about
 
     def matches(self, markers: Collection[str]) -> bool:
         """Whether something that has these markers, and no others, is selected."""
-        return self._test(markers)
+        held: list[bool] = []
+        for step in self._steps:
+            if step == "not":
+                held.append(not held.pop())
+            elif step in _BINDS:
+                right, left = held.pop(), held.pop()
+                held.append(left and right if step == "and" else left or right)
+            else:
+                held.append(step in markers)
+        return held == [True]
 
 
 def parse(text: str) -> MarkerExpression:
-    """Read an expression.
+    """Read an expression: an operator waits until one follows that binds less than it does.
 
     Raises:
         InputError: it is malformed; the message shows the column.
     """
-    parser = _Parser(text)
-    try:
-        test = parser.whole()
-    except RecursionError:
-        raise InputError(
-            "marker expression nested too deeply", field="-m", found=f"{text[:60]}…"
-        ) from None
-    return MarkerExpression(text, frozenset(parser.names), test)
+    steps: list[str] = []
+    waiting: list[str] = []
+    before = "("
+    for column, token in _tokens(text) if text.strip(" \t") else ():
+        if before in _BINDS and token in ("not", "("):
+            waiting.append(token)
+        elif before in _BINDS:
+            if token in (*_BINDS, ")", _END):
+                raise _malformed(text, column, "a marker, not, or an opening parenthesis")
+            steps.append(token)
+        elif token in ("and", "or"):
+            while waiting and _BINDS[waiting[-1]] >= _BINDS[token]:
+                steps.append(waiting.pop())
+            waiting.append(token)
+        elif token == (")" if "(" in waiting else _END):
+            while waiting and (last := waiting.pop()) != "(":
+                steps.append(last)
+        else:
+            end = "a closing parenthesis" if "(" in waiting else "the end"
+            asks = token == "(" and before != ")"  # for a marker's arguments
+            expected = "no arguments: markers of scenarios have none" if asks else ""
+            hint = "select by the name alone" if asks else None
+            raise _malformed(text, column, expected or f"and, or, or {end}", hint)
+        if len(waiting) > _DEEPEST:
+            found = f"{text[:60]}…"
+            raise InputError("marker expression nested too deeply", field="-m", found=found)
+        before = token
+    return MarkerExpression(text, frozenset(steps) - _BINDS.keys(), tuple(steps))
 
 
 def named_in_expression(text: str) -> frozenset[str]:
@@ -91,93 +119,18 @@ def unknown_markers(
     ]
 
 
-class _Parser:
-    """Recursive descent, one method a rule of the grammar; each gives a test of markers."""
+def _tokens(text: str) -> Iterator[tuple[int, str]]:
+    """Column, counted from 1, and token; the end last."""
+    for found in _TOKEN.finditer(text):
+        if found[1] is None:
+            raise _malformed(text, found.start() + 1, "a marker, and, or, not, or a parenthesis")
+        yield found.start() + 1, found[1]
+    yield len(text) + 1, _END
 
-    def __init__(self, text: str) -> None:
-        self.names: set[str] = set()
-        self._text = text
-        self._tokens = self._scan()
-        self._column, self._token = next(self._tokens)
 
-    def whole(self) -> Test:
-        if self._token == _END:
-            return lambda _: False
-        test = self._any_of()
-        self._require(_END, "and, or, or the end")
-        return test
-
-    def _any_of(self) -> Test:
-        tests = [self._all_of()]
-        while self._accept("or"):
-            tests.append(self._all_of())
-        return lambda markers: any(test(markers) for test in tests)
-
-    def _all_of(self) -> Test:
-        tests = [self._negation()]
-        while self._accept("and"):
-            tests.append(self._negation())
-        return lambda markers: all(test(markers) for test in tests)
-
-    def _negation(self) -> Test:
-        if self._accept("not"):
-            test = self._negation()
-            return lambda markers: not test(markers)
-        if self._accept("("):
-            inner = self._any_of()
-            self._require(")", "and, or, or a closing parenthesis")
-            return inner
-        return self._name()
-
-    def _name(self) -> Test:
-        name = self._token
-        if name in _OPERATORS:
-            raise self._malformed("a marker, not, or an opening parenthesis")
-        self.names.add(name)
-        self._advance()
-        if self._token == "(":
-            raise self._malformed(
-                "no arguments: markers of scenarios have none", "select by the name alone"
-            )
-        return lambda markers: name in markers
-
-    def _accept(self, token: str) -> bool:
-        if self._token != token:
-            return False
-        self._advance()
-        return True
-
-    def _require(self, token: str, expected: str) -> None:
-        if self._token != token:
-            raise self._malformed(expected)
-        if token != _END:
-            self._advance()
-
-    def _advance(self) -> None:
-        self._column, self._token = next(self._tokens)
-
-    def _scan(self) -> Iterator[tuple[int, str]]:
-        """Column, counted from 1, and token; read as the grammar asks for them, the end last."""
-        end = len(self._text.rstrip(" \t"))
-        position = 0
-        while position < end:
-            found = _TOKEN.match(self._text, position)
-            if found is None:
-                rest = self._text[position:]
-                self._column = position + len(rest) - len(rest.lstrip(" \t")) + 1
-                raise self._malformed("a marker, and, or, not, or a parenthesis")
-            yield found.end() - len(found[0].lstrip(" \t")) + 1, found[0].lstrip(" \t")
-            position = found.end()
-        yield len(self._text) + 1, _END
-
-    def _malformed(self, expected: str, hint: str | None = None) -> InputError:
-        at = self._text[self._column - 1 : self._column]
-        found = repr(at) if at else "the end"
-        return InputError(
-            "malformed marker expression",
-            field="-m",
-            found=f"{found} at column {self._column}\n"
-            f"    {self._text}\n    {' ' * (self._column - 1)}^",
-            expected=expected,
-            hint=hint,
-        )
+def _malformed(text: str, column: int, expected: str, hint: str | None = None) -> InputError:
+    at = text[column - 1 : column]
+    found = f"{repr(at) if at else 'the end'} at column {column}\n"
+    found += f"    {text}\n    {' ' * (column - 1)}^"
+    problem = "malformed marker expression"
+    return InputError(problem, field="-m", found=found, expected=expected, hint=hint)

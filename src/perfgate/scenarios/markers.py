@@ -6,11 +6,11 @@ test, all others those of all tests of a scenario.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 from perfgate.core.errors import did_you_mean
 from perfgate.scenarios.problem import Keys, Problem
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.scenario import GPUS, Scenario
 
 EXPLORE = "explore"
 OPT_IN = "opt_in"
@@ -18,9 +18,8 @@ STREAMING = "streaming"
 LATENCY = "latency"
 NIGHTLY, WEEKLY = "nightly", "weekly"
 
-# What a test measures; a claim has that of its metric, too.
-Kind = Literal["smoke", "throughput", "accuracy"]
-CLAIM = "claim"
+Kind = Literal["smoke", "throughput", "accuracy"]  # what a test measures
+CLAIM = "claim"  # and has the marker of its metric's kind
 _KINDS: Mapping[str, str] = {
     "smoke": "asks for a first answer",
     "throughput": "measures speed under load, or is a claim about speed",
@@ -33,16 +32,7 @@ KIND_MARKERS = frozenset(_KINDS)
 OPT_IN_MARKERS = frozenset({EXPLORE, OPT_IN})
 
 # The marker of each hardware, which every scenario gets by itself.
-_OF_GPU = {
-    "none": "local",
-    "A100": "a100",
-    "H20": "h20",
-    "H100": "h100",
-    "H200": "h200",
-    "B200": "b200",
-    "GB200": "gb200",
-}
-GPUS = tuple(_OF_GPU)
+_OF_GPU = {gpu: "local" if gpu == "none" else gpu.lower() for gpu in GPUS}
 HARDWARE_MARKERS = frozenset(_OF_GPU.values())
 
 DECLARED_BY_PERFGATE: Mapping[str, str] = {
@@ -73,12 +63,8 @@ def hardware_marker(scenario: Scenario) -> str:
 
 def kinds_of(scenario: Scenario) -> tuple[Kind, ...]:
     """What tests of the scenario's own there are."""
-    kinds: Mapping[Kind, object] = {
-        "smoke": scenario.smoke,
-        "throughput": scenario.workload,
-        "accuracy": scenario.accuracy,
-    }
-    return tuple(kind for kind, measured in kinds.items() if measured)
+    measured: tuple[object, ...] = (scenario.smoke, scenario.workload, scenario.accuracy)
+    return tuple(kind for kind, what in zip(get_args(Kind), measured, strict=True) if what)
 
 
 def markers_of_test(scenario: Scenario, kind: Kind) -> tuple[str, ...]:
@@ -103,13 +89,9 @@ def markers_of(scenario: Scenario) -> tuple[str, ...]:
 def taken_name(path: Keys, name: str) -> Problem | None:
     """Why no scenario file can declare a marker of that name; None: it can."""
     if name in DECLARED_BY_PERFGATE:
-        return Problem(
-            path,
-            "marker declared twice",
-            name,
-            f"one declaration; perfgate itself has it: {DECLARED_BY_PERFGATE[name]}",
-            "take it out, scenarios can name it",
-        )
+        expected = f"one declaration; perfgate itself has it: {DECLARED_BY_PERFGATE[name]}"
+        hint = "take it out, scenarios can name it"
+        return Problem(path, "marker declared twice", name, expected, hint)
     if name in _OF_EXPRESSIONS | _OF_PYTEST:
         owner = "marker expressions" if name in _OF_EXPRESSIONS else "pytest"
         return Problem(path, f"a word of {owner}", name, "another name")

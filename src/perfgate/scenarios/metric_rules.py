@@ -33,12 +33,8 @@ def unmeasured_metric(scenario: Scenario, path: Keys, name: str) -> Problem | No
     if load is None:
         return Problem(path, "metric needs a workload", name, "accuracy metrics only")
     if not load.streaming and name.startswith(_STREAMED):
-        return Problem(
-            path,
-            "metric does not exist without streaming",
-            name,
-            hint="set workload.streaming to true, or leave the metric out",
-        )
+        hint = "set workload.streaming to true, or leave the metric out"
+        return Problem(path, "metric does not exist without streaming", name, hint=hint)
     return None
 
 
@@ -73,78 +69,38 @@ def named_metrics(scenario: Scenario) -> Iterator[tuple[Keys, str]]:
         yield ("floors", position, "metric"), floor.metric
 
 
-def _metrics_are_known(scenario: Scenario) -> Iterator[Problem]:
+def metric_rules(scenario: Scenario) -> Iterator[Problem]:
+    """All that is wrong with the metrics, the tasks and the points that a scenario names."""
     for path, name in named_metrics(scenario):
-        if problem := unknown_metric(path, name):
+        if problem := unknown_metric(path, name) or unmeasured_metric(scenario, path, name):
             yield problem
-
-
-def _metrics_are_measured(scenario: Scenario) -> Iterator[Problem]:
-    for path, name in named_metrics(scenario):
-        known = name in METRICS or is_accuracy(name)
-        if known and (problem := unmeasured_metric(scenario, path, name)):
-            yield problem
-
-
-def _tasks_are_declared_once(scenario: Scenario) -> Iterator[Problem]:
     seen: set[str] = set()
     for position, task in enumerate(scenario.accuracy):
         if task.task in seen:
             yield Problem(("accuracy", position, "task"), "task declared twice", task.task, "once")
         seen.add(task.task)
-
-
-def _points_are_in_the_sweep(scenario: Scenario) -> Iterator[Problem]:
     for position, floor in enumerate(scenario.floors):
-        path = ("floors", position, "concurrency")
-        if problem := misplaced_point(scenario, path, floor.metric, floor.concurrency):
+        at = ("floors", position, "concurrency")
+        if problem := misplaced_point(scenario, at, floor.metric, floor.concurrency):
             yield problem
+    yield from _gate_metrics_can_gate(scenario)
 
 
 def _gate_metrics_can_gate(scenario: Scenario) -> Iterator[Problem]:
+    """A first answer alone has no metric; a load or an evaluation without one judges nothing."""
     gate = scenario.gate
+    if not gate.metrics and (scenario.workload or scenario.accuracy):
+        expected = "at least one metric; only a scenario with nothing but smoke has none"
+        yield Problem(("gate", "metrics"), "nothing gates", "an empty list", expected)
     for position, name in enumerate(gate.metrics):
         path = ("gate", "metrics", position)
         if name in gate.metrics[:position]:
             yield Problem(path, "metric named twice", name, "once")
         elif name in METRICS and METRICS[name].family.band is None and name not in gate.bands:
-            yield Problem(
-                path,
-                "metric is only reported, unless it gets a band",
-                name,
-                hint=f"add it to gate.bands, e.g. {name}: 0.25, or remove it",
-            )
-
-
-def _what_is_measured_gates(scenario: Scenario) -> Iterator[Problem]:
-    """A first answer alone has no metric; a load or an evaluation without one judges nothing."""
-    if not scenario.gate.metrics and (scenario.workload or scenario.accuracy):
-        yield Problem(
-            ("gate", "metrics"),
-            "nothing gates",
-            "an empty list",
-            "at least one metric; only a scenario with nothing but smoke has none",
-        )
-
-
-def _bands_are_of_gate_metrics(scenario: Scenario) -> Iterator[Problem]:
-    for name in scenario.gate.bands:
-        known = name in METRICS or is_accuracy(name)
-        if known and name not in scenario.gate.metrics:
-            yield Problem(
-                ("gate", "bands", name),
-                "band of a metric that does not gate",
-                expected="one of " + ", ".join(scenario.gate.metrics),
-                hint="add the metric to gate.metrics, or remove the band",
-            )
-
-
-METRIC_RULES = (
-    _metrics_are_known,
-    _metrics_are_measured,
-    _tasks_are_declared_once,
-    _points_are_in_the_sweep,
-    _gate_metrics_can_gate,
-    _what_is_measured_gates,
-    _bands_are_of_gate_metrics,
-)
+            hint = f"add it to gate.bands, e.g. {name}: 0.25, or remove it"
+            yield Problem(path, "metric is only reported, unless it gets a band", name, hint=hint)
+    for name in gate.bands:
+        if (name in METRICS or is_accuracy(name)) and name not in gate.metrics:
+            at, expected = ("gate", "bands", name), "one of " + ", ".join(gate.metrics)
+            hint = "add the metric to gate.metrics, or remove the band"
+            yield Problem(at, "band of a metric that does not gate", None, expected, hint)

@@ -51,11 +51,7 @@ class Probe:
 
     def content_hash(self) -> str:
         """What shapes this probe's measurement; baselines of another hash do not compare."""
-        if isinstance(self.what, LoadPoint):
-            return self.scenario.point_hash(self.what)
-        if isinstance(self.what, Smoke):
-            return self.scenario.smoke_hash()
-        return self.scenario.task_hash(self.what)
+        return self.scenario.content_hash(self.what)
 
     def gating_metrics(self) -> tuple[str, ...]:
         """The metrics of the scenario's gate that this probe gives."""
@@ -80,21 +76,13 @@ def order(probe: Probe) -> tuple[int, int]:
     return (0, 0)
 
 
-def smoke_probes(scenario: Scenario) -> tuple[Probe, ...]:
-    """The first answer, where the scenario asks for one."""
-    return () if scenario.smoke is None else (Probe(scenario, scenario.smoke),)
-
-
 def load_probes(scenario: Scenario) -> tuple[Probe, ...]:
     """The sweep points, from low to high concurrency."""
     return tuple(Probe(scenario, point) for point in scenario.points())
 
 
-def accuracy_probes(scenario: Scenario) -> tuple[Probe, ...]:
-    """The accuracy tasks, in the scenario's order."""
-    return tuple(Probe(scenario, task) for task in scenario.accuracy)
-
-
 def all_probes(scenario: Scenario) -> tuple[Probe, ...]:
     """Everything that can be measured of a scenario, in the order it is measured."""
-    return (*smoke_probes(scenario), *load_probes(scenario), *accuracy_probes(scenario))
+    first = () if scenario.smoke is None else (Probe(scenario, scenario.smoke),)
+    tasks = (Probe(scenario, task) for task in scenario.accuracy)
+    return (*first, *load_probes(scenario), *tasks)

@@ -1,13 +1,15 @@
 """Schema: a JSON Schema, and what does not fit it in people's words, for all files."""
 
 import json
+import marshal
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
@@ -18,7 +20,7 @@ from perfgate.core.errors import InputError, did_you_mean
 from perfgate.core.measurement import Json
 from perfgate.core.redaction import control_character_in, escaped
 from perfgate.scenarios.problem import Keys, Problem
-from perfgate.scenarios.yaml_limits import MOST_ERRORS
+from perfgate.scenarios.yaml_document import MOST_ERRORS
 
 
 def _pattern(
@@ -42,6 +44,31 @@ Validator = extend(  # type: ignore[no-untyped-call]
     ),
 )
 
+# Rule and value → the rule, which is kept so that no other one gets its id.
+_RIGHT: dict[tuple[int, bytes], Any] = {}
+
+
+def _properties(
+    validator: Any, rules: Mapping[str, Any], instance: Any, _: Mapping[str, Any]
+) -> Iterator[ValidationError]:
+    """The rule of that name, which remembers what is right: scenarios share most sections."""
+    for name, rule in rules.items() if isinstance(instance, dict) else ():
+        if name not in instance:
+            continue
+        # Version 2 of the format: the same bytes for equal values, whatever they share; and it
+        # keeps 1, 1.0 and true apart, which == does not.
+        key = id(rule), marshal.dumps(instance[name], 2)
+        is_right = True
+        if key not in _RIGHT:
+            for error in validator.descend(instance[name], rule, path=name, schema_path=name):
+                is_right = False
+                yield error
+        if is_right:
+            _RIGHT[key] = rule
+
+
+_Remembering = extend(Validator, {"properties": _properties})  # type: ignore[no-untyped-call]
+
 _TYPES = {
     "string": "text",
     "integer": "a whole number",
@@ -59,43 +86,44 @@ _BOUNDS = {
 }
 _EXPLANATIONS = {
     "type": "wrong type",
-    "enum": "not an allowed value",
-    "const": "not an allowed value",
     "pattern": "malformed",
-    "minLength": "empty",
-    "minItems": "empty",
-    "minProperties": "empty",
+    **dict.fromkeys(("enum", "const"), "not an allowed value"),
+    **dict.fromkeys(("minLength", "minItems", "minProperties"), "empty"),
     **dict.fromkeys(_BOUNDS, "out of range"),
 }
 _LONGEST_FOUND = 60  # characters of a value in a message
 
 
+@dataclass(frozen=True, eq=False)
 class Schema:
     """A schema, compiled once.
 
-    Args:
-        schema: the schema.
+    Attributes:
+        rules: the schema.
         described: whether its descriptions say what is expected; else its rules do.
         one_line: whether every text, names too, is one line without control characters.
+        remembers: whether what was right once is not looked at again.
     """
 
-    validator: ClassVar[Any] = Validator
+    rules: dict[str, Any]
+    described: bool = False
+    one_line: bool = False
+    remembers: bool = False
 
-    def __init__(
-        self, schema: dict[str, Any], *, described: bool = False, one_line: bool = False
-    ) -> None:
-        self._schema = schema
-        self._described = described
-        self._one_line = one_line
-        self._whole = self.validator(schema)
+    @cached_property
+    def _validator(self) -> Any:
+        return (_Remembering if self.remembers else Validator)(self.rules)
 
     def problems(self, value: Json) -> list[Problem]:
         """All that is wrong with a file's value, one problem a place."""
-        controls = list(with_control_characters(value)) if self._one_line else []
-        told = {problem.path for problem in controls}
-        return controls + [
-            problem for problem in self._explain(self._whole, value) if problem.path not in told
-        ]
+        controls = with_control_characters(value) if self.one_line else ()
+        found = {problem.path: problem for problem in controls}
+        errors = self._validator.iter_errors(value)
+        for problem in chain.from_iterable(map(self._translate, errors)):
+            found.setdefault(problem.path, problem)  # the schema names type first, it says most
+            if len(found) >= MOST_ERRORS:
+                break
+        return list(found.values())
 
     def require(self, file: Path, value: Json, hint: str) -> None:
         """Refuse the value of a JSON file that does not fit.
@@ -107,22 +135,17 @@ class Schema:
         if problems:
             raise in_json(min(problems, key=lambda one: len(one.path)), file, value, hint)
 
-    def _explain(self, validator: Any, value: Json, at: Keys = ()) -> list[Problem]:
-        found: dict[Keys, Problem] = {}  # one a place: the schema names type first, it says most
-        for error in validator.iter_errors(value):
-            for problem in self._translate(error, at):
-                found.setdefault(problem.path, problem)
-                if len(found) == MOST_ERRORS:
-                    return list(found.values())
-        return list(found.values())
-
-    def _translate(self, error: ValidationError, at: Keys) -> Iterator[Problem]:
-        path: Keys = (*at, *error.absolute_path)
+    def _translate(self, error: ValidationError) -> Iterator[Problem]:
+        path: Keys = tuple(error.absolute_path)
         kind = str(error.validator)
         rule: Any = error.schema
         instance: Any = error.instance
         if kind == "additionalProperties":
-            yield from _unknown(path, instance, list(rule["properties"]))
+            known = list(rule["properties"])
+            expected = "one of " + ", ".join(known)
+            for name in [name for name in instance if name not in known]:
+                hint = did_you_mean(name, known)
+                yield Problem((*path, name), "unknown field", expected=expected, hint=hint)
         elif kind == "required":
             for name in rule["required"]:
                 if name not in instance:
@@ -130,9 +153,8 @@ class Schema:
         elif "propertyNames" in error.absolute_schema_path:
             yield Problem((*path, str(instance)), "malformed name", expected=rule["$comment"])
         elif kind in _EXPLANATIONS:
-            described = rule.get("description") if self._described else None
-            expected = described or _expected(rule)
-            hint = _hint(kind, instance, rule)
+            described = rule.get("description") if self.described else None
+            expected, hint = described or _expected(rule), _hint(kind, instance, rule)
             yield Problem(path, _EXPLANATIONS[kind], expected=expected, hint=hint)
         elif rule is False:
             yield Problem(path, "not allowed here")
@@ -143,25 +165,24 @@ class Schema:
 
     def _meaning(self, path: Keys) -> str | None:
         """The schema's description of the field at `path`."""
-        rule: Any = self._schema
+        rule: Any = self.rules
         for part in path:
             while "$ref" in rule:
-                rule = self._schema["$defs"][rule["$ref"].rpartition("/")[2]]
-            among = rule.get("properties", {})
-            rule = rule.get("items") if isinstance(part, int) else among.get(part)
-            rule = rule or {}
+                rule = self.rules["$defs"][rule["$ref"].rpartition("/")[2]]
+            below = {"items": {}, "properties": {}} | rule
+            rule = below["items"] if isinstance(part, int) else below["properties"].get(part, {})
         meaning: str | None = rule.get("description")
         return meaning
 
 
 @cache
-def read_schema(file: Path, *, described: bool = False, one_line: bool = False) -> Schema:
-    """The schema in `file`.
+def read_schema(file: Path, **options: bool) -> Schema:
+    """The schema in `file`; `options` as `Schema` has them.
 
     Raises:
         InputError: it is missing or no JSON.
     """
-    return Schema(read_json(file, what="schema"), described=described, one_line=one_line)
+    return Schema(read_json(file, what="schema"), **options)
 
 
 def with_control_characters(value: Json, at: Keys = ()) -> Iterator[Problem]:
@@ -199,14 +220,6 @@ def in_json(problem: Problem, file: Path, value: Json, hint: str | None = None) 
     shown = json.dumps(found, ensure_ascii=False)
     is_long = len(shown) > _LONGEST_FOUND
     return fixed.error(file, found=f"{shown[:_LONGEST_FOUND]}…" if is_long else shown)
-
-
-def _unknown(path: Keys, names: Iterable[str], known: list[str]) -> Iterator[Problem]:
-    expected = "one of " + ", ".join(known)
-    for name in names:
-        if name not in known:
-            hint = did_you_mean(name, known)
-            yield Problem((*path, name), "unknown field", expected=expected, hint=hint)
 
 
 def _hint(kind: str, value: object, rule: Mapping[str, Any]) -> str | None:

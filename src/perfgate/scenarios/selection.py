@@ -1,7 +1,8 @@
 """Choose among scenarios: by id, by id patterns, and by marker expressions."""
 
+import fnmatch
 from collections.abc import Collection, Mapping, Sequence
-from fnmatch import fnmatchcase
+from itertools import chain
 
 from perfgate.core.errors import InputError, SeveralInputErrors, did_you_mean
 from perfgate.scenarios.marker_expression import parse
@@ -24,27 +25,17 @@ def select(scenarios: Sequence[Scenario], patterns: Sequence[str]) -> tuple[Scen
         SeveralInputErrors: patterns that match no scenario.
     """
     ids = [scenario.id for scenario in scenarios]
-    errors = [
-        _no_match(pattern, ids)
-        for pattern in patterns
-        if not any(fnmatchcase(name, pattern) for name in ids)
-    ]
-    if errors:
-        raise SeveralInputErrors(errors)
-    return tuple(
-        scenario
-        for scenario in scenarios
-        if not patterns or any(fnmatchcase(scenario.id, pattern) for pattern in patterns)
-    )
+    found = {pattern: fnmatch.filter(ids, pattern) for pattern in patterns or ["*"]}
+    if unmatched := [pattern for pattern in patterns if not found[pattern]]:
+        raise SeveralInputErrors([_no_match(pattern, ids) for pattern in unmatched])
+    chosen = set(chain.from_iterable(found.values()))
+    return tuple(scenario for scenario in scenarios if scenario.id in chosen)
 
 
 def _no_match(pattern: str, ids: Sequence[str]) -> InputError:
-    return InputError(
-        "no scenario of that name",
-        found=pattern,
-        expected="an id, or a pattern such as b200-*",
-        hint=did_you_mean(pattern, ids) or "`perfgate scenarios list` names them",
-    )
+    expected = "an id, or a pattern such as b200-*"
+    hint = did_you_mean(pattern, ids) or "`perfgate scenarios list` names them"
+    return InputError("no scenario of that name", found=pattern, expected=expected, hint=hint)
 
 
 def select_marked(

@@ -1,116 +1,146 @@
 """Rules from TensorRT-LLM's documents: MoE backends, fewest GPUs, MTP's prompts, tokens a step.
 
-They hold for scenarios whose engine is TensorRT-LLM, the first two for DeepSeek-V3 and R1 only;
-the tables are in `deepseek_tables`.
+They hold for scenarios whose engine is TensorRT-LLM, the first two for DeepSeek-V3 and R1 only, by
+the tables of two documents: "Quick Start Recipe for DeepSeek R1 on TensorRT-LLM" (the recipe) and
+``examples/deepseek_v3/README.md`` (the example). Where they differ, the newer one, the recipe,
+holds; a comment says so.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from perfgate.scenarios.deepseek_tables import (
-    AMPERE,
-    CHECKPOINTS,
-    DEFAULT_MOE_BACKEND,
-    FEWEST_GPUS,
-    MOE_MATRIX,
-    WIDE_FROM_EP,
-    WIDE_MOE_BACKEND,
-    is_deepseek,
-    moe_row,
-)
-from perfgate.scenarios.problem import Keys, Problem
+from perfgate.scenarios.problem import Problem
 from perfgate.scenarios.scenario import Scenario
 
-_MOE_BACKEND: Keys = ("engine", "settings", "moe_backend")
+# The kernels of the experts when none are named (recipe, "MoE Backend Support Matrix").
+DEFAULT_MOE_BACKEND = "CUTLASS"
+
+# The kernels that balance experts online over many GPUs (recipe, "Wide Expert Parallelism").
+WIDE_MOE_BACKEND = "WIDEEP"
+
+# Expert parallelism above this many GPUs has rows of its own in the matrix.
+WIDE_FROM_EP = 8
+
+# Our names of precisions → those of the documents' tables.
+CHECKPOINTS: Mapping[str, str] = {"fp8": "FP8", "nvfp4": "NVFP4", "fp4": "NVFP4"}
+
+# The 671B models and their checkpoints, none of the small ones that share the name.
+_MODEL = re.compile(r"DeepSeek-(V3|R1)(?!.*(Distill|Lite))(-.*)?")
 
 
-def _is_deepseek_on_tensorrt_llm(scenario: Scenario) -> bool:
-    return (
-        scenario.engine.name == "tensorrt-llm"
-        and scenario.hardware.gpus > 0
-        and is_deepseek(scenario.model.name)
-    )
+def is_deepseek(model: str) -> bool:
+    """Whether the tables speak of the model of that public name or folder."""
+    return _MODEL.fullmatch(model.rpartition("/")[2]) is not None
 
 
-def _moe_backend_is_supported(scenario: Scenario) -> Iterator[Problem]:
-    """The support matrix of the quick start recipe, with its default."""
-    checkpoint = CHECKPOINTS.get(scenario.model.precision.lower())
-    if checkpoint is None or not _is_deepseek_on_tensorrt_llm(scenario):
+class MoeRow(NamedTuple):
+    """One row of the MoE backend support matrix.
+
+    Attributes:
+        device: the row's first column, as documented.
+        gpus: the GPU names that it means.
+        wide: expert parallelism above `WIDE_FROM_EP` (True), up to it (False) or any (None).
+        checkpoint: precision of the weights, as documented.
+        backends: what it allows; empty: nothing yet.
+    """
+
+    device: str
+    gpus: tuple[str, ...]
+    wide: bool | None
+    checkpoint: str
+    backends: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"| {self.device} | {self.checkpoint} | {', '.join(self.backends) or 'N/A (WIP)'} |"
+
+
+# Recipe, "MoE Backend Support Matrix", row by row.
+MOE_MATRIX = (
+    MoeRow("H100/H200", ("H100", "H200"), None, "FP8", ("CUTLASS",)),
+    MoeRow("B200/GB200 EP<=8", ("B200", "GB200"), False, "NVFP4", ("CUTLASS", "TRTLLM")),
+    MoeRow("B200/GB200 EP<=8", ("B200", "GB200"), False, "FP8", ("DEEPGEMM",)),
+    MoeRow("GB200 NVL72 EP>8", ("GB200",), True, "NVFP4", (WIDE_MOE_BACKEND,)),
+    MoeRow("GB200 NVL72 EP>8", ("GB200",), True, "FP8", ()),
+)
+
+
+# Example, "Hardware Requirements": fewest GPUs by checkpoint and GPU; no GPU: not available. Both
+# kinds of H20 need 8. For FP8 on Blackwell the example says "Not supported yet, WIP"; the newer
+# recipe serves it on eight B200 and its matrix names DEEPGEMM for B200/GB200, so 8 stands here.
+FEWEST_GPUS: Mapping[str, Mapping[str, int]] = {
+    "FP8": {"H100": 16, "H20": 8, "H200": 8, "B200": 8, "GB200": 8},
+    "NVFP4": {"B200": 4, "GB200": 4},
+}
+
+# Example, "Hardware Requirements": Ampere (SM80 and SM86) is not supported.
+AMPERE = frozenset({"A100"})
+
+
+def _deepseek_is_as_documented(scenario: Scenario) -> Iterator[Problem]:
+    hardware, checkpoint = scenario.hardware, CHECKPOINTS.get(scenario.model.precision.lower())
+    if not hardware.gpus or hardware.gpu == "none" or not is_deepseek(scenario.model.name):
         return
-    gpu, ep = scenario.hardware.gpu, scenario.engine.settings.ep or 1
-    if scenario.engine.settings.tp % ep:
+    if checkpoint is not None:
+        yield from _moe_backend_is_supported(scenario, checkpoint)
+    if hardware.gpu in AMPERE:
+        problem = "Ampere (SM80, SM86) cannot run DeepSeek-V3 and R1"
+        expected = "one of " + ", ".join(sorted(FEWEST_GPUS["FP8"]))
+        yield Problem(("hardware", "gpu"), problem, hardware.gpu, expected)
+    elif checkpoint is not None:
+        yield from _gpus_hold_the_model(scenario, checkpoint)
+
+
+def _moe_backend_is_supported(scenario: Scenario, checkpoint: str) -> Iterator[Problem]:
+    """The support matrix of the quick start recipe, with its default."""
+    gpu, settings = scenario.hardware.gpu, scenario.engine.settings
+    ep, named = settings.ep or 1, settings.moe_backend
+    found, backend = f"{gpu}, {checkpoint}, ep {ep}", named or DEFAULT_MOE_BACKEND
+    rows = [row for row in MOE_MATRIX if gpu in row.gpus and checkpoint == row.checkpoint]
+    row = next((row for row in rows if row.wide in (None, ep > WIDE_FROM_EP)), None)
+    if settings.tp % ep:
         return  # no such parallelism, which another rule tells
-    found = f"{gpu}, {checkpoint}, ep {ep}"
-    row = moe_row(gpu, checkpoint, ep)
     if row is None:
         if ep > WIDE_FROM_EP:  # else the GPU itself is wrong, which another rule tells
-            rows = "; ".join(str(row) for row in MOE_MATRIX if row.wide)
-            yield Problem(
-                ("engine", "settings", "ep"),
-                f"no MoE backend for expert parallelism above {WIDE_FROM_EP} on this GPU",
-                found,
-                f"by the support matrix: {rows}",
-            )
-        return
-    named = scenario.engine.settings.moe_backend
-    backend = named or DEFAULT_MOE_BACKEND
-    if backend in row.backends:
-        return
-    problem = "MoE backend not supported" if named else "the default MoE backend is not supported"
-    hint = f"set moe_backend to {' or '.join(row.backends)}" if row.backends else None
-    yield Problem(
-        _MOE_BACKEND,
-        problem,
-        f"{backend} for {found}",
-        f"by the support matrix: {row}",
-        hint,
-    )
+            problem = f"no MoE backend for expert parallelism above {WIDE_FROM_EP} on this GPU"
+            expected = "; ".join(str(row) for row in MOE_MATRIX if row.wide)
+            path = ("engine", "settings", "ep")
+            yield Problem(path, problem, found, f"by the support matrix: {expected}")
+    elif backend not in row.backends:
+        called = "MoE backend" if named else "the default MoE backend is"
+        problem, path = f"{called} not supported", ("engine", "settings", "moe_backend")
+        expected = f"by the support matrix: {row}"
+        hint = f"set moe_backend to {' or '.join(row.backends)}" if row.backends else None
+        yield Problem(path, problem, f"{backend} for {found}", expected, hint)
 
 
-def _experts_are_balanced_where_they_are_wide(scenario: Scenario) -> Iterator[Problem]:
-    settings = scenario.engine.settings
-    if scenario.engine.name != "tensorrt-llm" or settings.moe_load_balancer is None:
-        return
-    if settings.moe_backend != WIDE_MOE_BACKEND:
-        yield Problem(
-            ("engine", "settings", "moe_load_balancer"),
-            "online balancing of experts belongs to wide expert parallelism",
-            f"moe_backend {settings.moe_backend or 'left out'}",
-            f"moe_backend {WIDE_MOE_BACKEND}",
-        )
-
-
-def _gpus_hold_the_model(scenario: Scenario) -> Iterator[Problem]:
+def _gpus_hold_the_model(scenario: Scenario, checkpoint: str) -> Iterator[Problem]:
     """The hardware requirements of the DeepSeek-V3 example."""
-    if not _is_deepseek_on_tensorrt_llm(scenario):
-        return
-    hardware = scenario.hardware
-    if hardware.gpu in AMPERE:
-        yield Problem(
-            ("hardware", "gpu"),
-            "Ampere (SM80, SM86) cannot run DeepSeek-V3 and R1",
-            hardware.gpu,
-            "one of " + ", ".join(sorted({gpu for gpu, _ in FEWEST_GPUS})),
-        )
-        return
-    checkpoint = CHECKPOINTS.get(scenario.model.precision.lower(), "")
-    if (hardware.gpu, checkpoint) not in FEWEST_GPUS:
-        return
-    fewest = FEWEST_GPUS[hardware.gpu, checkpoint]
-    if fewest is None:
-        able = [gpu for (gpu, other), least in FEWEST_GPUS.items() if other == checkpoint and least]
-        yield Problem(
-            ("model", "precision"),
-            f"{hardware.gpu} has no {checkpoint}",
-            scenario.model.precision,
-            f"fp8 weights, or a GPU of {', '.join(able)}",
-        )
-    elif hardware.gpus < fewest:
-        yield Problem(
-            ("hardware", "gpus"),
-            f"too few {hardware.gpu} for DeepSeek-V3 and R1 in {checkpoint}",
-            hardware.gpus,
-            f"at least {fewest}",
-        )
+    gpu, gpus = scenario.hardware.gpu, scenario.hardware.gpus
+    fewest = FEWEST_GPUS[checkpoint]
+    if gpu not in fewest:
+        path, expected = ("model", "precision"), f"fp8 weights, or a GPU of {', '.join(fewest)}"
+        yield Problem(path, f"{gpu} has no {checkpoint}", scenario.model.precision, expected)
+    elif gpus < fewest[gpu]:
+        problem = f"too few {gpu} for DeepSeek-V3 and R1 in {checkpoint}"
+        yield Problem(("hardware", "gpus"), problem, gpus, f"at least {fewest[gpu]}")
+
+
+def _steps_and_experts_are_as_documented(scenario: Scenario) -> Iterator[Problem]:
+    """Best-practice blog, "WIP: Enable more features by default": max_num_tokens covers the ISL."""
+    load, settings = scenario.workload, scenario.engine.settings
+    if settings.moe_load_balancer is not None and settings.moe_backend != WIDE_MOE_BACKEND:
+        path = ("engine", "settings", "moe_load_balancer")
+        problem = "online balancing of experts belongs to wide expert parallelism"
+        found = f"moe_backend {settings.moe_backend or 'left out'}"
+        yield Problem(path, problem, found, f"moe_backend {WIDE_MOE_BACKEND}")
+    tokens, longest = settings.max_num_tokens, load.isl if load else None
+    is_short = tokens is not None and longest is not None and tokens < longest
+    if is_short and not settings.chunked_context:
+        path = ("engine", "settings", "max_num_tokens")
+        found = f"max_num_tokens {tokens}, isl {longest}"
+        expected = f"at least {longest}, or chunked_context"
+        yield Problem(path, "a step does not take a whole prompt", found, expected)
 
 
 def _drafts_are_measured_on_real_prompts(scenario: Scenario) -> Iterator[Problem]:
@@ -120,37 +150,17 @@ def _drafts_are_measured_on_real_prompts(scenario: Scenario) -> Iterator[Problem
     prompts.
     """
     load, mtp = scenario.workload, scenario.engine.settings.mtp
-    if load is None or mtp is None or mtp.layers == 0 or load.client != "trtllm-bench":
+    if load is None or load.client != "trtllm-bench" or load.dataset == "real":
         return
-    if load.dataset != "real":
-        yield Problem(
-            ("workload", "dataset"),
-            "MTP's acceptance rate depends on the prompts",
-            load.dataset,
-            "real",
-            "name a dataset of your own in PERFGATE_DATASETS, or set mtp.layers to 0",
-        )
+    if mtp is not None and mtp.layers:
+        path, problem = ("workload", "dataset"), "MTP's acceptance rate depends on the prompts"
+        hint = "name a dataset of your own in PERFGATE_DATASETS, or set mtp.layers to 0"
+        yield Problem(path, problem, load.dataset, "real", hint)
 
 
-def _a_step_takes_a_whole_prompt(scenario: Scenario) -> Iterator[Problem]:
-    """Best-practice blog, "WIP: Enable more features by default": max_num_tokens covers the ISL."""
-    load, settings = scenario.workload, scenario.engine.settings
-    if scenario.engine.name != "tensorrt-llm" or load is None or settings.chunked_context:
-        return
-    tokens = settings.max_num_tokens
-    if tokens is not None and load.isl is not None and tokens < load.isl:
-        yield Problem(
-            ("engine", "settings", "max_num_tokens"),
-            "a step does not take a whole prompt",
-            f"max_num_tokens {tokens}, isl {load.isl}",
-            f"at least {load.isl}, or chunked_context",
-        )
-
-
-TENSORRT_LLM_RULES = (
-    _moe_backend_is_supported,
-    _experts_are_balanced_where_they_are_wide,
-    _gpus_hold_the_model,
-    _drafts_are_measured_on_real_prompts,
-    _a_step_takes_a_whole_prompt,
-)
+def tensorrt_llm_rules(scenario: Scenario) -> Iterator[Problem]:
+    """All that breaks a rule of the documents."""
+    if scenario.engine.name == "tensorrt-llm":
+        yield from _deepseek_is_as_documented(scenario)
+        yield from _steps_and_experts_are_as_documented(scenario)
+    yield from _drafts_are_measured_on_real_prompts(scenario)

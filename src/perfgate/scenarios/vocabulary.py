@@ -42,20 +42,18 @@ class Vocabulary:
 
 def unknown_names(scenario: Scenario, known: Vocabulary) -> Iterator[Problem]:
     """Each name in the scenario that the vocabulary lacks; paths from the scenario down."""
-    yield from _unknown(("engine", "name"), scenario.engine.name, "engine", known.engines)
-    for setting, words in known.engines.get(scenario.engine.name, {}).items():
-        value = getattr(scenario.engine.settings, setting)
+    engine, load, smoke = scenario.engine, scenario.workload, scenario.smoke
+    yield from _unknown(("engine", "name"), engine.name, "engine", known.engines)
+    for setting, words in known.engines.get(engine.name, {}).items():
+        value = getattr(engine.settings, setting)
         if value is not None:
             yield from _unknown(("engine", "settings", setting), value, setting, words)
-    refused_extras = known.refused_extras.get(scenario.engine.name)
-    if refused_extras is not None:
-        yield from refused_extras(scenario)
-    if scenario.workload is not None:
-        client = scenario.workload.client
-        yield from _unknown(("workload", "client"), client, "client", known.clients)
-    if scenario.smoke is not None:
-        client = scenario.smoke.client
-        yield from _unknown(("smoke", "client"), client, "client", known.smoke_clients)
+    if engine.name in known.refused_extras:
+        yield from known.refused_extras[engine.name](scenario)
+    if load is not None:
+        yield from _unknown(("workload", "client"), load.client, "client", known.clients)
+    if smoke is not None:
+        yield from _unknown(("smoke", "client"), smoke.client, "client", known.smoke_clients)
     for position, task in enumerate(scenario.accuracy):
         path = ("accuracy", position, "evaluator")
         yield from _unknown(path, task.evaluator, "evaluator", known.evaluators)

@@ -1,116 +1,102 @@
-"""Rules about the load: sweep, numbers of requests, lengths of prompts and answers."""
+"""Rules about the load and the first answer: numbers of requests, lengths, what can be seen."""
 
 from collections.abc import Iterator
 
-from perfgate.scenarios.problem import Problem
-from perfgate.scenarios.scenario import Scenario
+from perfgate.scenarios.problem import Keys, Problem
+from perfgate.scenarios.scenario import SERVED_SMOKE, DocumentedAnswer, Scenario, Smoke, Workload
 
 
-def _sweep_ascends(scenario: Scenario) -> Iterator[Problem]:
-    if scenario.workload is None:
-        return
-    sweep = scenario.workload.concurrency
-    ordered = sorted(set(sweep))
-    if list(sweep) != ordered:
+def _load_is_sound(scenario: Scenario) -> Iterator[Problem]:
+    if scenario.workload is not None:
+        yield from _points(scenario, scenario.workload)
+        yield from _requests(scenario.workload)
+        yield from _lengths(scenario.workload, scenario.engine.settings.max_seq_len)
+
+
+def _points(scenario: Scenario, load: Workload) -> Iterator[Problem]:
+    sweep, ordered = list(load.concurrency), sorted(set(load.concurrency))
+    path = ("workload", "concurrency")
+    if sweep != ordered:
         problem = "sweep names a point twice" if len(ordered) < len(sweep) else "sweep not sorted"
-        yield Problem(("workload", "concurrency"), problem, list(sweep), f"{ordered}")
-
-
-def _requests_are_given_once(scenario: Scenario) -> Iterator[Problem]:
-    load = scenario.workload
-    if load is None:
+        yield Problem(path, problem, sweep, f"{ordered}")
+    if load.input_tokens is not None and len(sweep) > 1:
+        problem = "the points of a sweep have prompts of their own"
+        found = f"{load.input_tokens} tokens, {len(sweep)} points"
+        expected = "a sweep of one point, or no input_tokens"
+        yield Problem(("workload", "input_tokens"), problem, found, expected)
+    if load.capped:
         return
-    if load.requests is None and load.requests_per_concurrency is None:
-        yield Problem(
-            ("workload",),
-            "number of requests missing",
-            expected="requests_per_concurrency or requests",
-        )
-    elif load.requests is not None and load.requests_per_concurrency is not None:
-        yield Problem(
-            ("workload", "requests"),
-            "number of requests given twice",
-            f"requests {load.requests} and "
-            f"requests_per_concurrency {load.requests_per_concurrency}",
-            "one of them",
-            "remove one; one of the defaults block by setting it to null",
-        )
+    requests = [point.requests for point in scenario.points()]
+    if len(sweep) != 1:
+        expected = "one concurrency, the number of requests"
+        yield Problem(path, "a load without a cap has one point", sweep, expected)
+    elif requests != sweep:
+        problem = "without a cap all requests are in flight at once"
+        found = f"concurrency {sweep[0]}, {requests[0]} requests"
+        yield Problem(path, problem, found, f"concurrency {requests[0]}")
 
 
-def _requests_reach_the_concurrency(scenario: Scenario) -> Iterator[Problem]:
-    load = scenario.workload
-    if load is not None and load.requests is not None and load.requests < max(load.concurrency):
-        yield Problem(
-            ("workload", "requests"),
-            "fewer requests than concurrency",
-            load.requests,
-            f"at least {max(load.concurrency)}",
-        )
-
-
-def _synthetic_prompts_have_lengths(scenario: Scenario) -> Iterator[Problem]:
-    load = scenario.workload
-    if load is None or load.dataset != "synthetic":
+def _requests(load: Workload) -> Iterator[Problem]:
+    path, each = ("workload", "requests"), load.requests_per_concurrency
+    if load.requests is None and each is None:
+        expected = "requests_per_concurrency or requests"
+        yield Problem(("workload",), "number of requests missing", expected=expected)
+    if load.requests is None:
         return
-    for name in ("isl", "osl"):
-        if getattr(load, name) is None:
-            yield Problem(
-                ("workload", name), "missing", expected="tokens, as the prompts are synthetic"
-            )
+    if each is not None:
+        found = f"requests {load.requests} and requests_per_concurrency {each}"
+        hint = "remove one; one of the defaults block by setting it to null"
+        yield Problem(path, "number of requests given twice", found, "one of them", hint)
+    if load.requests < max(load.concurrency):
+        expected = f"at least {max(load.concurrency)}"
+        yield Problem(path, "fewer requests than concurrency", load.requests, expected)
 
 
-def _requests_fit_the_sequence(scenario: Scenario) -> Iterator[Problem]:
-    load, longest = scenario.workload, scenario.engine.settings.max_seq_len
-    if load is None or longest is None or load.isl is None or load.osl is None:
+def _lengths(load: Workload, longest: int | None) -> Iterator[Problem]:
+    lengths = {"isl": load.isl, "osl": load.osl}
+    for name, tokens in lengths.items():
+        if load.dataset == "synthetic" and tokens is None:
+            expected = "tokens, as the prompts are synthetic"
+            yield Problem(("workload", name), "missing", expected=expected)
+    total = (load.isl or 0) + (load.osl or 0)
+    if longest is not None and load.isl and load.osl and total > longest:
+        found = f"isl {load.isl} + osl {load.osl} = {total}, max_seq_len {longest}"
+        path, expected = ("engine", "settings", "max_seq_len"), f"max_seq_len of at least {total}"
+        yield Problem(path, "requests longer than max_seq_len", found, expected)
+
+
+def _answers_can_be_looked_at(scenario: Scenario) -> Iterator[Problem]:
+    if scenario.smoke is None:
         return
-    if load.isl + load.osl > longest:
-        yield Problem(
-            ("engine", "settings", "max_seq_len"),
-            "requests longer than max_seq_len",
-            f"isl {load.isl} + osl {load.osl} = {load.isl + load.osl}, max_seq_len {longest}",
-            f"max_seq_len of at least {load.isl + load.osl}",
-        )
+    told: set[str] = set()
+    for position, answer in enumerate(scenario.smoke.answers):
+        at, prompt = ("smoke", "answers", position), repr(answer.prompt)
+        if answer.prompt not in scenario.smoke.prompts:
+            expected = "one of smoke.prompts: " + ", ".join(map(repr, scenario.smoke.prompts))
+            yield Problem((*at, "prompt"), "answer to a prompt that is not asked", prompt, expected)
+        elif answer.prompt in told:
+            yield Problem((*at, "prompt"), "two answers to one prompt", prompt, "each prompt once")
+        told.add(answer.prompt)
+        if answer == DocumentedAnswer(answer.prompt):
+            expected = "contains, texts, or what a server tells"
+            yield Problem(at, "nothing said of the answer", expected=expected)
+        if answer.texts and scenario.source.engine_version is None:
+            expected = "source.engine_version"
+            hint = "name the release whose answer it is, or say what it contains at every one"
+            yield Problem((*at, "texts"), "documented texts of no release", None, expected, hint)
+        yield from _of_a_server(scenario.smoke, answer, at)
 
 
-def _all_at_once_is_one_point(scenario: Scenario) -> Iterator[Problem]:
-    """Without a cap every request is in flight, so the point's concurrency is their number."""
-    load = scenario.workload
-    if load is None or load.capped:
-        return
-    points = scenario.points()
-    if len(points) != 1:
-        yield Problem(
-            ("workload", "concurrency"),
-            "a load without a cap has one point",
-            list(load.concurrency),
-            "one concurrency, the number of requests",
-        )
-    elif points[0].requests != points[0].concurrency:
-        yield Problem(
-            ("workload", "concurrency"),
-            "without a cap all requests are in flight at once",
-            f"concurrency {points[0].concurrency}, {points[0].requests} requests",
-            f"concurrency {points[0].requests}",
-        )
+def _of_a_server(smoke: Smoke, answer: DocumentedAnswer, at: Keys) -> Iterator[Problem]:
+    for name in ("finish_reason", "prompt_tokens", "completion_tokens"):
+        value = getattr(answer, name)
+        if value is not None and smoke.client != SERVED_SMOKE:
+            expected = f"nothing: {smoke.client} prints the text alone"
+            yield Problem((*at, name), "only a server tells this", value, expected)
+    most, tokens = smoke.max_tokens, answer.completion_tokens
+    if most is not None and tokens is not None and tokens > most:
+        path, expected = (*at, "completion_tokens"), f"at most {most}, as smoke.max_tokens is"
+        yield Problem(path, "more tokens than are requested", tokens, expected)
 
 
-def _counted_prompts_are_of_one_point(scenario: Scenario) -> Iterator[Problem]:
-    load = scenario.workload
-    if load is not None and load.input_tokens is not None and len(load.concurrency) > 1:
-        yield Problem(
-            ("workload", "input_tokens"),
-            "the points of a sweep have prompts of their own",
-            f"{load.input_tokens} tokens, {len(load.concurrency)} points",
-            "a sweep of one point, or no input_tokens",
-        )
-
-
-WORKLOAD_RULES = (
-    _sweep_ascends,
-    _requests_are_given_once,
-    _requests_reach_the_concurrency,
-    _all_at_once_is_one_point,
-    _synthetic_prompts_have_lengths,
-    _requests_fit_the_sequence,
-    _counted_prompts_are_of_one_point,
-)
+WORKLOAD_RULES = (_load_is_sound, _answers_can_be_looked_at)

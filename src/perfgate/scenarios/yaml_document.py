@@ -3,6 +3,10 @@
 YAML 1.1 takes `1:40:00` for 6000, `010` for 8 and `on` for true. What would become another value
 than the one written is an error here; what becomes another type is left to the schema, which tells
 the type that was found.
+
+A text is looked at before libyaml makes nodes of it: its composer calls itself for each level and
+ends the process with a segmentation fault at some 20,000 of them, which a file of 20 kB can hold.
+The limits are far above what any real file needs (docs/reference/settings.md).
 """
 
 import math
@@ -16,30 +20,33 @@ from perfgate.core.errors import InputError
 from perfgate.core.measurement import Json
 from perfgate.core.untrusted_files import read_input
 from perfgate.scenarios.problem import Keys, Problem
-from perfgate.scenarios.yaml_limits import (
-    DEEPEST,
-    LARGEST_FILE,
-    LONGEST_NUMBER,
-    MOST_ERRORS,
-    MOST_VALUES,
-    compose,
-    too_many_values,
-)
+
+LARGEST_FILE = 2**20  # bytes: some 500 scenarios as they are written by hand
+DEEPEST = 50  # levels: a scenario has six
+MOST_VALUES = 100_000  # once aliases and defaults stand everywhere they are used
+MOST_ERRORS = 500  # of one file that are told
+LONGEST_NUMBER = 300  # characters: the largest float has 309 digits
+
+_LIMITS = "(docs/reference/settings.md)"
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is many times faster
 
 _TAG = "tag:yaml.org,2002:"
-_STRING, _INTEGER, _FLOAT = f"{_TAG}str", f"{_TAG}int", f"{_TAG}float"
-_BOOLEAN, _NULL, _MERGE = f"{_TAG}bool", f"{_TAG}null", f"{_TAG}merge"
 _KINDS = {
-    _STRING: "text",
-    _INTEGER: "the whole number",
-    _FLOAT: "the number",
-    _BOOLEAN: "the truth value",
+    f"{_TAG}str": "text",
+    f"{_TAG}int": "the whole number",
+    f"{_TAG}float": "the number",
+    f"{_TAG}bool": "the truth value",
     f"{_TAG}timestamp": "the date",
 }
+_RESOLVER = yaml.resolver.Resolver()
 _TRUE = {"true", "yes", "on"}
 _PLAIN_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _SHOWN = 300  # characters of a value in a message
 _QUOTE = "quote it if it is text"
+
+_Step = tuple[yaml.Node | None, yaml.Node]
+# Of each mapping and list: name or position → key node and value node.
+_Inside = dict[int, dict[str | int, _Step]]
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,7 @@ class Document:
     file: Path
     value: Json
     root: yaml.Node
-    _inside: dict[int, "_Inside"] = field(default_factory=dict, repr=False, compare=False)
+    _inside: _Inside = field(repr=False, compare=False)
 
     def node(self, path: Keys) -> yaml.Node | None:
         """The node of the value at `path`, None if the file has none there."""
@@ -78,25 +85,12 @@ class Document:
         line = self.line(path) or next((line for line in around if line), None)
         return problem.error(self.file, line, None if node is None else describe(node))
 
-    def _step(self, path: Keys) -> "_Step | None":
+    def _step(self, path: Keys) -> _Step | None:
         """Key node (of the last mapping step) and value node at `path`; None: it is not there."""
-        step: _Step = (None, self.root)
+        step: _Step | None = (None, self.root)
         for part in path:
-            node = step[1]
-            if id(node) not in self._inside:
-                self._inside[id(node)] = _inside(node)
-            found = self._inside[id(node)].get(part)
-            if found is None:
-                return None
-            step = found
+            step = self._inside.get(id(step[1]), {}).get(part) if step else None
         return step
-
-
-class _Refused(Exception):
-    """A value that cannot be taken; the place is added where it is known."""
-
-    def __init__(self, problem: str, expected: str, hint: str | None = None) -> None:
-        self.problem, self.expected, self.hint = problem, expected, hint
 
 
 def read_document(
@@ -112,28 +106,30 @@ def read_document(
         hint: how to fix an empty one.
     """
     try:
-        text = read_input(file, LARGEST_FILE, "YAML file").decode("utf-8")
+        root = _root(file)
+        if root is None:
+            raise InputError("empty file", file=file, expected=expected, hint=hint)
+        reader = _Reader(file)
+        value = reader.read(root)
+        if reader.count > MOST_VALUES:
+            raise too_many_values(reader.count, file, "aliases")
     except InputError as error:
         return None, [error]
+    return Document(file, value, root, reader.inside), reader.errors
+
+
+def _root(file: Path) -> yaml.Node | None:
+    try:
+        text = read_input(file, LARGEST_FILE, "YAML file").decode("utf-8")
+        return compose(text, file)
     except OSError as error:
-        return None, [InputError("cannot be read", file=file, found=error.strerror)]
+        raise InputError("cannot be read", file=file, found=error.strerror) from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         found = f"byte 0x{error.object[error.start]:02x}"
-        return None, [InputError("not UTF-8 text", file=file, line=line, found=found)]
-    try:
-        root = compose(text, file)
-    except InputError as error:
-        return None, [error]
+        raise InputError("not UTF-8 text", file=file, line=line, found=found) from None
     except yaml.YAMLError as error:
-        return None, [_broken(file, text, error)]
-    if root is None:
-        return None, [InputError("empty file", file=file, expected=expected, hint=hint)]
-    reader = _Reader(file)
-    value = reader.read(root)
-    if reader.count > MOST_VALUES:
-        return None, [too_many_values(reader.count, file, "aliases")]
-    return Document(file, value, root), reader.errors
+        raise _broken(file, text, error) from None
 
 
 def read_value(text: str) -> Json:
@@ -148,24 +144,18 @@ def read_value(text: str) -> Json:
         return None
     if not isinstance(node, yaml.ScalarNode):
         raise InputError("not a single value", found=describe(node))
-    try:
-        return str(node.value) if node.tag == _STRING else _scalar(node)
-    except _Refused as refused:
-        found = describe(node)
-        raise InputError(
-            refused.problem, found=found, expected=refused.expected, hint=refused.hint
-        ) from None
+    return _scalar(node)
 
 
 def describe(node: yaml.Node) -> str:
     """What a node is, for messages: ``the whole number 5``, ``text '1e3'``, ``a list``."""
     if not isinstance(node, yaml.ScalarNode):
         return "a mapping" if isinstance(node, yaml.MappingNode) else "a list"
-    if node.tag == _NULL:
+    if node.tag == f"{_TAG}null":
         return "nothing"
     shown = node.value if len(node.value) <= _SHOWN else f"{node.value[:_SHOWN]}…"
-    shown = repr(shown) if node.tag == _STRING else shown
-    return f"{_KINDS.get(node.tag, 'a value')} {shown}"
+    kind = _KINDS.get(node.tag, "a value")
+    return f"{kind} {shown!r}" if kind == "text" else f"{kind} {shown}"
 
 
 def _broken(file: Path, text: str, error: yaml.YAMLError) -> InputError:
@@ -189,129 +179,169 @@ class _Reader:
     Attributes:
         errors: what is wrong, in order.
         count: how many values there are; one that an alias repeats counts each time.
+        inside: what each mapping and list holds.
     """
 
     def __init__(self, file: Path) -> None:
         self.errors: list[InputError] = []
         self.count = 0
+        self.inside: _Inside = {}
         self._file = file
-        self._made: dict[int, Json] = {}  # anchors: a node that is used again is read once
-        self._counts: dict[int, int] = {}
-        self._open: set[int] = set()
+        # Of each list and mapping, which an alias may repeat: its value and how many values it
+        # holds; None while it is read.
+        self._made: dict[int, tuple[Json, int] | None] = {}
 
     def read(self, node: yaml.Node, path: Keys = ()) -> Json:
         """The node's plain value; of something refused, the text as written."""
         self.count += 1
         if isinstance(node, yaml.ScalarNode):
-            if node.tag == _STRING:
-                return str(node.value)
             try:
                 return _scalar(node)
-            except _Refused as refused:
+            except InputError as refused:
                 self._refuse(node, path, refused, node.value[:_SHOWN])
                 return str(node.value)
-        key = id(node)
-        if key in self._open:
-            self._refuse(node, path, _Refused("a value that contains itself", "no such loop"))
+        key, before = id(node), self.count
+        if key not in self._made:
+            self._made[key] = None
+            self._made[key] = self._collection(node, path), self.count - before
+        elif (made := self._made[key]) is None:
+            loop = InputError("a value that contains itself", expected="no such loop")
+            self._refuse(node, path, loop)
             return None
-        if key in self._made:
-            self.count += self._counts[key]
-        elif len(path) >= DEEPEST:
-            self._refuse(node, path, _Refused("nested too deep", f"at most {DEEPEST} levels"))
-            self._made[key], self._counts[key] = None, 0
         else:
-            before = self.count
-            self._open.add(key)
-            if isinstance(node, yaml.MappingNode):
-                self._made[key] = self._mapping(node, path)
-            else:
-                self._made[key] = [
-                    self.read(item, (*path, position)) for position, item in enumerate(node.value)
-                ]
-            self._open.remove(key)
-            self._counts[key] = self.count - before
-        return self._made[key]
+            self.count += made[1]
+        made = self._made[key]
+        return made and made[0]
+
+    def _collection(self, node: yaml.Node, path: Keys) -> Json:
+        if len(path) >= DEEPEST:
+            deep = InputError("nested too deep", expected=f"at most {DEEPEST} levels")
+            self._refuse(node, path, deep)
+            return None
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        self.inside[id(node)] = {number: (None, item) for number, item in enumerate(node.value)}
+        return [self.read(item, (*path, number)) for number, item in enumerate(node.value)]
 
     def _mapping(self, node: yaml.MappingNode, path: Keys) -> Json:
         made: dict[str, Json] = {}
-        first: dict[str, int] = {}
+        inside = self.inside.setdefault(id(node), {})
         for key, value in node.value:
             name = key.value
             self.count += 1
-            if key.tag != _STRING:
+            if key.tag != f"{_TAG}str":
                 self._refuse(key, path, _bad_key(key), describe(key))
             elif name in made:
-                refused = _Refused("field given twice", f"one {name}", f"see line {first[name]}")
-                self._refuse(key, (*path, name), refused)
+                first, _ = inside[name]
+                hint = f"see line {first.start_mark.line + 1}" if first else None
+                twice = InputError("field given twice", expected=f"one {name}", hint=hint)
+                self._refuse(key, (*path, name), twice)
             else:
-                first[name] = key.start_mark.line + 1
+                inside[name] = key, value
                 made[name] = self.read(value, (*path, name))
         return made
 
-    def _refuse(self, node: yaml.Node, path: Keys, why: _Refused, found: object = None) -> None:
-        if len(self.errors) == MOST_ERRORS:
-            return
-        problem = Problem(path, why.problem, found, why.expected, why.hint)
-        self.errors.append(problem.error(self._file, node.start_mark.line + 1))
+    def _refuse(self, node: yaml.Node, path: Keys, why: InputError, found: object = None) -> None:
+        if len(self.errors) < MOST_ERRORS:
+            problem = Problem.of(path, why)
+            self.errors.append(problem.error(self._file, node.start_mark.line + 1, found))
 
 
-def _bad_key(key: yaml.Node) -> _Refused:
-    if key.tag == _MERGE:
-        return _Refused(
-            "YAML merge keys are not used here",
-            "fields, each with its own value",
-            "what scenarios share belongs into the file's defaults block",
-        )
-    return _Refused("a field's name must be text", "a name", "quote the name")
+def _bad_key(key: yaml.Node) -> InputError:
+    if key.tag == f"{_TAG}merge":
+        expected = "fields, each with its own value"
+        hint = "what scenarios share belongs into the file's defaults block"
+        return InputError("YAML merge keys are not used here", expected=expected, hint=hint)
+    problem = "a field's name must be text"
+    return InputError(problem, expected="a name", hint="quote the name")
 
 
 def _scalar(node: yaml.ScalarNode) -> Json:
-    """The value of a scalar that is not text.
+    """The value of a scalar.
 
     Raises:
-        _Refused: YAML would make another value of it than the one written.
+        InputError: YAML would make another value of it than the one written.
     """
-    text, tag = node.value, node.tag
-    if tag in (_INTEGER, _FLOAT) and len(text) > LONGEST_NUMBER:
-        raise _Refused("a number of too many digits", f"at most {LONGEST_NUMBER}", _QUOTE)
-    if tag == _INTEGER:
-        if _PLAIN_INTEGER.fullmatch(text):
-            return int(text)
-        if ":" in text:
-            raise _Refused(
-                "YAML reads this as a number in base 60",
-                "a plain decimal number",
-                f"write a time in seconds; {_QUOTE}",
-            )
-        raise _Refused("YAML reads this as another number", "a plain decimal number", _QUOTE)
-    if tag == _FLOAT:
-        return _float(text)
-    if tag == _BOOLEAN:
-        return text.lower() in _TRUE
-    if tag == _NULL:
+    text, kind = str(node.value), node.tag.removeprefix(_TAG)
+    if kind == "str":
+        return text
+    plain = _RESOLVER.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    if plain != node.tag or kind not in ("int", "float", "bool", "null"):
+        problem = "a kind of value that scenarios do not have"
+        raise InputError(problem, expected="text, a number, true or false", hint=_QUOTE)
+    if kind == "null":
         return None
-    raise _Refused(
-        "a kind of value that scenarios do not have", "text, a number, true or false", _QUOTE
-    )
+    if kind == "bool":
+        return text.lower() in _TRUE
+    return _number(text, is_whole=kind == "int")
 
 
-def _float(text: str) -> float:
-    if ":" in text or "_" in text:
-        raise _Refused("YAML reads this as another number", "a plain decimal number", _QUOTE)
+def _number(text: str, *, is_whole: bool) -> int | float:
+    expected = "a plain decimal number"
+    if len(text) > LONGEST_NUMBER:
+        most = f"at most {LONGEST_NUMBER}"
+        raise InputError("a number of too many digits", expected=most, hint=_QUOTE)
+    if is_whole and _PLAIN_INTEGER.fullmatch(text):
+        return int(text)
+    if is_whole and ":" in text:
+        hint = f"write a time in seconds; {_QUOTE}"
+        raise InputError("YAML reads this as a number in base 60", expected=expected, hint=hint)
+    if is_whole or ":" in text or "_" in text:
+        raise InputError("YAML reads this as another number", expected=expected, hint=_QUOTE)
     value = float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     if not math.isfinite(value):
-        raise _Refused("not a finite number", "a plain decimal number")
+        raise InputError("not a finite number", expected=expected)
     return value
 
 
-_Step = tuple[yaml.Node | None, yaml.Node]
-_Inside = dict[str | int, _Step]
+def compose(text: str, file: Path | None = None) -> yaml.Node | None:
+    """The root node of the one document in `text`; None: it holds nothing.
+
+    Args:
+        text: at most `LARGEST_FILE` long.
+        file: where it is from, for messages.
+
+    Raises:
+        InputError: it is nested too deep.
+        yaml.YAMLError: it is not YAML.
+    """
+    _require_shallow(text, file)
+    loader = Loader(text)
+    try:
+        root: yaml.Node | None = loader.get_single_node()
+    finally:
+        loader.dispose()
+    return root
 
 
-def _inside(node: yaml.Node) -> _Inside:
-    """What a mapping or list holds: name or position → key node and value node."""
-    if isinstance(node, yaml.MappingNode):
-        return {key.value: (key, value) for key, value in reversed(node.value)}
-    if isinstance(node, yaml.SequenceNode):
-        return {position: (None, item) for position, item in enumerate(node.value)}
-    return {}
+def too_many_values(count: int, file: Path, repeated_by: str) -> InputError:
+    """The error of a file of more than `MOST_VALUES`, its aliases or defaults repeated."""
+    return InputError(
+        "too many values",
+        file=file,
+        found=f"{count:,} values, counting each time what {repeated_by} repeat",
+        expected=f"at most {MOST_VALUES:,} {_LIMITS}",
+    )
+
+
+def _require_shallow(text: str, file: Path | None) -> None:
+    """Refuse a text that is too deep; of a file that people write that is excluded at a glance.
+
+    A block on each level begins in a column of its own, but a list in a mapping may share its
+    column; a bracket can open a list with a mapping in it.
+    """
+    longest = max(map(len, text.split("\n")))
+    if 2 * (longest + text.count("[") + text.count("{")) <= 2000:
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > DEEPEST:
+            line = event.start_mark.line + 1 if event.start_mark else None
+            found, expected = f"more than {DEEPEST} levels", f"at most {DEEPEST} levels {_LIMITS}"
+            raise InputError(
+                "nested too deep", file=file, line=line, found=found, expected=expected
+            )

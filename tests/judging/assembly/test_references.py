@@ -12,7 +12,7 @@ from perfgate.baselines import suite_store
 from perfgate.engines.base import EngineBuild
 from perfgate.judging.assembly.references import References
 from perfgate.scenarios.documented import Documented, DocumentedValue
-from perfgate.scenarios.probe import accuracy_probes, load_probes
+from perfgate.scenarios.probe import all_probes, load_probes
 from perfgate.scenarios.scenario import Source
 
 SPEED = "output_throughput"
@@ -65,7 +65,7 @@ def test_a_documented_value_goes_to_the_point_it_belongs_to() -> None:
         building.SUMS: DocumentedValue(0.9),
         "accuracy:other:exact_match:strict-match": DocumentedValue(0.9),
     }
-    probes = (*load_probes(building.SCENARIO), *accuracy_probes(building.SCENARIO))
+    probes = all_probes(building.SCENARIO)
     of_sweep = references(values, building.SCENARIO)
     found = [set(of_sweep.comparison(probe).documented) for probe in probes]
     assert found == [set(), {SPEED}, {building.SUMS}]
@@ -83,7 +83,7 @@ def test_a_machine_that_measures_itself_has_no_document_and_takes_its_own_runs_f
     assert found.in_words == "this machine itself, 2 fresh starts in this session"
 
 
-@each("probe", [C4, *accuracy_probes(ONE_POINT)], ids=lambda probe: probe.label)
+@each("probe", [C4, all_probes(ONE_POINT)[-1]], ids=lambda probe: probe.label)
 def test_the_commands_of_the_site_are_facts_of_speed_alone(probe) -> None:
     commands = {"before": "nvidia-smi boost-slider --vboost 4"}
     assert references({}).fingerprint(probe) == {"content": probe.label}

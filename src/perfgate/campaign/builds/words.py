@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
@@ -109,7 +109,7 @@ def _fits(value: object, hint: Any) -> bool:
     """Whether a setting of type `hint` can be `value`; only single values are settings."""
     if get_origin(hint) is Literal:
         return value in get_args(hint)
-    if get_origin(hint) is UnionType:
+    if get_origin(hint) in (Union, UnionType):
         return any(_fits(value, one) for one in get_args(hint))
     return type(value) is hint or (hint is float and type(value) is int)
 
@@ -117,7 +117,7 @@ def _fits(value: object, hint: Any) -> bool:
 def _told(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return " or ".join(map(repr, get_args(hint)))
-    if get_origin(hint) is UnionType:
+    if get_origin(hint) in (Union, UnionType):
         return " or ".join(_told(one) for one in get_args(hint))
     names = {bool: "true or false", int: "int", float: "float", str: "text", NoneType: "null"}
     return names.get(hint, "one of its own settings")

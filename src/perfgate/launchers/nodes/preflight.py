@@ -32,9 +32,7 @@ from perfgate.machine.preflight.inspection import judge_pyxis
 from perfgate.plan.registered import registered
 from perfgate.plan.toolchain import toolchain_for
 from perfgate.scenarios.files import load_suite
-from perfgate.scenarios.plain import scenario_to_plain
-from perfgate.scenarios.scenario import Scenario
-from perfgate.scenarios.smoke_rules import SERVED_SMOKE
+from perfgate.scenarios.scenario import SERVED_SMOKE, Scenario, scenario_to_plain
 
 PROGRAM = "perfgate.launchers.nodes.preflight"  # this module
 SCENARIO = "scenario.yaml"
