@@ -2,27 +2,14 @@
 
 import signal
 import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 from tables import each
+from witnesses import eventually
 
 from perfgate.core.program_query import Answer, NoStatus, ask_here
-
-
-def has_ended(pid: int) -> bool:
-    """Whether a process that was killed is gone, or is so within a generous while."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        try:
-            if psutil.Process(pid).status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        time.sleep(0.05)
-    return False
+from perfgate.machine.conditions.processes import began
 
 
 def test_output_and_status() -> None:
@@ -57,8 +44,8 @@ def test_too_long_ends_what_the_program_started(tmp_path: Path) -> None:
     """It holds the output open: who waits for its end would wait for as long as it runs."""
     told = tmp_path / "pid"
     words = f"sleep 300 & echo $! >{told}; wait"
-    assert ask_here(("sh", "-c", words), 3).cause is NoStatus.TOO_LONG
-    assert has_ended(int(told.read_text()))
+    assert ask_here(("sh", "-c", words), 1).cause is NoStatus.TOO_LONG
+    eventually(lambda: not began(int(told.read_text())))
 
 
 def test_an_interrupt_while_the_program_ends_stays_one() -> None:
