@@ -132,9 +132,7 @@ def test_healthy_lines_anywhere_change_no_class(log: tuple[str, ...], data: st.D
 
 @settings(max_examples=30)
 @given(st.sampled_from(shown("causes")), st.lists(lesser), st.lists(lesser))
-def test_a_symptom_never_wins_over_a_cause(
-    cause: tuple[str, str], before: list[str], after: list[str]
-) -> None:
+def test_a_symptom_never_wins_over_a_cause(cause, before: list[str], after: list[str]) -> None:
     name, line = cause
     assert shown_by(*before, line, *after) == (name, (line.strip(),))
 
@@ -154,17 +152,12 @@ def test_every_class_that_is_raised_exists() -> None:
     assert raised <= set(FAILURES)
 
 
-def test_two_ranks_on_one_gpu_are_told_whether_nccl_says_so_first_or_last() -> None:
-    for file in ("nccl.one_gpu.log", "nccl.one_gpu_torch.log"):
-        found = diagnosed(read(file))
-        assert "both on CUDA device" in " ".join(found.evidence)
-        assert "a GPU of its own" in found.next_step
-
-
-def test_the_advice_reaches_those_who_read_a_log_as_a_file() -> None:
-    failure, evidence, hint = classify_logs([LOGS["oom.two_ranks.log"]])
-    assert (failure, len(evidence)) == ("oom", 4)
-    assert "KV cache fraction" not in hint
+@each("file", ["nccl.one_gpu.log", "nccl.one_gpu_torch.log"])
+def test_two_ranks_on_one_gpu_are_told_whether_nccl_says_so_first_or_last(file: str) -> None:
+    found = diagnosed(read(file))
+    assert "both on CUDA device" in " ".join(found.evidence)
+    assert "a GPU of its own" in found.next_step
+    assert classify_logs([LOGS[file]]) == (found.failure, found.evidence, found.next_step)
     assert classify_logs([LOGS["healthy.shutdown.log"]], "no_metrics")[2] is None
 
 
@@ -217,18 +210,7 @@ def test_what_did_not_fit_is_told_with_the_lack_of_memory() -> None:
     )
 
 
-@each(
-    ("file", "begins", "says", "blames_a_setting"),
-    [
-        ("foreign_process", "GPU 3 is shared: process 4242 had 70.00 GiB", "nvidia-smi", False),
-        ("two_ranks", "ranks 2 and 6 are on one GPU (GPU 0): give each rank a GPU", "", False),
-        ("rank_binding", "ranks 0 and 1 are on one GPU (GPU 0): give each rank a GPU", "", False),
-        ("vllm_startup", "something else had the GPU's memory before the engine", "", False),
-        ("executor", "KV cache did not fit: lower the KV cache fraction; in general", "", True),
-        ("activation", "lower the KV cache fraction", "", True),
-        ("model", "Model did not fit: lower max_num_tokens", "", False),
-    ],
-)
+@each("file, begins, says, blames_a_setting", LINES["logs"])
 def test_the_advice_for_a_whole_log(file: str, begins: str, says: str, blames_a_setting) -> None:
     said = step(*read(f"oom.{file}.log"))
     assert said.startswith(begins)
@@ -255,20 +237,11 @@ def test_of_processes_that_are_all_named_by_number_one_is_the_program_itself() -
     assert step(torch(both)).startswith("GPU 3 is shared: process 8 had 39.00 GiB of it")
 
 
-@each(
-    ("one", "other", "together"),
-    [
-        ("[1,2]<stderr>:", "[1,6]<stderr>:", True),
-        ("[rank2]: ", "[rank6]: ", True),
-        ("2: ", "6: ", True),
-        ("[rank2]: ", "[rank2]: ", False),
-        ("", "", False),
-    ],
-)
-def test_ranks_are_known_by_what_the_launcher_puts_before_their_lines(one, other, together) -> None:
-    said = step(torch(OTHER, prefix=one), torch(OTHER, prefix=other))
-    assert said.startswith("ranks 2 and 6 are on one GPU") == together
-    assert said.startswith("GPU 3 is shared") != together
+@each("prefix", ["[1,{}]<stderr>:", "[rank{}]: ", "{}: ", "[rank2]: ", ""])
+def test_ranks_are_known_by_what_the_launcher_puts_before_their_lines(prefix: str) -> None:
+    said = step(*(torch(OTHER, prefix=prefix.format(rank)) for rank in (2, 6)))
+    assert said.startswith("ranks 2 and 6 are on one GPU") == ("{}" in prefix)
+    assert said.startswith("GPU 3 is shared") != ("{}" in prefix)
 
 
 def test_the_same_number_of_a_gpu_on_two_nodes_is_another_gpu() -> None:

@@ -44,7 +44,7 @@ def test_too_long_ends_what_the_program_started(tmp_path: Path) -> None:
     """It holds the output open: who waits for its end would wait for as long as it runs."""
     told = tmp_path / "pid"
     words = f"sleep 300 & echo $! >{told}; wait"
-    assert ask_here(("sh", "-c", words), 1).cause is NoStatus.TOO_LONG
+    assert ask_here(("sh", "-c", words), 2).cause is NoStatus.TOO_LONG
     eventually(lambda: not began(int(told.read_text())))
 
 

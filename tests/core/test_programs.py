@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from tables import each
 
 from perfgate.core import programs
 from perfgate.core.errors import InputError, MissingProgram
@@ -54,11 +55,11 @@ class TestHere:
             monkeypatch.setenv(TOOL.variable, call)
             assert TOOL.find() == found
 
-    @pytest.mark.parametrize("setting", ["", "  ", "/nowhere/tool", "no-such-tool --x", "'open"])
+    @each("setting", ["", "  ", "/nowhere/tool", "no-such-tool --x", "'open"])
     def test_a_variable_that_names_no_executable_is_an_error_even_if_path_has_it(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+        self, monkeypatch, setting
     ) -> None:
-        executable(tmp_path / "path" / "sometool")
+        executable(Path(os.environ["PATH"]) / "sometool")
         monkeypatch.setenv(TOOL.variable, setting)
         with pytest.raises(InputError, match=f"{TOOL.variable}: no executable") as caught:
             TOOL.find()
@@ -189,21 +190,16 @@ INSIDE = Locations(inside=Box())
 
 
 class TestInAContainer:
-    @pytest.mark.parametrize(
-        ("build", "call"),
-        [
+    def test_programs_of_another_build(self, tested: Path) -> None:
+        named = Installation(named=((TRTLLM_SERVE.variable, "nice trtllm-serve"),))
+        for build, call in (
             (Installation(), ("trtllm-serve",)),  # whatever the environment says
             (Installation("/opt/old"), ("/opt/old/bin/trtllm-serve",)),
-            (
-                Installation(named=((TRTLLM_SERVE.variable, "nice trtllm-serve"),)),
-                ("nice", "trtllm-serve"),
-            ),
-        ],
-    )
-    def test_programs_of_another_build(self, tested: Path, build: Installation, call) -> None:
-        where = Locations(inside=Box(), build=build)
-        assert where.find(TRTLLM_SERVE) == call
-        assert where.engine_environment == {}  # that of the image
+            (named, ("nice", "trtllm-serve")),
+        ):
+            where = Locations(inside=Box(), build=build)
+            assert where.find(TRTLLM_SERVE) == call
+            assert where.engine_environment == {}  # that of the image
 
     def test_engines_programs_are_called_by_their_names_or_as_the_person_says(self, monkeypatch):
         assert INSIDE.find(TRTLLM_BENCH) == ("trtllm-bench",)
