@@ -34,16 +34,8 @@ class _Endless(BaseHTTPRequestHandler):
         self.send_response(200)
         self.end_headers()
         with suppress(OSError):
-            while self.path == _AnyEngine.models_path:
+            while self.path == Engine.models_path:
                 self.wfile.write(b"[" * 65536)
-
-
-class _AnyEngine:
-    """The two paths that readiness asks an engine for."""
-
-    health_path = Engine.health_path
-    models_path = Engine.models_path
-    health_within_s = Engine.health_within_s
 
 
 SLEEPS = "import time; time.sleep(60)"
@@ -69,7 +61,7 @@ def test_another_servers_health_is_not_taken_for_ours(tmp_path, ask) -> None:
     """Though it is healthy, and names the model that is waited for."""
     with serving(tmp_path / "other") as (_, endpoint), python(tmp_path, SLEEPS) as job:
         assert not job.listens(endpoint.port)
-        told = refused(ask, job, _AnyEngine(), endpoint, 20, error=RunError)
+        told = refused(ask, job, Engine, endpoint, 20, error=RunError)
     assert told.failure == "port_in_use"
     assert f"127.0.0.1:{endpoint.port}" in str(told)
 
@@ -78,7 +70,7 @@ def test_another_servers_health_is_not_taken_for_ours(tmp_path, ask) -> None:
 def test_an_answer_without_end_is_no_answer() -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Endless)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    told = not_ready(_AnyEngine(), Endpoint("127.0.0.1", server.server_address[1], "m"), 20)
+    told = not_ready(Engine, Endpoint("127.0.0.1", server.server_address[1], "m"), 20)
     server.shutdown()
     server.server_close()
     assert "no valid answer yet: is too large" in told
@@ -115,9 +107,9 @@ def test_a_server_that_is_not_well_after_a_measurement_hangs_with_evidence(
 ) -> None:
     with serving(tmp_path, **changes) as (job, endpoint):
         if not changes:
-            require_serving(job, _AnyEngine(), endpoint, 20)
+            require_serving(job, Engine, endpoint, 20)
             return
-        error = refused(require_serving, job, _AnyEngine(), endpoint, 0.5, error=RunError)
+        error = refused(require_serving, job, Engine, endpoint, 0.5, error=RunError)
     assert error.failure == "hang"
     assert told in error.message
     assert "unhealthy" in (tmp_path / "server.evidence.txt").read_text()
@@ -146,7 +138,7 @@ def test_what_ended_is_told_with_its_first_cause_and_the_step_that_this_calls_fo
     with python(tmp_path, code) as job:
         job.wait()
         endpoint = Endpoint("127.0.0.1", free_port("127.0.0.1"), "m")
-        error = refused(ask, job, _AnyEngine(), endpoint, match=told, error=RunError)
+        error = refused(ask, job, Engine, endpoint, match=told, error=RunError)
     assert error.failure == "oom"
     assert "CUDA out of memory" in error.evidence[0]
     assert error.hint.startswith("GPU 3 is shared: process 7 had 39.00 GiB")
