@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tables import each
+from tables import each, tables_of
 
 from perfgate.core.errors import SeveralInputErrors
 from perfgate.launchers.site import DockerSite, Site, SlurmContainer, SlurmSite, load_site
@@ -46,32 +46,7 @@ def test_without_a_file_the_defaults_hold_else_the_named_one(suite_root, tmp_pat
         load_site()
 
 
-@each(
-    "lines, words",
-    [
-        ("slurm:\n  partion: batch", "did you mean partition?"),
-        ("slurm:\n  qos: high\n  pending_limit_s: 0", "4: slurm.pending_limit_s: out of range"),
-        ("slurm: {qos: 5}", "quote it"),
-        ("slurm: {exclusive: sometimes}", "true or false"),
-        ("slurm: {container: {mounts: []}}", "image: missing"),
-        ("slurm: {clients: elsewhere}", "beside (on the server's node) or login"),
-        ('slurm: {options: ["--a=b\\nc"]}', "a control character"),
-        ("docker: {imgae: x}", "2: docker.imgae: unknown field"),
-        ("docker: {user: 1000}", "quote it"),
-        ("docker: {pull_s: 0}", "docker.pull_s: out of range"),
-        ("docker: {pass_on: [A=b]}", "docker.pass_on[0]: malformed"),
-        ("docker: {image: --privileged}", "docker.image: malformed"),
-        ("mpirun: {ssh_port: 70000}", "a whole number from 1 to 65535"),
-        ("mpirun: {hosts: ['-oProxyCommand=touch x']}", "mpirun.hosts[0]: malformed"),
-        ("mpirun: {hosts: n1}", "mpirun.hosts: wrong type"),
-        ("mpirun: {mca: {btl: 1}}", "mpirun.mca.btl: wrong type"),
-        ("before: [nvidia-smi -pm 1]", "before[0]: wrong type"),
-        ("before: nvidia-smi", "before: wrong type"),
-        ("after: [[]]", "after[0]"),
-        ("after: [[nvidia-smi, -pm, 1]]", "after[0][2]"),
-        ("command_timeout_s: 0", "command_timeout_s: out of range"),
-    ],
-)
+@each("lines, words", tables_of("site_file")["wrong"])
 def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, lines: str, words: str) -> None:
     file = written(tmp_path, f"schema_version: 1\n{lines}\n")
     with pytest.raises(SeveralInputErrors) as caught:

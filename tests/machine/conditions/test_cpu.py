@@ -6,11 +6,12 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import psutil
-from burners import burn, settled
+from burners import burn
 from tables import each, tables_of
+from witnesses import eventually
 
 from perfgate.core.command import Command
-from perfgate.core.cpu_times import Core
+from perfgate.core.cpu_times import TICKS_PER_S, Core, core_times
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.machine.conditions import cpu
 from perfgate.machine.conditions.conditions import CpuConditions
@@ -80,6 +81,27 @@ def test_time_of_several_trees_counts_once(looks, total_s: float) -> None:
     assert held.ours_s == total_s
 
 
+# Cores
+
+
+STAT = """\
+cpu  700 20 300 9000 50 7 8 40 90 0
+cpu0 500 20 100 4000 20 3 4 30 90 0
+cpu3 200 0 200 5000 30 4 4 10 0 0
+intr 12345 0 1
+ctxt 99
+"""
+
+
+def test_core_times_as_the_kernel_writes_them(monkeypatch) -> None:
+    """Interrupts, cores that wait, steal and guests, which are in the user's, are no work."""
+    monkeypatch.setattr(Path, "read_text", lambda path: STAT if f"{path}" == "/proc/stat" else "")
+    cores = {0: (620, 30), 3: (400, 10)}
+    assert core_times() == {
+        number: Core(*(ticks / TICKS_PER_S for ticks in both)) for number, both in cores.items()
+    }
+
+
 # Clocks
 
 
@@ -127,12 +149,12 @@ def test_what_the_launcher_starts_is_ours_orphans_too(tmp_path: Path) -> None:
     before_s = ours_s()
     command = Command(("/bin/sh", "-c", " ".join((*burn(0.3, tmp_path / "pid"), "; sleep 60"))))
     with LocalLauncher(1.0).start(command, tmp_path / "run", "job"):
-        settled((tmp_path / "pid").exists)
+        eventually((tmp_path / "pid").exists)
         pid = int((tmp_path / "pid").read_text())
         assert pid in {one.pid for one in tree_of(os.getpid(), process_table())} or (
             not psutil.pid_exists(pid)
         )
-        settled(lambda: not psutil.pid_exists(pid))  # until its warden has waited for it
+        eventually(lambda: not psutil.pid_exists(pid))  # until its warden has waited for it
         assert ours_s() - before_s > 0.3 - 0.05
     # Also when its wardens are gone: what a finished client used is no load of others.
     assert ours_s() - before_s > 0.3 - 0.05

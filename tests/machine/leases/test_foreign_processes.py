@@ -4,7 +4,6 @@ import os
 
 import pytest
 from fake_pynvml import FakeGpu
-from leased import words
 
 from perfgate.core.errors import RunError
 from perfgate.machine import nvml
@@ -17,6 +16,10 @@ NOBODY = 4_000_000  # no such process, as one of another pid namespace
 
 def gpus(*pids) -> list[FakeGpu]:
     return [FakeGpu(f"GPU-{number}", pids=looks) for number, looks in enumerate(pids)]
+
+
+def words(lease: Lease) -> str:
+    return ",".join(gpu.word for gpu in lease.gpus)
 
 
 def leased(count: int, **more) -> Lease:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from building import MACHINE, SCENARIO
 from made_tools import Made, tools
-from tables import each
+from tables import each, tables_of
 
 from perfgate.core.errors import RunError
 from perfgate.core.locations import Locations
@@ -34,12 +34,6 @@ def plain_environment(suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.fixture
-def answers(programs):
-    """Puts programs on PATH that say something and end with a status."""
-    return lambda name, says, status=0: programs(name, f"echo {shlex.quote(says)}\nexit {status}")
-
-
 def made(**changes) -> Toolchain:
     return tools(Made(), **changes)
 
@@ -48,10 +42,6 @@ def checks(have: Toolchain | None = None, where: PreflightTarget | None = None) 
     have = have or made()
     report = look(have.scenario, have, MACHINE, where or PreflightTarget())
     return {check.name: check for check in report.checks}
-
-
-def outcome(question: str, *arguments) -> str:
-    return checks(*arguments)[question].outcome
 
 
 # What a scenario needs
@@ -91,6 +81,8 @@ def test_a_cpu_scenario() -> None:
     assert list(found) == HOST + SOFTWARE
     assert found["engine"].outcome == "ok"
     inspection.refuse_unfit(PreflightReport(tuple(found.values())), "small-serve", "node7")
+    from_hub = tools(Made(model_facts={"name": "a/B", "source": "hub"}))
+    assert checks(from_hub)["model cache"].outcome == "unknown"
 
 
 def test_gpus_that_are_well(install) -> None:
@@ -103,22 +95,16 @@ def test_gpus_that_are_well(install) -> None:
     assert report.observed["cpu"] == "72 cores of Grace"
     assert report.observed["driver"] == "580.65.06"
     assert "swap" in report.observed
-
-
-def test_weights_that_do_not_fit_into_the_gpus_and_a_model_from_the_hub_needs_room(install) -> None:
-    install({}, {})
-    have = tools(Made(model_facts={"name": "Big", "bytes": 300 * 2**30}), hardware=H200)
-    assert outcome("gpu memory", have) == "failed"
-    from_hub = tools(Made(model_facts={"name": "a/B", "source": "hub"}))
-    assert outcome("model cache", from_hub) == "unknown"
+    big = tools(Made(model_facts={"name": "Big", "bytes": 300 * 2**30}), hardware=H200)
+    assert checks(big)["gpu memory"].outcome == "failed"
 
 
 def test_leased_gpus_are_those_looked_at(install) -> None:
     install({}, {}, {"uncorrected": 1})
     have = made(hardware=Hardware("H200", 1))
     leased = [Device("gpu-GPU-2", "2", "2", "NVIDIA H200", "GPU-2")]
-    assert outcome("gpu errors", have) == "ok"
-    assert outcome("gpu errors", have, PreflightTarget(leased=leased)) == "failed"
+    assert checks(have)["gpu errors"].outcome == "ok"
+    assert checks(have, PreflightTarget(leased=leased))["gpu errors"].outcome == "failed"
 
 
 @pytest.mark.parametrize("by", ["srun", "sbatch", "mpirun"])
@@ -133,9 +119,9 @@ def test_on_a_node_that_a_launcher_found_its_gpus_are_looked_at(by, install) -> 
 # What is beyond this machine
 
 
-@pytest.mark.parametrize("by", ["srun", "sbatch"])
-def test_slurm_is_asked_and_gpus_are_not(by, answers) -> None:
-    answers("scontrol", "Slurmctld(primary) at ctl is UP")
+@each("by", ["srun", "sbatch"])
+def test_slurm_is_asked_and_gpus_are_not(by, programs) -> None:
+    programs("scontrol", "echo 'Slurmctld(primary) at ctl is UP'")
     have = made(hardware=H200, launch=Launch(by))
     found = checks(have)
     assert "launch" in found
@@ -144,32 +130,18 @@ def test_slurm_is_asked_and_gpus_are_not(by, answers) -> None:
     assert {"gpu memory", "container"}.isdisjoint(found)
 
 
-UP, DOWN = (f"Slurmctld(primary) at ctl is {state}" for state in ("UP", "DOWN"))
-DOCKER = PreflightTarget(runtime="docker")
+PLACES = {"slurm": SLURM, "docker": PreflightTarget(runtime="docker")}
 
 
-@each(
-    ("program", "says", "status", "where", "question", "outcome", "found"),
-    [
-        ("scontrol", f"{DOWN}\nSlurmctld(backup) at b is UP", 0, SLURM, "slurm", "ok", "b is UP"),
-        ("scontrol", UP, 1, SLURM, "slurm", "failed", "ctl is UP"),
-        ("scontrol", DOWN, 0, SLURM, "slurm", "failed", "ctl is DOWN"),
-        ("scontrol", "", 0, SLURM, "slurm", "failed", "no output"),
-        ("docker", "27.3.1", 0, DOCKER, "container", "ok", "Docker 27.3.1"),
-        ("docker", "Cannot connect to the daemon", 1, DOCKER, "container", "failed", "the daemon"),
-        ("not-srun", "", 0, SLURM, "container", "failed", ""),
-        ("srun", "--mpi=type", 0, SLURM, "container", "failed", "not know --container-image"),
-        ("srun", "--container-image=[USER@]", 0, SLURM, "container", "ok", "s --container-image"),
-    ],
-)
+@each("program, says, status, place, name, outcome, end", tables_of("machine_tables")["programs"])
 def test_what_programs_say(
-    answers, monkeypatch, program, says, status, where, question, outcome, found
+    programs, monkeypatch, program, says, status, place, name, outcome, end
 ) -> None:
     monkeypatch.setenv("PERFGATE_CONTAINER_IMAGE", "img")
-    answers(program, says, status)
-    check = checks(where=where)[question]
+    programs(program, f"echo {shlex.quote(says)}\nexit {status}")
+    check = checks(where=PLACES[place])[name]
     assert check.outcome == outcome
-    assert check.found.endswith(found)
+    assert check.found.endswith(end)
 
 
 def test_programs_speak_english_in_time(programs, monkeypatch: pytest.MonkeyPatch) -> None:
