@@ -87,13 +87,6 @@ def is_ready(job) -> bool:
     return "ready" in job.stdout.read_text()
 
 
-def argv_of(process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
-
-
 @pytest.mark.parametrize("result", [None, "out.txt"])
 def test_a_program_ends_with_its_status_and_its_output_is_kept(run, result):
     code = "import sys; print(open('in.txt').read()); print('err', file=sys.stderr); sys.exit(3)"
@@ -111,7 +104,7 @@ def test_it_gets_its_variables_which_no_command_line_and_no_file_shows(run, host
     secrets = {"HF_TOKEN": "open sesame", "MY_LICENCE": "sesame too"}
     job = run.start(python(LISTENS, 0, env={"A": "x y", **secrets}))
     eventually(lambda: is_ready(job))
-    seen = [word for one in psutil.process_iter() for word in argv_of(one)]
+    seen = [word for one in psutil.process_iter(["cmdline"]) for word in one.info["cmdline"] or ()]
     files = [file.read_text() for file in run.folder.rglob("*") if file.is_file()]
     assert not any("sesame" in text for text in (*seen, *files))
     (container,) = host.containers
@@ -154,7 +147,7 @@ def test_its_sockets_and_cpu_time_are_seen(run):
     eventually(lambda: job.listens(port))
     assert not job.listens(1)
     eventually(lambda: job.cpu_seconds() > 0)
-    assert any("create_server" in " ".join(argv_of(one)) for one in job.processes())
+    assert any("create_server" in " ".join(one.cmdline()) for one in job.processes())
     assert job.pid not in {one.pid for one in job.processes()}
 
 
@@ -173,21 +166,15 @@ def test_a_network_of_its_own_has_one_port_here_and_clients_of_the_engine_are_in
     assert first["PortBindings"] == {f"{port}/tcp": published}
     assert second["NetworkMode"] == f"container:{host.runs[0]['name']}"
     assert not second["PortBindings"]
-
-
-def test_no_network_is_refused(run):
     with pytest.raises(InputError, match="cannot be reached"):
         run.place(DockerLauncher(replace(SITE, network="none"))).free_port()
 
 
-def test_clients_of_others_stay_outside(run, host):
+def test_clients_of_others_stay_outside_and_the_record_says_which_image_it_was(run, host):
     job = run.place().start_client(python("print('here')"), run.folder, "client")
     assert job.wait(total_s=60).status == 0
     assert (job.stdout.read_text(), host.runs) == ("here\n", [])
-
-
-def test_the_record_says_which_image_it_was(run):
-    assert run.place().facts["docker"] == {
+    assert run.placement.facts["docker"] == {
         "image": IMAGE,
         "id": "sha256:" + "ab" * 32,
         "digests": [f"{IMAGE}@sha256:" + "cd" * 32],
@@ -196,14 +183,11 @@ def test_the_record_says_which_image_it_was(run):
     }
 
 
-def test_stop_asks_first(run):
+def test_stop_asks_first_and_ends_what_does_not_listen(run, host):
     job = run.stubborn(STUBBORN.replace("signal.SIG_IGN", "lambda *_: exit(7)"))
     ended = job.stop()
     assert (ended.status, ended.reason) == (7, "stopped")
     assert job.stop() == ended
-
-
-def test_stop_ends_what_does_not_listen(run, host):
     assert run.stubborn().stop(0.2).reason == "stopped"
     assert host.containers == []
 
@@ -281,13 +265,7 @@ def test_a_daemon_that_does_not_answer_or_no_docker(run, host, monkeypatch):
         run.place()
 
 
-def test_an_image_that_is_not_here_is_pulled(run, host):
-    host.in_registry(OTHER.image)
-    run.place(DockerLauncher(OTHER))
-    assert "pulling registry/other:2" in run.told
-
-
-def test_an_image_that_is_nowhere_or_takes_too_long_is_told(run, host):
+def test_an_image_that_is_not_here_is_pulled_and_told_where_it_is_nowhere_or_late(run, host):
     with pytest.raises(RunError, match="could not be pulled") as caught:
         run.place(DockerLauncher(OTHER))
     assert caught.value.failure == "config_error"
@@ -296,6 +274,9 @@ def test_an_image_that_is_nowhere_or_takes_too_long_is_told(run, host):
     host.in_registry(OTHER.image, seconds=60)
     with pytest.raises(RunError, match=r"was not pulled in 0\.5 s"):
         run.place(DockerLauncher(replace(OTHER, pull_s=0.5)))
+    host.in_registry(OTHER.image)
+    run.place(DockerLauncher(OTHER))
+    assert run.told[-1] == "pulling registry/other:2"
 
 
 def test_the_image_is_that_of_the_release_that_is_said_else_of_the_document(run, host):
@@ -323,14 +304,11 @@ def inside(scenario=CPU) -> Locations:
 def test_a_program_that_only_the_image_has_is_asked_there(host):
     host.image(trtllm_bench='echo "$1: 1.2.3"; echo trouble >&2; exit 2')
     argv = (*inside().find(TRTLLM_BENCH), "--version")
+    assert inside().ask(("echo", "here"), 60).stdout == "here\n"
+    assert host.runs == [], "others are asked here"
     answer = inside().ask(argv, 60, of_engine=True)
     assert (answer.status, answer.stderr) == (2, "trouble\n")
     assert answer.stdout == "--version: 1.2.3\n"
-
-
-def test_others_are_asked_here_and_one_that_it_lacks_is_an_answer(host):
-    assert inside().ask(("echo", "here"), 60).stdout == "here\n"
-    assert host.runs == []
     assert inside().ask(("no-such-program",), 60, of_engine=True).status == 127
 
 

@@ -1,7 +1,6 @@
 """The watch of nodes: as a program it ends when asked or alone; from here its faults are notes."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -14,16 +13,12 @@ import psutil
 import pytest
 from tables import each
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "machine" / "conditions"))
-
-from burners import burnt_s, stranger
-
 from perfgate.core.command import Command
 from perfgate.core.errors import RunError
 from perfgate.launchers.local.job import LocalJob, kill
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.nodes import watch as node_watch
-from perfgate.launchers.nodes.watch import PLACE, WATCHES, watching
+from perfgate.launchers.nodes.watch import WATCHES, watching
 from perfgate.machine.conditions.conditions import Conditions, conditions_of, not_watched
 from perfgate.machine.conditions.watch import NodesWatch
 from perfgate.scenarios.scenario import Hardware
@@ -72,17 +67,6 @@ def test_asked_to_end_it_tells_what_it_saw(sent: signal.Signals) -> None:
     assert seen.cpu is not None
     assert seen.cpu.others_share is not None
     assert seen.notes == ()
-
-
-@pytest.mark.parametrize("mark", ["b", "ab"])
-@pytest.mark.skipif(os.getpid() == 1, reason="process 1 adopts every orphan")
-def test_who_has_another_mark_is_a_load_of_others(tmp_path: Path, mark: str) -> None:
-    with stranger(tmp_path, **{PLACE: mark}) as burner, running() as program:
-        used_s = burnt_s(burner, 0.6)
-        seen = told_by(program)
-    assert seen.cpu is not None
-    assert seen.cpu.others_share is not None
-    assert seen.cpu.others_share * seen.cpu.cores * seen.seconds > used_s - 0.25
 
 
 def test_it_ends_when_what_started_it_is_gone(tmp_path: Path) -> None:
