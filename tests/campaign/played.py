@@ -52,12 +52,7 @@ def tools_of(build: EngineBuild, scenario: Scenario, **facts: str) -> Toolchain:
     return cast(Toolchain, made)
 
 
-def store_baseline(
-    engine: EngineBuild,
-    facts: Mapping[str, str],
-    values: Mapping[Probe, Sequence[float]],
-    **changes: Any,
-) -> Path:
+def store_baseline(engine: EngineBuild, facts, values, **changes: Any) -> Path:
     """An accepted baseline of those speeds; each start is of a session of its own."""
 
     def run(day: int, value: float) -> BaselineRun:

@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import building
 import pytest
@@ -80,6 +79,7 @@ def test_no_further_start_is_made_beyond_it() -> None:
 
 LOADED = replace(SCENARIO, accuracy=())
 LIKE = replace(LOADED, id="like")
+BOTH = load_probes(LOADED)
 UNLIKE = replace(LOADED, id="unlike", model=replace(LOADED.model, name="Huge-900B"))
 UNKNOWN = Estimate(SCENARIO.limits.start_s, known=False)
 
@@ -90,9 +90,7 @@ def group(scenario: Scenario, *, made: int, spent: float) -> Record:
     return record("group", scenario=scenario.id, starts=starts, seconds=seconds)
 
 
-def estimated(
-    folder: Path, *groups: Record, probes=load_probes(LOADED), synthetic=False
-) -> Estimate:
+def estimated(folder, *groups: Record, probes=BOTH, synthetic=False) -> Estimate:
     session = Session(RunFolder(folder), machine(), LocalLauncher(), synthetic=synthetic)
     tools = toolchain_for(LOADED, Locations(on_paper=True), BuildOverride("1.2.0", "abc123"))
     scenarios = {one.id: one for one in (LOADED, LIKE, UNLIKE)}
@@ -109,7 +107,7 @@ def test_a_baseline_tells_its_seconds_as_in_a_plan(tmp_path) -> None:
     suite_store().save(baseline(entries={"c1": timed(30.0)}))
     assert estimated(tmp_path) == UNKNOWN, "half of the probes are not enough"
     suite_store().save(baseline(entries={"c1": timed(30.0), "c4": timed(50.0)}))
-    both, one = estimated(tmp_path), estimated(tmp_path, probes=load_probes(LOADED)[:1])
+    both, one = estimated(tmp_path), estimated(tmp_path, probes=BOTH[:1])
     assert both.known
     assert both.seconds >= 80
     assert 30 <= one.seconds < both.seconds

@@ -4,7 +4,7 @@ What a start gives is played; campaign, references, gate, records are the real o
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,18 +49,9 @@ def make(run: RunFolder, suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> M
     """A campaign against a stored baseline of 100 tokens/s, or of the builds A and `b`."""
 
     def made(
-        script: Mapping[str, Script],
-        *,
-        points: tuple[int, ...] = (4,),
-        policy: str = "auto",
-        find: Callable[..., Build] | None = None,
-        anchor: float | None = None,
-        band: float = 0.04,
-        budget: Budget | None = None,
-        b: BuildSource | None = None,
-        **gate: Any,
+        script, *, points=(4,), find=None, anchor=None, budget=None, b=None, band=0.04, **gate
     ) -> tuple[Campaign, Played]:
-        scenario = scenario_of(points, band=band, control=policy, **gate)
+        scenario = scenario_of(points, band=band, **gate)
         probes, launcher = load_probes(scenario), LocalLauncher()
         played = Played(script)
         played.take_part(monkeypatch)
@@ -86,9 +77,7 @@ def make(run: RunFolder, suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> M
     return made
 
 
-def store(
-    build: EngineBuild, probes: Sequence[Probe], level: float, *, is_anchor: bool = False
-) -> None:
+def store(build: EngineBuild, probes: Sequence[Probe], level: float, *, is_anchor=False) -> None:
     """A baseline of ten starts in ten sessions."""
     values = {
         probe: [level * (1 + 0.002 * ((number + point) % 3 - 1)) for number in range(10)]
@@ -152,7 +141,7 @@ DIED = RunError("server_died", "it ended under load")
 OOM = RunError("oom", "CUDA out of memory")
 ELSEWHERE = RunError("unfit_machine", "node9 is not of the kind of node7")
 Values = Sequence[float | Exception]
-REQUIRED = {"policy": "required"}
+REQUIRED = {"control": "required"}
 OTHER = {"find": of_another_content}
 
 
@@ -166,7 +155,7 @@ OTHER = {"find": of_another_content}
         # There is no other build, none that is wanted, or no time.
         (SLOW, [], [], {"find": dead}, "REGRESSION", "NO_CONTROL", "nn", "its image is gone"),
         (SLOW, [], [], {"find": dead, **REQUIRED}, "INCONCLUSIVE", "NO_CONTROL", "nn", ""),
-        (SLOW, [], [], {"policy": "none"}, "REGRESSION", "NO_CONTROL", "nn", "control is none"),
+        (SLOW, [], [], {"control": "none"}, "REGRESSION", "NO_CONTROL", "nn", "control is none"),
         (SLOW, [], [], {"budget_s": 1e-9}, "INCONCLUSIVE", "", "n", ""),
         (SLOW, [], [], OTHER, "REGRESSION", "NO_CONTROL", "nn", "cannot be compared: content"),
         # The control dies at its start, under load, or is elsewhere: never an error of the build.
@@ -178,9 +167,7 @@ OTHER = {"find": of_another_content}
         (SLOW, [-92.0, 100.0], [0.0], {}, "REGRESSION", "", "nncccn", "not used: fresh start 3"),
     ],
 )
-def test_what_becomes_of_a_loss_by_its_controls(
-    make, new, loaded, started, options, verdict, mark, starts, told
-) -> None:
+def test_what_becomes_of_a_loss(make, new, loaded, started, options, verdict, mark, starts, told):
     script = {"*": {"new": new, CONTROL: loaded}, "start": {CONTROL: started}}
     campaign, played = make(script, **options)
     found = only(campaign)
@@ -215,9 +202,7 @@ def test_the_anchor_has_controls_of_its_own_build(make, control, verdict, mark) 
         (95.0, dead, "REGRESSION", "NO_CONTROL", 0),
     ],
 )
-def test_a_curve_has_controls_of_its_own_at_every_point(
-    make, control, find, verdict, mark, controls
-) -> None:
+def test_a_curve_has_controls_at_every_point(make, control, find, verdict, mark, controls) -> None:
     """A loss that no point calls one: all points pass, and the curve asks for the starts."""
     script: dict[str, Script] = {"*": {"new": [95.0], CONTROL: [control]}}
     campaign, played = make(script, points=(1, 2, 4, 8), band=0.08, find=find)
@@ -260,9 +245,7 @@ def test_an_error_of_the_build_itself_ends_it_without_controls(make) -> None:
         ({"*": {"a": [100], "b": [-100, 100]}}, 0.02, "PASS", "abbba"),
     ],
 )
-def test_the_builds_of_an_ab_take_turns_until_they_are_decided(
-    make, script, band, verdict, starts
-) -> None:
+def test_the_builds_of_an_ab_take_turns_until_decided(make, script, band, verdict, starts) -> None:
     campaign, played = make(script, band=band, b=SLOWER)
     found = only(campaign)
     assert (found.verdict, played.order) == (verdict, starts)

@@ -63,9 +63,7 @@ DIED = RunError("server_died", "server ended by itself")
         (True, DIED, "node_failed: n1 failed; server ended"),
     ],
 )
-def test_what_a_lost_place_gave_is_no_measurement_and_no_failure_of_the_engine(
-    tmp_path, monkeypatch, lost, error, failure
-) -> None:
+def test_a_lost_place_gives_no_measurement(tmp_path, monkeypatch, lost, error, failure) -> None:
     given = Measurement({"output_throughput": 800.0}, {"osl": 32})
     monkeypatch.setattr(FreshStart, "_measure", Mock(side_effect=error, return_value=given))
     place = Place(lambda *_: pytest.fail("nothing is started"))

@@ -102,9 +102,7 @@ def serving(folder: Path, **changes: object) -> Iterator[tuple[Job, Endpoint]]:
         ({"hangs_s": 60}, "no completion of one token"),
     ],
 )
-def test_a_server_that_is_not_well_after_a_measurement_hangs_with_evidence(
-    tmp_path, changes, told
-) -> None:
+def test_a_server_that_is_not_well_hangs_with_evidence(tmp_path, changes, told) -> None:
     with serving(tmp_path, **changes) as (job, endpoint):
         if not changes:
             require_serving(job, Engine, endpoint, 20)
@@ -130,9 +128,7 @@ SHARED = (
         (lambda job, *_: run_to_end(job, None, LIMITS), "ended with status 1"),
     ],
 )
-def test_what_ended_is_told_with_its_first_cause_and_the_step_that_this_calls_for(
-    tmp_path, ask, told
-) -> None:
+def test_what_ended_is_told_with_its_first_cause_and_its_step(tmp_path, ask, told) -> None:
     """Somebody else has the GPU: no setting of the engine is at fault."""
     code = f"print({SHARED!r}); print('shutting down', flush=True); raise SystemExit(1)"
     with python(tmp_path, code) as job:

@@ -40,9 +40,7 @@ seconds = st.fixed_dictionaries({name: st.floats(0, 1e6) for name in NAMES})
 @pytest.mark.nightly
 @settings(max_examples=sized(30, 200))
 @given(names, pairs, seconds, st.integers(1, 15), st.randoms())
-def test_every_test_is_on_exactly_one_shard_and_linked_scenarios_on_one(
-    chosen, linked, lasts, of, chance
-) -> None:
+def test_each_test_is_on_one_shard_and_links_hold(chosen, linked, lasts, of, chance) -> None:
     tests = selection(chosen, linked)
     division = divide(tests, lasts, of)
     assert len(division.parts) == of

@@ -101,9 +101,7 @@ ALONE = RunError("pmi_mismatch", "each of 4 ranks takes itself for the only one"
         (RANKED, [WELL, FULL], None, "unfit_machine", ["28,000 free", "0.1 GiB free"]),
     ],
 )
-def test_what_nodes_say_is_written_down_before_an_unfit_place_is_refused(
-    session, monkeypatch, tools, checks, ranks, failure, found
-) -> None:
+def test_what_nodes_say_is_written_down(session, monkeypatch, tools, checks, ranks, failure, found):
     check_ranks = Mock(side_effect=[ranks] if ranks else pytest.fail)
     monkeypatch.setattr(start_guard, "check_ranks", check_ranks)
     given = (setup(tools), Nodes(*checks), session)
@@ -130,9 +128,7 @@ def test_this_machine_is_looked_at_where_no_node_says_anything(session, monkeypa
     assert (where.run_folder, where.leased, where.runtime) == (session.run.path, None, "none")
 
 
-def test_a_place_here_is_looked_at_once_for_each_build_and_must_be_of_the_same_kind(
-    session,
-) -> None:
+def test_a_place_here_is_looked_at_once_for_each_build_and_must_be_of_the_same_kind(session):
     references = Mock()
     check = start_guard.PlaceCheck(references, session)
     roles: tuple[StartRole, ...] = ("new", "reference", "baseline_control", "new", "claim")
@@ -150,9 +146,7 @@ def test_a_place_here_is_looked_at_once_for_each_build_and_must_be_of_the_same_k
 
 
 @each("site, whole", [(Site(), False), (Site(after=(("true",),)), True)])
-def test_commands_of_the_site_may_change_all_gpus_so_that_a_start_has_them(
-    session, site, whole
-) -> None:
+def test_with_commands_of_the_site_a_start_has_all_gpus(session, site, whole) -> None:
     pool = MagicMock(synthetic=False, gpus=["gpu-0", "gpu-1"])
     on_a_gpu = replace(building.SCENARIO, hardware=Hardware("B200", 1, 1))
     with start_guard.leased(on_a_gpu, replace(session, pool=pool, site=site), print):
@@ -199,9 +193,7 @@ class Elsewhere(LocalLauncher):
         (LocalLauncher(), TASK, Watch(), ""),
     ],
 )
-def test_load_is_watched_where_it_runs_and_nothing_that_is_played(
-    monkeypatch, launcher, what, since, watched
-) -> None:
+def test_load_is_watched_where_it_runs(monkeypatch, launcher, what, since, watched) -> None:
     monkeypatch.setattr(FreshStart, "measure", lambda *_: MEASURED)
     nodes, probe = Nodes(), Probe(building.SCENARIO, what)
     start = FreshStart(setup(TOOLS, "new", launcher, since), nodes)
@@ -222,9 +214,7 @@ def test_load_is_watched_where_it_runs_and_nothing_that_is_played(
         (None, Elsewhere(), False, True),  # by an empty watch
     ],
 )
-def test_a_start_is_watched_on_this_machine_alone(
-    session, launch, launcher, synthetic, is_watched
-) -> None:
+def test_a_start_is_watched_on_this_machine_alone(session, launch, launcher, synthetic, is_watched):
     session = replace(session, launcher=launcher, synthetic=synthetic)
     scenario = replace(building.SCENARIO, launch=launch)
     with start_guard.watch_start(scenario, session, Lease()) as watch:

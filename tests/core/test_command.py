@@ -37,9 +37,7 @@ def test_without_a_folder_it_runs_where_it_is_called_and_a_failing_step_ends_it(
 
 @settings(max_examples=15)
 @given(words=st.lists(TEXT, max_size=4), value=TEXT, content=TEXT)
-def test_the_script_does_exactly_what_the_command_does(
-    words: list[str], value: str, content: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_the_script_does_exactly_what_the_command_does(words, value, content, tmp_path_factory):
     folder = tmp_path_factory.mktemp("script")
     show = "for word; do printf '%s\\0' \"$word\"; done; printf '%s\\0' \"$TRTLLM_X\""
     argv, files = ("/bin/sh", "-c", show, "sh", *words), {"a file": content}

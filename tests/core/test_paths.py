@@ -122,9 +122,7 @@ def test_the_baselines_and_the_machines_store(tmp_path: Path, monkeypatch) -> No
         ("perfgate_x = " + "1" * 6000, "digits"),
     ],
 )
-def test_a_pyproject_that_is_broken_or_would_fill_the_memory_is_refused(
-    tmp_path, monkeypatch, settings, told
-) -> None:
+def test_a_broken_or_endless_pyproject_is_refused(tmp_path, monkeypatch, settings, told) -> None:
     monkeypatch.chdir(gate(tmp_path, settings))
     with pytest.raises(InputError, match=told) as caught:
         repository()

@@ -56,9 +56,7 @@ class TestHere:
             assert TOOL.find() == found
 
     @each("setting", ["", "  ", "/nowhere/tool", "no-such-tool --x", "'open"])
-    def test_a_variable_that_names_no_executable_is_an_error_even_if_path_has_it(
-        self, monkeypatch, setting
-    ) -> None:
+    def test_a_variable_that_names_no_executable_is_an_error(self, monkeypatch, setting) -> None:
         executable(Path(os.environ["PATH"]) / "sometool")
         monkeypatch.setenv(TOOL.variable, setting)
         with pytest.raises(InputError, match=f"{TOOL.variable}: no executable") as caught:
@@ -102,9 +100,7 @@ class TestHere:
         assert programs.interpreter_of(str(on_path)) == str(on_path)
         assert programs.interpreter_of(str(tmp_path / "nothing")) is None
 
-    def test_perfgates_own_python_is_passed_over_where_it_lacks_the_package(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_our_own_python_is_passed_over_where_it_lacks_the_package(self, tmp_path, monkeypatch):
         own = executable(tmp_path / "env" / "python3")
         monkeypatch.setenv("PATH", f"{own.parent}:{tmp_path / 'path'}")  # an activated environment
         with pytest.raises(MissingProgram, match="with the package mine or on PATH"):

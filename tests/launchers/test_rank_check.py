@@ -124,9 +124,7 @@ def checked(folder: Path, launch: Launch, *hosts: str) -> Any:
         return check_ranks(placement, scenario, Locations(hosts=hosts), None, folder / "ranks")
 
 
-def test_on_this_machine_they_are_started_as_the_document_starts_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_here_they_are_started_as_the_document_starts_them(tmp_path, monkeypatch) -> None:
     """By a stand-in for mpirun that writes down its argv, and starts nothing."""
     mpirun = tmp_path / "mpirun"
     mpirun.write_text("#!/bin/sh\nprintf '%s\\n' \"$@\" >&2\n")
@@ -142,9 +140,7 @@ def test_on_this_machine_they_are_started_as_the_document_starts_them(
 
 
 @each("by, job", [("sbatch", "7"), ("sbatch", ""), ("srun", "")])
-def test_nodes_that_are_not_known_yet_are_not_tried(
-    by: Any, job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_that_are_not_known_yet_are_not_tried(by, job, tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     if job:
         monkeypatch.setenv("SLURM_JOB_ID", job)

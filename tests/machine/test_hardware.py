@@ -106,9 +106,7 @@ SLIDERS = """\
 
 
 @each(("status", "levels"), [(0, "0 vboost 4 0, 1 vboost 4 2"), (6, "")])
-def test_the_boost_sliders_are_a_fact_where_the_driver_names_them(
-    nvidia_smi: Path, status: int, levels: str
-) -> None:
+def test_the_boost_sliders_are_a_fact_where_the_driver_names_them(nvidia_smi, status, levels):
     nvidia_smi.write_text(
         f'#!/bin/sh\n[ "$*" = "boost-slider -l" ] || {{ echo "NVIDIA B200, 1, 580.1"; exit; }}\n'
         f"echo '{SLIDERS}'\nexit {status}\n"

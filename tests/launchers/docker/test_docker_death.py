@@ -25,9 +25,7 @@ Process = subprocess.Popen[str]
 
 
 @contextmanager
-def perfgate(
-    host: DockerHost, tmp_path: Path, name: str = "stubborn", then: str = "wait"
-) -> Iterator[Process]:
+def perfgate(host: DockerHost, tmp_path, name="stubborn", then="wait") -> Iterator[Process]:
     """A process that has a container of that program; dead after the block."""
     host.image(**PROGRAMS)
     paths = os.pathsep.join((str(TESTS.parent / "src"), str(TESTS)))

@@ -58,9 +58,7 @@ class Family:
 
 
 @contextmanager
-def family(
-    folder: Path, *names: str, then: str = "wait", ready: bool = True, gone: bool = True
-) -> Iterator[Family]:
+def family(folder: Path, *names, then="wait", ready=True, gone=True) -> Iterator[Family]:
     """A driver of the programs `names`, when all are there; all are gone after the block."""
     mark = uuid.uuid4().hex
     with ExitStack() as stack:

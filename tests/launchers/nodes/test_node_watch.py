@@ -193,9 +193,7 @@ DEAF = says(TOLD).replace("signal.sigwait", "import time; time.sleep(600)  # ")
         ("GRACE_S", DEAF, "not watched: the watch ended with status -9"),
     ],
 )
-def test_a_watch_that_does_not_begin_or_end_is_not_waited_for(
-    tmp_path, monkeypatch, limit, program, note
-):
+def test_no_watch_is_waited_for_without_limit(tmp_path, monkeypatch, limit, program, note):
     monkeypatch.setattr(node_watch, limit, 0.2)
     one = Nodes(tmp_path, n1=program)
     with one.watched() as watch:

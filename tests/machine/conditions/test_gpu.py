@@ -114,9 +114,7 @@ ALL = [(None, 2, [0, 1], ""), (None, 8, [0, 1, 2, 3], "4 of 8 GPUs watched")]
 
 
 @each(("visible", "wanted", "watched", "note"), [*ALL, *TABLES["watched"]])
-def test_the_gpus_that_the_program_will_use(
-    install, monkeypatch, visible: str | None, wanted: int, watched: list[int], note: str
-) -> None:
+def test_the_gpus_that_the_program_will_use(install, monkeypatch, visible, wanted, watched, note):
     install(*(FakeGpu(uuid=uuid) for uuid in FOUR))  # which unsets the variable
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)

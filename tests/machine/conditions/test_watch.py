@@ -148,9 +148,7 @@ def strangers(watch: Watch) -> tuple[str, ...]:
     return watch.conditions.gpus[0].strangers
 
 
-def test_who_was_on_the_gpu_before_the_start_is_a_stranger_of_every_measurement(
-    install, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_was_on_the_gpu_before_the_start_is_always_a_stranger(install, monkeypatch) -> None:
     """In a container: the driver's pids are not those of this namespace."""
     # A server of tests/forked.py may run already: other tests have started it.
     earlier = {child.pid for child in psutil.Process().children(recursive=True)}

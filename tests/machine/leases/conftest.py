@@ -87,9 +87,7 @@ def start(locks: Path) -> Iterator[Callable[..., Process]]:
 
 
 @pytest.fixture
-def install(
-    install: Callable[..., FakePynvml], locks: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., FakePynvml]:
+def install(install, locks: Path, monkeypatch) -> Callable[..., FakePynvml]:
     """Puts a driver with GPUs of its own in the place of pynvml; no GPU is made up."""
     monkeypatch.delenv("PERFGATE_FAKE_GPUS")
     return install

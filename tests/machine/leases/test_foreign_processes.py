@@ -71,9 +71,7 @@ def test_what_cannot_be_read_is_a_note(install, monkeypatch) -> None:
     assert leased(1).notes == ("who uses the GPUs is unknown: the driver did not answer in 0 s",)
 
 
-def test_the_multi_process_service_is_none_and_a_lease_of_the_cpu_asks_no_driver(
-    install, monkeypatch
-) -> None:
+def test_no_mps_server_is_a_stranger_and_a_cpu_lease_asks_no_driver(install, monkeypatch) -> None:
     monkeypatch.setattr(nvml, "_name", lambda pid: "nvidia-cuda-mps-server")
     install(*gpus([(77,)]))
     assert words(leased(1)) == "0"

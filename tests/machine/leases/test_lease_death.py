@@ -26,9 +26,7 @@ def measuring(start, tmp_path):
     return process, *map(int, process.says("measuring").split()[1:])
 
 
-def test_kill_9_of_the_owner_frees_its_lease_when_its_program_is_gone(
-    pool, measuring, tmp_path
-) -> None:
+def test_kill_9_of_the_owner_frees_its_lease_when_its_program_is_gone(pool, measuring, tmp_path):
     process, program, *_ = measuring
     assert (tmp_path / "beats").read_text().split()[1] == "0,1,2,3"
     process.kill()

@@ -12,9 +12,7 @@ OLDER = {"nvmlDeviceGetTemperature": 31}  # so that it can be told which functio
 
 
 @pytest.fixture
-def install(
-    install: Callable[..., FakePynvml], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., FakePynvml]:
+def install(install, monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakePynvml]:
     """Puts H200 in the place of pynvml; function → answer of each, as `FakeGpu` has it."""
     for name in ("CUDA_DEVICE_ORDER", "PERFGATE_FAKE_GPUS"):
         monkeypatch.delenv(name, raising=False)

@@ -143,9 +143,7 @@ def test_a_gpu_that_fell_off_the_bus_is_all_unread(install, monkeypatch) -> None
         ("", None, "no nvidia-ml-py in this environment"),
     ],
 )
-def test_nvidia_smi_alone_is_not_enough_to_be_sure(
-    install, monkeypatch, made_up, module, why: str
-) -> None:
+def test_nvidia_smi_alone_is_not_enough_to_be_sure(install, monkeypatch, made_up, module, why):
     install({}, **(module or {}))
     if module is None:
         monkeypatch.setitem(sys.modules, "pynvml", None)  # what import finds when there is none

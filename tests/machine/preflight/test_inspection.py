@@ -134,9 +134,7 @@ PLACES = {"slurm": SLURM, "docker": PreflightTarget(runtime="docker")}
 
 
 @each("program, says, status, place, name, outcome, end", tables_of("machine_tables")["programs"])
-def test_what_programs_say(
-    programs, monkeypatch, program, says, status, place, name, outcome, end
-) -> None:
+def test_what_programs_say(programs, monkeypatch, program, says, status, place, name, outcome, end):
     monkeypatch.setenv("PERFGATE_CONTAINER_IMAGE", "img")
     programs(program, f"echo {shlex.quote(says)}\nexit {status}")
     check = checks(where=PLACES[place])[name]
@@ -209,9 +207,7 @@ def test_a_refusal_tells_the_first_failures_and_how_to_mend_them(install) -> Non
     assert caught.value.hint == "perfgate doctor --scenario small-serve"
 
 
-def test_every_check_is_documented_and_only_what_it_says_is_changed(
-    install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_check_is_documented_and_changes_nothing(install, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     install({}, {})
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "preflight.md").read_text()
