@@ -109,7 +109,6 @@ def test_a_port_that_another_program_took_first_is_left_to_it(tmp_path, monkeypa
         offered.append(taken)
         start = setup(tmp_path, tell=said.append)
         with fresh_start(start, load_probes(SERVED)) as found:
-            assert found.target is not None
             assert found.target.endpoint.port != taken
         assert said == [f"port {taken} was taken before the server had it: another one"]
         offered += [taken, taken]
@@ -120,7 +119,6 @@ def test_a_port_that_another_program_took_first_is_left_to_it(tmp_path, monkeypa
 def test_a_server_finds_the_programs_of_its_own_build_first(tmp_path) -> None:
     other = replace(TOOLS, locations=Locations(build=Installation(str(tmp_path / "old"))))
     with fresh_start(setup(tmp_path, tools=other), load_probes(SERVED)) as found:
-        assert found.server is not None
         environment = psutil.Process(found.server.pid).environ()
     assert environment["PATH"].startswith(f"{tmp_path}/old/bin:")
     assert environment["PERFGATE_SCENARIO"] == SERVED.id

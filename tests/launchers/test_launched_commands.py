@@ -5,6 +5,7 @@ containers and nodes, folders, the port, who the user is.
 """
 
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -40,11 +41,7 @@ PRINTED = {"-p", "~/.cache:/root/.cache:rw", f".:{WORKDIR}"}
 RUN = {"--network", "host", f"{WORKDIR}:{WORKDIR}", "n", "--init", "--pull", "never"}
 
 
-def id_of(scenario: Scenario) -> str:
-    return scenario.id
-
-
-@each("scenario", ALONE, ids=id_of)
+@each("scenario", ALONE, ids=attrgetter("id"))
 def test_docker(scenario: Scenario) -> None:
     version = scenario.source.engine_version or "1.2.0"
     build = EngineBuild(scenario.engine.name, version, version)
@@ -68,7 +65,7 @@ def test_docker(scenario: Scenario) -> None:
         assert ours - others - {"-e"} == {*RUN, "PERFGATE_LAUNCH"}
 
 
-@each("scenario", LAUNCHED, ids=id_of)
+@each("scenario", LAUNCHED, ids=attrgetter("id"))
 def test_srun_and_mpirun(scenario: Scenario) -> None:
     nodes = tuple(f"<HOST{number}>" for number in range(1, scenario.hardware.nodes + 1))
     launch = replace(scenario.launch, output=None, time_limit=None)
@@ -88,7 +85,7 @@ def test_srun_and_mpirun(scenario: Scenario) -> None:
     assert given[-len(printed.argv) + 1 :] == [*printed.argv[1:]], "what a run adds stands before"
 
 
-@each("scenario", [one for one in LAUNCHED if one.container], ids=id_of)
+@each("scenario", [one for one in LAUNCHED if one.container], ids=attrgetter("id"))
 def test_pyxis(scenario: Scenario) -> None:
     printed = container_options(ENGINE, scenario, PAPER)
     site = SlurmSite(container=SlurmContainer(printed[0].partition("=")[2]))

@@ -44,7 +44,6 @@ def perfgate(host: DockerHost, tmp_path, name="stubborn", then="wait") -> Iterat
 
 def started(process: Process, host: DockerHost) -> None:
     """Wait until it has its container."""
-    assert process.stdout is not None
     assert "started\n" in iter(process.stdout.readline, "")
     eventually(lambda: host.containers)
 
@@ -52,10 +51,6 @@ def started(process: Process, host: DockerHost) -> None:
 def guards(process: Process) -> list[psutil.Process]:
     family = psutil.Process(process.pid).children(recursive=True)
     return [one for one in family if "cleanup_guard.py" in " ".join(one.cmdline())]
-
-
-def nothing_is_left(host: DockerHost) -> None:
-    eventually(lambda: not host.containers)
 
 
 @pytest.mark.parametrize(
@@ -66,14 +61,14 @@ def test_perfgate_is_ended(host, tmp_path, name, sent):
     with perfgate(host, tmp_path, name) as process:
         started(process, host)
         process.send_signal(sent)
-        nothing_is_left(host)
+        eventually(lambda: not host.containers)
 
 
 def test_a_test_fails(host, tmp_path):
     with perfgate(host, tmp_path, "obedient", then="fail") as process:
         process.wait(60)
         assert process.returncode == 1
-        nothing_is_left(host)
+        eventually(lambda: not host.containers)
 
 
 def test_perfgate_is_killed_before_the_container_is_there(host, tmp_path):
@@ -83,7 +78,7 @@ def test_perfgate_is_killed_before_the_container_is_there(host, tmp_path):
         assert not host.containers
         process.kill()
         time.sleep(1.0)  # now the daemon makes it, although nobody waits for it
-        nothing_is_left(host)
+        eventually(lambda: not host.containers)
 
 
 def test_the_guard_is_killed_and_perfgate_goes_on(host, tmp_path):
@@ -95,7 +90,7 @@ def test_the_guard_is_killed_and_perfgate_goes_on(host, tmp_path):
             guard.kill()
         assert host.containers
         process.send_signal(signal.SIGINT)
-        nothing_is_left(host)
+        eventually(lambda: not host.containers)
 
 
 @pytest.mark.parametrize("killed", ["guard", "everything"])

@@ -25,7 +25,6 @@ def test_it_is_read_there_as_it_is_here_but_for_its_markers(tmp_path, scenario: 
 
 def test_values_that_no_script_has_are_not_in_it() -> None:
     (mpi,) = (one for one in SUITE if one.id == "h200-v3-fp8-2node-deepgemm-on")
-    assert mpi.launch is not None
     secret = {"HF_TOKEN": "s3cr3t", "MY_LICENCE": "s3cr3t too"}
     launch = replace(mpi.launch, pass_on={**mpi.launch.pass_on, **secret})
     text = scenario_text(replace(mpi, environment={**mpi.environment, **secret}, launch=launch))

@@ -19,7 +19,7 @@ from perfgate.launchers.local.job import LocalJob, kill
 from perfgate.launchers.local.launcher import LocalLauncher
 from perfgate.launchers.nodes import watch as node_watch
 from perfgate.launchers.nodes.watch import WATCHES, watching
-from perfgate.machine.conditions.conditions import Conditions, conditions_of, not_watched
+from perfgate.machine.conditions.conditions import conditions_of, not_watched
 from perfgate.machine.conditions.watch import NodesWatch
 from perfgate.scenarios.scenario import Hardware
 
@@ -39,42 +39,28 @@ def running() -> Iterator["subprocess.Popen[str]"]:
     """The program, when its first look is over."""
     with subprocess.Popen(ARGV, stdout=subprocess.PIPE, text=True) as program:
         try:
-            assert program.stdout is not None
             assert program.stdout.readline() == f"{WATCHES}\n"
             yield program
         finally:
             program.kill()
 
 
-def told(text: str) -> Conditions:
-    (line,) = text.splitlines()
-    return conditions_of(json.loads(line))
-
-
-def told_by(program: "subprocess.Popen[str]", sent: int = signal.SIGTERM) -> Conditions:
-    """What the program has seen when it is asked to end."""
-    program.send_signal(sent)
-    output, _ = program.communicate(timeout=PATIENCE_S)
-    assert program.returncode == 0
-    return told(output)
-
-
 @each("sent", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_asked_to_end_it_tells_what_it_saw(sent: signal.Signals) -> None:
     with running() as program:
-        seen = told_by(program, sent)
+        program.send_signal(sent)
+        output, _ = program.communicate(timeout=PATIENCE_S)
+    seen = conditions_of(json.loads(output))
+    assert program.returncode == 0
     assert seen.samples >= 2
-    assert seen.cpu is not None
     assert seen.cpu.others_share is not None
     assert seen.notes == ()
 
 
 def test_it_ends_when_what_started_it_is_gone(tmp_path: Path) -> None:
     file = tmp_path / "told"
-    with subprocess.Popen(
-        (sys.executable, "-c", PARENT, file, *ARGV), stdout=subprocess.PIPE, text=True
-    ) as parent:
-        assert parent.stdout is not None
+    argv = (sys.executable, "-c", PARENT, file, *ARGV)
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as parent:
         watch = psutil.Process(int(parent.stdout.readline()))
         while not file.read_text():
             time.sleep(0.01)
@@ -83,13 +69,12 @@ def test_it_ends_when_what_started_it_is_gone(tmp_path: Path) -> None:
         watch.wait(PATIENCE_S)
     finally:
         kill([watch])
-    begun, rest = file.read_text().split("\n", 1)
-    assert (begun, told(rest).samples >= 2) == (WATCHES, True)
+    begun, seen = file.read_text().splitlines()
+    assert (begun, conditions_of(json.loads(seen)).samples >= 2) == (WATCHES, True)
 
 
 def test_a_reader_that_is_gone_is_no_trouble() -> None:
     with running() as program:
-        assert program.stdout is not None
         program.stdout.close()
         program.terminate()
         assert program.wait(PATIENCE_S) == 0

@@ -4,7 +4,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import Mock
@@ -18,7 +18,7 @@ from fake_pynvml import FakeGpu
 from perfgate.machine.conditions import watch as module
 from perfgate.machine.conditions.conditions import disturbances
 from perfgate.machine.conditions.cpu import read_cpu
-from perfgate.machine.conditions.processes import Marked, Process, tree_of
+from perfgate.machine.conditions.processes import Marked, tree_of
 from perfgate.machine.conditions.watch import Watch, watched
 from perfgate.scenarios.scenario import DisturbanceLimits
 
@@ -56,9 +56,8 @@ def others_s(watch: Watch) -> float:
 
 
 def all_s() -> float:
-    """CPU time of everybody since boot."""
-    times = psutil.cpu_times()
-    return times.user + times.nice + times.system
+    """CPU time of everybody since boot: user, nice, system."""
+    return sum(psutil.cpu_times()[:3])
 
 
 def test_it_looks_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,11 +151,8 @@ def test_who_was_on_the_gpu_before_the_start_is_always_a_stranger(install, monke
     """In a container: the driver's pids are not those of this namespace."""
     # A server of tests/forked.py may run already: other tests have started it.
     earlier = {child.pid for child in psutil.Process().children(recursive=True)}
-
-    def tree(root: int, table: Mapping[int, Process]) -> list[Process]:
-        return [process for process in tree_of(root, table) if process.pid not in earlier]
-
-    monkeypatch.setattr(module, "tree_of", tree)
+    new = lambda *given: [one for one in tree_of(*given) if one.pid not in earlier]  # noqa: E731
+    monkeypatch.setattr(module, "tree_of", new)
     gpu = FakeGpu(uuid="GPU-a", pids=[[645000]])
     install(gpu)
     with watched(1) as start:

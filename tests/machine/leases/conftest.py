@@ -48,10 +48,6 @@ class Process:
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **more}
         self.popen = subprocess.Popen(argv, text=True, env={**os.environ, **env}, **pipes)
 
-    @property
-    def pid(self) -> int:
-        return self.popen.pid
-
     def says(self, beginning: str) -> str:
         """The next line; it begins as told."""
         line = self.popen.stdout.readline().strip()
@@ -66,12 +62,6 @@ class Process:
         self.popen.kill()
         self.popen.wait()
 
-    def close(self) -> None:
-        self.kill()
-        self.popen.stdin.close()
-        if self.popen.stdout is not None:
-            self.popen.stdout.close()
-
 
 @pytest.fixture
 def start(locks: Path) -> Iterator[Callable[..., Process]]:
@@ -80,7 +70,8 @@ def start(locks: Path) -> Iterator[Callable[..., Process]]:
 
         def start(name: str, *arguments: object, env=(), **more) -> Process:
             process = Process(name, *arguments, env=dict(env), **more)
-            stack.callback(process.close)
+            stack.enter_context(process.popen)
+            stack.callback(process.popen.kill)
             return process
 
         yield start

@@ -79,11 +79,11 @@ def test_soak(start, locks, tmp_path) -> None:
             owners.append(start("owner", log, seed, 1000, 60, stdout=subprocess.DEVNULL))
         time.sleep(draw.uniform(0.1, 0.6))
         victim = owners.pop(draw.randrange(len(owners)))
-        deaths[victim.pid] = time.monotonic()
+        deaths[victim.popen.pid] = time.monotonic()
         victim.kill()
         held = read(log, deaths)
     for one in owners:
-        deaths[one.pid] = time.monotonic()
+        deaths[one.popen.pid] = time.monotonic()
         one.kill()
     held = read(log, deaths)
     print(f"{len(held)} leases of {seed} owners, of whom {len(deaths)} were killed")

@@ -7,10 +7,10 @@ import threading
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from perfgate.core.errors import InputError, RunError
+from perfgate.machine.conditions.processes import began
 from perfgate.machine.leases import GpuPool, Lease, file_locks, kept_open
 
 NOBODY = 65534
@@ -40,7 +40,7 @@ def test_two_of_four_gpus_run_side_by_side_and_a_third_waits(pool, start) -> Non
         assert second.synthetic
         third = start("holder", 1, "part", 30)
         told = third.says("waiting for 1 GPU: GPU 0, GPU 1, GPU 2, GPU 3 held by run 20261121-09")
-        assert f"(pid {first.pid}, " in told
+        assert f"(pid {first.popen.pid}, " in told
         assert f"; GPU 4, GPU 5, GPU 6, GPU 7 held by run {ME} (pid {os.getpid()}, " in told
     third.says("got 4")
 
@@ -146,8 +146,8 @@ def test_another_user_of_the_machine(pool, start, locks, tmp_path) -> None:
     ada.says("got 0,1,2,3")
     grace = start("holder", 8, "whole", 60, NOBODY, env=theirs)
     told = grace.says("waiting for the whole node (8 GPUs): GPU 0, GPU 1, GPU 2, GPU 3 held by")
-    assert f"(pid {ada.pid}, root (uid 0))" in told
-    assert f"(pid {ada.pid}, " in refusal(pool, 8)
+    assert f"(pid {ada.popen.pid}, root (uid 0))" in told
+    assert f"(pid {ada.popen.pid}, " in refusal(pool, 8)
     ada.kill()
     grace.says("got")
     again = start("holder", 1, "part", 60, env=mine)
@@ -157,10 +157,6 @@ def test_another_user_of_the_machine(pool, start, locks, tmp_path) -> None:
 
 
 # Owners that die: a lease is free when what they started is gone, and not a moment before.
-
-
-def gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 @pytest.fixture
@@ -179,12 +175,12 @@ def test_kill_9_of_the_owner_frees_its_lease_when_its_program_is_gone(pool, meas
     with lease(pool, 8, wait_s=60, tell=told.append) as mine:
         took = time.monotonic()
         assert len(mine.gpus) == 8
-        assert gone(program)
+        assert not began(program)
         # The warden's patience of 1 s went by, in which the program used its GPUs.
         assert killed + 0.5 < float((tmp_path / "beats").read_text().split()[0]) < took
     assert told[0].startswith(
         "waiting for 8 GPUs: GPU 0, GPU 1, GPU 2, GPU 3 held by run 20261121-090000-1 "
-        f"(pid {process.pid}, "
+        f"(pid {process.popen.pid}, "
     )
 
 
@@ -193,13 +189,13 @@ def test_the_same_when_one_warden_dies_with_the_owner(pool, measuring, tmp_path)
     os.kill(inner, signal.SIGKILL)
     process.kill()
     with lease(pool, 8, wait_s=60):
-        assert gone(program)
+        assert not began(program)
 
 
 def test_a_lease_ends_with_its_block_and_nothing_is_kept_then(pool, measuring, tmp_path) -> None:
     process, program, *_ = measuring
     process.let_go()
-    assert gone(program)
+    assert not began(program)
     with lease(pool, 8):
         pass
 
