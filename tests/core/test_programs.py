@@ -4,8 +4,9 @@ around them.
 
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from tables import each
@@ -13,7 +14,6 @@ from tables import each
 from perfgate.core import programs
 from perfgate.core.errors import InputError, MissingProgram
 from perfgate.core.locations import DATASETS, HOSTS, MODELS, Installation, Locations
-from perfgate.core.program_query import Answer
 from perfgate.core.programs import LM_EVAL, TRTLLM_BENCH, TRTLLM_SERVE, Program
 
 TOOL = Program("some.tool-x", "sometool", "the package some-tool")
@@ -174,15 +174,7 @@ class TestOfAnotherBuild:
         assert Locations().engine_environment == {}
 
 
-@dataclass(frozen=True)
-class Box:
-    """A container that says what it was asked."""
-
-    def ask(self, argv: tuple[str, ...], seconds: float) -> Answer:
-        return Answer(0, f"inside: {' '.join(argv)}")
-
-
-INSIDE = Locations(inside=Box())
+INSIDE = Locations(inside=Mock())
 
 
 class TestInAContainer:
@@ -193,7 +185,7 @@ class TestInAContainer:
             (Installation("/opt/old"), ("/opt/old/bin/trtllm-serve",)),
             (named, ("nice", "trtllm-serve")),
         ):
-            where = Locations(inside=Box(), build=build)
+            where = replace(INSIDE, build=build)
             assert where.find(TRTLLM_SERVE) == call
             assert where.engine_environment == {}  # that of the image
 
@@ -206,11 +198,6 @@ class TestInAContainer:
             INSIDE.find(TRTLLM_BENCH)
         monkeypatch.setenv(LM_EVAL.variable, sys.executable)
         assert INSIDE.find(LM_EVAL) == (sys.executable,)
-
-    def test_only_what_comes_with_the_engine_is_asked_there(self) -> None:
-        assert INSIDE.ask(("echo", "a"), 60, of_engine=True).text == "inside: echo a"
-        assert INSIDE.ask(("echo", "a"), 60).text == "a\n"
-        assert Locations().ask(("echo", "a"), 60, of_engine=True).text == "a\n"
 
 
 def test_folders_and_hosts_are_those_of_the_environment(monkeypatch, tmp_path: Path) -> None:

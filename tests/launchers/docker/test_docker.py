@@ -335,13 +335,13 @@ def test_a_folder_in_another_image_is_where_its_programs_are_called():
 
 # No container outlives perfgate, whoever is killed: perfgate, its wardens, the guard, all.
 
-TESTS, Process = Path(__file__).parents[2], subprocess.Popen
+TESTS = Path(__file__).parents[2]
 # The first hears no SIGTERM, as an engine that is stuck in a kernel.
 PROGRAMS = {"stubborn": "trap '' TERM; while :; do sleep 1; done", "obedient": "exec sleep 600"}
 
 
 @contextmanager
-def perfgate(host: DockerHost, folder: Path, name="stubborn", then="wait") -> Iterator[Process]:
+def perfgate(host, folder: Path, name="stubborn", then="wait") -> Iterator[subprocess.Popen]:
     """A process that has a container of that program; dead after the block."""
     host.image(**PROGRAMS)
     argv = program("docker_driver", folder / "run", name, then)
@@ -354,13 +354,13 @@ def perfgate(host: DockerHost, folder: Path, name="stubborn", then="wait") -> It
             process.kill()
 
 
-def started(process: Process, host: DockerHost) -> None:
+def started(process: subprocess.Popen, host: DockerHost) -> None:
     """Wait until it has its container."""
     assert "started\n" in iter(process.stdout.readline, "")
     eventually(lambda: host.containers)
 
 
-def guards(process: Process) -> list[psutil.Process]:
+def guards(process: subprocess.Popen) -> list[psutil.Process]:
     family = psutil.Process(process.pid).children(recursive=True)
     return [one for one in family if "cleanup_guard.py" in " ".join(one.cmdline())]
 
