@@ -68,9 +68,8 @@ def test_what_does_not_fit_is_refused_with_both_times(left, group, start, told) 
 
 def test_no_further_start_is_made_beyond_it() -> None:
     nearly = "no more starts: --budget 4h is nearly used up"
-    assert Budget("4h", time.monotonic() + 600.5).no_more(1200) == (
-        f"{nearly} (10 min are left, and one takes about 20 min)"
-    )
+    told = f"{nearly} (10 min are left, and one takes about 20 min)"
+    assert Budget("4h", time.monotonic() + 600.5).no_more(1200) == told
     assert Budget("4h", 0.0).no_more(None) == f"{nearly} (0 s are left)"
     assert 3599 < Budget.from_now("1h").left_s() <= 3600
 

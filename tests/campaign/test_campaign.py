@@ -59,11 +59,9 @@ def make(run: RunFolder, suite_root: Path, monkeypatch: pytest.MonkeyPatch) -> M
         if b is not None:
             tools = tools_of(NEW if b.names_programs else OLD, scenario)
             settings = tuple(map(parse_injection, b.settings))
-            builds = AbBuilds(
-                Build(scenario, tools_of(OLD, scenario), launcher),
-                Build(scenario, tools, launcher, settings, b),
-            )
-            return Campaign(probes, tools, session, ab=builds), played
+            a = Build(scenario, tools_of(OLD, scenario), launcher)
+            ab = AbBuilds(a, Build(scenario, tools, launcher, settings, b))
+            return Campaign(probes, tools, session, ab=ab), played
         store(OLD, probes, 100.0)
         if anchor is not None:
             store(RELEASED, probes, anchor, is_anchor=True)

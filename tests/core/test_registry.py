@@ -17,10 +17,8 @@ def animals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry[Animal]
     package = tmp_path / "zoo_for_tests"
     package.mkdir()
     (package / "__init__.py").touch()
-    (package / "lion.py").write_text(
-        "import test_registry\n"
-        "test_registry.ANIMALS('lion')(type('Lion', (test_registry.Animal,), {}))\n"
-    )
+    text = "import test_registry as t\nt.ANIMALS('lion')(type('Lion', (t.Animal,), {}))\n"
+    (package / "lion.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     registry: Registry[Animal] = Registry("animal", "zoo_for_tests")
     monkeypatch.setattr(sys.modules[__name__], "ANIMALS", registry, raising=False)

@@ -69,9 +69,8 @@ def test_they_run_in_order_around_the_start_and_leave_their_logs(noted: Notes) -
     log = noted.folder / "before-0.out"
     assert log.read_text() == "set\n"
     assert log.stat().st_mode & 0o777 == 0o600
-    assert {path.stem for path in noted.folder.glob("*.sh")} == {
-        *("before-0", "before-1", "after-0", "after-1", "after-guard"),
-    }
+    commands = {"before-0", "before-1", "after-0", "after-1", "after-guard"}
+    assert {path.stem for path in noted.folder.glob("*.sh")} == commands
 
 
 def test_without_commands_nothing_is_started(noted: Notes) -> None:

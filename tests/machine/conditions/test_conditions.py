@@ -20,9 +20,8 @@ COOL = GpuConditions(3, "NVIDIA B200", "GPU-3", 1950.0, 1965.0, 950.0, 66.0, slo
 def test_plain_values_by_name() -> None:
     """A field's name is an interface: records have it."""
     gpu = replace(COOL, slowdown={"sw_power_cap": 2 / 3}, strangers=("pid 4711 (python)",))
-    conditions = Conditions(
-        61.23456, 62, replace(CALM, others_share=0.0312345), (gpu,), ("a note",)
-    )
+    cpu = replace(CALM, others_share=0.0312345)
+    conditions = Conditions(61.23456, 62, cpu, (gpu,), ("a note",))
     plain = json.loads(json.dumps(conditions.plain(), allow_nan=False))
     assert plain == {
         "seconds": 61.2346, "samples": 62, "notes": ["a note"],
@@ -84,9 +83,8 @@ def test_the_cpu_of_a_moment_is_not_judged_and_each_stranger_on_a_gpu_is() -> No
 
 @each(("slowdown", "by"), TABLES["gpu"])
 def test_a_slow_gpu_and_why(slowdown: dict[str, float], by: str) -> None:
-    assert of_gpu(slowdown=slowdown, slowed_share=0.12) == (
-        f"GPU 3 was slowed down by {by} in 12 % of the samples (limit 5 %)",
-    )
+    told = f"GPU 3 was slowed down by {by} in 12 % of the samples (limit 5 %)"
+    assert of_gpu(slowdown=slowdown, slowed_share=0.12) == (told,)
 
 
 def test_a_well_gpu_and_one_slow_sample_of_a_change_of_clocks() -> None:

@@ -100,10 +100,8 @@ ctxt 99
 def test_core_times_as_the_kernel_writes_them(monkeypatch) -> None:
     """Interrupts, cores that wait, steal and guests, which are in the user's, are no work."""
     monkeypatch.setattr(Path, "read_text", lambda path: STAT if f"{path}" == "/proc/stat" else "")
-    cores = {0: (620, 30), 3: (400, 10)}
-    assert core_times() == {
-        number: Core(*(ticks / TICKS_PER_S for ticks in both)) for number, both in cores.items()
-    }
+    work, steal, work_of_3, steal_of_3 = (ticks / TICKS_PER_S for ticks in (620, 30, 400, 10))
+    assert core_times() == {0: Core(work, steal), 3: Core(work_of_3, steal_of_3)}
 
 
 # Clocks
@@ -155,9 +153,8 @@ def test_what_the_launcher_starts_is_ours_orphans_too(tmp_path: Path) -> None:
     with LocalLauncher(1.0).start(command, tmp_path / "run", "job"):
         eventually((tmp_path / "pid").exists)
         pid = int((tmp_path / "pid").read_text())
-        assert pid in {one.pid for one in tree_of(os.getpid(), process_table())} or (
-            not psutil.pid_exists(pid)
-        )
+        ours = {one.pid for one in tree_of(os.getpid(), process_table())}
+        assert pid in ours or not psutil.pid_exists(pid)
         eventually(lambda: not psutil.pid_exists(pid))  # until its warden has waited for it
         assert ours_s() - before_s > 0.3 - 0.05
     # Also when its wardens are gone: what a finished client used is no load of others.

@@ -138,9 +138,8 @@ def test_watches_may_be_nested(install) -> None:
     assert len(inner.conditions.gpus) == 1
     cool, warm = outer.conditions.gpus
     assert (cool.slowed_share, warm.slowed_share, warm.temperature_c_top) == (0.0, 1.0, 91.0)
-    assert disturbances(outer.conditions, DisturbanceLimits()) == (
-        "GPU 1 was slowed down by heat in 100 % of the samples (limit 5 %)",
-    )
+    told = "GPU 1 was slowed down by heat in 100 % of the samples (limit 5 %)"
+    assert disturbances(outer.conditions, DisturbanceLimits()) == (told,)
 
 
 def strangers(watch: Watch) -> tuple[str, ...]:

@@ -178,10 +178,8 @@ def test_kill_9_of_the_owner_frees_its_lease_when_its_program_is_gone(pool, meas
         assert not began(program)
         # The warden's patience of 1 s went by, in which the program used its GPUs.
         assert killed + 0.5 < float((tmp_path / "beats").read_text().split()[0]) < took
-    assert told[0].startswith(
-        "waiting for 8 GPUs: GPU 0, GPU 1, GPU 2, GPU 3 held by run 20261121-090000-1 "
-        f"(pid {process.popen.pid}, "
-    )
+    held = "GPU 0, GPU 1, GPU 2, GPU 3 held by run 20261121-090000-1"
+    assert told[0].startswith(f"waiting for 8 GPUs: {held} (pid {process.popen.pid}, ")
 
 
 def test_the_same_when_one_warden_dies_with_the_owner(pool, measuring, tmp_path) -> None:

@@ -16,13 +16,12 @@ def install(install, monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakePynvm
     """Puts H200 in the place of pynvml; function → answer of each, as `FakeGpu` has it."""
     for name in ("CUDA_DEVICE_ORDER", "PERFGATE_FAKE_GPUS"):
         monkeypatch.delenv(name, raising=False)
-    return lambda *gpus, **fields: install(
-        *(
-            FakeGpu(f"GPU-{number}", **H200, answers={**OLDER, **answers})
-            for number, answers in enumerate(gpus)
-        ),
-        **fields,
-    )
+
+    def install_h200(*gpus, **fields) -> FakePynvml:
+        given = enumerate({**OLDER, **answers} for answers in gpus)
+        return install(*(FakeGpu(f"GPU-{n}", **H200, answers=one) for n, one in given), **fields)
+
+    return install_h200
 
 
 @pytest.fixture

@@ -62,10 +62,8 @@ def judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
             ports.write_text(f"{first}\t{last}\n")
             rows = [f"{n}: 0100007F:{first + n:04X} 0:0" for n in range(used)]
             table.write_text("\n".join(["  sl  local_address", *rows]))
-        limits = {
-            resource.RLIMIT_NOFILE: has["files"],
-            resource.RLIMIT_MEMLOCK: (has["locked"],) * 2,
-        }
+        locked = (has["locked"],) * 2
+        limits = {resource.RLIMIT_NOFILE: has["files"], resource.RLIMIT_MEMLOCK: locked}
         with monkeypatch.context() as here:
             here.setattr(host_rules, "_usage", usage)
             here.setattr(host_rules, "_PORT_RANGE", ports)

@@ -86,9 +86,8 @@ def test_a_model_from_the_hub_says_so() -> None:
     ],
 )
 def test_options_are_asked_of_engines_whose_options_move(says, outcome, found, monkeypatch) -> None:
-    monkeypatch.setattr(
-        "perfgate.machine.preflight.software.commands_to_verify", lambda *arguments: ("one", "two")
-    )
+    asks = "perfgate.machine.preflight.software.commands_to_verify"
+    monkeypatch.setattr(asks, lambda *arguments: ("one", "two"))
     options = judged(tools(Asking(**says)))["options"]
     assert options.outcome == outcome
     assert found is None or options.found == f"those of 2 commands{found}"
